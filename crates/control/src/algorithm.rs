@@ -1,0 +1,165 @@
+//! A rule and its parameters as a user writes them.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::rule::Parameter;
+use crate::rules::{AnyController, AnyRule, Info, RULES};
+
+/// A rule of the table with a value for each of its parameters.
+///
+/// Written as `name` or `name:parameter=value:...`, such as `generalized:beta=0.2:norm=inf`.
+#[derive(Clone, Debug)]
+pub struct Algorithm {
+    info: &'static Info,
+    values: Vec<f64>,
+}
+
+impl Algorithm {
+    /// Reads a specification such as `reno` or `balia:cap=inf`. The error is one line that says what
+    /// was expected.
+    pub fn parse(text: &str) -> Result<Algorithm, String> {
+        let mut parts = text.split(':').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let mut parameters = Vec::new();
+        for part in parts {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("{name}: expected parameter=value, got \"{part}\""))?;
+            let number = value
+                .trim()
+                .parse()
+                .map_err(|_| format!("{name}: {key} expects a number, got \"{value}\""))?;
+            parameters.push((key.trim(), number));
+        }
+        Algorithm::new(name, &parameters)
+    }
+
+    /// The rule called `name` (or an alias), with these parameters and the defaults for the others.
+    /// The error is one line that says what was expected.
+    pub fn new(name: &str, parameters: &[(&str, f64)]) -> Result<Algorithm, String> {
+        let info = find(name)?;
+        let mut values: Vec<f64> = info.parameters.iter().map(|p| p.default).collect();
+        for (i, &(key, value)) in parameters.iter().enumerate() {
+            let index = position(info, key)?;
+            if parameters[..i].iter().any(|&(earlier, _)| earlier == key) {
+                return Err(format!("{name}: {key} is given twice"));
+            }
+            check(info, &info.parameters[index], value)?;
+            values[index] = value;
+        }
+        Ok(Algorithm { info, values })
+    }
+
+    /// The rule's name.
+    pub fn name(&self) -> &'static str {
+        self.info.name
+    }
+
+    /// What the table knows about the rule.
+    pub fn info(&self) -> &'static Info {
+        self.info
+    }
+
+    /// The parameters' values, in the order of [`Info::parameters`].
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The rule itself.
+    pub fn rule(&self) -> AnyRule {
+        (self.info.rule)(&self.values)
+    }
+
+    /// A controller that runs it; see [`Controller::new`](crate::Controller::new).
+    pub fn controller(&self, paths: usize, initial_window: f64) -> AnyController {
+        self.rule().controller(paths, initial_window)
+    }
+}
+
+/// The canonical specification: only the parameters that differ from their defaults.
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info.name)?;
+        for (parameter, value) in self.info.parameters.iter().zip(&self.values) {
+            if *value != parameter.default {
+                write!(f, ":{}={value}", parameter.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PartialEq for Algorithm {
+    fn eq(&self, other: &Algorithm) -> bool {
+        self.info.name == other.info.name && self.values == other.values
+    }
+}
+
+fn find(name: &str) -> Result<&'static Info, String> {
+    RULES
+        .iter()
+        .find(|info| info.name == name || info.aliases.contains(&name))
+        .ok_or_else(|| {
+            format!(
+                "unknown algorithm \"{name}\": expected one of {}",
+                list(RULES, |info| info.name)
+            )
+        })
+}
+
+fn position(info: &Info, key: &str) -> Result<usize, String> {
+    info.parameters
+        .iter()
+        .position(|parameter| parameter.name == key)
+        .ok_or_else(|| {
+            if info.parameters.is_empty() {
+                return format!("unknown parameter \"{key}\": {} takes none", info.name);
+            }
+            let known = list(info.parameters, |parameter| parameter.name);
+            format!(
+                "unknown parameter \"{key}\" of {}: expected one of {known}",
+                info.name
+            )
+        })
+}
+
+fn check(info: &Info, parameter: &Parameter, value: f64) -> Result<(), String> {
+    let Parameter {
+        name,
+        min,
+        max,
+        choices,
+        unit,
+        ..
+    } = *parameter;
+    let allowed = if choices.is_empty() {
+        (min..=max).contains(&value)
+    } else {
+        choices.contains(&value)
+    };
+    if allowed {
+        return Ok(());
+    }
+    let expected = if choices.is_empty() {
+        format!("a number from {min} to {max}")
+    } else {
+        format!("one of {}", list(choices, |choice| choice))
+    };
+    let unit = if unit.is_empty() {
+        String::new()
+    } else {
+        format!(" {unit}")
+    };
+    Err(format!(
+        "{}: {name} = {value} is out of range: expected {expected}{unit}",
+        info.name
+    ))
+}
+
+fn list<T, D: fmt::Display>(items: &'static [T], show: impl Fn(&'static T) -> D) -> String {
+    let shown: Vec<String> = items.iter().map(|item| format!("{}", show(item))).collect();
+    shown.join(", ")
+}

@@ -1,0 +1,388 @@
+//! The window machinery that all rules share.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::path::Path;
+use crate::rule::Rule;
+
+/// No window grows beyond this, packets.
+pub const MAX_WINDOW: f64 = (1 << 24) as f64;
+
+/// Weight of the newest interval in [`Path::loss_interval`]. An average that remembers about
+/// `(2 - g) / g = 7` intervals, near the eight of TFRC (RFC 5348, section 5.4).
+const LOSS_INTERVAL_GAIN: f64 = 1.0 / 4.0;
+
+/// Where a path stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The window grows by one per acknowledged packet, up to ssthresh.
+    SlowStart,
+    /// The rule decides.
+    Avoidance,
+    /// A loss was seen and its repair is not complete: the window stands still.
+    Recovery,
+}
+
+/// What an acknowledgement tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// When it arrived, s.
+    pub now: f64,
+    /// When the packet that caused it was sent, s.
+    pub sent_at: f64,
+    /// Packets newly known to be delivered.
+    pub packets: u32,
+    /// RTT sample, s; none if it is not a positive number.
+    pub rtt: f64,
+    /// Queueing and service delay of that packet on the forward way, s; negative where it is not
+    /// known.
+    pub queue_delay: f64,
+    /// Whether the window, not the application or the receiver, held the sender back. If not, no
+    /// window grows.
+    pub window_limited: bool,
+}
+
+/// What the controller keeps of a path and no rule may see.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    phase: Phase,
+    /// No packet was acknowledged since the last timeout.
+    timed_out: bool,
+    round_samples: u32,
+    ssthresh: f64,
+    rttvar: f64,
+    last_ack: f64,
+    round_start: f64,
+    round_sum: f64,
+}
+
+/// Congestion control of one connection: a rule, and for each path its window.
+///
+/// The endpoint tells what happened ([`on_ack`](Controller::on_ack),
+/// [`on_loss`](Controller::on_loss), ...) and reads [`window`](Controller::window). Whatever it
+/// tells, and whatever the rule answers, every window stays within `[1, MAX_WINDOW]`; an answer that
+/// is not a number changes nothing.
+#[derive(Clone, Debug)]
+pub struct Controller<R: Rule> {
+    rule: R,
+    initial_window: f64,
+    paths: Vec<Path<f64>>,
+    memory: Vec<R::Memory<f64>>,
+    state: Vec<State>,
+}
+
+impl<R: Rule> Controller<R> {
+    /// A controller of `paths` paths, each in slow start with a window of `initial_window` packets
+    /// and no ssthresh.
+    pub fn new(rule: R, paths: usize, initial_window: f64) -> Controller<R> {
+        let initial_window = within_bounds(initial_window);
+        let path = Path {
+            window: initial_window,
+            rtt: f64::INFINITY,
+            base_rtt: f64::INFINITY,
+            ..Path::default()
+        };
+        let state = State {
+            phase: Phase::SlowStart,
+            timed_out: false,
+            round_samples: 0,
+            ssthresh: f64::INFINITY,
+            rttvar: 0.0,
+            last_ack: f64::INFINITY,
+            round_start: f64::NEG_INFINITY,
+            round_sum: 0.0,
+        };
+        Controller {
+            rule,
+            initial_window,
+            paths: vec![path; paths],
+            memory: vec![R::Memory::default(); paths],
+            state: vec![state; paths],
+        }
+    }
+
+    /// The congestion window of path `r`, packets: not rounded.
+    #[inline]
+    pub fn window(&self, r: usize) -> f64 {
+        self.paths[r].window
+    }
+
+    /// The slow start threshold of path `r`, packets; infinite before the first loss.
+    #[inline]
+    pub fn ssthresh(&self, r: usize) -> f64 {
+        self.state[r].ssthresh
+    }
+
+    /// Sets the slow start threshold of path `r`, packets: what a scenario starts from. A path whose
+    /// window has reached it is in congestion avoidance.
+    pub fn set_ssthresh(&mut self, r: usize, packets: f64) {
+        self.state[r].ssthresh = packets.max(self.smallest_ssthresh());
+        if self.state[r].phase != Phase::Recovery {
+            self.resume(r);
+        }
+    }
+
+    /// The retransmission timeout of path `r`, s: srtt + 4 rttvar, and 1 s before the first sample
+    /// (RFC 6298, section 2). Neither bounded nor backed off: that is the endpoint's.
+    #[inline]
+    pub fn rto_s(&self, r: usize) -> f64 {
+        let rtt = self.paths[r].rtt;
+        if rtt < f64::INFINITY {
+            rtt + 4.0 * self.state[r].rttvar
+        } else {
+            1.0
+        }
+    }
+
+    /// Path `r` as the rule sees it.
+    #[inline]
+    pub fn path(&self, r: usize) -> &Path<f64> {
+        &self.paths[r]
+    }
+
+    /// All paths as the rule sees them.
+    #[inline]
+    pub fn paths(&self) -> &[Path<f64>] {
+        &self.paths
+    }
+
+    /// Where path `r` stands.
+    #[inline]
+    pub fn phase(&self, r: usize) -> Phase {
+        self.state[r].phase
+    }
+
+    /// The rule.
+    pub fn rule(&self) -> &R {
+        &self.rule
+    }
+
+    /// The rule, to change a parameter while it runs.
+    pub fn rule_mut(&mut self) -> &mut R {
+        &mut self.rule
+    }
+
+    /// Packets of path `r` were acknowledged: RTT and loss counters, the end of a round trip, and
+    /// growth by one increment per packet.
+    #[inline]
+    pub fn on_ack(&mut self, r: usize, ack: &Ack) {
+        self.measure(r, ack);
+        if self.round_ends(r, ack) {
+            self.end_round(r, ack.window_limited);
+        }
+        if ack.window_limited {
+            self.grow(r, ack.packets);
+        }
+    }
+
+    /// A loss event on path `r`: the window falls by the rule's decrease, to no less than the
+    /// smallest ssthresh, and stands still until [`on_recovered`](Controller::on_recovered). The
+    /// endpoint reports at most one per round trip; in recovery it is ignored.
+    pub fn on_loss(&mut self, r: usize) {
+        if self.state[r].phase == Phase::Recovery {
+            return;
+        }
+        self.count_loss(r);
+        self.cut_ssthresh(r);
+        let ssthresh = self.state[r].ssthresh;
+        let path = &mut self.paths[r];
+        path.prior_peak = path.peak;
+        path.peak = path.window;
+        path.window = path.window.min(ssthresh);
+        path.epoch_window = path.window;
+        path.age = 0.0;
+        self.state[r].phase = Phase::Recovery;
+    }
+
+    /// All that was outstanding on path `r` at the loss is acknowledged: recovery is over.
+    pub fn on_recovered(&mut self, r: usize) {
+        if self.state[r].phase == Phase::Recovery {
+            self.resume(r);
+        }
+    }
+
+    /// The retransmission timer of path `r` ran out: a window of 1 and slow start, up to what the
+    /// rule's decrease leaves (RFC 5681, equation 4, with the window for the flight size). Another
+    /// timeout before any packet is acknowledged is the same packet's, and keeps ssthresh (RFC
+    /// 5681, section 3.1).
+    pub fn on_timeout(&mut self, r: usize) {
+        if self.state[r].timed_out {
+            return;
+        }
+        self.count_loss(r);
+        self.cut_ssthresh(r);
+        self.state[r].phase = Phase::SlowStart;
+        self.state[r].timed_out = true;
+        let path = &mut self.paths[r];
+        path.window = 1.0;
+        // RFC 9438, section 4.8: the stage after a timeout knows no earlier peak.
+        path.peak = 0.0;
+        path.prior_peak = 0.0;
+    }
+
+    /// Path `r` sends again at `now` (s) after it was idle for longer than its timeout: the window
+    /// falls back to the initial one, in slow start (RFC 5681, section 4.1).
+    pub fn on_idle(&mut self, r: usize, now: f64) {
+        self.state[r].last_ack = now;
+        let path = &mut self.paths[r];
+        if path.window > self.initial_window {
+            path.window = self.initial_window;
+            self.resume(r);
+        }
+    }
+
+    /// The RTT estimator (RFC 6298, section 2), the queueing delay and the counters.
+    #[inline]
+    fn measure(&mut self, r: usize, ack: &Ack) {
+        let (path, state) = (&mut self.paths[r], &mut self.state[r]);
+        if ack.rtt > 0.0 && ack.rtt < f64::INFINITY {
+            let first = path.base_rtt == f64::INFINITY;
+            if first {
+                path.rtt = ack.rtt;
+                state.rttvar = ack.rtt / 2.0;
+            } else {
+                state.rttvar += ((path.rtt - ack.rtt).abs() - state.rttvar) / 4.0;
+                path.rtt += (ack.rtt - path.rtt) / 8.0;
+            }
+            path.base_rtt = path.base_rtt.min(ack.rtt);
+            if ack.queue_delay >= 0.0 {
+                let gain = if first { 1.0 } else { 1.0 / 8.0 };
+                path.queue_delay += gain * (ack.queue_delay - path.queue_delay);
+            } else {
+                path.queue_delay = (path.rtt - path.base_rtt).max(0.0);
+            }
+            state.round_sum += ack.rtt;
+            state.round_samples += 1;
+        }
+        if ack.packets > 0 {
+            path.since_loss += f64::from(ack.packets);
+            state.timed_out = false;
+        }
+        if ack.window_limited && state.phase == Phase::Avoidance {
+            path.age += (ack.now - state.last_ack).max(0.0);
+        }
+        state.last_ack = ack.now;
+    }
+
+    /// A round trip ends with the first acknowledgement of a packet sent since it began.
+    #[inline]
+    fn round_ends(&mut self, r: usize, ack: &Ack) -> bool {
+        let (path, state) = (&mut self.paths[r], &mut self.state[r]);
+        if ack.sent_at < state.round_start || state.round_samples == 0 {
+            return false;
+        }
+        path.round_rtt = state.round_sum / f64::from(state.round_samples);
+        state.round_start = ack.now;
+        state.round_sum = 0.0;
+        state.round_samples = 0;
+        true
+    }
+
+    fn end_round(&mut self, r: usize, window_limited: bool) {
+        match self.state[r].phase {
+            Phase::SlowStart if self.rule.leaves_slow_start(&self.paths[r]) => {
+                self.state[r].ssthresh = self.paths[r].window;
+                self.enter_avoidance(r);
+            }
+            Phase::Avoidance if R::DELAY_BASED => {
+                let change = self.rule.on_round(r, &self.paths, &mut self.memory);
+                if window_limited || change < 0.0 {
+                    self.change_window(r, change);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn grow(&mut self, r: usize, packets: u32) {
+        for _ in 0..packets {
+            match self.state[r].phase {
+                Phase::SlowStart => {
+                    self.change_window(r, 1.0);
+                    self.paths[r].window = self.paths[r].window.min(self.state[r].ssthresh);
+                    if self.paths[r].window >= self.state[r].ssthresh {
+                        self.enter_avoidance(r);
+                    }
+                }
+                Phase::Avoidance if !R::DELAY_BASED => {
+                    let increase = self.increase(r);
+                    self.change_window(r, increase);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// The rule's increase. The usual numbers of paths are spelled out, so that the compiler unrolls
+    /// the rule's loops for them.
+    #[inline]
+    fn increase(&self, r: usize) -> f64 {
+        match self.paths.as_slice() {
+            paths @ [_] => self.rule.increase(0, paths),
+            paths @ [_, _] => self.rule.increase(r, paths),
+            paths => self.rule.increase(r, paths),
+        }
+    }
+
+    #[inline]
+    fn change_window(&mut self, r: usize, change: f64) {
+        if !change.is_nan() {
+            self.paths[r].window = within_bounds(self.paths[r].window + change);
+        }
+    }
+
+    fn count_loss(&mut self, r: usize) {
+        let path = &mut self.paths[r];
+        let packets = path.since_loss.max(1.0);
+        path.loss_interval = if path.loss_interval == 0.0 {
+            packets
+        } else {
+            path.loss_interval + LOSS_INTERVAL_GAIN * (packets - path.loss_interval)
+        };
+        path.between_losses = packets;
+        path.since_loss = 0.0;
+        self.rule.on_loss(&mut self.memory[r]);
+    }
+
+    fn cut_ssthresh(&mut self, r: usize) {
+        let window = self.paths[r].window;
+        let decrease = self.rule.decrease(r, &self.paths);
+        let left = if decrease.is_nan() {
+            window
+        } else {
+            window - decrease
+        };
+        self.state[r].ssthresh = left.min(window).max(self.smallest_ssthresh());
+    }
+
+    /// RFC 5681, equation 4, for one path; for several, Balia section V.
+    fn smallest_ssthresh(&self) -> f64 {
+        if self.paths.len() == 1 { 2.0 } else { 1.0 }
+    }
+
+    /// Slow start below ssthresh, congestion avoidance from there on.
+    fn resume(&mut self, r: usize) {
+        if self.paths[r].window < self.state[r].ssthresh {
+            self.state[r].phase = Phase::SlowStart;
+        } else {
+            self.enter_avoidance(r);
+        }
+    }
+
+    fn enter_avoidance(&mut self, r: usize) {
+        self.state[r].phase = Phase::Avoidance;
+        self.paths[r].epoch_window = self.paths[r].window;
+        self.paths[r].age = 0.0;
+    }
+}
+
+#[inline]
+fn within_bounds(window: f64) -> f64 {
+    if window > 1.0 {
+        window.min(MAX_WINDOW)
+    } else {
+        1.0
+    }
+}

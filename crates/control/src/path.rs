@@ -1,0 +1,81 @@
+//! What a rule may know of a path.
+
+use crate::scalar::Scalar;
+
+/// One path as a rule sees it: plain data, in packets and seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Path<S> {
+    /// Congestion window, packets.
+    pub window: S,
+    /// Smoothed RTT, s. Infinite before the first sample: such a path has no rate yet.
+    pub rtt: S,
+    /// Smallest RTT seen, s. Infinite before the first sample.
+    pub base_rtt: S,
+    /// Mean RTT over the round trip that just ended, s; 0 before the first (delay-based rules).
+    pub round_rtt: S,
+    /// Smoothed queueing and service delay on the forward way, s: propagation is not in it. Where
+    /// only RTTs are seen it is `rtt - base_rtt`.
+    pub queue_delay: S,
+    /// Packets acknowledged since the last loss.
+    pub since_loss: S,
+    /// Packets acknowledged between the last two losses, at least 1; 0 = no loss yet.
+    pub between_losses: S,
+    /// Smoothed packets between losses, whose inverse estimates the loss probability; 0 = no loss
+    /// yet.
+    pub loss_interval: S,
+    /// Window when the last loss struck, packets; 0 = none since the start or the last timeout.
+    pub peak: S,
+    /// Window at the loss before that, packets; 0 = none.
+    pub prior_peak: S,
+    /// Window when the present stage of congestion avoidance began, packets; 0 = none yet.
+    pub epoch_window: S,
+    /// Time in that stage, s, without the times when the application had less to send than the
+    /// window allowed.
+    pub age: S,
+}
+
+impl<S: Scalar> Path<S> {
+    /// The rate `x_r = w_r / tau_r`, packets/s.
+    #[inline]
+    pub fn rate(&self) -> S {
+        self.window / self.rtt
+    }
+
+    /// The same path in another number: every field through `convert`.
+    pub fn map<T>(&self, convert: impl Fn(S) -> T) -> Path<T> {
+        Path {
+            window: convert(self.window),
+            rtt: convert(self.rtt),
+            base_rtt: convert(self.base_rtt),
+            round_rtt: convert(self.round_rtt),
+            queue_delay: convert(self.queue_delay),
+            since_loss: convert(self.since_loss),
+            between_losses: convert(self.between_losses),
+            loss_interval: convert(self.loss_interval),
+            peak: convert(self.peak),
+            prior_peak: convert(self.prior_peak),
+            epoch_window: convert(self.epoch_window),
+            age: convert(self.age),
+        }
+    }
+}
+
+/// The sum of the paths' rates, packets/s.
+#[inline]
+pub fn total_rate<S: Scalar>(paths: &[Path<S>]) -> S {
+    paths.iter().fold(S::of(0), |sum, path| sum + path.rate())
+}
+
+/// The largest of the paths' rates, packets/s.
+#[inline]
+pub fn fastest_rate<S: Scalar>(paths: &[Path<S>]) -> S {
+    paths
+        .iter()
+        .fold(S::of(0), |max, path| max.max(path.rate()))
+}
+
+/// The sum of the paths' windows, packets.
+#[inline]
+pub fn total_window<S: Scalar>(paths: &[Path<S>]) -> S {
+    paths.iter().fold(S::of(0), |sum, path| sum + path.window)
+}

@@ -1,0 +1,85 @@
+//! What a rule of congestion avoidance is.
+
+use core::fmt::Debug;
+
+use crate::path::Path;
+use crate::scalar::Scalar;
+
+/// A law of congestion avoidance. Its value holds its parameters and nothing else; what it computes
+/// depends on the paths alone, so the same text gives packets, fluid models and Jacobians.
+///
+/// A loss-based rule is the pair [`increase`](Rule::increase) and [`decrease`](Rule::decrease). A
+/// delay-based rule acts once per round trip, in [`on_round`](Rule::on_round), and may remember
+/// something about each path.
+pub trait Rule: Clone + Debug {
+    /// The name in scenario files, on the command line and in results.
+    const NAME: &'static str;
+    /// Other names it is known by.
+    const ALIASES: &'static [&'static str] = &[];
+    /// One line for a list of algorithms.
+    const SUMMARY: &'static str;
+    /// Where the equations are printed.
+    const SOURCE: &'static str;
+    /// The parameters, in the order in which [`with`](Rule::with) takes their values.
+    const PARAMETERS: &'static [Parameter] = &[];
+    /// Whether the rule acts once per round trip instead of once per acknowledged packet.
+    const DELAY_BASED: bool = false;
+
+    /// What the rule remembers about one path; `()` for most.
+    type Memory<S: Scalar>: Copy + Debug + Default;
+
+    /// The rule with these parameter values, one for each of [`PARAMETERS`](Rule::PARAMETERS).
+    fn with(values: &[f64]) -> Self;
+
+    /// `I_r`: change of the window of path `r` per acknowledged packet, packets. May be negative.
+    /// Not asked of delay-based rules.
+    fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S;
+
+    /// `D_r`: what the window of path `r` loses at a loss, packets.
+    #[inline]
+    fn decrease<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
+        paths[r].window / S::of(2)
+    }
+
+    /// Change of the window of path `r` at the end of one of its round trips, packets.
+    fn on_round<S: Scalar>(
+        &self,
+        _r: usize,
+        _paths: &[Path<S>],
+        _memory: &mut [Self::Memory<S>],
+    ) -> S {
+        S::of(0)
+    }
+
+    /// A loss struck the path this memory belongs to.
+    fn on_loss<S: Scalar>(&self, _memory: &mut Self::Memory<S>) {}
+
+    /// Whether the path should leave slow start; asked at the end of each round trip there.
+    fn leaves_slow_start<S: Scalar>(&self, _path: &Path<S>) -> bool {
+        false
+    }
+}
+
+/// `phi_r = I_r / D_r`: the loss probability at which the window of path `r` stands still.
+pub fn phi<R: Rule, S: Scalar>(rule: &R, r: usize, paths: &[Path<S>]) -> S {
+    rule.increase(r, paths) / rule.decrease(r, paths)
+}
+
+/// A parameter of a rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameter {
+    /// The name in scenario files and on the command line.
+    pub name: &'static str,
+    /// The value where none is given.
+    pub default: f64,
+    /// The smallest allowed value.
+    pub min: f64,
+    /// The largest allowed value, which may be infinite.
+    pub max: f64,
+    /// The only allowed values; empty where every value from `min` to `max` will do.
+    pub choices: &'static [f64],
+    /// The unit, empty for a pure number.
+    pub unit: &'static str,
+    /// What it does, in one line.
+    pub meaning: &'static str,
+}

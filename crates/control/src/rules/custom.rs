@@ -1,0 +1,53 @@
+//! A rule that lives outside Rust.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::path::Path;
+use crate::rule::Rule;
+use crate::scalar::Scalar;
+
+/// A loss-based rule from outside, such as a Python object.
+pub trait External: Send + Sync {
+    /// [`Rule::increase`].
+    fn increase(&self, r: usize, paths: &[Path<f64>]) -> f64;
+
+    /// [`Rule::decrease`].
+    fn decrease(&self, r: usize, paths: &[Path<f64>]) -> f64;
+}
+
+/// An [`External`] as a [`Rule`]. It computes in `f64` alone: of a [`Dual`](crate::Dual) the slope
+/// is lost, so the derivative of such a rule has to be taken by differences.
+#[derive(Clone)]
+pub struct Custom(pub Arc<dyn External>);
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Custom")
+    }
+}
+
+impl Rule for Custom {
+    const NAME: &'static str = "custom";
+    const SUMMARY: &'static str = "A rule from outside";
+    const SOURCE: &'static str = "the user";
+    type Memory<S: Scalar> = ();
+
+    /// Not in the table, so never made from parameters.
+    fn with(_values: &[f64]) -> Custom {
+        unreachable!("a custom rule has no parameters of its own")
+    }
+
+    fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
+        S::from_f64(self.0.increase(r, &plain(paths)))
+    }
+
+    fn decrease<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
+        S::from_f64(self.0.decrease(r, &plain(paths)))
+    }
+}
+
+fn plain<S: Scalar>(paths: &[Path<S>]) -> Vec<Path<f64>> {
+    paths.iter().map(|path| path.map(S::to_f64)).collect()
+}

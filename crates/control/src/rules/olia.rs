@@ -1,0 +1,71 @@
+//! OLIA, the Opportunistic Linked Increases Algorithm.
+
+use crate::path::{Path, total_rate};
+use crate::rule::Rule;
+use crate::scalar::Scalar;
+
+/// OLIA: `I_r = (w_r/tau_r^2) / (sum_k w_k/tau_k)^2 + alpha_r/w_r`, `D_r = w_r/2`.
+///
+/// draft-khalili-mptcp-congestion-control-05, section 3. `alpha_r` moves window from the paths with
+/// the largest window to the best paths, see [`alpha`]. The draft prints the measure of a good path
+/// as `l_r^2/tau_r`; its own reason (rate is about `sqrt(2 l_r)/tau_r`) and its authors' code both
+/// give `l_r/tau_r^2`, which is taken here. `olia-printed` takes the other.
+#[derive(Clone, Debug)]
+pub struct Olia;
+
+impl Rule for Olia {
+    const NAME: &'static str = "olia";
+    const SUMMARY: &'static str = "Opportunistic linked increases: Pareto-optimal, still responsive";
+    const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control-05, section 3";
+    type Memory<S: Scalar> = ();
+
+    fn with(_values: &[f64]) -> Olia {
+        Olia
+    }
+
+    #[inline]
+    fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
+        increase(r, paths, |path| packets_per_loss(path) / (path.rtt * path.rtt))
+    }
+}
+
+/// The increase, with `quality` to tell the best paths.
+#[inline]
+pub(super) fn increase<S: Scalar>(
+    r: usize,
+    paths: &[Path<S>],
+    quality: impl Fn(&Path<S>) -> S,
+) -> S {
+    let (path, total) = (&paths[r], total_rate(paths));
+    path.rate() / path.rtt / (total * total) + alpha(r, paths, quality) / path.window
+}
+
+/// `l_r`: packets between losses, or since the last loss where those are more already.
+#[inline]
+pub(super) fn packets_per_loss<S: Scalar>(path: &Path<S>) -> S {
+    path.since_loss.max(path.between_losses)
+}
+
+/// `alpha_r`. Let M be the paths with the largest window, B those of the largest quality, and C
+/// those of B not in M. With C empty every alpha is 0; else `1/(n |C|)` in C, `-1/(n |M|)` in M and
+/// 0 elsewhere. (Where this rule is printed without the minus sign it is an erratum.)
+#[inline]
+fn alpha<S: Scalar>(r: usize, paths: &[Path<S>], quality: impl Fn(&Path<S>) -> S) -> S {
+    let largest = paths.iter().fold(S::of(0), |max, path| max.max(path.window));
+    let best = paths.iter().fold(S::of(0), |max, path| max.max(quality(path)));
+    let in_m = |path: &Path<S>| path.window >= largest;
+    let in_c = |path: &Path<S>| !in_m(path) && quality(path) >= best;
+
+    let size_of_c = paths.iter().filter(|path| in_c(path)).count();
+    if size_of_c == 0 {
+        return S::of(0);
+    }
+    let share = |size: usize| S::of(1) / S::of((paths.len() * size) as u64);
+    if in_c(&paths[r]) {
+        share(size_of_c)
+    } else if in_m(&paths[r]) {
+        S::of(0) - share(paths.iter().filter(|path| in_m(path)).count())
+    } else {
+        S::of(0)
+    }
+}

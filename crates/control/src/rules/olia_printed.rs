@@ -1,0 +1,30 @@
+//! OLIA with the measure of a good path that its draft prints.
+
+use super::olia;
+use crate::path::Path;
+use crate::rule::Rule;
+use crate::scalar::Scalar;
+
+/// [`Olia`](super::Olia), except that the best paths are those of the largest `l_r^2/tau_r`, as
+/// draft-khalili-mptcp-congestion-control-05, section 3, prints it.
+#[derive(Clone, Debug)]
+pub struct OliaPrinted;
+
+impl Rule for OliaPrinted {
+    const NAME: &'static str = "olia-printed";
+    const SUMMARY: &'static str = "OLIA with the best paths told by l^2/rtt, as its draft prints it";
+    const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control-05, section 3";
+    type Memory<S: Scalar> = ();
+
+    fn with(_values: &[f64]) -> OliaPrinted {
+        OliaPrinted
+    }
+
+    #[inline]
+    fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
+        olia::increase(r, paths, |path| {
+            let packets = olia::packets_per_loss(path);
+            packets * packets / path.rtt
+        })
+    }
+}

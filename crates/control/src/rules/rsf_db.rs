@@ -1,0 +1,44 @@
+//! RSF-DB, the delay-balancing rule of the rent-seeking framework.
+
+use crate::path::Path;
+use crate::rule::{Parameter, Rule};
+use crate::scalar::Scalar;
+
+/// RSF-DB: `I_r = 1/w_r min(1, (d - q_r)/q_r)`, which is negative beyond the target delay;
+/// `D_r = w_r/2`.
+///
+/// The rent-seeking framework, equation 1. `q_r` is the queueing and service delay from source to
+/// sink: propagation is not in it. Up to `q_r = d/2` this is NewReno on every path, uncoupled.
+#[derive(Clone, Debug)]
+pub struct RsfDb {
+    d_s: f64,
+}
+
+impl Rule for RsfDb {
+    const NAME: &'static str = "rsf-db";
+    const SUMMARY: &'static str = "Rent-seeking framework, every path at the same queueing delay";
+    const SOURCE: &'static str = "RSF, equation 1";
+    const PARAMETERS: &'static [Parameter] = &[Parameter {
+        name: "d_s",
+        default: 0.1,
+        min: 0.0001,
+        max: 100.0,
+        choices: &[],
+        unit: "s",
+        meaning: "queueing and service delay at which the window stands still",
+    }];
+    type Memory<S: Scalar> = ();
+
+    fn with(values: &[f64]) -> RsfDb {
+        RsfDb { d_s: values[0] }
+    }
+
+    #[inline]
+    fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
+        let (path, d) = (&paths[r], S::from_f64(self.d_s));
+        let q = path.queue_delay;
+        // The smaller of the two, without a division by an empty queue.
+        let growth = if q + q <= d { S::of(1) } else { (d - q) / q };
+        growth / path.window
+    }
+}

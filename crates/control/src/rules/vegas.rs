@@ -1,0 +1,67 @@
+//! Weighted Vegas.
+
+use crate::path::Path;
+use crate::rule::{Parameter, Rule};
+use crate::scalar::Scalar;
+
+/// Weighted Vegas on every path by itself. Once per round trip, with tau the mean RTT of that round
+/// and `diff = w (tau - tau0)/tau`: `w += kappa` below kappa, `w -= kappa` above. `D_r = w_r/2`.
+/// Slow start ends when `diff > 1`. A flow's share of one bottleneck is `kappa_i / sum kappa_j`.
+///
+/// The rate-adjustment algorithm for aggregate TCP (I-TCP), section III; Brakmo and Peterson 1995
+/// with alpha = beta = kappa and gamma = 1. Departures: a loss is met as NewReno meets it, Brakmo's
+/// finer retransmission timing and his slow start, which grows every other round trip, are left out.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    kappa: f64,
+}
+
+impl Rule for Vegas {
+    const NAME: &'static str = "vegas";
+    const SUMMARY: &'static str = "Vegas on every path by itself, weighted by kappa";
+    const SOURCE: &'static str = "I-TCP, section III";
+    const PARAMETERS: &'static [Parameter] = &[Parameter {
+        name: "kappa",
+        default: 1.0,
+        min: 0.01,
+        max: 1e6,
+        choices: &[],
+        unit: "packets",
+        meaning: "packets to keep queued, and the step of the window",
+    }];
+    const DELAY_BASED: bool = true;
+    type Memory<S: Scalar> = ();
+
+    fn with(values: &[f64]) -> Vegas {
+        Vegas { kappa: values[0] }
+    }
+
+    fn increase<S: Scalar>(&self, _r: usize, _paths: &[Path<S>]) -> S {
+        S::of(0)
+    }
+
+    fn on_round<S: Scalar>(&self, r: usize, paths: &[Path<S>], _memory: &mut [()]) -> S {
+        let kappa = S::from_f64(self.kappa);
+        step_towards(kappa, queued(&paths[r])) * kappa
+    }
+
+    fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> bool {
+        queued(path) > S::of(1)
+    }
+}
+
+/// `diff`: the packets of this path that wait in queues, over the round trip that just ended.
+pub(super) fn queued<S: Scalar>(path: &Path<S>) -> S {
+    path.window * (path.round_rtt - path.base_rtt) / path.round_rtt
+}
+
+/// 1 where fewer packets than `target` are queued, -1 where there are more, 0 at the target.
+pub(super) fn step_towards<S: Scalar>(target: S, queued: S) -> S {
+    if queued < target {
+        S::of(1)
+    } else if queued > target {
+        S::of(0) - S::of(1)
+    } else {
+        S::of(0)
+    }
+}

@@ -1,0 +1,115 @@
+//! wVegas, weighted Vegas for Multipath TCP.
+
+use super::vegas::{queued, step_towards};
+use crate::path::Path;
+use crate::rule::{Parameter, Rule};
+use crate::scalar::Scalar;
+
+/// wVegas. At the end of each round trip of path r, with tau the mean RTT of that round,
+/// `diff = w_r (tau - tau0_r)/tau` and `q = tau - tau0_r`:
+///
+/// 1. where `diff >= alpha_r`: the path's equilibrium rate becomes `w_r/tau`, its weight `k_r` that
+///    rate over the sum of all paths', and `alpha_r = max(min_alpha, k_r total_alpha)`;
+/// 2. `w_r += 1` where `diff < alpha_r`, `w_r -= 1` where `diff > alpha_r`;
+/// 3. where `q` has doubled since its smallest: `w_r *= 0.5 tau0_r/tau`, and a new smallest is sought;
+/// 4. `w_r >= 2`.
+///
+/// At a loss `D_r = w_r/2`, and the path's equilibrium rate and smallest `q` are forgotten. Slow
+/// start ends as Vegas's does.
+///
+/// Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", algorithm 3. Departure: step 3
+/// asks that `q > 0`, for as printed an empty queue (0 >= 2 * 0) halves its own window. The text of
+/// its section III-A has the signs of step 2 swapped. A loss is met as NewReno meets it.
+#[derive(Clone, Debug)]
+pub struct Wvegas {
+    total_alpha: f64,
+    min_alpha: f64,
+}
+
+/// What wVegas remembers of a path; zero means none yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WvegasMemory<S> {
+    /// `alpha_r`: packets to keep queued; at least the rule's `min_alpha`.
+    alpha: S,
+    /// Rate when the path last had its packets queued, packets/s. Kept until a loss, so that a path
+    /// whose round has just ended still counts in its siblings' sum.
+    equilibrium_rate: S,
+    /// Smallest queueing delay since the last back-off, s.
+    queue_delay: S,
+}
+
+impl Rule for Wvegas {
+    const NAME: &'static str = "wvegas";
+    const SUMMARY: &'static str = "Weighted Vegas: shares a total of queued packets among the paths";
+    const SOURCE: &'static str = "wVegas, algorithm 3";
+    const PARAMETERS: &'static [Parameter] = &[
+        Parameter {
+            name: "total_alpha",
+            default: 10.0,
+            min: 0.01,
+            max: 1e6,
+            choices: &[],
+            unit: "packets",
+            meaning: "packets to keep queued, over all paths",
+        },
+        Parameter {
+            name: "min_alpha",
+            default: 2.0,
+            min: 0.01,
+            max: 1e6,
+            choices: &[],
+            unit: "packets",
+            meaning: "packets to keep queued on each path, at least and at first",
+        },
+    ];
+    const DELAY_BASED: bool = true;
+    type Memory<S: Scalar> = WvegasMemory<S>;
+
+    fn with(values: &[f64]) -> Wvegas {
+        Wvegas { total_alpha: values[0], min_alpha: values[1] }
+    }
+
+    fn increase<S: Scalar>(&self, _r: usize, _paths: &[Path<S>]) -> S {
+        S::of(0)
+    }
+
+    fn on_round<S: Scalar>(
+        &self,
+        r: usize,
+        paths: &[Path<S>],
+        memory: &mut [WvegasMemory<S>],
+    ) -> S {
+        let (path, min_alpha) = (&paths[r], S::from_f64(self.min_alpha));
+        let (rtt, diff) = (path.round_rtt, queued(path));
+
+        let mut alpha = memory[r].alpha.max(min_alpha);
+        if diff >= alpha {
+            memory[r].equilibrium_rate = path.window / rtt;
+            let total = memory.iter().fold(S::of(0), |sum, path| sum + path.equilibrium_rate);
+            let weight = memory[r].equilibrium_rate / total;
+            alpha = (weight * S::from_f64(self.total_alpha)).max(min_alpha);
+        }
+        memory[r].alpha = alpha;
+
+        let mut window = path.window + step_towards(alpha, diff);
+        let (zero, q) = (S::of(0), rtt - path.base_rtt);
+        let smallest = &mut memory[r].queue_delay;
+        if *smallest == zero || q < *smallest {
+            *smallest = q;
+        }
+        if q > zero && q >= *smallest + *smallest {
+            window = window * path.base_rtt / (rtt + rtt);
+            *smallest = zero;
+        }
+        window.max(S::of(2)) - path.window
+    }
+
+    fn on_loss<S: Scalar>(&self, memory: &mut WvegasMemory<S>) {
+        memory.equilibrium_rate = S::of(0);
+        memory.queue_delay = S::of(0);
+    }
+
+    fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> bool {
+        queued(path) > S::of(1)
+    }
+}

@@ -1,0 +1,43 @@
+//! Links, queues, losses and rate traces as pure state machines over a given time.
+//!
+//! A [`Link`] is offered one packet after the other and says at once when each will be delivered,
+//! or why it is lost: the rate, the delay and the failures of a link are known functions of time,
+//! so nothing that happens later can change a packet's fate. There is no clock and no I/O in here;
+//! the simulator gives virtual time, the real-time backend gives the time of day.
+//!
+//! ```
+//! use anabranch_net::{Fate, Link, LinkConfig, MILLISECOND};
+//!
+//! // 1500 bytes take 1.2 ms at 10 Mbps, then travel for 60 ms.
+//! let mut link = Link::new(LinkConfig::constant(10e6, 60 * MILLISECOND), 1);
+//! assert_eq!(link.offer(0, 1500), Fate::Delivered { at: 61_200_000_000 });
+//! assert_eq!(link.offer(0, 1500), Fate::Delivered { at: 62_400_000_000 });
+//! ```
+
+mod counters;
+mod dice;
+mod link;
+mod loss;
+mod outages;
+mod queue;
+mod rate;
+mod red;
+mod trace;
+
+pub use counters::{Counters, Tally};
+pub use dice::Dice;
+pub use link::{Cause, Fate, Link, LinkConfig};
+pub use loss::Loss;
+pub use queue::{Backlog, Queue};
+pub use rate::Rate;
+pub use red::Red;
+pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
+
+/// A point in time or a duration, in picoseconds. 64 bits last for 213 days.
+pub type Time = u64;
+
+/// One millisecond.
+pub const MILLISECOND: Time = 1_000_000_000;
+
+/// One second.
+pub const SECOND: Time = 1_000_000_000_000;

@@ -1,0 +1,191 @@
+//! A link: queue, transmitter, wire.
+
+use std::collections::VecDeque;
+
+use crate::dice::Dice;
+use crate::loss::Wire;
+use crate::outages::Outages;
+use crate::queue::{Admission, Arrival};
+use crate::rate::Server;
+use crate::{Backlog, Counters, Loss, Queue, Rate, Time};
+
+/// What a link is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// How fast it transmits.
+    pub rate: Rate,
+    /// One-way propagation delay, ps.
+    pub delay: Time,
+    /// Its queueing discipline.
+    pub queue: Queue,
+    /// Its losses on the wire.
+    pub loss: Loss,
+    /// When it is down: disjoint intervals `[from, to)` in increasing order, ps.
+    pub down: Vec<(Time, Time)>,
+}
+
+impl LinkConfig {
+    /// A link of constant rate that never fails and has room for every packet.
+    pub fn constant(bits_per_second: f64, delay: Time) -> LinkConfig {
+        LinkConfig {
+            rate: Rate::Constant { bits_per_second },
+            delay,
+            queue: Queue::DropTail {
+                packets: None,
+                bytes: None,
+            },
+            loss: Loss::None,
+            down: Vec::new(),
+        }
+    }
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It reaches the other end.
+    Delivered {
+        /// When its last bit arrives, ps.
+        at: Time,
+    },
+    /// It is lost.
+    Dropped(Cause),
+}
+
+/// Why a packet is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The queue was full.
+    Overflow,
+    /// RED dropped it early.
+    Red,
+    /// It was lost on the wire, at random.
+    Random,
+    /// The link was down, or went down before the packet was transmitted.
+    Down,
+}
+
+/// One direction of a link: packets wait in a queue, are transmitted one after the other, and
+/// travel for the propagation delay. Packets are delivered in the order in which they were offered.
+///
+/// While the link is down, arriving packets are lost. When it goes down, so are those that wait
+/// and the one in transmission: whatever has not been transmitted before that moment. Such a
+/// packet is dropped when it is offered, so it never takes up room in the queue. Packets that
+/// already travel arrive. Service begins anew when the link is up again.
+///
+/// All randomness comes from one generator per link (xoshiro256++), so the same configuration,
+/// seed and offers give the same fates, bit by bit, on every machine.
+#[derive(Clone, Debug)]
+pub struct Link {
+    delay: Time,
+    server: Server,
+    admission: Admission,
+    wire: Wire,
+    outages: Outages,
+    dice: Dice,
+    /// Transmission start and bytes of each packet accepted that had to wait, in order. Those
+    /// whose time has come are removed at the next call.
+    waiting: VecDeque<(Time, u32)>,
+    waiting_bytes: u64,
+    counters: Counters,
+    now: Time,
+}
+
+impl Link {
+    /// An idle link at time 0.
+    ///
+    /// # Panics
+    /// If a constant rate is not within 1 to 10^12 bit/s, a probability is not within [0, 1],
+    /// RED's thresholds are out of order, or down intervals are empty, overlap or are out of
+    /// order: checking a user's input is up to the caller.
+    pub fn new(config: LinkConfig, seed: u64) -> Link {
+        let mean_mbps = config.rate.mean_mbps();
+        Link {
+            delay: config.delay,
+            server: Server::new(config.rate),
+            admission: Admission::new(config.queue, mean_mbps),
+            wire: Wire::new(config.loss),
+            outages: Outages::new(config.down),
+            dice: Dice::new(seed),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            counters: Counters::default(),
+            now: 0,
+        }
+    }
+
+    /// Offers one packet of `bytes` at `now`, which must not be earlier than at the last call, and
+    /// says what becomes of it.
+    #[inline]
+    pub fn offer(&mut self, now: Time, bytes: u32) -> Fate {
+        match self.transmit(now, bytes) {
+            Ok((start, end)) => {
+                self.counters.count_delivered(bytes, start - now);
+                Fate::Delivered {
+                    at: end + self.delay,
+                }
+            }
+            Err(cause) => {
+                self.counters.count_dropped(bytes, cause);
+                Fate::Dropped(cause)
+            }
+        }
+    }
+
+    /// The packets that wait at `now`, which must not be earlier than at the last call.
+    pub fn queue(&mut self, now: Time) -> Backlog {
+        self.advance(now);
+        Backlog {
+            packets: self.waiting.len() as u32,
+            bytes: self.waiting_bytes,
+        }
+    }
+
+    /// Totals since the link was made, including the packets offered whose delivery is to come.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Start and end of the packet's transmission.
+    fn transmit(&mut self, now: Time, bytes: u32) -> Result<(Time, Time), Cause> {
+        let backlog = self.queue(now);
+        if self.outages.down_at(now) {
+            return Err(Cause::Down);
+        }
+        let arrival = Arrival {
+            now,
+            bytes,
+            waits: self.server.waits(now),
+            free_at: self.server.free_at(),
+            backlog,
+        };
+        self.admission.admit(&arrival, &mut self.dice)?;
+        let transmission = self
+            .server
+            .serve(now, bytes, self.outages.next())
+            .ok_or(Cause::Down)?;
+        if transmission.start > now {
+            self.waiting.push_back((transmission.start, bytes));
+            self.waiting_bytes += u64::from(bytes);
+        }
+        if self.wire.loses(&mut self.dice) {
+            return Err(Cause::Random);
+        }
+        Ok((transmission.start, transmission.end))
+    }
+
+    fn advance(&mut self, now: Time) {
+        debug_assert!(
+            now >= self.now,
+            "time went back from {} to {now} ps",
+            self.now
+        );
+        self.now = now;
+        while let Some(&(start, bytes)) = self.waiting.front()
+            && start <= now
+        {
+            self.waiting.pop_front();
+            self.waiting_bytes -= u64::from(bytes);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Random loss on the wire.
+
+use crate::dice::Dice;
+
+/// How packets are lost at random. The loss comes after the queue: a packet lost here has used
+/// capacity like any other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Loss {
+    /// None.
+    #[default]
+    None,
+    /// Each packet is lost with the same probability, whatever happens to the others.
+    Bernoulli {
+        /// Probability that a packet is lost, 0 to 1.
+        probability: f64,
+    },
+    /// Losses in bursts: a Markov chain of two states that makes one step per packet, before that
+    /// packet's loss is drawn. It begins in the good state (Gilbert 1960, Elliott 1963).
+    ///
+    /// In the long run the share `good_to_bad / (good_to_bad + bad_to_good)` of packets meets the
+    /// bad state, in bursts of `1 / bad_to_good` packets on average.
+    GilbertElliott {
+        /// Probability per packet of a step from the good state to the bad one.
+        good_to_bad: f64,
+        /// Probability per packet of a step from the bad state to the good one.
+        bad_to_good: f64,
+        /// Probability that a packet is lost in the good state.
+        loss_good: f64,
+        /// Probability that a packet is lost in the bad state.
+        loss_bad: f64,
+    },
+}
+
+impl Loss {
+    fn probabilities(&self) -> [f64; 4] {
+        match *self {
+            Loss::None => [0.0; 4],
+            Loss::Bernoulli { probability } => [probability; 4],
+            Loss::GilbertElliott {
+                good_to_bad,
+                bad_to_good,
+                loss_good,
+                loss_bad,
+            } => [good_to_bad, bad_to_good, loss_good, loss_bad],
+        }
+    }
+}
+
+/// A [`Loss`] and the state of its chain.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    loss: Loss,
+    bad: bool,
+}
+
+impl Wire {
+    /// # Panics
+    /// If a probability is not within [0, 1].
+    pub(crate) fn new(loss: Loss) -> Wire {
+        assert!(
+            loss.probabilities().iter().all(|p| (0.0..=1.0).contains(p)),
+            "a probability of {loss:?} is not within [0, 1]"
+        );
+        Wire { loss, bad: false }
+    }
+
+    /// Decides the fate of the next packet transmitted.
+    pub(crate) fn loses(&mut self, dice: &mut Dice) -> bool {
+        match self.loss {
+            Loss::None => false,
+            Loss::Bernoulli { probability } => dice.chance(probability),
+            Loss::GilbertElliott {
+                good_to_bad,
+                bad_to_good,
+                loss_good,
+                loss_bad,
+            } => {
+                self.bad ^= dice.chance(if self.bad { bad_to_good } else { good_to_bad });
+                dice.chance(if self.bad { loss_bad } else { loss_good })
+            }
+        }
+    }
+}

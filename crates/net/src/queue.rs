@@ -1,0 +1,85 @@
+//! Which packets a link takes in.
+
+use crate::dice::Dice;
+use crate::red::Averager;
+use crate::{Cause, Red, Time};
+
+/// The packets that wait at a link: those whose transmission has not started. The packet in
+/// service does not count, as in ns-2 and in the queueing disciplines of Linux.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets waiting.
+    pub packets: u32,
+    /// Bytes waiting.
+    pub bytes: u64,
+}
+
+/// The queueing discipline of a link, always first in, first out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Queue {
+    /// A packet that would have to wait is dropped if a limit would be exceeded with it.
+    DropTail {
+        /// Most packets that may wait; None: no limit.
+        packets: Option<u32>,
+        /// Most bytes that may wait; None: no limit.
+        bytes: Option<u64>,
+    },
+    /// Random early detection.
+    Red(Red),
+}
+
+/// What a discipline may know of an arrival.
+pub(crate) struct Arrival {
+    pub(crate) now: Time,
+    pub(crate) bytes: u32,
+    /// Whether the packet would have to wait.
+    pub(crate) waits: bool,
+    /// When the last packet before it is, or was, transmitted.
+    pub(crate) free_at: Time,
+    /// The packets that wait before it.
+    pub(crate) backlog: Backlog,
+}
+
+/// A [`Queue`] and its state.
+#[derive(Clone, Debug)]
+pub(crate) enum Admission {
+    DropTail { packets: u32, bytes: u64 },
+    Red(Averager),
+}
+
+impl Admission {
+    /// `mean_mbps` is the rate of the link.
+    ///
+    /// # Panics
+    /// If a parameter of RED makes no sense.
+    pub(crate) fn new(queue: Queue, mean_mbps: f64) -> Admission {
+        match queue {
+            Queue::DropTail { packets, bytes } => Admission::DropTail {
+                packets: packets.unwrap_or(u32::MAX),
+                bytes: bytes.unwrap_or(u64::MAX),
+            },
+            Queue::Red(red) => Admission::Red(Averager::new(red, mean_mbps)),
+        }
+    }
+
+    /// Lets a packet in, or says why not.
+    pub(crate) fn admit(&mut self, arrival: &Arrival, dice: &mut Dice) -> Result<(), Cause> {
+        let backlog = arrival.backlog;
+        let (packets, bytes) = match self {
+            Admission::DropTail { packets, bytes } => (*packets, *bytes),
+            Admission::Red(averager) => {
+                if dice.chance(averager.drop_probability(arrival)) {
+                    return Err(Cause::Red);
+                }
+                (averager.limit_packets(), u64::MAX)
+            }
+        };
+        let full = backlog.packets >= packets
+            || bytes.saturating_sub(backlog.bytes) < u64::from(arrival.bytes);
+        if arrival.waits && full {
+            Err(Cause::Overflow)
+        } else {
+            Ok(())
+        }
+    }
+}

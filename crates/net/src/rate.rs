@@ -1,0 +1,155 @@
+//! When a link transmits a packet: at a constant rate, or following a trace.
+
+use std::ops::RangeInclusive;
+
+use crate::trace::Opportunities;
+use crate::{Time, Trace};
+
+/// Constant rates, bit/s, for which transmission times and their fractions fit 64 bits.
+const RATES: RangeInclusive<f64> = 1.0..=1e12;
+
+/// How fast a link transmits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rate {
+    /// The same rate all the time.
+    Constant {
+        /// Bits per second, 1 to 10^12; kept to a millionth of a bit per second.
+        bits_per_second: f64,
+    },
+    /// Delivery opportunities at given times.
+    Trace(Trace),
+}
+
+impl Rate {
+    /// The rate in the mean over time, Mbit/s.
+    pub fn mean_mbps(&self) -> f64 {
+        match self {
+            Rate::Constant { bits_per_second } => bits_per_second / 1e6,
+            Rate::Trace(trace) => trace.mean_mbps(),
+        }
+    }
+}
+
+/// The transmission of one packet: from its first bit to its last, ps.
+pub(crate) struct Transmission {
+    pub(crate) start: Time,
+    pub(crate) end: Time,
+}
+
+/// The transmitter of a link: one packet at a time, first come, first served.
+#[derive(Clone, Debug)]
+pub(crate) enum Server {
+    Constant(Constant),
+    Trace(Opportunities),
+}
+
+impl Server {
+    /// # Panics
+    /// If a constant rate is out of range.
+    pub(crate) fn new(rate: Rate) -> Server {
+        match rate {
+            Rate::Constant { bits_per_second } => Server::Constant(Constant::new(bits_per_second)),
+            Rate::Trace(trace) => Server::Trace(Opportunities::new(trace)),
+        }
+    }
+
+    /// When the last packet accepted so far is transmitted.
+    pub(crate) fn free_at(&self) -> Time {
+        match self {
+            Server::Constant(server) => server.free_at,
+            Server::Trace(server) => server.free_at(),
+        }
+    }
+
+    /// Whether a packet that arrives at `now` has to wait.
+    pub(crate) fn waits(&self, now: Time) -> bool {
+        match self {
+            Server::Constant(server) => server.free_at > now,
+            Server::Trace(_) => true,
+        }
+    }
+
+    /// Transmits a packet that arrives at `now`. None, and nothing changes, if the transmission
+    /// would not end before `deadline`.
+    pub(crate) fn serve(&mut self, now: Time, bytes: u32, deadline: Time) -> Option<Transmission> {
+        match self {
+            Server::Constant(server) => server.serve(now, bytes, deadline),
+            Server::Trace(server) => server.serve(now, bytes, deadline),
+        }
+    }
+}
+
+/// A constant rate. While the link is busy, time is kept as an exact fraction, so that nothing
+/// drifts whatever the rate; what is given out is rounded down to whole picoseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Constant {
+    /// Micro-bits per second; also the denominator of the fractions.
+    rate: u64,
+    free_at: Time,
+    /// What `free_at` lacks: less than 1 ps, numerator over `rate`.
+    remainder: u64,
+    /// The packet size met last: most packets of a link have the same.
+    size: Size,
+}
+
+/// A packet size and its transmission time.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    bytes: u32,
+    time: Time,
+    /// What `time` lacks: less than 1 ps, numerator over the rate.
+    remainder: u64,
+}
+
+impl Size {
+    fn new(bytes: u32, rate: u64) -> Size {
+        // 8 bits, 10^12 ps/s, 10^6 micro-bits.
+        let work = u128::from(bytes) * 8_000_000_000_000_000_000;
+        let time = (work / u128::from(rate)) as Time;
+        Size {
+            bytes,
+            time,
+            remainder: (work % u128::from(rate)) as u64,
+        }
+    }
+}
+
+impl Constant {
+    fn new(bits_per_second: f64) -> Constant {
+        assert!(
+            RATES.contains(&bits_per_second),
+            "a rate of {bits_per_second} bit/s is not within {RATES:?}"
+        );
+        let rate = (bits_per_second * 1e6).round() as u64;
+        Constant {
+            rate,
+            free_at: 0,
+            remainder: 0,
+            size: Size::new(0, rate),
+        }
+    }
+
+    fn serve(&mut self, now: Time, bytes: u32, deadline: Time) -> Option<Transmission> {
+        if bytes != self.size.bytes {
+            self.size = Size::new(bytes, self.rate);
+        }
+        let (start, before) = if now > self.free_at {
+            (now, 0)
+        } else {
+            (self.free_at, self.remainder)
+        };
+        let remainder = before + self.size.remainder;
+        let carry = remainder >= self.rate;
+        let end = start + self.size.time + Time::from(carry);
+        if end >= deadline {
+            return None;
+        }
+        self.free_at = end;
+        self.remainder = if carry {
+            remainder - self.rate
+        } else {
+            remainder
+        };
+        Some(Transmission { start, end })
+    }
+}

@@ -1,0 +1,32 @@
+//! The Python module `anabranch._core`: converts values and releases the GIL, no logic.
+
+mod record;
+mod rule;
+mod rules;
+mod run;
+mod scenario;
+
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    anabranch,
+    ScenarioError,
+    PyValueError,
+    "What is wrong with a scenario, in one line: file and line, key, what was expected."
+);
+
+pyo3::create_exception!(anabranch, Cancelled, PyException, "The run was cancelled.");
+
+/// Anabranch's scenario files and simulator.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::{
+        Cancelled, ScenarioError,
+        rule::Path,
+        rules::{algorithm, rules, schema},
+        run::Run,
+        scenario::Scenario,
+    };
+}

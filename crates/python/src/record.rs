@@ -1,0 +1,63 @@
+//! A record of the simulator as Python's dicts of columns.
+
+use anabranch_scenario::columns::Column;
+use anabranch_scenario::{Record, Scenario};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+/// The tables by name. Indexes of flows and links become their names; `flows` gets the column
+/// `rule`: what the flow ran. Whole numbers become int64, so that differences can be negative.
+pub fn tables<'py>(
+    py: Python<'py>,
+    record: Record,
+    scenario: &Scenario,
+) -> PyResult<Bound<'py, PyDict>> {
+    let flows = labels(py, scenario.flows.iter().map(|flow| flow.name.clone()));
+    let rules = labels(py, scenario.flows.iter().map(|flow| flow.algorithm.to_string()));
+    let links = labels(py, scenario.links.iter().map(|link| link.name.clone()));
+    let tables = PyDict::new(py);
+    for (table, columns) in record.tables() {
+        let frame = PyDict::new(py);
+        for (name, column) in columns {
+            match (name, column) {
+                ("flow", Column::U32(indexes)) => {
+                    frame.set_item(name, named(py, &indexes, &flows)?)?;
+                    if table == "flows" {
+                        frame.set_item("rule", named(py, &indexes, &rules)?)?;
+                    }
+                }
+                ("link", Column::U32(indexes)) => {
+                    frame.set_item(name, named(py, &indexes, &links)?)?;
+                }
+                (_, Column::U32(values)) => {
+                    let values: Vec<i64> = values.into_iter().map(i64::from).collect();
+                    frame.set_item(name, values.into_pyarray(py))?;
+                }
+                (_, Column::U64(values)) => {
+                    let values: Vec<i64> = values.into_iter().map(|value| value as i64).collect();
+                    frame.set_item(name, values.into_pyarray(py))?;
+                }
+                (_, Column::F64(values)) => frame.set_item(name, values.into_pyarray(py))?,
+            }
+        }
+        tables.set_item(table, frame)?;
+    }
+    Ok(tables)
+}
+
+fn labels<'py>(
+    py: Python<'py>,
+    names: impl Iterator<Item = String>,
+) -> Vec<Bound<'py, PyString>> {
+    names.map(|name| PyString::new(py, &name)).collect()
+}
+
+/// A column of names: every row of a flow shares one string.
+fn named<'py>(
+    py: Python<'py>,
+    indexes: &[u32],
+    names: &[Bound<'py, PyString>],
+) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, indexes.iter().map(|&index| &names[index as usize]))
+}

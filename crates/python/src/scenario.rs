@@ -1,0 +1,105 @@
+//! Scenario files.
+
+use std::path::PathBuf;
+
+use anabranch_scenario::{Error, Scenario as Complete};
+use pyo3::prelude::*;
+
+use crate::ScenarioError;
+
+/// A scenario, checked and complete.
+#[pyclass(frozen, module = "anabranch")]
+pub struct Scenario(pub(crate) Complete);
+
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario file. Each override is a dotted key and a TOML value.
+    ///
+    /// Raises ScenarioError.
+    #[staticmethod]
+    #[pyo3(signature = (path, overrides=Vec::new()))]
+    fn load(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
+        Complete::load(&path, &overrides).map(Scenario).map_err(raise)
+    }
+
+    /// Reads the text of a scenario; `file` is its name for errors and the place of its traces.
+    ///
+    /// Raises ScenarioError.
+    #[staticmethod]
+    #[pyo3(signature = (text, file="<string>", overrides=Vec::new()))]
+    fn parse(text: &str, file: &str, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
+        Complete::parse(text.as_bytes(), file, &overrides).map(Scenario).map_err(raise)
+    }
+
+    /// What the scenario is called.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it shows.
+    #[getter]
+    fn description(&self) -> &str {
+        &self.0.description
+    }
+
+    /// What flows without an algorithm of their own run; None where each has its own.
+    #[getter]
+    fn algorithm(&self) -> Option<&str> {
+        self.0.algorithm.as_deref()
+    }
+
+    /// A run for each.
+    #[getter]
+    fn seeds(&self) -> Vec<u64> {
+        self.0.seeds.clone()
+    }
+
+    /// Simulated time, s.
+    #[getter]
+    fn duration_s(&self) -> f64 {
+        self.0.measure.duration_s.get()
+    }
+
+    /// When totals begin, s.
+    #[getter]
+    fn warmup_s(&self) -> f64 {
+        self.0.measure.warmup_s.get()
+    }
+
+    /// The names of the flows, in the order of the file.
+    #[getter]
+    fn flow_names(&self) -> Vec<&str> {
+        self.0.flows.iter().map(|flow| flow.name.as_str()).collect()
+    }
+
+    /// The names of the links, in the order of the file.
+    #[getter]
+    fn link_names(&self) -> Vec<&str> {
+        self.0.links.iter().map(|link| link.name.as_str()).collect()
+    }
+
+    /// The scenario as TOML, overrides included.
+    #[getter]
+    fn text(&self) -> String {
+        self.0.to_toml()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Scenario({:?})", self.0.name)
+    }
+}
+
+impl Scenario {
+    /// The same scenario with another algorithm for flows that have none of their own.
+    pub(crate) fn with_algorithm(&self, spec: Option<&str>) -> PyResult<Complete> {
+        match spec {
+            Some(spec) => self.0.with_algorithm(spec).map_err(raise),
+            None => Ok(self.0.clone()),
+        }
+    }
+}
+
+fn raise(error: Error) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}

@@ -1,0 +1,243 @@
+//! A scenario's text as a tree that remembers where everything stands, with overrides put in.
+
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use crate::error::{Error, Fault, list, suggestion};
+use crate::key::{Key, Step};
+use crate::phrase;
+
+type Value<'t> = Spanned<DeValue<'t>>;
+
+/// A parsed scenario file, overrides included.
+pub(crate) struct Document<'t> {
+    file: &'t str,
+    text: &'t str,
+    root: Value<'t>,
+    overrides: Vec<Override<'t>>,
+}
+
+/// `--set key=value`.
+struct Override<'t> {
+    key: Key,
+    given: &'t (String, String),
+}
+
+impl<'t> Document<'t> {
+    /// Parses `text` and puts the overrides in, each a dotted key and a TOML value.
+    ///
+    /// # Errors
+    /// On what is not TOML, and on an override whose key or value cannot be read.
+    pub(crate) fn parse(
+        file: &'t str,
+        text: &'t str,
+        overrides: &'t [(String, String)],
+    ) -> Result<Self, Error> {
+        let table = DeTable::parse(text).map_err(|error| {
+            let offset = error.span().map_or(text.len(), |span| span.start);
+            syntax(file, text, offset, error.message())
+        })?;
+        let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
+        let mut document = Document {
+            file,
+            text,
+            root,
+            overrides: Vec::new(),
+        };
+        for given in overrides {
+            let key = document
+                .set(given)
+                .map_err(|message| set_error(file, given, message))?;
+            document.overrides.push(Override { key, given });
+        }
+        Ok(document)
+    }
+
+    /// Deserializes the whole document.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        let DeValue::Table(table) = self.root.get_ref().clone() else {
+            unreachable!("the root of a TOML document is a table")
+        };
+        let table = Spanned::new(self.root.span(), table);
+        serde_path_to_error::deserialize(Deserializer::from(table)).map_err(|error| {
+            let key = error
+                .path()
+                .iter()
+                .fold(Key::default(), |key, segment| match segment {
+                    Segment::Seq { index } => key.index(*index),
+                    Segment::Map { key: name } | Segment::Enum { variant: name } => key.key(name),
+                    Segment::Unknown => key,
+                });
+            phrase::fault(key, error.inner().message())
+        })
+    }
+
+    /// Finds where a fault stands: the line of its key or of what encloses it, or the override.
+    pub(crate) fn error(&self, fault: Fault) -> Error {
+        let key = &fault.key;
+        if let Some(by) = self
+            .overrides
+            .iter()
+            .rev()
+            .find(|by| key.0.starts_with(&by.key.0))
+        {
+            let message = if by.key == *key {
+                fault.message
+            } else {
+                format!("{key}: {}", fault.message)
+            };
+            return set_error(self.file, by.given, message);
+        }
+        Error {
+            file: self.file.to_owned(),
+            line: Some(line(self.text, offset(&self.root, key))),
+            key: Some(key.to_string()),
+            message: fault.message,
+        }
+    }
+
+    /// Puts an override in; answers with its key, where a flow's name has become its index.
+    fn set(&mut self, (key, value): &'t (String, String)) -> Result<Key, String> {
+        let written = Key::parse(key)
+            .ok_or("expected a dotted key, such as links.R1.rate_mbps or flows.type1.count")?;
+        let value = DeValue::parse(value).map_err(|error| {
+            format!(
+                "expected a TOML value (text in quotes: '\"lia\"'), got {value:?}: {}",
+                error.message()
+            )
+        })?;
+        let mut key = Key::default();
+        let mut place = &mut self.root;
+        for step in &written.0 {
+            (key, place) = enter(key, place, step)?;
+        }
+        *place = value;
+        Ok(key)
+    }
+}
+
+/// One step down; a table gets the entry that it lacks.
+fn enter<'a, 't>(
+    key: Key,
+    place: &'a mut Value<'t>,
+    step: &Step,
+) -> Result<(Key, &'a mut Value<'t>), String> {
+    let span = place.span();
+    match (place.get_mut(), step) {
+        (DeValue::Table(table), Step::Key(name)) => {
+            let empty = Spanned::new(span.clone(), DeValue::Table(DeTable::new()));
+            let entry = table.entry(Spanned::new(span, name.clone().into()));
+            Ok((key.key(name), entry.or_insert(empty)))
+        }
+        (DeValue::Array(array), step) => {
+            let index = match step {
+                Step::Index(index) => *index,
+                Step::Key(name) => named(array, name)?,
+            };
+            let len = array.len();
+            match array.get_mut(index) {
+                Some(place) => Ok((key.index(index), place)),
+                None => Err(format!(
+                    "expected an index below {len}, the length of {key}, got {index}"
+                )),
+            }
+        }
+        (DeValue::Table(_), Step::Index(_)) => Err(format!("expected a key, but {key} is a table")),
+        _ => Err(format!(
+            "expected the end of the key, but {key} is neither a table nor a list"
+        )),
+    }
+}
+
+/// The index of the table with that `name` in a list of tables.
+fn named(array: &[Value<'_>], name: &str) -> Result<usize, String> {
+    let names = || {
+        array
+            .iter()
+            .map(|entry| entry.get_ref().get("name")?.get_ref().as_str())
+    };
+    names()
+        .position(|known| known == Some(name))
+        .ok_or_else(|| {
+            let suggestion = suggestion(name, names().flatten());
+            format!(
+                "nothing is called {name:?}{suggestion}, expected an index or {}",
+                list(names().flatten())
+            )
+        })
+}
+
+/// What is wrong with the text itself, at the key that stands there or last before.
+pub(crate) fn syntax(file: &str, text: &str, offset: usize, message: &str) -> Error {
+    let (table, _) = DeTable::parse_recoverable(text);
+    let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
+    let key = last_key(&root, offset, Key::default());
+    Error {
+        file: file.to_owned(),
+        line: Some(line(text, offset)),
+        key: key.map(|(_, key)| key.to_string()),
+        message: message.to_owned(),
+    }
+}
+
+/// The deepest key that starts at or before `offset`, and where it starts.
+fn last_key(value: &Value<'_>, offset: usize, key: Key) -> Option<(usize, Key)> {
+    let children: Vec<(usize, &Value<'_>, Key)> = match value.get_ref() {
+        DeValue::Table(table) => table
+            .iter()
+            .map(|(name, value)| (name.span().start, value, key.key(name.get_ref())))
+            .collect(),
+        DeValue::Array(array) => array
+            .iter()
+            .enumerate()
+            .map(|(i, value)| (value.span().start, value, key.index(i)))
+            .collect(),
+        _ => Vec::new(),
+    };
+    children
+        .into_iter()
+        .filter(|(start, _, _)| *start <= offset)
+        .flat_map(|(start, value, key)| [Some((start, key.clone())), last_key(value, offset, key)])
+        .flatten()
+        .max_by_key(|(start, key)| (*start, key.0.len()))
+}
+
+/// Where `key` starts in the text, or the nearest that encloses it.
+fn offset(root: &Value<'_>, key: &Key) -> usize {
+    let mut value = root;
+    let mut start = 0;
+    for step in &key.0 {
+        let next = match (value.get_ref(), step) {
+            (DeValue::Table(table), Step::Key(name)) => table
+                .iter()
+                .find(|(known, _)| known.get_ref() == name)
+                .map(|(known, value)| (known.span().start, value)),
+            (DeValue::Array(array), Step::Index(index)) => {
+                array.get(*index).map(|value| (value.span().start, value))
+            }
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        (start, value) = next;
+    }
+    start
+}
+
+fn line(text: &str, offset: usize) -> usize {
+    1 + text
+        .bytes()
+        .take(offset)
+        .filter(|byte| *byte == b'\n')
+        .count()
+}
+
+fn set_error(file: &str, (key, value): &(String, String), message: String) -> Error {
+    Error {
+        file: file.to_owned(),
+        line: None,
+        key: Some(format!("--set {key}={value}")),
+        message,
+    }
+}

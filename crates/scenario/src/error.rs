@@ -1,0 +1,64 @@
+//! What is wrong with a scenario, in one line.
+
+use std::fmt;
+
+use crate::key::Key;
+
+/// What is wrong with a scenario: `file.toml:12: links.R1.rate_mbps: expected a number above 0, got -3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The scenario file.
+    pub file: String,
+    /// The line, counted from 1; `None` where the fault is not in the file's text.
+    pub line: Option<usize>,
+    /// The dotted key, or the option of the command line (`--set links.R1.rate_mbps=-3`).
+    pub key: Option<String>,
+    /// What was expected, and what was found.
+    pub message: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        let key = self
+            .key
+            .as_ref()
+            .map(|key| format!(": {key}"))
+            .unwrap_or_default();
+        let text = format!("{}{line}{key}: {}", self.file, self.message);
+        for c in text.chars() {
+            if c.is_control() {
+                write!(f, "{}", c.escape_default())?
+            } else {
+                write!(f, "{c}")?
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What is wrong at a key, before anybody has looked where the key stands.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) key: Key,
+    pub(crate) message: String,
+}
+
+/// "one of a, b, c", or "a" alone.
+pub(crate) fn list<'a>(known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    let one_of = if known.len() > 1 { "one of " } else { "" };
+    format!("{one_of}{}", known.join(", "))
+}
+
+/// ", did you mean b?" if one of the known words is near.
+pub(crate) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let near = known
+        .map(|known| (strsim::damerau_levenshtein(word, known), known))
+        .filter(|(distance, known)| *distance <= known.len() / 3)
+        .min();
+    near.map(|(_, known)| format!(", did you mean {known}?"))
+        .unwrap_or_default()
+}

@@ -1,0 +1,118 @@
+//! A link as it is written.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::number::{Bytes, Count, NonNegative, Positive, Probability};
+
+/// A link, one way. Give `rate_mbps` or `trace_file`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Rate, Mbps (10^6 bits per second, headers included), from 0.001 to 10^6.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_mbps: Option<Positive>,
+    /// A trace in mahimahi's format, relative to the scenario file: one line per chance to deliver
+    /// 1500 bytes, its time in ms; repeated from its last time on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_file: Option<String>,
+    /// Propagation, one way, ms. At most 10^6.
+    pub delay_ms: NonNegative,
+    /// The queue. Without it: drop-tail that holds 100 ms at the link's rate, at least 10 packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+    /// Packets lost for no reason of load.
+    #[serde(default)]
+    pub loss: Loss,
+    /// When the link is down: intervals in order that do not overlap.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub down: Vec<Outage>,
+}
+
+/// What waits at a link, and what is dropped for lack of room.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Queue {
+    /// First in, first out; what does not fit is dropped. Give `packets`, `bytes` or both.
+    DropTail {
+        /// At most so many packets wait.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        packets: Option<Count>,
+        /// At most so many bytes wait.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<Bytes>,
+    },
+    /// Random early detection; `queue.red = {}` is the OLIA draft's.
+    Red(Red),
+}
+
+/// Random early detection: drop probability 0 up to `min_packets`, linear to `mid_probability` at
+/// `mid_packets`, linear to 1 at `max_packets`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Red {
+    /// Below this queue nothing is dropped, packets. Default 25 per 10 Mbps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_packets: Option<Positive>,
+    /// The knee, packets. Default 50 per 10 Mbps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mid_packets: Option<Positive>,
+    /// From this queue on everything is dropped, packets. Default 100 per 10 Mbps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_packets: Option<Positive>,
+    /// Drop probability at the knee. Default 0.1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mid_probability: Option<Probability>,
+    /// Weight of a new sample in the averaged queue, such as 0.002. Without it the queue of the
+    /// moment decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_weight: Option<Probability>,
+    /// At most so many packets wait, whatever the average. Default `max_packets`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_packets: Option<Count>,
+}
+
+/// Packets lost for no reason of load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Loss {
+    /// None is lost.
+    #[default]
+    None,
+    /// Each packet with the same probability.
+    Bernoulli {
+        /// Probability that a packet is lost.
+        probability: Probability,
+    },
+    /// Losses in bursts: a chain of two states that steps at each packet (Gilbert 1960, Elliott 1963).
+    GilbertElliott {
+        /// Probability to step from good to bad.
+        good_to_bad: Probability,
+        /// Probability to step from bad to good.
+        bad_to_good: Probability,
+        /// Probability that a packet is lost in the good state.
+        #[serde(default = "never")]
+        loss_good: Probability,
+        /// Probability that a packet is lost in the bad state.
+        #[serde(default = "always")]
+        loss_bad: Probability,
+    },
+}
+
+fn never() -> Probability {
+    Probability::constant(0.0)
+}
+
+fn always() -> Probability {
+    Probability::constant(1.0)
+}
+
+/// A time during which a link is down: what it has not transmitted by then is lost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Outage {
+    /// Down from here, s.
+    pub from_s: NonNegative,
+    /// Up again here, s. After `from_s`.
+    pub to_s: NonNegative,
+}

@@ -1,0 +1,83 @@
+//! Flows: who sends what, over which paths, with which algorithm.
+
+use anabranch_control::Algorithm;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::number::{AboveOne, Bytes, Count, NonNegative, Positive};
+
+/// A group of users that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Its name in the file and in the tables of a result.
+    pub name: String,
+    /// How many users.
+    pub count: Count,
+    /// The paths each user sends on; at least one.
+    pub paths: Vec<Path>,
+    /// What couples their windows.
+    pub algorithm: Algorithm,
+    /// What each user sends.
+    pub workload: Workload,
+    /// The earliest start, s.
+    pub start_s: NonNegative,
+    /// Each user starts uniformly within so many seconds from `start_s`.
+    pub start_spread_s: NonNegative,
+    /// When every user stops, s; `None`: at the end of the run.
+    pub stop_s: Option<Positive>,
+}
+
+/// One path from sender to receiver and back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    /// The links in order, as indexes into [`Scenario::links`](crate::Scenario::links).
+    pub links: Vec<usize>,
+    /// Acknowledgements return after this pure delay, ms: they never queue and are never lost.
+    pub return_delay_ms: NonNegative,
+}
+
+/// What a user sends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Workload {
+    /// Data without end.
+    #[default]
+    Bulk,
+    /// One file.
+    File {
+        /// Its size, bytes of payload.
+        bytes: Bytes,
+    },
+    /// Data without end for a while, then silence for a while, in turn.
+    OnOff {
+        /// How long it sends, s.
+        on_s: Positive,
+        /// How long it is silent, s.
+        off_s: Positive,
+    },
+    /// Files that arrive as a Poisson process, each on a new connection.
+    Poisson {
+        /// Files per second.
+        rate_per_s: Positive,
+        /// How large each is.
+        size: Size,
+    },
+}
+
+/// The distribution of file sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Size {
+    /// Heavy-tailed: P(size > x) falls as x^-shape.
+    Pareto {
+        /// Mean, bytes.
+        mean_bytes: Positive,
+        /// Tail exponent; from 1 to 2 the variance is infinite.
+        shape: AboveOne,
+    },
+    /// Light-tailed.
+    Exponential {
+        /// Mean, bytes.
+        mean_bytes: Positive,
+    },
+}

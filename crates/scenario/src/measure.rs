@@ -1,0 +1,37 @@
+//! What is measured, and for how long.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::number::{NonNegative, Positive};
+
+/// The measurement window of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// Length of the run, s. At most 10^7.
+    pub duration_s: Positive,
+    /// Totals count from here to the end, s. Less than `duration_s`.
+    #[serde(default = "Measure::no_warmup")]
+    pub warmup_s: NonNegative,
+    /// Time between two samples of windows, queues and rates, ms.
+    #[serde(default = "Measure::ten_per_second")]
+    pub sample_ms: Positive,
+    /// A scenario whose run could need more memory than this is refused, GiB.
+    #[serde(default = "Measure::four_gib")]
+    pub max_memory_gib: Positive,
+}
+
+impl Measure {
+    fn no_warmup() -> NonNegative {
+        NonNegative::constant(0.0)
+    }
+
+    fn ten_per_second() -> Positive {
+        Positive::constant(100.0)
+    }
+
+    fn four_gib() -> Positive {
+        Positive::constant(4.0)
+    }
+}

@@ -1,0 +1,118 @@
+//! How much memory a run could need, so that a scenario too large is refused before it starts.
+
+use anabranch_net::{Queue, SECOND};
+
+use crate::error::Fault;
+use crate::flows::{Flow, Path, Workload};
+use crate::key::Key;
+use crate::links::Link;
+use crate::scenario::Scenario;
+
+/// State of a user, and of each of its paths, rows of the tables of totals included, bytes.
+const USER_BYTES: f64 = 2048.0;
+/// A packet in flight or waiting, with its place in the sender's and the receiver's lists, bytes.
+const PACKET_BYTES: f64 = 64.0;
+/// A row of the samples or of the finished files, in vectors that grow by doubling, bytes.
+const ROW_BYTES: f64 = 128.0;
+/// A sender may learn so late that packets are gone: a timeout, s.
+const TIMEOUT_S: f64 = 1.0;
+/// In slow start a window grows to so many times what the path can hold.
+const OVERSHOOT: f64 = 2.0;
+const GIB: f64 = 1_073_741_824.0;
+
+/// Bytes that a run of the scenario could need: for each user and path its state, the packets that
+/// can be outstanding, the files that finish and the samples.
+pub(crate) fn estimate(scenario: &Scenario) -> f64 {
+    samples(scenario) + flows(scenario).map(|(_, bytes, _)| bytes).sum::<f64>()
+}
+
+/// Refuses a scenario that could need more than `measure.max_memory_gib`, where it grows too large.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), Fault> {
+    let bytes = estimate(scenario);
+    let limit_gib = scenario.measure.max_memory_gib.get();
+    if bytes <= limit_gib * GIB {
+        return Ok(());
+    }
+    let (key, _, remedy) = if bytes - samples(scenario) <= limit_gib * GIB {
+        (Key::root("measure").key("sample_ms"), 0.0, "raise sample_ms")
+    } else {
+        flows(scenario).max_by(|a, b| a.1.total_cmp(&b.1)).expect("a scenario has flows")
+    };
+    Err(key.fault(format!(
+        "expected a run that needs at most {limit_gib} GiB, got an estimate of {:.1} GiB: \
+         {remedy} or raise measure.max_memory_gib",
+        bytes / GIB
+    )))
+}
+
+/// Each flow's needs: where they arise, bytes, and what to do about them.
+fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> {
+    scenario.flows.iter().enumerate().flat_map(move |(i, flow)| {
+        let key = Key::root("flows").index(i);
+        let users = f64::from(flow.count.get());
+        let state = users * (1.0 + flow.paths.len() as f64) * USER_BYTES;
+        let packets = outstanding_packets(scenario, flow) * PACKET_BYTES;
+        let arrivals = key.key("workload").key("poisson").key("rate_per_s");
+        [
+            (key.key("count"), state + packets, "lower count"),
+            (arrivals, users * files(scenario, flow) * ROW_BYTES, "lower rate_per_s"),
+        ]
+    })
+}
+
+/// Packets that all users of a flow together can have sent and not yet know delivered.
+fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
+    let tcp = &scenario.tcp;
+    let buffer = f64::from(tcp.receive_buffer_packets.get());
+    let per_user = match flow.workload {
+        Workload::File { bytes } => {
+            let payload = tcp.packet_bytes.get() - tcp.header_bytes;
+            (bytes.get() as f64 / f64::from(payload)).ceil().min(buffer)
+        }
+        _ => buffer,
+    };
+    let first_windows = f64::from(tcp.initial_window_packets.get()) * flow.paths.len() as f64;
+    let network: f64 = flow.paths.iter().map(|path| path_packets(scenario, path)).sum();
+    let users = f64::from(flow.count.get());
+    (users * per_user).min((users * first_windows).max(OVERSHOOT * network))
+}
+
+/// Packets that a path holds: what its narrowest link sends in a round trip and a timeout, and what
+/// waits in its queues.
+fn path_packets(scenario: &Scenario, path: &Path) -> f64 {
+    let links = || path.links.iter().map(|&link| &scenario.links[link]);
+    let packet_bytes = f64::from(scenario.tcp.packet_bytes.get());
+    let narrowest_mbps = links().map(Link::rate_mbps).fold(f64::INFINITY, f64::min);
+    let forward_s: f64 = links().map(|link| link.config.delay as f64 / SECOND as f64).sum();
+    let away_s = forward_s + path.return_delay_ms.get() / 1e3 + TIMEOUT_S;
+    let waiting: f64 = links().map(|link| queue_packets(&link.config.queue, packet_bytes)).sum();
+    narrowest_mbps * 1e6 / 8.0 / packet_bytes * away_s + waiting
+}
+
+fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
+    match queue {
+        Queue::DropTail { packets, bytes } => {
+            let packets = packets.map_or(f64::INFINITY, f64::from);
+            packets.min(bytes.map_or(f64::INFINITY, |bytes| bytes as f64 / packet_bytes))
+        }
+        Queue::Red(red) => f64::from(red.limit_packets),
+    }
+}
+
+/// Files that a user finishes, in the mean.
+fn files(scenario: &Scenario, flow: &Flow) -> f64 {
+    match flow.workload {
+        Workload::Poisson { rate_per_s, .. } => rate_per_s.get() * scenario.measure.duration_s.get(),
+        _ => 0.0,
+    }
+}
+
+fn samples(scenario: &Scenario) -> f64 {
+    let series: f64 = scenario
+        .flows
+        .iter()
+        .map(|flow| f64::from(flow.count.get()) * (1.0 + flow.paths.len() as f64))
+        .sum();
+    let times = scenario.measure.duration_s.get() * 1e3 / scenario.measure.sample_ms.get();
+    (series + scenario.links.len() as f64) * times * ROW_BYTES
+}

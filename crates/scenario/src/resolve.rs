@@ -1,0 +1,103 @@
+//! From the file as written to a complete scenario: defaults resolved, names turned into indexes,
+//! and everything refused that no simulation could mean.
+
+use std::path::Path;
+
+use crate::error::Fault;
+use crate::file;
+use crate::flows::Flow;
+use crate::key::Key;
+use crate::links::Link;
+use crate::measure::Measure;
+use crate::tcp::Tcp;
+
+mod flows;
+mod links;
+
+pub(crate) use flows::algorithm;
+
+/// The links and flows of a scenario; everything else is complete as written.
+///
+/// # Errors
+/// The first fault found, in the order of the file.
+pub(crate) fn resolve(
+    file: &file::Scenario,
+    directory: &Path,
+) -> Result<(Vec<Link>, Vec<Flow>), Fault> {
+    check_seeds(&file.seeds)?;
+    check_measure(&file.measure)?;
+    check_tcp(&file.tcp)?;
+    let links = links::links(&file.links, file.tcp.packet_bytes, directory)?;
+    let flows = flows::flows(file, &links)?;
+    Ok((links, flows))
+}
+
+fn check_seeds(seeds: &[u64]) -> Result<(), Fault> {
+    let key = Key::root("seeds");
+    if seeds.is_empty() {
+        return Err(key.fault("expected at least one seed, got none"));
+    }
+    for (i, seed) in seeds.iter().enumerate() {
+        if seeds[..i].contains(seed) {
+            let message = format!("expected each seed once, got {seed} twice");
+            return Err(key.index(i).fault(message));
+        }
+    }
+    Ok(())
+}
+
+fn check_measure(measure: &Measure) -> Result<(), Fault> {
+    let key = Key::root("measure");
+    let duration_s = measure.duration_s.get();
+    within(&key.key("duration_s"), duration_s, 0.0, 1e7, "s")?;
+    within(
+        &key.key("sample_ms"),
+        measure.sample_ms.get(),
+        0.001,
+        1e10,
+        "ms",
+    )?;
+    if measure.warmup_s.get() >= duration_s {
+        let message = format!(
+            "expected less than duration_s, which is {duration_s}, got {}",
+            measure.warmup_s
+        );
+        return Err(key.key("warmup_s").fault(message));
+    }
+    Ok(())
+}
+
+fn check_tcp(tcp: &Tcp) -> Result<(), Fault> {
+    let key = Key::root("tcp");
+    let packet_bytes = tcp.packet_bytes.get();
+    within(
+        &key.key("packet_bytes"),
+        f64::from(packet_bytes),
+        1.0,
+        65535.0,
+        "bytes",
+    )?;
+    within(
+        &key.key("min_rto_ms"),
+        tcp.min_rto_ms.get(),
+        0.001,
+        1e9,
+        "ms",
+    )?;
+    if tcp.header_bytes >= packet_bytes {
+        let message = format!(
+            "expected less than packet_bytes, which is {packet_bytes}, got {}",
+            tcp.header_bytes
+        );
+        return Err(key.key("header_bytes").fault(message));
+    }
+    Ok(())
+}
+
+/// Refuses what virtual time, a u64 of picoseconds, could not carry.
+fn within(key: &Key, x: f64, low: f64, high: f64, unit: &str) -> Result<(), Fault> {
+    if (low..=high).contains(&x) {
+        return Ok(());
+    }
+    Err(key.fault(format!("expected {low} to {high} {unit}, got {x}")))
+}

@@ -1,0 +1,191 @@
+//! Links: traces read, queues sized.
+
+use std::fs;
+use std::path::Path;
+
+use anabranch_net::{LinkConfig, Loss, MILLISECOND, Queue, Rate, Red, SECOND, Time, Trace};
+use indexmap::IndexMap;
+
+use super::within;
+use crate::error::Fault;
+use crate::file;
+use crate::key::Key;
+use crate::links::Link;
+use crate::number::Count;
+
+/// Drop-tail without a size of its own holds so much of the link's rate, and at least so much.
+const DEFAULT_QUEUE_S: f64 = 0.1;
+const DEFAULT_QUEUE_PACKETS: f64 = 10.0;
+
+pub(super) fn links(
+    links: &IndexMap<String, file::Link>,
+    packet_bytes: Count,
+    directory: &Path,
+) -> Result<Vec<Link>, Fault> {
+    let key = Key::root("links");
+    if links.is_empty() {
+        return Err(key.fault("expected at least one link, such as [links.R1]"));
+    }
+    links
+        .iter()
+        .map(|(name, link)| {
+            let config = config(&key.key(name), link, packet_bytes, directory)?;
+            Ok(Link {
+                name: name.clone(),
+                config,
+            })
+        })
+        .collect()
+}
+
+fn config(
+    key: &Key,
+    link: &file::Link,
+    packet_bytes: Count,
+    directory: &Path,
+) -> Result<LinkConfig, Fault> {
+    let rate = rate(key, link, directory)?;
+    within(&key.key("delay_ms"), link.delay_ms.get(), 0.0, 1e6, "ms")?;
+    Ok(LinkConfig {
+        delay: picoseconds(link.delay_ms.get(), MILLISECOND),
+        queue: queue(
+            &key.key("queue"),
+            link.queue.as_ref(),
+            rate.mean_mbps(),
+            packet_bytes,
+        )?,
+        loss: loss(&link.loss),
+        down: down(&key.key("down"), &link.down)?,
+        rate,
+    })
+}
+
+fn rate(key: &Key, link: &file::Link, directory: &Path) -> Result<Rate, Fault> {
+    match (&link.rate_mbps, &link.trace_file) {
+        (Some(mbps), None) => {
+            within(&key.key("rate_mbps"), mbps.get(), 0.001, 1e6, "Mbps")?;
+            Ok(Rate::Constant {
+                bits_per_second: mbps.get() * 1e6,
+            })
+        }
+        (None, Some(file)) => {
+            let key = key.key("trace_file");
+            let text = fs::read_to_string(directory.join(file))
+                .map_err(|error| key.fault(format!("expected a readable trace, got {error}")))?;
+            let trace =
+                Trace::parse(&text).map_err(|error| key.fault(format!("{file}: {error}")))?;
+            Ok(Rate::Trace(trace))
+        }
+        (None, None) => Err(key.fault("expected rate_mbps or trace_file, got neither")),
+        (Some(_), Some(_)) => Err(key
+            .key("trace_file")
+            .fault("expected rate_mbps or trace_file, got both")),
+    }
+}
+
+fn queue(
+    key: &Key,
+    queue: Option<&file::Queue>,
+    mbps: f64,
+    packet_bytes: Count,
+) -> Result<Queue, Fault> {
+    match queue {
+        None => {
+            let packets = DEFAULT_QUEUE_S * mbps * 1e6 / (8.0 * f64::from(packet_bytes.get()));
+            let packets = packets.ceil().max(DEFAULT_QUEUE_PACKETS) as u32;
+            Ok(Queue::DropTail {
+                packets: Some(packets),
+                bytes: None,
+            })
+        }
+        Some(file::Queue::DropTail {
+            packets: None,
+            bytes: None,
+        }) => Err(key
+            .key("drop_tail")
+            .fault("expected packets, bytes or both, got neither")),
+        Some(file::Queue::DropTail { packets, bytes }) => Ok(Queue::DropTail {
+            packets: packets.map(Count::get),
+            bytes: bytes.map(|bytes| bytes.get()),
+        }),
+        Some(file::Queue::Red(written)) => red(&key.key("red"), written, mbps).map(Queue::Red),
+    }
+}
+
+fn red(key: &Key, red: &file::Red, mbps: f64) -> Result<Red, Fault> {
+    let draft = Red::scaled(mbps * 1e6);
+    let min_packets = red.min_packets.map_or(draft.min_packets, |x| x.get());
+    let mid_packets = red.mid_packets.map_or(draft.mid_packets, |x| x.get());
+    let max_packets = red.max_packets.map_or(draft.max_packets, |x| x.get());
+    if !(min_packets < mid_packets && mid_packets < max_packets) {
+        return Err(key.fault(format!(
+            "expected min_packets < mid_packets < max_packets, \
+             got {min_packets}, {mid_packets}, {max_packets}"
+        )));
+    }
+    let average_weight = red.average_weight.map(|x| x.get());
+    if average_weight == Some(0.0) {
+        return Err(key
+            .key("average_weight")
+            .fault("expected a weight above 0, got 0"));
+    }
+    Ok(Red {
+        min_packets,
+        mid_packets,
+        max_packets,
+        mid_probability: red
+            .mid_probability
+            .map_or(draft.mid_probability, |x| x.get()),
+        average_weight,
+        limit_packets: red
+            .limit_packets
+            .map_or(max_packets.ceil() as u32, |x| x.get()),
+    })
+}
+
+fn loss(loss: &file::Loss) -> Loss {
+    match *loss {
+        file::Loss::None => Loss::None,
+        file::Loss::Bernoulli { probability } => Loss::Bernoulli {
+            probability: probability.get(),
+        },
+        file::Loss::GilbertElliott {
+            good_to_bad,
+            bad_to_good,
+            loss_good,
+            loss_bad,
+        } => Loss::GilbertElliott {
+            good_to_bad: good_to_bad.get(),
+            bad_to_good: bad_to_good.get(),
+            loss_good: loss_good.get(),
+            loss_bad: loss_bad.get(),
+        },
+    }
+}
+
+fn down(key: &Key, outages: &[file::Outage]) -> Result<Vec<(Time, Time)>, Fault> {
+    let mut up_since = 0.0;
+    let mut down = Vec::new();
+    for (i, outage) in outages.iter().enumerate() {
+        let key = key.index(i);
+        let (from_s, to_s) = (outage.from_s.get(), outage.to_s.get());
+        within(&key.key("to_s"), to_s, 0.0, 1e7, "s")?;
+        if from_s < up_since {
+            let message =
+                format!("expected at least {up_since}, the end of the outage before, got {from_s}");
+            return Err(key.key("from_s").fault(message));
+        }
+        let (from, to) = (picoseconds(from_s, SECOND), picoseconds(to_s, SECOND));
+        if from >= to {
+            let message = format!("expected more than from_s, which is {from_s}, got {to_s}");
+            return Err(key.key("to_s").fault(message));
+        }
+        up_since = to_s;
+        down.push((from, to));
+    }
+    Ok(down)
+}
+
+fn picoseconds(x: f64, unit: Time) -> Time {
+    (x * unit as f64).round() as Time
+}

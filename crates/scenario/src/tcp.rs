@@ -1,0 +1,68 @@
+//! The TCP and Multipath TCP endpoints.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::number::{Count, Positive, PositiveOrInfinite};
+
+/// How endpoints behave; the same for every flow of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tcp {
+    /// Size of a full data packet on the wire, headers included, bytes.
+    pub packet_bytes: Count,
+    /// How much of each packet is header, bytes: IPv4 20, TCP 20, timestamps 12. Goodput counts the
+    /// rest. Less than `packet_bytes`.
+    pub header_bytes: u32,
+    /// Congestion window at the start of a connection, packets (RFC 6928).
+    pub initial_window_packets: Count,
+    /// Slow-start threshold at the start of a connection, packets; `inf` for none (RFC 5681).
+    #[schemars(extend("default" = "inf"))]
+    pub initial_ssthresh_packets: PositiveOrInfinite,
+    /// Smallest retransmission timeout, ms (RFC 6298 says 1000, Linux has 200).
+    pub min_rto_ms: Positive,
+    /// Acknowledge every second packet, or after 40 ms, instead of every packet (RFC 1122).
+    pub delayed_acks: bool,
+    /// How losses within one window are repaired.
+    pub recovery: Recovery,
+    /// Receive buffer of a connection, packets, shared by its paths (RFC 8684).
+    pub receive_buffer_packets: Count,
+    /// Which path gets the next packet of a connection.
+    pub scheduler: Scheduler,
+}
+
+impl Default for Tcp {
+    fn default() -> Self {
+        Tcp {
+            packet_bytes: Count::constant(1500),
+            header_bytes: 52,
+            initial_window_packets: Count::constant(10),
+            initial_ssthresh_packets: PositiveOrInfinite::constant(f64::INFINITY),
+            min_rto_ms: Positive::constant(200.0),
+            delayed_acks: false,
+            recovery: Recovery::Sack,
+            receive_buffer_packets: Count::constant(100_000),
+            scheduler: Scheduler::MinRtt,
+        }
+    }
+}
+
+/// How losses within one window are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Recovery {
+    /// Selective acknowledgements (RFC 6675).
+    Sack,
+    /// One hole per round trip (RFC 6582).
+    NewReno,
+}
+
+/// Which path gets the next packet of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// The path with the smallest smoothed RTT whose window has room.
+    MinRtt,
+    /// The paths in turn, as far as their windows have room.
+    RoundRobin,
+}

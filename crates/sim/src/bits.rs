@@ -1,0 +1,219 @@
+//! A set of sequence numbers within a sliding window, one bit each.
+
+use std::ops::Range;
+
+/// Sequence numbers of a sliding window, as bits in a ring of words. Empty it takes no memory.
+///
+/// Only numbers of the window the owner passes as `live` may be in the set; the ring grows to hold
+/// that window.
+#[derive(Debug, Default)]
+pub(crate) struct Bits {
+    words: Vec<u64>,
+}
+
+impl Bits {
+    #[inline]
+    fn place(&self, sequence: u32) -> (usize, u64) {
+        let word = (sequence >> 6) as usize & (self.words.len() - 1);
+        (word, 1 << (sequence & 63))
+    }
+
+    /// Whether `sequence` is in the set. It must lie in the live window.
+    #[inline]
+    pub fn contains(&self, sequence: u32) -> bool {
+        if self.words.is_empty() {
+            return false;
+        }
+        let (word, bit) = self.place(sequence);
+        self.words[word] & bit != 0
+    }
+
+    /// Adds `sequence`; false if it was there already.
+    #[inline]
+    pub fn insert(&mut self, sequence: u32, live: Range<u32>) -> bool {
+        debug_assert!(live.contains(&sequence));
+        self.reserve(live);
+        let (word, bit) = self.place(sequence);
+        let new = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        new
+    }
+
+    /// Takes `sequence` out; false if it was not there.
+    #[inline]
+    pub fn remove(&mut self, sequence: u32) -> bool {
+        if !self.contains(sequence) {
+            return false;
+        }
+        let (word, bit) = self.place(sequence);
+        self.words[word] &= !bit;
+        true
+    }
+
+    /// Takes every number of `range` out and says how many there were.
+    pub fn remove_range(&mut self, range: Range<u32>) -> u32 {
+        let mut removed = 0;
+        self.for_each_word(range, |word, mask| {
+            removed += (*word & mask).count_ones();
+            *word &= !mask;
+        });
+        removed
+    }
+
+    /// The smallest number of the set within `range`.
+    pub fn first(&self, range: Range<u32>) -> Option<u32> {
+        if self.words.is_empty() {
+            return None;
+        }
+        let mut at = range.start;
+        while at < range.end {
+            let rest = self.words[self.place(at).0] >> (at & 63);
+            if rest != 0 {
+                let found = at + rest.trailing_zeros();
+                return (found < range.end).then_some(found);
+            }
+            at = (at | 63) + 1;
+        }
+        None
+    }
+
+    fn for_each_word(&mut self, range: Range<u32>, mut visit: impl FnMut(&mut u64, u64)) {
+        if self.words.is_empty() {
+            return;
+        }
+        let mut at = range.start;
+        while at < range.end {
+            let end = ((at | 63) + 1).min(range.end);
+            let ones = u64::MAX >> (64 - (end - at));
+            let (word, _) = self.place(at);
+            visit(&mut self.words[word], ones << (at & 63));
+            at = end;
+        }
+    }
+
+    /// Grows the ring so that `live` fits with no two numbers in one place.
+    #[inline]
+    fn reserve(&mut self, live: Range<u32>) {
+        let needed = ((live.end - live.start) as usize).div_ceil(64) + 1;
+        if needed > self.words.len() {
+            self.grow(needed.next_power_of_two(), live);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, words: usize, live: Range<u32>) {
+        let old = Bits { words: std::mem::replace(&mut self.words, vec![0; words]) };
+        let mut from = live.start;
+        // The old ring may be shorter than the window: what lay beyond it was not in the set.
+        let end = live.end.min(live.start.saturating_add(64 * old.words.len() as u32));
+        while let Some(sequence) = old.first(from..end) {
+            let (word, bit) = self.place(sequence);
+            self.words[word] |= bit;
+            from = sequence + 1;
+        }
+    }
+}
+
+/// A receiver's view of a sequence space: all below `next` has arrived, and some above.
+#[derive(Debug, Default)]
+pub(crate) struct Reassembly {
+    next: u32,
+    /// Numbers above `next` that have arrived, and the end of the window they lie in.
+    early: Bits,
+    early_count: u32,
+    end: u32,
+}
+
+impl Reassembly {
+    /// The first number that has not arrived: what a cumulative acknowledgement says.
+    #[inline]
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Whether something above a hole has arrived.
+    #[inline]
+    pub fn has_hole(&self) -> bool {
+        self.early_count > 0
+    }
+
+    /// Takes in `sequence`; false if it had arrived before.
+    #[inline]
+    pub fn receive(&mut self, sequence: u32) -> bool {
+        if sequence == self.next {
+            self.next += 1;
+            if self.early_count > 0 {
+                self.close_hole();
+            }
+            return true;
+        }
+        if sequence < self.next {
+            return false;
+        }
+        self.end = self.end.max(sequence + 1);
+        let new = self.early.insert(sequence, self.next..self.end);
+        self.early_count += u32::from(new);
+        new
+    }
+
+    fn close_hole(&mut self) {
+        while self.early_count > 0 && self.early.remove(self.next) {
+            self.next += 1;
+            self.early_count -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The ring against a plain set, while the window slides and grows.
+        #[test]
+        fn bits_are_a_set(steps in prop::collection::vec((0u8..4, 0u32..700, 0u32..200), 1..300)) {
+            let (mut bits, mut set) = (Bits::default(), BTreeSet::new());
+            let (mut start, mut end) = (0u32, 1u32);
+            for (step, offset, slide) in steps {
+                let sequence = start + offset;
+                match step {
+                    0 => {
+                        end = end.max(sequence + 1);
+                        prop_assert_eq!(bits.insert(sequence, start..end), set.insert(sequence));
+                    }
+                    1 if sequence < end => {
+                        prop_assert_eq!(bits.remove(sequence), set.remove(&sequence));
+                    }
+                    2 => {
+                        let to = (start + slide).min(end);
+                        let gone = set.iter().filter(|&&s| s < to).count() as u32;
+                        prop_assert_eq!(bits.remove_range(start..to), gone);
+                        set.retain(|&s| s >= to);
+                        start = to;
+                        end = end.max(start + 1);
+                    }
+                    _ => prop_assert_eq!(bits.first(start..end), set.first().copied()),
+                }
+            }
+        }
+
+        /// Whatever the order of arrival, with repeats, all arrives exactly once.
+        #[test]
+        fn reassembly_takes_each_number_once(
+            order in Just((0u32..300).collect::<Vec<_>>()).prop_shuffle(),
+            repeats in prop::collection::vec(0usize..300, 0..50),
+        ) {
+            let mut reassembly = Reassembly::default();
+            let again: Vec<u32> = repeats.iter().map(|&i| order[i]).collect();
+            let new = order.iter().filter(|&&s| reassembly.receive(s)).count();
+            prop_assert_eq!(new, 300);
+            prop_assert_eq!(reassembly.next(), 300);
+            prop_assert!(!reassembly.has_hole());
+            prop_assert!(!again.into_iter().any(|s| reassembly.receive(s)));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! From a scenario to the parts of a simulation.
+
+use anabranch_control::AnyRule;
+use anabranch_net::{Dice, Link, Time};
+use anabranch_scenario::{Recovery, Scenario, Workload};
+use anabranch_scenario as scenario;
+
+use crate::connection::Tcp;
+use crate::network::Network;
+use crate::scheduler::Scheduler;
+use crate::simulation::Plan;
+use crate::subflow::Route;
+use crate::time::{from_seconds, seconds};
+use crate::workload::{User, element_seed, next_gap};
+
+/// Kinds of random elements, each with seeds of its own.
+const LINKS: u64 = 0;
+const USERS: u64 = 1;
+
+/// The links, without a packet on them.
+pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {
+    Network::new(scenario.links.iter().enumerate().map(|(index, link)| {
+        Link::new(link.config.clone(), element_seed(seed, LINKS, index))
+    }))
+}
+
+fn milliseconds(ms: f64) -> Time {
+    from_seconds(ms * 1e-3)
+}
+
+/// What each flow's users have in common; their routes are added to `network`.
+pub(crate) fn plans(scenario: &Scenario, rules: Vec<AnyRule>, network: &mut Network) -> Vec<Plan> {
+    let flows = scenario.flows.iter().zip(rules);
+    flows
+        .map(|(flow, rule)| Plan {
+            rule,
+            routes: flow.paths.iter().map(|path| route(scenario, path, network)).collect(),
+            workload: flow.workload.clone(),
+        })
+        .collect()
+}
+
+fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> Route {
+    let links: Vec<u32> = path.links.iter().map(|&link| link as u32).collect();
+    let forward: Time = path.links.iter().map(|&link| scenario.links[link].config.delay).sum();
+    let back = milliseconds(path.return_delay_ms.get());
+    Route {
+        first_hop: network.add_route(&links),
+        return_line: network.return_line(back),
+        propagation_s: seconds(forward + back),
+    }
+}
+
+/// Every user of every flow, with its start.
+pub(crate) fn users(scenario: &Scenario, seed: u64) -> Vec<User> {
+    let mut users = Vec::new();
+    let mut first_path = 0;
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        for number in 0..flow.count.get() {
+            let mut dice = Dice::new(element_seed(seed, USERS, users.len()));
+            let spread_s = flow.start_spread_s.get() * dice.uniform();
+            let start = from_seconds(flow.start_s.get() + spread_s);
+            // A Poisson process has no file at its very beginning.
+            let first = match flow.workload {
+                Workload::Poisson { .. } => next_gap(&flow.workload, &mut dice).unwrap_or(0),
+                _ => 0,
+            };
+            users.push(User {
+                flow: index as u32,
+                number,
+                first_path,
+                start: start + first,
+                stop: flow.stop_s.map(|stop| from_seconds(stop.get())),
+                connection: None,
+                dice,
+                received_bytes: 0,
+                transfers_done: 0,
+                done_at: None,
+            });
+            first_path += flow.paths.len() as u32;
+        }
+    }
+    users
+}
+
+/// What all endpoints have in common.
+pub(crate) fn tcp(scenario: &Scenario) -> Tcp {
+    let tcp = &scenario.tcp;
+    Tcp {
+        packet_bytes: tcp.packet_bytes.get() as u16,
+        header_bytes: tcp.header_bytes as u16,
+        min_rto: milliseconds(tcp.min_rto_ms.get()),
+        delayed_acks: tcp.delayed_acks,
+        selective: tcp.recovery == Recovery::Sack,
+        receive_buffer: tcp.receive_buffer_packets.get(),
+        scheduler: match tcp.scheduler {
+            scenario::Scheduler::MinRtt => Scheduler::MinRtt,
+            scenario::Scheduler::RoundRobin => Scheduler::RoundRobin,
+        },
+    }
+}

@@ -1,0 +1,21 @@
+//! A discrete-event packet simulator for TCP and Multipath TCP.
+//!
+//! A [`Simulation`] runs one scenario with one seed in virtual time, in integer picoseconds, and
+//! fills the tables of a Result. Data packets cross links with queues; acknowledgements return over
+//! a pure delay: they are neither queued nor lost.
+
+mod bits;
+mod build;
+mod calendar;
+mod connection;
+mod network;
+mod record;
+mod scheduler;
+mod sender;
+mod simulation;
+mod subflow;
+mod time;
+mod totals;
+mod workload;
+
+pub use simulation::Simulation;

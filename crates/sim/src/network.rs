@@ -1,0 +1,166 @@
+//! Links and return lines: what carries packets forth and acknowledgements back.
+
+use std::collections::VecDeque;
+
+use anabranch_net::{Cause, Fate, Link, Time};
+
+use crate::calendar::{Calendar, Event};
+
+/// A data packet on its way. It carries its route: `hop` points into [`Network::hops`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub sent_at: Time,
+    pub connection: u32,
+    /// Number within the subflow.
+    pub sequence: u32,
+    /// Number within the connection.
+    pub data_sequence: u32,
+    pub hop: u32,
+    pub subflow: u16,
+    pub bytes: u16,
+}
+
+/// An acknowledgement on its way back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ack {
+    /// When the packet that asked for this acknowledgement was sent (RFC 7323's echo).
+    pub sent_at: Time,
+    pub connection: u32,
+    /// Every number of the subflow below this has arrived.
+    pub cumulative: u32,
+    /// The packet that caused this acknowledgement. No acknowledgement is ever lost, so one number
+    /// tells the sender all that RFC 2018's blocks would.
+    pub selective: u32,
+    /// Every number of the connection below this has arrived.
+    pub data_cumulative: u32,
+    pub subflow: u16,
+}
+
+/// Things that arrive in the order they were put in.
+#[derive(Debug)]
+struct Line<T> {
+    queue: VecDeque<(Time, T)>,
+}
+
+impl<T> Line<T> {
+    fn new() -> Line<T> {
+        Line { queue: VecDeque::new() }
+    }
+
+    /// Takes the head off and says when the next one arrives.
+    #[inline]
+    fn pop(&mut self) -> (Option<T>, Option<Time>) {
+        let head = self.queue.pop_front().map(|(_, item)| item);
+        (head, self.queue.front().map(|&(at, _)| at))
+    }
+
+    /// Appends `item`; true if the line was idle, so that its arrival must be scheduled.
+    #[inline]
+    fn push(&mut self, at: Time, item: T) -> bool {
+        debug_assert!(self.queue.back().is_none_or(|&(last, _)| last <= at));
+        self.queue.push_back((at, item));
+        self.queue.len() == 1
+    }
+}
+
+#[derive(Debug)]
+struct Wire {
+    link: Link,
+    line: Line<Packet>,
+}
+
+/// The way back of every subflow with the same return delay: pure delay, no queue, no loss.
+#[derive(Debug)]
+struct Return {
+    delay: Time,
+    line: Line<Ack>,
+}
+
+/// Marks the end of a route in [`Network::hops`].
+const END: u32 = u32::MAX;
+
+/// All links, all return lines, all routes and the calendar that moves them.
+#[derive(Debug, Default)]
+pub(crate) struct Network {
+    pub calendar: Calendar,
+    wires: Vec<Wire>,
+    returns: Vec<Return>,
+    /// Every route as the numbers of its links and an `END`, one after the other.
+    hops: Vec<u32>,
+}
+
+impl Network {
+    pub fn new(links: impl Iterator<Item = Link>) -> Network {
+        let wires = links.map(|link| Wire { link, line: Line::new() }).collect();
+        Network { wires, ..Network::default() }
+    }
+
+    /// Adds a route and gives the hop at which its packets start.
+    pub fn add_route(&mut self, links: &[u32]) -> u32 {
+        let start = self.hops.len() as u32;
+        self.hops.extend_from_slice(links);
+        self.hops.push(END);
+        start
+    }
+
+    /// The return line of this delay, shared by all who have the same.
+    pub fn return_line(&mut self, delay: Time) -> u32 {
+        let found = self.returns.iter().position(|line| line.delay == delay);
+        found.unwrap_or_else(|| {
+            self.returns.push(Return { delay, line: Line::new() });
+            self.returns.len() - 1
+        }) as u32
+    }
+
+    pub fn links(&mut self) -> impl Iterator<Item = &mut Link> {
+        self.wires.iter_mut().map(|wire| &mut wire.link)
+    }
+
+    /// Puts `packet` on the link of its current hop.
+    #[inline]
+    pub fn send(&mut self, now: Time, packet: Packet) -> Result<(), Cause> {
+        let number = self.hops[packet.hop as usize];
+        let wire = &mut self.wires[number as usize];
+        match wire.link.offer(now, u32::from(packet.bytes)) {
+            Fate::Delivered { at } => {
+                if wire.line.push(at, packet) {
+                    self.calendar.push(at, Event::Link(number));
+                }
+                Ok(())
+            }
+            Fate::Dropped(cause) => Err(cause),
+        }
+    }
+
+    /// Sends `ack` back over its line.
+    #[inline]
+    pub fn answer(&mut self, now: Time, line: u32, ack: Ack) {
+        let back = &mut self.returns[line as usize];
+        if back.line.push(now + back.delay, ack) {
+            self.calendar.push(now + back.delay, Event::Return(line));
+        }
+    }
+
+    /// The packet whose arrival at the end of `link` is the calendar's current event.
+    #[inline]
+    pub fn arrived(&mut self, link: u32) -> Option<Packet> {
+        let (packet, again) = self.wires[link as usize].line.pop();
+        self.calendar.advance(again);
+        packet
+    }
+
+    /// The acknowledgement whose arrival is the calendar's current event.
+    #[inline]
+    pub fn returned(&mut self, line: u32) -> Option<Ack> {
+        let (ack, again) = self.returns[line as usize].line.pop();
+        self.calendar.advance(again);
+        ack
+    }
+
+    /// Moves `packet` to its next hop; false if it has reached the receiver.
+    #[inline]
+    pub fn step(&self, packet: &mut Packet) -> bool {
+        packet.hop += 1;
+        self.hops[packet.hop as usize] != END
+    }
+}

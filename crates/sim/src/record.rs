@@ -1,0 +1,248 @@
+//! Fills the tables of a Result.
+
+use anabranch_net::{Backlog, Cause, Counters, Time};
+use anabranch_scenario::columns::{
+    FlowRow, FlowSample, LinkRow, LinkSample, PathRow, PathSample, TransferRow,
+};
+use anabranch_scenario::{Record, Scenario};
+
+use crate::time::seconds;
+use crate::totals::PathTotals;
+use crate::workload::User;
+
+/// All counters at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    pub time: Time,
+    /// Payload received, and files done, per user.
+    pub users: Vec<(u64, u64)>,
+    pub paths: Vec<PathTotals>,
+    pub links: Vec<Counters>,
+}
+
+/// What a path looks like at one moment, summed over a user's connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PathGauge {
+    pub window: f64,
+    pub in_flight: u64,
+    pub rtt_sum_s: f64,
+    pub measured: u32,
+}
+
+impl PathGauge {
+    fn rtt_ms(&self) -> f64 {
+        1e3 * self.rtt_sum_s / f64::from(self.measured)
+    }
+}
+
+/// Samples while a run goes on, totals at its end.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    record: Record,
+    /// The counters when the warm-up ended, and at the last sample.
+    warm: Option<Snapshot>,
+    last: Snapshot,
+    /// Sums over the samples since the warm-up.
+    windows: Vec<f64>,
+    queues: Vec<f64>,
+    samples: u32,
+}
+
+impl Recorder {
+    /// A recorder of a run whose counters stand at `start`.
+    pub fn new(start: Snapshot) -> Recorder {
+        Recorder {
+            windows: vec![0.0; start.paths.len()],
+            queues: vec![0.0; start.links.len()],
+            last: start,
+            record: Record::default(),
+            warm: None,
+            samples: 0,
+        }
+    }
+
+    /// From here on totals count.
+    pub fn warm_up_ends(&mut self, snapshot: Snapshot) {
+        self.warm = Some(snapshot);
+    }
+
+    /// A file has arrived whole.
+    pub fn transfer(&mut self, user: &User, started_at: Time, bytes: u64, now: Time) {
+        self.record.transfers.push(TransferRow {
+            flow: user.flow,
+            user: user.number,
+            start_s: seconds(started_at),
+            bytes,
+            duration_s: seconds(now - started_at),
+        });
+    }
+
+    /// Adds one row per user, path and link.
+    pub fn sample(
+        &mut self,
+        snapshot: Snapshot,
+        users: &[User],
+        gauges: &[PathGauge],
+        backlogs: &[Backlog],
+    ) {
+        let time_s = seconds(snapshot.time);
+        let span_s = seconds(snapshot.time - self.last.time);
+        for (row, user) in users.iter().enumerate() {
+            let received = snapshot.users[row].0;
+            self.record.flow_samples.push(FlowSample {
+                time_s,
+                flow: user.flow,
+                user: user.number,
+                delivered_bytes: received,
+                goodput_mbps: mbps(received - self.last.users[row].0, span_s),
+            });
+        }
+        for (path, (user, number)) in path_rows(users, gauges.len()).enumerate() {
+            let (gauge, totals) = (&gauges[path], snapshot.paths[path] - self.last.paths[path]);
+            self.record.path_samples.push(PathSample {
+                time_s,
+                flow: user.flow,
+                user: user.number,
+                path: number,
+                window_packets: gauge.window,
+                rtt_ms: gauge.rtt_ms(),
+                one_way_delay_ms: totals.one_way_delay_ms(),
+                in_flight_packets: gauge.in_flight,
+                goodput_mbps: mbps(totals.delivered_bytes, span_s),
+                lost_packets: totals.lost_packets(),
+            });
+        }
+        for (link, backlog) in backlogs.iter().enumerate() {
+            let (now, before) = (&snapshot.links[link], &self.last.links[link]);
+            self.record.link_samples.push(LinkSample {
+                time_s,
+                link: link as u32,
+                queue_packets: backlog.packets.into(),
+                queue_bytes: backlog.bytes,
+                throughput_mbps: mbps(now.delivered.bytes - before.delivered.bytes, span_s),
+                dropped_packets: lost(now) - lost(before),
+            });
+        }
+        if self.warm.is_some() {
+            self.samples += 1;
+            self.windows.iter_mut().zip(gauges).for_each(|(sum, gauge)| *sum += gauge.window);
+            let waiting = backlogs.iter().map(|backlog| f64::from(backlog.packets));
+            self.queues.iter_mut().zip(waiting).for_each(|(sum, packets)| *sum += packets);
+        }
+        self.last = snapshot;
+    }
+
+    /// Fills the totals from the end of the warm-up to `end`.
+    pub fn finish(mut self, end: Snapshot, users: &[User], scenario: &Scenario) -> Record {
+        let warm = self.warm.take().unwrap_or_else(|| Snapshot { ..end.clone() });
+        let span_s = seconds(end.time - warm.time);
+        let paths: Vec<PathTotals> =
+            end.paths.iter().zip(&warm.paths).map(|(end, warm)| *end - *warm).collect();
+        self.flow_rows(&warm, &end, &paths, users, span_s);
+        self.path_rows(&paths, users, span_s);
+        self.link_rows(&warm, &end, scenario, span_s);
+        self.record
+    }
+
+    fn flow_rows(
+        &mut self,
+        warm: &Snapshot,
+        end: &Snapshot,
+        paths: &[PathTotals],
+        users: &[User],
+        span_s: f64,
+    ) {
+        for (row, user) in users.iter().enumerate() {
+            let first = user.first_path as usize;
+            let last = users.get(row + 1).map_or(paths.len(), |next| next.first_path as usize);
+            let sum = paths[first..last].iter().fold(PathTotals::default(), |a, b| a + *b);
+            let received = end.users[row].0 - warm.users[row].0;
+            let stop = [user.stop, user.done_at].into_iter().flatten().min();
+            self.record.flows.push(FlowRow {
+                flow: user.flow,
+                user: user.number,
+                start_s: seconds(user.start),
+                stop_s: seconds(stop.map_or(end.time, |stop| stop.min(end.time))),
+                goodput_mbps: mbps(received, span_s),
+                delivered_bytes: received,
+                sent_packets: sum.sent_packets,
+                lost_packets: sum.lost_packets(),
+                retransmitted_packets: sum.retransmitted_packets,
+                timeouts: sum.timeouts,
+                transfers_done: end.users[row].1 - warm.users[row].1,
+            });
+        }
+    }
+
+    fn path_rows(&mut self, paths: &[PathTotals], users: &[User], span_s: f64) {
+        for (row, (user, number)) in path_rows(users, paths.len()).enumerate() {
+            let totals = &paths[row];
+            self.record.paths.push(PathRow {
+                flow: user.flow,
+                user: user.number,
+                path: number,
+                goodput_mbps: mbps(totals.delivered_bytes, span_s),
+                delivered_bytes: totals.delivered_bytes,
+                sent_packets: totals.sent_packets,
+                lost_overflow: totals.lost[Cause::Overflow as usize],
+                lost_red: totals.lost[Cause::Red as usize],
+                lost_random: totals.lost[Cause::Random as usize],
+                lost_down: totals.lost[Cause::Down as usize],
+                loss_probability: share(totals.lost_packets(), totals.sent_packets),
+                loss_events: totals.loss_events,
+                retransmitted_packets: totals.retransmitted_packets,
+                timeouts: totals.timeouts,
+                window_packets: self.windows[row] / f64::from(self.samples),
+                rtt_ms: totals.rtt_ms(),
+                one_way_delay_ms: totals.one_way_delay_ms(),
+            });
+        }
+    }
+
+    fn link_rows(&mut self, warm: &Snapshot, end: &Snapshot, scenario: &Scenario, span_s: f64) {
+        for (row, link) in scenario.links.iter().enumerate() {
+            let (now, before) = (&end.links[row], &warm.links[row]);
+            let dropped = |cause| now.dropped(cause).packets - before.dropped(cause).packets;
+            let arrived = now.arrived.packets - before.arrived.packets;
+            let left = now.delivered.packets - before.delivered.packets;
+            let throughput_mbps = mbps(now.delivered.bytes - before.delivered.bytes, span_s);
+            let rate_mbps = link.rate_mbps();
+            self.record.links.push(LinkRow {
+                link: row as u32,
+                rate_mbps,
+                throughput_mbps,
+                utilization: throughput_mbps / rate_mbps,
+                arrived_packets: arrived,
+                dropped_overflow: dropped(Cause::Overflow),
+                dropped_red: dropped(Cause::Red),
+                dropped_random: dropped(Cause::Random),
+                dropped_down: dropped(Cause::Down),
+                loss_probability: share(lost(now) - lost(before), arrived),
+                queue_packets: self.queues[row] / f64::from(self.samples),
+                queue_ms: (now.waited_ps - before.waited_ps) as f64 * 1e-9 / left as f64,
+            });
+        }
+    }
+}
+
+/// The user and the number of each path, in the order of the record's rows.
+fn path_rows(users: &[User], paths: usize) -> impl Iterator<Item = (&User, u32)> {
+    let ends = users.iter().skip(1).map(|next| next.first_path).chain([paths as u32]);
+    users
+        .iter()
+        .zip(ends)
+        .flat_map(|(user, end)| (0..end - user.first_path).map(move |number| (user, number)))
+}
+
+/// Packets a link dropped, whatever the cause.
+fn lost(counters: &Counters) -> u64 {
+    counters.arrived.packets - counters.delivered.packets
+}
+
+fn mbps(bytes: u64, span_s: f64) -> f64 {
+    bytes as f64 * 8e-6 / span_s
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}

@@ -1,0 +1,323 @@
+//! What a subflow's sender knows of its packets: sent, arrived, lost.
+//!
+//! Loss is found as RFC 6675 says (three packets above it have arrived; the limited transmit of
+//! RFC 3042 comes with it), or without selective acknowledgements as RFC 6582 says (three
+//! duplicates, then a hole at each partial acknowledgement). A packet that is lost again after its
+//! retransmission waits for the timer in both. Windows are the controller's business.
+
+use crate::bits::Bits;
+use crate::network::Ack;
+
+/// Duplicate acknowledgements, or packets arrived above a hole, that make a loss (RFC 5681).
+const DUPLICATES: u32 = 3;
+
+/// What an acknowledgement told the sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    /// Packets known to have arrived that were not known before.
+    pub delivered: u32,
+    /// Whether `una` moved.
+    pub advanced: bool,
+    /// All that was outstanding at the last loss event has arrived.
+    pub recovered: bool,
+    /// A loss event: the first loss found since the last recovery ended.
+    pub loss: bool,
+}
+
+/// The sending side of one subflow; sequence numbers count packets.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    /// The first packet not acknowledged.
+    una: u32,
+    /// The next packet to be sent for the first time.
+    next: u32,
+    /// Packets above `una` that have arrived: known by number, or as a count of duplicates.
+    arrived: u32,
+    /// Packets found lost and not sent again yet.
+    lost: u32,
+    /// What was `next` when the last recovery began.
+    recovery_point: u32,
+    recovering: bool,
+    /// Whether acknowledgements are selective.
+    selective: bool,
+    /// The three highest packets that arrived above `una`, highest first, plus 1; 0 is none.
+    highest: [u32; DUPLICATES as usize],
+    /// All below this have been judged lost or arrived.
+    judged: u32,
+    /// No lost packet lies below this.
+    lost_from: u32,
+    arrived_bits: Bits,
+    lost_bits: Bits,
+}
+
+impl Sender {
+    pub fn new(selective: bool) -> Sender {
+        Sender {
+            una: 0,
+            next: 0,
+            arrived: 0,
+            lost: 0,
+            recovery_point: 0,
+            recovering: false,
+            selective,
+            highest: [0; DUPLICATES as usize],
+            judged: 0,
+            lost_from: 0,
+            arrived_bits: Bits::default(),
+            lost_bits: Bits::default(),
+        }
+    }
+
+    /// Packets in the network, as far as the sender can tell (RFC 6675's pipe).
+    #[inline]
+    pub fn in_flight(&self) -> u32 {
+        self.outstanding().saturating_sub(self.arrived + self.lost)
+    }
+
+    /// Packets sent and not yet acknowledged cumulatively.
+    #[inline]
+    pub fn outstanding(&self) -> u32 {
+        self.next - self.una
+    }
+
+    /// The first packet not acknowledged.
+    #[inline]
+    pub fn una(&self) -> u32 {
+        self.una
+    }
+
+    /// Whether a lost packet waits to be sent again.
+    #[inline]
+    pub fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
+    /// Takes the number of a packet that is sent for the first time.
+    #[inline]
+    pub fn send_new(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Takes the lowest lost packet, to be sent again.
+    pub fn send_lost(&mut self) -> Option<u32> {
+        let sequence = self.lost_bits.first(self.lost_from.max(self.una)..self.next)?;
+        self.lost_bits.remove(sequence);
+        self.lost -= 1;
+        self.lost_from = sequence + 1;
+        Some(sequence)
+    }
+
+    /// Takes in an acknowledgement.
+    #[inline]
+    pub fn on_ack(&mut self, ack: &Ack) -> News {
+        let mut news = News::default();
+        if ack.cumulative > self.una {
+            news.delivered = self.advance(ack.cumulative);
+            news.advanced = true;
+        } else if !self.selective && self.outstanding() > 0 {
+            news.delivered = self.count_duplicate();
+        }
+        if self.selective && ack.selective > ack.cumulative {
+            news.delivered += self.mark_arrived(ack.selective);
+        }
+        if self.recovering && self.una >= self.recovery_point {
+            self.recovering = false;
+            news.recovered = true;
+        }
+        if self.lost > 0 && !self.recovering {
+            self.begin_recovery();
+            news.loss = true;
+        }
+        news
+    }
+
+    /// The timer ran out: all that has not arrived is lost.
+    pub fn on_timeout(&mut self) {
+        if !self.selective {
+            self.arrived = 0;
+        }
+        for sequence in self.una..self.next {
+            self.mark_lost(sequence);
+        }
+        self.judged = self.next;
+        self.lost_from = self.una;
+        self.begin_recovery();
+    }
+
+    fn begin_recovery(&mut self) {
+        self.recovering = true;
+        self.recovery_point = self.next;
+    }
+
+    #[inline]
+    fn advance(&mut self, cumulative: u32) -> u32 {
+        let passed = self.una..cumulative;
+        let mut delivered = cumulative - self.una;
+        self.una = cumulative;
+        if self.arrived + self.lost > 0 {
+            let known = if self.selective {
+                self.arrived_bits.remove_range(passed.clone())
+            } else {
+                // The hole itself was not among the duplicates (Linux counts the same way).
+                self.arrived.min(delivered - 1)
+            };
+            self.arrived -= known;
+            delivered -= known;
+            self.lost -= self.lost_bits.remove_range(passed);
+        }
+        if !self.selective {
+            self.after_partial();
+        }
+        delivered
+    }
+
+    /// RFC 6582: an acknowledgement that does not reach the recovery point shows the next hole.
+    fn after_partial(&mut self) {
+        if self.una >= self.recovery_point || self.una == self.next {
+            self.arrived = 0;
+        } else if self.recovering && self.una >= self.judged {
+            self.judged = self.una + 1;
+            self.mark_lost(self.una);
+        }
+    }
+
+    fn count_duplicate(&mut self) -> u32 {
+        if self.arrived + self.lost >= self.outstanding() {
+            return 0;
+        }
+        self.arrived += 1;
+        let fresh = self.una > self.recovery_point || self.recovery_point == 0;
+        if self.arrived == DUPLICATES && !self.recovering && fresh {
+            self.judged = self.una + 1;
+            self.mark_lost(self.una);
+        }
+        1
+    }
+
+    fn mark_arrived(&mut self, sequence: u32) -> u32 {
+        if !self.arrived_bits.insert(sequence, self.una..self.next) {
+            return 0;
+        }
+        self.arrived += 1;
+        self.lost -= u32::from(self.lost_bits.remove(sequence));
+        let [first, second, third] = &mut self.highest;
+        let mut mark = sequence + 1;
+        for place in [first, second, third] {
+            if mark > *place {
+                std::mem::swap(place, &mut mark);
+            }
+        }
+        // Packets below the third highest arrival have three arrivals above them.
+        let judged = self.highest[2].saturating_sub(1);
+        for unseen in self.judged.max(self.una)..judged {
+            self.mark_lost(unseen);
+        }
+        self.judged = self.judged.max(judged);
+        1
+    }
+
+    fn mark_lost(&mut self, sequence: u32) {
+        let arrived = self.selective && self.arrived_bits.contains(sequence);
+        if !arrived && self.lost_bits.insert(sequence, self.una..self.next) {
+            self.lost += 1;
+            self.lost_from = self.lost_from.min(sequence);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(cumulative: u32, selective: u32) -> Ack {
+        Ack { sent_at: 0, connection: 0, cumulative, selective, data_cumulative: 0, subflow: 0 }
+    }
+
+    fn sender(selective: bool, packets: u32) -> Sender {
+        let mut sender = Sender::new(selective);
+        (0..packets).for_each(|_| {
+            sender.send_new();
+        });
+        sender
+    }
+
+    #[test]
+    fn the_third_arrival_above_a_hole_makes_it_lost() {
+        let mut sender = sender(true, 6);
+        assert!(!sender.on_ack(&ack(0, 1)).loss);
+        assert!(!sender.on_ack(&ack(0, 2)).loss);
+        assert!(sender.on_ack(&ack(0, 3)).loss);
+        // 6 sent, 3 arrived, 1 lost.
+        assert_eq!(sender.in_flight(), 2);
+        assert_eq!(sender.send_lost(), Some(0));
+        assert_eq!(sender.in_flight(), 3);
+        // 4 and 5 arrive, then the retransmission fills the hole.
+        sender.on_ack(&ack(0, 4));
+        sender.on_ack(&ack(0, 5));
+        let news = sender.on_ack(&ack(6, 0));
+        assert_eq!(news, News { delivered: 1, advanced: true, recovered: true, loss: false });
+        assert_eq!(sender.in_flight(), 0);
+    }
+
+    #[test]
+    fn losses_of_one_window_are_one_event() {
+        let mut sender = sender(true, 10);
+        // 0 and 4 are lost: arrivals 1, 2, 3 then 5, 6, 7.
+        let events: Vec<bool> =
+            [1, 2, 3, 5, 6, 7].iter().map(|&s| sender.on_ack(&ack(0, s)).loss).collect();
+        assert_eq!(events, [false, false, true, false, false, false]);
+        assert_eq!([sender.send_lost(), sender.send_lost()], [Some(0), Some(4)]);
+        assert_eq!(sender.send_lost(), None);
+    }
+
+    #[test]
+    fn a_loss_after_recovery_is_another_event() {
+        let mut sender = sender(true, 4);
+        [1, 2, 3].map(|s| sender.on_ack(&ack(0, s)));
+        sender.send_lost();
+        (0..6).for_each(|_| {
+            sender.send_new();
+        });
+        // 4 to 9 sent in recovery; 4 is lost; the hole at 0 is filled last.
+        [5, 6, 7].map(|s| sender.on_ack(&ack(0, s)));
+        let news = sender.on_ack(&ack(4, 0));
+        assert!(news.recovered && news.loss);
+        assert_eq!(sender.send_lost(), Some(4));
+    }
+
+    #[test]
+    fn a_timeout_makes_all_that_has_not_arrived_lost() {
+        let mut sender = sender(true, 5);
+        sender.on_ack(&ack(0, 2));
+        sender.on_timeout();
+        assert_eq!(sender.in_flight(), 0);
+        let again: Vec<u32> = std::iter::from_fn(|| sender.send_lost()).collect();
+        assert_eq!(again, [0, 1, 3, 4]);
+        assert!(!sender.on_ack(&ack(1, 0)).loss, "the timeout was the loss event");
+    }
+
+    #[test]
+    fn without_sack_each_partial_acknowledgement_shows_one_hole() {
+        let mut sender = sender(false, 10);
+        // 0 and 4 are lost; 1, 2, 3 and 5 to 9 arrive as eight duplicates.
+        let events: Vec<bool> = (0..8).map(|_| sender.on_ack(&ack(0, 1)).loss).collect();
+        assert_eq!(events.iter().position(|&loss| loss), Some(2));
+        assert_eq!([sender.send_lost(), sender.send_lost()], [Some(0), None]);
+        assert_eq!(sender.in_flight(), 2, "10 sent, 8 duplicates");
+        let news = sender.on_ack(&ack(4, 0));
+        assert!(!news.recovered && !news.loss);
+        assert_eq!(sender.send_lost(), Some(4));
+        assert!(sender.on_ack(&ack(10, 4)).recovered);
+        assert_eq!(sender.in_flight(), 0);
+    }
+
+    #[test]
+    fn duplicates_of_an_old_recovery_do_not_start_a_new_one() {
+        let mut sender = sender(false, 8);
+        sender.on_timeout();
+        while sender.send_lost().is_some() {}
+        let news = [0; 4].map(|_| sender.on_ack(&ack(0, 9)));
+        assert!(news.iter().all(|news| !news.loss));
+    }
+}

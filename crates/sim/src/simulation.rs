@@ -1,0 +1,324 @@
+//! One run of a scenario: the state of everything, and the loop that moves it.
+
+use std::sync::Arc;
+
+use anabranch_control::rules::Custom;
+use anabranch_control::{AnyRule, External};
+use anabranch_net::Time;
+use anabranch_scenario::{Record, Scenario, Workload};
+
+use crate::build;
+use crate::calendar::Event;
+use crate::connection::{Connection, Tcp, World};
+use crate::network::{Network, Packet};
+use crate::record::{PathGauge, Recorder, Snapshot};
+use crate::subflow::Route;
+use crate::time::{from_seconds, seconds};
+use crate::totals::PathTotals;
+use crate::workload::{User, next_gap, next_size};
+
+/// What the users of one flow have in common.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub rule: AnyRule,
+    pub routes: Vec<Route>,
+    pub workload: Workload,
+}
+
+/// A run of a scenario with one seed, in virtual time.
+///
+/// All state is in this one value and addressed by index. The same scenario and seed give the same
+/// bits on every machine, however the run is cut into [`run_until`](Simulation::run_until)s.
+#[derive(Debug)]
+pub struct Simulation {
+    scenario: Scenario,
+    now: Time,
+    network: Network,
+    tcp: Tcp,
+    plans: Vec<Plan>,
+    users: Vec<User>,
+    /// Connections by number. Those that are over wait in `spare` for another to take the place.
+    connections: Vec<Connection>,
+    spare: Vec<u32>,
+    /// Totals of connections that are over, per path row.
+    retired: Vec<PathTotals>,
+    recorder: Recorder,
+}
+
+impl Simulation {
+    /// A run of `scenario` at time 0.
+    pub fn new(scenario: &Scenario, seed: u64) -> Simulation {
+        let rules = scenario.flows.iter().map(|flow| flow.algorithm.rule());
+        Simulation::with_rules(scenario, seed, rules.collect())
+    }
+
+    /// The same, but flows that have no algorithm of their own run `rule`.
+    pub fn with_custom_rule(
+        scenario: &Scenario,
+        seed: u64,
+        rule: Arc<dyn External>,
+    ) -> Simulation {
+        let rules = scenario.flows.iter().enumerate().map(|(index, flow)| {
+            if scenario.has_own_algorithm(index) {
+                flow.algorithm.rule()
+            } else {
+                AnyRule::Custom(Custom(rule.clone()))
+            }
+        });
+        Simulation::with_rules(scenario, seed, rules.collect())
+    }
+
+    fn with_rules(scenario: &Scenario, seed: u64, rules: Vec<AnyRule>) -> Simulation {
+        let mut network = build::network(scenario, seed);
+        let plans = build::plans(scenario, rules, &mut network);
+        let users = build::users(scenario, seed);
+        let paths: usize =
+            users.iter().map(|user| plans[user.flow as usize].routes.len()).sum();
+        for (row, user) in users.iter().enumerate() {
+            network.calendar.push(user.start, Event::Begin(row as u32));
+            if let Some(stop) = user.stop {
+                network.calendar.push(stop, Event::Pause(row as u32));
+            }
+        }
+        let measure = &scenario.measure;
+        network.calendar.push(from_seconds(measure.warmup_s.get()), Event::WarmUp);
+        network.calendar.push(from_seconds(measure.sample_ms.get() * 1e-3), Event::Sample);
+        let start = Snapshot {
+            time: 0,
+            users: vec![(0, 0); users.len()],
+            paths: vec![PathTotals::default(); paths],
+            links: network.links().map(|link| link.counters().clone()).collect(),
+        };
+        Simulation {
+            scenario: scenario.clone(),
+            now: 0,
+            tcp: build::tcp(scenario),
+            network,
+            plans,
+            connections: Vec::new(),
+            spare: Vec::new(),
+            retired: vec![PathTotals::default(); paths],
+            users,
+            recorder: Recorder::new(start),
+        }
+    }
+
+    /// The time the run has reached, s.
+    pub fn now_s(&self) -> f64 {
+        seconds(self.now)
+    }
+
+    /// The time at which the run ends, s.
+    pub fn duration_s(&self) -> f64 {
+        self.scenario.measure.duration_s.get()
+    }
+
+    /// Runs on to `time_s`, or to the end of the run if that is earlier.
+    pub fn run_until(&mut self, time_s: f64) {
+        let until = from_seconds(time_s.min(self.duration_s()));
+        while let Some((time, event)) = self.network.calendar.due(until) {
+            self.now = time;
+            self.handle(event);
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Runs to the end and gives what was measured.
+    pub fn finish(mut self) -> Record {
+        self.run_until(self.duration_s());
+        let end = self.snapshot();
+        self.recorder.finish(end, &self.users, &self.scenario)
+    }
+
+    #[inline]
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Link(link) => {
+                if let Some(packet) = self.network.arrived(link) {
+                    self.arrive(packet);
+                }
+            }
+            Event::Return(line) => {
+                if let Some(ack) = self.network.returned(line) {
+                    self.connect(ack.connection, |connection, world| connection.on_ack(world, &ack));
+                    self.retire_if_over(ack.connection);
+                }
+            }
+            other => {
+                self.network.calendar.advance(None);
+                self.handle_rare(other);
+            }
+        }
+    }
+
+    fn handle_rare(&mut self, event: Event) {
+        match event {
+            Event::Link(_) | Event::Return(_) => unreachable!("handled above"),
+            Event::Timeout { connection, subflow } => {
+                self.connect(connection, |connection, world| connection.on_timer(world, subflow));
+            }
+            Event::DelayedAck { connection, subflow } => {
+                self.connect(connection, |connection, world| {
+                    connection.on_ack_delay(world, subflow);
+                });
+            }
+            Event::Begin(user) => self.begin(user),
+            Event::Pause(user) => self.pause(user),
+            Event::WarmUp => {
+                let snapshot = self.snapshot();
+                self.recorder.warm_up_ends(snapshot);
+            }
+            Event::Sample => self.sample(),
+        }
+    }
+
+    #[inline]
+    fn connect<T>(
+        &mut self,
+        number: u32,
+        act: impl FnOnce(&mut Connection, &mut World) -> T,
+    ) -> T {
+        let mut world = World { now: self.now, network: &mut self.network, tcp: &self.tcp };
+        act(&mut self.connections[number as usize], &mut world)
+    }
+
+    /// A packet reaches the end of a link: the next one takes it, or the receiver.
+    #[inline]
+    fn arrive(&mut self, mut packet: Packet) {
+        if self.network.step(&mut packet) {
+            if let Err(cause) = self.network.send(self.now, packet) {
+                self.connections[packet.connection as usize].on_drop(packet.subflow, cause);
+                self.retire_if_over(packet.connection);
+            }
+            return;
+        }
+        let completed = self.connect(packet.connection, |connection, world| {
+            connection.on_packet(world, &packet)
+        });
+        if completed {
+            self.record_transfer(packet.connection);
+        }
+    }
+
+    fn record_transfer(&mut self, number: u32) {
+        let connection = &self.connections[number as usize];
+        let user = &mut self.users[connection.user as usize];
+        user.transfers_done += 1;
+        user.done_at = Some(self.now);
+        self.recorder.transfer(user, connection.started_at, connection.file_bytes(), self.now);
+    }
+
+    fn begin(&mut self, user: u32) {
+        let row = user as usize;
+        if self.users[row].has_stopped(self.now) {
+            return;
+        }
+        let workload = &self.plans[self.users[row].flow as usize].workload;
+        let dice = &mut self.users[row].dice;
+        if let Workload::OnOff { on_s, .. } = workload {
+            let pause = self.now + from_seconds(on_s.get());
+            self.network.calendar.push(pause, Event::Pause(user));
+        }
+        if let Some(gap) = next_gap(workload, dice) {
+            self.network.calendar.push(self.now + gap, Event::Begin(user));
+        }
+        match next_size(workload, dice) {
+            Some(bytes) => {
+                let number = self.open(user);
+                self.connect(number, |connection, world| connection.send_file(world, bytes));
+            }
+            None => {
+                let number = self.users[row].connection.unwrap_or_else(|| self.open(user));
+                self.users[row].connection = Some(number);
+                self.connect(number, |connection, world| connection.resume(world));
+            }
+        }
+    }
+
+    /// An endless transfer goes silent; files under way are finished.
+    fn pause(&mut self, user: u32) {
+        let row = &self.users[user as usize];
+        if let Some(number) = row.connection {
+            self.connections[number as usize].pause();
+        }
+        let workload = &self.plans[row.flow as usize].workload;
+        if let (Workload::OnOff { off_s, .. }, false) = (workload, row.has_stopped(self.now)) {
+            let resume = self.now + from_seconds(off_s.get());
+            self.network.calendar.push(resume, Event::Begin(user));
+        }
+    }
+
+    fn open(&mut self, user: u32) -> u32 {
+        let number = self.spare.pop().unwrap_or(self.connections.len() as u32);
+        let plan = &self.plans[self.users[user as usize].flow as usize];
+        let tcp = &self.scenario.tcp;
+        let initial_window = f64::from(tcp.initial_window_packets.get());
+        let mut controller = plan.rule.controller(plan.routes.len(), initial_window);
+        for r in 0..plan.routes.len() {
+            controller.set_ssthresh(r, tcp.initial_ssthresh_packets.get());
+        }
+        let connection = Connection::new(number, user, controller, &plan.routes, &self.tcp);
+        match self.connections.get_mut(number as usize) {
+            Some(place) => *place = connection,
+            None => self.connections.push(connection),
+        }
+        number
+    }
+
+    /// Keeps the totals of a connection that is over, and its place for another.
+    #[inline]
+    fn retire_if_over(&mut self, number: u32) {
+        let connection = &mut self.connections[number as usize];
+        if !connection.is_over() {
+            return;
+        }
+        let user = &mut self.users[connection.user as usize];
+        user.received_bytes += connection.received_bytes(&self.tcp);
+        let first = user.first_path as usize;
+        let subflows = std::mem::take(&mut connection.subflows);
+        for (retired, subflow) in self.retired[first..].iter_mut().zip(subflows) {
+            *retired += subflow.totals;
+        }
+        self.spare.push(number);
+    }
+
+    fn live(&self) -> impl Iterator<Item = (&Connection, &User)> {
+        let open = self.connections.iter().filter(|connection| !connection.subflows.is_empty());
+        open.map(|connection| (connection, &self.users[connection.user as usize]))
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let links = self.network.links().map(|link| link.counters().clone()).collect();
+        let mut users: Vec<(u64, u64)> =
+            self.users.iter().map(|user| (user.received_bytes, user.transfers_done)).collect();
+        let mut paths = self.retired.clone();
+        for (connection, user) in self.live() {
+            users[connection.user as usize].0 += connection.received_bytes(&self.tcp);
+            let rows = &mut paths[user.first_path as usize..];
+            rows.iter_mut().zip(&connection.subflows).for_each(|(row, s)| *row += s.totals);
+        }
+        Snapshot { time: self.now, users, paths, links }
+    }
+
+    fn sample(&mut self) {
+        let every = from_seconds(self.scenario.measure.sample_ms.get() * 1e-3);
+        self.network.calendar.push(self.now + every.max(1), Event::Sample);
+        let mut gauges = vec![PathGauge::default(); self.retired.len()];
+        for (connection, user) in self.live() {
+            for (r, subflow) in connection.subflows.iter().enumerate() {
+                let gauge = &mut gauges[user.first_path as usize + r];
+                let path = connection.controller.path(r);
+                gauge.window += path.window;
+                gauge.in_flight += u64::from(subflow.sender.in_flight());
+                if path.rtt.is_finite() {
+                    gauge.rtt_sum_s += path.rtt;
+                    gauge.measured += 1;
+                }
+            }
+        }
+        let now = self.now;
+        let backlogs: Vec<_> = self.network.links().map(|link| link.queue(now)).collect();
+        let snapshot = self.snapshot();
+        self.recorder.sample(snapshot, &self.users, &gauges, &backlogs);
+    }
+}

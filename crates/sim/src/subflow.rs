@@ -1,0 +1,170 @@
+//! One subflow: a path of a connection, its sender, its receiver and its timers.
+
+use std::collections::VecDeque;
+
+use anabranch_control::Path;
+use anabranch_net::Time;
+
+use crate::bits::Reassembly;
+use crate::sender::Sender;
+use crate::time::{from_seconds, seconds};
+use crate::totals::PathTotals;
+
+/// The longest retransmission timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
+const MAX_RTO: Time = from_seconds(60.0);
+
+/// Where a subflow's packets go, and how long the way is.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    /// Where the route starts in the network's table of hops.
+    pub first_hop: u32,
+    /// The line that brings acknowledgements back.
+    pub return_line: u32,
+    /// Propagation forth and back, in seconds.
+    pub propagation_s: f64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Subflow {
+    pub route: Route,
+    pub sender: Sender,
+    pub receiver: Reassembly,
+    /// The data sequence number of each outstanding packet. Empty where a connection has one path
+    /// and both spaces are the same.
+    data: VecDeque<u32>,
+    /// The controller's window in whole packets.
+    pub window: u32,
+    /// Whether the window was what held the sender back when it last tried to send.
+    pub window_limited: bool,
+    /// When the retransmission timer runs out; `None` while nothing is outstanding.
+    deadline: Option<Time>,
+    /// When the calendar will next ask. The deadline moves at every acknowledgement; the event in
+    /// the calendar only when it must.
+    asked_at: Time,
+    backoff: u32,
+    /// Send time of the oldest packet whose acknowledgement is delayed.
+    pub held: Option<Time>,
+    /// When the delayed acknowledgement must go.
+    pub held_until: Time,
+    pub last_sent: Time,
+    pub totals: PathTotals,
+}
+
+impl Subflow {
+    pub fn new(route: Route, selective: bool, window: u32) -> Subflow {
+        Subflow {
+            route,
+            sender: Sender::new(selective),
+            receiver: Reassembly::default(),
+            data: VecDeque::new(),
+            window,
+            window_limited: false,
+            deadline: None,
+            asked_at: Time::MAX,
+            backoff: 0,
+            held: None,
+            held_until: 0,
+            last_sent: 0,
+            totals: PathTotals::default(),
+        }
+    }
+
+    /// Whether the window has room for one more packet.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.sender.in_flight() < self.window
+    }
+
+    /// Remembers which data the packet just numbered carries.
+    #[inline]
+    pub fn carry(&mut self, data_sequence: u32) {
+        self.data.push_back(data_sequence);
+    }
+
+    /// Forgets the data of packets that are acknowledged.
+    #[inline]
+    pub fn forget_acknowledged(&mut self) {
+        while self.data.len() > self.sender.outstanding() as usize {
+            self.data.pop_front();
+        }
+    }
+
+    /// The data that an outstanding packet carries.
+    pub fn data_of(&self, sequence: u32) -> u32 {
+        let place = (sequence - self.sender.una()) as usize;
+        self.data.get(place).copied().unwrap_or(sequence)
+    }
+
+    /// The data of every outstanding packet.
+    pub fn outstanding_data(&self) -> impl Iterator<Item = u32> {
+        self.data.iter().copied()
+    }
+
+    /// Starts the retransmission timer anew (RFC 6298 section 5) and gives the time at which the
+    /// calendar must ask, if that is not arranged already.
+    #[inline]
+    pub fn restart_timer(&mut self, now: Time, rto_s: f64, min_rto: Time) -> Option<Time> {
+        if self.sender.outstanding() == 0 {
+            self.deadline = None;
+            return None;
+        }
+        let rto = from_seconds(rto_s).clamp(min_rto, MAX_RTO);
+        let deadline = now + (rto << self.backoff).min(MAX_RTO);
+        self.deadline = Some(deadline);
+        self.ask_at(deadline)
+    }
+
+    fn ask_at(&mut self, time: Time) -> Option<Time> {
+        (time < self.asked_at).then(|| {
+            self.asked_at = time;
+            time
+        })
+    }
+
+    /// Whether the timer is running.
+    #[inline]
+    pub fn timer_runs(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    /// The calendar asks: has the timer run out? Otherwise, when must it ask again?
+    pub fn timer_asks(&mut self, now: Time) -> Alarm {
+        if now != self.asked_at {
+            return Alarm::Stale;
+        }
+        self.asked_at = Time::MAX;
+        match self.deadline {
+            Some(deadline) if deadline <= now => Alarm::RunOut,
+            Some(deadline) => self.ask_at(deadline).map_or(Alarm::Stale, Alarm::Again),
+            None => Alarm::Stale,
+        }
+    }
+
+    /// Doubles the timeout until something new is acknowledged (RFC 6298 section 5.5).
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(16);
+    }
+
+    /// Something new is acknowledged: the timeout is no longer doubled.
+    #[inline]
+    pub fn forget_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// Whether the sender was silent for longer than its timeout, so that its window says nothing
+    /// about the path any more (RFC 5681 section 4.1).
+    pub fn is_stale(&self, now: Time, path: &Path<f64>, rto_s: f64) -> bool {
+        path.rtt.is_finite() && self.sender.outstanding() == 0 && seconds(now - self.last_sent) > rto_s
+    }
+}
+
+/// What the retransmission timer answers the calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alarm {
+    /// The event is out of date.
+    Stale,
+    /// Not yet: ask again at this time.
+    Again(Time),
+    /// The timer has run out.
+    RunOut,
+}

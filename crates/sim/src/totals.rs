@@ -1,0 +1,74 @@
+//! What is counted while a simulation runs.
+
+use std::ops::{Add, AddAssign, Sub};
+
+/// Counts of one path. What happened in an interval is the difference of two of these.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PathTotals {
+    pub sent_packets: u64,
+    pub retransmitted_packets: u64,
+    /// Packets that reached the receiver for the first time, and their payload.
+    pub delivered_packets: u64,
+    pub delivered_bytes: u64,
+    /// Packets lost, by `anabranch_net::Cause`.
+    pub lost: [u64; 4],
+    pub loss_events: u64,
+    pub timeouts: u64,
+    /// Sum and number of RTT samples.
+    pub rtt_sum_s: f64,
+    pub rtt_samples: u64,
+    /// Sum over delivered packets of the time from sender to receiver.
+    pub one_way_sum_s: f64,
+}
+
+impl PathTotals {
+    fn combine(self, o: Self, int: fn(u64, u64) -> u64, float: fn(f64, f64) -> f64) -> Self {
+        PathTotals {
+            sent_packets: int(self.sent_packets, o.sent_packets),
+            retransmitted_packets: int(self.retransmitted_packets, o.retransmitted_packets),
+            delivered_packets: int(self.delivered_packets, o.delivered_packets),
+            delivered_bytes: int(self.delivered_bytes, o.delivered_bytes),
+            lost: std::array::from_fn(|cause| int(self.lost[cause], o.lost[cause])),
+            loss_events: int(self.loss_events, o.loss_events),
+            timeouts: int(self.timeouts, o.timeouts),
+            rtt_sum_s: float(self.rtt_sum_s, o.rtt_sum_s),
+            rtt_samples: int(self.rtt_samples, o.rtt_samples),
+            one_way_sum_s: float(self.one_way_sum_s, o.one_way_sum_s),
+        }
+    }
+
+    /// Packets lost, whatever the cause.
+    pub fn lost_packets(&self) -> u64 {
+        self.lost.iter().sum()
+    }
+
+    /// Mean RTT in ms; NaN without a sample.
+    pub fn rtt_ms(&self) -> f64 {
+        1e3 * self.rtt_sum_s / self.rtt_samples as f64
+    }
+
+    /// Mean one-way delay in ms; NaN without a delivery.
+    pub fn one_way_delay_ms(&self) -> f64 {
+        1e3 * self.one_way_sum_s / self.delivered_packets as f64
+    }
+}
+
+impl Add for PathTotals {
+    type Output = PathTotals;
+    fn add(self, other: PathTotals) -> PathTotals {
+        self.combine(other, |a, b| a + b, |a, b| a + b)
+    }
+}
+
+impl AddAssign for PathTotals {
+    fn add_assign(&mut self, other: PathTotals) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for PathTotals {
+    type Output = PathTotals;
+    fn sub(self, other: PathTotals) -> PathTotals {
+        self.combine(other, |a, b| a - b, |a, b| a - b)
+    }
+}

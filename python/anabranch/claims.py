@@ -1,0 +1,176 @@
+"""A paper's claims, judged on numbers: the checks that a `claims.toml` may name.
+
+Each check is a pure function of `{metric: {case: value}}`. It gives whether it holds and one line
+with the numbers that decide it; a case that has no number makes it not comparable.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+from anabranch.scenario import ScenarioError
+
+Numbers = Mapping[str, Mapping[str, float]]
+
+
+class Verdict(StrEnum):
+    """What became of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    NOT_REPRODUCED = "not reproduced"
+    """It fails, and `claims.toml` gives the reason that was found."""
+    NOT_COMPARABLE = "not comparable"
+    """A number it needs was not measured or not printed."""
+    READER = "for a reader"
+    """No check decides it."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict and the numbers behind it, in one line."""
+
+    verdict: Verdict
+    because: str
+
+
+def judge(check: Mapping[str, Any], numbers: Numbers) -> Judgement:
+    """Judge one `check = { type = ..., ... }`.
+
+    Raises `ScenarioError` when the check itself is wrong: an unknown type or argument.
+    """
+    kind, arguments = check.get("type"), {k: v for k, v in check.items() if k != "type"}
+    if kind == "text":
+        return Judgement(Verdict.READER, arguments.get("note", ""))
+    if kind not in CHECKS:
+        raise ScenarioError(f"unknown check {kind!r}: expected text or one of {', '.join(CHECKS)}")
+    try:
+        holds, because = CHECKS[kind](numbers, **arguments)
+    except _Missing as missing:
+        return Judgement(Verdict.NOT_COMPARABLE, str(missing))
+    except TypeError as error:
+        raise ScenarioError(f"check {kind}: {error}") from error
+    return Judgement(Verdict.HOLDS if holds else Verdict.FAILS, because)
+
+
+def order(
+    numbers: Numbers, metric: str, cases: Sequence[str], slack_rel: float = 0.0
+) -> tuple[bool, str]:
+    """The cases ascend; each may lie below the one before it by `slack_rel` of that one."""
+    return _chain(numbers, metric, cases, 1, slack_rel)
+
+
+def monotone(
+    numbers: Numbers, metric: str, cases: Sequence[str], direction: str, slack_rel: float = 0.0
+) -> tuple[bool, str]:
+    """The cases go one way, `increasing` or `decreasing`, with the slack of `order`."""
+    if direction not in ("increasing", "decreasing"):
+        raise TypeError(f"direction is {direction!r}: expected increasing or decreasing")
+    return _chain(numbers, metric, cases, 1 if direction == "increasing" else -1, slack_rel)
+
+
+def ratio(
+    numbers: Numbers,
+    metric: str,
+    num: str,
+    den: str,
+    den_metric: str | None = None,
+    min: float = -math.inf,
+    max: float = math.inf,
+) -> tuple[bool, str]:
+    """One case over another lies within a band; `den_metric` when the other is another metric's."""
+    top, bottom = _number(numbers, metric, num), _number(numbers, den_metric or metric, den)
+    if bottom == 0:
+        raise _Missing(f"{den} is 0: there is no ratio to it")
+    names = f"{num} / {den}" if den_metric is None else f"{metric} / {den_metric} of {num}"
+    value = top / bottom
+    because = f"{names} = {_text(top)} / {_text(bottom)} = {_text(value)}, {_band(min, max)}"
+    return min <= value <= max, because
+
+
+def range_(
+    numbers: Numbers, metric: str, case: str, min: float = -math.inf, max: float = math.inf
+) -> tuple[bool, str]:
+    """A case lies within a band."""
+    value = _number(numbers, metric, case)
+    return min <= value <= max, f"{case} = {_text(value)}, {_band(min, max)}"
+
+
+def close(
+    numbers: Numbers,
+    metric: str,
+    case: str,
+    target: float,
+    tol_rel: float = 0.0,
+    tol_abs: float = 0.0,
+) -> tuple[bool, str]:
+    """A case lies near a target, by the larger of the two tolerances."""
+    value = _number(numbers, metric, case)
+    tolerance = max(tol_rel * abs(target), tol_abs)
+    away = f", {(value - target) / target:+.1%}" if target else ""
+    allowed = f"{tol_rel:.0%}" if tol_rel * abs(target) >= tol_abs else _text(tol_abs)
+    because = f"{case} = {_text(value)}, expected {_text(target)} ± {allowed}{away}"
+    return abs(value - target) <= tolerance, because
+
+
+def closer(
+    numbers: Numbers, metric: str, case: str, other: str, target_case: str
+) -> tuple[bool, str]:
+    """A case lies nearer to a third one than another case does."""
+    target = _number(numbers, metric, target_case)
+    near = abs(_number(numbers, metric, case) - target)
+    far = abs(_number(numbers, metric, other) - target)
+    because = f"from {target_case} = {_text(target)}: {case} {_text(near)}, {other} {_text(far)}"
+    return near < far, because
+
+
+CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
+    "order": order,
+    "monotone": monotone,
+    "ratio": ratio,
+    "range": range_,
+    "close": close,
+    "closer": closer,
+}
+"""What `type = "..."` in a `claims.toml` may name, besides `text`: a claim left to the reader."""
+
+
+class _Missing(Exception):
+    """A check needs a number that is not there."""
+
+
+def _number(numbers: Numbers, metric: str, case: str) -> float:
+    value = numbers.get(metric, {}).get(case, math.nan)
+    if math.isnan(value):
+        raise _Missing(f"no number for {metric} of {case}")
+    return value
+
+
+def _text(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _band(low: float, high: float) -> str:
+    if math.isinf(low):
+        return f"expected at most {_text(high)}"
+    if math.isinf(high):
+        return f"expected at least {_text(low)}"
+    return f"expected {_text(low)} to {_text(high)}"
+
+
+def _chain(
+    numbers: Numbers, metric: str, cases: Sequence[str], sign: int, slack_rel: float
+) -> tuple[bool, str]:
+    """Whether each step goes the way of `sign`, or against it by no more than the slack."""
+    values = [_number(numbers, metric, case) for case in cases]
+    holds, because = True, f"{cases[0]} {_text(values[0])}"
+    for case, (before, after) in zip(cases[1:], pairwise(values), strict=True):
+        right = sign * (after - before) >= -slack_rel * abs(before)
+        holds = holds and right
+        relation = ("≤" if sign > 0 else "≥") if right else (">" if sign > 0 else "<")
+        because += f" {relation} {case} {_text(after)}"
+    slack = f", with a slack of {slack_rel:.0%}" if slack_rel else ""
+    return holds, because + slack

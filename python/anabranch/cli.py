@@ -1,0 +1,224 @@
+"""The command line: `anabranch run`, `compare`, `list`, `schema`, `reproduce`."""
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+from anabranch import show
+from anabranch.files import staged
+from anabranch.result import Result
+from anabranch.runner import run
+from anabranch.scenario import ScenarioError, rules, schema
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Congestion control over several paths: run scenarios, compare algorithms, reproduce "
+    "papers.\n\nExit codes: 0 fine, 1 a claim of a paper fails, 2 usage or scenario error, "
+    "130 interrupted.",
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML).")]
+Names = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithm",
+        "-a",
+        metavar="A,B,...",
+        help="What flows without an algorithm of their own run, such as lia,olia,balia:cap=inf. "
+        "Default: what the scenario says.",
+    ),
+]
+Seeds = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Run with the seeds 1 to N. Default: the scenario's."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Replace a value of the scenario, such as links.R1.rate_mbps=30. Repeatable.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Write tables (Parquet), scenario.toml and figures (SVG, PNG) to DIR."
+    ),
+]
+On = Annotated[str, typer.Option("--on", metavar="BACKEND", help="What runs it: sim.")]
+
+
+@app.command("run")
+def run_command(
+    file: File,
+    algorithm: Names = None,
+    seeds: Seeds = None,
+    set_: Set = None,
+    as_json: Json = False,
+    out: Out = None,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw figures; without --out into results/.")
+    ] = False,
+    on: On = "sim",
+) -> None:
+    """Run a scenario and print what each flow and link got.
+
+    Examples:
+
+        anabranch run examples/two_links.toml
+
+        anabranch run examples/two_links.toml --algorithm lia,olia --seeds 5 --out results
+
+        anabranch run examples/two_links.toml --set links.R1.rate_mbps=30 --json
+    """
+    result = _run(file, algorithm, seeds, set_, out or (Path("results") if plot else None), on)
+    _print(result, as_json, show.run)
+
+
+@app.command()
+def compare(
+    file: File,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="The algorithms to compare.")
+    ],
+    seeds: Seeds = None,
+    set_: Set = None,
+    as_json: Json = False,
+    out: Out = None,
+    on: On = "sim",
+) -> None:
+    """Run a scenario with several algorithms and print them side by side.
+
+    Example:
+
+        anabranch compare examples/two_links.toml --algorithm reno,lia,olia,balia --seeds 5
+    """
+    _print(_run(file, algorithm, seeds, set_, out, on), as_json, show.comparison)
+
+
+@app.command("list")
+def list_command() -> None:
+    """List the algorithms with their parameters and sources."""
+    show.rules(rules())
+
+
+@app.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of scenario files, for editors.
+
+    Example:
+
+        anabranch schema > scenario.schema.json
+    """
+    print(schema())
+
+
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A folder of papers/: olia.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds, shorter runs.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the report and its data to DIR.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Reproduce a paper: published beside measured beside theory, and each claim judged.
+
+    Exits with 1 when a claim fails that is not marked as not reproduced, with the reason.
+
+    Example:
+
+        anabranch reproduce olia --quick --out results/olia
+    """
+    from anabranch import papers  # here, because the other commands do not need it
+
+    with _progress() as progress:
+        report = papers.reproduce(paper, quick, out, progress)
+    _print(report, as_json, show.report)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Entry point: every error the user can mend is one line on stderr."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:
+        code = _complain(error.format_message())
+    except (ScenarioError, OSError) as error:
+        code = _complain(str(error))
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        print("anabranch: interrupted", file=sys.stderr)
+    sys.exit(code)
+
+
+def _complain(message: str) -> int:
+    print("anabranch:", " ".join(message.split()), file=sys.stderr)
+    return USAGE_ERROR
+
+
+def _run(
+    file: Path,
+    algorithm: str | None,
+    seeds: int | None,
+    settings: list[str] | None,
+    out: Path | None,
+    on: str,
+) -> Result:
+    names = algorithm.split(",") if algorithm is not None else None
+    overrides = dict(_override(setting) for setting in settings or [])
+    # The output directory is opened first: one that can't be written is told before the run.
+    with staged(out) if out else nullcontext() as stage:
+        with _progress() as progress:
+            result = run(file, names, seeds, overrides=overrides, on=on, progress=progress)
+        if stage:
+            from anabranch import plot  # here, because Matplotlib takes half a second to load
+
+            result.write(stage)
+            plot.write(result, stage)
+    return result
+
+
+def _override(setting: str) -> tuple[str, Any]:
+    key, equals, text = setting.partition("=")
+    if not equals or not key:
+        raise ScenarioError(f"--set {setting}: expected KEY=VALUE, as in links.R1.rate_mbps=30")
+    try:
+        return key, tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, text  # a bare word is a string
+
+
+def _print(result: Any, as_json: bool, in_words: Callable[[Any], None]) -> None:
+    if as_json:
+        print(json.dumps(result.as_dict(), indent=2, allow_nan=False))
+    else:
+        in_words(result)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float], None] | None]:
+    """A progress bar on stderr, only where a person looks at it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=show.STDERR, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda fraction: bar.update(task, completed=fraction)

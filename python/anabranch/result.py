@@ -1,0 +1,150 @@
+"""What a run gives: seven tables, the same columns whatever backend ran it."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from anabranch.files import staged
+from anabranch.scenario import Scenario
+
+
+def jain_index(rates: Sequence[float] | pd.Series) -> float:
+    """Jain's fairness index (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all."""
+    x = np.asarray(rates, dtype=float)
+    squares = float(np.sum(x * x))
+    return float(np.sum(x)) ** 2 / (len(x) * squares) if squares > 0 else float("nan")
+
+
+def mean_with_interval(
+    frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]
+) -> pd.DataFrame:
+    """Per group the mean of each column and, as `<column>_ci95`, half its 95 % interval.
+
+    Student's t over the rows of the group (one row per seed); NaN for a single row.
+    """
+    groups = frame.groupby(list(by), sort=False)[list(columns)]
+    mean, n = groups.mean(), groups.count()
+    half = stdtrit(n - 1, 0.975) * groups.std(ddof=1) / np.sqrt(n)
+    half = half.add_suffix("_ci95")
+    order = [name for column in columns for name in (column, f"{column}_ci95")]
+    return pd.concat([mean, half], axis=1)[order].reset_index()
+
+
+@dataclass(frozen=True)
+class Result:
+    """The tables of one or several runs. Totals are over [warmup_s, duration_s] of the scenario.
+
+    Each table leads with the columns `keys`: what was swept (if anything), `algorithm` (what
+    flows without one of their own ran) and `seed`.
+    """
+
+    scenario: Scenario
+    """The scenario without the overrides of a sweep."""
+    backend: str
+    keys: tuple[str, ...]
+    flows: pd.DataFrame
+    """Per user of a flow: goodput_mbps, delivered_bytes, losses, timeouts, transfers_done."""
+    paths: pd.DataFrame
+    """Per path of a user: goodput_mbps, losses by cause, window_packets, rtt_ms."""
+    links: pd.DataFrame
+    """Per link: throughput_mbps, utilization, drops by cause, queue_packets, queue_ms."""
+    transfers: pd.DataFrame
+    """Per finished transfer: start_s, bytes, duration_s."""
+    flow_samples: pd.DataFrame
+    path_samples: pd.DataFrame
+    link_samples: pd.DataFrame
+
+    @property
+    def cases(self) -> list[str]:
+        """The leading columns but the seed: what tells one line of a comparison from another."""
+        return [key for key in self.keys if key != "seed"]
+
+    @property
+    def algorithms(self) -> list[str]:
+        """The algorithms in the order in which they were asked for."""
+        return list(self.links["algorithm"].unique())
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds in the order in which they were asked for."""
+        return [int(seed) for seed in self.links["seed"].unique()]
+
+    def summary(self) -> pd.DataFrame:
+        """Per case and flow, mean and 95 % interval over seeds.
+
+        `users`; `goodput_mbps`, the mean over users; `loss_probability`, lost over sent packets;
+        `rtt_ms`, the mean over paths, weighted by packets sent.
+        """
+        by = [*self.keys, "flow"]
+        flows = self.flows.groupby(by, sort=False).agg(
+            users=("user", "count"),
+            goodput_mbps=("goodput_mbps", "mean"),
+            sent=("sent_packets", "sum"),
+            lost=("lost_packets", "sum"),
+        )
+        flows["loss_probability"] = flows["lost"] / flows["sent"]
+        measured = self.paths[self.paths["rtt_ms"] > 0]
+        weighted = measured.assign(rtt=measured["rtt_ms"] * measured["sent_packets"])
+        sums = weighted.groupby(by, sort=False)[["rtt", "sent_packets"]].sum()
+        flows["rtt_ms"] = sums["rtt"] / sums["sent_packets"]
+        measures = ["goodput_mbps", "loss_probability", "rtt_ms"]
+        table = mean_with_interval(flows.reset_index(), [*self.cases, "flow", "users"], measures)
+        return table
+
+    def link_summary(self) -> pd.DataFrame:
+        """Per case and link, mean and 95 % interval over seeds."""
+        measures = ["throughput_mbps", "utilization", "loss_probability", "queue_packets"]
+        return mean_with_interval(self.links, [*self.cases, "link"], measures)
+
+    def totals(self) -> pd.DataFrame:
+        """Per case: `total_goodput_mbps` and `jain_index` over all users, with 95 % intervals."""
+        goodput = self.flows.groupby(list(self.keys), sort=False)["goodput_mbps"]
+        totals = goodput.agg(total_goodput_mbps="sum", jain_index=jain_index)
+        measures = ["total_goodput_mbps", "jain_index"]
+        return mean_with_interval(totals.reset_index(), self.cases, measures)
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All seven tables by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: v for name, v in values.items() if isinstance(v, pd.DataFrame)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Summary and metadata as plain data for JSON; what was not measured is None."""
+        return {
+            "anabranch": version("anabranch"),
+            "backend": self.backend,
+            "scenario": {
+                "name": self.scenario.name,
+                "description": self.scenario.description,
+                "duration_s": self.scenario.duration_s,
+                "warmup_s": self.scenario.warmup_s,
+            },
+            "algorithms": self.algorithms,
+            "seeds": self.seeds,
+            "flows": _records(self.summary()),
+            "links": _records(self.link_summary()),
+            "totals": _records(self.totals()),
+        }
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write a Parquet file per table and scenario.toml: all of them, or none."""
+        with staged(directory) as stage:
+            self.write(stage)
+
+    def write(self, directory: Path) -> None:
+        """Write the files of `save` into an existing directory, one after the other."""
+        (directory / "scenario.toml").write_text(self.scenario.text, encoding="utf-8")
+        for name, table in self.tables().items():
+            table.to_parquet(directory / f"{name}.parquet", index=False)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = frame.astype(object).where(frame.notna(), None)
+    return [dict(row) for row in rows.to_dict(orient="records")]

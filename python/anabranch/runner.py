@@ -1,0 +1,152 @@
+"""The one verb: run a scenario for some algorithms and seeds, in parallel."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from anabranch import _core
+from anabranch.result import Result
+from anabranch.rule import Rule
+from anabranch.scenario import Scenario, ScenarioError, load
+
+Algorithm = str | Rule
+Algorithms = Algorithm | Sequence[Algorithm] | None
+Seeds = int | Iterable[int] | None
+Progress = Callable[[float], None]
+
+BACKENDS = ("sim",)
+POLL_S = 0.1
+
+
+def run(
+    source: str | os.PathLike[str] | Scenario,
+    algorithm: Algorithms = None,
+    seeds: Seeds = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    on: str = "sim",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a scenario once per algorithm and seed.
+
+    `algorithm`: a name ("olia", "balia:cap=inf"), a `Rule`, or several of them; it replaces the
+    scenario's own choice. `seeds`: n for the seeds 1 to n, or the seeds themselves; the
+    scenario's own by default. `overrides`: dotted keys to values. `threads`: runs at a time, by
+    default one per core; runs of a Python rule come one after the other. `progress` is told the
+    fraction done, 0 to 1. Ctrl-C cancels every run at once.
+
+    Raises `ScenarioError` for a scenario, algorithm or seed that can't be run.
+    """
+    scenario = load(source, overrides)
+    return collect(scenario, plan(scenario, algorithm, seeds), on, threads, progress)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run and the values of its leading columns."""
+
+    keys: dict[str, Any]
+    run: _core.Run
+    in_python: bool
+
+
+def plan(
+    scenario: Scenario, algorithm: Algorithms, seeds: Seeds, point: Mapping[str, Any] | None = None
+) -> list[Job]:
+    """The runs of one scenario: each algorithm with each seed; `point` leads their columns."""
+    jobs = []
+    for name, rule in _algorithms(scenario, algorithm).items():
+        for seed in _seeds(scenario, seeds):
+            keys = {**(point or {}), "algorithm": name, "seed": seed}
+            spec = None if rule or name == OWN else name
+            jobs.append(Job(keys, _core.Run(scenario, spec, seed, rule), rule is not None))
+    return jobs
+
+
+def collect(
+    scenario: Scenario, jobs: Sequence[Job], on: str, threads: int | None, progress: Progress | None
+) -> Result:
+    """Execute the jobs in threads and join their tables, in the order of the jobs."""
+    if on not in BACKENDS:
+        raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
+    if threads is not None and threads < 1:
+        raise ScenarioError(f"threads = {threads}: expected 1 or more")
+    if any(job.in_python for job in jobs):
+        threads = 1
+    records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
+    tables = {
+        table: pd.concat(
+            [_frame(job.keys, record[table]) for job, record in zip(jobs, records, strict=True)],
+            ignore_index=True,
+        )
+        for table in records[0]
+    }
+    return Result(scenario=scenario, backend=on, keys=tuple(jobs[0].keys), **tables)
+
+
+OWN = "own"
+"""The `algorithm` of a scenario in which every flow names its own."""
+
+
+def _algorithms(scenario: Scenario, algorithm: Algorithms) -> dict[str, Rule | None]:
+    """Canonical names in the order asked for; a Python rule goes by its class's name."""
+    if algorithm is None:
+        algorithm = scenario.algorithm or OWN
+        return {algorithm: None}
+    chosen: dict[str, Rule | None] = {}
+    for one in [algorithm] if isinstance(algorithm, str) or _is_rule(algorithm) else algorithm:
+        if isinstance(one, str):
+            chosen[_core.algorithm(one)] = None
+        elif _is_rule(one):
+            chosen[type(one).__name__] = one
+        else:
+            raise ScenarioError(
+                f"algorithm {one!r}: expected a name or an object with increase and decrease"
+            )
+    if not chosen:
+        raise ScenarioError("no algorithm given: expected at least one")
+    return chosen
+
+
+def _is_rule(value: object) -> bool:
+    return hasattr(value, "increase") and hasattr(value, "decrease") and not isinstance(value, type)
+
+
+def _seeds(scenario: Scenario, seeds: Seeds) -> list[int]:
+    if seeds is None:
+        return list(scenario.seeds)
+    chosen = list(range(1, seeds + 1)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
+    if not chosen:
+        raise ScenarioError(f"seeds = {seeds}: expected at least one seed")
+    return chosen
+
+
+def _execute(
+    runs: Sequence[_core.Run], threads: int, progress: Progress | None
+) -> list[dict[str, dict[str, Any]]]:
+    """Execute all runs; whatever goes wrong, Ctrl-C included, cancels the others at once."""
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(run.execute) for run in runs]
+        try:
+            unfinished = set(futures)
+            while unfinished:
+                done, unfinished = wait(unfinished, POLL_S, FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+                if progress:
+                    progress(sum(run.progress for run in runs) / len(runs))
+            return [future.result() for future in futures]
+        except BaseException:
+            for run in runs:
+                run.cancel()
+            raise
+
+
+def _frame(keys: dict[str, Any], columns: dict[str, Any]) -> pd.DataFrame:
+    rows = len(next(iter(columns.values())))
+    return pd.DataFrame({**{key: [value] * rows for key, value in keys.items()}, **columns})

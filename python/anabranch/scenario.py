@@ -1,0 +1,47 @@
+"""The scenario file as Python sees it: loading, overriding single values, the table of rules."""
+
+import json
+import os
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+from anabranch._core import Scenario, ScenarioError, rules, schema
+
+__all__ = ["Scenario", "ScenarioError", "load", "rules", "schema", "toml_value"]
+
+
+def load(
+    source: str | os.PathLike[str] | Scenario, overrides: Mapping[str, Any] | None = None
+) -> Scenario:
+    """Read and check a scenario file, with single values replaced.
+
+    `overrides` maps a dotted key to a Python value: `{"links.R1.rate_mbps": 30}`.
+    Raises `ScenarioError`, whose message is one line that names file, line and key.
+    """
+    if isinstance(source, Scenario):
+        if overrides:
+            raise ScenarioError("overrides need a scenario file: give its path, not a Scenario")
+        return source
+    values = [(key, toml_value(value)) for key, value in (overrides or {}).items()]
+    return Scenario.load(os.fspath(source), values)
+
+
+def toml_value(value: Any) -> str:
+    """The TOML text of a Python value; NumPy's numbers are numbers too."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case Integral():
+            return str(int(value))
+        case Real():
+            return repr(float(value))
+        case Mapping():
+            pairs = (f"{json.dumps(str(k))} = {toml_value(v)}" for k, v in value.items())
+            return "{ " + ", ".join(pairs) + " }"
+        case list() | tuple():
+            return "[" + ", ".join(map(toml_value, value)) + "]"
+        case _:
+            raise ScenarioError(f"an override can't be a {type(value).__name__}: {value!r}")
