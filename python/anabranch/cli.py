@@ -42,7 +42,9 @@ Names = Annotated[
 ]
 Seeds = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Run with the seeds 1 to N. Default: the scenario's."),
+    typer.Option(
+        min=1, max=10_000, metavar="N", help="Run with the seeds 1 to N. Default: the scenario's."
+    ),
 ]
 Set = Annotated[
     list[str] | None,

@@ -121,18 +121,21 @@ def measure_all(paper: Paper, quick: bool, progress: Progress | None = None) -> 
     groups = paper.experiments["groups"]
     asked = {name: list(_measures(paper, name)) for name in groups}
     sizes = {name: len(cases(groups[name])) for name in groups if asked[name]}
-    rows, done = [], 0
+    rows: list[dict[str, Any]] = []
+    done = 0.0
     for name, size in sizes.items():
-        told = None
-        if progress:
-            told = lambda f, done=done, size=size: progress((done + f * size) / sum(sizes.values()))  # noqa: E731
-        result = run_group(paper, name, quick, told)
+        share = size / sum(sizes.values())
+        result = run_group(paper, name, quick, _part(progress, done, share))
         for case in cases(groups[name]):
             for seed in result.seeds:
                 rows += _numbers(asked[name], case.name, seed, one_run(result, case.name, seed))
-        done += size
+        done += share
     frame = pd.DataFrame(rows)
     return pd.concat([frame, *_drops(paper, frame)], ignore_index=True)
+
+
+def _part(progress: Progress | None, done: float, share: float) -> Progress | None:
+    return progress and (lambda fraction: progress(done + share * fraction))
 
 
 def run_group(paper: Paper, name: str, quick: bool, progress: Progress | None = None) -> Result:
@@ -196,7 +199,7 @@ def _drops(paper: Paper, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
             of = frame[(frame["item"] == item["id"]) & (frame["metric"] == drop["of"])]
             before = of[of["case"] == drop["from"]].set_index("seed")["value"]
             after = of[of["case"] == drop["to"]].set_index("seed")["value"]
-            lost = drop_percent(before, after).rename("value").reset_index()
+            lost = before.combine(after, drop_percent).rename("value").reset_index()
             yield lost.assign(item=item["id"], metric=drop["metric"], case=drop["case"])
 
 

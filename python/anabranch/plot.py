@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -34,7 +35,7 @@ OTHERS = [("#7b4fb3", "d"), ("#a8322d", "8"), ("#1b6ca8", "1"), ("#6b7a00", "2")
 DASHES = ["-", "--", ":", "-."]
 """Line styles of a flow's first, second, ... path."""
 
-SHEET = {
+SHEET: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.spines.right": False,

@@ -175,19 +175,18 @@ class Report:
 
 
 def number(value: float | None) -> str:
-    """Three significant digits; nothing where there is no number."""
-    return "" if value is None else f"{value:#.3g}".rstrip(".")
+    """A number as the paper prints it; nothing where there is none."""
+    return "" if value is None else f"{value:g}"
 
 
 def measured(row: Row) -> str:
-    """The mean and, as far as it is known, its interval, to the same decimals."""
+    """The mean to three significant digits, and its interval, as far as known, to the same place."""
     if row.measured is None:
         return ""
-    mean = number(row.measured)
-    if row.interval is None:
-        return mean
-    decimals = len(mean.partition(".")[2])
-    return f"{mean} ± {row.interval:.{decimals}f}"
+    size = math.floor(math.log10(abs(row.measured))) if row.measured else 0
+    decimals = max(0, 2 - size)
+    mean = f"{row.measured:.{decimals}f}"
+    return mean if row.interval is None else f"{mean} ± {row.interval:.{decimals}f}"
 
 
 def percent(value: float | None) -> str:

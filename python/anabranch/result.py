@@ -95,8 +95,7 @@ class Result:
         sums = weighted.groupby(by, sort=False)[["rtt", "sent_packets"]].sum()
         flows["rtt_ms"] = sums["rtt"] / sums["sent_packets"]
         measures = ["goodput_mbps", "loss_probability", "rtt_ms"]
-        table = mean_with_interval(flows.reset_index(), [*self.cases, "flow", "users"], measures)
-        return table
+        return mean_with_interval(flows.reset_index(), [*self.cases, "flow", "users"], measures)
 
     def link_summary(self) -> pd.DataFrame:
         """Per case and link, mean and 95 % interval over seeds."""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -63,8 +63,8 @@ def plan(
     for name, rule in _algorithms(scenario, algorithm).items():
         for seed in _seeds(scenario, seeds):
             keys = {**(point or {}), "algorithm": name, "seed": seed}
-            spec = None if rule or name == OWN else name
-            jobs.append(Job(keys, _core.Run(scenario, spec, seed, rule), rule is not None))
+            run = _core.Run(scenario, None if name == OWN else name, seed, rule)
+            jobs.append(Job(keys, run, rule is not None))
     return jobs
 
 
@@ -94,35 +94,42 @@ OWN = "own"
 
 
 def _algorithms(scenario: Scenario, algorithm: Algorithms) -> dict[str, Rule | None]:
-    """Canonical names in the order asked for; a Python rule goes by its class's name."""
+    """By name, in the order asked for: None for an algorithm of the table."""
     if algorithm is None:
-        algorithm = scenario.algorithm or OWN
-        return {algorithm: None}
+        return {_core.algorithm(scenario.algorithm) if scenario.algorithm else OWN: None}
+    if scenario.algorithm is None:
+        raise ScenarioError(
+            f"{scenario.name}: every flow names its own algorithm, so there is none to replace"
+        )
+    one = isinstance(algorithm, str) or not isinstance(algorithm, Sequence)
     chosen: dict[str, Rule | None] = {}
-    for one in [algorithm] if isinstance(algorithm, str) or _is_rule(algorithm) else algorithm:
-        if isinstance(one, str):
-            chosen[_core.algorithm(one)] = None
-        elif _is_rule(one):
-            chosen[type(one).__name__] = one
-        else:
-            raise ScenarioError(
-                f"algorithm {one!r}: expected a name or an object with increase and decrease"
-            )
+    for choice in cast(Sequence[Algorithm], [algorithm] if one else algorithm):
+        name, rule = _named(choice)
+        if rule and name in chosen:
+            raise ScenarioError(f"two algorithms are called {name}: give the rule another `name`")
+        chosen[name] = rule
     if not chosen:
         raise ScenarioError("no algorithm given: expected at least one")
     return chosen
 
 
-def _is_rule(value: object) -> bool:
-    return hasattr(value, "increase") and hasattr(value, "decrease") and not isinstance(value, type)
+def _named(choice: Algorithm) -> tuple[str, Rule | None]:
+    """The canonical name; a Python rule goes by its attribute `name`, or by its class."""
+    if isinstance(choice, str):
+        return _core.algorithm(choice), None
+    if not (hasattr(choice, "increase") and hasattr(choice, "decrease")):
+        raise ScenarioError(
+            f"algorithm {choice!r}: expected a name or an object with increase and decrease"
+        )
+    return str(getattr(choice, "name", type(choice).__name__)), choice
 
 
 def _seeds(scenario: Scenario, seeds: Seeds) -> list[int]:
     if seeds is None:
         return list(scenario.seeds)
     chosen = list(range(1, seeds + 1)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
-    if not chosen:
-        raise ScenarioError(f"seeds = {seeds}: expected at least one seed")
+    if not chosen or min(chosen) < 0:
+        raise ScenarioError(f"seeds = {seeds}: expected at least one seed, none below 0")
     return chosen
 
 

@@ -13,7 +13,7 @@ from anabranch.result import Result
 WIDE = 200
 """Width where nobody's terminal sets one: tables are as wide as they need to be."""
 
-STDOUT = Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+STDOUT = Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
 STDERR = Console(stderr=True)
 
 
@@ -87,8 +87,7 @@ def _headline(result: Result) -> None:
     intervals = "mean ± 95 % interval over" if seeds > 1 else "no interval from"
     STDOUT.print(
         f"{scenario.name or 'scenario'}: {scenario.warmup_s:g} to {scenario.duration_s:g} s, "
-        f"{intervals} {seeds} seed{'s' if seeds > 1 else ''}",
-        markup=False,
+        f"{intervals} {seeds} seed{'s' if seeds > 1 else ''}"
     )
 
 

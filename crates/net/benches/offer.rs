@@ -30,6 +30,7 @@ fn main() {
     let trace = Trace::parse(&trace).expect("the trace is well formed");
 
     measure("drop-tail", &drop_tail);
+    measure_sizes("two sizes", &drop_tail, [1500, 52]);
     measure(
         "red",
         &LinkConfig {
@@ -60,9 +61,14 @@ fn main() {
     );
 }
 
-/// Offers 1500-byte packets in bursts of 32, just below 10 Mbps in the mean: the queue of a link
-/// of 10 Mbps fills and empties.
+/// Packets of 1500 bytes.
 fn measure(name: &str, config: &LinkConfig) {
+    measure_sizes(name, config, [1500, 1500]);
+}
+
+/// Offers packets of two sizes in turn, in bursts of 32 every 39 ms: below 10 Mbps in the mean, so
+/// that the queue of a link of 10 Mbps fills and empties.
+fn measure_sizes(name: &str, config: &LinkConfig, sizes: [u32; 2]) {
     let mut link = Link::new(config.clone(), 1);
     let mut now: Time = 0;
     let started = Instant::now();
@@ -72,7 +78,7 @@ fn measure(name: &str, config: &LinkConfig) {
         } else {
             5_000_000
         };
-        black_box(link.offer(black_box(now), black_box(1500)));
+        black_box(link.offer(black_box(now), black_box(sizes[i as usize % 2])));
     }
     let ns = started.elapsed().as_secs_f64() * 1e9 / f64::from(OFFERS);
     println!("{name:>16}: {ns:5.2} ns per offer");

@@ -83,8 +83,8 @@ pub struct Link {
     wire: Wire,
     outages: Outages,
     dice: Dice,
-    /// Transmission start and bytes of each packet accepted that had to wait, in order. Those
-    /// whose time has come are removed at the next call.
+    /// Transmission start and bytes of each packet accepted, in order. Those whose transmission
+    /// has started are removed at the next call.
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
     counters: Counters,
@@ -164,10 +164,8 @@ impl Link {
             .server
             .serve(now, bytes, self.outages.next())
             .ok_or(Cause::Down)?;
-        if transmission.start > now {
-            self.waiting.push_back((transmission.start, bytes));
-            self.waiting_bytes += u64::from(bytes);
-        }
+        self.waiting.push_back((transmission.start, bytes));
+        self.waiting_bytes += u64::from(bytes);
         if self.wire.loses(&mut self.dice) {
             return Err(Cause::Random);
         }

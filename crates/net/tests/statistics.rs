@@ -174,14 +174,16 @@ fn gilbert_elliott_loses_in_bursts() {
 
 #[test]
 fn nothing_is_drawn_where_the_outcome_is_certain() {
-    // Below RED's first threshold, and in a chain that never leaves the good state, no number is
-    // taken from the generator: what is random on the link stays as it would be without them.
+    // Below RED's first threshold, and in a chain whose next state is certain, no number is taken
+    // from the generator: what is random on the link stays as it would be without them.
     let loss = Loss::Bernoulli { probability: 0.5 };
-    let chain = Loss::GilbertElliott {
-        good_to_bad: 0.0,
-        bad_to_good: 1.0,
-        loss_good: 0.5,
-        loss_bad: 1.0,
+    let chain = |good_to_bad, bad_to_good| {
+        with_loss(Loss::GilbertElliott {
+            good_to_bad,
+            bad_to_good,
+            loss_good: 0.5,
+            loss_bad: 0.5,
+        })
     };
     let configs = [
         with_loss(loss),
@@ -193,7 +195,8 @@ fn nothing_is_drawn_where_the_outcome_is_certain() {
             loss,
             ..with_red(Some(0.002))
         },
-        with_loss(chain),
+        chain(0.0, 0.0),
+        chain(1.0, 1.0),
     ];
     let fates = configs.map(|config| {
         let mut link = Link::new(config, 7);

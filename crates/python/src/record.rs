@@ -7,14 +7,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 /// The tables by name. Indexes of flows and links become their names; `flows` gets the column
-/// `rule`: what the flow ran. Whole numbers become int64, so that differences can be negative.
+/// `rule`: what the flow ran, or `custom` where a rule from Python took its place. Whole numbers
+/// become int64, so that differences can be negative.
 pub fn tables<'py>(
     py: Python<'py>,
     record: Record,
     scenario: &Scenario,
+    custom: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let flows = labels(py, scenario.flows.iter().map(|flow| flow.name.clone()));
-    let rules = labels(py, scenario.flows.iter().map(|flow| flow.algorithm.to_string()));
+    let rules = labels(
+        py,
+        (0..scenario.flows.len()).map(|flow| rule(scenario, flow, custom)),
+    );
     let links = labels(py, scenario.links.iter().map(|link| link.name.clone()));
     let tables = PyDict::new(py);
     for (table, columns) in record.tables() {
@@ -46,10 +51,14 @@ pub fn tables<'py>(
     Ok(tables)
 }
 
-fn labels<'py>(
-    py: Python<'py>,
-    names: impl Iterator<Item = String>,
-) -> Vec<Bound<'py, PyString>> {
+fn rule(scenario: &Scenario, flow: usize, custom: Option<&str>) -> String {
+    match custom {
+        Some(name) if !scenario.has_own_algorithm(flow) => name.to_owned(),
+        _ => scenario.flows[flow].algorithm.to_string(),
+    }
+}
+
+fn labels<'py>(py: Python<'py>, names: impl Iterator<Item = String>) -> Vec<Bound<'py, PyString>> {
     names.map(|name| PyString::new(py, &name)).collect()
 }
 

@@ -106,7 +106,10 @@ pub struct PythonRule {
 
 impl PythonRule {
     pub fn new(object: Py<PyAny>) -> PythonRule {
-        PythonRule { object, failure: OnceLock::new() }
+        PythonRule {
+            object,
+            failure: OnceLock::new(),
+        }
     }
 
     /// The first exception that the rule raised.

@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use crate::Cancelled;
 use crate::record;
 use crate::rule::PythonRule;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, raise};
 
 /// Wall time between two looks at the cancel flag: short for a person, long for the simulator.
 const SLICE: Duration = Duration::from_millis(20);
@@ -25,26 +25,41 @@ const FIRST_SLICE_S: f64 = 1e-3;
 pub struct Run {
     scenario: anabranch_scenario::Scenario,
     seed: u64,
-    rule: Option<Py<PyAny>>,
+    custom: Option<Custom>,
     progress: AtomicU64,
     cancelled: AtomicBool,
 }
 
+/// A rule in Python, and what to call it.
+struct Custom {
+    name: String,
+    rule: Py<PyAny>,
+}
+
 #[pymethods]
 impl Run {
-    /// Flows without an algorithm of their own run `algorithm`, or the Python object `rule`.
+    /// Flows without an algorithm of their own run `algorithm` (None: the scenario's choice), or the
+    /// Python object `rule`, which then goes by the name `algorithm`.
     #[new]
     #[pyo3(signature = (scenario, algorithm, seed, rule=None))]
     fn new(
         scenario: &Scenario,
-        algorithm: Option<&str>,
+        algorithm: Option<String>,
         seed: u64,
         rule: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
+        let (scenario, custom) = match (rule, algorithm) {
+            (None, None) => (scenario.0.clone(), None),
+            (None, Some(spec)) => (scenario.0.with_algorithm(&spec).map_err(raise)?, None),
+            (Some(rule), name) => {
+                let name = name.unwrap_or_else(|| "custom".to_owned());
+                (scenario.0.clone(), Some(Custom { name, rule }))
+            }
+        };
         Ok(Run {
-            scenario: scenario.with_algorithm(algorithm)?,
+            scenario,
             seed,
-            rule,
+            custom,
             progress: AtomicU64::new(0.0_f64.to_bits()),
             cancelled: AtomicBool::new(false),
         })
@@ -54,9 +69,11 @@ impl Run {
     ///
     /// Raises Cancelled soon after `cancel`, and whatever the rule raises.
     fn execute<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let rule = self.rule.as_ref().map(|rule| Arc::new(PythonRule::new(rule.clone_ref(py))));
+        let rule = |custom: &Custom| Arc::new(PythonRule::new(custom.rule.clone_ref(py)));
+        let rule = self.custom.as_ref().map(rule);
         let record = py.detach(|| self.simulate(rule))?;
-        record::tables(py, record, &self.scenario)
+        let name = self.custom.as_ref().map(|custom| custom.name.as_str());
+        record::tables(py, record, &self.scenario, name)
     }
 
     /// The fraction done, 0 to 1.
@@ -91,7 +108,8 @@ impl Run {
             if let Some(failure) = rule.as_ref().and_then(|rule| rule.failure()) {
                 return Err(Python::attach(|py| failure.clone_ref(py)));
             }
-            self.progress.store((now_s / end_s).to_bits(), Ordering::Relaxed);
+            self.progress
+                .store((now_s / end_s).to_bits(), Ordering::Relaxed);
             let stretch = SLICE.as_secs_f64() / begun.elapsed().as_secs_f64();
             slice_s *= stretch.clamp(0.5, 2.0);
         }

@@ -19,7 +19,9 @@ impl Scenario {
     #[staticmethod]
     #[pyo3(signature = (path, overrides=Vec::new()))]
     fn load(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
-        Complete::load(&path, &overrides).map(Scenario).map_err(raise)
+        Complete::load(&path, &overrides)
+            .map(Scenario)
+            .map_err(raise)
     }
 
     /// Reads the text of a scenario; `file` is its name for errors and the place of its traces.
@@ -28,7 +30,9 @@ impl Scenario {
     #[staticmethod]
     #[pyo3(signature = (text, file="<string>", overrides=Vec::new()))]
     fn parse(text: &str, file: &str, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
-        Complete::parse(text.as_bytes(), file, &overrides).map(Scenario).map_err(raise)
+        Complete::parse(text.as_bytes(), file, &overrides)
+            .map(Scenario)
+            .map_err(raise)
     }
 
     /// What the scenario is called.
@@ -90,16 +94,7 @@ impl Scenario {
     }
 }
 
-impl Scenario {
-    /// The same scenario with another algorithm for flows that have none of their own.
-    pub(crate) fn with_algorithm(&self, spec: Option<&str>) -> PyResult<Complete> {
-        match spec {
-            Some(spec) => self.0.with_algorithm(spec).map_err(raise),
-            None => Ok(self.0.clone()),
-        }
-    }
-}
-
-fn raise(error: Error) -> PyErr {
+/// The exception for a fault of a scenario.
+pub(crate) fn raise(error: Error) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }

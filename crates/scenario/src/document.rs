@@ -5,9 +5,12 @@ use serde_path_to_error::Segment;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-use crate::error::{Error, Fault, list, suggestion};
+use crate::error::{Error, Fault, expected_one_of};
 use crate::key::{Key, Step};
 use crate::phrase;
+
+/// What looks like a key is cut after so many characters.
+const LONGEST_KEY_LIKE: usize = 60;
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -153,37 +156,51 @@ fn enter<'a, 't>(
 
 /// The index of the table with that `name` in a list of tables.
 fn named(array: &[Value<'_>], name: &str) -> Result<usize, String> {
-    let names = || {
-        array
-            .iter()
-            .map(|entry| entry.get_ref().get("name")?.get_ref().as_str())
-    };
-    names()
-        .position(|known| known == Some(name))
+    let name_of =
+        |entry: &'_ Value<'_>| Some(entry.get_ref().get("name")?.get_ref().as_str()?.to_owned());
+    let names: Vec<Option<String>> = array.iter().map(name_of).collect();
+    names
+        .iter()
+        .position(|known| known.as_deref() == Some(name))
         .ok_or_else(|| {
-            let suggestion = suggestion(name, names().flatten());
+            let known: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
             format!(
-                "nothing is called {name:?}{suggestion}, expected an index or {}",
-                list(names().flatten())
+                "nothing is called {name:?}, {}",
+                expected_one_of(name, &known)
             )
         })
 }
 
-/// What is wrong with the text itself, at the key that stands there or last before.
+/// What is wrong with the text itself, at the key that stands there or encloses it.
 pub(crate) fn syntax(file: &str, text: &str, offset: usize, message: &str) -> Error {
     let (table, _) = DeTable::parse_recoverable(text);
     let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
-    let key = last_key(&root, offset, Key::default());
+    let here = line(text, offset);
+    let key = last_key(&root, offset, Key::default())
+        .filter(|found| found.end >= offset || line(text, found.start) == here)
+        .map(|found| found.key.to_string())
+        .or_else(|| key_like(text, offset));
+    let message = match message {
+        "duplicate key" => "expected each key once, got this one again",
+        _ => message,
+    };
     Error {
         file: file.to_owned(),
-        line: Some(line(text, offset)),
-        key: key.map(|(_, key)| key.to_string()),
+        line: Some(here),
+        key,
         message: message.to_owned(),
     }
 }
 
-/// The deepest key that starts at or before `offset`, and where it starts.
-fn last_key(value: &Value<'_>, offset: usize, key: Key) -> Option<(usize, Key)> {
+/// A key and the places in the text where it starts and where its value ends.
+struct Found {
+    key: Key,
+    start: usize,
+    end: usize,
+}
+
+/// The deepest key that starts at or before `offset`.
+fn last_key(value: &Value<'_>, offset: usize, key: Key) -> Option<Found> {
     let children: Vec<(usize, &Value<'_>, Key)> = match value.get_ref() {
         DeValue::Table(table) => table
             .iter()
@@ -199,9 +216,27 @@ fn last_key(value: &Value<'_>, offset: usize, key: Key) -> Option<(usize, Key)> 
     children
         .into_iter()
         .filter(|(start, _, _)| *start <= offset)
-        .flat_map(|(start, value, key)| [Some((start, key.clone())), last_key(value, offset, key)])
+        .flat_map(|(start, value, key)| {
+            let below = last_key(value, offset, key.clone());
+            [
+                Some(Found {
+                    key,
+                    start,
+                    end: value.span().end,
+                }),
+                below,
+            ]
+        })
         .flatten()
-        .max_by_key(|(start, key)| (*start, key.0.len()))
+        .max_by_key(|found| (found.start, found.key.0.len()))
+}
+
+/// What looks like a key on the line around `offset`, where the text is too broken to tell.
+fn key_like(text: &str, offset: usize) -> Option<String> {
+    let line = text.lines().nth(line(text, offset) - 1)?;
+    let (before, _) = line.split_once('=').unwrap_or((line, ""));
+    let word = before.trim_matches(|c: char| c.is_whitespace() || "[]\"'".contains(c));
+    (!word.is_empty()).then(|| word.chars().take(LONGEST_KEY_LIKE).collect())
 }
 
 /// Where `key` starts in the text, or the nearest that encloses it.

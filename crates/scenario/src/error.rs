@@ -46,19 +46,23 @@ pub(crate) struct Fault {
     pub(crate) message: String,
 }
 
-/// "one of a, b, c", or "a" alone.
-pub(crate) fn list<'a>(known: impl Iterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.collect();
+/// "expected one of a, b, c (did you mean b?)", for a word that is not among those known.
+pub(crate) fn expected_one_of(word: &str, known: &[&str]) -> String {
     let one_of = if known.len() > 1 { "one of " } else { "" };
-    format!("{one_of}{}", known.join(", "))
+    format!(
+        "expected {one_of}{}{}",
+        known.join(", "),
+        suggestion(word, known)
+    )
 }
 
-/// ", did you mean b?" if one of the known words is near.
-pub(crate) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+/// " (did you mean b?)" if one of the known words is near.
+fn suggestion(word: &str, known: &[&str]) -> String {
     let near = known
+        .iter()
         .map(|known| (strsim::damerau_levenshtein(word, known), known))
         .filter(|(distance, known)| *distance <= known.len() / 3)
         .min();
-    near.map(|(_, known)| format!(", did you mean {known}?"))
+    near.map(|(_, known)| format!(" (did you mean {known}?)"))
         .unwrap_or_default()
 }

@@ -5,6 +5,7 @@
 //! or with an [`Error`] of one line that names file, line and key and says what was expected.
 //! [`columns`] holds the tables that every backend fills, and [`schema()`] the JSON Schema of the file.
 
+mod bounded;
 pub mod columns;
 mod document;
 mod error;

@@ -34,9 +34,15 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Fault> {
         return Ok(());
     }
     let (key, _, remedy) = if bytes - samples(scenario) <= limit_gib * GIB {
-        (Key::root("measure").key("sample_ms"), 0.0, "raise sample_ms")
+        (
+            Key::root("measure").key("sample_ms"),
+            0.0,
+            "raise sample_ms",
+        )
     } else {
-        flows(scenario).max_by(|a, b| a.1.total_cmp(&b.1)).expect("a scenario has flows")
+        flows(scenario)
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .expect("a scenario has flows")
     };
     Err(key.fault(format!(
         "expected a run that needs at most {limit_gib} GiB, got an estimate of {:.1} GiB: \
@@ -47,17 +53,25 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Fault> {
 
 /// Each flow's needs: where they arise, bytes, and what to do about them.
 fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> {
-    scenario.flows.iter().enumerate().flat_map(move |(i, flow)| {
-        let key = Key::root("flows").index(i);
-        let users = f64::from(flow.count.get());
-        let state = users * (1.0 + flow.paths.len() as f64) * USER_BYTES;
-        let packets = outstanding_packets(scenario, flow) * PACKET_BYTES;
-        let arrivals = key.key("workload").key("poisson").key("rate_per_s");
-        [
-            (key.key("count"), state + packets, "lower count"),
-            (arrivals, users * files(scenario, flow) * ROW_BYTES, "lower rate_per_s"),
-        ]
-    })
+    scenario
+        .flows
+        .iter()
+        .enumerate()
+        .flat_map(move |(i, flow)| {
+            let key = Key::root("flows").index(i);
+            let users = f64::from(flow.count.get());
+            let state = users * (1.0 + flow.paths.len() as f64) * USER_BYTES;
+            let packets = outstanding_packets(scenario, flow) * PACKET_BYTES;
+            let arrivals = key.key("workload").key("poisson").key("rate_per_s");
+            [
+                (key.key("count"), state + packets, "lower count"),
+                (
+                    arrivals,
+                    users * files(scenario, flow) * ROW_BYTES,
+                    "lower rate_per_s",
+                ),
+            ]
+        })
 }
 
 /// Packets that all users of a flow together can have sent and not yet know delivered.
@@ -72,7 +86,11 @@ fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
         _ => buffer,
     };
     let first_windows = f64::from(tcp.initial_window_packets.get()) * flow.paths.len() as f64;
-    let network: f64 = flow.paths.iter().map(|path| path_packets(scenario, path)).sum();
+    let network: f64 = flow
+        .paths
+        .iter()
+        .map(|path| path_packets(scenario, path))
+        .sum();
     let users = f64::from(flow.count.get());
     (users * per_user).min((users * first_windows).max(OVERSHOOT * network))
 }
@@ -83,9 +101,13 @@ fn path_packets(scenario: &Scenario, path: &Path) -> f64 {
     let links = || path.links.iter().map(|&link| &scenario.links[link]);
     let packet_bytes = f64::from(scenario.tcp.packet_bytes.get());
     let narrowest_mbps = links().map(Link::rate_mbps).fold(f64::INFINITY, f64::min);
-    let forward_s: f64 = links().map(|link| link.config.delay as f64 / SECOND as f64).sum();
+    let forward_s: f64 = links()
+        .map(|link| link.config.delay as f64 / SECOND as f64)
+        .sum();
     let away_s = forward_s + path.return_delay_ms.get() / 1e3 + TIMEOUT_S;
-    let waiting: f64 = links().map(|link| queue_packets(&link.config.queue, packet_bytes)).sum();
+    let waiting: f64 = links()
+        .map(|link| queue_packets(&link.config.queue, packet_bytes))
+        .sum();
     narrowest_mbps * 1e6 / 8.0 / packet_bytes * away_s + waiting
 }
 
@@ -102,7 +124,9 @@ fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
 /// Files that a user finishes, in the mean.
 fn files(scenario: &Scenario, flow: &Flow) -> f64 {
     match flow.workload {
-        Workload::Poisson { rate_per_s, .. } => rate_per_s.get() * scenario.measure.duration_s.get(),
+        Workload::Poisson { rate_per_s, .. } => {
+            rate_per_s.get() * scenario.measure.duration_s.get()
+        }
         _ => 0.0,
     }
 }

@@ -1,45 +1,55 @@
 //! The messages of serde and of the TOML parser, in the words of this crate: first what was
 //! expected, then what was found.
 
-use crate::error::{Fault, list, suggestion};
+use crate::error::{Fault, expected_one_of};
 use crate::key::Key;
 
 /// Says of a message of serde, met at `key`, what was expected and what was found.
 pub(crate) fn fault(key: Key, message: &str) -> Fault {
     let quoted = quoted(message);
-    let known = || quoted.iter().skip(1).copied();
+    if let Some(names) = message.strip_prefix("unexpected keys in table: ") {
+        let (found, known) = names
+            .split_once(", available keys: ")
+            .unwrap_or((names, ""));
+        let found = found.split(", ").next().unwrap_or_default();
+        return unknown_key(
+            key.key(found),
+            found,
+            &known.split(", ").collect::<Vec<_>>(),
+        );
+    }
     if message.starts_with("missing field") {
         return key
             .key(quoted[0])
             .fault("expected a value, but the key is missing");
     }
     if message.starts_with("unknown field") {
-        let suggestion = suggestion(quoted[0], known());
-        return key.fault(format!(
-            "unknown key{suggestion}, expected {}",
-            list(known())
-        ));
+        return unknown_key(key, quoted[0], &quoted[1..]);
     }
     if message.starts_with("unknown variant") {
-        let suggestion = suggestion(quoted[0], known());
-        return key.fault(format!(
-            "unknown word {:?}{suggestion}, expected {}",
-            quoted[0],
-            list(known())
-        ));
+        let expected = expected_one_of(quoted[0], &quoted[1..]);
+        return key.fault(format!("unknown word {:?}, {expected}", quoted[0]));
     }
     let found_expected = message
         .strip_prefix("invalid type: ")
         .or_else(|| message.strip_prefix("invalid value: "))
         .and_then(|rest| rest.rsplit_once(", expected "));
-    match found_expected {
-        Some((found, expected)) => key.fault(format!(
+    if let Some((found, expected)) = found_expected {
+        return key.fault(format!(
             "expected {}, got {}",
             expectation(expected),
             finding(found)
-        )),
-        None => key.fault(message),
+        ));
     }
+    key.fault(match message {
+        "wanted string or table" => "expected a word or a table",
+        _ if message.starts_with("wanted exactly 1 element") => "expected a table with one key",
+        _ => message,
+    })
+}
+
+fn unknown_key(key: Key, found: &str, known: &[&str]) -> Fault {
+    key.fault(format!("unknown key, {}", expected_one_of(found, known)))
 }
 
 /// The words within backquotes.
@@ -52,7 +62,7 @@ fn expectation(serde: &str) -> &str {
         "f64" => "a number",
         "u32" | "u64" => "a whole number of at least 0",
         "a sequence" => "a list",
-        "a map" => "a table",
+        "a map" | "newtype variant" => "a table",
         _ if serde.starts_with("struct ") => "a table",
         _ => serde,
     }
@@ -62,6 +72,7 @@ fn finding(serde: &str) -> &str {
     match serde {
         "sequence" => "a list",
         "map" => "a table",
+        "unit variant" => "the word alone",
         _ => ["integer ", "floating point ", "boolean ", "string "]
             .iter()
             .find_map(|kind| serde.strip_prefix(kind))

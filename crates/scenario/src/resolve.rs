@@ -1,7 +1,10 @@
 //! From the file as written to a complete scenario: defaults resolved, names turned into indexes,
 //! and everything refused that no simulation could mean.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
+
+use indexmap::IndexSet;
 
 use crate::error::Fault;
 use crate::file;
@@ -28,7 +31,7 @@ pub(crate) fn resolve(
     check_measure(&file.measure)?;
     check_tcp(&file.tcp)?;
     let links = links::links(&file.links, file.tcp.packet_bytes, directory)?;
-    let flows = flows::flows(file, &links)?;
+    let flows = flows::flows(file)?;
     Ok((links, flows))
 }
 
@@ -37,8 +40,9 @@ fn check_seeds(seeds: &[u64]) -> Result<(), Fault> {
     if seeds.is_empty() {
         return Err(key.fault("expected at least one seed, got none"));
     }
+    let mut known = IndexSet::new();
     for (i, seed) in seeds.iter().enumerate() {
-        if seeds[..i].contains(seed) {
+        if !known.insert(seed) {
             let message = format!("expected each seed once, got {seed} twice");
             return Err(key.index(i).fault(message));
         }
@@ -49,14 +53,9 @@ fn check_seeds(seeds: &[u64]) -> Result<(), Fault> {
 fn check_measure(measure: &Measure) -> Result<(), Fault> {
     let key = Key::root("measure");
     let duration_s = measure.duration_s.get();
-    within(&key.key("duration_s"), duration_s, 0.0, 1e7, "s")?;
-    within(
-        &key.key("sample_ms"),
-        measure.sample_ms.get(),
-        0.001,
-        1e10,
-        "ms",
-    )?;
+    within(&key.key("duration_s"), duration_s, 0.0..=1e7, "s")?;
+    let sample_ms = measure.sample_ms.get();
+    within(&key.key("sample_ms"), sample_ms, 0.001..=1e10, "ms")?;
     if measure.warmup_s.get() >= duration_s {
         let message = format!(
             "expected less than duration_s, which is {duration_s}, got {}",
@@ -69,35 +68,28 @@ fn check_measure(measure: &Measure) -> Result<(), Fault> {
 
 fn check_tcp(tcp: &Tcp) -> Result<(), Fault> {
     let key = Key::root("tcp");
-    let packet_bytes = tcp.packet_bytes.get();
-    within(
-        &key.key("packet_bytes"),
-        f64::from(packet_bytes),
-        1.0,
-        65535.0,
-        "bytes",
-    )?;
-    within(
-        &key.key("min_rto_ms"),
-        tcp.min_rto_ms.get(),
-        0.001,
-        1e9,
-        "ms",
-    )?;
-    if tcp.header_bytes >= packet_bytes {
+    let (packet_bytes, min_rto_ms) = (tcp.packet_bytes.get(), tcp.min_rto_ms.get());
+    let packet_key = key.key("packet_bytes");
+    within(&packet_key, packet_bytes.into(), 1.0..=65535.0, "bytes")?;
+    within(&key.key("min_rto_ms"), min_rto_ms, 0.001..=1e9, "ms")?;
+    if packet_bytes <= tcp.header_bytes {
         let message = format!(
-            "expected less than packet_bytes, which is {packet_bytes}, got {}",
+            "expected more than header_bytes, which is {}, got {packet_bytes}",
             tcp.header_bytes
         );
-        return Err(key.key("header_bytes").fault(message));
+        return Err(packet_key.fault(message));
     }
     Ok(())
 }
 
 /// Refuses what virtual time, a u64 of picoseconds, could not carry.
-fn within(key: &Key, x: f64, low: f64, high: f64, unit: &str) -> Result<(), Fault> {
-    if (low..=high).contains(&x) {
+fn within(key: &Key, x: f64, range: RangeInclusive<f64>, unit: &str) -> Result<(), Fault> {
+    if range.contains(&x) {
         return Ok(());
     }
-    Err(key.fault(format!("expected {low} to {high} {unit}, got {x}")))
+    Err(key.fault(format!(
+        "expected {} to {} {unit}, got {x}",
+        range.start(),
+        range.end()
+    )))
 }

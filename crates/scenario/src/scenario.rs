@@ -1,9 +1,8 @@
 //! The Scenario: what to simulate, complete.
 
-use std::fs;
-use std::io::Read;
 use std::path;
 
+use crate::bounded;
 use crate::document::{self, Document};
 use crate::error::{Error, Fault};
 use crate::file;
@@ -13,9 +12,6 @@ use crate::measure::Measure;
 use crate::memory;
 use crate::resolve::{algorithm, resolve};
 use crate::tcp::Tcp;
-
-/// A larger file is not a scenario.
-const LARGEST_FILE_MIB: u64 = 16;
 
 /// Links, flows, algorithms, workloads, seeds: everything a run needs, with every default resolved
 /// and every name turned into an index.
@@ -51,26 +47,12 @@ impl Scenario {
     /// One line that names file, line and key and says what was expected.
     pub fn load(path: &path::Path, overrides: &[(String, String)]) -> Result<Scenario, Error> {
         let file = path.display().to_string();
-        let error = |message: String| Error {
+        let text = bounded::read(path).map_err(|reason| Error {
             file: file.clone(),
             line: None,
             key: None,
-            message,
-        };
-        let unreadable = |reason| error(format!("expected a scenario file, got {reason}"));
-        if path.is_dir() {
-            return Err(unreadable("a directory".to_owned()));
-        }
-        let mut text = Vec::new();
-        let limit = LARGEST_FILE_MIB << 20;
-        fs::File::open(path)
-            .and_then(|file| file.take(limit + 1).read_to_end(&mut text))
-            .map_err(|reason| unreadable(reason.to_string()))?;
-        if text.len() as u64 > limit {
-            return Err(error(format!(
-                "expected a file of at most {LARGEST_FILE_MIB} MiB"
-            )));
-        }
+            message: format!("expected a scenario file, but this is {reason}"),
+        })?;
         Scenario::parse(&text, &file, overrides)
     }
 

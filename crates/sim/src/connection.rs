@@ -363,7 +363,13 @@ impl Connection {
         let Some(sequence) = subflow.sender.send_lost() else { return false };
         subflow.totals.retransmitted_packets += 1;
         let data = subflow.data_of(sequence);
+        let is_first = sequence == subflow.sender.una();
         self.transmit(world, r, sequence, data);
+        if is_first {
+            // It has a whole timeout from here (RFC 6675 section 6 leaves this open; Linux and ns-2
+            // do so), or at small RTTs every other fast retransmission ends in a timeout.
+            self.restart_timer(world, r);
+        }
         true
     }
 

@@ -1,27 +1,30 @@
 //! Flows: names turned into indexes, algorithms looked up.
 
 use anabranch_control::Algorithm;
+use indexmap::{IndexMap, IndexSet};
 
 use super::within;
-use crate::error::{Fault, list, suggestion};
+use crate::error::{Fault, expected_one_of};
 use crate::file;
-use crate::flows::{Flow, Path, Workload};
+use crate::flows::{Flow, Path, Size, Workload};
 use crate::key::Key;
-use crate::links::Link;
 use crate::number::NonNegative;
 
-pub(super) fn flows(file: &file::Scenario, links: &[Link]) -> Result<Vec<Flow>, Fault> {
+type Links = IndexMap<String, file::Link>;
+
+pub(super) fn flows(file: &file::Scenario) -> Result<Vec<Flow>, Fault> {
     let key = Key::root("flows");
     if file.flows.is_empty() {
         return Err(key.fault("expected at least one flow, got none"));
     }
-    let mut flows: Vec<Flow> = Vec::new();
+    let mut names = IndexSet::new();
+    let mut flows = Vec::new();
     for (i, flow) in file.flows.iter().enumerate() {
         let key = key.index(i);
         if flow.name.is_empty() {
             return Err(key.key("name").fault("expected a name, got \"\""));
         }
-        if flows.iter().any(|other| other.name == flow.name) {
+        if !names.insert(&flow.name) {
             let message = format!("expected a name of its own, got {:?} again", flow.name);
             return Err(key.key("name").fault(message));
         }
@@ -30,7 +33,7 @@ pub(super) fn flows(file: &file::Scenario, links: &[Link]) -> Result<Vec<Flow>, 
         flows.push(Flow {
             name: flow.name.clone(),
             count: flow.count,
-            paths: paths(&key.key("paths"), &flow.paths, links)?,
+            paths: paths(&key.key("paths"), &flow.paths, &file.links)?,
             algorithm: algorithm(file, i)?,
             workload: flow.workload.clone(),
             start_s: flow.start_s,
@@ -42,23 +45,19 @@ pub(super) fn flows(file: &file::Scenario, links: &[Link]) -> Result<Vec<Flow>, 
 }
 
 fn check_times(key: &Key, flow: &file::Flow) -> Result<(), Fault> {
-    within(&key.key("start_s"), flow.start_s.get(), 0.0, 1e7, "s")?;
-    within(
-        &key.key("start_spread_s"),
-        flow.start_spread_s.get(),
-        0.0,
-        1e7,
-        "s",
-    )?;
-    let latest_start_s = flow.start_s.get() + flow.start_spread_s.get();
-    if let Some(stop_s) = flow.stop_s {
-        let key = key.key("stop_s");
-        within(&key, stop_s.get(), 0.0, 1e7, "s")?;
-        if stop_s.get() <= latest_start_s {
-            return Err(key.fault(format!(
-                "expected more than start_s + start_spread_s, which is {latest_start_s}, got {stop_s}"
-            )));
-        }
+    let (start_s, spread_s) = (flow.start_s.get(), flow.start_spread_s.get());
+    within(&key.key("start_s"), start_s, 0.0..=1e7, "s")?;
+    within(&key.key("start_spread_s"), spread_s, 0.0..=1e7, "s")?;
+    let Some(stop_s) = flow.stop_s else {
+        return Ok(());
+    };
+    let key = key.key("stop_s");
+    within(&key, stop_s.get(), 0.0..=1e7, "s")?;
+    let latest_s = start_s + spread_s;
+    if stop_s.get() <= latest_s {
+        return Err(key.fault(format!(
+            "expected more than start_s + start_spread_s, which is {latest_s}, got {stop_s}"
+        )));
     }
     Ok(())
 }
@@ -68,68 +67,77 @@ fn check_workload(key: &Key, workload: &Workload) -> Result<(), Fault> {
         Workload::Bulk | Workload::File { .. } => Ok(()),
         Workload::OnOff { on_s, off_s } => {
             let key = key.key("on_off");
-            within(&key.key("on_s"), on_s.get(), 1e-6, 1e7, "s")?;
-            within(&key.key("off_s"), off_s.get(), 1e-6, 1e7, "s")
+            within(&key.key("on_s"), on_s.get(), 1e-6..=1e7, "s")?;
+            within(&key.key("off_s"), off_s.get(), 1e-6..=1e7, "s")
         }
-        Workload::Poisson { rate_per_s, .. } => within(
-            &key.key("poisson").key("rate_per_s"),
-            rate_per_s.get(),
-            1e-6,
-            1e6,
-            "files per s",
-        ),
+        Workload::Poisson { rate_per_s, size } => {
+            let key = key.key("poisson");
+            within(
+                &key.key("rate_per_s"),
+                rate_per_s.get(),
+                1e-6..=1e6,
+                "per s",
+            )?;
+            let (name, mean_bytes) = match size {
+                Size::Pareto { mean_bytes, .. } => ("pareto", mean_bytes),
+                Size::Exponential { mean_bytes } => ("exponential", mean_bytes),
+            };
+            let key = key.key("size").key(name).key("mean_bytes");
+            within(&key, mean_bytes.get(), 1.0..=1e15, "bytes")
+        }
     }
 }
 
-fn paths(key: &Key, paths: &[file::Path], links: &[Link]) -> Result<Vec<Path>, Fault> {
+fn paths(key: &Key, paths: &[file::Path], links: &Links) -> Result<Vec<Path>, Fault> {
     if paths.is_empty() {
         return Err(key.fault("expected at least one path, such as [[\"R1\"]], got none"));
     }
-    paths
-        .iter()
-        .enumerate()
+    let numbered = paths.iter().enumerate();
+    numbered
         .map(|(i, written)| path(&key.index(i), written, links))
         .collect()
 }
 
-fn path(key: &Key, path: &file::Path, links: &[Link]) -> Result<Path, Fault> {
-    let (names, key, return_delay_ms) = match path {
-        file::Path::Links(links) => (links, key.clone(), None),
-        file::Path::Full(path) => (&path.links, key.key("links"), path.return_delay_ms),
+fn path(key: &Key, path: &file::Path, links: &Links) -> Result<Path, Fault> {
+    let (key_of_links, names, written_ms) = match path {
+        file::Path::Links(names) => (key.clone(), names, None),
+        file::Path::Full(path) => (key.key("links"), &path.links, path.return_delay_ms),
     };
-    if names.is_empty() {
-        return Err(key.fault("expected at least one link, got none"));
-    }
-    let mut route = Vec::new();
-    for (i, name) in names.iter().enumerate() {
-        let known = || links.iter().map(|link| link.name.as_str());
-        let Some(index) = known().position(|link| link == name) else {
-            let message = format!(
-                "unknown link {name:?}{}, expected {}",
-                suggestion(name, known()),
-                list(known())
-            );
-            return Err(key.index(i).fault(message));
-        };
-        if route.contains(&index) {
-            let message = format!("expected each link once in a path, got {name:?} again");
-            return Err(key.index(i).fault(message));
-        }
-        route.push(index);
-    }
-    let forward_ms = || route.iter().map(|&link| delay_ms(&links[link])).sum();
-    let return_delay_ms = match return_delay_ms {
-        Some(written) => written,
-        None => NonNegative::constant(forward_ms()),
-    };
+    let route = route(&key_of_links, names, links)?;
+    let forward_ms: f64 = route.iter().map(|&link| links[link].delay_ms.get()).sum();
+    let return_delay_ms = written_ms.unwrap_or(NonNegative::constant(forward_ms));
+    within(
+        &key.key("return_delay_ms"),
+        return_delay_ms.get(),
+        0.0..=1e6,
+        "ms",
+    )?;
     Ok(Path {
         links: route,
         return_delay_ms,
     })
 }
 
-fn delay_ms(link: &Link) -> f64 {
-    link.config.delay as f64 / anabranch_net::MILLISECOND as f64
+/// The indexes of the links of a path.
+fn route(key: &Key, names: &[String], links: &Links) -> Result<Vec<usize>, Fault> {
+    if names.is_empty() {
+        return Err(key.fault("expected at least one link, got none"));
+    }
+    let mut route = IndexSet::new();
+    for (i, name) in names.iter().enumerate() {
+        let Some(link) = links.get_index_of(name) else {
+            let known: Vec<&str> = links.keys().map(String::as_str).collect();
+            let expected = expected_one_of(name, &known);
+            return Err(key
+                .index(i)
+                .fault(format!("unknown link {name:?}, {expected}")));
+        };
+        if !route.insert(link) {
+            let message = format!("expected each link once in a path, got {name:?} again");
+            return Err(key.index(i).fault(message));
+        }
+    }
+    Ok(route.into_iter().collect())
 }
 
 /// The algorithm that flow `i` runs: its own, or the scenario's.

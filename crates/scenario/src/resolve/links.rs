@@ -1,12 +1,12 @@
 //! Links: traces read, queues sized.
 
-use std::fs;
 use std::path::Path;
 
 use anabranch_net::{LinkConfig, Loss, MILLISECOND, Queue, Rate, Red, SECOND, Time, Trace};
 use indexmap::IndexMap;
 
 use super::within;
+use crate::bounded;
 use crate::error::Fault;
 use crate::file;
 use crate::key::Key;
@@ -45,7 +45,7 @@ fn config(
     directory: &Path,
 ) -> Result<LinkConfig, Fault> {
     let rate = rate(key, link, directory)?;
-    within(&key.key("delay_ms"), link.delay_ms.get(), 0.0, 1e6, "ms")?;
+    within(&key.key("delay_ms"), link.delay_ms.get(), 0.0..=1e6, "ms")?;
     Ok(LinkConfig {
         delay: picoseconds(link.delay_ms.get(), MILLISECOND),
         queue: queue(
@@ -63,18 +63,21 @@ fn config(
 fn rate(key: &Key, link: &file::Link, directory: &Path) -> Result<Rate, Fault> {
     match (&link.rate_mbps, &link.trace_file) {
         (Some(mbps), None) => {
-            within(&key.key("rate_mbps"), mbps.get(), 0.001, 1e6, "Mbps")?;
+            within(&key.key("rate_mbps"), mbps.get(), 0.001..=1e6, "Mbps")?;
             Ok(Rate::Constant {
                 bits_per_second: mbps.get() * 1e6,
             })
         }
         (None, Some(file)) => {
             let key = key.key("trace_file");
-            let text = fs::read_to_string(directory.join(file))
-                .map_err(|error| key.fault(format!("expected a readable trace, got {error}")))?;
-            let trace =
-                Trace::parse(&text).map_err(|error| key.fault(format!("{file}: {error}")))?;
-            Ok(Rate::Trace(trace))
+            let text = bounded::read(&directory.join(file)).map_err(|reason| {
+                key.fault(format!(
+                    "expected a readable trace, but {file:?} is {reason}"
+                ))
+            })?;
+            Trace::parse(&String::from_utf8_lossy(&text))
+                .map(Rate::Trace)
+                .map_err(|error| key.fault(format!("{file}: {error}")))
         }
         (None, None) => Err(key.fault("expected rate_mbps or trace_file, got neither")),
         (Some(_), Some(_)) => Err(key
@@ -113,7 +116,7 @@ fn queue(
 }
 
 fn red(key: &Key, red: &file::Red, mbps: f64) -> Result<Red, Fault> {
-    let draft = Red::scaled(mbps * 1e6);
+    let draft = Red::scaled(mbps);
     let min_packets = red.min_packets.map_or(draft.min_packets, |x| x.get());
     let mid_packets = red.mid_packets.map_or(draft.mid_packets, |x| x.get());
     let max_packets = red.max_packets.map_or(draft.max_packets, |x| x.get());
@@ -169,7 +172,7 @@ fn down(key: &Key, outages: &[file::Outage]) -> Result<Vec<(Time, Time)>, Fault>
     for (i, outage) in outages.iter().enumerate() {
         let key = key.index(i);
         let (from_s, to_s) = (outage.from_s.get(), outage.to_s.get());
-        within(&key.key("to_s"), to_s, 0.0, 1e7, "s")?;
+        within(&key.key("to_s"), to_s, 0.0..=1e7, "s")?;
         if from_s < up_since {
             let message =
                 format!("expected at least {up_since}, the end of the outage before, got {from_s}");

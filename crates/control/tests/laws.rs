@@ -1,0 +1,195 @@
+//! Laws that hold for every state of the paths.
+
+mod common;
+
+use anabranch_control::{Dual, Path, Scalar};
+use common::{all_rules, any_path, any_paths, close, path, rule};
+use proptest::prelude::*;
+
+proptest! {
+    /// RSF where its queue and its losses are below their targets; it has its own law below.
+    #[test]
+    fn one_path_is_reno(mut path in any_path()) {
+        path.queue_delay = path.queue_delay.min(0.05);
+        path.loss_interval = path.loss_interval.max(path.rate());
+        for (info, rule) in all_rules().filter(|(i, _)| !i.delay_based && i.name != "cubic") {
+            let (increase, decrease) = (rule.increase(0, &[path]), rule.decrease(0, &[path]));
+            prop_assert!(close(increase, 1.0 / path.window), "{}: I = {increase}", info.name);
+            prop_assert!(close(decrease, path.window / 2.0), "{}: D = {decrease}", info.name);
+        }
+    }
+
+    #[test]
+    fn rsf_is_as_its_row_states(path in any_path()) {
+        let row = |ratio: f64| ratio.min(1.0) / path.window;
+        let db = row((0.1 - path.queue_delay) / path.queue_delay);
+        prop_assert!(close(rule("rsf-db").increase(0, &[path]), db));
+
+        let losses_per_s = path.rate() / path.loss_interval.max(path.since_loss);
+        let lb = row((4.0 - losses_per_s) / losses_per_s);
+        prop_assert!(close(rule("rsf-lb").increase(0, &[path]), lb));
+    }
+
+    #[test]
+    fn permuting_the_paths_permutes_the_answers(paths in any_paths(), shift in 0usize..4, swap: bool) {
+        let mut order: Vec<usize> = (0..paths.len()).collect();
+        order.rotate_left(shift % paths.len());
+        if swap {
+            order.reverse();
+        }
+        let permuted: Vec<_> = order.iter().map(|&r| paths[r]).collect();
+        for (info, rule) in all_rules() {
+            for (new, &old) in order.iter().enumerate() {
+                let (a, b) = (rule.increase(old, &paths), rule.increase(new, &permuted));
+                prop_assert!((a - b).abs() <= 1e-9 * a.abs(), "{}: I {a} {b}", info.name);
+                prop_assert!(close(rule.decrease(old, &paths), rule.decrease(new, &permuted)));
+            }
+        }
+    }
+
+    #[test]
+    fn equal_paths_get_equal_answers(path in any_path(), other in any_path()) {
+        let paths = [path, other, path];
+        for (info, rule) in all_rules() {
+            prop_assert_eq!(rule.increase(0, &paths), rule.increase(2, &paths), "{}", info.name);
+            prop_assert_eq!(rule.decrease(0, &paths), rule.decrease(2, &paths), "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn lia_never_grows_faster_than_reno(paths in any_paths()) {
+        for r in 0..paths.len() {
+            prop_assert!(rule("lia").increase(r, &paths) <= 1.0 / paths[r].window);
+        }
+    }
+
+    /// It moves window between paths, and adds none: what its alphas give they take.
+    #[test]
+    fn the_alphas_of_olia_sum_to_zero(paths in any_paths()) {
+        let y: f64 = paths.iter().map(Path::rate).sum();
+        for name in ["olia", "olia-printed"] {
+            let alpha = |r: usize| {
+                let first: f64 = paths[r].rate() / paths[r].rtt / (y * y);
+                (rule(name).increase(r, &paths) - first) * paths[r].window
+            };
+            prop_assert!((0..paths.len()).map(alpha).sum::<f64>().abs() < 1e-9);
+        }
+    }
+
+    /// LIA's first term is `max_k(w_k/tau_k^2) / (sum_k w_k/tau_k)^2`: at equal RTTs the largest
+    /// window over the square of the sum of windows.
+    #[test]
+    fn special_cases_of_generalized_at_equal_rtts(mut paths in any_paths()) {
+        let rtt = paths[0].rtt;
+        paths.iter_mut().for_each(|path| path.rtt = rtt);
+        let total: f64 = paths.iter().map(|path| path.window).sum();
+        let largest = paths.iter().fold(0.0, |max: f64, path| max.max(path.window));
+        let agree = |spec: &str, r: usize, expected: f64| {
+            let increase = rule(spec).increase(r, &paths);
+            let decrease = rule(spec).decrease(r, &paths);
+            close(increase, expected) && close(decrease, paths[r].window / 2.0)
+        };
+        for r in 0..paths.len() {
+            let lia_first = largest / (total * total);
+            prop_assert!(agree("generalized:beta=1:eta=0:norm=inf", r, lia_first));
+            for norm in ["1", "2", "inf"] {
+                let coupled = rule("coupled").increase(r, &paths);
+                prop_assert!(agree(&format!("generalized:beta=0:eta=0:norm={norm}"), r, coupled));
+            }
+            let semicoupled = rule("semicoupled").increase(r, &paths);
+            prop_assert!(agree("generalized:beta=1:eta=0:norm=1", r, semicoupled));
+        }
+    }
+
+    /// `k_r = x_r D_r / tau_r` must be equation 12's `x_r/2 (x_r + eta (||x||_inf - x_r))`.
+    #[test]
+    fn generalized_has_the_k_of_equation_12(paths in any_paths(), eta in 0.0..2.0) {
+        let x: Vec<f64> = paths.iter().map(Path::rate).collect();
+        let fastest = x.iter().fold(0.0, |max: f64, &rate| max.max(rate));
+        for r in 0..paths.len() {
+            let decrease = rule(&format!("generalized:eta={eta}")).decrease(r, &paths);
+            let k = x[r] / 2.0 * (x[r] + eta * (fastest - x[r]));
+            prop_assert!((x[r] * decrease / paths[r].rtt - k).abs() <= 1e-9 * k);
+        }
+    }
+
+    /// Away from the kinks of `min`, `max` and of OLIA's sets, where the differences to the two
+    /// sides disagree.
+    #[test]
+    fn the_slope_of_a_dual_is_the_finite_difference(
+        paths in any_paths(), k in 0usize..4, field in 0usize..FIELDS,
+    ) {
+        let k = k % paths.len();
+        let mut dual: Vec<Path<Dual>> =
+            paths.iter().map(|path| path.map(Dual::from_f64)).collect();
+        *nth_field(&mut dual[k], field) = Dual { value: *nth_field(&mut paths.clone()[k], field), slope: 1.0 };
+        let moved = |factor: f64| {
+            let mut paths = paths.clone();
+            *nth_field(&mut paths[k], field) *= factor;
+            paths
+        };
+        let x = nth_field(&mut paths.clone()[k], field).max(1e-9);
+        const H: f64 = 1e-6;
+        for (info, rule) in all_rules().filter(|(info, _)| !info.delay_based) {
+            for r in 0..paths.len() {
+                let phi = |factor| rule.phi(r, &moved(factor));
+                let (below, here, above) = (phi(1.0 - H), phi(1.0), phi(1.0 + H));
+                let scale = here.abs() + 1e-3 / paths[r].window;
+                if ((above - here) - (here - below)).abs() > 1e-2 * H * scale {
+                    continue; // a kink
+                }
+                let difference = (above - below) / (2.0 * H);
+                let slope = rule.phi(r, &dual).slope * x;
+                prop_assert!(
+                    (slope - difference).abs() <= 1e-3 * (scale + slope.abs()),
+                    "{}: slope {slope}, difference {difference}", info.name
+                );
+            }
+        }
+    }
+}
+
+const FIELDS: usize = 7;
+
+fn nth_field<S>(path: &mut Path<S>, n: usize) -> &mut S {
+    match n {
+        0 => &mut path.window,
+        1 => &mut path.rtt,
+        2 => &mut path.queue_delay,
+        3 => &mut path.loss_interval,
+        4 => &mut path.since_loss,
+        5 => &mut path.age,
+        _ => &mut path.peak,
+    }
+}
+
+/// Where nothing has a kink, by hand: `phi = (1/w)/(w/2) = 2/w^2`, so `dphi/dw = -4/w^3`.
+#[test]
+fn the_slope_of_reno_is_known() {
+    let mut dual = path(10.0, 0.1).map(Dual::from_f64);
+    dual.window.slope = 1.0;
+    assert!(close(rule("reno").phi(0, &[dual]).slope, -4.0 / 1000.0));
+}
+
+/// `d sqrt(x^2 + y^2) / dx = x / norm`: 3/5 at (3, 4).
+#[test]
+fn the_slope_of_a_square_root_is_known() {
+    let (x, y) = (
+        Dual {
+            value: 3.0,
+            slope: 1.0,
+        },
+        Dual::of(4),
+    );
+    let norm = (x * x + y * y).sqrt();
+    assert_eq!((norm.value, norm.slope), (5.0, 0.6));
+}
+
+/// A path that has never been measured has no rate: it takes nothing from the others and gives none.
+#[test]
+fn an_unmeasured_path_does_not_hold_back_the_others() {
+    let paths = [path(10.0, 0.1), path(10.0, f64::INFINITY)];
+    for (info, rule) in all_rules().filter(|(info, _)| !info.delay_based && info.name != "cubic") {
+        assert!(rule.increase(0, &paths) > 0.0, "{}", info.name);
+    }
+}

@@ -1,0 +1,213 @@
+//! Whatever happens to a controller, in whatever order.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_control::{Ack, AnyController, AnyRule, Custom, External, MAX_WINDOW, Path, Phase};
+use common::{ack, all_rules, close};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Ack {
+        after: f64,
+        flight: f64,
+        packets: u32,
+        rtt: f64,
+        queue_delay: f64,
+        limited: bool,
+    },
+    Loss,
+    Recovered,
+    Timeout,
+    Idle {
+        after: f64,
+    },
+    SetSsthresh {
+        packets: f64,
+    },
+}
+
+fn any_operation() -> impl Strategy<Value = Operation> {
+    let rtt = prop_oneof![
+        8 => 1e-6..10.0,
+        1 => prop::sample::select(vec![0.0, -1.0, 1e-300, 1e300, f64::NAN, f64::INFINITY]),
+    ];
+    let queue_delay = prop_oneof![Just(-1.0), 0.0..1.0];
+    prop_oneof![
+        12 => (0.0..0.5, 0.0..1.0, 0u32..64, rtt, queue_delay, any::<bool>()).prop_map(
+            |(after, flight, packets, rtt, queue_delay, limited)| {
+                Operation::Ack { after, flight, packets, rtt, queue_delay, limited }
+            }
+        ),
+        2 => Just(Operation::Loss),
+        2 => Just(Operation::Recovered),
+        1 => Just(Operation::Timeout),
+        1 => (0.0..100.0).prop_map(|after| Operation::Idle { after }),
+        1 => (0.0..1e3).prop_map(|packets| Operation::SetSsthresh { packets }),
+    ]
+}
+
+fn apply(controller: &mut AnyController, now: &mut f64, r: usize, operation: &Operation) {
+    match *operation {
+        Operation::Ack {
+            after,
+            flight,
+            packets,
+            rtt,
+            queue_delay,
+            limited: window_limited,
+        } => {
+            *now += after;
+            let sent_at = *now - flight;
+            let ack = Ack {
+                now: *now,
+                sent_at,
+                packets,
+                rtt,
+                queue_delay,
+                window_limited,
+            };
+            controller.on_ack(r, &ack);
+        }
+        Operation::Loss => controller.on_loss(r),
+        Operation::Recovered => controller.on_recovered(r),
+        Operation::Timeout => controller.on_timeout(r),
+        Operation::Idle { after } => {
+            *now += after;
+            controller.on_idle(r, *now);
+        }
+        Operation::SetSsthresh { packets } => controller.set_ssthresh(r, packets),
+    }
+}
+
+/// Runs the list and checks after each step what must always hold.
+fn keeps_its_invariants(mut controller: AnyController, operations: &[(usize, Operation)]) {
+    let (mut now, paths) = (0.0, controller.paths().len());
+    let floor = if paths == 1 { 2.0 } else { 1.0 };
+    for (r, operation) in operations {
+        let r = r % paths;
+        let before = controller.clone();
+        apply(&mut controller, &mut now, r, operation);
+
+        for k in 0..paths {
+            let window = controller.window(k);
+            assert!(
+                (1.0..=MAX_WINDOW).contains(&window),
+                "{operation:?}: window {window}"
+            );
+            assert!(controller.ssthresh(k) >= floor);
+            assert!(controller.rto_s(k) > 0.0);
+            assert!(
+                k == r || window == before.window(k),
+                "{operation:?} moved another path"
+            );
+        }
+        let (window, earlier) = (controller.window(r), before.window(r));
+        match operation {
+            Operation::Ack {
+                limited, packets, ..
+            } => {
+                let still = before.phase(r) == Phase::Recovery;
+                assert!(!still || window == earlier, "recovery stands still");
+                assert!(
+                    *limited || window <= earlier,
+                    "no growth unless window-limited"
+                );
+                let slow = controller.phase(r) == Phase::SlowStart;
+                assert!(!slow || window <= earlier + f64::from(*packets));
+            }
+            _ => assert!(window <= earlier, "{operation:?} grew the window"),
+        }
+    }
+}
+
+/// Answers with whatever is not a sensible number, in turn.
+#[derive(Default)]
+struct Mad(AtomicUsize);
+
+impl External for Mad {
+    fn increase(&self, _r: usize, _paths: &[Path<f64>]) -> f64 {
+        let answers = [
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            1e300,
+            -1e300,
+            -0.0,
+        ];
+        answers[self.0.fetch_add(1, Ordering::Relaxed) % answers.len()]
+    }
+
+    fn decrease(&self, r: usize, paths: &[Path<f64>]) -> f64 {
+        self.increase(r, paths)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn every_rule_keeps_the_window_within_bounds(
+        paths in 1usize..4, operations in prop::collection::vec((0usize..4, any_operation()), 1..200),
+    ) {
+        for (_, rule) in all_rules() {
+            keeps_its_invariants(rule.controller(paths, 10.0), &operations);
+        }
+    }
+
+    #[test]
+    fn not_even_a_mad_rule_leaves_the_bounds(
+        paths in 1usize..4, operations in prop::collection::vec((0usize..4, any_operation()), 1..200),
+    ) {
+        let mad = AnyRule::Custom(Custom(Arc::new(Mad::default())));
+        keeps_its_invariants(mad.controller(paths, 10.0), &operations);
+    }
+
+    /// Whether they come in one acknowledgement or in as many as packets. The 2000 packets before
+    /// the first loss keep OLIA's measure of a good path from changing in between.
+    #[test]
+    fn growth_counts_packets_not_acknowledgements(
+        ssthresh in 2.0..100.0, losses in 0usize..3, packets in 1u32..60,
+    ) {
+        for (info, rule) in all_rules() {
+            let mut one = rule.controller(2, 10.0);
+            for r in 0..2 {
+                one.on_ack(r, &Ack { packets: 2000, ..ack(0.0, 0.1 * (r + 1) as f64) });
+                one.on_loss(r);
+                one.on_recovered(r);
+            }
+            for _ in 0..losses {
+                one.on_timeout(0);
+                one.on_ack(0, &ack(0.5, 0.0));
+            }
+            one.set_ssthresh(0, ssthresh);
+            let mut many = one.clone();
+            one.on_ack(0, &Ack { packets, ..ack(1.0, 0.0) });
+            (0..packets).for_each(|_| many.on_ack(0, &ack(1.0, 0.0)));
+            prop_assert!(close(one.window(0), many.window(0)), "{}", info.name);
+            prop_assert_eq!(one.phase(0), many.phase(0));
+        }
+    }
+}
+
+/// Not a number is no answer: the window stands.
+#[test]
+fn an_answer_that_is_not_a_number_changes_nothing() {
+    struct Silent;
+    impl External for Silent {
+        fn increase(&self, _r: usize, _paths: &[Path<f64>]) -> f64 {
+            f64::NAN
+        }
+        fn decrease(&self, _r: usize, _paths: &[Path<f64>]) -> f64 {
+            f64::NAN
+        }
+    }
+    let mut controller = AnyRule::Custom(Custom(Arc::new(Silent))).controller(1, 10.0);
+    controller.set_ssthresh(0, 10.0);
+    controller.on_ack(0, &ack(1.0, 0.1));
+    controller.on_loss(0);
+    assert_eq!(controller.window(0), 10.0);
+}
