@@ -51,7 +51,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Replace a value of the scenario, such as links.R1.rate_mbps=30. Repeatable.",
+        help="Replace a value of the scenario, such as links.left.rate_mbps=30. Repeatable.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -85,7 +85,7 @@ def run_command(
 
         anabranch run examples/two_links.toml --algorithm lia,olia --seeds 5 --out results
 
-        anabranch run examples/two_links.toml --set links.R1.rate_mbps=30 --json
+        anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
     """
     result = _run(file, algorithm, seeds, set_, out or (Path("results") if plot else None), on)
     _print(result, as_json, show.run)
@@ -158,7 +158,7 @@ def reproduce(
 def main() -> None:
     """Entry point: every error the user can mend is one line on stderr."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="anabranch", standalone_mode=False)
     except typer.TyperException as error:
         code = _complain(error.format_message())
     except (ScenarioError, OSError) as error:
@@ -200,7 +200,7 @@ def _run(
 def _override(setting: str) -> tuple[str, Any]:
     key, equals, text = setting.partition("=")
     if not equals or not key:
-        raise ScenarioError(f"--set {setting}: expected KEY=VALUE, as in links.R1.rate_mbps=30")
+        raise ScenarioError(f"--set {setting}: expected KEY=VALUE, as in links.left.rate_mbps=30")
     try:
         return key, tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

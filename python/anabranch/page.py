@@ -57,7 +57,7 @@ def figure(report: Report, item: Item, colours: Sequence[str]) -> Markup:
         drawing = Figure(figsize=(8.6, 0.5 + 2.7 * lines))
         panels = drawing.subplots(lines, columns, squeeze=False).flat
         for table, axes in zip(item.tables, panels, strict=False):
-            bars(axes, report, table, item.theories())
+            bars(axes, report, table, report.theories(item))
         for axes in list(panels)[len(item.tables) :]:
             axes.set_axis_off()
         drawing.legend(handles=legend(report, item), loc="outside upper center", ncols=4)
@@ -103,7 +103,7 @@ def legend(report: Report, item: Item) -> list[Patch | Line2D]:
         Patch(facecolor=INK, edgecolor=INK, label="measured"),
     ]
     handles += [Patch(color=colour[name], label=report.label(name)) for name in names]
-    for i, name in enumerate(item.theories()):
+    for i, name in enumerate(report.theories(item)):
         handles.append(Line2D([], [], color=INK, ls=MARKS[i], lw=1.3, label=report.label(name)))
     return handles
 

@@ -21,6 +21,8 @@ STYLES = {
     Verdict.READER: "dim",
 }
 
+PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -77,11 +79,6 @@ class Item:
     tables: Sequence[Table]
     claims: Sequence[Claim]
 
-    def theories(self) -> list[str]:
-        """The theory values this item has, in the order in which they appear."""
-        found = [name for table in self.tables for row in table.rows for name in row.theory]
-        return list(dict.fromkeys(found))
-
 
 @dataclass(frozen=True)
 class Report:
@@ -122,9 +119,18 @@ class Report:
         counter = Counter(claim.verdict for claim in self.claims)
         return {verdict: counter[verdict] for verdict in Verdict}
 
+    def theories(self, item: Item) -> list[str]:
+        """The kinds of theory value that an item has."""
+        rows = [row for table in item.tables for row in table.rows]
+        return [name for name in self.theory if any(name in row.theory for row in rows)]
+
     def tally(self) -> str:
         """The counts in words, without the verdicts nobody got."""
-        return ", ".join(f"{n} {verdict}" for verdict, n in self.counts().items() if n)
+        return ", ".join(
+            f"{n} {PLURAL.get(verdict, verdict) if n > 1 else verdict}"
+            for verdict, n in self.counts().items()
+            if n
+        )
 
     def label(self, name: str) -> str:
         """A metric, case or part of a case as a reader wants it: `n1_10.lia` is `N1 = 10, LIA`."""
@@ -144,7 +150,7 @@ class Report:
         yield self._verdicts()
 
     def _numbers(self, item: Item) -> Grid:
-        theories = item.theories()
+        theories = self.theories(item)
         grid = Grid(box=box.SIMPLE, pad_edge=False)
         for name in ("", "case"):
             grid.add_column(name)

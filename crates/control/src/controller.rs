@@ -67,6 +67,7 @@ struct State {
 pub struct Controller<R: Rule> {
     rule: R,
     initial_window: f64,
+    smallest_ssthresh: f64,
     paths: Vec<Path<f64>>,
     memory: Vec<R::Memory<f64>>,
     state: Vec<State>,
@@ -96,6 +97,8 @@ impl<R: Rule> Controller<R> {
         Controller {
             rule,
             initial_window,
+            // RFC 5681, equation 4, for one path; for several, Balia section V.
+            smallest_ssthresh: if paths == 1 { 2.0 } else { 1.0 },
             paths: vec![path; paths],
             memory: vec![R::Memory::default(); paths],
             state: vec![state; paths],
@@ -117,10 +120,16 @@ impl<R: Rule> Controller<R> {
     /// Sets the slow start threshold of path `r`, packets: what a scenario starts from. A path whose
     /// window has reached it is in congestion avoidance.
     pub fn set_ssthresh(&mut self, r: usize, packets: f64) {
-        self.state[r].ssthresh = packets.max(self.smallest_ssthresh());
+        self.state[r].ssthresh = packets.max(self.smallest_ssthresh);
         if self.state[r].phase != Phase::Recovery {
             self.resume(r);
         }
+    }
+
+    /// Sets the floor of every path's slow start threshold, packets. It is 2 with one path and 1 with
+    /// several unless set.
+    pub fn set_smallest_ssthresh(&mut self, packets: f64) {
+        self.smallest_ssthresh = packets;
     }
 
     /// The retransmission timeout of path `r`, s: srtt + 4 rttvar, and 1 s before the first sample
@@ -282,7 +291,7 @@ impl<R: Rule> Controller<R> {
     fn end_round(&mut self, r: usize, window_limited: bool) {
         match self.state[r].phase {
             Phase::SlowStart if self.rule.leaves_slow_start(&self.paths[r]) => {
-                self.state[r].ssthresh = self.paths[r].window;
+                self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh);
                 self.enter_avoidance(r);
             }
             Phase::Avoidance if R::DELAY_BASED => {
@@ -354,12 +363,7 @@ impl<R: Rule> Controller<R> {
         } else {
             window - decrease
         };
-        self.state[r].ssthresh = left.min(window).max(self.smallest_ssthresh());
-    }
-
-    /// RFC 5681, equation 4, for one path; for several, Balia section V.
-    fn smallest_ssthresh(&self) -> f64 {
-        if self.paths.len() == 1 { 2.0 } else { 1.0 }
+        self.state[r].ssthresh = left.min(window).max(self.smallest_ssthresh);
     }
 
     /// Slow start below ssthresh, congestion avoidance from there on.

@@ -131,6 +131,11 @@ impl AnyController {
         each!(AnyController, self, controller => controller.set_ssthresh(r, packets));
     }
 
+    /// [`Controller::set_smallest_ssthresh`].
+    pub fn set_smallest_ssthresh(&mut self, packets: f64) {
+        each!(AnyController, self, controller => controller.set_smallest_ssthresh(packets));
+    }
+
     /// [`Controller::rto_s`].
     #[inline]
     pub fn rto_s(&self, r: usize) -> f64 {

@@ -168,6 +168,17 @@ fn an_idle_path_restarts_from_the_initial_window() {
     assert_eq!(controller.ssthresh(0), 20.0);
 }
 
+/// A restart from a window that is no larger keeps the stage, without the idle time.
+#[test]
+fn idle_time_does_not_age_a_path() {
+    let mut controller = new("cubic", 1, 10.0);
+    controller.set_ssthresh(0, 10.0);
+    controller.on_ack(0, &packets(0));
+    controller.on_idle(0, 8.0);
+    controller.on_ack(0, &ack(8.25, 0.1));
+    assert!(close(controller.path(0).age, 0.25));
+}
+
 #[test]
 fn an_idle_path_gains_nothing_by_it() {
     let mut controller = new("reno", 1, 10.0);
@@ -222,7 +233,7 @@ fn the_queue_delay_is_the_known_one_or_else_that_of_the_rtt() {
 /// Losses after 100, 200 and 600 packets: the mean moves a quarter of the way each time.
 #[test]
 fn losses_are_counted_in_acknowledged_packets() {
-    let mut controller = in_avoidance("reno", &[100.0]);
+    let mut controller = in_avoidance("reno", &[101.0]);
     let mut lose_after = |more: u32| {
         controller.on_ack(0, &packets(more));
         controller.on_loss(0);
@@ -285,11 +296,13 @@ fn no_window_grows_without_bound() {
     assert_eq!(new("reno", 1, f64::NAN).window(0), 1.0);
 }
 
-/// Time in the stage is what the window could use: neither recovery, nor an application that sends
-/// less, nor idleness counts.
+/// Time in the stage is what the window could use: neither recovery nor an application that sends
+/// less counts.
 #[test]
 fn age_counts_window_limited_avoidance_only() {
-    let mut controller = in_avoidance("cubic", &[10.0]);
+    let mut controller = new("cubic", 1, 10.0);
+    controller.set_ssthresh(0, 10.0);
+    controller.on_ack(0, &packets(0));
     let mut age_after = |act: &dyn Fn(&mut AnyController)| {
         act(&mut controller);
         controller.path(0).age
@@ -301,8 +314,8 @@ fn age_counts_window_limited_avoidance_only() {
         ..ack(3.0, 0.1)
     };
     assert!(close(age_after(&|c| c.on_ack(0, &unlimited)), 1.5));
-    assert!(close(age_after(&|c| c.on_idle(0, 8.0)), 1.5));
-    assert!(close(age_after(&|c| c.on_ack(0, &ack(8.25, 0.1))), 1.75));
+    age_after(&|c| c.on_ack(0, &ack(3.5, 0.1)));
+    assert!(close(age_after(&|c| c.on_ack(0, &ack(3.75, 0.1))), 2.25));
     assert_eq!(age_after(&|c| c.on_loss(0)), 0.0);
     assert_eq!(age_after(&|c| c.on_ack(0, &ack(9.0, 0.1))), 0.0);
     assert_eq!(age_after(&|c| c.on_recovered(0)), 0.0);

@@ -94,7 +94,8 @@ proptest! {
             prop_assert!(agree("generalized:beta=1:eta=0:norm=inf", r, lia_first));
             for norm in ["1", "2", "inf"] {
                 let coupled = rule("coupled").increase(r, &paths);
-                prop_assert!(agree(&format!("generalized:beta=0:eta=0:norm={norm}"), r, coupled));
+                let spec = format!("generalized:beta=0:eta=0:norm={norm}");
+                prop_assert!(agree(&spec, r, coupled));
             }
             let semicoupled = rule("semicoupled").increase(r, &paths);
             prop_assert!(agree("generalized:beta=1:eta=0:norm=1", r, semicoupled));
@@ -103,11 +104,11 @@ proptest! {
 
     /// `k_r = x_r D_r / tau_r` must be equation 12's `x_r/2 (x_r + eta (||x||_inf - x_r))`.
     #[test]
-    fn generalized_has_the_k_of_equation_12(paths in any_paths(), eta in 0.0..2.0) {
+    fn generalized_has_the_k_of_equation_12(paths in any_paths(), eta in 0.0..2.0f64) {
         let x: Vec<f64> = paths.iter().map(Path::rate).collect();
         let fastest = x.iter().fold(0.0, |max: f64, &rate| max.max(rate));
         for r in 0..paths.len() {
-            let decrease = rule(&format!("generalized:eta={eta}")).decrease(r, &paths);
+            let decrease: f64 = rule(&format!("generalized:eta={eta}")).decrease(r, &paths);
             let k = x[r] / 2.0 * (x[r] + eta * (fastest - x[r]));
             prop_assert!((x[r] * decrease / paths[r].rtt - k).abs() <= 1e-9 * k);
         }

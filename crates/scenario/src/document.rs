@@ -231,12 +231,22 @@ fn last_key(value: &Value<'_>, offset: usize, key: Key) -> Option<Found> {
         .max_by_key(|found| (found.start, found.key.0.len()))
 }
 
-/// What looks like a key on the line around `offset`, where the text is too broken to tell.
+/// What looks like a key on the line around `offset`, under what looks like the header above it,
+/// where the text is too broken to tell.
 fn key_like(text: &str, offset: usize) -> Option<String> {
-    let line = text.lines().nth(line(text, offset) - 1)?;
-    let (before, _) = line.split_once('=').unwrap_or((line, ""));
-    let word = before.trim_matches(|c: char| c.is_whitespace() || "[]\"'".contains(c));
-    (!word.is_empty()).then(|| word.chars().take(LONGEST_KEY_LIKE).collect())
+    let word = |line: &str| {
+        let (before, _) = line.split_once('=').unwrap_or((line, ""));
+        let word = before.trim_matches(|c: char| c.is_whitespace() || "[]\"'".contains(c));
+        word.chars().take(LONGEST_KEY_LIKE).collect::<String>()
+    };
+    let lines: Vec<&str> = text.lines().take(line(text, offset)).collect();
+    let (here, above) = lines.split_last()?;
+    let header = above.iter().rfind(|line| line.starts_with('['));
+    match (word(here), header) {
+        (key, _) if key.is_empty() => None,
+        (key, Some(header)) if !here.starts_with('[') => Some(format!("{}.{key}", word(header))),
+        (key, _) => Some(key),
+    }
 }
 
 /// Where `key` starts in the text, or the nearest that encloses it.

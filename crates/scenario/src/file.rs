@@ -38,15 +38,19 @@ pub struct Scenario {
     pub algorithm: Option<String>,
     /// A run for each; the same seed gives the same bits on every machine.
     #[serde(default = "one_seed")]
+    #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub seeds: Vec<u64>,
     /// What is measured, and for how long.
     pub measure: Measure,
     /// How endpoints behave.
     #[serde(default)]
+    #[schemars(extend("default" = {}))]
     pub tcp: Tcp,
     /// The links by name.
+    #[schemars(extend("minProperties" = 1))]
     pub links: IndexMap<String, Link>,
     /// The groups of users.
+    #[schemars(length(min = 1))]
     pub flows: Vec<Flow>,
 }
 
@@ -64,6 +68,7 @@ pub struct Flow {
     #[serde(default = "one_user")]
     pub count: Count,
     /// The paths each user sends on.
+    #[schemars(length(min = 1))]
     pub paths: Vec<Path>,
     /// The algorithm of these users, whatever `--algorithm` says.
     #[serde(skip_serializing_if = "Option::is_none")]

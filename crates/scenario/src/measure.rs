@@ -9,13 +9,15 @@ use crate::number::{NonNegative, Positive};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// Length of the run, s. At most 10^7.
+    /// Length of the run, s.
+    #[schemars(extend("maximum" = 1e7))]
     pub duration_s: Positive,
     /// Totals count from here to the end, s. Less than `duration_s`.
     #[serde(default = "Measure::no_warmup")]
     pub warmup_s: NonNegative,
     /// Time between two samples of windows, queues and rates, ms.
     #[serde(default = "Measure::ten_per_second")]
+    #[schemars(extend("minimum" = 0.001, "maximum" = 1e10))]
     pub sample_ms: Positive,
     /// A scenario whose run could need more memory than this is refused, GiB.
     #[serde(default = "Measure::four_gib")]

@@ -3,9 +3,8 @@
 use anabranch_net::{Queue, SECOND};
 
 use crate::error::Fault;
-use crate::flows::{Flow, Path, Workload};
+use crate::flows::{Flow, Path, Size, Workload};
 use crate::key::Key;
-use crate::links::Link;
 use crate::scenario::Scenario;
 
 /// State of a user, and of each of its paths, rows of the tables of totals included, bytes.
@@ -65,11 +64,7 @@ fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> 
             let arrivals = key.key("workload").key("poisson").key("rate_per_s");
             [
                 (key.key("count"), state + packets, "lower count"),
-                (
-                    arrivals,
-                    users * files(scenario, flow) * ROW_BYTES,
-                    "lower rate_per_s",
-                ),
+                (arrivals, files_bytes(scenario, flow), "lower rate_per_s"),
             ]
         })
 }
@@ -100,7 +95,6 @@ fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
 fn path_packets(scenario: &Scenario, path: &Path) -> f64 {
     let links = || path.links.iter().map(|&link| &scenario.links[link]);
     let packet_bytes = f64::from(scenario.tcp.packet_bytes.get());
-    let narrowest_mbps = links().map(Link::rate_mbps).fold(f64::INFINITY, f64::min);
     let forward_s: f64 = links()
         .map(|link| link.config.delay as f64 / SECOND as f64)
         .sum();
@@ -108,7 +102,7 @@ fn path_packets(scenario: &Scenario, path: &Path) -> f64 {
     let waiting: f64 = links()
         .map(|link| queue_packets(&link.config.queue, packet_bytes))
         .sum();
-    narrowest_mbps * 1e6 / 8.0 / packet_bytes * away_s + waiting
+    narrowest_mbps(scenario, path) * 1e6 / 8.0 / packet_bytes * away_s + waiting
 }
 
 fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
@@ -121,14 +115,31 @@ fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
     }
 }
 
-/// Files that a user finishes, in the mean.
-fn files(scenario: &Scenario, flow: &Flow) -> f64 {
-    match flow.workload {
-        Workload::Poisson { rate_per_s, .. } => {
-            rate_per_s.get() * scenario.measure.duration_s.get()
-        }
-        _ => 0.0,
-    }
+/// What the files of a Poisson workload need: a row each when they are done, and a connection for
+/// each that is open, which is at least one in a hundred and whatever exceeds the paths' rate.
+fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {
+    let Workload::Poisson { rate_per_s, size } = &flow.workload else {
+        return 0.0;
+    };
+    let (Size::Pareto { mean_bytes, .. } | Size::Exponential { mean_bytes }) = size;
+    let files_per_s = f64::from(flow.count.get()) * rate_per_s.get();
+    let offered_mbps = files_per_s * mean_bytes.get() * 8.0 / 1e6;
+    let rate_mbps: f64 = flow
+        .paths
+        .iter()
+        .map(|path| narrowest_mbps(scenario, path))
+        .sum();
+    let open = (1.0 - rate_mbps / offered_mbps).max(0.01);
+    let files = files_per_s * scenario.measure.duration_s.get();
+    files * (ROW_BYTES + open * (1.0 + flow.paths.len() as f64) * USER_BYTES)
+}
+
+fn narrowest_mbps(scenario: &Scenario, path: &Path) -> f64 {
+    let rates = path
+        .links
+        .iter()
+        .map(|&link| scenario.links[link].rate_mbps());
+    rates.fold(f64::INFINITY, f64::min)
 }
 
 fn samples(scenario: &Scenario) -> f64 {

@@ -115,8 +115,9 @@ impl Scenario {
 
     /// Bytes that one run could need at most: 2 KiB for each user and each of its paths, 64 B for each
     /// packet that can be outstanding (bounded by file sizes, receive buffers and what the links hold
-    /// over a round trip and a timeout), 128 B for each row of samples and finished files. A scenario
-    /// above `measure.max_memory_gib` is refused when it is read.
+    /// over a round trip and a timeout), 128 B for each row of samples and finished files, and the
+    /// connections of those files that a Poisson workload brings faster than its paths carry them. A
+    /// scenario above `measure.max_memory_gib` is refused when it is read.
     pub fn memory_estimate(&self) -> u64 {
         memory::estimate(self) as u64
     }

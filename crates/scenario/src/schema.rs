@@ -1,13 +1,18 @@
 //! The JSON Schema of a scenario file, for editors and for programs that write scenarios.
 
 use anabranch_control::RULES;
-use schemars::{Schema, schema_for};
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::Value;
 
 use crate::file;
 
 /// The JSON Schema (draft 2020-12) of a scenario file, generated from the types that read it.
 pub fn schema() -> String {
-    let schema = schema_for!(file::Scenario);
+    let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
+    let mut schema = generator.into_root_schema_for::<file::Scenario>();
+    RecursiveTransform(without_null).transform(&mut schema);
     serde_json::to_string_pretty(&schema).expect("a schema is plain JSON")
 }
 
@@ -15,4 +20,30 @@ pub fn schema() -> String {
 pub(crate) fn algorithms(schema: &mut Schema) {
     let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
     schema.insert("examples".to_owned(), names.into());
+}
+
+/// Drops a default that JSON cannot say: infinity.
+pub(crate) fn without_default(schema: &mut Schema) {
+    schema.remove("default");
+}
+
+/// Drops null as what an optional key may hold: TOML has none, one leaves the key out.
+fn without_null(schema: &mut Schema) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.retain(|choice| choice["type"] != "null");
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            schema.remove("anyOf");
+            for (key, value) in only {
+                schema.insert(key, value);
+            }
+        }
+    }
 }

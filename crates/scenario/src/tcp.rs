@@ -4,22 +4,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::number::{Count, Positive, PositiveOrInfinite};
+use crate::schema::without_default;
 
 /// How endpoints behave; the same for every flow of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tcp {
     /// Size of a full data packet on the wire, headers included, bytes.
+    #[schemars(extend("maximum" = 65535))]
     pub packet_bytes: Count,
     /// How much of each packet is header, bytes: IPv4 20, TCP 20, timestamps 12. Goodput counts the
     /// rest. Less than `packet_bytes`.
     pub header_bytes: u32,
     /// Congestion window at the start of a connection, packets (RFC 6928).
     pub initial_window_packets: Count,
-    /// Slow-start threshold at the start of a connection, packets; `inf` for none (RFC 5681).
-    #[schemars(extend("default" = "inf"))]
+    /// Slow-start threshold at the start of a connection, packets; `inf`, the default, for none (RFC 5681).
+    #[schemars(transform = without_default)]
     pub initial_ssthresh_packets: PositiveOrInfinite,
+    /// Smallest slow-start threshold of a connection with several paths, packets. 1 lets a bad path
+    /// shrink to almost nothing (Balia, section V); 2 is RFC 5681's, which one path always has.
+    pub min_ssthresh_packets: Count,
     /// Smallest retransmission timeout, ms (RFC 6298 says 1000, Linux has 200).
+    #[schemars(extend("minimum" = 0.001, "maximum" = 1e9))]
     pub min_rto_ms: Positive,
     /// Acknowledge every second packet, or after 40 ms, instead of every packet (RFC 1122).
     pub delayed_acks: bool,
@@ -38,6 +44,7 @@ impl Default for Tcp {
             header_bytes: 52,
             initial_window_packets: Count::constant(10),
             initial_ssthresh_packets: PositiveOrInfinite::constant(f64::INFINITY),
+            min_ssthresh_packets: Count::constant(1),
             min_rto_ms: Positive::constant(200.0),
             delayed_acks: false,
             recovery: Recovery::Sack,

@@ -2,7 +2,7 @@
 
 use anabranch_scenario::Scenario;
 
-/// A good scenario; each case below makes one thing in it bad. Line 1 is `name`.
+/// A good scenario; each case makes one thing in it bad. `name` is line 1, `rate_mbps` of R1 13.
 const GOOD: &str = r#"name = "two links"
 algorithm = "lia"
 seeds = [1, 2]
@@ -37,3 +37,281 @@ algorithm = "reno"
 workload.file = { bytes = 1e6 }
 stop_s = 100
 "#;
+
+fn error(text: impl AsRef<[u8]>, overrides: &[(&str, &str)]) -> String {
+    let overrides: Vec<(String, String)> = overrides
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.to_string()))
+        .collect();
+    match Scenario::parse(text.as_ref(), "bad.toml", &overrides) {
+        Ok(_) => "no error".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Each case: what of `GOOD` is replaced, by what, and the error, without `bad.toml:`.
+fn assert_errors(cases: &[[&str; 3]]) {
+    for [good, bad, expected] in cases {
+        assert_eq!(
+            GOOD.matches(good).count(),
+            1,
+            "{good} stands once in the good scenario"
+        );
+        assert_eq!(
+            error(GOOD.replace(good, bad), &[]),
+            format!("bad.toml:{expected}"),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn the_good_scenario_is_good() {
+    assert_eq!(error(GOOD, &[]), "no error");
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_text_that_is_not_toml() {
+    assert_errors(&[
+        ["rate_mbps = 10", "rate_mbps = = 10", "13: links.R1.rate_mbps: extra `=`, expected nothing"],
+        ["rate_mbps = 10", "rate_mbps = 10 Mbps", "13: links.R1.rate_mbps: string values must be quoted, expected literal string"],
+        ["rate_mbps = 10", "rate_mbps = 10\nrate_mbps = 20", "14: links.R1.rate_mbps: expected each key once, got this one again"],
+        ["\"two links\"", "\"two links", "1: name: invalid basic string, expected `\"`"],
+        ["[links.R1]", "[links.R1", "12: links.R1: unclosed table, expected `]`"],
+        ["seeds = [1, 2]", "seeds.a.b", "3: seeds.a.b: key with no value, expected `=`"],
+        ["[[\"R1\"], [\"R2\", \"R1\"]]", "[[\"R1\"],\n  [\"R2\", 01]]", "27: flows[0].paths[1][1]: unexpected leading zero, expected nothing"],
+        ["\"two links\"", "\"\"\"two\nlinks", "35: name: invalid multi-line basic string, expected `\"`"],
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_key_that_is_unknown_or_missing() {
+    assert_errors(&[
+        ["name = \"two links\"", "nmae = 1", "1: nmae: unknown key, expected one of name, description, algorithm, seeds, measure, tcp, links, flows (did you mean name?)"],
+        ["rate_mbps = 10", "rate_mpbs = 10", "13: links.R1.rate_mpbs: unknown key, expected one of rate_mbps, trace_file, delay_ms, queue, loss, down (did you mean rate_mbps?)"],
+        ["probability = 0.01", "p = 0.01", "20: links.R2.loss.bernoulli.p: unknown key, expected probability"],
+        ["return_delay_ms = 60", "delay_ms = 60", "30: flows[1].paths[0].delay_ms: unknown key, expected one of links, return_delay_ms"],
+        ["duration_s = 120", "", "5: measure.duration_s: expected a value, but the key is missing"],
+        ["name = \"type2\"", "", "28: flows[1].name: expected a value, but the key is missing"],
+        ["bytes = 1e6", "", "32: flows[1].workload.file.bytes: expected a value, but the key is missing"],
+        ["[measure]\nduration_s = 120\nwarmup_s = 20", "", "1: measure: expected a value, but the key is missing"],
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_value_of_the_wrong_type() {
+    assert_errors(&[
+        ["\"two links\"", "5", "1: name: expected a string, got 5"],
+        ["rate_mbps = 10", "rate_mbps = \"fast\"", "13: links.R1.rate_mbps: expected a number, got \"fast\""],
+        ["rate_mbps = 10", "rate_mbps = true", "13: links.R1.rate_mbps: expected a number, got true"],
+        ["rate_mbps = 10", "rate_mbps = [1]", "13: links.R1.rate_mbps: expected a number, got a list"],
+        ["rate_mbps = 10", "rate_mbps = { a = 1 }", "13: links.R1.rate_mbps: expected a number, got a table"],
+        ["[1, 2]", "[1, -1]", "3: seeds[1]: expected a whole number of at least 0, got -1"],
+        ["packet_bytes = 1500", "delayed_acks = 1", "10: tcp.delayed_acks: expected a boolean, got 1"],
+        ["packet_bytes = 1500", "recovery = \"sacks\"", "10: tcp.recovery: unknown word \"sacks\", expected one of sack, newreno (did you mean sack?)"],
+        ["[[\"R1\"], [\"R2\", \"R1\"]]", "\"R1\"", "26: flows[0].paths: expected a list, got \"R1\""],
+        ["[[\"R1\"], [\"R2\", \"R1\"]]", "[\"R1\"]", "26: flows[0].paths[0]: expected a list of links, got \"R1\""],
+        ["[\"R2\", \"R1\"]]", "[\"R2\", 1]]", "26: flows[0].paths[1][1]: expected a string, got 1"],
+        ["queue.red = {}", "queue.red = 3", "15: links.R1.queue.red: expected a table, got 3"],
+        ["queue.red = {}", "queue = \"red\"", "15: links.R1.queue.red: expected a table, got the word alone"],
+        ["queue.red = {}", "queue = 3", "15: links.R1.queue: expected a word or a table"],
+        ["queue.red = {}", "queue.codel = {}", "15: links.R1.queue: unknown word \"codel\", expected one of drop_tail, red"],
+        ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key"],
+        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown word \"bulky\", expected one of bulk, file, on_off, poisson (did you mean bulk?)"],
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_number_out_of_range() {
+    assert_errors(&[
+        ["rate_mbps = 10", "rate_mbps = -3", "13: links.R1.rate_mbps: expected a number above 0, got -3"],
+        ["rate_mbps = 10", "rate_mbps = 0", "13: links.R1.rate_mbps: expected a number above 0, got 0"],
+        ["rate_mbps = 10", "rate_mbps = nan", "13: links.R1.rate_mbps: expected a number above 0, got NaN"],
+        ["rate_mbps = 10", "rate_mbps = inf", "13: links.R1.rate_mbps: expected a number above 0, got inf"],
+        ["rate_mbps = 10", "rate_mbps = 1e9", "13: links.R1.rate_mbps: expected 0.001 to 1000000 Mbps, got 1000000000"],
+        ["rate_mbps = 20\ndelay_ms = 60", "rate_mbps = 20\ndelay_ms = -1", "19: links.R2.delay_ms: expected a number of at least 0, got -1"],
+        ["probability = 0.01", "probability = 1.01", "20: links.R2.loss.bernoulli.probability: expected a probability from 0 to 1, got 1.01"],
+        ["return_delay_ms = 60", "return_delay_ms = 1e7", "30: flows[1].paths[0].return_delay_ms: expected 0 to 1000000 ms, got 10000000"],
+        ["count = 10", "count = 0", "25: flows[0].count: expected a whole number from 1 to 4294967295, got 0"],
+        ["count = 10", "count = 2.5", "25: flows[0].count: expected a whole number from 1 to 4294967295, got 2.5"],
+        ["bytes = 1e6", "bytes = 0.5", "32: flows[1].workload.file.bytes: expected a whole number of bytes, at least 1, got 0.5"],
+        ["file = { bytes = 1e6 }", "on_off = { on_s = 1e-9, off_s = 1 }", "32: flows[1].workload.on_off.on_s: expected 0.000001 to 10000000 s, got 0.000000001"],
+        ["file = { bytes = 1e6 }", "poisson = { rate_per_s = 2, size.pareto = { mean_bytes = 1e5, shape = 1 } }", "32: flows[1].workload.poisson.size.pareto.shape: expected a number above 1, got 1"],
+        ["file = { bytes = 1e6 }", "poisson = { rate_per_s = 2, size.exponential = { mean_bytes = 1e99 } }", &format!("32: flows[1].workload.poisson.size.exponential.mean_bytes: expected 1 to 1000000000000000 bytes, got 1{}", "0".repeat(99))],
+        ["packet_bytes = 1500", "initial_ssthresh_packets = 0", "10: tcp.initial_ssthresh_packets: expected a number above 0, or inf, got 0"],
+        ["packet_bytes = 1500", "packet_bytes = 65536", "10: tcp.packet_bytes: expected 1 to 65535 bytes, got 65536"],
+        ["duration_s = 120", "duration_s = 1e9", "6: measure.duration_s: expected 0 to 10000000 s, got 1000000000"],
+        ["warmup_s = 20", "sample_ms = 1e-7", "7: measure.sample_ms: expected 0.001 to 10000000000 ms, got 0.0000001"],
+    ]);
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_name_that_nothing_has() {
+    assert_errors(&[
+        ["[\"R2\", \"R1\"]]", "[\"R2\", \"R9\"]]", "26: flows[0].paths[1][1]: unknown link \"R9\", expected one of R1, R2"],
+        ["links = [\"R1\"]", "links = [\"uplink\"]", "30: flows[1].paths[0].links[0]: unknown link \"uplink\", expected one of R1, R2"],
+        ["algorithm = \"reno\"", "algorithm = \"lia:alpha=2\"", "31: flows[1].algorithm: unknown parameter \"alpha\": lia takes none"],
+        ["algorithm = \"reno\"", "algorithm = \"balia\"\nparameters = { cap = 2, gain = 3 }", "32: flows[1].parameters.gain: unknown parameter \"gain\" of balia: expected one of cap"],
+        ["algorithm = \"reno\"", "algorithm = \"balia\"\nparameters = { cap = 0 }", "32: flows[1].parameters.cap: balia: cap = 0 is out of range: expected a number from 1 to inf"],
+        ["algorithm = \"reno\"", "parameters = { cap = 2 }", "31: flows[1].parameters: expected an algorithm of the flow's own beside its parameters"],
+        ["algorithm = \"reno\"", "algorithm = \"balia:cap=2\"\nparameters = { cap = 2 }", "32: flows[1].parameters: expected parameters here or in the algorithm, got \"balia:cap=2\" as well"],
+        ["algorithm = \"lia\"", "", "23: flows[0].algorithm: expected an algorithm, such as \"lia\", here or at the top of the file, got none"],
+        ["rate_mbps = 10", "trace_file = \"none.trace\"", "13: links.R1.trace_file: expected a readable trace, but \"none.trace\" is missing"],
+        ["rate_mbps = 10", "trace_file = \".\"", "13: links.R1.trace_file: expected a readable trace, but \".\" is a directory"],
+    ]);
+}
+
+#[test]
+fn an_algorithm_that_does_not_exist() {
+    let message = error(GOOD.replace("\"lia\"", "\"lai\""), &[]);
+    let start = "bad.toml:2: algorithm: unknown algorithm \"lai\": expected one of reno, ";
+    assert!(message.starts_with(start), "{message}");
+}
+
+#[test]
+#[rustfmt::skip]
+fn things_that_contradict_each_other() {
+    assert_errors(&[
+        ["rate_mbps = 10", "", "12: links.R1: expected rate_mbps or trace_file, got neither"],
+        ["rate_mbps = 10", "rate_mbps = 10\ntrace_file = \"x\"", "14: links.R1.trace_file: expected rate_mbps or trace_file, got both"],
+        ["queue.red = {}", "queue.drop_tail = {}", "15: links.R1.queue.drop_tail: expected packets, bytes or both, got neither"],
+        ["queue.red = {}", "queue.red = { min_packets = 60 }", "15: links.R1.queue.red: expected min_packets < mid_packets < max_packets, got 60, 50, 100"],
+        ["queue.red = {}", "queue.red = { average_weight = 0 }", "15: links.R1.queue.red.average_weight: expected a weight above 0, got 0"],
+        ["to_s = 20 }", "to_s = 10 }", "21: links.R2.down[0].to_s: expected more than from_s, which is 10, got 10"],
+        ["to_s = 20 }", "to_s = 20 }, { from_s = 15, to_s = 30 }", "21: links.R2.down[1].from_s: expected at least 20, the end of the outage before, got 15"],
+        ["to_s = 20 }", "to_s = 20 }, { from_s = 2, to_s = 5 }", "21: links.R2.down[1].from_s: expected at least 20, the end of the outage before, got 2"],
+        ["warmup_s = 20", "warmup_s = 120", "7: measure.warmup_s: expected less than duration_s, which is 120, got 120"],
+        ["packet_bytes = 1500", "packet_bytes = 52", "10: tcp.packet_bytes: expected more than header_bytes, which is 52, got 52"],
+        ["[1, 2]", "[]", "3: seeds: expected at least one seed, got none"],
+        ["[1, 2]", "[1, 1]", "3: seeds[1]: expected each seed once, got 1 twice"],
+        ["[[\"R1\"], [\"R2\", \"R1\"]]", "[]", "26: flows[0].paths: expected at least one path, such as [[\"R1\"]], got none"],
+        ["[\"R2\", \"R1\"]]", "[]]", "26: flows[0].paths[1]: expected at least one link, got none"],
+        ["[\"R2\", \"R1\"]]", "[\"R2\", \"R2\"]]", "26: flows[0].paths[1][1]: expected each link once in a path, got \"R2\" again"],
+        ["name = \"type2\"", "name = \"type1\"", "29: flows[1].name: expected a name of its own, got \"type1\" again"],
+        ["name = \"type2\"", "name = \"\"", "29: flows[1].name: expected a name, got \"\""],
+        ["stop_s = 100", "stop_s = 5\nstart_s = 5", "33: flows[1].stop_s: expected more than start_s + start_spread_s, which is 5, got 5"],
+        ["stop_s = 100", "stop_s = 5\nstart_spread_s = 10", "33: flows[1].stop_s: expected more than start_s + start_spread_s, which is 10, got 5"],
+    ]);
+}
+
+#[test]
+fn a_scenario_without_flows_or_links() {
+    let empty = "algorithm = \"lia\"\nmeasure.duration_s = 1\n";
+    let no_flows = format!("{empty}flows = []\n[links.R1]\nrate_mbps = 1\ndelay_ms = 1\n");
+    assert_eq!(
+        error(no_flows, &[]),
+        "bad.toml:3: flows: expected at least one flow, got none"
+    );
+    let no_links = format!("{empty}flows = []\nlinks = {{}}\n");
+    let expected = "bad.toml:4: links: expected at least one link, such as [links.R1]";
+    assert_eq!(error(no_links, &[]), expected);
+    let nothing = "bad.toml:1: measure: expected a value, but the key is missing";
+    assert_eq!(error("", &[]), nothing);
+}
+
+/// By count, state: 10^6 users x (1 + 2 paths) x 2 KiB is 5.7 GiB; samples: 3 x 10^6 rows x 1200 times x 128 B
+/// are 429 GiB; packets: 10 for each user and path in the first round trip, 1.2 GiB.
+/// By sample_ms: (10 x 3 + 2 + 2) rows x 6 x 10^7 times x 128 B. By rate_per_s: 1.2 x 10^8 files x
+/// (128 B + 2 x 2 KiB), because 10 Mbps carry next to nothing of the 800 Gbps that they offer.
+#[test]
+#[rustfmt::skip]
+fn a_scenario_too_large_for_the_memory() {
+    assert_errors(&[
+        ["count = 10", "count = 1e6", "25: flows[0].count: expected a run that needs at most 4 GiB, got an estimate of 436.1 GiB: lower count or raise measure.max_memory_gib"],
+        ["warmup_s = 20", "sample_ms = 0.002", "7: measure.sample_ms: expected a run that needs at most 4 GiB, got an estimate of 243.2 GiB: raise sample_ms or raise measure.max_memory_gib"],
+        ["file = { bytes = 1e6 }", "poisson = { rate_per_s = 1e6, size.exponential = { mean_bytes = 1e5 } }", "32: flows[1].workload.poisson.rate_per_s: expected a run that needs at most 4 GiB, got an estimate of 472.1 GiB: lower rate_per_s or raise measure.max_memory_gib"],
+    ]);
+}
+
+/// Even if it is hardly ever sampled: see above.
+#[test]
+fn a_million_files_of_10_gb_are_refused() {
+    let text = GOOD
+        .replace("bytes = 1e6", "bytes = 10e9")
+        .replace("name = \"type2\"", "name = \"type2\"\ncount = 1e6")
+        .replace("warmup_s = 20", "sample_ms = 60e3");
+    let expected = "bad.toml:30: flows[1].count: expected a run that needs at most 4 GiB, \
+                    got an estimate of 4.9 GiB: lower count or raise measure.max_memory_gib";
+    assert_eq!(error(text, &[]), expected);
+}
+
+#[test]
+fn bytes_that_are_not_utf8() {
+    let broken = |before: &str| {
+        let at = GOOD.find(before).expect("it stands there") + before.len();
+        [&GOOD.as_bytes()[..at], b"\xff", &GOOD.as_bytes()[at..]].concat()
+    };
+    let in_a_value = "bad.toml:24: flows[0].name: expected UTF-8, got byte 0xff";
+    assert_eq!(error(broken("name = \"type1"), &[]), in_a_value);
+    let on_an_empty_line = "bad.toml:4: \u{fffd}: expected UTF-8, got byte 0xff";
+    assert_eq!(error(broken("seeds = [1, 2]\n"), &[]), on_an_empty_line);
+}
+
+#[test]
+#[rustfmt::skip]
+fn an_override_that_is_wrong_is_named_instead_of_the_line() {
+    let cases = [
+        ["links.R1.rate_mbps", "-3", "expected a number above 0, got -3"],
+        ["links.R1.rate_mpbs", "3", "unknown key, expected one of rate_mbps, trace_file, delay_ms, queue, loss, down (did you mean rate_mbps?)"],
+        ["links.R1.queue", "{ red.min_packets = -1 }", "links.R1.queue.red.min_packets: expected a number above 0, got -1"],
+        ["flows.type2.paths", "[[\"R9\"]]", "flows[1].paths[0][0]: unknown link \"R9\", expected one of R1, R2"],
+        ["flows[0].count", "0", "expected a whole number from 1 to 4294967295, got 0"],
+        ["flows.type3.count", "1", "nothing is called \"type3\", expected one of type1, type2 (did you mean type1?)"],
+        ["flows[2].count", "1", "expected an index below 2, the length of flows, got 2"],
+        ["name.first", "\"x\"", "expected the end of the key, but name is neither a table nor a list"],
+        ["links[0]", "3", "expected a key, but links is a table"],
+        ["links..rate", "3", "expected a dotted key, such as links.R1.rate_mbps or flows.type1.count"],
+        ["algorithm", "lia", "expected a TOML value (text in quotes: '\"lia\"'), got \"lia\": string values must be quoted, expected literal string"],
+    ];
+    for [key, value, expected] in cases {
+        assert_eq!(error(GOOD, &[(key, value)]), format!("bad.toml: --set {key}={value}: {expected}"));
+    }
+}
+
+#[test]
+fn an_algorithm_of_the_command_line_is_named_instead_of_the_line() {
+    let scenario = Scenario::parse(GOOD.as_bytes(), "good.toml", &[]).expect("it is good");
+    let error = scenario
+        .with_algorithm("lia:alpha=2")
+        .expect_err("lia has no parameter");
+    let expected =
+        "good.toml: --algorithm lia:alpha=2: unknown parameter \"alpha\": lia takes none";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_file_that_cannot_be_read() {
+    let error = |path: &str| {
+        Scenario::load(path.as_ref(), &[])
+            .expect_err("unreadable")
+            .to_string()
+    };
+    let missing = "no/such.toml: expected a scenario file, but this is missing";
+    assert_eq!(error("no/such.toml"), missing);
+    assert_eq!(
+        error("src"),
+        "src: expected a scenario file, but this is a directory"
+    );
+    let large = std::env::temp_dir().join(format!("anabranch-large-{}.toml", std::process::id()));
+    let file = std::fs::File::create(&large).expect("the temporary directory is writable");
+    file.set_len((16 << 20) + 1)
+        .expect("a file of zeros needs no room");
+    let message = error(&large.display().to_string());
+    std::fs::remove_file(&large).expect("it was just made");
+    assert!(
+        message.ends_with(": expected a scenario file, but this is larger than 16 MiB"),
+        "{message}"
+    );
+}
+
+#[test]
+fn control_characters_stay_out_of_the_line() {
+    let text = GOOD.replace("\"lia\"", "\"l\\nia\\u001b\"");
+    let message = error(text, &[]);
+    assert!(!message.chars().any(char::is_control), "{message}");
+}

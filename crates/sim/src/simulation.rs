@@ -254,6 +254,9 @@ impl Simulation {
         let tcp = &self.scenario.tcp;
         let initial_window = f64::from(tcp.initial_window_packets.get());
         let mut controller = plan.rule.controller(plan.routes.len(), initial_window);
+        if plan.routes.len() > 1 {
+            controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
+        }
         for r in 0..plan.routes.len() {
             controller.set_ssthresh(r, tcp.initial_ssthresh_packets.get());
         }

@@ -51,7 +51,7 @@ pub fn rule(spec: &str) -> AnyRule {
     Algorithm::parse(spec).unwrap().rule()
 }
 
-/// A controller whose paths are in congestion avoidance with these windows.
+/// A controller whose paths are in congestion avoidance with these windows, whole numbers.
 pub fn in_avoidance(spec: &str, windows: &[f64]) -> AnyController {
     let mut controller = Algorithm::parse(spec)
         .unwrap()
@@ -61,7 +61,7 @@ pub fn in_avoidance(spec: &str, windows: &[f64]) -> AnyController {
         controller.on_ack(
             r,
             &Ack {
-                packets: window as u32,
+                packets: window as u32 - 1,
                 ..ack(0.0, 0.0)
             },
         );

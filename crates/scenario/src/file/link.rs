@@ -9,14 +9,16 @@ use crate::number::{Bytes, Count, NonNegative, Positive, Probability};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Rate, Mbps (10^6 bits per second, headers included), from 0.001 to 10^6.
+    /// Rate, Mbps (10^6 bits per second, headers included).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minimum" = 0.001, "maximum" = 1e6))]
     pub rate_mbps: Option<Positive>,
     /// A trace in mahimahi's format, relative to the scenario file: one line per chance to deliver
     /// 1500 bytes, its time in ms; repeated from its last time on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_file: Option<String>,
-    /// Propagation, one way, ms. At most 10^6.
+    /// Propagation, one way, ms.
+    #[schemars(extend("maximum" = 1e6))]
     pub delay_ms: NonNegative,
     /// The queue. Without it: drop-tail that holds 100 ms at the link's rate, at least 10 packets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,6 +68,7 @@ pub struct Red {
     /// Weight of a new sample in the averaged queue, such as 0.002. Without it the queue of the
     /// moment decides.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub average_weight: Option<Probability>,
     /// At most so many packets wait, whatever the average. Default `max_packets`.
     #[serde(skip_serializing_if = "Option::is_none")]

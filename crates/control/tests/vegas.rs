@@ -1,0 +1,193 @@
+//! The rules that act once per round trip.
+
+mod common;
+
+use anabranch_control::rules::Wvegas;
+use anabranch_control::{Ack, AnyController, Path, Phase, Rule};
+use common::{ack, close, in_avoidance, path, rule};
+use proptest::prelude::*;
+
+/// Vegas's base RTT in these tests: with 3/32 s of 1/8 s a quarter of the window is queued, exactly.
+const BASE: f64 = 3.0 / 32.0;
+const RTT: f64 = 1.0 / 8.0;
+
+/// Ends one round trip of path `r` with this mean RTT; gives the change of the window.
+fn round(controller: &mut AnyController, r: usize, rtt: f64) -> f64 {
+    let before = controller.window(r);
+    controller.on_ack(r, &ack(0.0, rtt));
+    controller.window(r) - before
+}
+
+/// An empty queue adds kappa = 4. Then windows of 12, 16 and 20 queue 3, 4 and 5 packets.
+#[test]
+fn vegas_moves_towards_kappa_packets_queued() {
+    for (window, change) in [(12.0, 4.0), (16.0, 0.0), (20.0, -4.0)] {
+        let mut controller = in_avoidance("vegas:kappa=4", &[window - 4.0]);
+        assert_eq!(round(&mut controller, 0, BASE), 4.0);
+        assert_eq!(round(&mut controller, 0, RTT), change);
+    }
+}
+
+#[test]
+fn vegas_acts_once_per_round_trip() {
+    let mut controller = in_avoidance("vegas", &[10.0]);
+    controller.on_ack(0, &ack(1.0, BASE));
+    controller.on_ack(
+        0,
+        &Ack {
+            sent_at: 0.5,
+            packets: 9,
+            ..ack(1.05, BASE)
+        },
+    );
+    assert_eq!(controller.window(0), 11.0);
+    controller.on_ack(0, &ack(1.1, BASE));
+    assert_eq!(controller.window(0), 12.0);
+}
+
+#[test]
+fn a_path_that_is_not_window_limited_only_shrinks() {
+    for (rtt, change) in [(BASE, 0.0), (RTT, -1.0)] {
+        let mut controller = in_avoidance("vegas", &[20.0]);
+        controller.on_ack(
+            0,
+            &Ack {
+                window_limited: false,
+                ..ack(0.0, BASE)
+            },
+        );
+        controller.on_ack(
+            0,
+            &Ack {
+                window_limited: false,
+                ..ack(0.0, rtt)
+            },
+        );
+        assert_eq!(controller.window(0) - 20.0, change);
+    }
+}
+
+/// A quarter of the window of 4 is 1 packet, of 5 more.
+#[test]
+fn slow_start_ends_with_more_than_one_packet_queued() {
+    for name in ["vegas", "wvegas"] {
+        let mut controller = rule(name).controller(1, 3.0);
+        controller.on_ack(0, &ack(0.0, BASE));
+        controller.on_ack(0, &ack(0.0, RTT));
+        assert_eq!(
+            (controller.window(0), controller.phase(0)),
+            (5.0, Phase::SlowStart)
+        );
+        controller.on_ack(0, &ack(0.0, RTT));
+        assert_eq!(controller.phase(0), Phase::Avoidance);
+        assert_eq!(controller.ssthresh(0), 5.0);
+    }
+}
+
+#[test]
+fn a_loss_halves_as_reno_does() {
+    for name in ["vegas", "wvegas"] {
+        let mut controller = in_avoidance(name, &[20.0]);
+        controller.on_loss(0);
+        assert_eq!(controller.window(0), 10.0);
+    }
+}
+
+proptest! {
+    /// With one path the weight is 1 and alpha is total_alpha; RTTs whose queueing delay stays
+    /// below twice its smallest never make it back off.
+    #[test]
+    fn wvegas_with_one_path_is_vegas(delays in prop::collection::vec(0.010..0.019, 1..100)) {
+        let mut vegas = in_avoidance("vegas", &[10.0]);
+        let mut wvegas = in_avoidance("wvegas:total_alpha=1:min_alpha=1", &[10.0]);
+        for delay in std::iter::once(0.0).chain(delays) {
+            round(&mut vegas, 0, 0.1 + delay);
+            round(&mut wvegas, 0, 0.1 + delay);
+            prop_assert_eq!(vegas.window(0), wvegas.window(0));
+        }
+    }
+
+    #[test]
+    fn permuting_the_paths_permutes_wvegas(
+        rounds in prop::collection::vec((0usize..3, 0.1..0.2), 1..100),
+    ) {
+        let (mut one, mut other) = (in_avoidance("wvegas", &[20.0; 3]), in_avoidance("wvegas", &[20.0; 3]));
+        for (r, rtt) in rounds {
+            round(&mut one, r, rtt);
+            round(&mut other, (r + 1) % 3, rtt);
+            for k in 0..3 {
+                prop_assert!(close(one.window(k), other.window((k + 1) % 3)));
+            }
+        }
+    }
+}
+
+/// Alone, it ends with its total of 10 packets queued: on a path of 1000 packets/s and 100 ms, at a
+/// window of 110. It comes from above; from below see the next test.
+#[test]
+fn wvegas_keeps_its_total_queued() {
+    let mut controller = in_avoidance("wvegas", &[150.0]);
+    round(&mut controller, 0, 0.1);
+    for _ in 0..100 {
+        let rtt = controller.window(0) / 1000.0;
+        round(&mut controller, 0, rtt);
+    }
+    assert!(
+        (controller.window(0) - 110.0).abs() <= 1.0,
+        "{}",
+        controller.window(0)
+    );
+}
+
+/// As printed: a queue that grows from one packet to two has doubled, and the path backs off, here
+/// from 102 + 1 by half of 128/130.
+#[test]
+fn wvegas_from_below_takes_its_first_two_packets_for_a_doubled_queue() {
+    let mut controller = in_avoidance("wvegas", &[100.0]);
+    assert_eq!(round(&mut controller, 0, 128.0 / 1024.0), 1.0);
+    assert_eq!(round(&mut controller, 0, 129.0 / 1024.0), 1.0);
+    round(&mut controller, 0, 130.0 / 1024.0);
+    assert!(close(controller.window(0), 103.0 * 0.5 * 128.0 / 130.0));
+}
+
+/// `0 >= 2 * 0` is not a doubled queue.
+#[test]
+fn an_empty_queue_does_not_make_wvegas_back_off() {
+    let mut controller = in_avoidance("wvegas", &[20.0]);
+    assert!((0..50).all(|_| round(&mut controller, 0, 0.1) == 1.0));
+}
+
+/// Halving 3 + 1 would give 4 * 0.5 * 0.1/0.2 = 1.
+#[test]
+fn wvegas_keeps_two_packets() {
+    let mut controller = in_avoidance("wvegas", &[2.0]);
+    round(&mut controller, 0, 0.1); // 3 packets
+    round(&mut controller, 0, 0.102); // 4 packets, smallest queue 2 ms
+    round(&mut controller, 0, 0.2); // 5 * 0.25 = 1.25
+    assert_eq!(controller.window(0), 2.0);
+}
+
+/// Both paths have 40 packets in flight and some queued, at RTTs of 1/8 s and 1/4 s: rates of 320
+/// and 160. Of the total of 10 the second may queue a third, 3.33: with 3 queued it grows, with 5 it
+/// shrinks.
+#[test]
+fn the_weights_of_wvegas_are_shares_of_the_rate() {
+    for (queued, change) in [(3.0, 1.0), (5.0, -1.0)] {
+        let full = |rtt: f64, queued: f64| {
+            let base_rtt = rtt * (1.0 - queued / 40.0);
+            Path {
+                base_rtt,
+                ..path(40.0, rtt)
+            }
+        };
+        let paths = [full(0.125, 20.0), full(0.25, queued)];
+        let mut memory = [Default::default(); 2];
+        let wvegas = Wvegas::with(&[10.0, 2.0]);
+        // Alone so far, its weight is 1: 20 queued are more than 10.
+        assert_eq!(wvegas.on_round(0, &paths, &mut memory), -1.0);
+        assert_eq!(wvegas.on_round(1, &paths, &mut memory), change);
+        // After a loss on the first the second has all of the total.
+        wvegas.on_loss::<f64>(&mut memory[0]);
+        assert_eq!(wvegas.on_round(1, &paths, &mut memory), 1.0);
+    }
+}

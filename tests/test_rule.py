@@ -1,0 +1,145 @@
+"""Rules written in Python."""
+
+import runpy
+import traceback
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from conftest import CLI, SMALL
+
+import anabranch
+
+ROOT = Path(__file__).parents[1]
+
+
+class Reno(anabranch.Rule):
+    """The built-in rule, once more."""
+
+    def increase(self, r, paths):
+        return 1.0 / paths[r].window
+
+
+class Lia(anabranch.Rule):
+    """RFC 6356, as crates/control/src/rules/lia.rs has it."""
+
+    def increase(self, r, paths):
+        best = max(path.window / (path.rtt * path.rtt) for path in paths)
+        total = sum(path.rate for path in paths)
+        return min(best / (total * total), 1.0 / paths[r].window)
+
+
+@pytest.mark.parametrize(("rule", "name"), [(Reno(), "reno"), (Lia(), "lia")])
+def test_a_rule_in_python_gives_the_bits_of_the_same_rule_in_rust(
+    rule: anabranch.Rule, name: str, small: Path
+) -> None:
+    ours, theirs = (anabranch.run(small, algorithm, seeds=2) for algorithm in (rule, name))
+    for table, frame in ours.tables().items():
+        built_in = theirs.tables()[table].drop(columns=["algorithm", "rule"], errors="ignore")
+        frame = frame.drop(columns=["algorithm", "rule"], errors="ignore")
+        pd.testing.assert_frame_equal(frame, built_in, check_exact=True, obj=table)
+
+
+def test_flows_with_an_algorithm_of_their_own_keep_it(small: Path) -> None:
+    result = anabranch.run(small, Reno(), seeds=1)
+    assert list(result.flows["rule"]) == ["Reno", "Reno", "reno"]
+    assert result.algorithms == ["Reno"]
+
+
+def test_a_rule_runs_beside_algorithms_of_the_table(small: Path) -> None:
+    result = anabranch.run(small, ["lia", Lia(), "reno"], seeds=1)
+    assert result.algorithms == ["lia", "Lia", "reno"]
+    goodput = result.summary().pivot(index="flow", columns="algorithm", values="goodput_mbps")
+    assert (goodput["lia"] == goodput["Lia"]).all()
+
+
+def test_two_rules_of_one_class_need_names(small: Path) -> None:
+    with pytest.raises(anabranch.ScenarioError, match="two algorithms are called Reno"):
+        anabranch.run(small, [Reno(), Reno()])
+    second = Reno()
+    second.name = "again"
+    assert anabranch.run(small, [Reno(), second], seeds=1).algorithms == ["Reno", "again"]
+
+
+def test_what_a_rule_sees_is_packets_and_seconds(small: Path) -> None:
+    seen = []
+
+    class Curious(Reno):
+        def increase(self, r, paths):
+            seen.append((r, len(paths), paths[r]))
+            return super().increase(r, paths)
+
+    anabranch.run(small, Curious(), seeds=1)
+    assert {(r, n) for r, n, _ in seen} == {(0, 2), (1, 2)}
+    for _, _, path in seen:
+        assert path.window >= 1
+        assert 0.020 <= path.base_rtt <= path.rtt < 1.0  # 10 ms each way, and the queue
+        assert path.rate == path.window / path.rtt
+    assert max(path.between_losses for _, _, path in seen) > 0
+    with pytest.raises(AttributeError):
+        seen[0][2].window = 2.0
+
+
+def test_an_error_in_a_rule_surfaces_with_its_own_line(small: Path) -> None:
+    class Broken(Reno):
+        def decrease(self, r, paths):
+            return paths[r].width / 2
+
+    with pytest.raises(AttributeError, match="width") as error:
+        anabranch.run(small, Broken())
+    last = traceback.extract_tb(error.value.__traceback__)[-1]
+    assert (last.filename, last.line) == (__file__, "return paths[r].width / 2")
+
+
+@pytest.mark.parametrize(
+    ("answer", "exception", "told"),
+    [
+        (float("nan"), ValueError, r"increase returned NaN for path \d: expected a finite number"),
+        (float("inf"), ValueError, "returned inf"),
+        ("much", TypeError, ""),
+        (None, TypeError, ""),
+    ],
+)
+def test_an_answer_that_is_no_number_is_an_error(
+    answer: object, exception: type[Exception], told: str, small: Path
+) -> None:
+    class Odd(Reno):
+        def increase(self, r, paths):
+            return answer
+
+    with pytest.raises(exception, match=told):
+        anabranch.run(small, Odd())
+
+
+def test_ctrl_c_stops_a_run_of_a_rule_in_python(long: Path) -> None:
+    import signal
+    import subprocess
+    import time
+
+    code = f"""
+import anabranch
+class Reno(anabranch.Rule):
+    def increase(self, r, paths):
+        if paths[r].between_losses == 0:
+            print("running", flush=True)
+        return 1.0 / paths[r].window
+anabranch.run({str(long)!r}, Reno(), seeds=3)
+"""
+    with subprocess.Popen([CLI[0], "-c", code], stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert stderr.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_the_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "examples").mkdir()
+    short = SMALL.replace("R1", "left").replace("R2", "right")
+    (tmp_path / "examples" / "two_links.toml").write_text(short)
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "my_rule.py"))
+    assert "Gentle" in capsys.readouterr().out

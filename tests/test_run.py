@@ -1,0 +1,166 @@
+"""Running scenarios from Python: determinism, seeds, sweeps, errors, cancelling."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from conftest import SMALL
+
+import anabranch
+from anabranch import _core
+from anabranch.scenario import toml_value
+
+
+def assert_identical(one: anabranch.Result, other: anabranch.Result) -> None:
+    for name, table in one.tables().items():
+        pd.testing.assert_frame_equal(table, other.tables()[name], check_exact=True, obj=name)
+
+
+def test_the_same_seed_gives_identical_tables_with_one_thread_or_several(small: Path) -> None:
+    runs = [
+        anabranch.run(small, ["lia", "olia"], seeds=3, threads=threads) for threads in (1, 4, 4)
+    ]
+    assert_identical(runs[0], runs[1])
+    assert_identical(runs[1], runs[2])
+
+
+def test_the_same_seed_gives_identical_tables_in_another_process(
+    small: Path, tmp_path: Path
+) -> None:
+    code = (
+        f"import anabranch; anabranch.run({str(small)!r}, seeds=2).save({str(tmp_path / 'out')!r})"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    for name, table in anabranch.run(small, seeds=2).tables().items():
+        saved = pd.read_parquet(tmp_path / "out" / f"{name}.parquet")
+        pd.testing.assert_frame_equal(table, saved, check_exact=True, obj=name)
+
+
+def test_another_seed_gives_another_run(small: Path) -> None:
+    samples = anabranch.run(small, seeds=2).path_samples
+    first, second = (samples[samples["seed"] == seed].reset_index() for seed in (1, 2))
+    assert not first["window_packets"].equals(second["window_packets"])
+
+
+def test_seeds_are_the_scenarios_or_counted_or_listed(small: Path) -> None:
+    assert anabranch.run(small).seeds == [1, 2]
+    assert anabranch.run(small, seeds=3).seeds == [1, 2, 3]
+    assert anabranch.run(small, seeds=[9, 4]).seeds == [9, 4]
+
+
+def test_tables_lead_with_algorithm_and_seed_and_name_flows_and_links(small: Path) -> None:
+    result = anabranch.run(small, "max", seeds=[5])  # max is another name of lia
+    for table in result.tables().values():
+        assert list(table.columns[:2]) == ["algorithm", "seed"]
+    assert list(result.flows["flow"]) == ["two", "two", "one"]
+    assert list(result.flows["rule"]) == ["lia", "lia", "reno"]
+    assert list(result.links["link"]) == ["R1", "R2"]
+    assert result.algorithms == ["lia"]
+
+
+def test_a_scenario_may_come_as_text() -> None:
+    scenario = anabranch.Scenario.parse(SMALL)
+    assert (scenario.name, scenario.flow_names, scenario.link_names) == (
+        "small",
+        ["two", "one"],
+        ["R1", "R2"],
+    )
+    assert anabranch.run(scenario, seeds=1).flows["goodput_mbps"].gt(0).all()
+
+
+def test_overrides_are_seen_by_the_run(small: Path) -> None:
+    result = anabranch.run(small, seeds=1, overrides={"links.R1.rate_mbps": 2.5})
+    assert list(result.links["rate_mbps"]) == [2.5, 10.0]
+
+
+def test_a_sweep_runs_every_combination_and_leads_with_its_columns(small: Path) -> None:
+    grid = {"links.R1.rate_mbps": [5, 10], "links.R2.delay_ms": [1, 20]}
+    result = anabranch.sweep(small, grid, ["lia", "olia"], seeds=1)
+    assert result.keys == (*grid, "algorithm", "seed")
+    points = result.links[[*grid, "algorithm"]].drop_duplicates().to_numpy().tolist()
+    assert points == [[r, d, a] for r in (5, 10) for d in (1, 20) for a in ("lia", "olia")]
+    rates = result.links[result.links["link"] == "R1"]
+    assert (rates["rate_mbps"] == rates["links.R1.rate_mbps"]).all()
+    assert len(result.summary()) == 2 * 2 * 2 * 2  # grid, algorithms, flows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"algorithm": "nosuch"}, "unknown algorithm"),
+        ({"algorithm": []}, "no algorithm"),
+        ({"algorithm": 7}, "algorithm 7: expected a name or an object"),
+        ({"seeds": 0}, "at least one seed"),
+        ({"seeds": [-1]}, "none below 0"),
+        ({"threads": 0}, "expected 1 or more"),
+        ({"on": "paper"}, "unknown backend 'paper'"),
+        ({"overrides": {"links.R1.rate_mbps": 0}}, "links.R1.rate_mbps"),
+        ({"overrides": {"name": object()}}, "an override can't be a object"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_one_line(
+    arguments: dict[str, object], told: str, small: Path
+) -> None:
+    with pytest.raises(anabranch.ScenarioError, match=told) as error:
+        anabranch.run(small, **arguments)
+    assert "\n" not in str(error.value)
+
+
+def test_an_algorithm_that_no_flow_would_run_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    own = SMALL.replace('algorithm = "lia"\n', "", 1).replace(
+        'name = "two"', 'name = "two"\nalgorithm = "olia"'
+    )
+    file.write_text(own)
+    assert anabranch.run(file).algorithms == ["own"]
+    with pytest.raises(anabranch.ScenarioError, match="every flow names its own algorithm"):
+        anabranch.run(file, "lia")
+
+
+def test_a_cancelled_run_raises_at_once_and_a_cancelled_one_never_begins(long: Path) -> None:
+    run = _core.Run(anabranch.load(long), None, 1)
+    threading.Timer(0.3, run.cancel).start()
+    with pytest.raises(anabranch.Cancelled):
+        run.execute()
+    reached = run.progress
+    assert 0 < reached < 1
+    with pytest.raises(anabranch.Cancelled):
+        run.execute()
+    assert run.progress == reached
+
+
+def test_progress_grows_to_one(small: Path) -> None:
+    told: list[float] = []
+    anabranch.run(small, seeds=2, progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+def test_an_error_of_the_progress_callback_cancels_the_runs(long: Path) -> None:
+    def refuse(fraction: float) -> None:
+        raise RuntimeError("no more")
+
+    begun = threading.active_count()
+    with pytest.raises(RuntimeError, match="no more"):
+        anabranch.run(long, seeds=3, progress=refuse)
+    while threading.active_count() > begun:
+        time.sleep(0.01)
+
+
+def test_python_values_become_toml() -> None:
+    import tomllib
+
+    import numpy as np
+
+    values = {
+        "a": [1, 2.5, True, 'a "quoted"\nstring', float("inf")],
+        "b": {"drop_tail": {"packets": 100}},
+    }
+    text = "\n".join(f"{key} = {toml_value(value)}" for key, value in values.items())
+    assert tomllib.loads(text) == values
+    assert toml_value(np.float64(0.1)) == "0.1"
+    assert toml_value(np.int64(3)) == "3"
