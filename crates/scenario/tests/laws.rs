@@ -36,7 +36,7 @@ fn an_override_is_the_same_as_writing_it() {
     let text = std::fs::read_to_string(path("two_links")).expect("it is in the tree");
     let written = text
         .replacen("rate_mbps = 10", "rate_mbps = 30", 1)
-        .replacen("= 5\n", "= 7\n", 1);
+        .replacen("spread_s = 5", "spread_s = 7", 1);
     let written = Scenario::parse(written.as_bytes(), &path("two_links"), &[]).expect("it is good");
     let by_name = "flows.\"two-path\".start_spread_s";
     for flow in [by_name, "flows[0].start_spread_s"] {

@@ -1,0 +1,43 @@
+# `make demo` and `make test` do everything, on a machine that has cargo, python3 (3.11 or later),
+# git and make. Everything they install goes into .venv and target.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+PYTHON ?= python3
+RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
+
+.PHONY: demo test lint test-rust test-python bench clean
+
+demo: $(VENV)/.anabranch
+	$(BIN)/anabranch reproduce olia --quick --out results/olia
+
+test: lint test-rust test-python
+
+lint: $(VENV)/.dev
+	cargo fmt --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+
+test-rust:
+	cargo test --quiet --workspace
+
+test-python: $(VENV)/.dev
+	$(BIN)/pytest --quiet
+
+# Ratios measured in one run; see CONTRIBUTING.md. Never part of the tests.
+bench:
+	cargo bench --quiet -p anabranch-net -p anabranch-sim
+
+$(VENV)/.anabranch: $(RUST)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.anabranch
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) target results
