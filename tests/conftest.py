@@ -1,8 +1,10 @@
 """What the tests share: a small scenario, a long one, and the command line as a process."""
 
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,18 @@ def anabranch() -> Anabranch:
         return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
     return call
+
+
+def interrupt(command: Sequence[object], begun: Callable[[], bool]) -> tuple[int, str, str]:
+    """Start a process, send Ctrl-C a little after it has begun; its exit code, stdout, stderr."""
+    process = subprocess.Popen(list(map(str, command)), stdout=-1, stderr=-1, text=True)
+    try:
+        while not begun():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return process.returncode, stdout, stderr

@@ -2,14 +2,13 @@
 
 import json
 import os
-import signal
-import subprocess
-import time
+import tomllib
 from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import CLI, SMALL, Anabranch
+
+from conftest import CLI, SMALL, Anabranch, interrupt
 
 HOW_IT_IS_CALLED_WRONGLY = {
     "no file": (["run"], "FILE"),
@@ -130,8 +129,6 @@ def test_list_names_every_algorithm(anabranch: Anabranch) -> None:
 
 
 def test_the_schema_accepts_a_scenario_and_refuses_an_unknown_key(anabranch: Anabranch) -> None:
-    import tomllib
-
     schema = json.loads(anabranch("schema").stdout)
     scenario = tomllib.loads(SMALL)
     jsonschema.validate(scenario, schema)
@@ -147,14 +144,7 @@ def test_help_is_there_for_every_command(command: str, anabranch: Anabranch) -> 
 
 
 def test_ctrl_c_stops_a_long_run_and_leaves_nothing_behind(long: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    command = [*CLI, "run", long, "--seeds", "4", "--out", out]
-    with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as process:
-        while not list(tmp_path.glob(".anabranch-*")):  # the run begins
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.05)
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout, stderr) == (130, "", "anabranch: interrupted\n")
+    command = [*CLI, "run", long, "--seeds", "4", "--out", tmp_path / "out"]
+    code, stdout, stderr = interrupt(command, lambda: any(tmp_path.glob(".anabranch-*")))
+    assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
     assert sorted(tmp_path.iterdir()) == [long]

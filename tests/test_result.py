@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import SMALL
 
 import anabranch
 from anabranch import plot
 from anabranch.files import staged
+from conftest import SMALL
 
 
 def made_by_hand(goodputs: dict[int, list[float]]) -> anabranch.Result:
@@ -25,7 +25,8 @@ def made_by_hand(goodputs: dict[int, list[float]]) -> anabranch.Result:
         link = {"throughput_mbps": sum(users), "utilization": 0.5, "loss_probability": 0.1}
         links.append({**keys, "link": "R", **link, "queue_packets": math.nan})
     tables = {"flows": flows, "paths": paths, "links": links}
-    tables |= dict.fromkeys(["transfers", "flow_samples", "path_samples", "link_samples"], [])
+    for empty in ("transfers", "flow_samples", "path_samples", "link_samples"):
+        tables[empty] = []
     return anabranch.Result(
         scenario=anabranch.Scenario.parse(SMALL),
         backend="sim",
@@ -79,9 +80,14 @@ def test_parquet_gives_back_the_tables(small: Path, tmp_path: Path) -> None:
 
 def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
     out = tmp_path / "a" / "out"
-    with pytest.raises(KeyboardInterrupt), staged(out) as stage:
-        (stage / "half").write_text("writ")
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with staged(out) as stage:
+            (stage / "half").write_text("writ")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert list(tmp_path.iterdir()) == []
     with staged(out) as stage:
         (stage / "figures").mkdir()
@@ -137,7 +143,8 @@ def test_the_same_result_gives_the_same_figures(small: Path, tmp_path: Path) -> 
 def test_every_algorithm_has_a_style_of_its_own() -> None:
     names = [rule["name"] for rule in anabranch.rules()]
     assert set(names) <= set(plot.STYLES)
-    assert len(set(plot.STYLES.values()) | set(plot.OTHERS)) == len(plot.STYLES) + len(plot.OTHERS)
+    colours = [colour for colour, _ in [*plot.STYLES.values(), *plot.OTHERS]]
+    assert len(set(colours)) == len(colours)
     twins = ["balia", "balia:cap=inf", "Mine"]
     assert len({plot.style(name, twins) for name in twins}) == 3
     assert plot.style("balia", twins) == plot.style("balia") == plot.STYLES["balia"]

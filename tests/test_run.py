@@ -4,15 +4,17 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
-from conftest import SMALL
 
 import anabranch
 from anabranch import _core
 from anabranch.scenario import toml_value
+from conftest import SMALL
 
 
 def assert_identical(one: anabranch.Result, other: anabranch.Result) -> None:
@@ -152,10 +154,6 @@ def test_an_error_of_the_progress_callback_cancels_the_runs(long: Path) -> None:
 
 
 def test_python_values_become_toml() -> None:
-    import tomllib
-
-    import numpy as np
-
     values = {
         "a": [1, 2.5, True, 'a "quoted"\nstring', float("inf")],
         "b": {"drop_tail": {"packets": 100}},

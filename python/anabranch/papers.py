@@ -107,7 +107,7 @@ def cases(group: Mapping[str, Any]) -> list[Case]:
     for setting, values in group.get("settings", {"": {}}).items():
         for label, entry in group["algorithms"].items():
             name = f"{setting}.{label}" if setting else label
-            overrides = {**values, **entry.get("set", {})}
+            overrides = {**group.get("set", {}), **values, **entry.get("set", {})}
             made.append(Case(name, entry.get("algorithm", label), overrides))
     return made
 

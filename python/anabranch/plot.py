@@ -20,8 +20,9 @@ STYLES: dict[str, tuple[str, str]] = {
     "semicoupled": ("#d37295", "<"),
     "lia": ("#e15759", "D"),
     "olia": ("#4e79a7", "P"),
+    "olia-printed": ("#86b6dd", "p"),
     "balia": ("#59a14f", "X"),
-    "generalized": ("#8cd17d", "p"),
+    "generalized": ("#8cd17d", "d"),
     "rsf-db": ("#f28e2b", "h"),
     "rsf-lb": ("#edc948", "H"),
     "vegas": ("#76b7b2", ">"),
@@ -29,7 +30,7 @@ STYLES: dict[str, tuple[str, str]] = {
 }
 """Colour and marker of each algorithm, the same in every figure."""
 
-OTHERS = [("#7b4fb3", "d"), ("#a8322d", "8"), ("#1b6ca8", "1"), ("#6b7a00", "2")]
+OTHERS = [("#7b4fb3", "|"), ("#a8322d", "8"), ("#1b6ca8", "1"), ("#6b7a00", "2")]
 """For algorithms that the table does not know: rules in Python, a scenario's own mixture."""
 
 DASHES = ["-", "--", ":", "-."]

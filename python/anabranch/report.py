@@ -186,7 +186,7 @@ def number(value: float | None) -> str:
 
 
 def measured(row: Row) -> str:
-    """The mean to three significant digits, and its interval, as far as known, to the same place."""
+    """The mean to three significant digits, and its interval, if any, to the same place."""
     if row.measured is None:
         return ""
     size = math.floor(math.log10(abs(row.measured))) if row.measured else 0

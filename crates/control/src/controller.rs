@@ -212,15 +212,19 @@ impl<R: Rule> Controller<R> {
     }
 
     /// The retransmission timer of path `r` ran out: a window of 1 and slow start, up to what the
-    /// rule's decrease leaves (RFC 5681, equation 4, with the window for the flight size). Another
-    /// timeout before any packet is acknowledged is the same packet's, and keeps ssthresh (RFC
-    /// 5681, section 3.1).
+    /// rule's decrease leaves (RFC 5681, equation 4, with the window for the flight size).
+    ///
+    /// Another timeout before any packet is acknowledged is the same packet's, and keeps ssthresh
+    /// (RFC 5681, section 3.1). So does a timeout in recovery: the flight is still that of the loss,
+    /// and its ssthresh is set.
     pub fn on_timeout(&mut self, r: usize) {
         if self.state[r].timed_out {
             return;
         }
-        self.count_loss(r);
-        self.cut_ssthresh(r);
+        if self.state[r].phase != Phase::Recovery {
+            self.count_loss(r);
+            self.cut_ssthresh(r);
+        }
         self.state[r].phase = Phase::SlowStart;
         self.state[r].timed_out = true;
         let path = &mut self.paths[r];

@@ -5,6 +5,25 @@
 //! all rules share: slow start, recovery, timeouts, floors, round trips. [`RULES`] lists every rule,
 //! and an [`Algorithm`] is one of them with its parameters, as a user writes it: `balia:cap=inf`.
 //!
+//! ```
+//! use anabranch_control::{Ack, Algorithm};
+//!
+//! let mut controller = Algorithm::parse("olia")?.controller(2, 10.0);
+//! let ack = Ack {
+//!     now: 0.10, // s
+//!     sent_at: 0.0,
+//!     packets: 1,
+//!     rtt: 0.10,
+//!     queue_delay: -1.0, // not known
+//!     window_limited: true,
+//! };
+//! controller.on_ack(0, &ack); // slow start: one packet more
+//! assert_eq!(controller.window(0), 11.0);
+//! controller.on_loss(0);
+//! assert_eq!(controller.window(0), 5.5);
+//! # Ok::<(), String>(())
+//! ```
+//!
 //! There is no clock, no I/O and no randomness here: time comes in as an argument.
 
 #![no_std]

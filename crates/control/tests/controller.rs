@@ -141,13 +141,20 @@ fn a_repeated_timeout_keeps_ssthresh() {
     assert_eq!((controller.window(0), controller.ssthresh(0)), (1.0, 2.0));
 }
 
+/// Half of the 40 packets that were in flight at the loss, whose repair it ends.
 #[test]
-fn a_timeout_during_recovery_leaves_recovery() {
+fn a_timeout_in_recovery_keeps_the_ssthresh_of_the_loss() {
     let mut controller = in_avoidance("reno", &[40.0]);
     controller.on_loss(0);
+    let at_the_loss = *controller.path(0);
     controller.on_timeout(0);
-    assert_eq!((controller.window(0), controller.ssthresh(0)), (1.0, 10.0));
+    assert_eq!((controller.window(0), controller.ssthresh(0)), (1.0, 20.0));
     assert_eq!(controller.phase(0), Phase::SlowStart);
+    assert_eq!(
+        controller.path(0).loss_interval,
+        at_the_loss.loss_interval,
+        "one loss"
+    );
 }
 
 #[test]

@@ -130,6 +130,7 @@ fn a_loss_leaves_seven_tenths_and_starts_a_stage() {
 fn a_timeout_forgets_the_peaks() {
     let mut controller = common::in_avoidance("cubic", &[100.0]);
     controller.on_loss(0);
+    controller.on_recovered(0);
     controller.on_timeout(0);
     assert_eq!(
         (controller.path(0).peak, controller.path(0).prior_peak),

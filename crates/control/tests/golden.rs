@@ -161,7 +161,7 @@ fn olia_shares_among_several_best_paths() {
         8.0 / 784.0 + 1.0 / 48.0,
         16.0 / 784.0 - 1.0 / 48.0,
     ];
-    for r in 0..3 {
-        assert!((rule("olia").increase(r, &paths) - expected[r]).abs() < 1e-12);
+    for (r, expected) in expected.into_iter().enumerate() {
+        assert!((rule("olia").increase(r, &paths) - expected).abs() < 1e-12);
     }
 }

@@ -132,10 +132,10 @@ proptest! {
         let x = nth_field(&mut paths.clone()[k], field).max(1e-9);
         const H: f64 = 1e-6;
         for (info, rule) in all_rules().filter(|(info, _)| !info.delay_based) {
-            for r in 0..paths.len() {
+            for (r, path) in paths.iter().enumerate() {
                 let phi = |factor| rule.phi(r, &moved(factor));
                 let (below, here, above) = (phi(1.0 - H), phi(1.0), phi(1.0 + H));
-                let scale = here.abs() + 1e-3 / paths[r].window;
+                let scale = here.abs() + 1e-3 / path.window;
                 if ((above - here) - (here - below)).abs() > 1e-2 * H * scale {
                     continue; // a kink
                 }

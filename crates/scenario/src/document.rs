@@ -171,8 +171,11 @@ fn named(array: &[Value<'_>], name: &str) -> Result<usize, String> {
         })
 }
 
-/// What is wrong with the text itself, at the key that stands there or encloses it.
+/// What is wrong with the text itself, at the key that stands there or encloses it. What comes after
+/// the line does not matter.
 pub(crate) fn syntax(file: &str, text: &str, offset: usize, message: &str) -> Error {
+    let rest = text.bytes().skip(offset).position(|byte| byte == b'\n');
+    let text = rest.map_or(text, |rest| &text[..offset + rest]);
     let (table, _) = DeTable::parse_recoverable(text);
     let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
     let here = line(text, offset);

@@ -46,14 +46,18 @@ pub(crate) struct Fault {
     pub(crate) message: String,
 }
 
+/// No more than so many names in a list.
+const LONGEST_LIST: usize = 20;
+
 /// "expected one of a, b, c (did you mean b?)", for a word that is not among those known.
 pub(crate) fn expected_one_of(word: &str, known: &[&str]) -> String {
     let one_of = if known.len() > 1 { "one of " } else { "" };
-    format!(
-        "expected {one_of}{}{}",
-        known.join(", "),
-        suggestion(word, known)
-    )
+    let shown = known[..known.len().min(LONGEST_LIST)].join(", ");
+    let more = match known.len().saturating_sub(LONGEST_LIST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("expected {one_of}{shown}{more}{}", suggestion(word, known))
 }
 
 /// " (did you mean b?)" if one of the known words is near.

@@ -6,29 +6,32 @@ use crate::key::Key;
 
 /// Says of a message of serde, met at `key`, what was expected and what was found.
 pub(crate) fn fault(key: Key, message: &str) -> Fault {
-    let quoted = quoted(message);
     if let Some(names) = message.strip_prefix("unexpected keys in table: ") {
         let (found, known) = names
             .split_once(", available keys: ")
             .unwrap_or((names, ""));
         let found = found.split(", ").next().unwrap_or_default();
-        return unknown_key(
-            key.key(found),
-            found,
-            &known.split(", ").collect::<Vec<_>>(),
-        );
+        let known: Vec<&str> = known.split(", ").collect();
+        return key
+            .key(found)
+            .fault(format!("unknown key, {}", expected_one_of(found, &known)));
     }
+    let (before, after) = message.rsplit_once(", expected ").unwrap_or((message, ""));
+    let known: Vec<&str> = after.split('`').skip(1).step_by(2).collect();
+    let found = before
+        .split_once('`')
+        .map_or("", |(_, found)| found.trim_end_matches('`'));
     if message.starts_with("missing field") {
         return key
-            .key(quoted[0])
+            .key(found)
             .fault("expected a value, but the key is missing");
     }
     if message.starts_with("unknown field") {
-        return unknown_key(key, quoted[0], &quoted[1..]);
+        return key.fault(format!("unknown key, {}", expected_one_of(found, &known)));
     }
     if message.starts_with("unknown variant") {
-        let expected = expected_one_of(quoted[0], &quoted[1..]);
-        return key.fault(format!("unknown word {:?}, {expected}", quoted[0]));
+        let expected = expected_one_of(found, &known);
+        return key.fault(format!("unknown word {found:?}, {expected}"));
     }
     let found_expected = message
         .strip_prefix("invalid type: ")
@@ -48,15 +51,6 @@ pub(crate) fn fault(key: Key, message: &str) -> Fault {
     })
 }
 
-fn unknown_key(key: Key, found: &str, known: &[&str]) -> Fault {
-    key.fault(format!("unknown key, {}", expected_one_of(found, known)))
-}
-
-/// The words within backquotes.
-fn quoted(message: &str) -> Vec<&str> {
-    message.split('`').skip(1).step_by(2).collect()
-}
-
 fn expectation(serde: &str) -> &str {
     match serde {
         "f64" => "a number",
@@ -73,10 +67,9 @@ fn finding(serde: &str) -> &str {
         "sequence" => "a list",
         "map" => "a table",
         "unit variant" => "the word alone",
-        _ => ["integer ", "floating point ", "boolean ", "string "]
-            .iter()
-            .find_map(|kind| serde.strip_prefix(kind))
-            .unwrap_or(serde)
-            .trim_matches('`'),
+        _ => match serde.strip_prefix("string ") {
+            Some(text) => text,
+            None => serde.split('`').nth(1).unwrap_or(serde),
+        },
     }
 }

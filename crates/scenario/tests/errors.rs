@@ -137,6 +137,7 @@ fn a_number_out_of_range() {
         ["probability = 0.01", "probability = 1.01", "20: links.R2.loss.bernoulli.probability: expected a probability from 0 to 1, got 1.01"],
         ["return_delay_ms = 60", "return_delay_ms = 1e7", "30: flows[1].paths[0].return_delay_ms: expected 0 to 1000000 ms, got 10000000"],
         ["count = 10", "count = 0", "25: flows[0].count: expected a whole number from 1 to 4294967295, got 0"],
+        ["count = 10", "count = 99999999999999999999", "25: flows[0].count: expected a number, got 99999999999999999999"],
         ["count = 10", "count = 2.5", "25: flows[0].count: expected a whole number from 1 to 4294967295, got 2.5"],
         ["bytes = 1e6", "bytes = 0.5", "32: flows[1].workload.file.bytes: expected a whole number of bytes, at least 1, got 0.5"],
         ["file = { bytes = 1e6 }", "on_off = { on_s = 1e-9, off_s = 1 }", "32: flows[1].workload.on_off.on_s: expected 0.000001 to 10000000 s, got 0.000000001"],
@@ -307,6 +308,17 @@ fn a_file_that_cannot_be_read() {
         message.ends_with(": expected a scenario file, but this is larger than 16 MiB"),
         "{message}"
     );
+}
+
+#[test]
+fn a_long_list_is_cut() {
+    let links: String = (1..=30)
+        .map(|i| format!("\n[links.L{i}]\nrate_mbps = 1\ndelay_ms = 1\n"))
+        .collect();
+    let text = GOOD.replace("[\"R2\", \"R1\"]]", "[\"L31\"]]") + &links;
+    let message = error(text, &[]);
+    let end = "L17, L18 and 12 more (did you mean L11?)";
+    assert!(message.ends_with(end), "{message}");
 }
 
 #[test]

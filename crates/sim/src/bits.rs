@@ -102,10 +102,14 @@ impl Bits {
 
     #[cold]
     fn grow(&mut self, words: usize, live: Range<u32>) {
-        let old = Bits { words: std::mem::replace(&mut self.words, vec![0; words]) };
+        let old = Bits {
+            words: std::mem::replace(&mut self.words, vec![0; words]),
+        };
         let mut from = live.start;
         // The old ring may be shorter than the window: what lay beyond it was not in the set.
-        let end = live.end.min(live.start.saturating_add(64 * old.words.len() as u32));
+        let end = live
+            .end
+            .min(live.start.saturating_add(64 * old.words.len() as u32));
         while let Some(sequence) = old.first(from..end) {
             let (word, bit) = self.place(sequence);
             self.words[word] |= bit;

@@ -2,8 +2,8 @@
 
 use anabranch_control::AnyRule;
 use anabranch_net::{Dice, Link, Time};
-use anabranch_scenario::{Recovery, Scenario, Workload};
 use anabranch_scenario as scenario;
+use anabranch_scenario::{Recovery, Scenario, Workload};
 
 use crate::connection::Tcp;
 use crate::network::Network;
@@ -19,9 +19,13 @@ const USERS: u64 = 1;
 
 /// The links, without a packet on them.
 pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {
-    Network::new(scenario.links.iter().enumerate().map(|(index, link)| {
-        Link::new(link.config.clone(), element_seed(seed, LINKS, index))
-    }))
+    Network::new(
+        scenario
+            .links
+            .iter()
+            .enumerate()
+            .map(|(index, link)| Link::new(link.config.clone(), element_seed(seed, LINKS, index))),
+    )
 }
 
 fn milliseconds(ms: f64) -> Time {
@@ -34,7 +38,11 @@ pub(crate) fn plans(scenario: &Scenario, rules: Vec<AnyRule>, network: &mut Netw
     flows
         .map(|(flow, rule)| Plan {
             rule,
-            routes: flow.paths.iter().map(|path| route(scenario, path, network)).collect(),
+            routes: flow
+                .paths
+                .iter()
+                .map(|path| route(scenario, path, network))
+                .collect(),
             workload: flow.workload.clone(),
         })
         .collect()
@@ -42,7 +50,11 @@ pub(crate) fn plans(scenario: &Scenario, rules: Vec<AnyRule>, network: &mut Netw
 
 fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> Route {
     let links: Vec<u32> = path.links.iter().map(|&link| link as u32).collect();
-    let forward: Time = path.links.iter().map(|&link| scenario.links[link].config.delay).sum();
+    let forward: Time = path
+        .links
+        .iter()
+        .map(|&link| scenario.links[link].config.delay)
+        .sum();
     let back = milliseconds(path.return_delay_ms.get());
     Route {
         first_hop: network.add_route(&links),

@@ -69,24 +69,37 @@ impl Calendar {
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
         self.scheduled += 1;
-        self.heap.push(Entry { time, order: self.scheduled, event });
+        self.heap.push(Entry {
+            time,
+            order: self.scheduled,
+            event,
+        });
     }
 
     /// The next event and its time, if that is not after `until`.
     #[inline]
     pub fn due(&self, until: Time) -> Option<(Time, Event)> {
-        self.heap.peek().filter(|entry| entry.time <= until).map(|entry| (entry.time, entry.event))
+        self.heap
+            .peek()
+            .filter(|entry| entry.time <= until)
+            .map(|entry| (entry.time, entry.event))
     }
 
     /// Removes the next event, or moves it to `again` if it recurs: one pass through the heap
     /// instead of two.
     #[inline]
     pub fn advance(&mut self, again: Option<Time>) {
-        let Some(mut top) = self.heap.peek_mut() else { return };
+        let Some(mut top) = self.heap.peek_mut() else {
+            return;
+        };
         match again {
             Some(time) => {
                 self.scheduled += 1;
-                *top = Entry { time, order: self.scheduled, event: top.event };
+                *top = Entry {
+                    time,
+                    order: self.scheduled,
+                    event: top.event,
+                };
             }
             None => {
                 PeekMut::pop(top);
@@ -114,7 +127,10 @@ mod tests {
         for (time, link) in [(5, 0), (3, 1), (5, 2), (3, 3)] {
             calendar.push(time, Event::Link(link));
         }
-        let links: Vec<_> = drain(&mut calendar).into_iter().map(|(_, event)| event).collect();
+        let links: Vec<_> = drain(&mut calendar)
+            .into_iter()
+            .map(|(_, event)| event)
+            .collect();
         assert_eq!(links, [1, 3, 0, 2].map(Event::Link));
     }
 
@@ -124,7 +140,10 @@ mod tests {
         calendar.push(1, Event::Link(0));
         calendar.push(2, Event::Link(1));
         calendar.advance(Some(2));
-        assert_eq!(drain(&mut calendar), [(2, Event::Link(1)), (2, Event::Link(0))]);
+        assert_eq!(
+            drain(&mut calendar),
+            [(2, Event::Link(1)), (2, Event::Link(0))]
+        );
     }
 
     #[test]

@@ -44,7 +44,9 @@ struct Line<T> {
 
 impl<T> Line<T> {
     fn new() -> Line<T> {
-        Line { queue: VecDeque::new() }
+        Line {
+            queue: VecDeque::new(),
+        }
     }
 
     /// Takes the head off and says when the next one arrives.
@@ -91,8 +93,16 @@ pub(crate) struct Network {
 
 impl Network {
     pub fn new(links: impl Iterator<Item = Link>) -> Network {
-        let wires = links.map(|link| Wire { link, line: Line::new() }).collect();
-        Network { wires, ..Network::default() }
+        let wires = links
+            .map(|link| Wire {
+                link,
+                line: Line::new(),
+            })
+            .collect();
+        Network {
+            wires,
+            ..Network::default()
+        }
     }
 
     /// Adds a route and gives the hop at which its packets start.
@@ -107,7 +117,10 @@ impl Network {
     pub fn return_line(&mut self, delay: Time) -> u32 {
         let found = self.returns.iter().position(|line| line.delay == delay);
         found.unwrap_or_else(|| {
-            self.returns.push(Return { delay, line: Line::new() });
+            self.returns.push(Return {
+                delay,
+                line: Line::new(),
+            });
             self.returns.len() - 1
         }) as u32
     }

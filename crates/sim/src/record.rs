@@ -125,19 +125,32 @@ impl Recorder {
         }
         if self.warm.is_some() {
             self.samples += 1;
-            self.windows.iter_mut().zip(gauges).for_each(|(sum, gauge)| *sum += gauge.window);
+            self.windows
+                .iter_mut()
+                .zip(gauges)
+                .for_each(|(sum, gauge)| *sum += gauge.window);
             let waiting = backlogs.iter().map(|backlog| f64::from(backlog.packets));
-            self.queues.iter_mut().zip(waiting).for_each(|(sum, packets)| *sum += packets);
+            self.queues
+                .iter_mut()
+                .zip(waiting)
+                .for_each(|(sum, packets)| *sum += packets);
         }
         self.last = snapshot;
     }
 
     /// Fills the totals from the end of the warm-up to `end`.
     pub fn finish(mut self, end: Snapshot, users: &[User], scenario: &Scenario) -> Record {
-        let warm = self.warm.take().unwrap_or_else(|| Snapshot { ..end.clone() });
+        let warm = self
+            .warm
+            .take()
+            .unwrap_or_else(|| Snapshot { ..end.clone() });
         let span_s = seconds(end.time - warm.time);
-        let paths: Vec<PathTotals> =
-            end.paths.iter().zip(&warm.paths).map(|(end, warm)| *end - *warm).collect();
+        let paths: Vec<PathTotals> = end
+            .paths
+            .iter()
+            .zip(&warm.paths)
+            .map(|(end, warm)| *end - *warm)
+            .collect();
         self.flow_rows(&warm, &end, &paths, users, span_s);
         self.path_rows(&paths, users, span_s);
         self.link_rows(&warm, &end, scenario, span_s);
@@ -154,8 +167,12 @@ impl Recorder {
     ) {
         for (row, user) in users.iter().enumerate() {
             let first = user.first_path as usize;
-            let last = users.get(row + 1).map_or(paths.len(), |next| next.first_path as usize);
-            let sum = paths[first..last].iter().fold(PathTotals::default(), |a, b| a + *b);
+            let last = users
+                .get(row + 1)
+                .map_or(paths.len(), |next| next.first_path as usize);
+            let sum = paths[first..last]
+                .iter()
+                .fold(PathTotals::default(), |a, b| a + *b);
             let received = end.users[row].0 - warm.users[row].0;
             let stop = [user.stop, user.done_at].into_iter().flatten().min();
             self.record.flows.push(FlowRow {
@@ -227,7 +244,11 @@ impl Recorder {
 
 /// The user and the number of each path, in the order of the record's rows.
 fn path_rows(users: &[User], paths: usize) -> impl Iterator<Item = (&User, u32)> {
-    let ends = users.iter().skip(1).map(|next| next.first_path).chain([paths as u32]);
+    let ends = users
+        .iter()
+        .skip(1)
+        .map(|next| next.first_path)
+        .chain([paths as u32]);
     users
         .iter()
         .zip(ends)

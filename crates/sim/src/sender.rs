@@ -101,7 +101,9 @@ impl Sender {
 
     /// Takes the lowest lost packet, to be sent again.
     pub fn send_lost(&mut self) -> Option<u32> {
-        let sequence = self.lost_bits.first(self.lost_from.max(self.una)..self.next)?;
+        let sequence = self
+            .lost_bits
+            .first(self.lost_from.max(self.una)..self.next)?;
         self.lost_bits.remove(sequence);
         self.lost -= 1;
         self.lost_from = sequence + 1;
@@ -231,7 +233,20 @@ mod tests {
     use super::*;
 
     fn ack(cumulative: u32, selective: u32) -> Ack {
-        Ack { sent_at: 0, connection: 0, cumulative, selective, data_cumulative: 0, subflow: 0 }
+        Ack {
+            sent_at: 0,
+            connection: 0,
+            cumulative,
+            selective,
+            data_cumulative: 0,
+            subflow: 0,
+        }
+    }
+
+    fn arrive(sender: &mut Sender, sequences: [u32; 3]) {
+        for sequence in sequences {
+            sender.on_ack(&ack(0, sequence));
+        }
     }
 
     fn sender(selective: bool, packets: u32) -> Sender {
@@ -256,7 +271,15 @@ mod tests {
         sender.on_ack(&ack(0, 4));
         sender.on_ack(&ack(0, 5));
         let news = sender.on_ack(&ack(6, 0));
-        assert_eq!(news, News { delivered: 1, advanced: true, recovered: true, loss: false });
+        assert_eq!(
+            news,
+            News {
+                delivered: 1,
+                advanced: true,
+                recovered: true,
+                loss: false
+            }
+        );
         assert_eq!(sender.in_flight(), 0);
     }
 
@@ -264,8 +287,10 @@ mod tests {
     fn losses_of_one_window_are_one_event() {
         let mut sender = sender(true, 10);
         // 0 and 4 are lost: arrivals 1, 2, 3 then 5, 6, 7.
-        let events: Vec<bool> =
-            [1, 2, 3, 5, 6, 7].iter().map(|&s| sender.on_ack(&ack(0, s)).loss).collect();
+        let events: Vec<bool> = [1, 2, 3, 5, 6, 7]
+            .iter()
+            .map(|&s| sender.on_ack(&ack(0, s)).loss)
+            .collect();
         assert_eq!(events, [false, false, true, false, false, false]);
         assert_eq!([sender.send_lost(), sender.send_lost()], [Some(0), Some(4)]);
         assert_eq!(sender.send_lost(), None);
@@ -274,13 +299,13 @@ mod tests {
     #[test]
     fn a_loss_after_recovery_is_another_event() {
         let mut sender = sender(true, 4);
-        [1, 2, 3].map(|s| sender.on_ack(&ack(0, s)));
+        arrive(&mut sender, [1, 2, 3]);
         sender.send_lost();
         (0..6).for_each(|_| {
             sender.send_new();
         });
         // 4 to 9 sent in recovery; 4 is lost; the hole at 0 is filled last.
-        [5, 6, 7].map(|s| sender.on_ack(&ack(0, s)));
+        arrive(&mut sender, [5, 6, 7]);
         let news = sender.on_ack(&ack(4, 0));
         assert!(news.recovered && news.loss);
         assert_eq!(sender.send_lost(), Some(4));
@@ -294,7 +319,10 @@ mod tests {
         assert_eq!(sender.in_flight(), 0);
         let again: Vec<u32> = std::iter::from_fn(|| sender.send_lost()).collect();
         assert_eq!(again, [0, 1, 3, 4]);
-        assert!(!sender.on_ack(&ack(1, 0)).loss, "the timeout was the loss event");
+        assert!(
+            !sender.on_ack(&ack(1, 0)).loss,
+            "the timeout was the loss event"
+        );
     }
 
     #[test]

@@ -53,11 +53,7 @@ impl Simulation {
     }
 
     /// The same, but flows that have no algorithm of their own run `rule`.
-    pub fn with_custom_rule(
-        scenario: &Scenario,
-        seed: u64,
-        rule: Arc<dyn External>,
-    ) -> Simulation {
+    pub fn with_custom_rule(scenario: &Scenario, seed: u64, rule: Arc<dyn External>) -> Simulation {
         let rules = scenario.flows.iter().enumerate().map(|(index, flow)| {
             if scenario.has_own_algorithm(index) {
                 flow.algorithm.rule()
@@ -72,8 +68,10 @@ impl Simulation {
         let mut network = build::network(scenario, seed);
         let plans = build::plans(scenario, rules, &mut network);
         let users = build::users(scenario, seed);
-        let paths: usize =
-            users.iter().map(|user| plans[user.flow as usize].routes.len()).sum();
+        let paths: usize = users
+            .iter()
+            .map(|user| plans[user.flow as usize].routes.len())
+            .sum();
         for (row, user) in users.iter().enumerate() {
             network.calendar.push(user.start, Event::Begin(row as u32));
             if let Some(stop) = user.stop {
@@ -81,13 +79,20 @@ impl Simulation {
             }
         }
         let measure = &scenario.measure;
-        network.calendar.push(from_seconds(measure.warmup_s.get()), Event::WarmUp);
-        network.calendar.push(from_seconds(measure.sample_ms.get() * 1e-3), Event::Sample);
+        network
+            .calendar
+            .push(from_seconds(measure.warmup_s.get()), Event::WarmUp);
+        network
+            .calendar
+            .push(from_seconds(measure.sample_ms.get() * 1e-3), Event::Sample);
         let start = Snapshot {
             time: 0,
             users: vec![(0, 0); users.len()],
             paths: vec![PathTotals::default(); paths],
-            links: network.links().map(|link| link.counters().clone()).collect(),
+            links: network
+                .links()
+                .map(|link| link.counters().clone())
+                .collect(),
         };
         Simulation {
             scenario: scenario.clone(),
@@ -140,7 +145,9 @@ impl Simulation {
             }
             Event::Return(line) => {
                 if let Some(ack) = self.network.returned(line) {
-                    self.connect(ack.connection, |connection, world| connection.on_ack(world, &ack));
+                    self.connect(ack.connection, |connection, world| {
+                        connection.on_ack(world, &ack)
+                    });
                     self.retire_if_over(ack.connection);
                 }
             }
@@ -154,10 +161,18 @@ impl Simulation {
     fn handle_rare(&mut self, event: Event) {
         match event {
             Event::Link(_) | Event::Return(_) => unreachable!("handled above"),
-            Event::Timeout { connection, subflow } => {
-                self.connect(connection, |connection, world| connection.on_timer(world, subflow));
+            Event::Timeout {
+                connection,
+                subflow,
+            } => {
+                self.connect(connection, |connection, world| {
+                    connection.on_timer(world, subflow)
+                });
             }
-            Event::DelayedAck { connection, subflow } => {
+            Event::DelayedAck {
+                connection,
+                subflow,
+            } => {
                 self.connect(connection, |connection, world| {
                     connection.on_ack_delay(world, subflow);
                 });
@@ -173,12 +188,12 @@ impl Simulation {
     }
 
     #[inline]
-    fn connect<T>(
-        &mut self,
-        number: u32,
-        act: impl FnOnce(&mut Connection, &mut World) -> T,
-    ) -> T {
-        let mut world = World { now: self.now, network: &mut self.network, tcp: &self.tcp };
+    fn connect<T>(&mut self, number: u32, act: impl FnOnce(&mut Connection, &mut World) -> T) -> T {
+        let mut world = World {
+            now: self.now,
+            network: &mut self.network,
+            tcp: &self.tcp,
+        };
         act(&mut self.connections[number as usize], &mut world)
     }
 
@@ -205,7 +220,12 @@ impl Simulation {
         let user = &mut self.users[connection.user as usize];
         user.transfers_done += 1;
         user.done_at = Some(self.now);
-        self.recorder.transfer(user, connection.started_at, connection.file_bytes(), self.now);
+        self.recorder.transfer(
+            user,
+            connection.started_at,
+            connection.file_bytes(),
+            self.now,
+        );
     }
 
     fn begin(&mut self, user: u32) {
@@ -220,15 +240,21 @@ impl Simulation {
             self.network.calendar.push(pause, Event::Pause(user));
         }
         if let Some(gap) = next_gap(workload, dice) {
-            self.network.calendar.push(self.now + gap, Event::Begin(user));
+            self.network
+                .calendar
+                .push(self.now + gap, Event::Begin(user));
         }
         match next_size(workload, dice) {
             Some(bytes) => {
                 let number = self.open(user);
-                self.connect(number, |connection, world| connection.send_file(world, bytes));
+                self.connect(number, |connection, world| {
+                    connection.send_file(world, bytes)
+                });
             }
             None => {
-                let number = self.users[row].connection.unwrap_or_else(|| self.open(user));
+                let number = self.users[row]
+                    .connection
+                    .unwrap_or_else(|| self.open(user));
                 self.users[row].connection = Some(number);
                 self.connect(number, |connection, world| connection.resume(world));
             }
@@ -286,26 +312,45 @@ impl Simulation {
     }
 
     fn live(&self) -> impl Iterator<Item = (&Connection, &User)> {
-        let open = self.connections.iter().filter(|connection| !connection.subflows.is_empty());
+        let open = self
+            .connections
+            .iter()
+            .filter(|connection| !connection.subflows.is_empty());
         open.map(|connection| (connection, &self.users[connection.user as usize]))
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let links = self.network.links().map(|link| link.counters().clone()).collect();
-        let mut users: Vec<(u64, u64)> =
-            self.users.iter().map(|user| (user.received_bytes, user.transfers_done)).collect();
+        let links = self
+            .network
+            .links()
+            .map(|link| link.counters().clone())
+            .collect();
+        let mut users: Vec<(u64, u64)> = self
+            .users
+            .iter()
+            .map(|user| (user.received_bytes, user.transfers_done))
+            .collect();
         let mut paths = self.retired.clone();
         for (connection, user) in self.live() {
             users[connection.user as usize].0 += connection.received_bytes(&self.tcp);
             let rows = &mut paths[user.first_path as usize..];
-            rows.iter_mut().zip(&connection.subflows).for_each(|(row, s)| *row += s.totals);
+            rows.iter_mut()
+                .zip(&connection.subflows)
+                .for_each(|(row, s)| *row += s.totals);
         }
-        Snapshot { time: self.now, users, paths, links }
+        Snapshot {
+            time: self.now,
+            users,
+            paths,
+            links,
+        }
     }
 
     fn sample(&mut self) {
         let every = from_seconds(self.scenario.measure.sample_ms.get() * 1e-3);
-        self.network.calendar.push(self.now + every.max(1), Event::Sample);
+        self.network
+            .calendar
+            .push(self.now + every.max(1), Event::Sample);
         let mut gauges = vec![PathGauge::default(); self.retired.len()];
         for (connection, user) in self.live() {
             for (r, subflow) in connection.subflows.iter().enumerate() {
@@ -322,6 +367,7 @@ impl Simulation {
         let now = self.now;
         let backlogs: Vec<_> = self.network.links().map(|link| link.queue(now)).collect();
         let snapshot = self.snapshot();
-        self.recorder.sample(snapshot, &self.users, &gauges, &backlogs);
+        self.recorder
+            .sample(snapshot, &self.users, &gauges, &backlogs);
     }
 }

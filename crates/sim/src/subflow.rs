@@ -154,7 +154,9 @@ impl Subflow {
     /// Whether the sender was silent for longer than its timeout, so that its window says nothing
     /// about the path any more (RFC 5681 section 4.1).
     pub fn is_stale(&self, now: Time, path: &Path<f64>, rto_s: f64) -> bool {
-        path.rtt.is_finite() && self.sender.outstanding() == 0 && seconds(now - self.last_sent) > rto_s
+        path.rtt.is_finite()
+            && self.sender.outstanding() == 0
+            && seconds(now - self.last_sent) > rto_s
     }
 }
 

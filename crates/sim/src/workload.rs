@@ -102,10 +102,17 @@ mod tests {
         let workload = workload("exponential = { mean_bytes = 1e5 }");
         let mut dice = Dice::new(1);
         // 40 000 draws: the standard error of an exponential's mean is 0.5 %.
-        let gap = mean((0..40_000).filter_map(|_| next_gap(&workload, &mut dice)).map(|t| t as f64));
+        let gap = mean(
+            (0..40_000)
+                .filter_map(|_| next_gap(&workload, &mut dice))
+                .map(|t| t as f64),
+        );
         assert!((gap / 0.25e12 - 1.0).abs() < 0.02, "{gap}");
-        let size =
-            mean((0..40_000).filter_map(|_| next_size(&workload, &mut dice)).map(|n| n as f64));
+        let size = mean(
+            (0..40_000)
+                .filter_map(|_| next_size(&workload, &mut dice))
+                .map(|n| n as f64),
+        );
         assert!((size / 1e5 - 1.0).abs() < 0.02, "{size}");
     }
 
@@ -115,7 +122,9 @@ mod tests {
         let workload = workload("pareto = { mean_bytes = 1e5, shape = 1.5 }");
         let mut dice = Dice::new(2);
         let draws = 40_000;
-        let above = (0..draws).filter(|_| next_size(&workload, &mut dice) > Some(100_000)).count();
+        let above = (0..draws)
+            .filter(|_| next_size(&workload, &mut dice) > Some(100_000))
+            .count();
         let share = above as f64 / f64::from(draws);
         assert!((share - 0.19245).abs() < 0.008, "{share}");
     }

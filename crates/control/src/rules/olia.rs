@@ -6,17 +6,21 @@ use crate::scalar::Scalar;
 
 /// OLIA: `I_r = (w_r/tau_r^2) / (sum_k w_k/tau_k)^2 + alpha_r/w_r`, `D_r = w_r/2`.
 ///
-/// draft-khalili-mptcp-congestion-control-05, section 3. `alpha_r` moves window from the paths with
-/// the largest window to the best paths, see [`alpha`]. The draft prints the measure of a good path
-/// as `l_r^2/tau_r`; its own reason (rate is about `sqrt(2 l_r)/tau_r`) and its authors' code both
-/// give `l_r/tau_r^2`, which is taken here. `olia-printed` takes the other.
+/// Let M be the paths with the largest window, B those with the largest `l_r/tau_r^2`, where `l_r` is
+/// the packets between losses, and C those of B not in M. With C empty every `alpha_r` is 0; else
+/// it is `1/(n |C|)` in C, `-1/(n |M|)` in M and 0 elsewhere, so window moves from M to C.
+///
+/// draft-khalili-mptcp-congestion-control, section 3. Departure: the draft prints the measure of a
+/// good path as `l_r^2/tau_r`; its own reason (a rate is about `sqrt(2 l_r)/tau_r`) and its authors'
+/// code both give `l_r/tau_r^2`. The printed form is the rule `olia-printed`. (Where alpha is printed
+/// without its minus sign, as in the RSF paper's table 1, it is an erratum.)
 #[derive(Clone, Debug)]
 pub struct Olia;
 
 impl Rule for Olia {
     const NAME: &'static str = "olia";
     const SUMMARY: &'static str = "Opportunistic linked increases: Pareto-optimal, still responsive";
-    const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control-05, section 3";
+    const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control, section 3";
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> Olia {
@@ -46,9 +50,7 @@ pub(super) fn packets_per_loss<S: Scalar>(path: &Path<S>) -> S {
     path.since_loss.max(path.between_losses)
 }
 
-/// `alpha_r`. Let M be the paths with the largest window, B those of the largest quality, and C
-/// those of B not in M. With C empty every alpha is 0; else `1/(n |C|)` in C, `-1/(n |M|)` in M and
-/// 0 elsewhere. (Where this rule is printed without the minus sign it is an erratum.)
+/// `alpha_r`.
 #[inline]
 fn alpha<S: Scalar>(r: usize, paths: &[Path<S>], quality: impl Fn(&Path<S>) -> S) -> S {
     let largest = paths.iter().fold(S::of(0), |max, path| max.max(path.window));

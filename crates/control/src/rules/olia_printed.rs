@@ -6,14 +6,14 @@ use crate::rule::Rule;
 use crate::scalar::Scalar;
 
 /// [`Olia`](super::Olia), except that the best paths are those of the largest `l_r^2/tau_r`, as
-/// draft-khalili-mptcp-congestion-control-05, section 3, prints it.
+/// draft-khalili-mptcp-congestion-control, section 3, prints it.
 #[derive(Clone, Debug)]
 pub struct OliaPrinted;
 
 impl Rule for OliaPrinted {
     const NAME: &'static str = "olia-printed";
     const SUMMARY: &'static str = "OLIA with the best paths told by l^2/rtt, as its draft prints it";
-    const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control-05, section 3";
+    const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control, section 3";
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> OliaPrinted {

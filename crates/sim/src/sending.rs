@@ -1,0 +1,237 @@
+//! A connection's sending side: acknowledgements, timers, and what goes out when.
+
+use anabranch_control::Ack as ControlAck;
+use anabranch_net::Time;
+
+use crate::calendar::Event;
+use crate::connection::{Connection, Tcp, World};
+use crate::network::{Ack, Packet};
+use crate::subflow::Alarm;
+use crate::time::seconds;
+
+impl Connection {
+    /// An acknowledgement reaches the sender.
+    #[inline]
+    pub fn on_ack(&mut self, world: &mut World, ack: &Ack) {
+        self.in_network -= 1;
+        let r = usize::from(ack.subflow);
+        let subflow = &mut self.subflows[r];
+        let news = subflow.sender.on_ack(ack);
+        let rtt_s = seconds(world.now - ack.sent_at);
+        subflow.totals.rtt_sum_s += rtt_s;
+        subflow.totals.rtt_samples += 1;
+        let now = seconds(world.now);
+        self.controller.on_ack(
+            r,
+            &ControlAck {
+                now,
+                sent_at: seconds(ack.sent_at),
+                packets: news.delivered,
+                rtt: rtt_s,
+                queue_delay: (rtt_s - subflow.route.propagation_s).max(0.0),
+                window_limited: subflow.window_limited,
+            },
+        );
+        if news.recovered {
+            self.controller.on_recovered(r);
+        }
+        if news.loss {
+            self.controller.on_loss(r);
+            subflow.totals.loss_events += 1;
+        }
+        subflow.window = self.controller.window(r) as u32;
+        if news.advanced {
+            subflow.forget_backoff();
+            subflow.forget_acknowledged();
+            self.restart_timer(world, r);
+        }
+        if news.loss {
+            // RFC 6675 section 5, step 4.3: the first lost packet goes at once.
+            self.retransmit(world, r);
+        }
+        let opened = ack.data_cumulative > self.data_una;
+        self.data_una = self.data_una.max(ack.data_cumulative);
+        if self.starved && opened || !self.reinjections.is_empty() {
+            self.pump_all(world);
+        } else {
+            self.pump(world, r);
+        }
+    }
+
+    /// The calendar asks whether the retransmission timer has run out.
+    pub fn on_timer(&mut self, world: &mut World, r: u16) {
+        let path = usize::from(r);
+        match self.subflows[path].timer_asks(world.now) {
+            Alarm::Stale => {}
+            Alarm::Again(time) => self.schedule_timer(world, path, time),
+            Alarm::RunOut => self.time_out(world, path),
+        }
+    }
+
+    fn time_out(&mut self, world: &mut World, r: usize) {
+        self.controller.on_timeout(r);
+        let several = self.subflows.len() > 1;
+        let subflow = &mut self.subflows[r];
+        subflow.totals.timeouts += 1;
+        subflow.sender.on_timeout();
+        subflow.back_off();
+        subflow.window = self.controller.window(r) as u32;
+        if several {
+            self.reinjections
+                .retain(|&(_, origin)| usize::from(origin) != r);
+            self.reinjections
+                .extend(subflow.outstanding_data().map(|data| (data, r as u16)));
+        }
+        self.restart_timer(world, r);
+        self.pump_all(world);
+    }
+
+    #[inline]
+    fn restart_timer(&mut self, world: &mut World, r: usize) {
+        let rto_s = self.controller.rto_s(r);
+        if let Some(time) = self.subflows[r].restart_timer(world.now, rto_s, world.tcp.min_rto) {
+            self.schedule_timer(world, r, time);
+        }
+    }
+
+    fn schedule_timer(&self, world: &mut World, r: usize, time: Time) {
+        let event = Event::Timeout {
+            connection: self.number,
+            subflow: r as u16,
+        };
+        world.network.calendar.push(time, event);
+    }
+
+    /// Fills every path's window, new data where the scheduler says.
+    pub(crate) fn pump_all(&mut self, world: &mut World) {
+        for r in 0..self.subflows.len() {
+            while self.subflows[r].has_room() && self.retransmit(world, r) {}
+        }
+        let scheduler = world.tcp.scheduler;
+        self.starved = false;
+        while let Some(r) = scheduler.pick(&self.subflows, &self.controller, self.turn) {
+            // What is to be reinjected may not go over every path.
+            let sent = self.send_next(world, r)
+                || (0..self.subflows.len())
+                    .any(|other| self.subflows[other].has_room() && self.send_next(world, other));
+            if !sent {
+                self.starved = true;
+                break;
+            }
+            self.turn = r;
+        }
+        for subflow in &mut self.subflows {
+            subflow.window_limited = !subflow.has_room();
+        }
+    }
+
+    /// Fills one path's window: all others are full, or have nothing to send.
+    #[inline]
+    fn pump(&mut self, world: &mut World, r: usize) {
+        while self.subflows[r].has_room() {
+            if !self.retransmit(world, r) && !self.send_next(world, r) {
+                self.starved = true;
+                self.subflows[r].window_limited = false;
+                return;
+            }
+        }
+        self.subflows[r].window_limited = true;
+    }
+
+    /// Sends the first lost packet of a path again, if there is one.
+    #[inline]
+    fn retransmit(&mut self, world: &mut World, r: usize) -> bool {
+        let subflow = &mut self.subflows[r];
+        if !subflow.sender.has_lost() {
+            return false;
+        }
+        let Some(sequence) = subflow.sender.send_lost() else {
+            return false;
+        };
+        subflow.totals.retransmitted_packets += 1;
+        let data = subflow.data_of(sequence);
+        let is_first = sequence == subflow.sender.una();
+        self.transmit(world, r, sequence, data);
+        if is_first {
+            // It has a whole timeout from here (RFC 6675 section 6 leaves this open; Linux and ns-2
+            // do so), or at small RTTs every other fast retransmission ends in a timeout.
+            self.restart_timer(world, r);
+        }
+        true
+    }
+
+    /// Sends data that is to be reinjected, or new data, over a path.
+    #[inline]
+    fn send_next(&mut self, world: &mut World, r: usize) -> bool {
+        let data = match self.next_reinjection(r) {
+            Some(data) => {
+                self.subflows[r].totals.retransmitted_packets += 1;
+                data
+            }
+            None => {
+                let window_end = self.data_una.saturating_add(world.tcp.receive_buffer);
+                if self.data_next >= self.data_end.min(window_end) {
+                    return false;
+                }
+                self.data_next += 1;
+                self.data_next - 1
+            }
+        };
+        let subflow = &mut self.subflows[r];
+        let sequence = subflow.sender.send_new();
+        if self.subflows.len() > 1 {
+            self.subflows[r].carry(data);
+        }
+        self.transmit(world, r, sequence, data);
+        true
+    }
+
+    /// The next data to be sent again over `r`: not yet acknowledged, and lost on another path.
+    fn next_reinjection(&mut self, r: usize) -> Option<u32> {
+        while let Some(&(data, origin)) = self.reinjections.front() {
+            if data >= self.data_una {
+                if usize::from(origin) == r {
+                    return None;
+                }
+                self.reinjections.pop_front();
+                return Some(data);
+            }
+            self.reinjections.pop_front();
+        }
+        None
+    }
+
+    #[inline]
+    fn transmit(&mut self, world: &mut World, r: usize, sequence: u32, data_sequence: u32) {
+        let bytes = self.packet_bytes(world.tcp, data_sequence);
+        let subflow = &mut self.subflows[r];
+        subflow.totals.sent_packets += 1;
+        subflow.last_sent = world.now;
+        let packet = Packet {
+            sent_at: world.now,
+            connection: self.number,
+            sequence,
+            data_sequence,
+            hop: subflow.route.first_hop,
+            subflow: r as u16,
+            bytes,
+        };
+        self.in_network += 1;
+        if let Err(cause) = world.network.send(world.now, packet) {
+            self.on_drop(r as u16, cause);
+        }
+        if !self.subflows[r].timer_runs() {
+            self.restart_timer(world, r);
+        }
+    }
+
+    /// Full packets, but for the end of a file.
+    #[inline]
+    fn packet_bytes(&self, tcp: &Tcp, data_sequence: u32) -> u16 {
+        if self.file_bytes == 0 || data_sequence + 1 < self.data_end {
+            return tcp.packet_bytes;
+        }
+        let rest = self.file_bytes - u64::from(data_sequence) * tcp.payload();
+        tcp.header_bytes + rest as u16
+    }
+}

@@ -1,0 +1,430 @@
+"""Papers: their data fits together, and the machinery puts the numbers where they belong."""
+
+import json
+import re
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from anabranch import Result, ScenarioError, page, papers
+from anabranch.claims import CHECKS, Verdict, judge
+from anabranch.quantities import QUANTITIES, drop_percent, measure
+from anabranch.report import Claim, Item, Report, Row, Table, measured
+from anabranch.runner import plan
+from anabranch.scenario import load
+
+PAPERS = papers.known_papers()
+
+
+def frames(**tables: dict[str, list]) -> Result:
+    """A Result of one run, of the tables given."""
+    names = ("flows", "paths", "links", "transfers")
+    samples = ("flow_samples", "path_samples", "link_samples")
+    made = {name: pd.DataFrame(tables.get(name, {})) for name in names + samples}
+    return Result(scenario=None, backend="sim", keys=("algorithm", "seed"), **made)
+
+
+RUN = frames(
+    flows={
+        "seed": [1, 1, 1],
+        "flow": ["a", "a", "b"],
+        "user": [0, 1, 0],
+        "goodput_mbps": [1.0, 3.0, 0.5],
+    },
+    paths={
+        "flow": ["a", "a", "a", "a", "b"],
+        "user": [0, 0, 1, 1, 0],
+        "path": [0, 1, 0, 1, 0],
+        "rtt_ms": [100.0, 50.0, 140.0, float("nan"), 80.0],
+    },
+    links={"link": ["R1", "R2"], "loss_probability": [0.01, 0.02], "utilization": [0.5, 0.9]},
+)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "parameters", "value"),
+    [
+        ("user_goodput_mbps", {"flow": "a"}, 2.0),  # (1 + 3) / 2 users
+        ("user_goodput_mbps", {"flow": "b"}, 0.5),
+        ("aggregate_goodput_mbps", {}, 4.5),  # 1 + 3 + 0.5
+        ("path_rtt_ms", {"flow": "a", "path": 0}, 120.0),  # (100 + 140) / 2 users
+        ("path_rtt_ms", {"flow": "a", "path": 1}, 50.0),  # the other never had an ACK
+        ("link_loss_probability", {"link": "R2"}, 0.02),
+        ("link_utilization", {"link": "R1"}, 0.5),
+    ],
+)
+def test_quantities_of_a_run_made_by_hand(quantity: str, parameters: dict, value: float) -> None:
+    assert measure(quantity, RUN, **parameters) == pytest.approx(value)
+
+
+def test_every_quantity_is_tested_above_and_says_its_unit() -> None:
+    (marker,) = (
+        mark
+        for mark in test_quantities_of_a_run_made_by_hand.pytestmark
+        if mark.name == "parametrize"
+    )
+    assert {entry[0] for entry in marker.args[1]} == set(QUANTITIES)
+    assert all(quantity.__doc__ for quantity in QUANTITIES.values())
+
+
+def test_an_aggregate_of_two_runs_is_their_mean() -> None:
+    two = frames(flows={"seed": [1, 1, 2, 2], "goodput_mbps": [1.0, 2.0, 3.0, 4.0]})
+    assert measure("aggregate_goodput_mbps", two) == pytest.approx(5.0)  # (3 + 7) / 2
+
+
+def test_a_drop_is_relative_to_what_was_before() -> None:
+    assert drop_percent(60.0, 51.0) == pytest.approx(15.0)
+    assert drop_percent(2.0, 2.1) == pytest.approx(-5.0)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "parameters", "says"),
+    [
+        ("speed", {}, "unknown quantity 'speed': expected one of user_goodput_mbps"),
+        ("user_goodput_mbps", {"flow": "c"}, "no flow 'c': expected one of a, b"),
+        ("path_rtt_ms", {"flow": "b", "path": 1}, "no path 1: expected one of 0"),
+        ("link_utilization", {}, "link"),
+    ],
+)
+def test_a_wrong_measure_is_told_in_one_line(quantity: str, parameters: dict, says: str) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(says)) as error:
+        measure(quantity, RUN, **parameters)
+    assert "\n" not in str(error.value)
+
+
+def test_cases_are_settings_times_algorithms() -> None:
+    group = {
+        "set": {"x": 1, "y": 1},
+        "settings": {"few": {}, "many": {"y": 2}},
+        "algorithms": {"lia": {}, "before": {"algorithm": "reno", "set": {"y": 3}}},
+    }
+    made = {case.name: (case.algorithm, case.overrides) for case in papers.cases(group)}
+    assert made == {
+        "few.lia": ("lia", {"x": 1, "y": 1}),
+        "few.before": ("reno", {"x": 1, "y": 3}),
+        "many.lia": ("lia", {"x": 1, "y": 2}),
+        "many.before": ("reno", {"x": 1, "y": 3}),
+    }
+    assert [case.name for case in papers.cases({"algorithms": {"lia": {}}})] == ["lia"]
+
+
+def test_theory_is_known_by_its_case_and_its_name() -> None:
+    facts = {"theory": {"optimum": {"few": 1.0}, "fixed_point": {"few.lia": 0.7}}}
+    assert papers.theory_cases(facts) == {"few.optimum": 1.0, "few.lia.fixed_point": 0.7}
+
+
+def test_an_unknown_paper_is_told_with_those_there_are() -> None:
+    with pytest.raises(ScenarioError, match=r"unknown paper 'oliva': expected one of .*olia"):
+        papers.open_paper("oliva")
+
+
+# ------------------------------------------------------------------ every folder fits together
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_case_of_a_paper_is_a_scenario_that_can_run(name: str) -> None:
+    paper = papers.open_paper(name)
+    for group in paper.experiments["groups"].values():
+        for case in papers.cases(group):
+            scenario = load(paper.folder / group["scenario"], case.overrides)
+            assert plan(scenario, case.algorithm, [1])
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_number_of_a_paper_has_a_place_and_a_label(name: str) -> None:
+    paper = papers.open_paper(name)
+    items, labels = paper.published["items"], paper.experiments["labels"]
+    for item in paper.experiments["items"]:
+        assert item["id"] in items
+        assert {entry["quantity"] for entry in item["measures"]} <= set(QUANTITIES)
+        groups = {entry.get("group", item.get("group")) for entry in item["measures"]}
+        assert groups <= set(paper.experiments["groups"])
+    for facts in items.values():
+        for metric, entry in facts.items():
+            if isinstance(entry, dict):
+                assert metric in labels
+                assert set(entry) <= {"published", "theory"}
+                assert set(entry.get("theory", {})) <= set(paper.published["theory"])
+                for case in entry.get("published", {}):
+                    assert set(case.split(".")) <= set(labels)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_claim_names_an_item_and_a_check_and_says_why_its_band(name: str) -> None:
+    paper = papers.open_paper(name)
+    assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
+    for claim in paper.claims:
+        assert claim["item"] in paper.published["items"]
+        assert claim["check"]["type"] in {*CHECKS, "text"}
+        assert ("band" in claim) == (claim["check"]["type"] != "text"), claim["id"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_no_claim_fails_on_the_paper_s_own_numbers(name: str) -> None:
+    paper = papers.open_paper(name)
+    verdicts = []
+    for claim in paper.claims:
+        metrics = paper.published["items"][claim["item"]]
+        numbers = {
+            metric: {**papers.theory_cases(facts), **facts.get("published", {})}
+            for metric, facts in metrics.items()
+            if isinstance(facts, dict)
+        }
+        judgement = judge(claim["check"], numbers)
+        assert judgement.verdict is not Verdict.FAILS, f"{claim['id']}: {judgement.because}"
+        verdicts.append(judgement.verdict)
+    assert verdicts.count(Verdict.HOLDS) > len(verdicts) / 2
+
+
+# ------------------------------------------------------------------ from numbers to a report
+def olia_frame(factor: float = 1.0) -> pd.DataFrame:
+    """What the OLIA draft prints, times a factor, as if two seeds had measured it."""
+    items = papers.open_paper("olia").published["items"]
+    rows = [
+        {"item": id, "metric": metric, "case": case, "seed": seed, "value": value * factor * spread}
+        for id, facts in items.items()
+        for metric, entry in facts.items()
+        if isinstance(entry, dict)
+        for case, value in entry.get("published", {}).items()
+        for seed, spread in ((1, 0.99), (2, 1.01))
+    ]
+    return pd.DataFrame(rows)
+
+
+def olia(factor: float = 1.0) -> Report:
+    return papers.report_of(papers.open_paper("olia"), olia_frame(factor), quick=True)
+
+
+def row(report: Report, item: str, metric: str, case: str) -> Row:
+    (found,) = (
+        row
+        for entry in report.items
+        if entry.id == item
+        for table in entry.tables
+        if table.metric == metric
+        for row in table.rows
+        if row.case == case
+    )
+    return found
+
+
+def test_a_row_has_published_measured_and_theory() -> None:
+    found = row(olia(1.1), "table1", "type2_mbps", "n1_10.lia")
+    assert (found.published, found.measured) == (0.70, pytest.approx(0.77))
+    # Two values 0.7623 and 0.7777: standard error 0.0077, Student's t with 1 degree 12.706.
+    assert found.interval == pytest.approx(0.0978, abs=1e-4)
+    assert found.difference == pytest.approx(0.10)
+    assert found.theory == {"fixed_point": 0.74, "opt_probing": 0.94, "opt_no_probing": 1.0}
+
+
+def test_a_paper_that_measures_what_it_prints_has_no_failing_claim() -> None:
+    assert olia().failed == []
+    assert {claim.id for claim in olia(0.8).failed} >= {"a8", "a9", "o4", "o5"}
+
+
+def test_a_marked_failure_is_shown_with_its_reason_and_does_not_count() -> None:
+    paper = papers.open_paper("olia")
+    for claim in paper.claims:
+        claim.pop("not_reproduced", None)
+        if claim["id"] in ("a8", "rtt"):
+            claim["not_reproduced"] = "the moon was full"
+    report = papers.report_of(paper, olia_frame(0.8), quick=True)
+    by_id = {claim.id: claim for claim in report.claims}
+    assert by_id["a8"].verdict is Verdict.NOT_REPRODUCED
+    assert by_id["a8"].reason == "the moon was full"
+    assert "a8" not in {claim.id for claim in report.failed}
+    assert by_id["a9"].verdict is Verdict.FAILS
+    assert by_id["rtt"].verdict is Verdict.NOT_COMPARABLE  # a mark is no excuse for no number
+    assert by_id["rtt"].reason.startswith("Marked as not reproduced; take the mark away")
+
+
+@pytest.mark.parametrize(
+    ("mean", "interval", "text"),
+    [
+        (0.7031, 0.0123, "0.703 ± 0.012"),
+        (62.63, 0.18, "62.6 ± 0.2"),
+        (0.01834, 0.0004, "0.0183 ± 0.0004"),
+        (147.4, 0.3, "147 ± 0"),
+        (-5.93, 1.49, "-5.93 ± 1.49"),
+        (0.0, 0.0, "0.00 ± 0.00"),
+        (0.7031, None, "0.703"),
+        (None, None, ""),
+    ],
+)
+def test_a_measurement_is_three_digits_and_an_interval_to_the_same_place(
+    mean: float | None, interval: float | None, text: str
+) -> None:
+    assert measured(Row("a", None, mean, interval, {})) == text
+
+
+class Page(HTMLParser):
+    """Collects what a page refers to, and its visible text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.refers: list[str] = []
+        self.ids: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name in ("href", "src", "xlink:href") and value:
+                self.refers.append(value)
+            if name == "id" and value:
+                self.ids.append(value)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@cache
+def olia_page() -> str:
+    return page.html(olia(1.1))
+
+
+def test_the_page_stands_alone() -> None:
+    text = olia_page()
+    parsed = Page(text)
+    assert not re.search(r"https?:|@import|@font-face", text)
+    assert {"script", "link", "img", "iframe"}.isdisjoint(parsed.tags)
+    assert all(reference.startswith("#") for reference in parsed.refers)
+    assert {reference[1:] for reference in parsed.refers} <= set(parsed.ids)
+    assert len(parsed.ids) == len(set(parsed.ids))
+
+
+def test_the_page_shows_every_claim_number_and_erratum() -> None:
+    report = olia(1.1)
+    text = Page(olia_page()).text
+    for claim in report.claims:
+        assert claim.text in text
+        assert claim.because in text
+    assert "0.770 ± 0.098" in text
+    assert all(erratum["correct"] in text for erratum in report.errata)
+    assert all(scenario in text for scenario in report.scenarios.values())
+    assert report.command in text
+
+
+def test_the_page_escapes_what_it_is_given() -> None:
+    evil = "<b onclick='x'>&"
+    claim = Claim("c", evil, evil, Verdict.FAILS, evil, evil)
+    item = Item("i", evil, evil, [Table("m", [Row("s.lia", 1.0, 1.1, 0.1, {})])], [claim])
+    report = Report(
+        paper="p",
+        title=evil,
+        source=evil,
+        authors=[evil],
+        summary=evil,
+        items=[item],
+        labels={"lia": evil, "s": evil, "m": evil},
+        algorithms={"lia": "lia"},
+        theory={},
+        assumed=[],
+        errata=[],
+        scenarios={evil: evil},
+        seeds=[1],
+        command=evil,
+        versions={"v": evil},
+    )
+    text = page.html(report)
+    assert "<b onclick" not in text
+    assert Page(text).text.count(evil) > 10
+
+
+def test_the_same_report_gives_the_same_page() -> None:
+    assert page.html(olia(1.1)) == olia_page()
+
+
+def test_a_report_is_plain_json() -> None:
+    data = json.loads(json.dumps(olia(0.8).as_dict(), allow_nan=False))
+    assert data["counts"]["fails"] == data["failed"] > 0
+    assert data["items"][0]["tables"][0]["rows"][0]["published"] == 0.98
+
+
+# ------------------------------------------------------------------ the real thing, small
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of papers with one that takes milliseconds."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    scenario = (papers.FOLDER / "olia" / "scenario_c.toml").read_text()
+    scenario = scenario.replace("duration_s = 120", "duration_s = 6")
+    scenario = scenario.replace("warmup_s = 20", "warmup_s = 1").replace("count = 10", "count = 1")
+    (folder / "scenario.toml").write_text(scenario)
+    (folder / "experiments.toml").write_text(
+        """
+        seeds = [3, 4]
+        [quick]
+        seeds = [3]
+        set = { "measure.duration_s" = 3 }
+        [groups.C]
+        scenario = "scenario.toml"
+        [groups.C.settings]
+        slow = { "links.AP1.rate_mbps" = 1 }
+        fast = { "links.AP1.rate_mbps" = 5 }
+        [groups.C.algorithms]
+        lia = {}
+        [[items]]
+        id = "table"
+        group = "C"
+        measures = [{ metric = "mbps", quantity = "user_goodput_mbps", flow = "multipath" }]
+        drops = [{ metric = "drop", case = "lia", of = "mbps", from = "fast.lia", to = "slow.lia" }]
+        [labels]
+        """
+    )
+    (folder / "published.toml").write_text(
+        """
+        paper = { title = "Tiny", source = "nowhere", authors = ["nobody"], summary = "Small." }
+        [items.table]
+        title = "A table"
+        place = "On a table"
+        """
+    )
+    (folder / "claims.toml").write_text(
+        """
+        [[claims]]
+        id = "more"
+        item = "table"
+        text = "A faster link carries more."
+        check = { type = "order", metric = "mbps", cases = ["slow.lia", "fast.lia"] }
+        [[claims]]
+        id = "lost"
+        item = "table"
+        text = "A slower one loses at least 5 %."
+        check = { type = "range", metric = "drop", case = "lia", min = 5 }
+        """
+    )
+    (folder / "errata.toml").write_text("errata = []")
+    monkeypatch.setattr(papers, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_a_paper_is_run_measured_judged_and_written(tiny: Path) -> None:
+    told: list[float] = []
+    report = papers.reproduce("tiny", out=tiny / "out", progress=told.append)
+    assert [claim.verdict for claim in report.claims] == ["holds", "holds"]
+    assert row(report, "table", "mbps", "fast.lia").interval is not None
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(1.0)
+    assert sorted(file.name for file in (tiny / "out").iterdir()) == ["report.html", "report.json"]
+    data = json.loads((tiny / "out" / "report.json").read_text())
+    assert (data["seeds"], data["command"]) == ([3, 4], "anabranch reproduce tiny")
+
+
+def test_a_quick_reproduction_has_its_own_seeds_and_no_interval_from_one(tiny: Path) -> None:
+    report = papers.reproduce("tiny", quick=True)
+    assert report.seeds == [3]
+    assert report.command.endswith("--quick")
+    assert row(report, "table", "mbps", "fast.lia").interval is None
+
+
+def test_a_reproduction_is_deterministic(tiny: Path) -> None:
+    assert papers.reproduce("tiny").as_dict() == papers.reproduce("tiny").as_dict()
+
+
+def test_a_folder_that_is_not_toml_is_told_by_its_file(tiny: Path) -> None:
+    (tiny / "tiny" / "claims.toml").write_text("claims = [")
+    with pytest.raises(ScenarioError, match=r"tiny/claims\.toml"):
+        papers.reproduce("tiny")
