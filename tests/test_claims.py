@@ -1,10 +1,11 @@
 """The checks that judge a paper's claims, on numbers made by hand."""
 
 import pytest
-from anabranch import ScenarioError
-from anabranch.claims import CHECKS, Verdict, judge
 from hypothesis import given
 from hypothesis import strategies as st
+
+from anabranch import ScenarioError
+from anabranch.claims import CHECKS, Verdict, judge
 
 NUMBERS = {
     "rate": {"low": 0.4, "mid": 0.7, "high": 0.94, "goal": 1.0, "zero": 0.0},
@@ -23,6 +24,7 @@ def because(**check: object) -> str:
 def test_an_order_ascends_and_may_stand_still() -> None:
     assert verdict(type="order", metric="rate", cases=["low", "mid", "mid", "high"]) == "holds"
     assert verdict(type="order", metric="rate", cases=["low", "high", "mid"]) == "fails"
+    assert verdict(type="order", metric="rate", cases=["mid", "low", "high"]) == "fails"
 
 
 def test_slack_forgives_a_fall_of_that_share() -> None:

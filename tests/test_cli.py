@@ -15,6 +15,7 @@ HOW_IT_IS_CALLED_WRONGLY = {
     "a missing file": (["run", "nowhere.toml"], "nowhere.toml: expected a scenario file"),
     "a directory": (["run", "{tmp}"], "expected a scenario file"),
     "an unknown command": (["fly"], "fly"),
+    "an algorithm that is no text": (["run", "{small}", "--algorithm", "\udcff"], "can't encode"),
     "an unknown option": (["run", "{small}", "--fast"], "--fast"),
     "no seeds": (["run", "{small}", "--seeds", "0"], "--seeds"),
     "seeds in words": (["run", "{small}", "--seeds", "abc"], "--seeds"),
@@ -64,7 +65,7 @@ def test_run_prints_a_line_per_flow_and_link(small: Path, anabranch: Anabranch) 
     done = anabranch("run", small)
     assert done.returncode == 0
     assert done.stderr == ""
-    rows = [line.split()[:2] for line in done.stdout.splitlines() if " lia " in line]
+    rows = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("lia ")]
     assert rows == [["lia", "two"], ["lia", "one"], ["lia", "R1"], ["lia", "R2"]]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+
 from anabranch import Result, ScenarioError, page, papers
 from anabranch.claims import CHECKS, Verdict, judge
 from anabranch.quantities import QUANTITIES, drop_percent, measure
@@ -226,7 +227,7 @@ def test_a_marked_failure_is_shown_with_its_reason_and_does_not_count() -> None:
     paper = papers.open_paper("olia")
     for claim in paper.claims:
         claim.pop("not_reproduced", None)
-        if claim["id"] in ("a8", "rtt"):
+        if claim["id"] in ("a8", "full"):
             claim["not_reproduced"] = "the moon was full"
     report = papers.report_of(paper, olia_frame(0.8), quick=True)
     by_id = {claim.id: claim for claim in report.claims}
@@ -234,8 +235,8 @@ def test_a_marked_failure_is_shown_with_its_reason_and_does_not_count() -> None:
     assert by_id["a8"].reason == "the moon was full"
     assert "a8" not in {claim.id for claim in report.failed}
     assert by_id["a9"].verdict is Verdict.FAILS
-    assert by_id["rtt"].verdict is Verdict.NOT_COMPARABLE  # a mark is no excuse for no number
-    assert by_id["rtt"].reason.startswith("Marked as not reproduced; take the mark away")
+    assert by_id["full"].verdict is Verdict.NOT_COMPARABLE  # a mark is no excuse for no number
+    assert by_id["full"].reason.startswith("Marked as not reproduced; take the mark away")
 
 
 @pytest.mark.parametrize(
@@ -244,14 +245,16 @@ def test_a_marked_failure_is_shown_with_its_reason_and_does_not_count() -> None:
         (0.7031, 0.0123, "0.703 ± 0.012"),
         (62.63, 0.18, "62.6 ± 0.2"),
         (0.01834, 0.0004, "0.0183 ± 0.0004"),
-        (147.4, 0.3, "147 ± 0"),
+        (147.4, 0.3, "147.4 ± 0.3"),
+        (1.1541, 0.0032, "1.154 ± 0.003"),
+        (1.1541, 0.0000032, "1.1541 ± 0.0000"),
         (-5.93, 1.49, "-5.93 ± 1.49"),
         (0.0, 0.0, "0.00 ± 0.00"),
         (0.7031, None, "0.703"),
         (None, None, ""),
     ],
 )
-def test_a_measurement_is_three_digits_and_an_interval_to_the_same_place(
+def test_a_measurement_has_three_digits_or_as_many_as_its_interval_needs(
     mean: float | None, interval: float | None, text: str
 ) -> None:
     assert measured(Row("a", None, mean, interval, {})) == text
@@ -351,7 +354,8 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     scenario = (papers.FOLDER / "olia" / "scenario_c.toml").read_text()
     scenario = scenario.replace("duration_s = 120", "duration_s = 6")
-    scenario = scenario.replace("warmup_s = 20", "warmup_s = 1").replace("count = 10", "count = 1")
+    scenario = scenario.replace("warmup_s = 20", "warmup_s = 2").replace("count = 10", "count = 1")
+    scenario = scenario.replace("start_spread_s = 10", "start_spread_s = 1")
     (folder / "scenario.toml").write_text(scenario)
     (folder / "experiments.toml").write_text(
         """
@@ -371,6 +375,23 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         group = "C"
         measures = [{ metric = "mbps", quantity = "user_goodput_mbps", flow = "multipath" }]
         drops = [{ metric = "drop", case = "lia", of = "mbps", from = "fast.lia", to = "slow.lia" }]
+        [groups.one]
+        scenario = "scenario.toml"
+        [groups.one.algorithms]
+        olia = {}
+        [[items]]
+        id = "other"
+        cases = ["fast.lia", "olia"]
+        [[items.measures]]
+        metric = "mbps"
+        quantity = "user_goodput_mbps"
+        flow = "singlepath"
+        group = "C"
+        case = "C.{case}"
+        [[items.measures]]
+        metric = "mbps"
+        quantity = "aggregate_goodput_mbps"
+        group = "one"
         [labels]
         """
     )
@@ -380,6 +401,9 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         [items.table]
         title = "A table"
         place = "On a table"
+        [items.other]
+        title = "Another"
+        place = "Beside it"
         """
     )
     (folder / "claims.toml").write_text(
@@ -418,6 +442,36 @@ def test_a_quick_reproduction_has_its_own_seeds_and_no_interval_from_one(tiny: P
     assert report.seeds == [3]
     assert report.command.endswith("--quick")
     assert row(report, "table", "mbps", "fast.lia").interval is None
+
+
+def test_every_case_and_seed_has_its_own_number(tiny: Path) -> None:
+    paper = papers.open_paper("tiny")
+    full, quick = papers.measure_all(paper, quick=False), papers.measure_all(paper, quick=True)
+    names = ["item", "metric", "case", "seed"]
+    assert not full.duplicated(names).any()
+    assert {tuple(row) for row in full[names[:3]].to_numpy()} == {
+        ("table", "mbps", "slow.lia"),
+        ("table", "mbps", "fast.lia"),
+        ("table", "drop", "lia"),
+        ("other", "mbps", "C.fast.lia"),
+        ("other", "mbps", "olia"),
+    }
+    assert set(full["seed"]) == {3, 4}
+    assert full["value"].nunique() == len(full)
+    # Quick runs are shorter, so even the seed they share gives other numbers.
+    assert set(quick["seed"]) == {3}
+    assert set(full["value"]).isdisjoint(quick["value"])
+
+
+def test_progress_goes_on_from_group_to_group() -> None:
+    told: list[float] = []
+    for done, share in ((0.0, 0.25), (0.25, 0.75)):
+        part = papers._part(told.append, done, share)
+        assert part is not None
+        for fraction in (0.0, 1.0):
+            part(fraction)
+    assert told == [0.0, 0.25, 0.25, 1.0]
+    assert papers._part(None, 0.0, 1.0) is None
 
 
 def test_a_reproduction_is_deterministic(tiny: Path) -> None:

@@ -161,17 +161,16 @@ def main() -> None:
         code = app(prog_name="anabranch", standalone_mode=False)
     except typer.TyperException as error:
         code = _complain(error.format_message())
-    except (ScenarioError, OSError) as error:
+    except (ScenarioError, OSError, UnicodeError) as error:
         code = _complain(str(error))
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    if code == INTERRUPTED:
+    if code == INTERRUPTED:  # Typer's answer to Ctrl-C
         print("anabranch: interrupted", file=sys.stderr)
     sys.exit(code)
 
 
 def _complain(message: str) -> int:
-    print("anabranch:", " ".join(message.split()), file=sys.stderr)
+    if message:  # none where the help was printed, because nothing else was asked for
+        print("anabranch:", " ".join(message.split()), file=sys.stderr)
     return USAGE_ERROR
 
 

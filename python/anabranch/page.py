@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import jinja2
 import matplotlib
@@ -20,7 +21,7 @@ INK, RULE = "#010203", "#040506"
 """Colours that stand for the page's own, which differ by day and by night."""
 
 MARKS = ["-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1))]
-"""Line styles of the theory values, in the order in which an item has them."""
+"""Line styles of the theory values, in the order in which the report explains them."""
 
 
 def html(report: Report) -> str:
@@ -55,19 +56,20 @@ def figure(report: Report, item: Item, colours: Sequence[str]) -> Markup:
     }
     with matplotlib.rc_context(sheet):
         drawing = Figure(figsize=(8.6, 0.5 + 2.7 * lines))
-        panels = drawing.subplots(lines, columns, squeeze=False).flat
+        panels = list(drawing.subplots(lines, columns, squeeze=False).flat)
         for table, axes in zip(item.tables, panels, strict=False):
-            bars(axes, report, table, report.theories(item))
-        for axes in list(panels)[len(item.tables) :]:
+            bars(axes, report, table)
+        for axes in panels[len(item.tables) :]:
             axes.set_axis_off()
         drawing.legend(handles=legend(report, item), loc="outside upper center", ncols=4)
         buffer = io.StringIO()
-        drawing.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        drawing.savefig(buffer, format="svg", transparent=True)
     return inline(buffer.getvalue(), colours)
 
 
-def bars(axes: Axes, report: Report, table: Table, theories: Sequence[str]) -> None:
+def bars(axes: Axes, report: Report, table: Table) -> None:
     """Published hollow, measured full with its interval, theory as a line across the bars."""
+    shift = 0.9 if any(row.published is not None for row in table.rows) else 0.45
     settings = list(dict.fromkeys(setting(row) for row in table.rows))
     place = 0.0
     ticks = []
@@ -79,11 +81,13 @@ def bars(axes: Axes, report: Report, table: Table, theories: Sequence[str]) -> N
             if row.published is not None:
                 axes.bar(place, row.published, 0.8, facecolor="none", edgecolor=colour, lw=1.4)
             if row.measured is not None:
-                axes.bar(place + 0.9, row.measured, 0.8, facecolor=colour, edgecolor=colour, lw=1.4)
+                axes.bar(
+                    place + shift, row.measured, 0.8, facecolor=colour, edgecolor=colour, lw=1.4
+                )
             if row.measured is not None and row.interval is not None:
-                axes.errorbar(place + 0.9, row.measured, row.interval, color=INK, lw=1, capsize=2)
+                axes.errorbar(place + shift, row.measured, row.interval, color=INK, lw=1, capsize=2)
             for label, value in row.theory.items():
-                dash = MARKS[theories.index(label) % len(MARKS)]
+                dash = mark(report, label)
                 axes.hlines(value, place - 0.45, place + 1.35, color=INK, ls=dash, lw=1.3)
             place += 2.0
         place += 1.0
@@ -98,14 +102,19 @@ def legend(report: Report, item: Item) -> list[Patch | Line2D]:
     """What colours, fillings and lines stand for."""
     names = dict.fromkeys(series(row) for table in item.tables for row in table.rows)
     colour = {name: plot.style(report.algorithms[name])[0] for name in names}
-    handles: list[Patch | Line2D] = [
-        Patch(facecolor="none", edgecolor=INK, label="published"),
-        Patch(facecolor=INK, edgecolor=INK, label="measured"),
-    ]
+    handles: list[Patch | Line2D] = [Patch(facecolor=INK, edgecolor=INK, label="measured")]
+    if any(row.published is not None for table in item.tables for row in table.rows):
+        handles.insert(0, Patch(facecolor="none", edgecolor=INK, label="published"))
     handles += [Patch(color=colour[name], label=report.label(name)) for name in names]
-    for i, name in enumerate(report.theories(item)):
-        handles.append(Line2D([], [], color=INK, ls=MARKS[i], lw=1.3, label=report.label(name)))
+    for name in report.theories(item):
+        line = Line2D([], [], color=INK, ls=mark(report, name), lw=1.3, label=report.label(name))
+        handles.append(line)
     return handles
+
+
+def mark(report: Report, theory: str) -> Any:
+    """The line style of a kind of theory value, the same in every figure of a report."""
+    return MARKS[list(report.theory).index(theory) % len(MARKS)]
 
 
 def setting(row: Row) -> str:

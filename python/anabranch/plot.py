@@ -50,6 +50,7 @@ SHEET: dict[Any, Any] = {
     "legend.frameon": False,
     "savefig.dpi": 150,
     "svg.hashsalt": "anabranch",
+    "text.parse_math": False,
 }
 
 
@@ -165,7 +166,7 @@ def _grid(
             for j, algorithm in enumerate(algorithms):
                 axes, (colour, _) = cells[i, j], style(algorithm, algorithms)
                 chosen = (samples[row] == name) & (samples["algorithm"] == algorithm)
-                with matplotlib.rc_context({"lines.linewidth": 0.9}):
+                with matplotlib.rc_context({"lines.linewidth": 0.7}):
                     draw(axes, samples[chosen], colour)
                 axes.set_title(f"{name}, {algorithm}")
                 axes.set_ylim(bottom=0)

@@ -186,18 +186,24 @@ def number(value: float | None) -> str:
 
 
 def measured(row: Row) -> str:
-    """The mean to three significant digits, and its interval, if any, to the same place."""
+    """The mean to three significant digits, or as far as its interval, if any, needs."""
     if row.measured is None:
         return ""
-    size = math.floor(math.log10(abs(row.measured))) if row.measured else 0
-    decimals = max(0, 2 - size)
-    mean = f"{row.measured:.{decimals}f}"
-    return mean if row.interval is None else f"{mean} ± {row.interval:.{decimals}f}"
+    decimals = max(0, 2 - _magnitude(row.measured))
+    if row.interval is None:
+        return f"{row.measured:.{decimals}f}"
+    decimals = max(decimals, min(decimals + 2, -_magnitude(row.interval)))
+    return f"{row.measured:.{decimals}f} ± {row.interval:.{decimals}f}"
 
 
 def percent(value: float | None) -> str:
     """A relative difference, signed, in whole percent."""
     return "" if value is None else f"{value:+.0%}"
+
+
+def _magnitude(value: float) -> int:
+    """The power of ten of the first digit."""
+    return math.floor(math.log10(abs(value))) if value else 0
 
 
 def _plain(value: Any) -> Any:

@@ -42,7 +42,7 @@ def run(result: Result) -> None:
             _interval(row, "loss_probability", 5),
             _interval(row, "queue_packets", 1),
         )
-    STDOUT.print(flows, links)
+    STDOUT.print(flows, "", links, sep="\n")
 
 
 def comparison(result: Result) -> None:
@@ -56,7 +56,8 @@ def comparison(result: Result) -> None:
 
     for flow, rows in result.summary().groupby("flow", sort=False):
         users = rows["users"].iloc[0]
-        add(f"{flow} ({users} users), Mbps each", rows, "goodput_mbps", 3)
+        label = f"{flow}, Mbps" if users == 1 else f"{flow}, Mbps each of {users}"
+        add(label, rows, "goodput_mbps", 3)
     table.add_section()
     add("total goodput, Mbps", result.totals(), "total_goodput_mbps", 2)
     add("Jain's index over users", result.totals(), "jain_index", 4)
@@ -87,12 +88,12 @@ def _headline(result: Result) -> None:
     intervals = "mean ± 95 % interval over" if seeds > 1 else "no interval from"
     STDOUT.print(
         f"{scenario.name or 'scenario'}: {scenario.warmup_s:g} to {scenario.duration_s:g} s, "
-        f"{intervals} {seeds} seed{'s' if seeds > 1 else ''}"
+        f"{intervals} {seeds} seed{'s' if seeds > 1 else ''}\n"
     )
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False)
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
     for column in columns:
         table.add_column(column)
     return table

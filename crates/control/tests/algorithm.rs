@@ -95,6 +95,10 @@ fn a_value_out_of_range_says_what_was_expected() {
         "balia: cap = 0.5 is out of range: expected a number from 1 to inf"
     );
     assert_eq!(
+        error("ewtcp:a=101"),
+        "ewtcp: a = 101 is out of range: expected a number from 0 to 100"
+    );
+    assert_eq!(
         error("rsf-db:d_s=0"),
         "rsf-db: d_s = 0 is out of range: expected a number from 0.0001 to 100 s"
     );

@@ -38,7 +38,7 @@ fn states() -> Vec<(&'static str, Vec<Path<f64>>)> {
         Path {
             queue_delay: 0.08,
             since_loss: 90.0,
-            between_losses: 900.0,
+            between_losses: 2000.0,
             loss_interval: 100.0,
             peak: 24.0,
             prior_peak: 20.0,
@@ -54,18 +54,21 @@ fn states() -> Vec<(&'static str, Vec<Path<f64>>)> {
         loss_interval: 1000.0,
         ..path(90.0, 0.1)
     };
-    let losses = |window, since_loss| Path {
+    let losses = |window, since_loss, between_losses| Path {
         since_loss,
+        between_losses,
         ..path(window, 0.1)
     };
+    let three = vec![
+        losses(4.0, 100.0, 9.0),
+        losses(8.0, 9.0, 100.0),
+        losses(16.0, 50.0, 9.0),
+    ];
     vec![
         ("one", vec![path(10.0, 0.1)]),
         ("equal", vec![path(10.0, 0.1); 2]),
         ("unequal", unequal),
-        (
-            "three",
-            vec![losses(4.0, 100.0), losses(8.0, 100.0), losses(16.0, 50.0)],
-        ),
+        ("three", three),
         ("concave", vec![concave]),
     ]
 }
@@ -118,10 +121,10 @@ fn rows_derived_by_hand() {
         ("semicoupled", [1.0 / 30.0, 1.0 / 30.0], [5.0, 10.0]),
         // w/tau^2 = (4000, 500): 4000/300^2 = 2/45, below 1/10 and 1/20
         ("lia", [2.0 / 45.0, 2.0 / 45.0], [5.0, 10.0]),
-        // first terms 4000/300^2 = 2/45 and 500/300^2 = 1/180. l/tau^2 = (160000, 22500): B = {0},
+        // first terms 4000/300^2 = 2/45 and 500/300^2 = 1/180. l/tau^2 = (160000, 50000): B = {0},
         // M = {1}, so alpha = (1/2, -1/2): 2/45 + 1/20 = 17/180 and 1/180 - 1/40 = -7/360
         ("olia", [17.0 / 180.0, -7.0 / 360.0], [5.0, 10.0]),
-        // l^2/tau = (3.2e6, 4.05e6): B = M = {1}, so alpha = 0
+        // l^2/tau = (3.2e6, 2e7): B = M = {1}, so alpha = 0
         ("olia-printed", [2.0 / 45.0, 1.0 / 180.0], [5.0, 10.0]),
         // x/(tau y^2) = (2/45, 1/180), times 1 and 3/2 * 6/5; D = 5 and 10 * min(2, 1.5)
         ("balia", [2.0 / 45.0, 1.0 / 100.0], [5.0, 15.0]),
@@ -151,7 +154,8 @@ fn rows_derived_by_hand() {
     }
 }
 
-/// The state `three`, by hand, at equal RTTs: windows 4, 8, 16, of 28 in all; l = (100, 100, 50), so
+/// The state `three`, by hand, at equal RTTs: windows 4, 8, 16, of 28 in all; l = (100, 100, 50), some of
+/// it since the last loss, some between the last two, so
 /// B = {0, 1}, M = {2} and alpha = (1/6, 1/6, -1/3).
 #[test]
 fn olia_shares_among_several_best_paths() {

@@ -102,15 +102,23 @@ proptest! {
         }
     }
 
-    /// `k_r = x_r D_r / tau_r` must be equation 12's `x_r/2 (x_r + eta (||x||_inf - x_r))`.
+    /// As printed: `phi_r = 2 ((1 - beta) x_r + beta ||x||_n) / (tau_r^2 x_r ||x||_1^2)` and
+    /// `x_r D_r / tau_r = k_r = x_r/2 (x_r + eta (||x||_inf - x_r))`.
     #[test]
-    fn generalized_has_the_k_of_equation_12(paths in any_paths(), eta in 0.0..2.0f64) {
+    fn generalized_is_equation_12(paths in any_paths(), beta in 0.0..1.0f64, eta in 0.0..2.0f64) {
         let x: Vec<f64> = paths.iter().map(Path::rate).collect();
+        let total: f64 = x.iter().sum();
         let fastest = x.iter().fold(0.0, |max: f64, &rate| max.max(rate));
-        for r in 0..paths.len() {
-            let decrease: f64 = rule(&format!("generalized:eta={eta}")).decrease(r, &paths);
-            let k = x[r] / 2.0 * (x[r] + eta * (fastest - x[r]));
-            prop_assert!((x[r] * decrease / paths[r].rtt - k).abs() <= 1e-9 * k);
+        let euclidean = x.iter().map(|rate| rate * rate).sum::<f64>().sqrt();
+        for (name, norm) in [("1", total), ("2", euclidean), ("inf", fastest)] {
+            let rule = rule(&format!("generalized:beta={beta}:eta={eta}:norm={name}"));
+            for (r, path) in paths.iter().enumerate() {
+                let phi = 2.0 * ((1.0 - beta) * x[r] + beta * norm)
+                    / (path.rtt * path.rtt * x[r] * total * total);
+                prop_assert!(close(rule.phi(r, &paths), phi));
+                let k = x[r] / 2.0 * (x[r] + eta * (fastest - x[r]));
+                prop_assert!(close(x[r] * rule.decrease(r, &paths) / path.rtt, k));
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_control::{Ack, AnyController, AnyRule, Custom, External, MAX_WINDOW, Path, Phase};
-use common::{ack, all_rules, close};
+use common::{ack, all_rules, close, in_avoidance};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ fn keeps_its_invariants(mut controller: AnyController, operations: &[(usize, Ope
                 "{operation:?}: window {window}"
             );
             assert!(controller.ssthresh(k) >= floor);
-            assert!(controller.rto_s(k) > 0.0);
+            assert!(controller.path(k).rtt > 0.0 && controller.rto_s(k) > 0.0);
             assert!(
                 k == r || window == before.window(k),
                 "{operation:?} moved another path"
@@ -118,6 +118,13 @@ fn keeps_its_invariants(mut controller: AnyController, operations: &[(usize, Ope
                 );
                 let slow = controller.phase(r) == Phase::SlowStart;
                 assert!(!slow || window <= (earlier + f64::from(*packets)) * (1.0 + 1e-12));
+            }
+            Operation::Loss => {
+                assert!(
+                    before.phase(r) == Phase::Recovery
+                        || controller.ssthresh(r) <= earlier.max(floor)
+                );
+                assert!(window <= earlier);
             }
             _ => assert!(window <= earlier, "{operation:?} grew the window"),
         }
@@ -164,6 +171,26 @@ proptest! {
     ) {
         let mad = AnyRule::Custom(Custom(Arc::new(Mad::default())));
         keeps_its_invariants(mad.controller(paths, 10.0), &operations);
+    }
+
+    /// Of the path itself, by the state the acknowledgement leaves, for any number of paths.
+    #[test]
+    fn a_packet_moves_the_window_by_the_increase(
+        windows in prop::collection::vec(10u32..1000, 1..5), r in 0usize..4,
+    ) {
+        let (n, r) = (windows.len(), r % windows.len());
+        let windows: Vec<f64> = windows.into_iter().map(f64::from).collect();
+        for (info, rule) in all_rules().filter(|(info, _)| !info.delay_based) {
+            let mut controller = in_avoidance(info.name, &windows);
+            (0..n).for_each(|k| {
+                controller.on_ack(k, &Ack { packets: 0, ..ack(1.0, 0.05 * (k + 1) as f64) });
+            });
+            controller.on_ack(r, &Ack { window_limited: false, ..ack(2.0, 0.0) });
+            let increase = rule.increase(r, controller.paths());
+            // As many packets since the loss, and no more time in the stage.
+            controller.on_ack(r, &Ack { packets: 1, ..ack(2.0, 0.0) });
+            prop_assert!(close(controller.window(r), windows[r] + increase), "{}", info.name);
+        }
     }
 
     /// Whether they come in one acknowledgement or in as many as packets. The 2000 packets before

@@ -148,6 +148,28 @@ fn wvegas_from_below_takes_its_first_two_packets_for_a_doubled_queue() {
     assert_eq!(round(&mut controller, 0, 129.0 / 1024.0), 1.0);
     round(&mut controller, 0, 130.0 / 1024.0);
     assert!(close(controller.window(0), 103.0 * 0.5 * 128.0 / 130.0));
+    // Now two packets are the smallest queue seen.
+    assert_eq!(round(&mut controller, 0, 130.0 / 1024.0), 1.0);
+}
+
+/// The smallest queue before a loss is forgotten: twice as long a queue is the first seen since.
+#[test]
+fn a_loss_makes_wvegas_forget_its_smallest_queue() {
+    let mut controller = in_avoidance("wvegas", &[100.0]);
+    round(&mut controller, 0, 128.0 / 1024.0);
+    round(&mut controller, 0, 129.0 / 1024.0);
+    controller.on_loss(0);
+    controller.on_recovered(0);
+    assert_eq!(round(&mut controller, 0, 130.0 / 1024.0), 1.0);
+}
+
+/// A window of 8 has 2 packets queued, the alpha it starts with: that is enough to get its weight of
+/// 1 and with it an alpha of 10.
+#[test]
+fn wvegas_takes_its_weight_as_soon_as_alpha_is_queued() {
+    let mut controller = in_avoidance("wvegas", &[7.0]);
+    round(&mut controller, 0, BASE);
+    assert_eq!(round(&mut controller, 0, RTT), 1.0);
 }
 
 /// `0 >= 2 * 0` is not a doubled queue.
@@ -167,27 +189,53 @@ fn wvegas_keeps_two_packets() {
     assert_eq!(controller.window(0), 2.0);
 }
 
-/// Both paths have 40 packets in flight and some queued, at RTTs of 1/8 s and 1/4 s: rates of 320
-/// and 160. Of the total of 10 the second may queue a third, 3.33: with 3 queued it grows, with 5 it
-/// shrinks.
+/// A path with 40 packets, `queued` of them in queues, at this RTT.
+fn full(rtt: f64, queued: f64) -> Path<f64> {
+    Path {
+        base_rtt: rtt * (1.0 - queued / 40.0),
+        ..path(40.0, rtt)
+    }
+}
+
+/// Rates of 40/(1/8) = 320 and 40/(1/4) = 160 packets/s. Of the total of 10 the second may queue a
+/// third, 3.33: with 3 queued it grows, with 5 it shrinks.
 #[test]
 fn the_weights_of_wvegas_are_shares_of_the_rate() {
     for (queued, change) in [(3.0, 1.0), (5.0, -1.0)] {
-        let full = |rtt: f64, queued: f64| {
-            let base_rtt = rtt * (1.0 - queued / 40.0);
-            Path {
-                base_rtt,
-                ..path(40.0, rtt)
-            }
-        };
         let paths = [full(0.125, 20.0), full(0.25, queued)];
-        let mut memory = [Default::default(); 2];
-        let wvegas = Wvegas::with(&[10.0, 2.0]);
+        let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0]), [Default::default(); 2]);
         // Alone so far, its weight is 1: 20 queued are more than 10.
         assert_eq!(wvegas.on_round(0, &paths, &mut memory), -1.0);
         assert_eq!(wvegas.on_round(1, &paths, &mut memory), change);
-        // After a loss on the first the second has all of the total.
-        wvegas.on_loss::<f64>(&mut memory[0]);
-        assert_eq!(wvegas.on_round(1, &paths, &mut memory), 1.0);
+    }
+}
+
+/// Its alpha of 10 stays while fewer are queued, though the sibling that came since would leave it
+/// 6.67 of them: with 8 queued it still grows.
+#[test]
+fn wvegas_keeps_its_alpha_below_equilibrium() {
+    let paths = [full(0.125, 20.0), full(0.25, 5.0)];
+    let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0]), [Default::default(); 2]);
+    wvegas.on_round(0, &paths, &mut memory);
+    wvegas.on_round(1, &paths, &mut memory);
+    assert_eq!(
+        wvegas.on_round(0, &[full(0.125, 8.0), paths[1]], &mut memory),
+        1.0
+    );
+}
+
+/// Two equal paths with a quarter of 40 packets queued: each may queue 5 of the total of 10, and
+/// shrinks. After a loss on the first the second may queue all 10, and at 9.5 grows.
+#[test]
+fn a_loss_takes_a_path_out_of_the_weights_of_wvegas() {
+    for (loss, change) in [(false, -1.0), (true, 1.0)] {
+        let mut controller = in_avoidance("wvegas", &[39.0, 39.0]);
+        (0..2).for_each(|r| assert_eq!(round(&mut controller, r, BASE), 1.0));
+        round(&mut controller, 0, RTT);
+        assert_eq!(round(&mut controller, 1, RTT), -1.0);
+        if loss {
+            controller.on_loss(0);
+        }
+        assert_eq!(round(&mut controller, 1, RTT), change);
     }
 }

@@ -20,6 +20,9 @@ const SLICE: Duration = Duration::from_millis(20);
 /// The first slice, simulated s; from then on slices adapt to take `SLICE` of wall time.
 const FIRST_SLICE_S: f64 = 1e-3;
 
+/// No slice is longer, simulated s: a busy time may follow an idle one.
+const LONGEST_SLICE_S: f64 = 0.1;
+
 /// A scenario with one algorithm and one seed, ready to run.
 #[pyclass(frozen, module = "anabranch")]
 pub struct Run {
@@ -111,7 +114,7 @@ impl Run {
             self.progress
                 .store((now_s / end_s).to_bits(), Ordering::Relaxed);
             let stretch = SLICE.as_secs_f64() / begun.elapsed().as_secs_f64();
-            slice_s *= stretch.clamp(0.5, 2.0);
+            slice_s = LONGEST_SLICE_S.min(slice_s * stretch.clamp(0.5, 2.0));
         }
         Ok(simulation.finish())
     }

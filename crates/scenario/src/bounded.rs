@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// A larger file is neither a scenario nor a trace.
-const LARGEST_MIB: u64 = 17;
+const LARGEST_MIB: u64 = 16;
 
 /// The content of a file, or what it is instead of readable.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {

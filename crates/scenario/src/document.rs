@@ -234,8 +234,8 @@ fn last_key(value: &Value<'_>, offset: usize, key: Key) -> Option<Found> {
         .max_by_key(|found| (found.start, found.key.0.len()))
 }
 
-/// What looks like a key on the line around `offset`, under what looks like the header above it,
-/// where the text is too broken to tell.
+/// What looks like a key on the line around `offset`, under what looks like the header above it:
+/// the parser drops a key without a value. Headers it keeps, whatever is wrong with them.
 fn key_like(text: &str, offset: usize) -> Option<String> {
     let word = |line: &str| {
         let (before, _) = line.split_once('=').unwrap_or((line, ""));
@@ -245,11 +245,8 @@ fn key_like(text: &str, offset: usize) -> Option<String> {
     let lines: Vec<&str> = text.lines().take(line(text, offset)).collect();
     let (here, above) = lines.split_last()?;
     let header = above.iter().rfind(|line| line.starts_with('['));
-    match (word(here), header) {
-        (key, _) if key.is_empty() => None,
-        (key, Some(header)) if !here.starts_with('[') => Some(format!("{}.{key}", word(header))),
-        (key, _) => Some(key),
-    }
+    let key = Some(word(here)).filter(|key| !key.is_empty())?;
+    Some(header.map_or(key.clone(), |header| format!("{}.{key}", word(header))))
 }
 
 /// Where `key` starts in the text, or the nearest that encloses it.

@@ -79,6 +79,7 @@ fn a_text_that_is_not_toml() {
         ["rate_mbps = 10", "rate_mbps = 10\nrate_mbps = 20", "14: links.R1.rate_mbps: expected each key once, got this one again"],
         ["\"two links\"", "\"two links", "1: name: invalid basic string, expected `\"`"],
         ["[links.R1]", "[links.R1", "12: links.R1: unclosed table, expected `]`"],
+        ["[links.R2]", "[links.R2", "17: links.R2: unclosed table, expected `]`"],
         ["seeds = [1, 2]", "seeds.a.b", "3: seeds.a.b: key with no value, expected `=`"],
         ["[[\"R1\"], [\"R2\", \"R1\"]]", "[[\"R1\"],\n  [\"R2\", 01]]", "27: flows[0].paths[1][1]: unexpected leading zero, expected nothing"],
         ["\"two links\"", "\"\"\"two\nlinks", "35: name: invalid multi-line basic string, expected `\"`"],

@@ -92,34 +92,88 @@ fn defaults_are_as_documented() {
     assert_eq!(scenario.seeds, [1]);
 }
 
+/// 12 Mbps are 1000 packets per s: in a round trip of 0.1 s and a timeout of 1 s 1100, and 100 in the
+/// queue, twice that in slow start, 64 B each. 2 KiB for the user and for its path. 100 samples of
+/// user, path and link, 128 B each.
 #[test]
-fn the_schema_accepts_the_examples_and_no_other_keys() {
+fn the_memory_estimate_adds_up() {
+    let text = "algorithm = \"lia\"\nmeasure = { duration_s = 10, sample_ms = 100 }\n\
+        flows = [{ name = \"f\", paths = [[\"a\"]] }]\n\
+        links.a = { rate_mbps = 12, delay_ms = 50, queue.drop_tail.packets = 100 }\n";
+    let scenario = Scenario::parse(text.as_bytes(), "small.toml", &[]).expect("it is good");
+    let expected = 2 * (1100 + 100) * 64 + 2 * 2048 + 3 * 100 * 128;
+    assert_eq!(scenario.memory_estimate(), expected);
+}
+
+#[test]
+fn the_schema_accepts_the_examples() {
     let schema: Value = serde_json::from_str(&schema()).expect("a schema is JSON");
     for example in EXAMPLES {
         let text = std::fs::read_to_string(path(example)).expect("it is in the tree");
-        let good: Value = toml::from_str(&text).expect("it is TOML");
-        assert!(accepts(&schema, &schema, &good), "{example}");
-        assert!(
-            accepts(&schema, &schema, &json(&load(example, &[]).to_toml())),
-            "{example}"
-        );
-        for (key, value) in [
-            ("/flows/0/nmae", Value::from("x")),
-            ("/flows/0/count", Value::from(0)),
-            ("/flows/0/workload", Value::from("bulky")),
-            ("/measure/duration_s", Value::from("long")),
-            ("/measure/warmup_s", Value::from(-1)),
-            ("/seeds", Value::from(3)),
-        ] {
+        assert!(accepts(&schema, &schema, &json(&text)), "{example}");
+        let written = load(example, &[]).to_toml();
+        assert!(accepts(&schema, &schema, &json(&written)), "{example}");
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_is_wrong() {
+    let schema: Value = serde_json::from_str(&schema()).expect("a schema is JSON");
+    let good = json(&load("two_links", &[]).to_toml());
+    for (table, key, value) in [
+        ("/flows/0", "count", Value::from(0)),
+        ("/flows/0", "workload", Value::from("bulky")),
+        ("/flows/0", "paths", Value::from("left")),
+        ("/measure", "duration_s", Value::from("long")),
+        ("/measure", "warmup_s", Value::from(-1)),
+        ("/links/left", "rate_mbps", Value::from(0)),
+        ("/links/left", "queue", Value::Null),
+        ("", "seeds", Value::from(3)),
+    ] {
+        let mut bad = good.clone();
+        bad.pointer_mut(table).expect("it is there")[key] = value;
+        assert!(!accepts(&schema, &schema, &bad), "{table}/{key}");
+    }
+}
+
+#[test]
+fn no_table_takes_an_unknown_key() {
+    let schema: Value = serde_json::from_str(&schema()).expect("a schema is JSON");
+    for example in EXAMPLES {
+        let good = json(&load(example, &[]).to_toml().replace("= inf", "= 1e9"));
+        for table in tables(&good, String::new()) {
             let mut bad = good.clone();
-            let (table, key) = key.rsplit_once('/').expect("it has a slash");
-            bad.pointer_mut(table).expect("it is there")[key] = value;
+            bad.pointer_mut(&table).expect("it is there")["zzz"] = true.into();
+            let text = toml::to_string(&bad).expect("it is TOML but for the key");
             assert!(
-                !accepts(&schema, &schema, &bad),
-                "{example} with {table}/{key}"
+                Scenario::parse(text.as_bytes(), &path(example), &[]).is_err(),
+                "{text}"
             );
+            assert!(!accepts(&schema, &schema, &bad), "{example}: {table}");
         }
     }
+}
+
+/// The JSON pointer of every table.
+fn tables(value: &Value, pointer: String) -> Vec<String> {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(table) => table
+            .iter()
+            .map(|(key, value)| (key.clone(), value))
+            .collect(),
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (i.to_string(), v))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let below = children
+        .into_iter()
+        .flat_map(|(key, value)| tables(value, format!("{pointer}/{key}")));
+    below
+        .chain(value.is_object().then(|| pointer.clone()))
+        .collect()
 }
 
 fn json(text: &str) -> Value {

@@ -29,7 +29,8 @@ impl Connection {
                 packets: news.delivered,
                 rtt: rtt_s,
                 queue_delay: (rtt_s - subflow.route.propagation_s).max(0.0),
-                window_limited: subflow.window_limited,
+                // Duplicates do not open the window (RFC 5681, section 3.2, step 1).
+                window_limited: subflow.window_limited && news.advanced,
             },
         );
         if news.recovered {

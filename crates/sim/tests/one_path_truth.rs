@@ -1,4 +1,11 @@
-//! One path with random loss: the rate is C / (RTT sqrt(p)), and C is the one theory predicts.
+//! One path with random loss: the rate is C / (RTT sqrt(p)), and C is what theory predicts.
+//!
+//! C depends on how losses come: sqrt(3/2) = 1.22 if every 1/p-th packet is lost, sqrt(2) = 1.41 in
+//! the fluid model of LIA, where a window sees the mean of increase and decrease. Losses here are
+//! independent, and the model for those predicts 1.31 ([`ideal`]). It leaves out that recovery takes
+//! a round trip in which the window stands still, and that there are timeouts. Both cost more the
+//! smaller the window, so C falls from 1.29 at p = 1e-4 (windows of 130 packets) to 1.19 at 1e-2
+//! (12 packets; ns-2's Sack1 agent has 1.17 there), and the exponent is -0.518 rather than -1/2.
 
 mod common;
 
@@ -12,29 +19,31 @@ const USERS: f64 = 20.0;
 /// Bytes of payload in a packet of 1500.
 const PAYLOAD: f64 = 1448.0;
 
-/// C = goodput RTT sqrt(p), goodput in packets/s, of 20 independent NewReno users on a link so fast
-/// that nothing ever waits. In 250 s they count 650 losses where p is 1e-4, ten times as many where
-/// it is 1e-2: C is known to about 2 % and 0.7 %.
-fn constant(p: f64, recovery: &str) -> f64 {
-    let (warmup_s, duration_s) = (50.0, 300.0);
+/// Loss probability and goodput, in packets per RTT, of 20 independent NewReno users on a link so
+/// fast that nothing ever waits. The probability is that measured, because chance moves both: in
+/// 200 s there are only about 500 losses where p is 1e-4.
+fn measure(p: f64, recovery: &str) -> (f64, f64) {
+    let (warmup_s, duration_s) = (25.0, 225.0);
     let text = format!(
         r#"
         algorithm = "reno"
         measure = {{ duration_s = {duration_s}, warmup_s = {warmup_s}, sample_ms = 1e6 }}
-        tcp.recovery = "{recovery}"
+        tcp = {{ recovery = "{recovery}", initial_ssthresh_packets = {} }}
         links.L = {{ rate_mbps = 10000, delay_ms = {}, loss.bernoulli = {{ probability = {p} }} }}
         [[flows]]
         name = "users"
         count = {USERS}
         paths = [["L"]]
         "#,
+        // No slow start into a window that is wrong by far.
+        1.0 / p.sqrt(),
         1e3 * RTT_S / 2.0,
     );
-    let bytes: u64 = run(&text, seed()).flows.delivered_bytes.iter().sum();
+    let record = run(&text, 1);
+    let bytes: u64 = record.flows.delivered_bytes.iter().sum();
     let packets_per_s = bytes as f64 / PAYLOAD / USERS / (duration_s - warmup_s);
-    packets_per_s * RTT_S * p.sqrt()
+    (record.links.loss_probability[0], packets_per_s * RTT_S)
 }
-fn seed() -> u64 { std::env::var("SEED").map_or(1, |s| s.parse().unwrap()) }
 
 /// The constant that a model of ideal congestion avoidance predicts, and its mean square window.
 ///
@@ -57,36 +66,40 @@ fn seed() -> u64 { std::env::var("SEED").map_or(1, |s| s.parse().unwrap()) }
 fn ideal() -> (f64, f64) {
     let rate = |k: i32| 4f64.powi(k) / 2.0;
     let weight = |k: i32| -> f64 {
-        (0..40).filter(|&j| j != k).map(|j| 1.0 / (1.0 - rate(k) / rate(j))).product()
+        (0..40)
+            .filter(|&j| j != k)
+            .map(|j| 1.0 / (1.0 - rate(k) / rate(j)))
+            .product()
     };
-    let mean = |gamma: f64, s: f64| -> f64 {
-        (0..20).map(|k| weight(k) * gamma * rate(k).powf(-s)).sum()
-    };
+    let mean =
+        |gamma: f64, s: f64| -> f64 { (0..20).map(|k| weight(k) * gamma * rate(k).powf(-s)).sum() };
     let root = mean(PI.sqrt() / 2.0, 0.5);
     let inverse_root = mean(PI.sqrt(), -0.5);
     (1.0 / inverse_root, root / inverse_root)
 }
 
-/// Exponent of p, by least squares on logarithms, and geometric mean of the constants.
-fn fit(constants: &[f64]) -> (f64, f64) {
-    let points: Vec<(f64, f64)> =
-        PROBABILITIES.iter().zip(constants).map(|(p, c)| (p.ln(), (c / p.sqrt()).ln())).collect();
-    let n = points.len() as f64;
-    let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / n;
-    let covariance: f64 = points.iter().map(|(x, y)| (x - mean_x) * y).sum();
-    let variance: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
-    let log_mean = constants.iter().map(|c| c.ln()).sum::<f64>() / n;
-    (covariance / variance, log_mean.exp())
+/// Exponent of p, by least squares on logarithms, and C with the exponent -1/2, by the same.
+fn fit(points: &[(f64, f64)]) -> (f64, f64) {
+    let logs: Vec<(f64, f64)> = points.iter().map(|(p, rate)| (p.ln(), rate.ln())).collect();
+    let mean = |f: fn(&(f64, f64)) -> f64| logs.iter().map(f).sum::<f64>() / logs.len() as f64;
+    let (x, y) = (mean(|log| log.0), mean(|log| log.1));
+    let covariance: f64 = logs.iter().map(|log| (log.0 - x) * (log.1 - y)).sum();
+    let variance: f64 = logs.iter().map(|log| (log.0 - x).powi(2)).sum();
+    (covariance / variance, (y + x / 2.0).exp())
 }
 
 fn check(recovery: &str) {
-    let constants = PROBABILITIES.map(|p| constant(p, recovery));
-    let (exponent, fitted) = fit(&constants);
-    println!("{recovery}: C = {constants:.3?}, {fitted:.3} in the mean, exponent {exponent:.4}");
+    let points = PROBABILITIES.map(|p| measure(p, recovery));
+    let (exponent, constant) = fit(&points);
+    let constants = points.map(|(p, rate)| rate * p.sqrt());
+    println!("{recovery}: C = {constants:.3?}, {constant:.3} in the mean, exponent {exponent:.4}");
     assert!((exponent / -0.5 - 1.0).abs() < 0.05, "exponent {exponent}");
-    assert!(1.2 < fitted && fitted < 1.42, "C = {fitted}");
+    assert!(1.2 < constant && constant < 1.42, "C = {constant}");
     let (ideal, _) = ideal();
-    assert!(fitted < ideal, "C = {fitted}, more than recovery without delay allows: {ideal}");
+    assert!(
+        constant < ideal,
+        "C = {constant}, more than if recovery took no time: {ideal}"
+    );
 }
 
 #[test]
