@@ -1,10 +1,10 @@
-"""An idea tried in ten lines: how much does a flow lose that backs off by a third of its window?"""
+"""An idea tried in ten lines: what does LIA take that backs off by a third instead of a half?"""
 
 import anabranch
 
 
 class Gentle(anabranch.Rule):
-    """LIA's increase without its cap, on a decrease of a third instead of a half."""
+    """LIA's increase without its cap; a loss costs a third of the window."""
 
     def increase(self, r, paths):
         best = max(path.window / path.rtt**2 for path in paths)

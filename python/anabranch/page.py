@@ -2,6 +2,7 @@
 
 import io
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,7 +43,8 @@ def html(report: Report) -> str:
 
 def figure(report: Report, item: Item, colours: Sequence[str]) -> Markup:
     """An item's numbers as inline SVG, one panel per metric."""
-    columns = min(2, len(item.tables))
+    crowded = any(len(settings(table)) > 4 for table in item.tables)
+    columns = 1 if crowded else min(2, len(item.tables))
     lines = -(-len(item.tables) // columns)
     sheet = plot.SHEET | {
         "axes.edgecolor": RULE,
@@ -70,11 +72,9 @@ def figure(report: Report, item: Item, colours: Sequence[str]) -> Markup:
 def bars(axes: Axes, report: Report, table: Table) -> None:
     """Published hollow, measured full with its interval, theory as a line across the bars."""
     shift = 0.9 if any(row.published is not None for row in table.rows) else 0.45
-    settings = list(dict.fromkeys(setting(row) for row in table.rows))
     place = 0.0
     ticks = []
-    for name in settings:
-        rows = [row for row in table.rows if setting(row) == name]
+    for rows in settings(table).values():
         ticks.append(place + len(rows) - 0.5)
         for row in rows:
             colour = plot.style(report.algorithms[series(row)])[0]
@@ -91,7 +91,7 @@ def bars(axes: Axes, report: Report, table: Table) -> None:
                 axes.hlines(value, place - 0.45, place + 1.35, color=INK, ls=dash, lw=1.3)
             place += 2.0
         place += 1.0
-    axes.set_xticks(np.array(ticks) - 0.05, [report.label(name) for name in settings])
+    axes.set_xticks(np.array(ticks) - 0.05, [tick(report, name) for name in settings(table)])
     axes.tick_params(axis="x", length=0)
     axes.grid(axis="x", visible=False)
     axes.set_title(report.label(table.metric))
@@ -117,9 +117,17 @@ def mark(report: Report, theory: str) -> Any:
     return MARKS[list(report.theory).index(theory) % len(MARKS)]
 
 
-def setting(row: Row) -> str:
-    """All of a case but its last part: the bars that stand together."""
-    return row.case.rpartition(".")[0]
+def settings(table: Table) -> dict[str, list[Row]]:
+    """The rows by all of their case but its last part: the bars that stand together."""
+    groups: dict[str, list[Row]] = {}
+    for row in table.rows:
+        groups.setdefault(row.case.rpartition(".")[0], []).append(row)
+    return groups
+
+
+def tick(report: Report, name: str) -> str:
+    """A setting's label, a line for each of its parts."""
+    return "\n".join(textwrap.fill(report.label(part), 14) for part in name.split("."))
 
 
 def series(row: Row) -> str:

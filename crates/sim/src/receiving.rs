@@ -57,7 +57,10 @@ impl Connection {
 
     /// The delayed-acknowledgement timer runs out.
     pub fn on_ack_delay(&mut self, world: &mut World, r: u16) {
-        let subflow = &mut self.subflows[usize::from(r)];
+        // As for the other timer: this may be another connection by now.
+        let Some(subflow) = self.subflows.get_mut(usize::from(r)) else {
+            return;
+        };
         if subflow.held_until != world.now {
             return;
         }

@@ -62,7 +62,11 @@ impl Connection {
     /// The calendar asks whether the retransmission timer has run out.
     pub fn on_timer(&mut self, world: &mut World, r: u16) {
         let path = usize::from(r);
-        match self.subflows[path].timer_asks(world.now) {
+        // A timer may outlive its connection and find another in its place, with fewer paths.
+        let Some(subflow) = self.subflows.get_mut(path) else {
+            return;
+        };
+        match subflow.timer_asks(world.now) {
             Alarm::Stale => {}
             Alarm::Again(time) => self.schedule_timer(world, path, time),
             Alarm::RunOut => self.time_out(world, path),
