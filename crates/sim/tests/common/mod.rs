@@ -2,15 +2,36 @@
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
+use anabranch_scenario::columns::Column;
 use anabranch_scenario::{Record, Scenario};
 use anabranch_sim::Simulation;
 
-/// The scenario of a TOML text.
+/// Payload of a full packet, bytes: 1500 and a header of 52, the defaults.
+pub const PAYLOAD: u64 = 1448;
+
+/// The scenario of a TOML text, whose traces are those of the examples.
 pub fn scenario(text: &str) -> Scenario {
-    Scenario::parse(text.as_bytes(), "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/a test of the simulator"
+    );
+    Scenario::parse(text.as_bytes(), file, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// What a run of a TOML text with one seed measures.
 pub fn run(text: &str, seed: u64) -> Record {
     Simulation::new(&scenario(text), seed).finish()
+}
+
+/// Every number of a record, bit by bit: unlike `==`, not-a-number equals itself.
+pub fn bits(record: Record) -> Vec<u64> {
+    let tables = record.tables().into_iter();
+    let columns = tables.flat_map(|(_, columns)| columns.into_iter().map(|(_, column)| column));
+    columns
+        .flat_map(|column| match column {
+            Column::U32(values) => values.into_iter().map(u64::from).collect(),
+            Column::U64(values) => values,
+            Column::F64(values) => values.into_iter().map(f64::to_bits).collect::<Vec<_>>(),
+        })
+        .collect()
 }

@@ -1,0 +1,325 @@
+//! One TCP connection, on links where a person can work out what it must do.
+//!
+//! At 12 Mbps a full packet of 1500 bytes takes 1 ms. Acknowledgements take no time to transmit.
+
+mod common;
+
+use anabranch_scenario::Record;
+use common::{PAYLOAD, run};
+
+/// One user that sends to the end of the run over a link of 12 Mbps (or what `more` says).
+fn bulk(link: &str, tcp: &str, more: &str, duration_s: f64, sample_ms: f64) -> Record {
+    let text = format!(
+        r#"
+        algorithm = "reno"
+        measure = {{ duration_s = {duration_s}, sample_ms = {sample_ms} }}
+        tcp = {{ {tcp} }}
+        links.L = {{ {link} }}
+        [[flows]]
+        name = "user"
+        paths = [["L"]]
+        {more}
+        "#
+    );
+    run(&text, 1)
+}
+
+/// A file of so many bytes over links of these descriptions, one after the other.
+fn file(bytes: u64, links: &[&str], tcp: &str) -> Record {
+    let names: Vec<String> = (0..links.len()).map(|i| format!("L{i}")).collect();
+    let tables = names
+        .iter()
+        .zip(links)
+        .map(|(name, link)| format!("links.{name} = {{ {link} }}"));
+    let text = format!(
+        r#"
+        algorithm = "reno"
+        measure.duration_s = 10
+        tcp = {{ {tcp} }}
+        {}
+        [[flows]]
+        name = "user"
+        paths = [{names:?}]
+        workload.file = {{ bytes = {bytes} }}
+        "#,
+        tables.collect::<Vec<_>>().join("\n")
+    );
+    run(&text, 1)
+}
+
+/// How long a file took, ms.
+fn duration_ms(record: &Record) -> f64 {
+    let &[duration_s] = record.transfers.duration_s.as_slice() else {
+        panic!("expected one finished file, got {:?}", record.transfers);
+    };
+    1e3 * duration_s
+}
+
+fn assert_takes_ms(record: &Record, expected: f64) {
+    let duration_ms = duration_ms(record);
+    assert!(
+        (duration_ms - expected).abs() < 1e-6,
+        "{duration_ms} ms, expected {expected} ms"
+    );
+}
+
+/// The congestion window of the only path at a sample, packets.
+fn window_at(record: &Record, time_s: f64) -> f64 {
+    let samples = &record.path_samples;
+    let row = samples
+        .time_s
+        .iter()
+        .position(|t| (t - time_s).abs() < 1e-9);
+    samples.window_packets[row.expect("a sample at that time")]
+}
+
+const SLOW: &str = "rate_mbps = 12, delay_ms = 10";
+const FAST: &str = "rate_mbps = 10000, delay_ms = 50, queue.drop_tail = { packets = 1000000 }";
+
+#[test]
+fn a_file_within_the_initial_window_takes_transmission_and_travel() {
+    // 7000 bytes are 4 full packets and 1208 bytes more, 1260 with their header: 0.84 ms. The last
+    // bit leaves after 4 x 1 + 0.84 ms and travels for 10.
+    let record = file(7000, &[SLOW], "");
+    assert_takes_ms(&record, 14.84);
+    assert_eq!(record.flows.sent_packets, [5]);
+    assert_eq!(record.flows.delivered_bytes, [7000]);
+    assert_eq!(record.flows.transfers_done, [1]);
+    assert_eq!(record.links.arrived_packets, [5]);
+    assert_eq!(
+        (record.flows.start_s[0], record.flows.stop_s[0]),
+        (0.0, 0.01484)
+    );
+}
+
+#[test]
+fn a_second_link_stores_a_packet_and_forwards_it() {
+    // The third packet leaves the first link after 3 ms and 10 of travel, takes 0.5 ms on the
+    // second, which is twice as fast and so never has a queue, and travels for 5.
+    let record = file(3 * PAYLOAD, &[SLOW, "rate_mbps = 24, delay_ms = 5"], "");
+    assert_takes_ms(&record, 18.5);
+}
+
+#[test]
+fn a_file_beyond_the_initial_window_waits_for_acknowledgements() {
+    // Packets 0 to 9 leave until 10 ms. The acknowledgement of packet 0 comes at 1 + 10 + 10 = 21 ms,
+    // those of the others 1 ms apart, and each lets 2 packets go: faster than the link, so that 10 to
+    // 19 leave back to back from 21 to 31 ms, and the last arrives at 41.
+    assert_takes_ms(&file(20 * PAYLOAD, &[SLOW], ""), 41.0);
+}
+
+#[test]
+fn every_second_packet_is_acknowledged_at_once_if_acknowledgements_are_delayed() {
+    // Packets 0 and 1 arrive at 11 and 12 ms. Acknowledged each, packet 2 goes at 21 ms and arrives
+    // at 32. Acknowledged together at 12 ms, it goes at 22 and arrives at 33.
+    let two = "initial_window_packets = 2";
+    assert_takes_ms(&file(3 * PAYLOAD, &[SLOW], two), 32.0);
+    let delayed = format!("{two}, delayed_acks = true");
+    assert_takes_ms(&file(3 * PAYLOAD, &[SLOW], &delayed), 33.0);
+}
+
+#[test]
+fn a_lone_packet_is_acknowledged_after_40_ms_if_acknowledgements_are_delayed() {
+    // Packet 0 arrives at 11 ms, its acknowledgement leaves at 51 and comes at 61, and packet 1 takes
+    // 11 ms more.
+    let record = file(
+        2 * PAYLOAD,
+        &[SLOW],
+        "initial_window_packets = 1, delayed_acks = true",
+    );
+    assert_takes_ms(&record, 72.0);
+}
+
+#[test]
+fn slow_start_doubles_the_window_each_round_trip() {
+    // Round trips of 100 ms and a little: sampled in their middles.
+    for tcp in ["", "recovery = \"newreno\"", "delayed_acks = true"] {
+        let record = bulk(FAST, tcp, "", 0.6, 50.0);
+        let windows = [0.05, 0.15, 0.25, 0.35, 0.45].map(|time_s| window_at(&record, time_s));
+        assert_eq!(windows, [10.0, 20.0, 40.0, 80.0, 160.0], "with {tcp}");
+    }
+}
+
+#[test]
+fn slow_start_ends_at_the_initial_threshold() {
+    // 10, 20, then 32; from there about 1 packet per round trip, a little less because each
+    // acknowledgement adds 1 / w to a w that has grown: 32 < w <= 33.
+    let record = bulk(FAST, "initial_ssthresh_packets = 32", "", 0.5, 50.0);
+    assert_eq!(
+        [0.15, 0.25].map(|time_s| window_at(&record, time_s)),
+        [20.0, 32.0]
+    );
+    let next = window_at(&record, 0.35);
+    assert!((32.9..=33.0).contains(&next), "{next}");
+}
+
+/// Two links: packets reach the second 1 ms apart, from 11 ms on, and take 0.012 ms there. It is down
+/// when those arrive that the test wants lost.
+fn with_outages(packets: u64, outages: &str, tcp: &str) -> Record {
+    let second = format!("rate_mbps = 1000, delay_ms = 0, down = [{outages}]");
+    file(packets * PAYLOAD, &[SLOW, &second], tcp)
+}
+
+const THIRD_PACKET: &str = "{ from_s = 0.0125, to_s = 0.0135 }";
+
+#[test]
+fn a_single_loss_is_repaired_without_a_timeout() {
+    // Packet 2 is lost. Packets 3, 4 and 5 are acknowledged at 24.012, 25.012 and 26.012 ms: then it
+    // is sent again. The file of 10 packets has nothing else to send, so it takes 1 + 10 + 0.012 ms.
+    for recovery in ["sack", "newreno"] {
+        let record = with_outages(10, THIRD_PACKET, &format!("recovery = \"{recovery}\""));
+        assert_takes_ms(&record, 37.024);
+        assert_eq!(record.paths.lost_down, [1]);
+        assert_eq!(record.paths.loss_events, [1]);
+        assert_eq!(record.paths.retransmitted_packets, [1]);
+        assert_eq!(record.paths.timeouts, [0]);
+    }
+}
+
+#[test]
+fn duplicate_acknowledgements_do_not_open_the_window() {
+    // In congestion avoidance from 10 packets on, packets 0 and 1 add 1/10 and 1/10.1; packets 3, 4
+    // and 5 add nothing (RFC 5681, section 3.2), then the loss halves what is there.
+    let expected = (10.0 + 1.0 / 10.0 + 1.0 / 10.1) / 2.0;
+    for recovery in ["sack", "newreno"] {
+        let text = format!(
+            r#"
+            algorithm = "reno"
+            measure = {{ duration_s = 0.03, sample_ms = 1 }}
+            tcp = {{ recovery = "{recovery}", initial_ssthresh_packets = 10 }}
+            links.A = {{ {SLOW} }}
+            links.B = {{ rate_mbps = 1000, delay_ms = 0, down = [{THIRD_PACKET}] }}
+            [[flows]]
+            name = "user"
+            paths = [["A", "B"]]
+            "#
+        );
+        let window = window_at(&run(&text, 1), 0.027);
+        assert!(
+            (window - expected).abs() < 1e-9,
+            "{window}, expected {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_retransmission_that_is_lost_waits_for_the_timer() {
+    // Sent again at 26.012 ms, packet 2 reaches the second link at 37.012, when that is down again.
+    // The timer starts anew with the retransmission: 26.012 + 200 ms, and 11.012 ms of travel.
+    let outages = format!("{THIRD_PACKET}, {{ from_s = 0.0365, to_s = 0.0375 }}");
+    for recovery in ["sack", "newreno"] {
+        let record = with_outages(10, &outages, &format!("recovery = \"{recovery}\""));
+        assert_takes_ms(&record, 237.024);
+        assert_eq!(record.paths.timeouts, [1]);
+    }
+}
+
+#[test]
+fn the_last_packet_of_a_file_waits_for_the_timer() {
+    // Packet 4 of 5 would arrive at 15 ms; nothing follows it to be acknowledged. Packet 3 is
+    // acknowledged at 24.012 ms. 200 ms later packet 4 is sent again.
+    let record = with_outages(5, "{ from_s = 0.0145, to_s = 0.0155 }", "");
+    assert_takes_ms(&record, 235.024);
+    assert_eq!(record.paths.timeouts, [1]);
+}
+
+#[test]
+fn timeouts_back_off_while_a_link_is_down() {
+    // One packet in flight: sent every 21 ms, the last that arrives at 47 x 21 = 987 ms. The next goes
+    // at 1008 ms and is lost; so are those sent 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s later, at timeouts
+    // twice as long each. The seventh timeout is 25.4 s later, at 26.408 s, when the link has been up
+    // again for 6 s; the packet arrives 11 ms later.
+    let link = format!("{SLOW}, down = [{{ from_s = 1, to_s = 20 }}]");
+    let record = bulk(&link, "receive_buffer_packets = 1", "", 26.6, 1.0);
+    assert_eq!(record.flows.timeouts, [7]);
+    assert_eq!(record.paths.lost_down, [7]);
+    let samples = &record.flow_samples;
+    let row = samples
+        .delivered_bytes
+        .iter()
+        .position(|&bytes| bytes > 48 * PAYLOAD);
+    assert_eq!(samples.time_s[row.expect("it goes on")], 26.419);
+    // Twice as long no more: the timer has been reset.
+    assert!(record.flows.delivered_bytes[0] > 55 * PAYLOAD);
+}
+
+#[test]
+fn a_minimal_timeout_above_the_maximal_one_is_the_timeout() {
+    let link = format!("{SLOW}, down = [{{ from_s = 1, to_s = 2 }}]");
+    let record = bulk(
+        &link,
+        "min_rto_ms = 100e3, receive_buffer_packets = 1",
+        "",
+        102.0,
+        1e3,
+    );
+    // The packet of 1.008 s is lost, that of 101.008 s arrives.
+    assert_eq!(record.flows.timeouts, [1]);
+    assert!(record.flows.delivered_bytes[0] > 48 * PAYLOAD);
+}
+
+#[test]
+fn a_long_silence_ends_in_a_slow_start_and_a_short_one_does_not() {
+    let tcp = "initial_ssthresh_packets = 50";
+    // 5 s on leave a window of 50 and most of 1 per round trip. After 5 s off it is 10 again, and
+    // grows as at the start.
+    let long = bulk(
+        FAST,
+        tcp,
+        "workload.on_off = { on_s = 5, off_s = 5 }",
+        11.0,
+        50.0,
+    );
+    assert!(window_at(&long, 9.95) > 90.0);
+    let windows = [10.05, 10.15, 10.25, 10.35].map(|time_s| window_at(&long, time_s));
+    assert_eq!(windows, [10.0, 20.0, 40.0, 50.0]);
+    // 150 ms off are less than the timeout of 200 ms.
+    let short = bulk(
+        FAST,
+        tcp,
+        "workload.on_off = { on_s = 5, off_s = 0.15 }",
+        6.0,
+        50.0,
+    );
+    assert!(window_at(&short, 5.2) > 90.0);
+}
+
+#[test]
+fn the_receive_buffer_limits_the_rate() {
+    // 20 packets per round trip of 100 ms and 20 x 1.2 us at most: 200 packets/s. All of the first
+    // window is measured too.
+    let record = bulk(FAST, "receive_buffer_packets = 20", "", 100.0, 1e3);
+    let packets = record.flows.delivered_bytes[0] / PAYLOAD;
+    assert!((19_950..=20_000).contains(&packets), "{packets}");
+    assert_eq!(
+        record.path_samples.in_flight_packets.iter().max(),
+        Some(&20)
+    );
+}
+
+#[test]
+fn totals_count_from_the_end_of_the_warm_up() {
+    // 20 packets per 100 ms, of which half a second is measured.
+    let text = |warmup: &str| {
+        format!(
+            r#"
+            algorithm = "reno"
+            measure = {{ duration_s = 1.05, {warmup} }}
+            tcp.receive_buffer_packets = 20
+            links.L = {{ {FAST} }}
+            [[flows]]
+            name = "user"
+            paths = [["L"]]
+            "#
+        )
+    };
+    assert_eq!(
+        run(&text("warmup_s = 0.55"), 1).links.arrived_packets,
+        [5 * 20]
+    );
+    // 10 at the start, then 20 in each of 10 round trips.
+    assert_eq!(
+        run(&text("warmup_s = 0"), 1).links.arrived_packets,
+        [10 + 10 * 20]
+    );
+}
