@@ -126,10 +126,10 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// Sets the floor of every path's slow start threshold, packets. It is 2 with one path and 1 with
-    /// several unless set.
+    /// Sets the floor of every path's slow start threshold, packets, at least 1. It is 2 with one path
+    /// and 1 with several unless set.
     pub fn set_smallest_ssthresh(&mut self, packets: f64) {
-        self.smallest_ssthresh = packets;
+        self.smallest_ssthresh = packets.max(1.0);
     }
 
     /// The retransmission timeout of path `r`, s: srtt + 4 rttvar, and 1 s before the first sample

@@ -108,6 +108,20 @@ fn the_smallest_ssthresh_is_2_with_one_path_and_1_with_several() {
     assert_eq!((controller.window(0), controller.ssthresh(0)), (1.0, 1.0));
 }
 
+/// Even so no window falls below 1.
+#[test]
+fn the_smallest_ssthresh_can_be_set() {
+    for (floor, expected) in [(2.0, 2.0), (0.0, 1.0)] {
+        let mut controller = in_avoidance("reno", &[1.0, 1.0]);
+        controller.set_smallest_ssthresh(floor);
+        controller.on_loss(0);
+        assert_eq!(
+            (controller.window(0), controller.ssthresh(0)),
+            (1.0, expected)
+        );
+    }
+}
+
 /// A window of 1 has nothing to give; after the repair it is below the ssthresh of 2.
 #[test]
 fn a_loss_never_raises_the_window() {

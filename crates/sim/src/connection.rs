@@ -105,7 +105,8 @@ impl Connection {
     pub fn resume(&mut self, world: &mut World) {
         for r in 0..self.subflows.len() {
             let rto_s = self.controller.rto_s(r);
-            if self.subflows[r].is_stale(world.now, self.controller.path(r), rto_s) {
+            let path = self.controller.path(r);
+            if self.subflows[r].is_stale(world.now, path, rto_s, world.tcp.min_rto) {
                 self.controller.on_idle(r, seconds(world.now));
                 self.subflows[r].window = self.controller.window(r) as u32;
             }

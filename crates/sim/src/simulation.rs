@@ -72,19 +72,20 @@ impl Simulation {
             .iter()
             .map(|user| plans[user.flow as usize].routes.len())
             .sum();
-        for (row, user) in users.iter().enumerate() {
-            network.calendar.push(user.start, Event::Begin(row as u32));
-            if let Some(stop) = user.stop {
-                network.calendar.push(stop, Event::Pause(row as u32));
-            }
-        }
         let measure = &scenario.measure;
+        // Before any user begins: what is sent at that very moment counts.
         network
             .calendar
             .push(from_seconds(measure.warmup_s.get()), Event::WarmUp);
         network
             .calendar
             .push(from_seconds(measure.sample_ms.get() * 1e-3), Event::Sample);
+        for (row, user) in users.iter().enumerate() {
+            network.calendar.push(user.start, Event::Begin(row as u32));
+            if let Some(stop) = user.stop {
+                network.calendar.push(stop, Event::Pause(row as u32));
+            }
+        }
         let start = Snapshot {
             time: 0,
             users: vec![(0, 0); users.len()],

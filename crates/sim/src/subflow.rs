@@ -7,7 +7,7 @@ use anabranch_net::Time;
 
 use crate::bits::Reassembly;
 use crate::sender::Sender;
-use crate::time::{from_seconds, seconds};
+use crate::time::from_seconds;
 use crate::totals::PathTotals;
 
 /// The longest retransmission timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
@@ -108,8 +108,9 @@ impl Subflow {
             self.deadline = None;
             return None;
         }
-        let rto = from_seconds(rto_s).clamp(min_rto, MAX_RTO);
-        let deadline = now + (rto << self.backoff).min(MAX_RTO);
+        let max_rto = MAX_RTO.max(min_rto);
+        let rto = from_seconds(rto_s).clamp(min_rto, max_rto);
+        let deadline = now + rto.saturating_mul(1 << self.backoff).min(max_rto);
         self.deadline = Some(deadline);
         self.ask_at(deadline)
     }
@@ -153,10 +154,10 @@ impl Subflow {
 
     /// Whether the sender was silent for longer than its timeout, so that its window says nothing
     /// about the path any more (RFC 5681 section 4.1).
-    pub fn is_stale(&self, now: Time, path: &Path<f64>, rto_s: f64) -> bool {
+    pub fn is_stale(&self, now: Time, path: &Path<f64>, rto_s: f64, min_rto: Time) -> bool {
         path.rtt.is_finite()
             && self.sender.outstanding() == 0
-            && seconds(now - self.last_sent) > rto_s
+            && now - self.last_sent > from_seconds(rto_s).max(min_rto)
     }
 }
 

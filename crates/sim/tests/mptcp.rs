@@ -1,0 +1,265 @@
+//! One connection over several paths: one data sequence, one receive buffer, one scheduler.
+
+mod common;
+
+use anabranch_scenario::Record;
+use common::{PAYLOAD, run};
+
+/// A user with a path over each of two links, and what else the scenario says.
+fn two_paths(links: [&str; 2], duration: &str, tcp: &str, user: &str) -> Record {
+    let [a, b] = links;
+    let text = format!(
+        r#"
+        algorithm = "lia"
+        measure = {{ {duration} }}
+        tcp = {{ {tcp} }}
+        links.A = {{ {a} }}
+        links.B = {{ {b} }}
+        [[flows]]
+        name = "user"
+        paths = [["A"], ["B"]]
+        {user}
+        "#
+    );
+    run(&text, 1)
+}
+
+/// What the only user gets, Mbps.
+fn goodput(record: &Record) -> f64 {
+    record.flows.goodput_mbps[0]
+}
+
+/// The goodput of a link that is never idle, Mbps.
+fn full(rate_mbps: f64) -> f64 {
+    rate_mbps * PAYLOAD as f64 / 1500.0
+}
+
+const QUICK: &str = "rate_mbps = 40, delay_ms = 5";
+const SLOW: &str = "rate_mbps = 4, delay_ms = 150";
+
+#[test]
+fn two_paths_add_up() {
+    let measure = "duration_s = 60, warmup_s = 20";
+    let record = two_paths([QUICK, SLOW], measure, "", "");
+    let share = goodput(&record) / full(44.0);
+    assert!((0.97..=1.01).contains(&share), "{share} of both links");
+}
+
+#[test]
+fn a_small_receive_buffer_waits_for_the_slow_path() {
+    // The quick path holds 33 packets in flight and 20 in its queue. Of a buffer of 100 the rest goes
+    // over the slow path, and all wait for it: 100 packets per 300 ms and more, of 3300 per second.
+    let quick = format!("{QUICK}, queue.drop_tail = {{ packets = 20 }}");
+    let measure = "duration_s = 60, warmup_s = 20";
+    let alone = |buffer: u32, slow: &str| {
+        goodput(&two_paths(
+            [&quick, slow],
+            measure,
+            &format!("receive_buffer_packets = {buffer}"),
+            "",
+        ))
+    };
+    let (small, large) = (alone(100, SLOW), alone(10_000, SLOW));
+    println!("{small} {large}");
+    assert!(small < 0.3 * full(40.0), "{small} Mbps");
+    assert!(large > 0.9 * full(44.0), "{large} Mbps");
+}
+
+/// 12 Mbps and 10 ms: 1 packet per ms, and 20 in flight. With windows that start to grow slowly at 50
+/// the queue, of 100, does not overflow in the first second.
+const LINK: &str = "rate_mbps = 12, delay_ms = 10";
+const CALM: &str = "initial_ssthresh_packets = 50";
+
+/// A file of so many packets, as a user's workload.
+fn file(packets: u64) -> String {
+    format!("workload.file = {{ bytes = {} }}", packets * PAYLOAD)
+}
+
+#[test]
+fn a_file_whose_path_goes_down_finishes_over_the_other() {
+    // Each path carries 1000 packets per second until 1 s, when A goes down for good: 2000 are left
+    // for B, and less than 100 of those sent so far. When A's timer runs out, after 0.2 to 0.3 s, what
+    // was outstanding there goes over B too. So it takes 2 s of B, and hardly more.
+    let down = format!("{LINK}, down = [{{ from_s = 1, to_s = 100 }}]");
+    for recovery in ["sack", "newreno"] {
+        for scheduler in ["min-rtt", "round-robin"] {
+            let tcp = format!("{CALM}, recovery = \"{recovery}\", scheduler = \"{scheduler}\"");
+            let record = two_paths([&down, LINK], "duration_s = 50", &tcp, &file(4000));
+            assert_eq!(record.transfers.len(), 1, "with {tcp}");
+            let duration_s = record.transfers.duration_s[0];
+            println!("{duration_s} s with {tcp}");
+            assert!(
+                (3.0..3.2).contains(&duration_s),
+                "{duration_s} s with {tcp}"
+            );
+            assert_eq!(record.flows.delivered_bytes, [4000 * PAYLOAD]);
+        }
+    }
+}
+
+#[test]
+fn what_arrives_over_both_paths_counts_once() {
+    // A is down until shortly after 1 s; its timer runs out after that, so that what is reinjected over
+    // B is also sent again over A.
+    let outage = format!("{LINK}, down = [{{ from_s = 1, to_s = 1.1 }}]");
+    let record = two_paths([&outage, LINK], "duration_s = 50", CALM, &file(3000));
+    let arrived = record.flows.sent_packets[0] - record.flows.lost_packets[0];
+    assert!(arrived > 3000, "{arrived}: nothing arrives twice");
+    assert_eq!(record.flows.delivered_bytes, [3000 * PAYLOAD]);
+    assert_eq!(
+        record.paths.delivered_bytes.iter().sum::<u64>(),
+        3000 * PAYLOAD
+    );
+}
+
+#[test]
+fn what_is_reinjected_goes_over_a_path_once() {
+    // A has some 400 packets in flight when it goes down for good. B takes seconds for them, and
+    // meanwhile A times out again and again.
+    let quick = "rate_mbps = 40, delay_ms = 50, down = [{ from_s = 2, to_s = 200 }]";
+    let slow = "rate_mbps = 1.2, delay_ms = 10, queue.drop_tail = { packets = 1000 }";
+    let tcp = "initial_ssthresh_packets = 400";
+    let record = two_paths([quick, slow], "duration_s = 100", tcp, &file(8000));
+    println!("{:?} {:?}", record.transfers, record.paths);
+    assert_eq!(record.transfers.len(), 1);
+    assert!(record.paths.timeouts[0] > 3);
+    // All that B delivers is new: the sender knows what arrived over A.
+    let arrived = record.paths.sent_packets[1] - record.paths.lost_overflow[1];
+    assert_eq!(record.paths.delivered_bytes[1], arrived * PAYLOAD);
+}
+
+#[test]
+fn a_path_that_recovers_does_not_hold_up_what_the_other_lost() {
+    // Both go down at 1 s. B, with the shorter round trip, times out first, when it is up again, and
+    // sends again what it lost. But the data between is with A, which stays down.
+    let dead = "rate_mbps = 12, delay_ms = 150, down = [{ from_s = 1, to_s = 100 }]";
+    let back = format!("{LINK}, down = [{{ from_s = 1, to_s = 1.1 }}]");
+    for links in [[dead, &back], [&back, dead]] {
+        let record = two_paths(links, "duration_s = 50", CALM, &file(3000));
+        assert_eq!(record.transfers.len(), 1);
+        // At most 3 s of B, and the outage.
+        let duration_s = record.transfers.duration_s[0];
+        assert!((2.0..3.5).contains(&duration_s), "{duration_s} s");
+    }
+}
+
+#[test]
+fn a_path_that_comes_up_again_is_used_again() {
+    // Down from 2 to 4 s: timeouts at about 2.25, 2.7, 3.6 and 5.4 s, the last of which gets through.
+    let outage = format!("{LINK}, down = [{{ from_s = 2, to_s = 4 }}]");
+    let record = two_paths([&outage, LINK], "duration_s = 30, warmup_s = 10", CALM, "");
+    let share = record.paths.goodput_mbps[0] / full(12.0);
+    assert!((0.9..=1.01).contains(&share), "{share}");
+}
+
+/// Packets sent over each path by a user whose receive buffer, of 20 packets, is all that holds it
+/// back once its windows have grown. The first path has a round trip of 200 ms, the second of 10.
+fn sent(scheduler: &str) -> [u64; 2] {
+    let links = [
+        "rate_mbps = 1000, delay_ms = 100",
+        "rate_mbps = 1000, delay_ms = 5",
+    ];
+    let tcp = format!("receive_buffer_packets = 20, scheduler = \"{scheduler}\"");
+    let record = two_paths(links, "duration_s = 20, warmup_s = 10", &tcp, "");
+    println!("{:?}", record.paths);
+    record.paths.sent_packets.try_into().expect("two paths")
+}
+
+#[test]
+fn min_rtt_takes_the_shorter_path_while_it_has_room() {
+    // 20 packets per 10 ms, for 10 s, less those whose windows straddle the ends.
+    let [long, short] = sent("min-rtt");
+    assert_eq!(long, 0);
+    assert!((19_900..=20_000).contains(&short), "{short}");
+}
+
+#[test]
+fn round_robin_takes_the_paths_in_turn() {
+    let [long, short] = sent("round-robin");
+    assert!(long.abs_diff(short) <= 1, "{long} and {short}");
+    assert!(long > 400, "{long}");
+}
+
+#[test]
+fn a_short_file_takes_one_path_or_the_paths_in_turn() {
+    // 10 packets are one initial window.
+    let record = two_paths([LINK, LINK], "duration_s = 5", "", &file(10));
+    assert_eq!(record.paths.sent_packets, [10, 0]);
+    let record = two_paths(
+        [LINK, LINK],
+        "duration_s = 5",
+        "scheduler = \"round-robin\"",
+        &file(10),
+    );
+    assert_eq!(record.paths.sent_packets, [5, 5]);
+}
+
+/// Share of a bottleneck that a user with two paths over it gets beside a user of plain TCP.
+fn share_beside_reno(algorithm: &str) -> f64 {
+    let text = format!(
+        r#"
+        measure = {{ duration_s = 200, warmup_s = 20 }}
+        [links.L]
+        rate_mbps = 10
+        delay_ms = 40
+        queue.red = {{}}
+        [[flows]]
+        name = "two paths"
+        count = 5
+        algorithm = "{algorithm}"
+        paths = [["L"], ["L"]]
+        start_spread_s = 1
+        [[flows]]
+        name = "one path"
+        count = 5
+        algorithm = "reno"
+        paths = [["L"]]
+        start_spread_s = 1
+        "#
+    );
+    let record = run(&text, 1);
+    let goodput = |flow: u32| -> f64 {
+        let rows = record.flows.flow.iter().zip(&record.flows.goodput_mbps);
+        rows.filter(|(row, _)| **row == flow)
+            .map(|(_, mbps)| mbps)
+            .sum()
+    };
+    let share = goodput(0) / (goodput(0) + goodput(1));
+    println!("{algorithm}: {share:.3}");
+    share
+}
+
+#[test]
+fn coupled_paths_share_a_bottleneck_with_one_reno_and_uncoupled_ones_do_not() {
+    for algorithm in ["lia", "olia", "balia"] {
+        let share = share_beside_reno(algorithm);
+        assert!((0.42..0.58).contains(&share), "{algorithm}: {share}");
+    }
+    let share = share_beside_reno("reno");
+    assert!((0.61..0.72).contains(&share), "reno: {share}");
+}
+
+#[test]
+fn wvegas_keeps_queues_short() {
+    // The default queues hold 100 ms: 83 packets. wVegas wants 10 packets per user in both queues
+    // together: at most 50 in each for 10 users.
+    let links = [
+        "rate_mbps = 10, delay_ms = 20",
+        "rate_mbps = 10, delay_ms = 20",
+    ];
+    let queues = |algorithm: &str| -> Vec<f64> {
+        let users = format!("count = 10\nstart_spread_s = 1\nalgorithm = \"{algorithm}\"");
+        let record = two_paths(links, "duration_s = 60, warmup_s = 20", "", &users);
+        println!(
+            "{algorithm}: {:?} {:?}",
+            record.links.queue_packets, record.links.utilization
+        );
+        assert!(
+            record.links.utilization.iter().all(|&share| share > 0.9),
+            "{algorithm}"
+        );
+        record.links.queue_packets
+    };
+    assert!(queues("wvegas").iter().all(|&packets| packets < 10.0));
+    assert!(queues("lia").iter().all(|&packets| packets > 50.0));
+}
