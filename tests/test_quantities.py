@@ -2,11 +2,14 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from anabranch import Result, ScenarioError
-from anabranch.quantities import QUANTITIES, drop_percent, measure
+from anabranch.quantities import QUANTITIES, measure
+from anabranch.quantities.rates import drop_percent
+from anabranch.quantities.tails import ccdf, hill, tail_fit
 
 
 def frames(**tables: dict[str, list]) -> Result:
@@ -23,15 +26,52 @@ RUN = frames(
         "flow": ["a", "a", "b"],
         "user": [0, 1, 0],
         "goodput_mbps": [1.0, 3.0, 0.5],
+        "transfers_done": [2, 3, 0],
     },
     paths={
         "flow": ["a", "a", "a", "a", "b"],
         "user": [0, 0, 1, 1, 0],
         "path": [0, 1, 0, 1, 0],
+        "goodput_mbps": [0.6, 0.4, 2.0, 1.0, 0.5],
         "rtt_ms": [100.0, 50.0, 140.0, float("nan"), 80.0],
+        "sent_packets": [100, 10, 300, 10, 50],
+        "loss_probability": [0.02, 0.0, 0.01, 0.0, 0.1],
     },
-    links={"link": ["R1", "R2"], "loss_probability": [0.01, 0.02], "utilization": [0.5, 0.9]},
+    links={
+        "link": ["R1", "R2"],
+        "loss_probability": [0.01, 0.02],
+        "utilization": [0.5, 0.9],
+        "queue_packets": [4.0, 7.0],
+    },
+    transfers={
+        "flow": ["a", "a", "a", "b"],
+        "bytes": [1_000_000, 1_000_000, 2_000_000, 500_000],
+        "duration_s": [1.0, 2.0, 4.0, 1.0],
+    },
+    flow_samples={
+        "time_s": [1.0, 1.0, 1.0, 2.0, 2.0, 2.0],
+        "flow": ["a", "a", "b"] * 2,
+        "user": [0, 1, 0] * 2,
+        "goodput_mbps": [1.0, 1.0, 4.0, 3.0, 5.0, 0.0],
+    },
+    path_samples={
+        # User 0 of a has two paths, user 1 only one that moves; four samples, half a second apart.
+        "time_s": [t for t in (0.5, 1.0, 1.5, 2.0) for _ in range(3)],
+        "flow": ["a"] * 12,
+        "user": [0, 0, 1] * 4,
+        "path": [0, 1, 0] * 4,
+        "window_packets": [4.0, 4.0, 10.0, 4.0, 2.0, 10.0, 8.0, 2.0, 10.0, 4.0, 2.0, 10.0],
+        "rtt_ms": [50.0, 70.0, 60.0] * 2 + [90.0, 70.0, 60.0] * 2,
+        "goodput_mbps": [0.0, 1.0, 2.0, 1.0, 1.0, 2.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0],
+    },
+    link_samples={
+        "time_s": [1.0, 1.0, 2.0, 2.0],
+        "link": ["R1", "R2"] * 2,
+        "queue_packets": [2, 0, 6, 14],
+    },
 )
+
+GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -39,11 +79,52 @@ RUN = frames(
     [
         ("user_goodput_mbps", {"flow": "a"}, 2.0),  # (1 + 3) / 2 users
         ("user_goodput_mbps", {"flow": "b"}, 0.5),
+        ("user_goodput_mbps", {"flow": "a", "from_s": 1}, 4.0),  # (3 + 5) / 2; 1 s is over
+        ("user_goodput_mbps", {"flow": "b", "to_s": 1}, 4.0),
+        ("user_goodput_mbps", {"flow": "a", "from_s": 0, "to_s": 2}, 2.5),  # (1 + 1 + 3 + 5) / 4
         ("aggregate_goodput_mbps", {}, 4.5),  # 1 + 3 + 0.5
+        ("aggregate_goodput_mbps", {"to_s": 1}, 6.0),  # 1 + 1 + 4
+        ("aggregate_goodput_mbps", {"from_s": 0}, 7.0),  # (6 + 3 + 5 + 0) / 2 samples
+        ("goodput_share", {"flow": "a"}, 8 / 9),  # 4 / 4.5
+        ("path_goodput_mbps", {"flow": "a", "path": 0}, 1.3),  # (0.6 + 2) / 2
+        ("path_goodput_mbps", {"flow": "a", "path": 1, "from_s": 1}, 1.0),
         ("path_rtt_ms", {"flow": "a", "path": 0}, 120.0),  # (100 + 140) / 2 users
         ("path_rtt_ms", {"flow": "a", "path": 1}, 50.0),  # the other never had an ACK
+        ("path_rtt_ms", {"flow": "a", "path": 0, "from_s": 1}, 75.0),  # (90 + 60) / 2
+        ("path_loss_probability", {"flow": "a", "path": 0}, 0.0125),  # (2 + 3) / 400
         ("link_loss_probability", {"link": "R2"}, 0.02),
         ("link_utilization", {"link": "R1"}, 0.5),
+        ("link_queue_packets", {"link": "R2"}, 7.0),
+        ("link_queue_packets", {"link": "R1", "from_s": 0}, 4.0),  # (2 + 6) / 2
+        # (1 + 3 + 0.5)^2 / (3 (1 + 9 + 0.25)) = 20.25 / 30.75
+        ("user_jain_index", {}, 20.25 / 30.75),
+        ("user_jain_index", {"flow": "a"}, 0.8),  # 16 / (2 * 10)
+        ("user_jain_index", {"flow": "a", "to_s": 1}, 1.0),
+        # Over both samples users got 2, 3 and 2: 49 / (3 * 17).
+        ("user_jain_index", {"from_s": 0}, 49 / 51),
+        ("transfer_mbps", {"flow": "a"}, 16 / 3),  # (8 + 4 + 4) / 3
+        ("transfer_mbps", {}, 5.0),  # (8 + 4 + 4 + 4) / 4
+        ("transfer_s", {}, 2.0),  # (1 + 2 + 4 + 1) / 4
+        ("transfer_quantile_s", {"share": 0.5, "flow": "a"}, 2.0),
+        ("transfers_done", {"flow": "a"}, 5.0),
+        ("transfers_done", {"flow": "b"}, 0.0),
+        # a's path 0, user 0: 0, 1, 2, 2, which reaches 0.9 of 2 at 1.5 s; user 1 is there at 0.5.
+        ("convergence_s", GAIN, 1.0),
+        # Bins of 1 s hold 0.5 and 2: only the second is full. User 1 needs one bin.
+        ("convergence_s", {**GAIN, "bin_s": 1.0}, 1.5),
+        ("convergence_s", {**GAIN, "within": 0.5}, 0.75),  # (1.0 + 0.5) / 2
+        # User 0: 8, 6, 10, 6 with mean 7.5 and squares of deviations 0.25, 2.25, 6.25, 2.25, so
+        # sqrt(11 / 4) / 7.5; user 1 stands still. Their mean is half of it.
+        ("window_variation", {"flow": "a"}, 2.75**0.5 / 7.5 / 2),
+        ("window_variation", {"flow": "a", "from_s": 1.5}, 0.0),
+        # User 0 falls from 8 to 6 and from 10 to 6: (0.25 + 0.4) / 2.
+        ("window_drop_per_loss", {"flow": "a"}, 0.325),
+        ("window_drop_per_loss", {"flow": "a", "to_s": 1}, 0.25),
+        # Durations 4, 2, 1, 1: the largest quarter is 4, the next is 2.
+        ("tail_index_hill", {"largest": 0.25}, 1 / np.log(2)),
+        # On the grid i = 0 ... 29 of 4^(i/29) log2 P is 0 at i = 0, -1 up to 14, -2 beyond. Least
+        # squares on i: (98 - 225) / (30 * 899 / 12); on log2 x that times 29 / 2.
+        ("tail_index_fit", {"low_s": 1.0, "high_s": 4.0}, 127 / 2247.5 * 14.5),
     ],
 )
 def test_quantities_of_a_run_made_by_hand(quantity: str, parameters: dict, value: float) -> None:
@@ -65,18 +146,49 @@ def test_an_aggregate_of_two_runs_is_their_mean() -> None:
     assert measure("aggregate_goodput_mbps", two) == pytest.approx(5.0)  # (3 + 7) / 2
 
 
+def test_jains_index_of_two_runs_is_their_mean() -> None:
+    flows = {"seed": [1, 1, 2, 2], "flow": ["a"] * 4, "user": [0, 1] * 2}
+    two = frames(flows={**flows, "goodput_mbps": [1.0, 1.0, 2.0, 0.0]})
+    assert measure("user_jain_index", two) == pytest.approx(0.75)  # (1 + 1/2) / 2
+
+
 def test_a_drop_is_relative_to_what_was_before() -> None:
     assert drop_percent(60.0, 51.0) == pytest.approx(15.0)
     assert drop_percent(2.0, 2.1) == pytest.approx(-5.0)
 
 
+def test_a_ccdf_counts_what_is_at_least_as_large() -> None:
+    x = np.array([0.5, 1.0, 1.5, 2.0, 4.0, 4.1])
+    expected = [1.0, 1.0, 0.5, 0.5, 0.25, 0.0]
+    np.testing.assert_allclose(ccdf(np.array([1.0, 1.0, 2.0, 4.0]), x), expected)
+
+
+def test_a_fit_through_three_points_of_a_power_law_is_exact() -> None:
+    # P(X >= 1, 2, 4) = 1, 1/2, 1/4: slope -1 through the origin.
+    slope, intercept = tail_fit([1.0, 1.0, 2.0, 4.0], 1.0, 4.0, points=3)
+    assert slope == pytest.approx(-1.0)
+    assert intercept == pytest.approx(0.0, abs=1e-12)
+
+
+def test_both_estimators_find_the_index_of_paretos_quantiles() -> None:
+    # P(X >= x) = x^-1.5 at x = (n / i)^(1 / 1.5), i = 1 ... n. The sum of ln(n / i) over the k
+    # largest differs from k by about ln(2 pi k) / 2: 0.3 % at k = 1000.
+    quantiles = (10_000 / np.arange(1, 10_001)) ** (1 / 1.5)
+    assert hill(quantiles, 0.1) == pytest.approx(1.5, rel=0.01)
+    slope, _ = tail_fit(quantiles, 2.0, 50.0)
+    assert slope == pytest.approx(-1.5, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("quantity", "parameters", "says"),
     [
-        ("speed", {}, "unknown quantity 'speed': expected one of user_goodput_mbps"),
+        ("speed", {}, "unknown quantity 'speed': expected one of "),
         ("user_goodput_mbps", {"flow": "c"}, "no flow 'c': expected one of a, b"),
         ("path_rtt_ms", {"flow": "b", "path": 1}, "no path 1: expected one of 0"),
         ("link_utilization", {}, "link"),
+        ("user_goodput_mbps", {"flow": "a", "from_s": 9}, "no samples from 9 to inf s"),
+        ("tail_index_hill", {"largest": 0.1}, "4 transfers have no tail of 0.1 of them"),
+        ("tail_index_fit", {"low_s": 5, "high_s": 9}, "no transfers last from 5 to 9 s"),
     ],
 )
 def test_a_wrong_measure_is_told_in_one_line(quantity: str, parameters: dict, says: str) -> None:

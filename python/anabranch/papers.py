@@ -18,7 +18,8 @@ import pandas as pd
 
 from anabranch.claims import Numbers, Verdict, judge
 from anabranch.files import staged
-from anabranch.quantities import drop_percent, measure
+from anabranch.quantities import measure
+from anabranch.quantities.rates import drop_percent
 from anabranch.report import Claim, Item, Report, Row, Table
 from anabranch.result import Result, mean_with_interval
 from anabranch.runner import Progress, collect, plan

@@ -362,12 +362,9 @@ impl<R: Rule> Controller<R> {
     fn cut_ssthresh(&mut self, r: usize) {
         let window = self.paths[r].window;
         let decrease = self.rule.decrease(r, &self.paths);
-        let left = if decrease.is_nan() {
-            window
-        } else {
-            window - decrease
-        };
-        self.state[r].ssthresh = left.min(window).max(self.smallest_ssthresh);
+        // `f64::min` passes over an answer that is not a number.
+        let left = (window - decrease).min(window);
+        self.state[r].ssthresh = left.max(self.smallest_ssthresh);
     }
 
     /// Slow start below ssthresh, congestion avoidance from there on.

@@ -122,6 +122,25 @@ fn the_smallest_ssthresh_can_be_set() {
     }
 }
 
+#[test]
+fn no_way_leads_below_the_smallest_ssthresh() {
+    let mut set = new("reno", 1, 10.0);
+    set.set_ssthresh(0, 0.0);
+    assert_eq!(set.ssthresh(0), 2.0);
+    // Of 1.9 packets 1.14 are queued: Vegas leaves slow start.
+    let mut left = new("vegas", 1, 1.9);
+    for rtt in [0.1, 0.25] {
+        left.on_ack(
+            0,
+            &Ack {
+                window_limited: false,
+                ..ack(0.0, rtt)
+            },
+        );
+    }
+    assert_eq!((left.phase(0), left.ssthresh(0)), (Phase::Avoidance, 2.0));
+}
+
 /// A window of 1 has nothing to give; after the repair it is below the ssthresh of 2.
 #[test]
 fn a_loss_never_raises_the_window() {
@@ -278,6 +297,20 @@ fn losses_are_counted_in_acknowledged_packets() {
     );
     controller.on_ack(0, &packets(3));
     assert_eq!(controller.path(0).since_loss, 3.0);
+}
+
+/// Zero would mean that there was no loss.
+#[test]
+fn a_loss_before_any_packet_counts_as_after_one() {
+    let mut controller = new("reno", 1, 10.0);
+    controller.on_loss(0);
+    assert_eq!(
+        (
+            controller.path(0).between_losses,
+            controller.path(0).loss_interval
+        ),
+        (1.0, 1.0)
+    );
 }
 
 #[test]

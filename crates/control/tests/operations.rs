@@ -186,8 +186,10 @@ proptest! {
                 controller.on_ack(k, &Ack { packets: 0, ..ack(1.0, 0.05 * (k + 1) as f64) });
             });
             controller.on_ack(r, &Ack { window_limited: false, ..ack(2.0, 0.0) });
-            let increase = rule.increase(r, controller.paths());
-            // As many packets since the loss, and no more time in the stage.
+            // One packet more since the loss, and no more time in the stage.
+            let mut paths = controller.paths().to_vec();
+            paths[r].since_loss += 1.0;
+            let increase = rule.increase(r, &paths);
             controller.on_ack(r, &Ack { packets: 1, ..ack(2.0, 0.0) });
             prop_assert!(close(controller.window(r), windows[r] + increase), "{}", info.name);
         }

@@ -19,14 +19,13 @@ impl Connection {
         let subflow = &mut self.subflows[usize::from(packet.subflow)];
         let had_hole = subflow.receiver.has_hole();
         let expected = packet.sequence == subflow.receiver.next();
-        if subflow.receiver.receive(packet.sequence) {
+        let new = subflow.receiver.receive(packet.sequence)
+            && (!several || self.data_receiver.receive(packet.data_sequence));
+        if new {
             let totals = &mut subflow.totals;
             totals.delivered_packets += 1;
             totals.delivered_bytes += u64::from(packet.bytes - world.tcp.header_bytes);
             totals.one_way_sum_s += seconds(world.now - packet.sent_at);
-            if several {
-                self.data_receiver.receive(packet.data_sequence);
-            }
         }
         let may_wait = world.tcp.delayed_acks && expected && !had_hole;
         if may_wait && subflow.held.is_none() && !self.is_complete() {

@@ -86,6 +86,16 @@ impl Sender {
         self.una
     }
 
+    /// The next packet to be sent for the first time.
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Whether an outstanding packet is lost and not sent again yet.
+    pub fn is_lost(&self, sequence: u32) -> bool {
+        self.lost_bits.contains(sequence)
+    }
+
     /// Whether a lost packet waits to be sent again.
     #[inline]
     pub fn has_lost(&self) -> bool {

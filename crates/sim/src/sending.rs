@@ -82,10 +82,8 @@ impl Connection {
         subflow.back_off();
         subflow.window = self.controller.window(r) as u32;
         if several {
-            self.reinjections
-                .retain(|&(_, origin)| usize::from(origin) != r);
-            self.reinjections
-                .extend(subflow.outstanding_data().map(|data| (data, r as u16)));
+            let lost = subflow.take_lost_data();
+            self.reinjections.extend(lost.map(|data| (data, r as u16)));
         }
         self.restart_timer(world, r);
         self.pump_all(world);
@@ -193,17 +191,17 @@ impl Connection {
 
     /// The next data to be sent again over `r`: not yet acknowledged, and lost on another path.
     fn next_reinjection(&mut self, r: usize) -> Option<u32> {
-        while let Some(&(data, origin)) = self.reinjections.front() {
-            if data >= self.data_una {
-                if usize::from(origin) == r {
-                    return None;
-                }
-                self.reinjections.pop_front();
-                return Some(data);
-            }
+        let una = self.data_una;
+        while self
+            .reinjections
+            .front()
+            .is_some_and(|&(data, _)| data < una)
+        {
             self.reinjections.pop_front();
         }
-        None
+        let mut waiting = self.reinjections.iter();
+        let place = waiting.position(|&(data, origin)| data >= una && usize::from(origin) != r)?;
+        self.reinjections.remove(place).map(|(data, _)| data)
     }
 
     #[inline]

@@ -32,6 +32,8 @@ pub(crate) struct Subflow {
     /// The data sequence number of each outstanding packet. Empty where a connection has one path
     /// and both spaces are the same.
     data: VecDeque<u32>,
+    /// The lost data of all packets below this has been given to the other paths.
+    reinjected: u32,
     /// The controller's window in whole packets.
     pub window: u32,
     /// Whether the window was what held the sender back when it last tried to send.
@@ -57,6 +59,7 @@ impl Subflow {
             sender: Sender::new(selective),
             receiver: Reassembly::default(),
             data: VecDeque::new(),
+            reinjected: 0,
             window,
             window_limited: false,
             deadline: None,
@@ -95,9 +98,14 @@ impl Subflow {
         self.data.get(place).copied().unwrap_or(sequence)
     }
 
-    /// The data of every outstanding packet.
-    pub fn outstanding_data(&self) -> impl Iterator<Item = u32> {
-        self.data.iter().copied()
+    /// The data of the packets that are lost, for the other paths. Each packet's is given once,
+    /// however often the timer runs out.
+    pub fn take_lost_data(&mut self) -> impl Iterator<Item = u32> {
+        let packets = self.sender.una()..self.sender.next();
+        let first = self.reinjected.max(packets.start);
+        self.reinjected = packets.end;
+        let lost = (first..packets.end).filter(|&sequence| self.sender.is_lost(sequence));
+        lost.map(|sequence| self.data_of(sequence))
     }
 
     /// Starts the retransmission timer anew (RFC 6298 section 5) and gives the time at which the

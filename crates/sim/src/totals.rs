@@ -44,12 +44,22 @@ impl PathTotals {
 
     /// Mean RTT in ms; NaN without a sample.
     pub fn rtt_ms(&self) -> f64 {
-        1e3 * self.rtt_sum_s / self.rtt_samples as f64
+        mean_ms(self.rtt_sum_s, self.rtt_samples)
     }
 
     /// Mean one-way delay in ms; NaN without a delivery.
     pub fn one_way_delay_ms(&self) -> f64 {
-        1e3 * self.one_way_sum_s / self.delivered_packets as f64
+        mean_ms(self.one_way_sum_s, self.delivered_packets)
+    }
+}
+
+/// The mean of what sums to `sum_s`, in ms; NaN of nothing, where the difference of two sums may be
+/// a rounding error.
+fn mean_ms(sum_s: f64, count: u64) -> f64 {
+    if count == 0 {
+        f64::NAN
+    } else {
+        1e3 * sum_s / count as f64
     }
 }
 

@@ -130,9 +130,10 @@ fn what_is_reinjected_goes_over_a_path_once() {
 
 #[test]
 fn a_path_that_recovers_does_not_hold_up_what_the_other_lost() {
-    // Both go down at 1 s. B, with the shorter round trip, times out first, when it is up again, and
-    // sends again what it lost. But the data between is with A, which stays down.
-    let dead = "rate_mbps = 12, delay_ms = 150, down = [{ from_s = 1, to_s = 100 }]";
+    // A is down for good from 0.7 s; its last acknowledgement comes at 1 s and its timer runs out at
+    // 1.3 s. B is down for a moment at 1 s; its timer runs out at about 1.25 s. So its data is first
+    // among what is to be reinjected, over A, which takes nothing any more. What A lost comes next.
+    let dead = "rate_mbps = 12, delay_ms = 150, down = [{ from_s = 0.7, to_s = 100 }]";
     let back = format!("{LINK}, down = [{{ from_s = 1, to_s = 1.1 }}]");
     for links in [[dead, &back], [&back, dead]] {
         let record = two_paths(links, "duration_s = 50", CALM, &file(3000));

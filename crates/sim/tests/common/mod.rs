@@ -23,7 +23,8 @@ pub fn run(text: &str, seed: u64) -> Record {
     Simulation::new(&scenario(text), seed).finish()
 }
 
-/// Every number of a record, bit by bit: unlike `==`, not-a-number equals itself.
+/// Every number of a record, bit by bit. Unlike with `==`, not-a-number equals itself; which of its
+/// many forms it takes is up to the machine.
 pub fn bits(record: Record) -> Vec<u64> {
     let tables = record.tables().into_iter();
     let columns = tables.flat_map(|(_, columns)| columns.into_iter().map(|(_, column)| column));
@@ -31,7 +32,15 @@ pub fn bits(record: Record) -> Vec<u64> {
         .flat_map(|column| match column {
             Column::U32(values) => values.into_iter().map(u64::from).collect(),
             Column::U64(values) => values,
-            Column::F64(values) => values.into_iter().map(f64::to_bits).collect::<Vec<_>>(),
+            Column::F64(values) => values.into_iter().map(number_bits).collect::<Vec<_>>(),
         })
         .collect()
+}
+
+fn number_bits(value: f64) -> u64 {
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else {
+        value.to_bits()
+    }
 }

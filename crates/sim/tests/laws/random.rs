@@ -1,0 +1,178 @@
+//! Random small scenarios, as TOML.
+//!
+//! A few seconds of a few Mbps, so that thousands of them run in a minute. No link loses so many
+//! packets that a connection would back off for minutes.
+
+use anabranch_control::RULES;
+use proptest::prelude::*;
+use proptest::{collection, option, sample};
+
+/// When every user of a scenario that ends has stopped sending anything new, s.
+const STOP_S: f64 = 3.0;
+
+/// A scenario whose users stop, and which goes on until all that they sent must have arrived.
+pub fn ending() -> impl Strategy<Value = String> {
+    // Losses in a row double the timeout: up to ten of them in this time.
+    scenario(Some(STOP_S), 600.0, workload().boxed())
+}
+
+/// A scenario of endless transfers.
+pub fn endless() -> impl Strategy<Value = String> {
+    scenario(
+        None,
+        60.0,
+        Just(String::from("workload = \"bulk\"")).boxed(),
+    )
+}
+
+fn scenario(
+    stop_s: Option<f64>,
+    duration_s: f64,
+    workload: BoxedStrategy<String>,
+) -> impl Strategy<Value = String> {
+    let links = collection::vec(link(), 1..=4);
+    let parts = links.prop_flat_map(move |links| {
+        let flows = collection::vec(flow(links.len(), stop_s, workload.clone()), 1..=5);
+        (Just(links), tcp(), flows)
+    });
+    parts.prop_map(move |(links, tcp, flows)| {
+        let links = links
+            .iter()
+            .enumerate()
+            .map(|(i, link)| format!("[links.L{i}]\n{link}\n"));
+        let flows = flows
+            .iter()
+            .enumerate()
+            .map(|(i, flow)| format!("[[flows]]\nname = \"f{i}\"\n{flow}\n"));
+        format!(
+            "measure = {{ duration_s = {duration_s}, sample_ms = 200 }}\n[tcp]\n{tcp}\n{}{}",
+            links.collect::<String>(),
+            flows.collect::<String>(),
+        )
+    })
+}
+
+fn link() -> impl Strategy<Value = String> {
+    let rate = prop_oneof![
+        4 => (1.0..8.0).prop_map(|mbps: f64| format!("rate_mbps = {mbps}")),
+        1 => Just(String::from("trace_file = \"lte.trace\"")),
+    ];
+    (rate, 0.0..60.0, queue(), loss(), outages()).prop_map(|(rate, delay_ms, queue, loss, down)| {
+        format!("{rate}\ndelay_ms = {delay_ms}\n{queue}\n{loss}\ndown = [{down}]")
+    })
+}
+
+fn queue() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        (1..100).prop_map(|packets| format!("queue.drop_tail = {{ packets = {packets} }}")),
+        (1500..100_000).prop_map(|bytes| format!("queue.drop_tail = {{ bytes = {bytes} }}")),
+        Just(String::from("queue.red = {}")),
+        (0.002..1.0).prop_map(|weight| {
+            format!(
+                "queue.red = {{ min_packets = 5, mid_packets = 15, max_packets = 30, \
+                 average_weight = {weight}, limit_packets = 50 }}"
+            )
+        }),
+    ]
+}
+
+fn loss() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        (0.0..0.05).prop_map(|p| format!("loss.bernoulli = {{ probability = {p} }}")),
+        (0.0..0.02, 0.6..1.0).prop_map(|(bad, good)| {
+            format!("loss.gilbert_elliott = {{ good_to_bad = {bad}, bad_to_good = {good} }}")
+        }),
+    ]
+}
+
+fn outages() -> impl Strategy<Value = String> {
+    let outage = |from_s: f64, length_s: f64| {
+        format!("{{ from_s = {from_s}, to_s = {} }}", from_s + length_s)
+    };
+    let length = || prop_oneof![0.001..0.01, 0.01..0.9];
+    prop_oneof![
+        2 => Just(String::new()),
+        1 => (0.0..3.0, length()).prop_map(move |(from_s, s)| outage(from_s, s)),
+        1 => (0.0..1.0, length(), length()).prop_map(move |(from_s, first_s, second_s)| {
+            format!("{}, {}", outage(from_s, first_s), outage(from_s + 1.0, second_s))
+        }),
+    ]
+}
+
+fn tcp() -> impl Strategy<Value = String> {
+    let buffer = prop_oneof![1u32..10, 10u32..200, Just(100_000)];
+    let ssthresh = prop_oneof![Just("inf"), Just("8")];
+    (
+        100u32..=1500,
+        1u32..=10,
+        ssthresh,
+        1u32..=2,
+        any::<bool>(),
+        sample::select(vec!["sack", "newreno"]),
+        buffer,
+        sample::select(vec!["min-rtt", "round-robin"]),
+    )
+        .prop_map(
+            |(bytes, initial, ssthresh, smallest, delayed, recovery, buffer, scheduler)| {
+                format!(
+                    "packet_bytes = {bytes}\ninitial_window_packets = {initial}\n\
+                 initial_ssthresh_packets = {ssthresh}\nmin_ssthresh_packets = {smallest}\n\
+                 delayed_acks = {delayed}\nrecovery = \"{recovery}\"\n\
+                 receive_buffer_packets = {buffer}\nscheduler = \"{scheduler}\""
+                )
+            },
+        )
+}
+
+fn flow(
+    links: usize,
+    stop_s: Option<f64>,
+    workload: BoxedStrategy<String>,
+) -> impl Strategy<Value = String> {
+    let names: Vec<String> = (0..links).map(|i| format!("L{i}")).collect();
+    let path = (
+        sample::subsequence(names, 1..=links.min(2)).prop_shuffle(),
+        option::of(0.0..100.0),
+    );
+    let path = path.prop_map(|(links, back_ms)| match back_ms {
+        Some(ms) => format!("{{ links = {links:?}, return_delay_ms = {ms} }}"),
+        None => format!("{links:?}"),
+    });
+    let algorithms: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+    let users = (1u32..=2, 0.0..1.0, 0.0..1.0);
+    (
+        users,
+        collection::vec(path, 1..=3),
+        sample::select(algorithms),
+        workload,
+    )
+        .prop_map(
+            move |((count, start_s, spread_s), paths, algorithm, workload)| {
+                let stop = stop_s.map_or(String::new(), |stop_s| format!("stop_s = {stop_s}"));
+                format!(
+                    "count = {count}\nstart_s = {start_s}\nstart_spread_s = {spread_s}\n{stop}\n\
+                 paths = [{}]\nalgorithm = \"{algorithm}\"\n{workload}",
+                    paths.join(", ")
+                )
+            },
+        )
+}
+
+fn workload() -> impl Strategy<Value = String> {
+    let size = prop_oneof![
+        (100.0..30e3).prop_map(|mean| format!("exponential = {{ mean_bytes = {mean} }}")),
+        (100.0..10e3).prop_map(|mean| format!("pareto = {{ mean_bytes = {mean}, shape = 1.8 }}")),
+    ];
+    prop_oneof![
+        Just(String::from("workload = \"bulk\"")),
+        prop_oneof![1u64..5000, 5000u64..300_000]
+            .prop_map(|bytes| format!("workload.file = {{ bytes = {bytes} }}")),
+        (0.05..1.0, 0.05..1.0)
+            .prop_map(|(on, off)| format!("workload.on_off = {{ on_s = {on}, off_s = {off} }}")),
+        (0.5..5.0, size).prop_map(|(rate, size)| format!(
+            "workload.poisson = {{ rate_per_s = {rate}, size.{size} }}"
+        )),
+    ]
+}

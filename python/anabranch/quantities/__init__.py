@@ -1,0 +1,20 @@
+"""The named quantities of a paper's tables: each a number that one run gives.
+
+A paper's `experiments.toml` names them; nothing there computes. A new quantity is a function with
+`@quantity` in a file of this folder, and a file is a line of the import below.
+"""
+
+from anabranch.quantities import fairness, rates, tails, timing, transfers, windows
+from anabranch.quantities.table import QUANTITIES, measure, quantity
+
+__all__ = [
+    "QUANTITIES",
+    "fairness",
+    "measure",
+    "quantity",
+    "rates",
+    "tails",
+    "timing",
+    "transfers",
+    "windows",
+]
