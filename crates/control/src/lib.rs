@@ -32,6 +32,7 @@ extern crate alloc;
 
 mod algorithm;
 mod controller;
+mod itcp;
 mod path;
 mod rule;
 pub mod rules;
@@ -39,6 +40,7 @@ mod scalar;
 
 pub use algorithm::Algorithm;
 pub use controller::{Ack, Controller, MAX_WINDOW, Phase};
+pub use itcp::{Adjuster, RateAdjustment, Sight, Trend};
 pub use path::{Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};
 pub use rules::{AnyController, AnyRule, Custom, External, Info, RULES};

@@ -121,7 +121,7 @@ fn a_value_of_the_wrong_type() {
         ["queue.red = {}", "queue = 3", "15: links.R1.queue: expected a word or a table"],
         ["queue.red = {}", "queue.codel = {}", "15: links.R1.queue: unknown word \"codel\", expected one of drop_tail, red"],
         ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key"],
-        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown word \"bulky\", expected one of bulk, file, on_off, poisson (did you mean bulk?)"],
+        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown word \"bulky\", expected one of bulk, file, on_off, poisson, gateway (did you mean bulk?)"],
     ]);
 }
 
