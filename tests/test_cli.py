@@ -111,7 +111,8 @@ def test_out_holds_tables_figures_and_the_scenario(
     small: Path, tmp_path: Path, anabranch: Anabranch
 ) -> None:
     out = tmp_path / "deep" / "out"
-    assert anabranch("run", small, "--out", out, "--set", "seeds=[7]").returncode == 0
+    done = anabranch("run", small, "--out", out, "--set", "seeds=[7]")
+    assert (done.returncode, done.stderr) == (0, f"Tables and figures are in {out}\n")
     tables = ["flows", "paths", "links", "transfers", "flow_samples", "path_samples"]
     figures = ["goodput", "windows", "queues"]
     expected = [f"{table}.parquet" for table in [*tables, "link_samples"]]

@@ -151,6 +151,8 @@ def reproduce(
     with _progress() as progress:
         report = papers.reproduce(paper, quick, out, progress)
     _print(report, as_json, show.report)
+    if out:
+        print(f"The report is in {out / 'report.html'}", file=sys.stderr)
     if report.failed:
         raise typer.Exit(1)
 
@@ -193,6 +195,8 @@ def _run(
 
             result.write(stage)
             plot.write(result, stage)
+    if out:
+        print(f"Tables and figures are in {out}", file=sys.stderr)
     return result
 
 
