@@ -170,3 +170,71 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::Scheduler;
+
+    const TCP: Tcp = Tcp {
+        packet_bytes: 1000,
+        header_bytes: 100,
+        min_rto: 0,
+        delayed_acks: false,
+        selective: true,
+        receive_buffer: 1000,
+        scheduler: Scheduler::MinRtt,
+    };
+
+    fn file(bytes: u64) -> File {
+        File {
+            arrived_at: 0,
+            bytes,
+        }
+    }
+
+    /// A of 3 packets and B of 2 take turns: A B A B A. C comes after the first two.
+    /// So A B A B C A: the last packets are 3 of B, 4 of C and 5 of A.
+    fn three_files() -> Gateway {
+        let mut gateway = Gateway::default();
+        gateway.waiting.extend([(file(2500), 3), (file(1800), 2)]);
+        (0..2).for_each(|data| gateway.take(data));
+        gateway.waiting.push_back((file(1), 1));
+        (2..7).for_each(|data| gateway.take(data));
+        gateway
+    }
+
+    #[test]
+    fn each_file_gives_a_packet_in_turn() {
+        let gateway = three_files();
+        let last: Vec<_> = gateway
+            .under_way
+            .iter()
+            .map(|(data, file)| (*data, file.bytes))
+            .collect();
+        assert_eq!(last, [(3, 1800), (4, 1), (5, 2500)]);
+        assert!(gateway.waiting.is_empty());
+    }
+
+    /// Payload is 900 bytes: A ends with 700, B with 900, C with 1.
+    #[test]
+    fn the_last_packet_of_a_file_is_as_long_as_what_is_left() {
+        let gateway = three_files();
+        let bytes: Vec<u16> = (0..6)
+            .map(|data| gateway.packet_bytes(&TCP, data))
+            .collect();
+        assert_eq!(bytes, [1000, 1000, 1000, 1000, 101, 800]);
+    }
+
+    #[test]
+    fn a_file_is_delivered_with_its_last_packet_and_all_before_it() {
+        let mut gateway = three_files();
+        assert_eq!(gateway.deliver(&TCP, 3), None);
+        assert_eq!(gateway.deliver(&TCP, 5), Some(file(1800)));
+        assert_eq!(gateway.deliver(&TCP, 5), Some(file(1)));
+        assert_eq!(gateway.deliver(&TCP, 5), None);
+        assert_eq!(gateway.payload_of(&TCP, 5), 4 * 900 + 1);
+        assert_eq!(gateway.deliver(&TCP, 6), Some(file(2500)));
+        assert_eq!(gateway.payload_of(&TCP, 6), 2500 + 1800 + 1);
+    }
+}
