@@ -130,7 +130,9 @@ impl Connection {
     pub fn send_file(&mut self, world: &mut World, bytes: u64) {
         self.started_at = world.now;
         self.file_bytes = bytes;
-        self.data_end = bytes.div_ceil(world.tcp.payload()) as u32;
+        // More packets than there are numbers are as good as endless: no run gets there.
+        let packets = bytes.div_ceil(world.tcp.payload());
+        self.data_end = u32::try_from(packets).unwrap_or(ENDLESS);
         self.pump_all(world);
     }
 

@@ -91,6 +91,14 @@ fn a_file_within_the_initial_window_takes_transmission_and_travel() {
 }
 
 #[test]
+fn a_file_of_more_packets_than_there_are_numbers_does_not_end_early() {
+    let record = file((1 << 32) * PAYLOAD + 1, &[SLOW], "");
+    assert_eq!(record.transfers.len(), 0);
+    // Most of 1000 packets per second for 10 s.
+    assert!(record.flows.delivered_bytes[0] > 9000 * PAYLOAD);
+}
+
+#[test]
 fn a_second_link_stores_a_packet_and_forwards_it() {
     // The third packet leaves the first link after 3 ms and 10 of travel, takes 0.5 ms on the
     // second, which is twice as fast and so never has a queue, and travels for 5.
