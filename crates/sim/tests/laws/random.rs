@@ -171,8 +171,10 @@ fn workload() -> impl Strategy<Value = String> {
             .prop_map(|bytes| format!("workload.file = {{ bytes = {bytes} }}")),
         (0.05..1.0, 0.05..1.0)
             .prop_map(|(on, off)| format!("workload.on_off = {{ on_s = {on}, off_s = {off} }}")),
-        (0.5..5.0, size).prop_map(|(rate, size)| format!(
-            "workload.poisson = {{ rate_per_s = {rate}, size.{size} }}"
-        )),
+        (0.5..5.0, size, option::of(1u32..4)).prop_map(|(rate, size, clients)| match clients {
+            None => format!("workload.poisson = {{ rate_per_s = {rate}, size.{size} }}"),
+            Some(n) =>
+                format!("workload.gateway = {{ clients = {n}, rate_per_s = {rate}, size.{size} }}"),
+        }),
     ]
 }
