@@ -85,6 +85,12 @@ impl Simulation {
             if let Some(stop) = user.stop {
                 network.calendar.push(stop, Event::Pause(row as u32));
             }
+            for route in &plans[user.flow as usize].routes {
+                if route.opens_at > user.start {
+                    let event = Event::OpenPath(row as u32);
+                    network.calendar.push(route.opens_at, event);
+                }
+            }
         }
         let start = Snapshot {
             time: 0,
@@ -180,6 +186,7 @@ impl Simulation {
             }
             Event::Begin(user) => self.begin(user),
             Event::Pause(user) => self.pause(user),
+            Event::OpenPath(user) => self.open_paths(user),
             Event::WarmUp => {
                 let snapshot = self.snapshot();
                 self.recorder.warm_up_ends(snapshot);
@@ -280,19 +287,35 @@ impl Simulation {
         let plan = &self.plans[self.users[user as usize].flow as usize];
         let tcp = &self.scenario.tcp;
         let initial_window = f64::from(tcp.initial_window_packets.get());
-        let mut controller = plan.rule.controller(plan.routes.len(), initial_window);
+        let mut controller = plan.rule.controller(0, initial_window);
         if plan.routes.len() > 1 {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }
-        for r in 0..plan.routes.len() {
-            controller.set_ssthresh(r, tcp.initial_ssthresh_packets.get());
-        }
-        let connection = Connection::new(number, user, controller, &plan.routes, &self.tcp);
+        let mut connection = Connection::new(number, user, controller, &plan.routes);
+        connection.open_paths(self.now, &plan.routes, &self.tcp);
         match self.connections.get_mut(number as usize) {
             Some(place) => *place = connection,
             None => self.connections.push(connection),
         }
         number
+    }
+
+    /// Another path of a user opens, in every connection that it has.
+    fn open_paths(&mut self, user: u32) {
+        let routes = &self.plans[self.users[user as usize].flow as usize].routes;
+        let mut world = World {
+            now: self.now,
+            network: &mut self.network,
+            tcp: &self.tcp,
+        };
+        let live = self
+            .connections
+            .iter_mut()
+            .filter(|connection| connection.user == user && !connection.subflows.is_empty());
+        for connection in live {
+            connection.open_paths(self.now, routes, &self.tcp);
+            connection.pump_all(&mut world);
+        }
     }
 
     /// Keeps the totals of a connection that is over, and its place for another.
