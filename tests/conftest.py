@@ -6,8 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from anabranch import folder
+from anabranch.report import Report
 
 SMALL = """\
 name = "small"
@@ -89,3 +93,93 @@ def interrupt(command: Sequence[object], begun: Callable[[], bool]) -> tuple[int
     finally:
         process.kill()
     return process.returncode, stdout, stderr
+
+
+def blank_report(**fields: Any) -> Report:
+    """A report of a paper without a word, but for the fields given."""
+    words = dict.fromkeys(("paper", "name", "title", "source", "summary", "command"), "")
+    lists = {key: [] for key in ("authors", "items", "assumed", "errata", "seeds")}
+    maps = {key: {} for key in ("labels", "algorithms", "theory", "scenarios", "versions")}
+    return Report(**{**words, **lists, **maps, **fields})
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of papers with one that takes milliseconds."""
+    tiny = tmp_path / "tiny"
+    tiny.mkdir()
+    scenario = (folder.FOLDER / "olia" / "scenario_c.toml").read_text()
+    scenario = scenario.replace("duration_s = 120", "duration_s = 6")
+    scenario = scenario.replace("warmup_s = 20", "warmup_s = 2").replace("count = 10", "count = 1")
+    scenario = scenario.replace("start_spread_s = 10", "start_spread_s = 1")
+    (tiny / "scenario.toml").write_text(scenario)
+    (tiny / "experiments.toml").write_text(
+        """
+        seeds = [3, 4]
+        [quick]
+        seeds = [3]
+        set = { "measure.duration_s" = 3 }
+        [groups.C]
+        scenario = "scenario.toml"
+        [groups.C.settings]
+        slow = { "links.AP1.rate_mbps" = 1 }
+        fast = { "links.AP1.rate_mbps" = 5 }
+        [groups.C.algorithms]
+        lia = {}
+        [[items]]
+        id = "table"
+        group = "C"
+        measures = [{ metric = "mbps", quantity = "user_goodput_mbps", flow = "multipath" }]
+        figures = [
+          { kind = "bars" },
+          { kind = "sweep", metric = "mbps", over = { slow = 1, fast = 5 }, x = "Mbps" },
+          { kind = "series", lines = [{ column = "link_samples.queue_packets", link = "AP1" }] },
+        ]
+        drops = [{ metric = "drop", case = "lia", of = "mbps", from = "fast.lia", to = "slow.lia" }]
+        [groups.one]
+        scenario = "scenario.toml"
+        [groups.one.algorithms]
+        olia = {}
+        [[items]]
+        id = "other"
+        cases = ["fast.lia", "olia"]
+        measures = [
+          { metric = "mbps", quantity = "aggregate_goodput_mbps", group = "C", case = "C.{case}" },
+          { metric = "mbps", quantity = "aggregate_goodput_mbps", group = "one" },
+        ]
+        [labels]
+        """
+    )
+    (tiny / "published.toml").write_text(
+        """
+        [paper]
+        name = "Tiny paper"
+        title = "Tiny"
+        source = "nowhere"
+        authors = ["nobody"]
+        summary = "Small."
+        [items.table]
+        title = "A table"
+        place = "On a table"
+        [items.other]
+        title = "Another"
+        place = "Beside it"
+        """
+    )
+    (tiny / "claims.toml").write_text(
+        """
+        [[claims]]
+        id = "more"
+        item = "table"
+        text = "A faster link carries more."
+        check = { type = "order", metric = "mbps", cases = ["slow.lia", "fast.lia"] }
+        [[claims]]
+        id = "lost"
+        item = "table"
+        text = "A slower one loses at least 5 %."
+        check = { type = "range", metric = "drop", case = "lia", min = 5 }
+        """
+    )
+    (tiny / "errata.toml").write_text("errata = []")
+    monkeypatch.setattr(folder, "FOLDER", tmp_path)
+    return tmp_path

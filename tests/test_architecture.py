@@ -23,7 +23,10 @@ LAYERS = [
     ["runner", "sweep"],
     ["plot", "show"],
     ["quantities", "claims"],
-    ["page", "report", "papers"],
+    ["figures", "folder"],
+    ["report", "summary"],
+    ["draw", "judged", "page"],
+    ["papers"],
     ["cli"],
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

@@ -9,14 +9,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from anabranch import ScenarioError, page, papers
+from anabranch import ScenarioError, figures, folder, judged, page, papers
 from anabranch.claims import CHECKS, Verdict, judge
+from anabranch.figures import Curve, Drawing, Panel
 from anabranch.quantities import QUANTITIES
 from anabranch.report import Claim, Item, Report, Row, Table, measured
 from anabranch.runner import plan
 from anabranch.scenario import load
 
-PAPERS = papers.known_papers()
+PAPERS = folder.known_papers()
 
 
 def test_cases_are_settings_times_algorithms() -> None:
@@ -25,44 +26,45 @@ def test_cases_are_settings_times_algorithms() -> None:
         "settings": {"few": {}, "many": {"y": 2}},
         "algorithms": {"lia": {}, "before": {"algorithm": "reno", "set": {"y": 3}}},
     }
-    made = {case.name: (case.algorithm, case.overrides) for case in papers.cases(group)}
+    made = {case.name: (case.algorithm, case.overrides) for case in folder.cases(group)}
     assert made == {
         "few.lia": ("lia", {"x": 1, "y": 1}),
         "few.before": ("reno", {"x": 1, "y": 3}),
         "many.lia": ("lia", {"x": 1, "y": 2}),
         "many.before": ("reno", {"x": 1, "y": 3}),
     }
-    assert [case.name for case in papers.cases({"algorithms": {"lia": {}}})] == ["lia"]
+    assert [case.name for case in folder.cases({"algorithms": {"lia": {}}})] == ["lia"]
 
 
 def test_theory_is_known_by_its_case_and_its_name() -> None:
     facts = {"theory": {"optimum": {"few": 1.0}, "fixed_point": {"few.lia": 0.7}}}
-    assert papers.theory_cases(facts) == {"few.optimum": 1.0, "few.lia.fixed_point": 0.7}
+    assert judged.theory_cases(facts) == {"few.optimum": 1.0, "few.lia.fixed_point": 0.7}
 
 
 def test_an_unknown_paper_is_told_with_those_there_are() -> None:
     with pytest.raises(ScenarioError, match=r"unknown paper 'oliva': expected one of .*olia"):
-        papers.open_paper("oliva")
+        folder.open_paper("oliva")
 
 
 # ------------------------------------------------------------------ every folder fits together
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_case_of_a_paper_is_a_scenario_that_can_run(name: str) -> None:
-    paper = papers.open_paper(name)
+    paper = folder.open_paper(name)
     for group in paper.experiments["groups"].values():
-        for case in papers.cases(group):
+        for case in folder.cases(group):
             scenario = load(paper.folder / group["scenario"], case.overrides)
             assert plan(scenario, case.algorithm, [1])
 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_number_of_a_paper_has_a_place_and_a_label(name: str) -> None:
-    paper = papers.open_paper(name)
+    paper = folder.open_paper(name)
+    assert "name" in paper.published["paper"]
     items, labels = paper.published["items"], paper.experiments["labels"]
     for item in paper.experiments["items"]:
         assert item["id"] in items
-        assert {entry["quantity"] for entry in item["measures"]} <= set(QUANTITIES)
-        groups = {entry.get("group", item.get("group")) for entry in item["measures"]}
+        assert {entry["quantity"] for entry in item.get("measures", [])} <= set(QUANTITIES)
+        groups = {entry.get("group", item.get("group")) for entry in item.get("measures", [])}
         assert groups <= set(paper.experiments["groups"])
     for facts in items.values():
         for metric, entry in facts.items():
@@ -75,8 +77,18 @@ def test_every_number_of_a_paper_has_a_place_and_a_label(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAPERS)
+def test_every_figure_of_a_paper_is_of_a_known_kind_and_group(name: str) -> None:
+    paper = folder.open_paper(name)
+    for item in paper.experiments["items"]:
+        for spec in item.get("figures", []):
+            figures.check(spec, item["id"])
+            if spec["kind"] in papers.DRAW:
+                assert spec.get("group", item.get("group")) in paper.experiments["groups"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
 def test_every_claim_names_an_item_and_a_check_and_says_why_its_band(name: str) -> None:
-    paper = papers.open_paper(name)
+    paper = folder.open_paper(name)
     assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
     for claim in paper.claims:
         assert claim["item"] in paper.published["items"]
@@ -86,12 +98,12 @@ def test_every_claim_names_an_item_and_a_check_and_says_why_its_band(name: str) 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_no_claim_fails_on_the_paper_s_own_numbers(name: str) -> None:
-    paper = papers.open_paper(name)
+    paper = folder.open_paper(name)
     verdicts = []
     for claim in paper.claims:
         metrics = paper.published["items"][claim["item"]]
         numbers = {
-            metric: {**papers.theory_cases(facts), **facts.get("published", {})}
+            metric: {**judged.theory_cases(facts), **facts.get("published", {})}
             for metric, facts in metrics.items()
             if isinstance(facts, dict)
         }
@@ -104,7 +116,7 @@ def test_no_claim_fails_on_the_paper_s_own_numbers(name: str) -> None:
 # ------------------------------------------------------------------ from numbers to a report
 def olia_frame(factor: float = 1.0) -> pd.DataFrame:
     """What the OLIA draft prints, times a factor, as if two seeds had measured it."""
-    items = papers.open_paper("olia").published["items"]
+    items = folder.open_paper("olia").published["items"]
     rows = [
         {"item": id, "metric": metric, "case": case, "seed": seed, "value": value * factor * spread}
         for id, facts in items.items()
@@ -117,7 +129,7 @@ def olia_frame(factor: float = 1.0) -> pd.DataFrame:
 
 
 def olia(factor: float = 1.0) -> Report:
-    return papers.report_of(papers.open_paper("olia"), olia_frame(factor), quick=True)
+    return judged.report_of(folder.open_paper("olia"), olia_frame(factor), {}, quick=True)
 
 
 def row(report: Report, item: str, metric: str, case: str) -> Row:
@@ -148,12 +160,12 @@ def test_a_paper_that_measures_what_it_prints_has_no_failing_claim() -> None:
 
 
 def test_a_marked_failure_is_shown_with_its_reason_and_does_not_count() -> None:
-    paper = papers.open_paper("olia")
+    paper = folder.open_paper("olia")
     for claim in paper.claims:
         claim.pop("not_reproduced", None)
         if claim["id"] in ("a8", "full"):
             claim["not_reproduced"] = "the moon was full"
-    report = papers.report_of(paper, olia_frame(0.8), quick=True)
+    report = judged.report_of(paper, olia_frame(0.8), {}, quick=True)
     by_id = {claim.id: claim for claim in report.claims}
     assert by_id["a8"].verdict is Verdict.NOT_REPRODUCED
     assert by_id["a8"].reason == "the moon was full"
@@ -236,9 +248,12 @@ def test_the_page_shows_every_claim_number_and_erratum() -> None:
 def test_the_page_escapes_what_it_is_given() -> None:
     evil = "<b onclick='x'>&"
     claim = Claim("c", evil, evil, Verdict.FAILS, evil, evil)
-    item = Item("i", evil, evil, [Table("m", [Row("s.lia", 1.0, 1.1, 0.1, {})])], [claim])
+    table = Table("m", [Row("s.lia", 1.0, 1.1, 0.1, {})])
+    drawing = Drawing(evil, evil, evil, [Panel(evil, [Curve(evil, "lia", [0.0, 1.0], [1.0, 2.0])])])
+    item = Item("i", evil, evil, [table], [claim], ["m"], [drawing])
     report = Report(
         paper="p",
+        name=evil,
         title=evil,
         source=evil,
         authors=[evil],
@@ -270,78 +285,6 @@ def test_a_report_is_plain_json() -> None:
 
 
 # ------------------------------------------------------------------ the real thing, small
-@pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of papers with one that takes milliseconds."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    scenario = (papers.FOLDER / "olia" / "scenario_c.toml").read_text()
-    scenario = scenario.replace("duration_s = 120", "duration_s = 6")
-    scenario = scenario.replace("warmup_s = 20", "warmup_s = 2").replace("count = 10", "count = 1")
-    scenario = scenario.replace("start_spread_s = 10", "start_spread_s = 1")
-    (folder / "scenario.toml").write_text(scenario)
-    (folder / "experiments.toml").write_text(
-        """
-        seeds = [3, 4]
-        [quick]
-        seeds = [3]
-        set = { "measure.duration_s" = 3 }
-        [groups.C]
-        scenario = "scenario.toml"
-        [groups.C.settings]
-        slow = { "links.AP1.rate_mbps" = 1 }
-        fast = { "links.AP1.rate_mbps" = 5 }
-        [groups.C.algorithms]
-        lia = {}
-        [[items]]
-        id = "table"
-        group = "C"
-        measures = [{ metric = "mbps", quantity = "user_goodput_mbps", flow = "multipath" }]
-        drops = [{ metric = "drop", case = "lia", of = "mbps", from = "fast.lia", to = "slow.lia" }]
-        [groups.one]
-        scenario = "scenario.toml"
-        [groups.one.algorithms]
-        olia = {}
-        [[items]]
-        id = "other"
-        cases = ["fast.lia", "olia"]
-        measures = [
-          { metric = "mbps", quantity = "aggregate_goodput_mbps", group = "C", case = "C.{case}" },
-          { metric = "mbps", quantity = "aggregate_goodput_mbps", group = "one" },
-        ]
-        [labels]
-        """
-    )
-    (folder / "published.toml").write_text(
-        """
-        paper = { title = "Tiny", source = "nowhere", authors = ["nobody"], summary = "Small." }
-        [items.table]
-        title = "A table"
-        place = "On a table"
-        [items.other]
-        title = "Another"
-        place = "Beside it"
-        """
-    )
-    (folder / "claims.toml").write_text(
-        """
-        [[claims]]
-        id = "more"
-        item = "table"
-        text = "A faster link carries more."
-        check = { type = "order", metric = "mbps", cases = ["slow.lia", "fast.lia"] }
-        [[claims]]
-        id = "lost"
-        item = "table"
-        text = "A slower one loses at least 5 %."
-        check = { type = "range", metric = "drop", case = "lia", min = 5 }
-        """
-    )
-    (folder / "errata.toml").write_text("errata = []")
-    monkeypatch.setattr(papers, "FOLDER", tmp_path)
-    return tmp_path
-
-
 def test_a_paper_is_run_measured_judged_and_written(tiny: Path) -> None:
     told: list[float] = []
     report = papers.reproduce("tiny", out=tiny / "out", progress=told.append)
@@ -362,8 +305,8 @@ def test_a_quick_reproduction_has_its_own_seeds_and_no_interval_from_one(tiny: P
 
 
 def test_every_case_and_seed_has_its_own_number(tiny: Path) -> None:
-    paper = papers.open_paper("tiny")
-    full, quick = papers.measure_all(paper, quick=False), papers.measure_all(paper, quick=True)
+    paper = folder.open_paper("tiny")
+    full, quick = (papers.measure_all(paper, quick).numbers for quick in (False, True))
     names = ["item", "metric", "case", "seed"]
     assert not full.duplicated(names).any()
     assert {tuple(row) for row in full[names[:3]].to_numpy()} == {
@@ -382,12 +325,12 @@ def test_every_case_and_seed_has_its_own_number(tiny: Path) -> None:
 def test_progress_goes_on_from_group_to_group() -> None:
     told: list[float] = []
     for done, share in ((0.0, 0.25), (0.25, 0.75)):
-        part = papers._part(told.append, done, share)
+        part = papers.part(told.append, done, share)
         assert part is not None
         for fraction in (0.0, 1.0):
             part(fraction)
     assert told == [0.0, 0.25, 0.25, 1.0]
-    assert papers._part(None, 0.0, 1.0) is None
+    assert papers.part(None, 0.0, 1.0) is None
 
 
 def test_a_reproduction_is_deterministic(tiny: Path) -> None:

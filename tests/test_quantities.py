@@ -1,6 +1,7 @@
 """The quantities that papers measure, on a Result made by hand."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -139,6 +140,11 @@ def test_every_quantity_is_tested_above_and_says_its_unit() -> None:
     )
     assert {entry[0] for entry in marker.args[1]} == set(QUANTITIES)
     assert all(quantity.__doc__ for quantity in QUANTITIES.values())
+
+
+def test_every_quantity_is_in_the_table_of_the_readme() -> None:
+    readme = (Path(__file__).parent.parent / "papers" / "README.md").read_text()
+    assert all(f"`{name}`" in readme for name in QUANTITIES)
 
 
 def test_an_aggregate_of_two_runs_is_their_mean() -> None:

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
@@ -16,6 +16,10 @@ from anabranch.files import staged
 from anabranch.result import Result
 from anabranch.runner import run
 from anabranch.scenario import ScenarioError, rules, schema
+
+if TYPE_CHECKING:
+    from anabranch.report import Report
+    from anabranch.summary import Summary
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -131,28 +135,43 @@ def schema_command() -> None:
 
 @app.command()
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A folder of papers/: olia.")],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="A folder of papers/, such as olia, or all.")
+    ],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds, shorter runs.")] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the report and its data to DIR.")
     ] = None,
     as_json: Json = False,
+    readme: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With all: put the summary, dated, between its markers."),
+    ] = None,
 ) -> None:
     """Reproduce a paper: published beside measured beside theory, and each claim judged.
 
     Exits with 1 when a claim fails that is not marked as not reproduced, with the reason.
 
-    Example:
+    Examples:
 
         anabranch reproduce olia --quick --out results/olia
+
+        anabranch reproduce all --out results/papers --readme README.md
     """
     from anabranch import papers  # here, because the other commands do not need it
 
+    if paper != "all" and readme:
+        raise ScenarioError(f"--readme {readme}: expected `reproduce all`, whose summary it takes")
+    report: Report | Summary
     with _progress() as progress:
-        report = papers.reproduce(paper, quick, out, progress)
+        if paper == "all":
+            report = papers.reproduce_all(quick, out, readme, progress)
+        else:
+            report = papers.reproduce(paper, quick, out, progress)
     _print(report, as_json, show.report)
     if out:
-        print(f"The report is in {out / 'report.html'}", file=sys.stderr)
+        page = "index.html" if paper == "all" else "report.html"
+        print(f"The report is in {out / page}", file=sys.stderr)
     if report.failed:
         raise typer.Exit(1)
 

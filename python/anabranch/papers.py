@@ -1,53 +1,36 @@
-"""Reproducing a paper: `papers/<paper>/` says what to run, what was published, what must hold.
-
-A folder holds data only: scenario files, `experiments.toml` (groups of runs, and which quantities
-are measured in them), `published.toml` (numbers as printed, with their place), `claims.toml` (what
-must hold, and how near) and `errata.toml`. `papers/README.md` explains the words.
-"""
+"""Reproducing a paper: run what its folder asks for, measure, judge, write the report."""
 
 import json
-import platform
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from anabranch.claims import Numbers, Verdict, judge
+from anabranch import figures
 from anabranch.files import staged
+from anabranch.folder import Paper, cases, known_papers, open_paper, seeds
+from anabranch.judged import report_of
 from anabranch.quantities import measure
 from anabranch.quantities.rates import drop_percent
-from anabranch.report import Claim, Item, Report, Row, Table
-from anabranch.result import Result, mean_with_interval
+from anabranch.report import Report
+from anabranch.result import Result
 from anabranch.runner import Progress, collect, plan
-from anabranch.scenario import ScenarioError, load
-
-FOLDER = Path(__file__).parent / "_papers"
-FILES = ("experiments", "published", "claims", "errata")
+from anabranch.scenario import load
+from anabranch.summary import Summary, around
 
 
 @dataclass(frozen=True)
-class Paper:
-    """The data of one folder."""
+class Measured:
+    """What the runs of a paper gave."""
 
-    name: str
-    folder: Path
-    experiments: Mapping[str, Any]
-    published: Mapping[str, Any]
-    claims: Sequence[Mapping[str, Any]]
-    errata: Sequence[Mapping[str, str]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One line of a table: a scenario with some values replaced, and an algorithm."""
-
-    name: str
-    algorithm: str
-    overrides: Mapping[str, Any]
+    numbers: pd.DataFrame
+    """A row per item, metric, case and seed, with its `value`."""
+    drawings: Mapping[tuple[str, int], figures.Drawing]
+    """The figures that need whole runs, by item and place among the item's figures."""
 
 
 def reproduce(
@@ -61,81 +44,89 @@ def reproduce(
     Raises `ScenarioError` for an unknown paper or a folder that does not fit together.
     """
     paper = open_paper(name)
-    if out is None:
-        return report_of(paper, measure_all(paper, quick, progress), quick)
-    with staged(out) as stage:
-        report = report_of(paper, measure_all(paper, quick, progress), quick)
-        from anabranch import page  # here, because Matplotlib takes half a second to load
-
-        (stage / "report.html").write_text(page.html(report), encoding="utf-8")
-        data = json.dumps(report.as_dict(), indent=2, allow_nan=False)
-        (stage / "report.json").write_text(data + "\n", encoding="utf-8")
+    with staged(out) if out else nullcontext() as stage:
+        measured = measure_all(paper, quick, progress)
+        report = report_of(paper, measured.numbers, measured.drawings, quick)
+        if stage:
+            write(report, stage)
     return report
 
 
-def known_papers() -> list[str]:
-    """The papers that can be reproduced."""
-    return sorted(file.parent.name for file in FOLDER.glob("*/experiments.toml"))
+def reproduce_all(
+    quick: bool = False,
+    out: Path | None = None,
+    readme: Path | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """Reproduce every paper there is.
 
-
-def open_paper(name: str) -> Paper:
-    """Read a paper's folder."""
-    if name not in known_papers():
-        raise ScenarioError(f"unknown paper {name!r}: expected one of {', '.join(known_papers())}")
-    folder = FOLDER / name
-    data = {}
-    for file in FILES:
-        try:
-            data[file] = tomllib.loads((folder / f"{file}.toml").read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
-            raise ScenarioError(f"{name}/{file}.toml: {error}") from error
-    return Paper(
-        name=name,
-        folder=folder,
-        experiments=data["experiments"],
-        published=data["published"],
-        claims=data["claims"]["claims"],
-        errata=data["errata"]["errata"],
-    )
-
-
-def cases(group: Mapping[str, Any]) -> list[Case]:
-    """Every setting of a group with every algorithm; `<setting>.<algorithm>` is the case's name.
-
-    Without settings the algorithm alone is.
+    `out` gets index.html with the summary, summary.json, and a folder per paper with what
+    `reproduce` writes. `readme` gets the summary, dated, between its markers. A paper's runs are
+    let go before the next one begins.
     """
-    made = []
-    for setting, values in group.get("settings", {"": {}}).items():
-        for label, entry in group["algorithms"].items():
-            name = f"{setting}.{label}" if setting else label
-            overrides = {**group.get("set", {}), **values, **entry.get("set", {})}
-            made.append(Case(name, entry.get("algorithm", label), overrides))
-    return made
+    if readme:
+        around(readme)  # one that can't take the summary is told before the runs
+    names = known_papers()
+    reports = []
+    for i, name in enumerate(names):
+        of_paper = part(progress, i / len(names), 1 / len(names))
+        reports.append(reproduce(name, quick, out and out / name, of_paper))
+    summary = Summary(reports, "anabranch reproduce all" + (" --quick" if quick else ""))
+    if out:
+        from anabranch import page  # here, because Matplotlib takes half a second to load
+
+        with staged(out) as stage:
+            (stage / "index.html").write_text(page.index(summary), encoding="utf-8")
+            data = json.dumps(summary.as_dict(), indent=1)
+            (stage / "summary.json").write_text(data + "\n", encoding="utf-8")
+    if readme:
+        before, after = around(readme)
+        readme.write_text(before + summary.markdown(date.today()) + after, encoding="utf-8")
+    return summary
 
 
-def measure_all(paper: Paper, quick: bool, progress: Progress | None = None) -> pd.DataFrame:
-    """Run all groups; one row per item, metric, case and seed, its number in `value`.
+def write(report: Report, directory: Path) -> None:
+    """Write report.html and report.json into an existing directory."""
+    from anabranch import page  # here, because Matplotlib takes half a second to load
+
+    (directory / "report.html").write_text(page.html(report), encoding="utf-8")
+    data = json.dumps(report.as_dict(), indent=1, allow_nan=False)
+    (directory / "report.json").write_text(data + "\n", encoding="utf-8")
+
+
+def measure_all(paper: Paper, quick: bool, progress: Progress | None = None) -> Measured:
+    """Run all groups that an item asks for, and take its numbers and curves.
 
     Groups run one after the other, so that no more than one is in memory; within a group all
     cases and seeds run in parallel.
     """
     groups = paper.experiments["groups"]
-    asked = {name: list(_measures(paper, name)) for name in groups}
-    sizes = {name: len(cases(groups[name])) for name in groups if asked[name]}
+    measures = {name: list(_measures(paper, name)) for name in groups}
+    curves = {name: list(_curves(paper, name)) for name in groups}
+    sizes = {name: len(cases(groups[name])) for name in groups if measures[name] or curves[name]}
     rows: list[dict[str, Any]] = []
+    drawings: dict[tuple[str, int], figures.Drawing] = {}
     done = 0.0
     for name, size in sizes.items():
         share = size / sum(sizes.values())
-        result = run_group(paper, name, quick, _part(progress, done, share))
-        for case in cases(groups[name]):
-            for seed in result.seeds:
-                rows += _numbers(asked[name], case.name, seed, one_run(result, case.name, seed))
+        result = run_group(paper, name, quick, part(progress, done, share))
+        for case, seed, run in each_run(result):
+            rows += _numbers(measures[name], case, seed, run)
+        for place, spec in curves[name]:
+            known = [case.name for case in cases(groups[name])]
+            chosen = [case for case in spec["cases"] or known if case in known]
+            drawings[place] = DRAW[spec["kind"]](spec, result, chosen)
         done += share
     frame = pd.DataFrame(rows)
-    return pd.concat([frame, *_drops(paper, frame)], ignore_index=True)
+    return Measured(pd.concat([frame, *_drops(paper, frame)], ignore_index=True), drawings)
 
 
-def _part(progress: Progress | None, done: float, share: float) -> Progress | None:
+DRAW = {"series": figures.series, "tail": figures.tail}
+"""The figures that need whole runs; the others are drawn from numbers."""
+
+
+def part(progress: Progress | None, done: float, share: float) -> Progress | None:
+    """Progress of a part of the work that begins at `done` and is `share` of it all."""
     return progress and (lambda fraction: progress(done + share * fraction))
 
 
@@ -152,26 +143,29 @@ def run_group(paper: Paper, name: str, quick: bool, progress: Progress | None = 
     return collect(load(file), jobs, "sim", None, progress)
 
 
-def seeds(paper: Paper, quick: bool) -> list[int]:
-    """The seeds every case runs with."""
-    return list((paper.experiments["quick"] if quick else paper.experiments)["seeds"])
-
-
-def one_run(result: Result, case: str, seed: int) -> Result:
-    """The part of a Result that one case and seed gave."""
-    tables = {
-        name: table[(table["case"] == case) & (table["seed"] == seed)]
-        for name, table in result.tables().items()
-    }
-    return replace(result, **tables)
+def each_run(result: Result) -> Iterator[tuple[str, int, Result]]:
+    """Case, seed, and the part of a Result that they gave."""
+    tables = result.tables()
+    parts = {name: dict(iter(table.groupby(["case", "seed"]))) for name, table in tables.items()}
+    for case, seed in parts["links"]:
+        run = {name: part.get((case, seed), tables[name].iloc[:0]) for name, part in parts.items()}
+        yield case, int(seed), replace(result, **run)
 
 
 def _measures(paper: Paper, group: str) -> Iterator[dict[str, Any]]:
     """Every measure of a group, with the item it belongs to and the cases it is for."""
     for item in paper.experiments["items"]:
-        for entry in item["measures"]:
+        for entry in item.get("measures", []):
             if entry.get("group", item.get("group")) == group:
                 yield {**entry, "item": item["id"], "cases": item.get("cases")}
+
+
+def _curves(paper: Paper, group: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+    """Every figure that needs the runs of a group: its place, and what it says."""
+    for item in paper.experiments["items"]:
+        for number, spec in enumerate(item.get("figures", [])):
+            if spec["kind"] in DRAW and spec.get("group", item.get("group")) == group:
+                yield (item["id"], number), {"cases": item.get("cases"), **spec}
 
 
 WORDS = {"item", "cases", "metric", "quantity", "group", "case"}
@@ -202,101 +196,3 @@ def _drops(paper: Paper, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
             after = of[of["case"] == drop["to"]].set_index("seed")["value"]
             lost = before.combine(after, drop_percent).rename("value").reset_index()
             yield lost.assign(item=item["id"], metric=drop["metric"], case=drop["case"])
-
-
-def report_of(paper: Paper, frame: pd.DataFrame, quick: bool) -> Report:
-    """Put the measured numbers beside the published ones, and judge."""
-    means = mean_with_interval(frame, ["item", "metric", "case"], ["value"])
-    experiments, facts = paper.experiments, paper.published["paper"]
-    algorithms = {
-        label: entry.get("algorithm", label)
-        for group in experiments["groups"].values()
-        for label, entry in group["algorithms"].items()
-    }
-    return Report(
-        paper=paper.name,
-        title=facts["title"],
-        source=facts["source"],
-        authors=facts["authors"],
-        summary=facts["summary"],
-        items=[_item(paper, id, means) for id in paper.published["items"]],
-        labels=experiments.get("labels", {}),
-        algorithms=algorithms,
-        theory=paper.published.get("theory", {}),
-        assumed=experiments.get("assumed", []),
-        errata=paper.errata,
-        scenarios={
-            file.name: file.read_text(encoding="utf-8")
-            for file in sorted(paper.folder.glob("scenario*.toml"))
-        },
-        seeds=seeds(paper, quick),
-        command=f"anabranch reproduce {paper.name}" + (" --quick" if quick else ""),
-        versions={
-            "anabranch": version("anabranch"),
-            "Python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "pandas", "scipy", "matplotlib")},
-        },
-    )
-
-
-def _item(paper: Paper, id: str, means: pd.DataFrame) -> Item:
-    facts = paper.published["items"][id]
-    of_item = means[means["item"] == id]
-    metrics = [name for name, entry in facts.items() if isinstance(entry, dict)]
-    tables = [
-        _table(name, facts.get(name, {}), of_item[of_item["metric"] == name])
-        for name in dict.fromkeys([*of_item["metric"], *metrics])
-    ]
-    numbers = {
-        table.metric: {
-            **theory_cases(facts.get(table.metric, {})),
-            **{row.case: row.measured for row in table.rows if row.measured is not None},
-        }
-        for table in tables
-    }
-    claims = [_claim(entry, numbers) for entry in paper.claims if entry["item"] == id]
-    return Item(id, facts["title"], facts["place"], tables, claims)
-
-
-def _table(metric: str, facts: Mapping[str, Any], means: pd.DataFrame) -> Table:
-    published, theory = facts.get("published", {}), facts.get("theory", {})
-    measured = means.set_index("case")[["value", "value_ci95"]].T.to_dict("list")
-    rows = []
-    for case in dict.fromkeys([*measured, *published]):
-        mean, half = measured.get(case, (None, None))
-        rows.append(
-            Row(
-                case=case,
-                published=published.get(case),
-                measured=mean,
-                interval=None if half is None or pd.isna(half) else half,
-                theory={
-                    label: value
-                    for label, values in theory.items()
-                    for key, value in values.items()
-                    if case == key or case.startswith(f"{key}.")
-                },
-            )
-        )
-    return Table(metric, rows)
-
-
-def theory_cases(facts: Mapping[str, Any]) -> dict[str, float]:
-    """A metric's theory values by the name a claim calls them: `n1_10.opt_probing`."""
-    return {
-        f"{key}.{label}": value
-        for label, values in facts.get("theory", {}).items()
-        for key, value in values.items()
-    }
-
-
-def _claim(entry: Mapping[str, Any], numbers: Numbers) -> Claim:
-    judgement = judge(entry["check"], numbers)
-    verdict, reason = judgement.verdict, entry.get("not_reproduced", "")
-    if verdict is Verdict.FAILS and reason:
-        verdict = Verdict.NOT_REPRODUCED
-    elif reason:
-        reason = f"Marked as not reproduced; take the mark away: {reason}"
-    return Claim(
-        entry["id"], entry["text"], entry.get("band", ""), verdict, judgement.because, reason
-    )

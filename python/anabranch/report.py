@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from anabranch.claims import Verdict
+from anabranch.figures import Drawing
 
 STYLES = {
     Verdict.HOLDS: "green",
@@ -78,6 +79,14 @@ class Item:
     place: str
     tables: Sequence[Table]
     claims: Sequence[Claim]
+    bars: Sequence[str] = ()
+    """The metrics that are drawn as bars."""
+    drawings: Sequence[Drawing] = ()
+    """The other figures."""
+
+    def counts(self) -> dict[Verdict, int]:
+        """How many of its claims got each verdict."""
+        return count(self.claims)
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,9 @@ class Report:
     """A reproduction of one paper."""
 
     paper: str
+    """Its folder."""
+    name: str
+    """What a summary calls it."""
     title: str
     source: str
     authors: Sequence[str]
@@ -116,8 +128,7 @@ class Report:
 
     def counts(self) -> dict[Verdict, int]:
         """How many claims got each verdict, all five verdicts in order."""
-        counter = Counter(claim.verdict for claim in self.claims)
-        return {verdict: counter[verdict] for verdict in Verdict}
+        return count(self.claims)
 
     def theories(self, item: Item) -> list[str]:
         """The kinds of theory value that an item has."""
@@ -178,6 +189,12 @@ class Report:
             verdict = Text(claim.verdict, style=STYLES[claim.verdict])
             grid.add_row(claim.id, verdict, Text(claim.text), Text(because))
         return grid
+
+
+def count(claims: Sequence[Claim]) -> dict[Verdict, int]:
+    """How many claims got each verdict, all five verdicts in order."""
+    counter = Counter(claim.verdict for claim in claims)
+    return {verdict: counter[verdict] for verdict in Verdict}
 
 
 def number(value: float | None) -> str:

@@ -1,6 +1,5 @@
 //! The window machinery that all rules share.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::path::Path;
@@ -77,14 +76,30 @@ impl<R: Rule> Controller<R> {
     /// A controller of `paths` paths, each in slow start with a window of `initial_window` packets
     /// and no ssthresh.
     pub fn new(rule: R, paths: usize, initial_window: f64) -> Controller<R> {
-        let initial_window = within_bounds(initial_window);
-        let path = Path {
-            window: initial_window,
+        let mut controller = Controller {
+            rule,
+            initial_window: within_bounds(initial_window),
+            // RFC 5681, equation 4, for one path; for several, Balia section V.
+            smallest_ssthresh: if paths > 1 { 1.0 } else { 2.0 },
+            paths: Vec::with_capacity(paths),
+            memory: Vec::with_capacity(paths),
+            state: Vec::with_capacity(paths),
+        };
+        (0..paths).for_each(|_| controller.add_path());
+        controller
+    }
+
+    /// Another path, after those there are, as [`new`](Controller::new) makes them: from here on the
+    /// rule sees it. The smallest ssthresh stays.
+    pub fn add_path(&mut self) {
+        self.paths.push(Path {
+            window: self.initial_window,
             rtt: f64::INFINITY,
             base_rtt: f64::INFINITY,
             ..Path::default()
-        };
-        let state = State {
+        });
+        self.memory.push(R::Memory::default());
+        self.state.push(State {
             phase: Phase::SlowStart,
             timed_out: false,
             round_samples: 0,
@@ -93,16 +108,7 @@ impl<R: Rule> Controller<R> {
             last_ack: f64::INFINITY,
             round_start: f64::NEG_INFINITY,
             round_sum: 0.0,
-        };
-        Controller {
-            rule,
-            initial_window,
-            // RFC 5681, equation 4, for one path; for several, Balia section V.
-            smallest_ssthresh: if paths == 1 { 2.0 } else { 1.0 },
-            paths: vec![path; paths],
-            memory: vec![R::Memory::default(); paths],
-            state: vec![state; paths],
-        }
+        });
     }
 
     /// The congestion window of path `r`, packets: not rounded.
@@ -126,8 +132,8 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// Sets the floor of every path's slow start threshold, packets, at least 1. It is 2 with one path
-    /// and 1 with several unless set.
+    /// Sets the floor of every path's slow start threshold, packets, at least 1. It is 1 if
+    /// the controller was made with several paths, and else 2, unless set.
     pub fn set_smallest_ssthresh(&mut self, packets: f64) {
         self.smallest_ssthresh = packets.max(1.0);
     }

@@ -114,6 +114,11 @@ impl AnyRule {
 }
 
 impl AnyController {
+    /// [`Controller::add_path`].
+    pub fn add_path(&mut self) {
+        each!(AnyController, self, controller => controller.add_path());
+    }
+
     /// [`Controller::window`].
     #[inline]
     pub fn window(&self, r: usize) -> f64 {

@@ -92,6 +92,30 @@ fn each_path_has_its_own_phase() {
     assert_eq!((controller.window(0), controller.window(1)), (20.0, 10.0));
 }
 
+/// LIA with windows 10 and 1 and 0.1 s on both: `max(w/rtt^2) / (sum w/rtt)^2 = 1000 / 110^2` per packet.
+/// Alone it was Reno, 1/10; beside a path without a sample, which has no rate yet, it still is.
+#[test]
+fn a_rule_sees_a_path_from_when_it_is_added() {
+    let mut controller = in_avoidance("lia", &[10.0]);
+    let sample = Ack {
+        packets: 0,
+        ..ack(0.0, 0.1)
+    };
+    let grows = |controller: &AnyController, expected: f64| {
+        let mut next = controller.clone();
+        next.on_ack(0, &packets(1));
+        assert!((next.window(0) - controller.window(0) - expected).abs() < 1e-12);
+    };
+    controller.on_ack(0, &sample);
+    grows(&controller, 0.1);
+    controller.add_path();
+    assert_eq!((controller.paths().len(), controller.window(1)), (2, 1.0));
+    assert_eq!(controller.phase(1), Phase::SlowStart);
+    grows(&controller, 0.1);
+    controller.on_ack(1, &sample);
+    grows(&controller, 1000.0 / 110.0_f64.powi(2));
+}
+
 /// Halving 3 gives 1.5: below the floor of one path, above that of several.
 #[test]
 fn the_smallest_ssthresh_is_2_with_one_path_and_1_with_several() {
@@ -106,6 +130,10 @@ fn the_smallest_ssthresh_is_2_with_one_path_and_1_with_several() {
     let mut controller = in_avoidance("reno", &[1.0, 1.0]);
     controller.on_loss(0);
     assert_eq!((controller.window(0), controller.ssthresh(0)), (1.0, 1.0));
+    let mut controller = new("reno", 0, 10.0);
+    controller.add_path();
+    controller.set_ssthresh(0, 0.0);
+    assert_eq!(controller.ssthresh(0), 2.0);
 }
 
 /// Even so no window falls below 1.

@@ -99,17 +99,17 @@ fn at_once() -> NonNegative {
     NonNegative::constant(0.0)
 }
 
-/// A path: a list of links, or a table that also gives the delay of the way back.
+/// A path: a list of links, or a table that says more about it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Path {
     /// The links in order; ACKs return after the propagation delay of the forward way.
     Links(Vec<String>),
-    /// The links in order, and the delay of the way back.
+    /// The links in order, the delay of the way back, and when the path opens.
     Full(FullPath),
 }
 
-/// A path with a way back of its own.
+/// A path with a way back or a start of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullPath {
@@ -118,6 +118,10 @@ pub struct FullPath {
     /// ACKs return after this pure delay, ms. Default: the propagation delay of the forward way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub return_delay_ms: Option<NonNegative>,
+    /// When it opens, s from the start of the run, or with its user if that starts later. The first
+    /// path opens with the user, and the others in their order. Default: with the user.
+    #[serde(default = "at_once")]
+    pub start_s: NonNegative,
 }
 
 /// By hand, because a derived untagged enum forgets what was wrong inside.
@@ -152,7 +156,7 @@ impl JsonSchema for Path {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A path: a list of links, or a table that also gives the delay of the way back.",
+            "description": "A path: a list of links, or a table that says more about it.",
             "anyOf": [
                 generator.subschema_for::<Vec<String>>(),
                 generator.subschema_for::<FullPath>(),

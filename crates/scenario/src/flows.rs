@@ -35,6 +35,9 @@ pub struct Path {
     pub links: Vec<usize>,
     /// Acknowledgements return after this pure delay, ms: they never queue and are never lost.
     pub return_delay_ms: NonNegative,
+    /// It opens at this time, s, or with its user if that starts later. The first path's is at most
+    /// the flow's `start_s`, and each path's at least that of the path before it.
+    pub start_s: NonNegative,
 }
 
 /// What a user sends.

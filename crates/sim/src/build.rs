@@ -61,6 +61,7 @@ fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> R
         first_hop: network.add_route(&links),
         return_line: network.return_line(back),
         propagation_s: seconds(forward + back),
+        opens_at: from_seconds(path.start_s.get()),
     }
 }
 
@@ -108,6 +109,7 @@ pub(crate) fn tcp(scenario: &Scenario) -> Tcp {
         min_rto: milliseconds(tcp.min_rto_ms.get()),
         delayed_acks: tcp.delayed_acks,
         selective: tcp.recovery == Recovery::Sack,
+        initial_ssthresh: tcp.initial_ssthresh_packets.get(),
         receive_buffer: tcp.receive_buffer_packets.get(),
         scheduler: match tcp.scheduler {
             scenario::Scheduler::MinRtt => Scheduler::MinRtt,

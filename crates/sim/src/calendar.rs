@@ -24,6 +24,8 @@ pub(crate) enum Event {
     Begin(u32),
     /// A user's workload pauses.
     Pause(u32),
+    /// Another path of a user opens.
+    OpenPath(u32),
     /// A gateway samples its buffer, to adjust kappa.
     Adjust(u32),
     /// The warm-up ends: totals count from here.

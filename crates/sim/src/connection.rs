@@ -21,6 +21,8 @@ pub(crate) struct Tcp {
     pub min_rto: Time,
     pub delayed_acks: bool,
     pub selective: bool,
+    /// Where slow start ends on a new path, in packets.
+    pub initial_ssthresh: f64,
     /// The receive buffer in packets.
     pub receive_buffer: u32,
     pub scheduler: Scheduler,
@@ -51,7 +53,10 @@ pub(crate) struct Connection {
     pub user: u32,
     pub started_at: Time,
     pub controller: AnyController,
+    /// Those that are open: paths open in order.
     pub subflows: Vec<Subflow>,
+    /// Whether it has several paths, open or not, and so a data sequence apart from the subflows'.
+    pub(crate) several: bool,
     /// The data sequence number of the next new packet, of the first not acknowledged, and of the
     /// first that the application does not have.
     pub(crate) data_next: u32,
@@ -74,23 +79,15 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A silent connection: it sends when [`resume`](Self::resume) or
-    /// [`send_file`](Self::send_file) gives it something.
-    pub fn new(
-        number: u32,
-        user: u32,
-        controller: AnyController,
-        routes: &[Route],
-        tcp: &Tcp,
-    ) -> Connection {
-        let subflows = routes.iter().enumerate().map(|(r, route)| {
-            Subflow::new(route.clone(), tcp.selective, controller.window(r) as u32)
-        });
+    /// A silent connection without a path: it sends when [`open_paths`](Self::open_paths) gave it
+    /// one, and [`resume`](Self::resume) or [`send_file`](Self::send_file) something to send.
+    pub fn new(number: u32, user: u32, controller: AnyController, routes: &[Route]) -> Connection {
         Connection {
             number,
             user,
             started_at: 0,
-            subflows: subflows.collect(),
+            subflows: Vec::with_capacity(routes.len()),
+            several: routes.len() > 1,
             controller,
             data_next: 0,
             data_una: 0,
@@ -102,6 +99,18 @@ impl Connection {
             starved: true,
             turn: 0,
             in_network: 0,
+        }
+    }
+
+    /// Opens those of its paths whose time has come.
+    pub fn open_paths(&mut self, now: Time, routes: &[Route], tcp: &Tcp) {
+        let closed = routes.iter().enumerate().skip(self.subflows.len());
+        for (r, route) in closed.take_while(|(_, route)| route.opens_at <= now) {
+            self.controller.add_path();
+            self.controller.set_ssthresh(r, tcp.initial_ssthresh);
+            let window = self.controller.window(r) as u32;
+            self.subflows
+                .push(Subflow::new(route.clone(), tcp.selective, window));
         }
     }
 
@@ -166,9 +175,10 @@ impl Connection {
 
     #[inline]
     pub(crate) fn data_received(&self) -> u32 {
-        match self.subflows.as_slice() {
-            [only] => only.receiver.next(),
-            _ => self.data_receiver.next(),
+        if self.several {
+            self.data_receiver.next()
+        } else {
+            self.subflows[0].receiver.next()
         }
     }
 

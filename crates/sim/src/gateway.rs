@@ -177,6 +177,7 @@ mod tests {
     use crate::scheduler::Scheduler;
 
     const TCP: Tcp = Tcp {
+        initial_ssthresh: f64::INFINITY,
         packet_bytes: 1000,
         header_bytes: 100,
         min_rto: 0,

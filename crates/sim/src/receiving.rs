@@ -15,12 +15,11 @@ impl Connection {
     #[inline]
     pub fn on_packet(&mut self, world: &mut World, packet: &Packet) -> bool {
         let was_complete = self.is_complete();
-        let several = self.subflows.len() > 1;
         let subflow = &mut self.subflows[usize::from(packet.subflow)];
         let had_hole = subflow.receiver.has_hole();
         let expected = packet.sequence == subflow.receiver.next();
         let new = subflow.receiver.receive(packet.sequence)
-            && (!several || self.data_receiver.receive(packet.data_sequence));
+            && (!self.several || self.data_receiver.receive(packet.data_sequence));
         if new {
             let totals = &mut subflow.totals;
             totals.delivered_packets += 1;

@@ -75,13 +75,12 @@ impl Connection {
 
     fn time_out(&mut self, world: &mut World, r: usize) {
         self.controller.on_timeout(r);
-        let several = self.subflows.len() > 1;
         let subflow = &mut self.subflows[r];
         subflow.totals.timeouts += 1;
         subflow.sender.on_timeout();
         subflow.back_off();
         subflow.window = self.controller.window(r) as u32;
-        if several {
+        if self.several {
             let lost = subflow.take_lost_data();
             self.reinjections.extend(lost.map(|data| (data, r as u16)));
         }
@@ -186,7 +185,7 @@ impl Connection {
         };
         let subflow = &mut self.subflows[r];
         let sequence = subflow.sender.send_new();
-        if self.subflows.len() > 1 {
+        if self.several {
             self.subflows[r].carry(data);
         }
         self.transmit(world, r, sequence, data);

@@ -22,6 +22,8 @@ pub(crate) struct Route {
     pub return_line: u32,
     /// Propagation forth and back, in seconds.
     pub propagation_s: f64,
+    /// It opens at this time, or with its connection if that begins later.
+    pub opens_at: Time,
 }
 
 #[derive(Debug)]

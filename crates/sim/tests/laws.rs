@@ -206,7 +206,7 @@ fn check_samples(scenario: &Scenario, record: &Record) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn everything_sent_arrives_once_and_the_books_balance(text in random::ending()) {

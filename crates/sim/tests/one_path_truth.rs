@@ -4,20 +4,18 @@
 //! the fluid model of LIA, where a window sees the mean of increase and decrease. Losses here are
 //! independent, and the model for those predicts 1.31 ([`ideal`]). It leaves out that recovery takes
 //! a round trip in which the window stands still, and that there are timeouts. Both cost more the
-//! smaller the window, so C falls from 1.29 at p = 1e-4 (windows of 130 packets) to 1.19 at 1e-2
-//! (12 packets; ns-2's Sack1 agent has 1.17 there), and the exponent is -0.518 rather than -1/2.
+//! smaller the window, so C falls from 1.29 at p = 1e-4 (windows of 130 packets) to 1.17 at 1e-2 (12
+//! packets), where ns-2's Sack1 agent has 1.17 too, and the exponent is -0.521 rather than -1/2.
 
 mod common;
 
 use std::f64::consts::PI;
 
-use common::run;
+use common::{PAYLOAD, run};
 
 const PROBABILITIES: [f64; 5] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
 const RTT_S: f64 = 0.1;
 const USERS: f64 = 20.0;
-/// Bytes of payload in a packet of 1500.
-const PAYLOAD: f64 = 1448.0;
 
 /// Loss probability and goodput, in packets per RTT, of 20 independent NewReno users on a link so
 /// fast that nothing ever waits. The probability is that measured, because chance moves both: in
@@ -41,7 +39,7 @@ fn measure(p: f64, recovery: &str) -> (f64, f64) {
     );
     let record = run(&text, 1);
     let bytes: u64 = record.flows.delivered_bytes.iter().sum();
-    let packets_per_s = bytes as f64 / PAYLOAD / USERS / (duration_s - warmup_s);
+    let packets_per_s = (bytes / PAYLOAD) as f64 / USERS / (duration_s - warmup_s);
     (record.links.loss_probability[0], packets_per_s * RTT_S)
 }
 

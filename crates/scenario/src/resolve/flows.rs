@@ -34,7 +34,7 @@ pub(super) fn flows(file: &file::Scenario) -> Result<Vec<Flow>, Fault> {
         flows.push(Flow {
             name: flow.name.clone(),
             count: flow.count,
-            paths: paths(&key.key("paths"), &flow.paths, &file.links)?,
+            paths: paths(&key.key("paths"), flow, &file.links)?,
             algorithm: algorithm(file, i)?,
             workload: flow.workload.clone(),
             start_s: flow.start_s,
@@ -107,21 +107,55 @@ fn check_adjust(key: &Key, adjust: &Adjust) -> Result<(), Fault> {
     within(&key.key("max_kappa"), max_kappa, 1.0..=1e6, "packets")
 }
 
-fn paths(key: &Key, paths: &[file::Path], links: &Links) -> Result<Vec<Path>, Fault> {
-    if paths.is_empty() {
+fn paths(key: &Key, flow: &file::Flow, links: &Links) -> Result<Vec<Path>, Fault> {
+    if flow.paths.is_empty() {
         return Err(key.fault("expected at least one path, such as [[\"R1\"]], got none"));
     }
-    let numbered = paths.iter().enumerate();
-    numbered
+    let numbered = flow.paths.iter().enumerate();
+    let paths: Vec<Path> = numbered
         .map(|(i, written)| path(&key.index(i), written, links))
-        .collect()
+        .collect::<Result<_, _>>()?;
+    check_starts(key, &paths, flow.start_s)?;
+    Ok(paths)
+}
+
+/// A user is never without a path, and those that are open come first.
+fn check_starts(key: &Key, paths: &[Path], flow_start_s: NonNegative) -> Result<(), Fault> {
+    let key_of = |i: usize| key.index(i).key("start_s");
+    let first_s = paths[0].start_s;
+    if first_s > flow_start_s {
+        return Err(key_of(0).fault(format!(
+            "expected at most the flow's start_s, which is {flow_start_s}, got {first_s}: \
+             the first path opens with its user"
+        )));
+    }
+    let earlier = paths
+        .windows(2)
+        .position(|pair| pair[1].start_s < pair[0].start_s);
+    earlier.map_or(Ok(()), |i| {
+        let (before_s, this_s) = (paths[i].start_s, paths[i + 1].start_s);
+        Err(key_of(i + 1).fault(format!(
+            "expected at least {before_s}, the start_s of the path before it, got {this_s}: \
+             list the paths in the order in which they open"
+        )))
+    })
 }
 
 fn path(key: &Key, path: &file::Path, links: &Links) -> Result<Path, Fault> {
-    let (key_of_links, names, written_ms) = match path {
-        file::Path::Links(names) => (key.clone(), names, None),
-        file::Path::Full(path) => (key.key("links"), &path.links, path.return_delay_ms),
+    let at_once = NonNegative::constant(0.0);
+    let (key_of_links, names, written_ms, start_s) = match path {
+        file::Path::Links(names) => (key.clone(), names, None, at_once),
+        file::Path::Full(path) => {
+            let key_of_links = key.key("links");
+            (
+                key_of_links,
+                &path.links,
+                path.return_delay_ms,
+                path.start_s,
+            )
+        }
     };
+    within(&key.key("start_s"), start_s.get(), 0.0..=1e7, "s")?;
     let route = route(&key_of_links, names, links)?;
     let forward_ms: f64 = route.iter().map(|&link| links[link].delay_ms.get()).sum();
     let return_delay_ms = written_ms.unwrap_or(NonNegative::constant(forward_ms));
@@ -134,6 +168,7 @@ fn path(key: &Key, path: &file::Path, links: &Links) -> Result<Path, Fault> {
     Ok(Path {
         links: route,
         return_delay_ms,
+        start_s,
     })
 }
 

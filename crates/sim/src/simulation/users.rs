@@ -6,7 +6,7 @@ use anabranch_scenario::Workload;
 use super::Simulation;
 use crate::build::adjuster_dice;
 use crate::calendar::Event;
-use crate::connection::Connection;
+use crate::connection::{Connection, World};
 use crate::time::from_seconds;
 use crate::workload::{next_gap, next_size};
 
@@ -69,19 +69,35 @@ impl Simulation {
         let plan = &self.plans[self.users[user as usize].flow as usize];
         let tcp = &self.scenario.tcp;
         let initial_window = f64::from(tcp.initial_window_packets.get());
-        let mut controller = plan.rule.controller(plan.routes.len(), initial_window);
+        let mut controller = plan.rule.controller(0, initial_window);
         if plan.routes.len() > 1 {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }
-        for r in 0..plan.routes.len() {
-            controller.set_ssthresh(r, tcp.initial_ssthresh_packets.get());
-        }
-        let connection = Connection::new(number, user, controller, &plan.routes, &self.tcp);
+        let mut connection = Connection::new(number, user, controller, &plan.routes);
+        connection.open_paths(self.now, &plan.routes, &self.tcp);
         match self.connections.get_mut(number as usize) {
             Some(place) => *place = connection,
             None => self.connections.push(connection),
         }
         number
+    }
+
+    /// Another path of a user opens, in every connection that it has.
+    pub(super) fn open_paths(&mut self, user: u32) {
+        let routes = &self.plans[self.users[user as usize].flow as usize].routes;
+        let mut world = World {
+            now: self.now,
+            network: &mut self.network,
+            tcp: &self.tcp,
+        };
+        let live = self
+            .connections
+            .iter_mut()
+            .filter(|connection| connection.user == user && !connection.subflows.is_empty());
+        for connection in live {
+            connection.open_paths(self.now, routes, &self.tcp);
+            connection.pump_all(&mut world);
+        }
     }
 
     /// The persistent connection of a user's gateway, opened for the first file.

@@ -1,0 +1,196 @@
+"""The curves of a paper's figures: over time, over a swept value, the tail of a distribution.
+
+An item's `figures` in `experiments.toml` say what is drawn (`papers/README.md`). Here they become
+numbers; `draw.py` makes them pictures.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from anabranch.quantities.table import between, rows
+from anabranch.quantities.tails import ccdf, tail_fit
+from anabranch.result import Result
+from anabranch.scenario import ScenarioError
+
+KINDS: dict[str, set[str]] = {
+    "bars": {"metrics"},
+    "series": {"lines", "panels", "bin_s", "from_s", "to_s", "seed", "y", "group", "cases"},
+    "sweep": {"metric", "over", "x", "y", "log"},
+    "tail": {"flow", "low_s", "high_s", "x", "y", "group", "cases"},
+}
+"""The kinds of figure and the words of each, besides `kind` and `title`."""
+
+LINE = {"column", "flow", "path", "link", "label", "algorithm", "levels"}
+"""The words of a line of a series."""
+
+TAIL_POINTS = 200
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Numbers to draw as one line, or as points."""
+
+    name: str
+    """What the legend says: labels joined by dots."""
+    algorithm: str
+    """Whose colour it has: the last part of a case, or an algorithm."""
+    x: Sequence[float]
+    y: Sequence[float]
+    interval: Sequence[float | None] = ()
+    """Half the 95 % interval of each point."""
+    dash: int = 0
+    """Which line style."""
+    mark: str = ""
+    """`full` points, `hollow` ones (published, without a line), or none."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves over the same axes."""
+
+    title: str
+    """Labels joined by dots."""
+    curves: Sequence[Curve]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One figure."""
+
+    title: str
+    x: str
+    y: str
+    """What the axes show."""
+    panels: Sequence[Panel]
+    log: str = ""
+    """The axes that are logarithmic: `x`, `y`, `xy` or none."""
+
+
+def check(spec: Mapping[str, Any], item: str) -> None:
+    """Raise `ScenarioError` for a figure with an unknown kind or word."""
+    kind = spec.get("kind")
+    if kind not in KINDS:
+        raise ScenarioError(f"{item}: unknown figure {kind!r}: expected one of {', '.join(KINDS)}")
+    unknown = set(spec) - KINDS[kind] - {"kind", "title"}
+    for line in spec.get("lines", []):
+        unknown |= set(line) - LINE
+    if unknown:
+        raise ScenarioError(f"{item}: a figure of kind {kind} has no {sorted(unknown)[0]!r}")
+
+
+def series(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawing:
+    """Columns of the samples over time.
+
+    A panel per case, a panel per line, or one panel with everything, as `panels` says.
+    """
+    by = spec.get("panels", "")
+    panels: dict[str, list[Curve]] = {}
+    for case in cases:
+        for number, line in enumerate(spec["lines"]):
+            title = {"case": case, "line": line.get("label", "")}.get(by, "")
+            curves = _lines(spec, result, case, line, 0 if by == "line" else number)
+            panels.setdefault(title, []).extend(curves)
+    made = [Panel(name, of_panel) for name, of_panel in panels.items()]
+    return Drawing(spec.get("title", ""), "time (s)", spec.get("y", ""), made)
+
+
+def _lines(
+    spec: Mapping[str, Any], result: Result, case: str, line: Mapping[str, Any], dash: int
+) -> Iterator[Curve]:
+    """A line of one case, and the levels that stand beside it."""
+    label, by = line.get("label", ""), spec.get("panels", "")
+    name = {"case": label, "line": case}.get(by, ".".join(filter(None, [case, label])))
+    algorithm = line.get("algorithm", case.rpartition(".")[2])
+    x, y = _over_time(spec, result, case, line)
+    yield Curve(name, algorithm, x, y, dash=dash)
+    for start, stop, value in line.get("levels", []):
+        yield Curve("level", "", [start, stop], [value, value])
+
+
+def _over_time(
+    spec: Mapping[str, Any], result: Result, case: str, line: Mapping[str, Any]
+) -> tuple[list[float], list[float]]:
+    """Paths add up, unless one is chosen; users and seeds are averaged."""
+    table, _, column = line["column"].partition(".")
+    where = {key: line.get(key) for key in ("flow", "path", "link")}
+    samples = rows(result.tables()[table], case=case, seed=spec.get("seed"), **where)
+    samples = between(samples, spec.get("from_s"), spec.get("to_s"))
+    each = [key for key in ("seed", "flow", "user", "link") if key in samples.columns]
+    mean = samples.groupby([*each, "time_s"])[column].sum().groupby("time_s").mean()
+    if "bin_s" in spec:
+        width = spec["bin_s"]
+        bins = np.ceil(mean.index.to_numpy() / width - 1e-9)
+        mean = mean.groupby(bins).mean()
+        mean.index = (mean.index - 0.5) * width
+    return _round(mean.index), _round(mean)
+
+
+def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawing:
+    """Share of the transfers that last longer, on log axes, all seeds together.
+
+    Where `low_s` and `high_s` are given, the line fitted between them is drawn, with its slope.
+    """
+    panels: dict[str, list[Curve]] = {}
+    for case in cases:
+        setting, _, algorithm = case.rpartition(".")
+        durations = rows(result.transfers, case=case, flow=spec.get("flow"))["duration_s"]
+        ordered = np.sort(durations.to_numpy())
+        x = np.geomspace(ordered[0], ordered[-1], TAIL_POINTS)
+        curves = panels.setdefault(setting, [])
+        curves.append(Curve(algorithm, algorithm, _round(x), _round(ccdf(ordered, x))))
+        if "low_s" in spec:
+            ends = np.array([spec["low_s"], spec["high_s"]])
+            slope, intercept = tail_fit(ordered, *ends)
+            line = _round(10**intercept * ends**slope)
+            name = f"{algorithm}.slope {slope:.2f}".replace("-", "−")
+            curves.append(Curve(name, algorithm, _round(ends), line, dash=1))
+    made = [Panel(setting, curves) for setting, curves in panels.items()]
+    labels = spec.get("x", "duration x (s)"), spec.get("y", "share that lasts x or longer")
+    return Drawing(spec.get("title", ""), *labels, made, log="xy")
+
+
+def sweep(spec: Mapping[str, Any], means: pd.DataFrame, published: Mapping[str, float]) -> Drawing:
+    """A metric over a swept value: `over` gives the value for a part of the case's name.
+
+    `means` has the columns `case`, `value` and `value_ci95`. A line per algorithm, a panel per
+    remaining setting; published numbers are hollow points.
+    """
+    over: Mapping[str, float] = spec["over"]
+    places = {case: _place(case, over) for case in [*means["case"], *published]}
+    panels: dict[str, list[Curve]] = {}
+    for setting, algorithm in dict.fromkeys(rest for rest, _ in places.values()):
+        chosen = [case for case, (rest, _) in places.items() if rest == (setting, algorithm)]
+        points = means[means["case"].isin(chosen)].copy()
+        points["x"] = [places[case][1] for case in points["case"]]
+        points = points.sort_values("x")
+        curves = panels.setdefault(setting, [])
+        x, y, half = points["x"], points["value"], points["value_ci95"]
+        interval = [None if np.isnan(width) else float(f"{width:.6g}") for width in half]
+        if len(points):
+            curves.append(Curve(algorithm, algorithm, _round(x), _round(y), interval, mark="full"))
+        known = sorted((places[case][1], published[case]) for case in chosen if case in published)
+        if known:
+            xs, ys = zip(*known, strict=True)
+            curves.append(Curve("published", algorithm, list(xs), list(ys), mark="hollow"))
+    made = [Panel(setting, curves) for setting, curves in panels.items()]
+    labels = spec.get("x", ""), spec.get("y", spec["metric"])
+    return Drawing(spec.get("title", ""), *labels, made, log=spec.get("log", ""))
+
+
+def _place(case: str, over: Mapping[str, float]) -> tuple[tuple[str, str], float]:
+    """A case's setting without the swept part, its algorithm, and the swept value."""
+    *setting, algorithm = case.split(".")
+    swept = [part for part in setting if part in over]
+    if len(swept) != 1:
+        raise ScenarioError(f"{case}: expected one of {', '.join(over)} in the case's name")
+    setting.remove(swept[0])
+    return (".".join(setting), algorithm), over[swept[0]]
+
+
+def _round(values: Any) -> list[float]:
+    """Six digits, which is more than a picture shows."""
+    return [float(f"{value:.6g}") for value in np.asarray(values, dtype=float)]

@@ -1,0 +1,106 @@
+"""All papers at once: every table and figure with what became of its claims."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+from anabranch.claims import Verdict
+from anabranch.report import STYLES, Claim, Item, Report
+from anabranch.scenario import ScenarioError
+
+MARKERS = "<!-- anabranch reproduce all -->", "<!-- end -->"
+"""Between these two lines a README has the summary."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The reports of several papers."""
+
+    reports: Sequence[Report]
+    command: str
+
+    @property
+    def failed(self) -> list[Claim]:
+        """Claims that fail without a reason, of all papers."""
+        return [claim for report in self.reports for claim in report.failed]
+
+    def lines(self) -> Iterator[tuple[Report, Item, dict[Verdict, int]]]:
+        """Every table and figure that has a claim, and how many claims got each verdict."""
+        for report in self.reports:
+            for item in report.items:
+                if item.claims:
+                    yield report, item, item.counts()
+
+    def totals(self) -> dict[Verdict, int]:
+        """How many claims of all papers got each verdict."""
+        counts = [report.counts() for report in self.reports]
+        return {verdict: sum(count[verdict] for count in counts) for verdict in Verdict}
+
+    def markdown(self, today: date) -> str:
+        """The summary as a Markdown table, dated."""
+        verdicts = list(Verdict)
+        rows = [
+            ["", *verdicts],
+            ["---", *["--:"] * len(verdicts)],
+            *(
+                [f"{report.name}: {item.title}", *(str(counts[v] or "") for v in verdicts)]
+                for report, item, counts in self.lines()
+            ),
+            ["**all**", *(f"**{n}**" for n in self.totals().values())],
+        ]
+        table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+        return f"`{self.command}`, {today.isoformat()}. Claims per table and figure:\n\n{table}\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {
+            "command": self.command,
+            "counts": self.totals(),
+            "failed": len(self.failed),
+            "items": [
+                {"paper": report.paper, "item": item.id, "title": item.title, "counts": counts}
+                for report, item, counts in self.lines()
+            ],
+        }
+
+    def __rich_console__(self, console: object, options: object) -> Iterator[RenderableType]:
+        grid = Grid(box=box.SIMPLE, pad_edge=False)
+        for name in ("", "table or figure"):
+            grid.add_column(name)
+        for verdict in Verdict:
+            grid.add_column(verdict, justify="right")
+        before = None
+        for report, item, counts in self.lines():
+            if report is not before:
+                grid.add_section()
+            name, before = report.name if report is not before else "", report
+            grid.add_row(name, item.title, *_cells(counts))
+        grid.add_section()
+        grid.add_row("all", "", *_cells(self.totals()))
+        yield grid
+        for claim in self.failed:
+            yield Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red")
+
+
+def around(readme: Path) -> tuple[str, str]:
+    """What stands before and after a README's summary.
+
+    Raises `ScenarioError` when one of the two markers is missing.
+    """
+    text = readme.read_text(encoding="utf-8")
+    before, start, rest = text.partition(MARKERS[0] + "\n")
+    _, end, after = rest.partition(MARKERS[1])
+    if not start or not end:
+        raise ScenarioError(f"{readme}: expected the lines {MARKERS[0]} and {MARKERS[1]}")
+    return before + start, end + after
+
+
+def _cells(counts: dict[Verdict, int]) -> list[Text]:
+    return [Text(str(n) if n else "", style=STYLES[verdict]) for verdict, n in counts.items()]
