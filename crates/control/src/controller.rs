@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::ack::Ack;
 use crate::path::Path;
 use crate::rule::Rule;
 
@@ -21,25 +22,6 @@ pub enum Phase {
     Avoidance,
     /// A loss was seen and its repair is not complete: the window stands still.
     Recovery,
-}
-
-/// What an acknowledgement tells.
-#[derive(Clone, Copy, Debug)]
-pub struct Ack {
-    /// When it arrived, s.
-    pub now: f64,
-    /// When the packet that caused it was sent, s.
-    pub sent_at: f64,
-    /// Packets newly known to be delivered.
-    pub packets: u32,
-    /// RTT sample, s; none if it is not a positive number.
-    pub rtt: f64,
-    /// Queueing and service delay of that packet on the forward way, s; negative where it is not
-    /// known.
-    pub queue_delay: f64,
-    /// Whether the window, not the application or the receiver, held the sender back. If not, no
-    /// window grows.
-    pub window_limited: bool,
 }
 
 /// What the controller keeps of a path and no rule may see.
@@ -92,6 +74,10 @@ impl<R: Rule> Controller<R> {
     /// Another path, after those there are, as [`new`](Controller::new) makes them: from here on the
     /// rule sees it. The smallest ssthresh stays.
     pub fn add_path(&mut self) {
+        // Paths are few and seldom added: no room for more than there are.
+        self.paths.reserve_exact(1);
+        self.memory.reserve_exact(1);
+        self.state.reserve_exact(1);
         self.paths.push(Path {
             window: self.initial_window,
             rtt: f64::INFINITY,

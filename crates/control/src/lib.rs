@@ -30,6 +30,7 @@
 
 extern crate alloc;
 
+mod ack;
 mod algorithm;
 mod controller;
 mod itcp;
@@ -38,8 +39,9 @@ mod rule;
 pub mod rules;
 mod scalar;
 
+pub use ack::Ack;
 pub use algorithm::Algorithm;
-pub use controller::{Ack, Controller, MAX_WINDOW, Phase};
+pub use controller::{Controller, MAX_WINDOW, Phase};
 pub use itcp::{Adjuster, RateAdjustment, Sight, Trend};
 pub use path::{Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};

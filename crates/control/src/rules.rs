@@ -4,7 +4,8 @@ mod custom;
 
 pub use custom::{Custom, External};
 
-use crate::controller::{Ack, Controller, Phase};
+use crate::ack::Ack;
+use crate::controller::{Controller, Phase};
 use crate::path::Path;
 use crate::rule::{Parameter, Rule, phi};
 use crate::scalar::Scalar;
