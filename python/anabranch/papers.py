@@ -135,11 +135,11 @@ def run_group(paper: Paper, name: str, quick: bool, progress: Progress | None = 
     group = paper.experiments["groups"][name]
     file, shorter = paper.folder / group["scenario"], {}
     if quick:
-        shorter = paper.experiments["quick"].get("set", {})
+        shorter = group.get("quick", paper.experiments["quick"].get("set", {}))
     jobs = []
     for case in cases(group):
         scenario = load(file, {**case.overrides, **shorter})
-        jobs += plan(scenario, case.algorithm, seeds(paper, quick), {"case": case.name})
+        jobs += plan(scenario, case.algorithm, group.get("seeds", seeds(paper, quick)), {"case": case.name})
     return collect(load(file), jobs, "sim", None, progress)
 
 

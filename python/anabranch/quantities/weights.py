@@ -9,33 +9,33 @@ from anabranch.result import Result
 
 
 @quantity
-def kappa_share(
-    result: Result, flow: str, from_s: float | None = None, to_s: float | None = None
-) -> float:
-    """The share that a flow's weight gives it, the mean of the samples."""
-    shares = kappa_shares(between(result.flow_samples, from_s, to_s))
+def kappa_share(result: Result, flow: str, skip: float = 0.0) -> float:
+    """The share that a flow's weight gives it, the mean of the samples.
+
+    `skip` is the part of the run that is left out at its beginning.
+    """
+    shares = kappa_shares(result.flow_samples, skip)
     if flow not in shares:
         raise LookupError(f"no flow {flow!r} with a kappa: expected one of {_known(shares)}")
     return float(shares[flow].mean())
 
 
 @quantity
-def shares_above_loads(
-    result: Result,
-    loads: Mapping[str, float],
-    from_s: float | None = None,
-    to_s: float | None = None,
-) -> float:
-    """Part of the samples in which the share of every flow of `loads` exceeds its load."""
-    shares = kappa_shares(between(result.flow_samples, from_s, to_s))
+def shares_above_loads(result: Result, loads: Mapping[str, float], skip: float = 0.0) -> float:
+    """Part of the samples in which the share of every flow of `loads` exceeds its load.
+
+    `skip` is the part of the run that is left out at its beginning.
+    """
+    shares = kappa_shares(result.flow_samples, skip)
     for flow in loads:
         if flow not in shares:
             raise LookupError(f"no flow {flow!r} with a kappa: expected one of {_known(shares)}")
     return float((shares[list(loads)] > pd.Series(loads)).all(axis=1).mean())
 
 
-def kappa_shares(samples: pd.DataFrame) -> pd.DataFrame:
+def kappa_shares(samples: pd.DataFrame, skip: float = 0.0) -> pd.DataFrame:
     """The flows' shares: a row per run and time at which all of them have a weight."""
+    samples = between(samples, skip * samples["time_s"].max(), None)
     by = [*run_keys(samples), "time_s"]
     kappas = samples.groupby([*by, "flow"], sort=False)["kappa"].sum(min_count=1).unstack("flow")
     kappas = kappas.dropna(axis="columns", how="all").dropna()
