@@ -183,3 +183,11 @@ def test_every_kind_of_figure_can_be_drawn_again_to_the_same_bytes() -> None:
     drawing = Drawing("", "x", "y", [Panel("", [points, hollow, curve("level", "")])], log="xy")
     first, again = (Pictures(report(drawing)) for _ in range(2))
     assert first.item(first.report.items[0]) == again.item(again.report.items[0])
+
+
+def test_a_logarithmic_axis_has_plain_numbers() -> None:
+    drawing = Drawing("", "x", "y", [Panel("", [Curve("lia", "lia", [1, 2], [0.01, 10])])], log="y")
+    pictures = Pictures(report(drawing))
+    text = str(pictures.item(pictures.report.items[0]))
+    assert "math" not in text
+    assert re.findall(r">([0-9.]+)</text>", text)[-4:] == ["0.01", "0.1", "1", "10"]

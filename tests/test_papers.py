@@ -322,6 +322,30 @@ def test_every_case_and_seed_has_its_own_number(tiny: Path) -> None:
     assert set(full["value"]).isdisjoint(quick["value"])
 
 
+def test_cases_given_the_same_name_are_averaged_seed_by_seed(tiny: Path) -> None:
+    with (tiny / "tiny" / "experiments.toml").open("a") as file:
+        file.write(
+            """
+            [[items]]
+            id = "mean"
+            group = "C"
+            cases = ["no case: the measure's own go before"]
+            [[items.measures]]
+            metric = "mbps"
+            quantity = "user_goodput_mbps"
+            flow = "multipath"
+            cases = ["slow.lia", "fast.lia"]
+            case = "mean.{algorithm}"
+            """
+        )
+    frame = papers.measure_all(folder.open_paper("tiny"), quick=False).numbers
+    value = frame.set_index(["item", "case", "seed"])["value"]
+    for seed in (3, 4):
+        each = [value["table", f"{setting}.lia", seed] for setting in ("slow", "fast")]
+        assert value["mean", "mean.lia", seed] == pytest.approx(sum(each) / 2)
+    assert len(value["mean"]) == 2
+
+
 def test_progress_goes_on_from_group_to_group() -> None:
     told: list[float] = []
     for done, share in ((0.0, 0.25), (0.25, 0.75)):

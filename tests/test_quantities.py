@@ -28,6 +28,7 @@ RUN = frames(
         "user": [0, 1, 0],
         "goodput_mbps": [1.0, 3.0, 0.5],
         "transfers_done": [2, 3, 0],
+        "timeouts": [3, 5, 7],
     },
     paths={
         "flow": ["a", "a", "a", "a", "b"],
@@ -87,6 +88,9 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("aggregate_goodput_mbps", {"to_s": 1}, 6.0),  # 1 + 1 + 4
         ("aggregate_goodput_mbps", {"from_s": 0}, 7.0),  # (6 + 3 + 5 + 0) / 2 samples
         ("goodput_share", {"flow": "a"}, 8 / 9),  # 4 / 4.5
+        ("relative_goodput", {"flow": "a", "to": "b"}, 4.0),  # 2 / 0.5, users' means
+        ("path_share", {"flow": "a", "path": 0}, 0.65),  # 2.6 / 4
+        ("user_timeouts", {"flow": "a"}, 4.0),  # (3 + 5) / 2
         ("path_goodput_mbps", {"flow": "a", "path": 0}, 1.3),  # (0.6 + 2) / 2
         ("path_goodput_mbps", {"flow": "a", "path": 1, "from_s": 1}, 1.0),
         ("path_rtt_ms", {"flow": "a", "path": 0}, 120.0),  # (100 + 140) / 2 users
@@ -103,6 +107,9 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("user_jain_index", {"flow": "a", "to_s": 1}, 1.0),
         # Over both samples users got 2, 3 and 2: 49 / (3 * 17).
         ("user_jain_index", {"from_s": 0}, 49 / 51),
+        # Rates 8, 4 and 4: 16^2 / (3 (64 + 16 + 16)); with b's 4 they are 400 / (4 * 112).
+        ("transfer_jain_index", {"flow": "a"}, 8 / 9),
+        ("transfer_jain_index", {}, 25 / 28),
         ("transfer_mbps", {"flow": "a"}, 16 / 3),  # (8 + 4 + 4) / 3
         ("transfer_mbps", {}, 5.0),  # (8 + 4 + 4 + 4) / 4
         ("transfer_s", {}, 2.0),  # (1 + 2 + 4 + 1) / 4

@@ -225,11 +225,13 @@ def _look(curve: Curve, colour: str, marker: str, dash: str) -> dict[str, Any]:
 
 
 def _scale(axes: Axes, drawing: Drawing) -> None:
-    if "x" in drawing.log:
-        axes.set_xscale("log")
-    if "y" in drawing.log:
-        axes.set_yscale("log")
-    else:
+    for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
+        if name in drawing.log:
+            axes.set(**{f"{name}scale": "log"})
+            # Powers of ten as they are: the page's text knows no mathematics.
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("")
+    if "y" not in drawing.log:
         axes.set_ylim(bottom=0)
 
 

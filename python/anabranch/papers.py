@@ -117,7 +117,9 @@ def measure_all(paper: Paper, quick: bool, progress: Progress | None = None) -> 
             chosen = [case for case in spec["cases"] or known if case in known]
             drawings[place] = DRAW[spec["kind"]](spec, result, chosen)
         done += share
-    frame = pd.DataFrame(rows)
+    # Cases that were given the same name are one: a sweep's mean, seed by seed.
+    frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
+    frame = frame.groupby(NAMES, sort=False, as_index=False)["value"].mean()
     return Measured(pd.concat([frame, *_drops(paper, frame)], ignore_index=True), drawings)
 
 
@@ -146,7 +148,10 @@ def run_group(paper: Paper, name: str, quick: bool, progress: Progress | None = 
 def each_run(result: Result) -> Iterator[tuple[str, int, Result]]:
     """Case, seed, and the part of a Result that they gave."""
     tables = result.tables()
-    parts = {name: dict(iter(table.groupby(["case", "seed"]))) for name, table in tables.items()}
+    parts = {
+        name: dict(iter(table.groupby(["case", "seed"], sort=False)))
+        for name, table in tables.items()
+    }
     for case, seed in parts["links"]:
         run = {name: part.get((case, seed), tables[name].iloc[:0]) for name, part in parts.items()}
         yield case, int(seed), replace(result, **run)
@@ -157,7 +162,7 @@ def _measures(paper: Paper, group: str) -> Iterator[dict[str, Any]]:
     for item in paper.experiments["items"]:
         for entry in item.get("measures", []):
             if entry.get("group", item.get("group")) == group:
-                yield {**entry, "item": item["id"], "cases": item.get("cases")}
+                yield {"cases": item.get("cases"), **entry, "item": item["id"]}
 
 
 def _curves(paper: Paper, group: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
@@ -167,6 +172,9 @@ def _curves(paper: Paper, group: str) -> Iterator[tuple[tuple[str, int], dict[st
             if spec["kind"] in DRAW and spec.get("group", item.get("group")) == group:
                 yield (item["id"], number), {"cases": item.get("cases"), **spec}
 
+
+NAMES = ["item", "metric", "case", "seed"]
+"""The words that tell one number from another."""
 
 WORDS = {"item", "cases", "metric", "quantity", "group", "case"}
 """The words of a measure that are not parameters of its quantity."""
@@ -178,10 +186,11 @@ def _numbers(
     for entry in measures:
         if entry["cases"] is None or case in entry["cases"]:
             parameters = {word: value for word, value in entry.items() if word not in WORDS}
+            name = entry.get("case", "{case}")
             yield {
                 "item": entry["item"],
                 "metric": entry["metric"],
-                "case": entry.get("case", "{case}").format(case=case),
+                "case": name.format(case=case, algorithm=case.rpartition(".")[2]),
                 "seed": seed,
                 "value": measure(entry["quantity"], run, **parameters),
             }

@@ -38,6 +38,8 @@ pub(crate) struct Sender {
     /// What was `next` when the last recovery began.
     recovery_point: u32,
     recovering: bool,
+    /// The timer began the recovery.
+    timed_out: bool,
     /// Whether acknowledgements are selective.
     selective: bool,
     /// The three highest packets that arrived above `una`, highest first, plus 1; 0 is none.
@@ -59,6 +61,7 @@ impl Sender {
             lost: 0,
             recovery_point: 0,
             recovering: false,
+            timed_out: false,
             selective,
             highest: [0; DUPLICATES as usize],
             judged: 0,
@@ -155,10 +158,12 @@ impl Sender {
         self.judged = self.next;
         self.lost_from = self.una;
         self.begin_recovery();
+        self.timed_out = true;
     }
 
     fn begin_recovery(&mut self) {
         self.recovering = true;
+        self.timed_out = false;
         self.recovery_point = self.next;
     }
 
@@ -195,7 +200,10 @@ impl Sender {
     }
 
     fn count_duplicate(&mut self) -> u32 {
-        if self.arrived + self.lost >= self.outstanding() {
+        // After a timeout duplicates answer what was taken for lost. If they freed the window, each
+        // would call for another packet that has arrived long ago, whose answer is a duplicate.
+        let stale = self.recovering && self.timed_out;
+        if stale || self.arrived + self.lost >= self.outstanding() {
             return 0;
         }
         self.arrived += 1;
@@ -357,5 +365,19 @@ mod tests {
         while sender.send_lost().is_some() {}
         let news = [0; 4].map(|_| sender.on_ack(&ack(0, 9)));
         assert!(news.iter().all(|news| !news.loss));
+    }
+
+    #[test]
+    fn duplicates_after_a_timeout_do_not_free_the_window() {
+        let mut sender = sender(false, 8);
+        sender.on_timeout();
+        sender.send_lost();
+        (0..4).for_each(|_| {
+            sender.on_ack(&ack(0, 9));
+        });
+        // Packet 0 is under way again; 1 to 7 wait for it to open the window.
+        assert_eq!(sender.in_flight(), 1);
+        sender.on_ack(&ack(1, 0));
+        assert_eq!(sender.in_flight(), 0);
     }
 }

@@ -21,3 +21,14 @@ def user_jain_index(
     if not keys:
         return jain_index(users["goodput_mbps"])
     return float(users.groupby(keys)["goodput_mbps"].agg(jain_index).mean())
+
+
+@quantity
+def transfer_jain_index(result: Result, flow: str | None = None) -> float:
+    """Jain's index of the transfers' rates, bytes over duration: of one flow, or of all flows."""
+    files = rows(result.transfers, flow=flow)
+    rates = files.assign(rate=files["bytes"] / files["duration_s"])
+    keys = run_keys(rates)
+    if not keys:
+        return jain_index(rates["rate"])
+    return float(rates.groupby(keys)["rate"].agg(jain_index).mean())

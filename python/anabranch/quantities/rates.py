@@ -39,6 +39,19 @@ def goodput_share(result: Result, flow: str) -> float:
 
 
 @quantity
+def relative_goodput(result: Result, flow: str, to: str) -> float:
+    """Goodput of one user of a flow over that of one user of the flow `to`."""
+    return user_goodput_mbps(result, flow) / user_goodput_mbps(result, to)
+
+
+@quantity
+def path_share(result: Result, flow: str, path: int) -> float:
+    """What a flow's users get over one path, over what they get over all their paths."""
+    of_flow = rows(result.paths, flow=flow)
+    return float(rows(of_flow, path=path)["goodput_mbps"].sum() / of_flow["goodput_mbps"].sum())
+
+
+@quantity
 def path_goodput_mbps(
     result: Result, flow: str, path: int, from_s: float | None = None, to_s: float | None = None
 ) -> float:
@@ -61,6 +74,12 @@ def path_rtt_ms(
         return float(rows(result.paths, flow=flow, path=path)["rtt_ms"].mean())
     samples = between(rows(result.path_samples, flow=flow, path=path), from_s, to_s)
     return float(samples["rtt_ms"].mean())
+
+
+@quantity
+def user_timeouts(result: Result, flow: str) -> float:
+    """Retransmission timeouts of one user of a flow, the mean over its users."""
+    return float(rows(result.flows, flow=flow)["timeouts"].mean())
 
 
 @quantity

@@ -171,10 +171,13 @@ fn workload() -> impl Strategy<Value = String> {
             .prop_map(|bytes| format!("workload.file = {{ bytes = {bytes} }}")),
         (0.05..1.0, 0.05..1.0)
             .prop_map(|(on, off)| format!("workload.on_off = {{ on_s = {on}, off_s = {off} }}")),
-        (0.5..5.0, size, option::of(1u32..4)).prop_map(|(rate, size, clients)| match clients {
-            None => format!("workload.poisson = {{ rate_per_s = {rate}, size.{size} }}"),
-            Some(n) =>
-                format!("workload.gateway = {{ clients = {n}, rate_per_s = {rate}, size.{size} }}"),
-        }),
+        (0.5..5.0, size).prop_map(|(rate, size)| format!(
+            "workload.poisson = {{ rate_per_s = {rate}, size.{size} }}"
+        )),
+        // Little in all: one connection carries it, perhaps with a window of one short packet.
+        (1u32..4, 0.5..2.0, 100.0..2000.0).prop_map(|(clients, rate, mean)| format!(
+            "workload.gateway = {{ clients = {clients}, rate_per_s = {rate}, \
+             size.exponential = {{ mean_bytes = {mean} }} }}"
+        )),
     ]
 }
