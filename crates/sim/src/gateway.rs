@@ -130,11 +130,11 @@ impl Connection {
         }
     }
 
-    /// The weight of weighted Vegas; not a number where another rule runs.
+    /// The weight of weighted Vegas; 0 where another rule runs.
     pub fn kappa(&self) -> f64 {
         match &self.controller {
             AnyController::Vegas(controller) => controller.rule().kappa(),
-            _ => f64::NAN,
+            _ => 0.0,
         }
     }
 

@@ -328,7 +328,7 @@ impl Simulation {
             .connection
             .map(|number| &self.connections[number as usize]);
         UserGauge {
-            kappa: only.map_or(f64::NAN, Connection::kappa),
+            kappa: only.map_or(0.0, Connection::kappa),
             buffer_packets: only.map_or(0, Connection::buffer_packets),
         }
     }

@@ -161,7 +161,7 @@ fn kappa_and_buffer_are_of_gateways_and_vegas_only() {
         "#
     );
     let samples = run(&text, 1).flow_samples;
-    assert!(samples.kappa.iter().all(|kappa| kappa.is_nan()));
+    assert!(samples.kappa.iter().all(|&kappa| kappa == 0.0));
     assert!(samples.buffer_packets.iter().all(|&packets| packets == 0));
 }
 

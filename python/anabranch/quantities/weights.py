@@ -37,8 +37,9 @@ def kappa_shares(samples: pd.DataFrame, skip: float = 0.0) -> pd.DataFrame:
     """The flows' shares: a row per run and time at which all of them have a weight."""
     samples = between(samples, skip * samples["time_s"].max(), None)
     by = [*run_keys(samples), "time_s"]
-    kappas = samples.groupby([*by, "flow"], sort=False)["kappa"].sum(min_count=1).unstack("flow")
-    kappas = kappas.dropna(axis="columns", how="all").dropna()
+    kappas = samples.groupby([*by, "flow"], sort=False)["kappa"].sum().unstack("flow")
+    kappas = kappas.loc[:, kappas.any()]
+    kappas = kappas[kappas.all(axis="columns")]
     return kappas.div(kappas.sum(axis="columns"), axis="index")
 
 
