@@ -137,7 +137,7 @@ def _claim(entry: Mapping[str, Any], numbers: Numbers) -> Claim:
     if verdict is Verdict.FAILS and reason:
         verdict = Verdict.NOT_REPRODUCED
     elif reason:
-        reason = f"Marked as not reproduced; take the mark away: {reason}"
+        reason = f"Marked as not reproduced, which these runs do not show: {reason}"
     return Claim(
         entry["id"], entry["text"], entry.get("band", ""), verdict, judgement.because, reason
     )
