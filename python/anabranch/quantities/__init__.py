@@ -4,7 +4,15 @@ A paper's `experiments.toml` names them; nothing there computes. A new quantity 
 `@quantity` in a file of this folder, and a file is a line of the import below.
 """
 
-from anabranch.quantities import fairness, rates, tails, timing, transfers, windows
+from anabranch.quantities import (
+    fairness,
+    rates,
+    tails,
+    timing,
+    transfers,
+    window_rates,
+    windows,
+)
 from anabranch.quantities.table import QUANTITIES, measure, quantity
 
 __all__ = [
@@ -16,5 +24,6 @@ __all__ = [
     "tails",
     "timing",
     "transfers",
+    "window_rates",
     "windows",
 ]
