@@ -91,6 +91,19 @@ def test_closer_compares_distances() -> None:
     assert verdict(**to_goal, case="mid", other="mid") == "fails"
 
 
+def test_closer_adds_up_the_distances_of_several() -> None:
+    numbers = {"rate": {"a.ours": 1.0, "a.theirs": 2.0, "a.goal": 1.5, "b.ours": 5.0}}
+    numbers["rate"] |= {"b.theirs": 4.5, "b.goal": 4.0}
+    check = {"type": "closer", "metric": "rate", "target_case": "*.goal"}
+    sides = {"case": "*.theirs", "other": "*.ours"}
+    # Theirs are 0.5 and 0.5 away, ours 0.5 and 1.
+    judgement = judge({**check, **sides, "over": ["a", "b"]}, numbers)
+    assert judgement.verdict == "holds"
+    assert judgement.because == "from *.goal: *.theirs 1, *.ours 1.5"
+    assert judge({**check, **sides, "over": ["a"]}, numbers).verdict == "fails"
+    assert judge({**check, **sides, "over": ["a", "c"]}, numbers).verdict == "not comparable"
+
+
 def test_text_is_left_to_the_reader_with_its_note() -> None:
     judgement = judge({"type": "text", "note": "see figure 3"}, {})
     assert (judgement.verdict, judgement.because) == ("for a reader", "see figure 3")

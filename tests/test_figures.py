@@ -112,13 +112,17 @@ def test_a_sweep_has_a_line_per_algorithm_and_a_panel_per_setting() -> None:
         {"case": cases, "value": [4.0, 2.0, 3.0, 9.0], "value_ci95": [0.1, math.nan, 0.3, 0.2]}
     )
     spec = {"metric": "mbps", "over": {"mb2": 2, "mb4": 4}}
-    drawing = figures.sweep(spec, means, {"a.mb4.lia": 4.4})
+    theory = {"best": {"a.mb4": 5.0, "a.mb2": 2.5}, "worst": {"b": 1.0}}
+    facts = {"published": {"a.mb4.lia": 4.4}, "theory": theory}
+    drawing = figures.sweep(spec, means, facts)
     a, b = drawing.panels
-    lia, published, olia = a.curves
+    lia, published, olia, best = a.curves
     assert (a.title, b.title) == ("a", "b")
     assert (lia.x, lia.y, lia.interval) == ([2, 4], [2, 4], [None, 0.1])
     assert (published.x, published.y, published.mark) == ([4], [4.4], "hollow")
     assert (olia.x, olia.algorithm) == ([2], "olia")
+    assert (best.name, best.x, best.y, best.dash) == ("best", [2, 4], [2.5, 5.0], 0)
+    assert [(c.name, c.x, c.dash) for c in b.curves] == [("lia", [2], 0), ("worst", [2], 1)]
     with pytest.raises(ScenarioError, match=r"a\.mb4\.lia: expected one of mb2 in"):
         figures.sweep({"metric": "mbps", "over": {"mb2": 2}}, means, {})
 

@@ -36,6 +36,21 @@ def test_cases_are_settings_times_algorithms() -> None:
     assert [case.name for case in folder.cases({"algorithms": {"lia": {}}})] == ["lia"]
 
 
+def test_a_measure_is_taken_over_each_stretch_of_time_unless_it_has_its_own() -> None:
+    measure = {"metric": "mbps", "case": "a.{case}", "during": {"0_50": [0, 50], "50_90": [50, 90]}}
+    made = [(one["case"], one["from_s"], one["to_s"]) for one in papers._during(measure)]
+    assert made == [("0_50.a.{case}", 0, 50), ("50_90.a.{case}", 50, 90)]
+    for alone in ({**measure, "from_s": 20}, {**measure, "to_s": 20}, {**measure, "during": {}}):
+        assert list(papers._during(alone)) == [alone]
+
+
+def test_claims_may_stand_in_several_files(tiny: Path) -> None:
+    more = (tiny / "tiny" / "claims.toml").read_text().replace('id = "', 'id = "again_')
+    (tiny / "tiny" / "claims_more.toml").write_text(more)
+    ids = [claim["id"] for claim in folder.open_paper("tiny").claims]
+    assert ids == ["more", "lost", "again_more", "again_lost"]
+
+
 def test_theory_is_known_by_its_case_and_its_name() -> None:
     facts = {"theory": {"optimum": {"few": 1.0}, "fixed_point": {"few.lia": 0.7}}}
     assert judged.theory_cases(facts) == {"few.optimum": 1.0, "few.lia.fixed_point": 0.7}
@@ -109,7 +124,8 @@ def test_no_claim_fails_on_the_paper_s_own_numbers(name: str) -> None:
         }
         judgement = judge(claim["check"], numbers)
         assert judgement.verdict is not Verdict.FAILS, f"{claim['id']}: {judgement.because}"
-        verdicts.append(judgement.verdict)
+        if any("published" in facts for facts in metrics.values() if isinstance(facts, dict)):
+            verdicts.append(judgement.verdict)
     assert verdicts.count(Verdict.HOLDS) > len(verdicts) / 2
 
 
@@ -172,7 +188,7 @@ def test_a_marked_failure_is_shown_with_its_reason_and_does_not_count() -> None:
     assert "a8" not in {claim.id for claim in report.failed}
     assert by_id["a9"].verdict is Verdict.FAILS
     assert by_id["full"].verdict is Verdict.NOT_COMPARABLE  # a mark is no excuse for no number
-    assert by_id["full"].reason.startswith("Marked as not reproduced; take the mark away")
+    assert by_id["full"].reason.startswith("Marked as not reproduced, which these runs do not show")
 
 
 @pytest.mark.parametrize(

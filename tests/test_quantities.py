@@ -73,6 +73,13 @@ RUN = frames(
     },
 )
 
+RATE = {"flow": "a", "packet_bytes": 1000}
+CORRELATION = {**RATE, "bin_s": 0.5}
+JAIN = {"flows": ["a"], "packet_bytes": 1000}
+SHIFT = {**RATE, "path": 0, "from_s": 0.0, "to_s": 2.0, "within_mbps": 0.05}
+USER_0 = 16 / 45 + 8 / 35
+PATH_0 = np.array([0.64, 0.64, 32 / 45, 16 / 45])
+
 GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
 
 
@@ -128,6 +135,24 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         # User 0 falls from 8 to 6 and from 10 to 6: (0.25 + 0.4) / 2.
         ("window_drop_per_loss", {"flow": "a"}, 0.325),
         ("window_drop_per_loss", {"flow": "a", "to_s": 1}, 0.25),
+        # In Mbps, windows of 1000 bytes over RTT: user 0 has 0.64, 0.64, 32/45 and 16/45 on path 0,
+        # then 16/35 and three times 8/35 on path 1; user 1 always 4/3.
+        ("window_rate_mbps", {**RATE, "path": 0}, (88 / 150 + 4 / 3) / 2),
+        ("window_rate_mbps", {"packet_bytes": 1000, "path": 0}, (88 / 150 + 4 / 3) / 2),
+        ("window_rate_mbps", {**RATE, "from_s": 1.5}, (USER_0 + 4 / 3) / 2),
+        ("window_rate_variation", {**RATE, "path": 0}, PATH_0.std() / PATH_0.mean() / 2),
+        ("window_rate_variation", {**RATE, "path": 0, "from_s": 0.5, "to_s": 1.0}, 0.0),
+        (
+            "window_rate_jain_index",
+            {**JAIN, "from_s": 1.5},
+            (USER_0 + 4 / 3) ** 2 / 2 / (USER_0**2 + 16 / 9),
+        ),
+        # In bins of 1 s user 0 has 0.64 and 24/45.
+        ("window_rate_span_mbps", {**RATE, "path": 0, "bin_s": 1.0}, (0.64 - 24 / 45) / 2),
+        # Of four points, path 1 stands out in the first alone: (0.64 - mean) / deviation / sqrt 3.
+        ("window_rate_correlation", CORRELATION, (0.64 - PATH_0.mean()) / PATH_0.std() / 3**0.5),
+        ("shift_s", {**SHIFT, "target_mbps": 0.7, "bin_s": 0.5}, (1.5 + 2.0) / 2),
+        ("shift_s", {**SHIFT, "target_mbps": 0.55, "bin_s": 1.0}, 2.0),
         # Durations 4, 2, 1, 1: the largest quarter is 4, the next is 2.
         ("tail_index_hill", {"largest": 0.25}, 1 / np.log(2)),
         # On the grid i = 0 ... 29 of 4^(i/29) log2 P is 0 at i = 0, -1 up to 14, -2 beyond. Least

@@ -117,14 +117,25 @@ def close(
 
 
 def closer(
-    numbers: Numbers, metric: str, case: str, other: str, target_case: str
+    numbers: Numbers,
+    metric: str,
+    case: str,
+    other: str,
+    target_case: str,
+    over: Sequence[str] = (),
 ) -> tuple[bool, str]:
-    """A case lies nearer to a third one than another case does."""
-    target = _number(numbers, metric, target_case)
-    near = abs(_number(numbers, metric, case) - target)
-    far = abs(_number(numbers, metric, other) - target)
-    because = f"from {target_case} = {_text(target)}: {case} {_text(near)}, {other} {_text(far)}"
-    return near < far, because
+    """A case lies nearer to a third one than another case does.
+
+    With `over`, each of its parts takes the place of `*` in the cases, and distances are added up.
+    """
+    near = far = 0.0
+    for part in over or ["*"]:
+        here, there, goal = (name.replace("*", part) for name in (case, other, target_case))
+        target = _number(numbers, metric, goal)
+        near += abs(_number(numbers, metric, here) - target)
+        far += abs(_number(numbers, metric, there) - target)
+    goal = target_case if over else f"{target_case} = {_text(target)}"
+    return near < far, f"from {goal}: {case} {_text(near)}, {other} {_text(far)}"
 
 
 CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {

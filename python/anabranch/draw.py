@@ -220,7 +220,7 @@ def _look(curve: Curve, colour: str, marker: str, dash: str) -> dict[str, Any]:
     if curve.mark == "hollow":
         look |= {"ls": "none", "markerfacecolor": "none"}
     if not curve.algorithm:
-        look |= {"ls": (0, (4, 1.5)), "lw": 1.3}
+        look |= {"ls": MARKS[(curve.dash + 1) % len(MARKS)], "lw": 1.3}
     return look
 
 

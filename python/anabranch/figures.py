@@ -161,13 +161,15 @@ def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawi
     return Drawing(spec.get("title", ""), *labels, made, log="xy")
 
 
-def sweep(spec: Mapping[str, Any], means: pd.DataFrame, published: Mapping[str, float]) -> Drawing:
+def sweep(spec: Mapping[str, Any], means: pd.DataFrame, facts: Mapping[str, Any]) -> Drawing:
     """A metric over a swept value: `over` gives the value for a part of the case's name.
 
-    `means` has the columns `case`, `value` and `value_ci95`. A line per algorithm, a panel per
-    remaining setting; published numbers are hollow points.
+    `means` has the columns `case`, `value` and `value_ci95`, `facts` is what `published.toml` has
+    of the metric. A line per algorithm, a panel per remaining setting; published numbers are hollow
+    points, theory is dashed.
     """
     over: Mapping[str, float] = spec["over"]
+    published: Mapping[str, float] = facts.get("published", {})
     places = {case: _place(case, over) for case in [*means["case"], *published]}
     panels: dict[str, list[Curve]] = {}
     for setting, algorithm in dict.fromkeys(rest for rest, _ in places.values()):
@@ -184,9 +186,27 @@ def sweep(spec: Mapping[str, Any], means: pd.DataFrame, published: Mapping[str, 
         if known:
             xs, ys = zip(*known, strict=True)
             curves.append(Curve("published", algorithm, list(xs), list(ys), mark="hollow"))
+    for setting, curves in panels.items():
+        chosen = [case for case, ((rest, _), _) in places.items() if rest == setting]
+        for number, label in enumerate(facts.get("theory", {})):
+            values = {places[case][1]: theory_of(facts, case).get(label) for case in chosen}
+            known = sorted((x, y) for x, y in values.items() if y is not None)
+            if known:
+                xs, ys = zip(*known, strict=True)
+                curves.append(Curve(label, "", list(xs), list(ys), dash=number))
     made = [Panel(setting, curves) for setting, curves in panels.items()]
     labels = spec.get("x", ""), spec.get("y", spec["metric"])
     return Drawing(spec.get("title", ""), *labels, made, log=spec.get("log", ""))
+
+
+def theory_of(facts: Mapping[str, Any], case: str) -> dict[str, float]:
+    """The theory values that stand beside a case: its own, or those of its setting."""
+    return {
+        label: value
+        for label, values in facts.get("theory", {}).items()
+        for key, value in values.items()
+        if case == key or case.startswith(f"{key}.")
+    }
 
 
 def _place(case: str, over: Mapping[str, float]) -> tuple[tuple[str, str], float]:

@@ -2,7 +2,8 @@
 
 It holds data only: scenario files, `experiments.toml` (groups of runs, and which quantities are
 measured in them), `published.toml` (numbers as printed, with their place), `claims.toml` (what
-must hold, and how near) and `errata.toml`. `papers/README.md` explains the words.
+must hold, and how near; more of them in `claims_*.toml`) and `errata.toml`. `papers/README.md`
+explains the words.
 """
 
 import tomllib
@@ -14,7 +15,6 @@ from typing import Any
 from anabranch.scenario import ScenarioError
 
 FOLDER = Path(__file__).parent / "_papers"
-FILES = ("experiments", "published", "claims", "errata")
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,22 @@ def open_paper(name: str) -> Paper:
     if name not in known_papers():
         raise ScenarioError(f"unknown paper {name!r}: expected one of {', '.join(known_papers())}")
     folder = FOLDER / name
-    data = {}
-    for file in FILES:
-        try:
-            data[file] = tomllib.loads((folder / f"{file}.toml").read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
-            raise ScenarioError(f"{name}/{file}.toml: {error}") from error
+    claims = sorted(folder.glob("claims*.toml"))
     return Paper(
         name=name,
         folder=folder,
-        experiments=data["experiments"],
-        published=data["published"],
-        claims=data["claims"]["claims"],
-        errata=data["errata"]["errata"],
+        experiments=_read(folder / "experiments.toml"),
+        published=_read(folder / "published.toml"),
+        claims=[claim for file in claims for claim in _read(file)["claims"]],
+        errata=_read(folder / "errata.toml")["errata"],
     )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{file.parent.name}/{file.name}: {error}") from error
 
 
 def cases(group: Mapping[str, Any]) -> list[Case]:

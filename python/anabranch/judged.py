@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from anabranch.claims import Numbers, Verdict, judge
-from anabranch.figures import Drawing, check, sweep
+from anabranch.figures import Drawing, check, sweep, theory_of
 from anabranch.folder import Paper, seeds
 from anabranch.report import Claim, Item, Report, Row, Table
 from anabranch.result import mean_with_interval, median_with_interval
@@ -94,7 +94,7 @@ def _item(
         elif spec["kind"] == "sweep":
             metric = spec["metric"]
             of_metric = of_item[of_item["metric"] == metric]
-            made.append(sweep(spec, of_metric, facts.get(metric, {}).get("published", {})))
+            made.append(sweep(spec, of_metric, facts.get(metric, {})))
         elif (id, number) in drawings:
             made.append(drawings[id, number])
     return Item(id, facts["title"], facts["place"], tables, claims, bars, made)
@@ -109,7 +109,7 @@ def _figures(paper: Paper, id: str) -> list[dict[str, Any]]:
 
 
 def _table(metric: str, facts: Mapping[str, Any], means: pd.DataFrame) -> Table:
-    published, theory = facts.get("published", {}), facts.get("theory", {})
+    published = facts.get("published", {})
     measured = means.set_index("case")[["value", "value_ci95"]].T.to_dict("list")
     rows = []
     for case in dict.fromkeys([*measured, *published]):
@@ -120,12 +120,7 @@ def _table(metric: str, facts: Mapping[str, Any], means: pd.DataFrame) -> Table:
                 published=published.get(case),
                 measured=mean,
                 interval=None if half is None or pd.isna(half) else half,
-                theory={
-                    label: value
-                    for label, values in theory.items()
-                    for key, value in values.items()
-                    if case == key or case.startswith(f"{key}.")
-                },
+                theory=theory_of(facts, case),
             )
         )
     return Table(metric, rows)
@@ -146,7 +141,7 @@ def _claim(entry: Mapping[str, Any], numbers: Numbers) -> Claim:
     if verdict is Verdict.FAILS and reason:
         verdict = Verdict.NOT_REPRODUCED
     elif reason:
-        reason = f"Marked as not reproduced; take the mark away: {reason}"
+        reason = f"Marked as not reproduced, which these runs do not show: {reason}"
     return Claim(
         entry["id"], entry["text"], entry.get("band", ""), verdict, judgement.because, reason
     )

@@ -162,7 +162,18 @@ def _measures(paper: Paper, group: str) -> Iterator[dict[str, Any]]:
     for item in paper.experiments["items"]:
         for entry in item.get("measures", []):
             if entry.get("group", item.get("group")) == group:
-                yield {"cases": item.get("cases"), **entry, "item": item["id"]}
+                words = {"cases": item.get("cases"), "during": item.get("during", {}), **entry}
+                yield from ({**one, "item": item["id"]} for one in _during(words))
+
+
+def _during(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A measure over each of its stretches of time, unless it has a time of its own."""
+    if not entry["during"] or "from_s" in entry or "to_s" in entry:
+        yield entry
+        return
+    for name, (from_s, to_s) in entry["during"].items():
+        case = f"{name}.{entry.get('case', '{case}')}"
+        yield {**entry, "case": case, "from_s": from_s, "to_s": to_s}
 
 
 def _curves(paper: Paper, group: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
@@ -176,7 +187,7 @@ def _curves(paper: Paper, group: str) -> Iterator[tuple[tuple[str, int], dict[st
 NAMES = ["item", "metric", "case", "seed"]
 """The words that tell one number from another."""
 
-WORDS = {"item", "cases", "metric", "quantity", "group", "case"}
+WORDS = {"item", "cases", "metric", "quantity", "group", "case", "during"}
 """The words of a measure that are not parameters of its quantity."""
 
 

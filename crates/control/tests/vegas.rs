@@ -152,6 +152,22 @@ fn wvegas_from_below_takes_its_first_two_packets_for_a_doubled_queue() {
     assert_eq!(round(&mut controller, 0, 130.0 / 1024.0), 1.0);
 }
 
+/// With `drain = 1` the same path grows on. Once more than its alpha of 10 is queued, it backs off
+/// from a queue that has doubled since then: 25 of 100 packets queued, then 41.
+#[test]
+fn wvegas_may_look_for_a_doubled_queue_above_alpha_only() {
+    let mut controller = in_avoidance("wvegas:drain=1", &[100.0]);
+    for rtt in [128.0, 129.0, 130.0, 131.0, 132.0] {
+        assert_eq!(round(&mut controller, 0, rtt / 1024.0), 1.0);
+    }
+    let mut controller = in_avoidance("wvegas:drain=1", &[99.0]);
+    round(&mut controller, 0, BASE);
+    assert_eq!(round(&mut controller, 0, RTT), -1.0);
+    // 99 - 1 packets, and a queueing delay of 2/32 s instead of 1/32.
+    round(&mut controller, 0, BASE + 2.0 / 32.0);
+    assert!(close(controller.window(0), 98.0 * 0.5 * 3.0 / 5.0));
+}
+
 /// The smallest queue before a loss is forgotten: twice as long a queue is the first seen since.
 #[test]
 fn a_loss_makes_wvegas_forget_its_smallest_queue() {
@@ -203,7 +219,7 @@ fn full(rtt: f64, queued: f64) -> Path<f64> {
 fn the_weights_of_wvegas_are_shares_of_the_rate() {
     for (queued, change) in [(3.0, 1.0), (5.0, -1.0)] {
         let paths = [full(0.125, 20.0), full(0.25, queued)];
-        let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0]), [Default::default(); 2]);
+        let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 0.0]), [Default::default(); 2]);
         // Alone so far, its weight is 1: 20 queued are more than 10.
         assert_eq!(wvegas.on_round(0, &paths, &mut memory), -1.0);
         assert_eq!(wvegas.on_round(1, &paths, &mut memory), change);
@@ -215,7 +231,7 @@ fn the_weights_of_wvegas_are_shares_of_the_rate() {
 #[test]
 fn wvegas_keeps_its_alpha_below_equilibrium() {
     let paths = [full(0.125, 20.0), full(0.25, 5.0)];
-    let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0]), [Default::default(); 2]);
+    let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 0.0]), [Default::default(); 2]);
     wvegas.on_round(0, &paths, &mut memory);
     wvegas.on_round(1, &paths, &mut memory);
     assert_eq!(

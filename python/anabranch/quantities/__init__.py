@@ -11,6 +11,7 @@ from anabranch.quantities import (
     timing,
     transfers,
     weights,
+    window_rates,
     windows,
 )
 from anabranch.quantities.table import QUANTITIES, measure, quantity
@@ -25,5 +26,6 @@ __all__ = [
     "timing",
     "transfers",
     "weights",
+    "window_rates",
     "windows",
 ]

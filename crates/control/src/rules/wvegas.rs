@@ -20,10 +20,15 @@ use crate::scalar::Scalar;
 /// Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", algorithm 3. Departure: step 3
 /// asks that `q > 0`, for as printed an empty queue (0 >= 2 * 0) halves its own window. The text of
 /// its section III-A has the signs of step 2 swapped. A loss is met as NewReno meets it.
+///
+/// As printed, step 3 takes the first two packets that queue for a doubled queue, so that few flows
+/// hardly fill a link. With `drain = 1` it looks only where `diff > alpha_r`, as a part of the second
+/// half of step 2: so the paper's own figures come out (`papers/wvegas`).
 #[derive(Clone, Debug)]
 pub struct Wvegas {
     total_alpha: f64,
     min_alpha: f64,
+    drain: f64,
 }
 
 /// What wVegas remembers of a path; zero means none yet.
@@ -61,12 +66,21 @@ impl Rule for Wvegas {
             unit: "packets",
             meaning: "packets to keep queued on each path, at least and at first",
         },
+        Parameter {
+            name: "drain",
+            default: 0.0,
+            min: 0.0,
+            max: 1.0,
+            choices: &[0.0, 1.0],
+            unit: "",
+            meaning: "look for a doubled queue in every round (0), or where more than alpha is queued (1)",
+        },
     ];
     const DELAY_BASED: bool = true;
     type Memory<S: Scalar> = WvegasMemory<S>;
 
     fn with(values: &[f64]) -> Wvegas {
-        Wvegas { total_alpha: values[0], min_alpha: values[1] }
+        Wvegas { total_alpha: values[0], min_alpha: values[1], drain: values[2] }
     }
 
     fn increase<S: Scalar>(&self, _r: usize, _paths: &[Path<S>]) -> S {
@@ -92,14 +106,16 @@ impl Rule for Wvegas {
         memory[r].alpha = alpha;
 
         let mut window = path.window + step_towards(alpha, diff);
-        let (zero, q) = (S::of(0), rtt - path.base_rtt);
-        let smallest = &mut memory[r].queue_delay;
-        if *smallest == zero || q < *smallest {
-            *smallest = q;
-        }
-        if q > zero && q >= *smallest + *smallest {
-            window = window * path.base_rtt / (rtt + rtt);
-            *smallest = zero;
+        if self.drain == 0.0 || diff > alpha {
+            let (zero, q) = (S::of(0), rtt - path.base_rtt);
+            let smallest = &mut memory[r].queue_delay;
+            if *smallest == zero || q < *smallest {
+                *smallest = q;
+            }
+            if q > zero && q >= *smallest + *smallest {
+                window = window * path.base_rtt / (rtt + rtt);
+                *smallest = zero;
+            }
         }
         window.max(S::of(2)) - path.window
     }
