@@ -5,7 +5,7 @@ numbers; `draw.py` makes them pictures.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawi
     """Share of the transfers that last longer, on log axes, all seeds together.
 
     Where `low_s` and `high_s` are given, the line fitted between them is drawn, with its slope;
-    with `rate_mbps` also the time that each file would take at that rate, in the first case.
+    with `rate_mbps` also the time that each file would take at that rate.
     """
     panels: dict[str, list[Curve]] = {}
     for case in cases:
@@ -159,6 +159,18 @@ def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawi
     made = [Panel(setting, curves) for setting, curves in panels.items()]
     labels = spec.get("x", "duration x (s)"), spec.get("y", "share that lasts x or longer")
     return Drawing(spec.get("title", ""), *labels, made, log="xy")
+
+
+def joined(before: Drawing | None, after: Drawing) -> Drawing:
+    """Two drawings as one: curves of the same panel together, what stands beside them once."""
+    if before is None:
+        return after
+    panels = {panel.title: list(panel.curves) for panel in before.panels}
+    for panel in after.panels:
+        curves = panels.setdefault(panel.title, [])
+        beside = {(c.name, c.x[0], c.y[0]) for c in curves if not c.algorithm}
+        curves += [c for c in panel.curves if (c.name, c.x[0], c.y[0]) not in beside]
+    return replace(after, panels=[Panel(title, curves) for title, curves in panels.items()])
 
 
 def sweep(spec: Mapping[str, Any], means: pd.DataFrame, facts: Mapping[str, Any]) -> Drawing:

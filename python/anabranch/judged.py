@@ -14,7 +14,6 @@ from anabranch.report import Claim, Item, Report, Row, Table
 from anabranch.result import mean_with_interval, median_with_interval
 from anabranch.scenario import ScenarioError
 
-
 AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
 """What `average = "..."` in an `experiments.toml` may name: what is taken over seeds."""
 
