@@ -156,6 +156,8 @@ table! {
         user: u32, "number of the user within the flow";
         delivered_bytes: u64, "payload delivered in order since the start, bytes";
         goodput_mbps: f64, "payload delivered within the sample, Mbps";
+        kappa: f64, "weight of weighted Vegas, where a user has one connection that runs it, packets; else 0";
+        buffer_packets: u64, "data that waits in a gateway and was never sent, packets; 0 where there is none";
     }
 }
 

@@ -4,6 +4,7 @@ use anabranch_control::Algorithm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::adjust::Adjust;
 use crate::number::{AboveOne, Bytes, Count, NonNegative, Positive};
 
 /// A group of users that are alike.
@@ -64,6 +65,21 @@ pub enum Workload {
         rate_per_s: Positive,
         /// How large each is.
         size: Size,
+    },
+    /// The files of several clients, pooled in the gateway between them and the network: one
+    /// connection without end carries a packet of each file in turn. Files come into the gateway
+    /// whole and at once, so its links to the clients are taken to be faster than the network.
+    Gateway {
+        /// Clients of each gateway; the files of each arrive as a Poisson process.
+        clients: Count,
+        /// Files per second of one client.
+        rate_per_s: Positive,
+        /// How large each is.
+        size: Size,
+        /// How the weight of the connection follows the gateway's buffer; needs `vegas` over one
+        /// path. Default: not at all.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        adjust: Option<Adjust>,
     },
 }
 

@@ -5,6 +5,7 @@
 //! or with an [`Error`] of one line that names file, line and key and says what was expected.
 //! [`columns`] holds the tables that every backend fills, and [`schema()`] the JSON Schema of the file.
 
+mod adjust;
 mod bounded;
 pub mod columns;
 mod document;
@@ -22,6 +23,7 @@ mod scenario;
 mod schema;
 mod tcp;
 
+pub use adjust::Adjust;
 pub use columns::Record;
 pub use error::Error;
 pub use flows::{Flow, Path, Size, Workload};

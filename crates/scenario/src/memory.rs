@@ -13,6 +13,8 @@ const USER_BYTES: f64 = 2048.0;
 const PACKET_BYTES: f64 = 64.0;
 /// A row of the samples or of the finished files, in vectors that grow by doubling, bytes.
 const ROW_BYTES: f64 = 128.0;
+/// A file in the buffer of a gateway, in lists that grow by doubling, bytes.
+const FILE_BYTES: f64 = 64.0;
 /// A sender may learn so late that packets are gone: a timeout, s.
 const TIMEOUT_S: f64 = 1.0;
 /// In slow start a window grows to so many times what the path can hold.
@@ -61,7 +63,11 @@ fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> 
             let users = f64::from(flow.count.get());
             let state = users * (1.0 + flow.paths.len() as f64) * USER_BYTES;
             let packets = outstanding_packets(scenario, flow) * PACKET_BYTES;
-            let arrivals = key.key("workload").key("poisson").key("rate_per_s");
+            let kind = match flow.workload {
+                Workload::Gateway { .. } => "gateway",
+                _ => "poisson",
+            };
+            let arrivals = key.key("workload").key(kind).key("rate_per_s");
             [
                 (key.key("count"), state + packets, "lower count"),
                 (arrivals, files_bytes(scenario, flow), "lower rate_per_s"),
@@ -115,14 +121,26 @@ fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
     }
 }
 
-/// What the files of a Poisson workload need: a row each when they are done, and a connection for
-/// each that is open, which is at least one in a hundred and whatever exceeds the paths' rate.
+/// What the files of a Poisson workload or a gateway need: a row each when they are done, and a
+/// connection, or a place in the gateway's buffer, for each that is open, which is at least one in a
+/// hundred and whatever exceeds the paths' rate.
 fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {
-    let Workload::Poisson { rate_per_s, size } = &flow.workload else {
-        return 0.0;
+    let connection_bytes = (1.0 + flow.paths.len() as f64) * USER_BYTES;
+    let (rate_per_s, size, open_bytes) = match &flow.workload {
+        Workload::Poisson { rate_per_s, size } => (rate_per_s.get(), size, connection_bytes),
+        Workload::Gateway {
+            clients,
+            rate_per_s,
+            size,
+            ..
+        } => {
+            let files_per_s = f64::from(clients.get()) * rate_per_s.get();
+            (files_per_s, size, FILE_BYTES)
+        }
+        _ => return 0.0,
     };
     let (Size::Pareto { mean_bytes, .. } | Size::Exponential { mean_bytes }) = size;
-    let files_per_s = f64::from(flow.count.get()) * rate_per_s.get();
+    let files_per_s = f64::from(flow.count.get()) * rate_per_s;
     let offered_mbps = files_per_s * mean_bytes.get() * 8.0 / 1e6;
     let rate_mbps: f64 = flow
         .paths
@@ -131,7 +149,7 @@ fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {
         .sum();
     let open = (1.0 - rate_mbps / offered_mbps).max(0.01);
     let files = files_per_s * scenario.measure.duration_s.get();
-    files * (ROW_BYTES + open * (1.0 + flow.paths.len() as f64) * USER_BYTES)
+    files * (ROW_BYTES + open * open_bytes)
 }
 
 fn narrowest_mbps(scenario: &Scenario, path: &Path) -> f64 {

@@ -52,7 +52,7 @@ fn the_columns_of_every_table() {
         "links: link rate_mbps throughput_mbps utilization arrived_packets dropped_overflow \
          dropped_red dropped_random dropped_down loss_probability queue_packets queue_ms",
         "transfers: flow user start_s bytes duration_s",
-        "flow_samples: time_s flow user delivered_bytes goodput_mbps",
+        "flow_samples: time_s flow user delivered_bytes goodput_mbps kappa buffer_packets",
         "path_samples: time_s flow user path window_packets rtt_ms one_way_delay_ms \
          in_flight_packets goodput_mbps lost_packets",
         "link_samples: time_s link queue_packets queue_bytes throughput_mbps dropped_packets",

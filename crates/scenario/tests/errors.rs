@@ -121,7 +121,7 @@ fn a_value_of_the_wrong_type() {
         ["queue.red = {}", "queue = 3", "15: links.R1.queue: expected a word or a table"],
         ["queue.red = {}", "queue.codel = {}", "15: links.R1.queue: unknown word \"codel\", expected one of drop_tail, red"],
         ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key"],
-        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown word \"bulky\", expected one of bulk, file, on_off, poisson (did you mean bulk?)"],
+        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown word \"bulky\", expected one of bulk, file, on_off, poisson, gateway (did you mean bulk?)"],
     ]);
 }
 
@@ -146,6 +146,10 @@ fn a_number_out_of_range() {
         ["file = { bytes = 1e6 }", "on_off = { on_s = 1e-9, off_s = 1 }", "32: flows[1].workload.on_off.on_s: expected 0.000001 to 10000000 s, got 0.000000001"],
         ["file = { bytes = 1e6 }", "poisson = { rate_per_s = 2, size.pareto = { mean_bytes = 1e5, shape = 1 } }", "32: flows[1].workload.poisson.size.pareto.shape: expected a number above 1, got 1"],
         ["file = { bytes = 1e6 }", "poisson = { rate_per_s = 2, size.exponential = { mean_bytes = 1e99 } }", &format!("32: flows[1].workload.poisson.size.exponential.mean_bytes: expected 1 to 1000000000000000 bytes, got 1{}", "0".repeat(99))],
+        ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1e9, size.exponential = { mean_bytes = 1e5 } }", "32: flows[1].workload.gateway.rate_per_s: expected 0.000001 to 1000000 per s, got 1000000000"],
+        ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.gamma = 1.2 }", "32: flows[1].workload.gateway.adjust.gamma: expected a probability from 0 to 1, got 1.2"],
+        ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.samples = 1 }", "32: flows[1].workload.gateway.adjust.samples: expected 2 to 1000000 samples, got 1"],
+        ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.max_kappa = 0.5 }", "32: flows[1].workload.gateway.adjust.max_kappa: expected 1 to 1000000 packets, got 0.5"],
         ["packet_bytes = 1500", "initial_ssthresh_packets = 0", "10: tcp.initial_ssthresh_packets: expected a number above 0, or inf, got 0"],
         ["packet_bytes = 1500", "packet_bytes = 65536", "10: tcp.packet_bytes: expected 1 to 65535 bytes, got 65536"],
         ["duration_s = 120", "duration_s = 1e9", "6: measure.duration_s: expected 0 to 10000000 s, got 1000000000"],
@@ -232,6 +236,42 @@ fn a_scenario_too_large_for_the_memory() {
         ["warmup_s = 20", "sample_ms = 0.002", "7: measure.sample_ms: expected a run that needs at most 4 GiB, got an estimate of 243.2 GiB: raise sample_ms or raise measure.max_memory_gib"],
         ["file = { bytes = 1e6 }", "poisson = { rate_per_s = 1e6, size.exponential = { mean_bytes = 1e5 } }", "32: flows[1].workload.poisson.rate_per_s: expected a run that needs at most 4 GiB, got an estimate of 472.1 GiB: lower rate_per_s or raise measure.max_memory_gib"],
     ]);
+}
+
+/// A gateway holds the files in lists, not as connections: (128 B + 64 B) x 1.2 x 10^8 files.
+#[test]
+fn a_gateway_with_too_many_files_is_refused() {
+    let gateway = "gateway = { clients = 10, rate_per_s = 1e5, size.exponential.mean_bytes = 1e5 }";
+    let text = GOOD.replace("file = { bytes = 1e6 }", gateway);
+    let expected = "bad.toml:32: flows[1].workload.gateway.rate_per_s: expected a run that needs at \
+                    most 4 GiB, got an estimate of 21.5 GiB: lower rate_per_s or raise \
+                    measure.max_memory_gib";
+    assert_eq!(error(text, &[]), expected);
+}
+
+#[test]
+fn a_gateway_adjusts_the_kappa_of_vegas_over_one_path() {
+    let good = GOOD.replace(
+        "workload.file = { bytes = 1e6 }",
+        "workload.gateway = { clients = 9, rate_per_s = 1, size.exponential.mean_bytes = 1e5, adjust = {} }",
+    );
+    let with = |algorithm, paths| {
+        error(
+            &good,
+            &[("flows[1].algorithm", algorithm), ("flows[1].paths", paths)],
+        )
+    };
+    let (one, two) = ("[[\"R1\"]]", "[[\"R1\"], [\"R2\"]]");
+    assert_eq!(with("\"vegas:kappa=9\"", one), "no error");
+    let expected = "bad.toml:32: flows[1].workload.gateway.adjust: expected a flow that runs vegas over one path";
+    assert_eq!(
+        with("\"reno\"", one),
+        format!("{expected}, got reno over 1")
+    );
+    assert_eq!(
+        with("\"vegas\"", two),
+        format!("{expected}, got vegas over 2")
+    );
 }
 
 /// Even if it is hardly ever sampled: see above.

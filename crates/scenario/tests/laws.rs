@@ -4,7 +4,13 @@ use anabranch_scenario::{Scenario, schema};
 use proptest::prelude::*;
 use serde_json::Value;
 
-const EXAMPLES: [&str; 4] = ["two_links", "shared_bottleneck", "wireless", "web_traffic"];
+const EXAMPLES: [&str; 5] = [
+    "two_links",
+    "shared_bottleneck",
+    "wireless",
+    "web_traffic",
+    "gateways",
+];
 
 fn path(example: &str) -> String {
     format!(

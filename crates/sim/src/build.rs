@@ -3,7 +3,7 @@
 use anabranch_control::AnyRule;
 use anabranch_net::{Dice, Link, Time};
 use anabranch_scenario as scenario;
-use anabranch_scenario::{Recovery, Scenario, Workload};
+use anabranch_scenario::{Recovery, Scenario};
 
 use crate::connection::Tcp;
 use crate::network::Network;
@@ -16,6 +16,7 @@ use crate::workload::{User, element_seed, next_gap};
 /// Kinds of random elements, each with seeds of its own.
 const LINKS: u64 = 0;
 const USERS: u64 = 1;
+const ADJUSTERS: u64 = 2;
 
 /// The links, without a packet on them.
 pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {
@@ -64,6 +65,12 @@ fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> R
     }
 }
 
+/// The generator of the waits of a user's gateway. It has one of its own, so that the same files
+/// arrive whether kappa is adjusted or not.
+pub(crate) fn adjuster_dice(seed: u64, user: u32) -> Dice {
+    Dice::new(element_seed(seed, ADJUSTERS, user as usize))
+}
+
 /// Every user of every flow, with its start.
 pub(crate) fn users(scenario: &Scenario, seed: u64) -> Vec<User> {
     let mut users = Vec::new();
@@ -74,10 +81,7 @@ pub(crate) fn users(scenario: &Scenario, seed: u64) -> Vec<User> {
             let spread_s = flow.start_spread_s.get() * dice.uniform();
             let start = from_seconds(flow.start_s.get() + spread_s);
             // A Poisson process has no file at its very beginning.
-            let first = match flow.workload {
-                Workload::Poisson { .. } => next_gap(&flow.workload, &mut dice).unwrap_or(0),
-                _ => 0,
-            };
+            let first = next_gap(&flow.workload, &mut dice).unwrap_or(0);
             users.push(User {
                 flow: index as u32,
                 number,

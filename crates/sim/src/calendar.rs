@@ -26,6 +26,8 @@ pub(crate) enum Event {
     Pause(u32),
     /// Another path of a user opens.
     OpenPath(u32),
+    /// A gateway samples its buffer, to adjust kappa.
+    Adjust(u32),
     /// The warm-up ends: totals count from here.
     WarmUp,
     /// One row per flow, path and link is recorded.

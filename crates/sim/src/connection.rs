@@ -7,6 +7,7 @@ use anabranch_control::AnyController;
 use anabranch_net::Time;
 
 use crate::bits::Reassembly;
+use crate::gateway::Gateway;
 use crate::network::Network;
 use crate::scheduler::Scheduler;
 use crate::subflow::{Route, Subflow};
@@ -63,6 +64,8 @@ pub(crate) struct Connection {
     pub(crate) data_end: u32,
     /// Payload of a file, 0 for a workload without end.
     pub(crate) file_bytes: u64,
+    /// What the data is, where it is the files of a gateway.
+    pub(crate) gateway: Option<Box<Gateway>>,
     /// Data to be sent again over another path than the one, by number, where it timed out.
     pub(crate) reinjections: VecDeque<(u32, u16)>,
     /// Data as the receiver has it, where subflows' own order does not tell.
@@ -90,6 +93,7 @@ impl Connection {
             data_una: 0,
             data_end: 0,
             file_bytes: 0,
+            gateway: None,
             reinjections: VecDeque::new(),
             data_receiver: Reassembly::default(),
             starved: true,
@@ -124,9 +128,11 @@ impl Connection {
         self.pump_all(world);
     }
 
-    /// Sends no new data from now on.
+    /// Sends no new data from now on, but for what a gateway holds.
     pub fn pause(&mut self) {
-        self.data_end = self.data_next;
+        if self.gateway.is_none() {
+            self.data_end = self.data_next;
+        }
     }
 
     /// Sends a file of so many bytes of payload.
@@ -156,6 +162,9 @@ impl Connection {
 
     /// Payload the application has received in order.
     pub fn received_bytes(&self, tcp: &Tcp) -> u64 {
+        if let Some(gateway) = &self.gateway {
+            return gateway.payload_of(tcp, self.data_received());
+        }
         let bytes = u64::from(self.data_received()) * tcp.payload();
         if self.file_bytes > 0 {
             bytes.min(self.file_bytes)

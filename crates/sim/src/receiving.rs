@@ -38,7 +38,10 @@ impl Connection {
                 first.unwrap_or(packet.sent_at),
             );
         }
-        !was_complete && self.is_complete()
+        match &self.gateway {
+            None => !was_complete && self.is_complete(),
+            Some(gateway) => gateway.has_file(self.data_received()),
+        }
     }
 
     fn delay_ack(&mut self, world: &mut World, packet: &Packet) {

@@ -29,6 +29,13 @@ pub(crate) struct PathGauge {
     pub measured: u32,
 }
 
+/// What a user's one connection looks like at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UserGauge {
+    pub kappa: f64,
+    pub buffer_packets: u32,
+}
+
 impl PathGauge {
     fn rtt_ms(&self) -> f64 {
         1e3 * self.rtt_sum_s / f64::from(self.measured)
@@ -82,6 +89,7 @@ impl Recorder {
         &mut self,
         snapshot: Snapshot,
         users: &[User],
+        user_gauges: &[UserGauge],
         gauges: &[PathGauge],
         backlogs: &[Backlog],
     ) {
@@ -95,6 +103,8 @@ impl Recorder {
                 user: user.number,
                 delivered_bytes: received,
                 goodput_mbps: mbps(received - self.last.users[row].0, span_s),
+                kappa: user_gauges[row].kappa,
+                buffer_packets: user_gauges[row].buffer_packets.into(),
             });
         }
         for (path, (user, number)) in path_rows(users, gauges.len()).enumerate() {

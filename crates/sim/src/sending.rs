@@ -175,8 +175,12 @@ impl Connection {
                 if self.data_next >= self.data_end.min(window_end) {
                     return false;
                 }
+                let data = self.data_next;
                 self.data_next += 1;
-                self.data_next - 1
+                if let Some(gateway) = &mut self.gateway {
+                    gateway.take(data);
+                }
+                data
             }
         };
         let subflow = &mut self.subflows[r];
@@ -230,6 +234,9 @@ impl Connection {
     /// Full packets, but for the end of a file.
     #[inline]
     fn packet_bytes(&self, tcp: &Tcp, data_sequence: u32) -> u16 {
+        if let Some(gateway) = &self.gateway {
+            return gateway.packet_bytes(tcp, data_sequence);
+        }
         if self.file_bytes == 0 || data_sequence + 1 < self.data_end {
             return tcp.packet_bytes;
         }

@@ -11,11 +11,13 @@ use crate::build;
 use crate::calendar::Event;
 use crate::connection::{Connection, Tcp, World};
 use crate::network::{Network, Packet};
-use crate::record::{PathGauge, Recorder, Snapshot};
+use crate::record::{PathGauge, Recorder, Snapshot, UserGauge};
 use crate::subflow::Route;
 use crate::time::{from_seconds, seconds};
 use crate::totals::PathTotals;
-use crate::workload::{User, next_gap, next_size};
+use crate::workload::User;
+
+mod users;
 
 /// What the users of one flow have in common.
 #[derive(Debug)]
@@ -32,6 +34,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub struct Simulation {
     scenario: Scenario,
+    seed: u64,
     now: Time,
     network: Network,
     tcp: Tcp,
@@ -103,6 +106,7 @@ impl Simulation {
         };
         Simulation {
             scenario: scenario.clone(),
+            seed,
             now: 0,
             tcp: build::tcp(scenario),
             network,
@@ -187,6 +191,7 @@ impl Simulation {
             Event::Begin(user) => self.begin(user),
             Event::Pause(user) => self.pause(user),
             Event::OpenPath(user) => self.open_paths(user),
+            Event::Adjust(user) => self.adjust(user),
             Event::WarmUp => {
                 let snapshot = self.snapshot();
                 self.recorder.warm_up_ends(snapshot);
@@ -223,98 +228,20 @@ impl Simulation {
         }
     }
 
+    /// Records the file that is complete, or all of a gateway's that are.
     fn record_transfer(&mut self, number: u32) {
-        let connection = &self.connections[number as usize];
+        let connection = &mut self.connections[number as usize];
         let user = &mut self.users[connection.user as usize];
-        user.transfers_done += 1;
-        user.done_at = Some(self.now);
-        self.recorder.transfer(
-            user,
-            connection.started_at,
-            connection.file_bytes(),
-            self.now,
-        );
-    }
-
-    fn begin(&mut self, user: u32) {
-        let row = user as usize;
-        if self.users[row].has_stopped(self.now) {
-            return;
-        }
-        let workload = &self.plans[self.users[row].flow as usize].workload;
-        let dice = &mut self.users[row].dice;
-        if let Workload::OnOff { on_s, .. } = workload {
-            let pause = self.now + from_seconds(on_s.get());
-            self.network.calendar.push(pause, Event::Pause(user));
-        }
-        if let Some(gap) = next_gap(workload, dice) {
-            self.network
-                .calendar
-                .push(self.now + gap, Event::Begin(user));
-        }
-        match next_size(workload, dice) {
-            Some(bytes) => {
-                let number = self.open(user);
-                self.connect(number, |connection, world| {
-                    connection.send_file(world, bytes)
-                });
-            }
-            None => {
-                let number = self.users[row]
-                    .connection
-                    .unwrap_or_else(|| self.open(user));
-                self.users[row].connection = Some(number);
-                self.connect(number, |connection, world| connection.resume(world));
-            }
-        }
-    }
-
-    /// An endless transfer goes silent; files under way are finished.
-    fn pause(&mut self, user: u32) {
-        let row = &self.users[user as usize];
-        if let Some(number) = row.connection {
-            self.connections[number as usize].pause();
-        }
-        let workload = &self.plans[row.flow as usize].workload;
-        if let (Workload::OnOff { off_s, .. }, false) = (workload, row.has_stopped(self.now)) {
-            let resume = self.now + from_seconds(off_s.get());
-            self.network.calendar.push(resume, Event::Begin(user));
-        }
-    }
-
-    fn open(&mut self, user: u32) -> u32 {
-        let number = self.spare.pop().unwrap_or(self.connections.len() as u32);
-        let plan = &self.plans[self.users[user as usize].flow as usize];
-        let tcp = &self.scenario.tcp;
-        let initial_window = f64::from(tcp.initial_window_packets.get());
-        let mut controller = plan.rule.controller(0, initial_window);
-        if plan.routes.len() > 1 {
-            controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
-        }
-        let mut connection = Connection::new(number, user, controller, &plan.routes);
-        connection.open_paths(self.now, &plan.routes, &self.tcp);
-        match self.connections.get_mut(number as usize) {
-            Some(place) => *place = connection,
-            None => self.connections.push(connection),
-        }
-        number
-    }
-
-    /// Another path of a user opens, in every connection that it has.
-    fn open_paths(&mut self, user: u32) {
-        let routes = &self.plans[self.users[user as usize].flow as usize].routes;
-        let mut world = World {
-            now: self.now,
-            network: &mut self.network,
-            tcp: &self.tcp,
+        let mut record = |started_at, bytes| {
+            user.transfers_done += 1;
+            user.done_at = Some(self.now);
+            self.recorder.transfer(user, started_at, bytes, self.now);
         };
-        let live = self
-            .connections
-            .iter_mut()
-            .filter(|connection| connection.user == user && !connection.subflows.is_empty());
-        for connection in live {
-            connection.open_paths(self.now, routes, &self.tcp);
-            connection.pump_all(&mut world);
+        if connection.gateway.is_none() {
+            record(connection.started_at, connection.file_bytes());
+        }
+        while let Some(file) = connection.deliver_file(&self.tcp) {
+            record(file.arrived_at, file.bytes);
         }
     }
 
@@ -388,10 +315,21 @@ impl Simulation {
                 }
             }
         }
+        let user_gauges: Vec<UserGauge> = self.users.iter().map(|user| self.gauge(user)).collect();
         let now = self.now;
         let backlogs: Vec<_> = self.network.links().map(|link| link.queue(now)).collect();
         let snapshot = self.snapshot();
         self.recorder
-            .sample(snapshot, &self.users, &gauges, &backlogs);
+            .sample(snapshot, &self.users, &user_gauges, &gauges, &backlogs);
+    }
+
+    fn gauge(&self, user: &User) -> UserGauge {
+        let only = user
+            .connection
+            .map(|number| &self.connections[number as usize]);
+        UserGauge {
+            kappa: only.map_or(0.0, Connection::kappa),
+            buffer_packets: only.map_or(0, Connection::buffer_packets),
+        }
     }
 }

@@ -37,6 +37,15 @@ pub(crate) fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
         Workload::Poisson { rate_per_s, .. } => {
             Some(from_seconds(exponential(dice) / rate_per_s.get()))
         }
+        // Poisson processes together are one.
+        Workload::Gateway {
+            clients,
+            rate_per_s,
+            ..
+        } => {
+            let rate_per_s = f64::from(clients.get()) * rate_per_s.get();
+            Some(from_seconds(exponential(dice) / rate_per_s))
+        }
         _ => None,
     }
 }
@@ -45,7 +54,7 @@ pub(crate) fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
 pub(crate) fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
     let size = match workload {
         Workload::File { bytes } => return Some(bytes.get()),
-        Workload::Poisson { size, .. } => size,
+        Workload::Poisson { size, .. } | Workload::Gateway { size, .. } => size,
         Workload::Bulk | Workload::OnOff { .. } => return None,
     };
     let bytes = match size {

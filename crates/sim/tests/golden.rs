@@ -79,6 +79,17 @@ const RUNS: &[[&str; 4]] = &[
             { name = "video", paths = [["fibre"]],
               workload.on_off = { on_s = 1.5, off_s = 2.5 } }]"#,
     ],
+    [
+        "gateways, one of them adjusted",
+        "packet_bytes = 1000",
+        "links.L = { rate_mbps = 10, delay_ms = 20, queue.drop_tail = { packets = 100 } }",
+        r#"[{ name = "adjusted", algorithm = "vegas:kappa=8", paths = [["L"]],
+              workload.gateway = { clients = 5, rate_per_s = 2, size.exponential.mean_bytes = 50000,
+                                   adjust = { samples = 4, period_s = 0.25 } } },
+            { name = "fixed", algorithm = "vegas:kappa=4", paths = [["L"]],
+              workload.gateway = { clients = 5, rate_per_s = 2,
+                                   size.pareto = { mean_bytes = 60000, shape = 1.2 } } }]"#,
+    ],
 ];
 
 fn table() -> String {

@@ -16,6 +16,18 @@ pub struct Vegas {
     kappa: f64,
 }
 
+impl Vegas {
+    /// The weight, packets.
+    pub fn kappa(&self) -> f64 {
+        self.kappa
+    }
+
+    /// Changes the weight of a connection that runs.
+    pub fn set_kappa(&mut self, kappa: f64) {
+        self.kappa = kappa;
+    }
+}
+
 impl Rule for Vegas {
     const NAME: &'static str = "vegas";
     const SUMMARY: &'static str = "Vegas on every path by itself, weighted by kappa";

@@ -4,6 +4,7 @@ use anabranch_control::Algorithm;
 use indexmap::{IndexMap, IndexSet};
 
 use super::within;
+use crate::adjust::Adjust;
 use crate::error::{Fault, expected_one_of};
 use crate::file;
 use crate::flows::{Flow, Path, Size, Workload};
@@ -71,21 +72,39 @@ fn check_workload(key: &Key, workload: &Workload) -> Result<(), Fault> {
             within(&key.key("off_s"), off_s.get(), 1e-6..=1e7, "s")
         }
         Workload::Poisson { rate_per_s, size } => {
-            let key = key.key("poisson");
-            within(
-                &key.key("rate_per_s"),
-                rate_per_s.get(),
-                1e-6..=1e6,
-                "per s",
-            )?;
-            let (name, mean_bytes) = match size {
-                Size::Pareto { mean_bytes, .. } => ("pareto", mean_bytes),
-                Size::Exponential { mean_bytes } => ("exponential", mean_bytes),
-            };
-            let key = key.key("size").key(name).key("mean_bytes");
-            within(&key, mean_bytes.get(), 1.0..=1e15, "bytes")
+            check_files(&key.key("poisson"), rate_per_s.get(), size)
+        }
+        Workload::Gateway {
+            rate_per_s,
+            size,
+            adjust,
+            ..
+        } => {
+            let key = key.key("gateway");
+            check_files(&key, rate_per_s.get(), size)?;
+            adjust
+                .as_ref()
+                .map_or(Ok(()), |adjust| check_adjust(&key.key("adjust"), adjust))
         }
     }
+}
+
+fn check_files(key: &Key, rate_per_s: f64, size: &Size) -> Result<(), Fault> {
+    within(&key.key("rate_per_s"), rate_per_s, 1e-6..=1e6, "per s")?;
+    let (name, mean_bytes) = match size {
+        Size::Pareto { mean_bytes, .. } => ("pareto", mean_bytes),
+        Size::Exponential { mean_bytes } => ("exponential", mean_bytes),
+    };
+    let key = key.key("size").key(name).key("mean_bytes");
+    within(&key, mean_bytes.get(), 1.0..=1e15, "bytes")
+}
+
+fn check_adjust(key: &Key, adjust: &Adjust) -> Result<(), Fault> {
+    let samples = f64::from(adjust.samples.get());
+    within(&key.key("samples"), samples, 2.0..=1e6, "samples")?;
+    within(&key.key("period_s"), adjust.period_s.get(), 1e-6..=1e7, "s")?;
+    let max_kappa = adjust.max_kappa.get();
+    within(&key.key("max_kappa"), max_kappa, 1.0..=1e6, "packets")
 }
 
 fn paths(key: &Key, flow: &file::Flow, links: &Links) -> Result<Vec<Path>, Fault> {
@@ -178,8 +197,31 @@ fn route(key: &Key, names: &[String], links: &Links) -> Result<Vec<usize>, Fault
 /// The algorithm that flow `i` runs: its own, or the scenario's.
 ///
 /// # Errors
-/// If neither is given, or what is given is not known.
+/// If neither is given, or what is given is not known, or has no kappa that its gateway could adjust.
 pub(crate) fn algorithm(file: &file::Scenario, i: usize) -> Result<Algorithm, Fault> {
+    let algorithm = named_algorithm(file, i)?;
+    let flow = &file.flows[i];
+    let key = Key::root("flows").index(i);
+    if let Workload::Gateway {
+        adjust: Some(_), ..
+    } = flow.workload
+    {
+        let name = algorithm.name();
+        if name != "vegas" || flow.paths.len() != 1 {
+            return Err(key
+                .key("workload")
+                .key("gateway")
+                .key("adjust")
+                .fault(format!(
+                    "expected a flow that runs vegas over one path, got {name} over {}",
+                    flow.paths.len()
+                )));
+        }
+    }
+    Ok(algorithm)
+}
+
+fn named_algorithm(file: &file::Scenario, i: usize) -> Result<Algorithm, Fault> {
     let flow = &file.flows[i];
     let flow_key = Key::root("flows").index(i);
     let (key, spec) = match (&flow.algorithm, &file.algorithm) {

@@ -174,5 +174,10 @@ fn workload() -> impl Strategy<Value = String> {
         (0.5..5.0, size).prop_map(|(rate, size)| format!(
             "workload.poisson = {{ rate_per_s = {rate}, size.{size} }}"
         )),
+        // Little in all: one connection carries it, perhaps with a window of one short packet.
+        (1u32..4, 0.5..2.0, 100.0..2000.0).prop_map(|(clients, rate, mean)| format!(
+            "workload.gateway = {{ clients = {clients}, rate_per_s = {rate}, \
+             size.exponential = {{ mean_bytes = {mean} }} }}"
+        )),
     ]
 }

@@ -1,0 +1,195 @@
+//! Rate adjustment for an aggregate connection (I-TCP): kappa of a weighted-Vegas connection follows
+//! the buffer of the gateway that feeds it.
+//!
+//! The endpoint samples the buffer when the adjuster asks for it; there is no clock here, and the one
+//! random number is the endpoint's.
+
+/// The parameters of the paper's table I.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateAdjustment {
+    /// C: samples of the buffer from which one slope is fitted, at least 2.
+    pub samples: u32,
+    /// P: time between two samples, s.
+    pub period_s: f64,
+    /// M: the largest kappa.
+    pub max_kappa: f64,
+    /// The buffer that the thresholds are shares of, packets.
+    pub max_queue_packets: f64,
+    /// By how much a share should exceed the offered load, relative to the share.
+    pub epsilon: f64,
+    /// What a decrease takes off kappa, as a share of it.
+    pub gamma: f64,
+    /// No increase while the mean buffer is at most this share of the largest.
+    pub low_threshold: f64,
+    /// No decrease, and an increase by at least 1, while the mean buffer is above this share of the
+    /// largest.
+    pub high_threshold: f64,
+    /// No decrease while the arrival rate, plus epsilon, exceeds the share: assumption (iii) of the
+    /// paper's proposition 1, which its rule lacks.
+    pub guard: bool,
+}
+
+/// What a round of samples says of the buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trend {
+    /// L' of equation (9): the slope of the buffer over the connection's expected rate, which is its
+    /// window over its smallest RTT.
+    pub growth: f64,
+    /// Mean length of the buffer, packets.
+    pub mean_packets: f64,
+    /// The arrival rate over the smallest expected rate of those samples that found something in the
+    /// buffer. When the others are idle a connection gets more than its share, so that the smallest
+    /// is nearest to it. 0 where the buffer was always empty.
+    pub load: f64,
+}
+
+impl RateAdjustment {
+    /// kappa after a round of samples: equation (10) and the text around it. `falling` counts the
+    /// rounds with a negative slope in a row, this one included.
+    ///
+    /// Unstated in the paper: below the low threshold a decrease is allowed, and a slope of 0 changes
+    /// nothing.
+    pub fn kappa_after(&self, kappa: f64, trend: &Trend, falling: u32) -> f64 {
+        let too_long = trend.mean_packets > self.high_threshold * self.max_queue_packets;
+        let changed = if trend.growth > 0.0 {
+            let step = 0.5 * (trend.growth + self.epsilon) * kappa;
+            if too_long {
+                kappa + step.max(1.0)
+            } else if trend.mean_packets > self.low_threshold * self.max_queue_packets {
+                kappa + step
+            } else {
+                kappa
+            }
+        } else if falling >= 2 && !too_long && !self.holds_on(trend) {
+            (1.0 - self.gamma) * kappa
+        } else {
+            kappa
+        };
+        changed.min(self.max_kappa).max(1.0)
+    }
+
+    /// Whether the guard forbids a decrease.
+    fn holds_on(&self, trend: &Trend) -> bool {
+        self.guard && trend.load + self.epsilon > 1.0
+    }
+}
+
+/// What the endpoint sees when the buffer is sampled.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    /// Data that waits in the gateway and was never sent, packets.
+    pub buffer_packets: f64,
+    /// Data that has ever come into the gateway, packets.
+    pub arrived_packets: f64,
+    /// Congestion window of the aggregate connection, packets.
+    pub window: f64,
+    /// Its smallest RTT, s.
+    pub base_rtt: f64,
+}
+
+/// The rate adjustment of one gateway: what it has sampled in the present round, and its kappa.
+#[derive(Clone, Debug)]
+pub struct Adjuster {
+    adjustment: RateAdjustment,
+    kappa: f64,
+    falling: u32,
+    round: Round,
+}
+
+/// Sums over the samples of a round.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    samples: u32,
+    packets: f64,
+    /// Sum of each sample's number, from 0, times its length.
+    moment: f64,
+    arrived_before: f64,
+    smallest_rate: f64,
+}
+
+impl Round {
+    const NEW: Round = Round {
+        samples: 0,
+        packets: 0.0,
+        moment: 0.0,
+        arrived_before: 0.0,
+        smallest_rate: f64::INFINITY,
+    };
+
+    fn add(&mut self, sight: &Sight) {
+        if self.samples == 0 {
+            self.arrived_before = sight.arrived_packets;
+        }
+        self.packets += sight.buffer_packets;
+        self.moment += f64::from(self.samples) * sight.buffer_packets;
+        if sight.buffer_packets > 0.0 {
+            self.smallest_rate = self.smallest_rate.min(sight.window / sight.base_rtt);
+        }
+        self.samples += 1;
+    }
+
+    /// The line of least squares through the samples; the window is that at the end of the round.
+    fn trend(&self, last: &Sight, period_s: f64) -> Trend {
+        let n = f64::from(self.samples);
+        // Sum of (i - mean)^2 over i from 0 to n - 1.
+        let spread = n * (n * n - 1.0) / 12.0;
+        let slope = (self.moment - 0.5 * (n - 1.0) * self.packets) / spread / period_s;
+        let arrivals = (last.arrived_packets - self.arrived_before) / ((n - 1.0) * period_s);
+        Trend {
+            growth: slope * last.base_rtt / last.window,
+            mean_packets: self.packets / n,
+            load: arrivals / self.smallest_rate,
+        }
+    }
+}
+
+impl Adjuster {
+    /// An adjuster that starts with this kappa, or what is nearest to it from 1 to the largest.
+    pub fn new(adjustment: RateAdjustment, kappa: f64) -> Adjuster {
+        Adjuster {
+            adjustment,
+            kappa: kappa.min(adjustment.max_kappa).max(1.0),
+            falling: 0,
+            round: Round::NEW,
+        }
+    }
+
+    /// The weight of the aggregate connection.
+    pub fn kappa(&self) -> f64 {
+        self.kappa
+    }
+
+    /// How long to wait until the next sample, s: the period, and before the first of a round also
+    /// `draw`, uniform on [0, 1), of the time a round takes, lest gateways adjust in step.
+    pub fn wait_s(&self, draw: impl FnOnce() -> f64) -> f64 {
+        let RateAdjustment {
+            samples, period_s, ..
+        } = self.adjustment;
+        if self.round.samples > 0 {
+            return period_s;
+        }
+        period_s + draw() * f64::from(samples) * period_s
+    }
+
+    /// Takes in a sample. The last one of a round changes kappa.
+    pub fn sample(&mut self, sight: &Sight) {
+        self.round.add(sight);
+        if self.round.samples < self.adjustment.samples {
+            return;
+        }
+        let trend = self.round.trend(sight, self.adjustment.period_s);
+        self.round = Round::NEW;
+        self.falling = if trend.growth < 0.0 {
+            self.falling + 1
+        } else {
+            0
+        };
+        let kappa = self
+            .adjustment
+            .kappa_after(self.kappa, &trend, self.falling);
+        if kappa < self.kappa {
+            self.falling = 0;
+        }
+        self.kappa = kappa;
+    }
+}

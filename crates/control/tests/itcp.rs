@@ -1,0 +1,215 @@
+//! The rate adjustment of gateways. Numbers are worked out by hand.
+
+mod common;
+
+use anabranch_control::{Adjuster, RateAdjustment, Sight, Trend};
+use common::close;
+use proptest::prelude::*;
+
+/// Table I, but for three samples to a round and thresholds a person can count: 20 and 100 packets.
+const ADJUSTMENT: RateAdjustment = RateAdjustment {
+    samples: 3,
+    period_s: 0.5,
+    max_kappa: 10.0,
+    max_queue_packets: 100.0,
+    epsilon: 0.1,
+    gamma: 0.2,
+    low_threshold: 0.2,
+    high_threshold: 1.0,
+    guard: false,
+};
+
+const GUARDED: RateAdjustment = RateAdjustment {
+    guard: true,
+    ..ADJUSTMENT
+};
+
+/// A buffer of `mean_packets` that grows at this share of the expected rate; the load is no matter.
+fn trend(growth: f64, mean_packets: f64) -> Trend {
+    Trend {
+        growth,
+        mean_packets,
+        load: 0.0,
+    }
+}
+
+/// A round in which the buffer has these lengths. The window is 20 packets and the smallest RTT
+/// 40 ms: 500 packets/s are expected. In every period `arriving` packets come in.
+fn round(adjuster: &mut Adjuster, lengths: [f64; 3], arriving: f64) -> f64 {
+    for (i, buffer_packets) in lengths.into_iter().enumerate() {
+        adjuster.sample(&Sight {
+            buffer_packets,
+            arrived_packets: 1000.0 + arriving * i as f64,
+            window: 20.0,
+            base_rtt: 0.04,
+        });
+    }
+    adjuster.kappa()
+}
+
+/// 0.5 (0.3 + 0.1) 5 = 1.
+#[test]
+fn kappa_grows_by_equation_10() {
+    assert!(close(
+        ADJUSTMENT.kappa_after(5.0, &trend(0.3, 50.0), 0),
+        6.0
+    ));
+    assert_eq!(ADJUSTMENT.kappa_after(9.5, &trend(0.3, 50.0), 0), 10.0);
+}
+
+#[test]
+fn kappa_does_not_grow_while_the_buffer_is_small() {
+    assert_eq!(ADJUSTMENT.kappa_after(5.0, &trend(0.3, 20.0), 0), 5.0);
+    assert!(ADJUSTMENT.kappa_after(5.0, &trend(0.3, 20.1), 0) > 5.0);
+}
+
+/// 0.5 (0.1 + 0.1) 5 = 0.5 is less than 1; 0.5 (0.9 + 0.1) 5 = 2.5 is more.
+#[test]
+fn above_the_high_threshold_kappa_grows_by_one_or_more_and_never_shrinks() {
+    assert_eq!(ADJUSTMENT.kappa_after(5.0, &trend(0.1, 101.0), 0), 6.0);
+    assert!(close(
+        ADJUSTMENT.kappa_after(5.0, &trend(0.9, 101.0), 0),
+        7.5
+    ));
+    assert_eq!(ADJUSTMENT.kappa_after(9.5, &trend(0.1, 101.0), 0), 10.0);
+    assert_eq!(ADJUSTMENT.kappa_after(5.0, &trend(-0.1, 101.0), 2), 5.0);
+    assert_eq!(ADJUSTMENT.kappa_after(5.0, &trend(-0.1, 100.0), 2), 4.0);
+}
+
+/// Below the low threshold too. A round without slope, or that grows, breaks the row, and so does the
+/// decrease itself.
+#[test]
+fn kappa_shrinks_after_two_rounds_of_negative_slope() {
+    let mut adjuster = Adjuster::new(ADJUSTMENT, 10.0);
+    let (falls, stands, grows) = ([9.0, 8.0, 7.0], [9.0; 3], [7.0, 8.0, 9.0]);
+    let rounds = [
+        (falls, 10.0),
+        (falls, 8.0),
+        (falls, 8.0),
+        (stands, 8.0),
+        (falls, 8.0),
+        (grows, 8.0),
+        (falls, 8.0),
+        (falls, 6.4),
+    ];
+    for (i, (lengths, kappa)) in rounds.into_iter().enumerate() {
+        assert!(
+            close(round(&mut adjuster, lengths, 0.0), kappa),
+            "round {i}"
+        );
+    }
+}
+
+/// Lengths 30, 60, 30 + 80: a slope of 80 packets/s whatever the middle. Of 500 packets/s that is
+/// 0.16, and kappa grows by 0.5 (0.16 + 0.1) 5 = 0.65.
+#[test]
+fn the_slope_is_that_of_least_squares() {
+    for middle in [40.0, 60.0, 100.0] {
+        let mut adjuster = Adjuster::new(ADJUSTMENT, 5.0);
+        assert!(close(
+            round(&mut adjuster, [30.0, middle, 110.0], 0.0),
+            5.65
+        ));
+    }
+}
+
+/// 224 packets per period are 448 per s; with epsilon 0.896 + 0.1 of what is expected, below the
+/// share. 226 are 0.904 + 0.1, above it.
+#[test]
+fn the_guard_holds_kappa_while_arrivals_come_near_the_share() {
+    for (adjustment, arriving, kappa) in [
+        (GUARDED, 224.0, 4.0),
+        (GUARDED, 226.0, 5.0),
+        (ADJUSTMENT, 226.0, 4.0),
+    ] {
+        let mut adjuster = Adjuster::new(adjustment, 5.0);
+        round(&mut adjuster, [9.0, 8.0, 7.0], arriving);
+        assert_eq!(round(&mut adjuster, [9.0, 8.0, 7.0], arriving), kappa);
+    }
+}
+
+/// A window that others left alone, and a sample with an empty buffer, say nothing of the share.
+#[test]
+fn the_share_is_the_smallest_rate_while_something_waits() {
+    let mut adjuster = Adjuster::new(GUARDED, 5.0);
+    for _ in 0..2 {
+        // 1000, 500 and 250 packets/s are expected.
+        for (i, (buffer_packets, window)) in [(9.0, 40.0), (5.0, 20.0), (0.0, 10.0)]
+            .into_iter()
+            .enumerate()
+        {
+            adjuster.sample(&Sight {
+                buffer_packets,
+                arrived_packets: 200.0 * i as f64,
+                window,
+                base_rtt: 0.04,
+            });
+        }
+    }
+    // 400 packets/s arrive, which with epsilon is 0.9 of 500; of 1000 or 250 it would be 0.5 or 1.7.
+    assert_eq!(adjuster.kappa(), 4.0);
+}
+
+#[test]
+fn a_round_waits_for_a_share_of_its_own_length() {
+    let mut adjuster = Adjuster::new(ADJUSTMENT, 5.0);
+    assert_eq!(adjuster.wait_s(|| 0.0), 0.5);
+    assert_eq!(adjuster.wait_s(|| 0.5), 0.5 + 0.75);
+    let sight = Sight {
+        buffer_packets: 0.0,
+        arrived_packets: 0.0,
+        window: 20.0,
+        base_rtt: 0.04,
+    };
+    for _ in 0..2 {
+        adjuster.sample(&sight);
+        assert_eq!(adjuster.wait_s(|| unreachable!("within a round")), 0.5);
+    }
+    adjuster.sample(&sight);
+    assert_eq!(adjuster.wait_s(|| 0.5), 1.25);
+}
+
+prop_compose! {
+    fn any_sight()(
+        buffer_packets in prop_oneof![Just(0.0), 0.0..1e9],
+        arrived_packets in 0.0..1e9,
+        window in 1.0..1e6,
+        base_rtt in prop_oneof![Just(f64::INFINITY), 1e-6..10.0],
+    ) -> Sight {
+        Sight { buffer_packets, arrived_packets, window, base_rtt }
+    }
+}
+
+proptest! {
+    #[test]
+    fn kappa_stays_from_one_to_the_largest(
+        samples in 2u32..6,
+        max_kappa in 1.0..100.0,
+        start in 0.01..1e6,
+        gamma in 0.0..=1.0,
+        guard: bool,
+        sights in prop::collection::vec(any_sight(), 0..60),
+    ) {
+        let adjustment = RateAdjustment { samples, max_kappa, gamma, guard, ..ADJUSTMENT };
+        let mut adjuster = Adjuster::new(adjustment, start);
+        for sight in &sights {
+            prop_assert!((1.0..=max_kappa).contains(&adjuster.kappa()), "{}", adjuster.kappa());
+            adjuster.sample(sight);
+        }
+        prop_assert!((1.0..=max_kappa).contains(&adjuster.kappa()), "{}", adjuster.kappa());
+    }
+
+    #[test]
+    fn the_guard_never_makes_kappa_smaller(
+        kappa in 1.0..10.0,
+        growth in -2.0..2.0,
+        mean_packets in 0.0..200.0,
+        load in 0.0..2.0,
+        falling in 0u32..4,
+    ) {
+        let trend = Trend { growth, mean_packets, load };
+        let [printed, guarded] =
+            [ADJUSTMENT, GUARDED].map(|a| a.kappa_after(kappa, &trend, falling));
+        prop_assert!(guarded >= printed);
+    }
+}

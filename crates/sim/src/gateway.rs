@@ -1,0 +1,241 @@
+//! The gateway of an aggregate connection: the files it holds, one packet of each in turn.
+//!
+//! The connection delivers in order, so the receiver has a file as soon as it has the file's last
+//! packet and all before it. The gateway therefore keeps one number per file under way, and nothing
+//! per packet.
+
+use std::collections::VecDeque;
+
+use anabranch_control::{Adjuster, AnyController, Sight};
+use anabranch_net::{Dice, Time};
+
+use crate::connection::{Connection, Tcp, World};
+use crate::time::from_seconds;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct File {
+    pub arrived_at: Time,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Gateway {
+    /// Files that are not sent whole, with the packets left, the next in turn first.
+    waiting: VecDeque<(File, u32)>,
+    /// Files that are sent whole and not delivered, by the data number of their last packet.
+    under_way: VecDeque<(u32, File)>,
+    /// What the last packets of delivered files lacked of full ones, bytes.
+    lacked: u64,
+    adjustment: Option<Adjustment>,
+}
+
+/// What adjusts kappa, and its random waits.
+#[derive(Debug)]
+struct Adjustment {
+    adjuster: Adjuster,
+    dice: Dice,
+}
+
+impl Gateway {
+    /// The next file in turn gives a packet, which gets the data number `data`.
+    pub fn take(&mut self, data: u32) {
+        let Some((file, packets)) = self.waiting.pop_front() else {
+            return;
+        };
+        if packets > 1 {
+            self.waiting.push_back((file, packets - 1));
+        } else {
+            self.under_way.push_back((data, file));
+        }
+    }
+
+    /// The size of a packet: full, but for the last of a file. One that is sent again although its
+    /// file has been delivered counts as full.
+    pub fn packet_bytes(&self, tcp: &Tcp, data: u32) -> u16 {
+        match self
+            .under_way
+            .binary_search_by_key(&data, |&(last, _)| last)
+        {
+            Ok(place) => tcp.packet_bytes - lacking(tcp, &self.under_way[place].1),
+            Err(_) => tcp.packet_bytes,
+        }
+    }
+
+    /// Payload of the first `received` packets.
+    pub fn payload_of(&self, tcp: &Tcp, received: u32) -> u64 {
+        u64::from(received) * tcp.payload() - self.lacked
+    }
+
+    /// Whether a file is among the first `received` packets that was not delivered yet.
+    #[inline]
+    pub fn has_file(&self, received: u32) -> bool {
+        self.under_way
+            .front()
+            .is_some_and(|&(last, _)| last < received)
+    }
+
+    fn deliver(&mut self, tcp: &Tcp, received: u32) -> Option<File> {
+        if !self.has_file(received) {
+            return None;
+        }
+        let (_, file) = self.under_way.pop_front()?;
+        self.lacked += u64::from(lacking(tcp, &file));
+        Some(file)
+    }
+}
+
+/// What the last packet of a file lacks of a full one, bytes.
+fn lacking(tcp: &Tcp, file: &File) -> u16 {
+    (file.bytes.next_multiple_of(tcp.payload()) - file.bytes) as u16
+}
+
+impl Connection {
+    /// Makes this the connection of a gateway, whose kappa `adjuster` adjusts, if there is one.
+    pub fn pool(&mut self, adjuster: Option<Adjuster>, dice: Dice) {
+        let adjustment = adjuster.map(|adjuster| Adjustment { adjuster, dice });
+        self.gateway = Some(Box::new(Gateway {
+            adjustment,
+            ..Gateway::default()
+        }));
+        self.show_kappa();
+    }
+
+    /// A file comes into the gateway. The window of a persistent connection stays what it was, also
+    /// after idle times.
+    pub fn pool_file(&mut self, world: &mut World, bytes: u64) {
+        let Some(gateway) = &mut self.gateway else {
+            return;
+        };
+        let file = File {
+            arrived_at: world.now,
+            bytes,
+        };
+        let packets = bytes.div_ceil(world.tcp.payload()) as u32;
+        gateway.waiting.push_back((file, packets));
+        self.data_end = self.data_end.saturating_add(packets);
+        self.pump_all(world);
+    }
+
+    /// The next file that the receiver has whole.
+    pub fn deliver_file(&mut self, tcp: &Tcp) -> Option<File> {
+        let received = self.data_received();
+        self.gateway.as_mut()?.deliver(tcp, received)
+    }
+
+    /// Data that waits in the gateway and was never sent, packets; 0 where there is no gateway.
+    pub fn buffer_packets(&self) -> u32 {
+        match self.gateway {
+            Some(_) => self.data_end - self.data_next,
+            None => 0,
+        }
+    }
+
+    /// The weight of weighted Vegas; 0 where another rule runs.
+    pub fn kappa(&self) -> f64 {
+        match &self.controller {
+            AnyController::Vegas(controller) => controller.rule().kappa(),
+            _ => 0.0,
+        }
+    }
+
+    /// How long to wait until the gateway's buffer is to be sampled; `None` if kappa is fixed.
+    pub fn wait_to_adjust(&mut self) -> Option<Time> {
+        let Adjustment { adjuster, dice } = self.gateway.as_mut()?.adjustment.as_mut()?;
+        Some(from_seconds(adjuster.wait_s(|| dice.uniform())))
+    }
+
+    /// Samples the gateway's buffer, for kappa.
+    pub fn adjust(&mut self) {
+        let path = self.controller.path(0);
+        let sight = Sight {
+            buffer_packets: f64::from(self.buffer_packets()),
+            arrived_packets: f64::from(self.data_end),
+            window: path.window,
+            base_rtt: path.base_rtt,
+        };
+        let gateway = self.gateway.as_mut();
+        if let Some(adjustment) = gateway.and_then(|gateway| gateway.adjustment.as_mut()) {
+            adjustment.adjuster.sample(&sight);
+            self.show_kappa();
+        }
+    }
+
+    /// Puts the adjuster's kappa into the rule. A rule from outside has none.
+    fn show_kappa(&mut self) {
+        let gateway = self.gateway.as_ref();
+        if let Some(adjustment) = gateway.and_then(|gateway| gateway.adjustment.as_ref())
+            && let AnyController::Vegas(controller) = &mut self.controller
+        {
+            controller.rule_mut().set_kappa(adjustment.adjuster.kappa());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::Scheduler;
+
+    const TCP: Tcp = Tcp {
+        initial_ssthresh: f64::INFINITY,
+        packet_bytes: 1000,
+        header_bytes: 100,
+        min_rto: 0,
+        delayed_acks: false,
+        selective: true,
+        receive_buffer: 1000,
+        scheduler: Scheduler::MinRtt,
+    };
+
+    fn file(bytes: u64) -> File {
+        File {
+            arrived_at: 0,
+            bytes,
+        }
+    }
+
+    /// A of 3 packets and B of 2 take turns: A B A B A. C comes after the first two.
+    /// So A B A B C A: the last packets are 3 of B, 4 of C and 5 of A.
+    fn three_files() -> Gateway {
+        let mut gateway = Gateway::default();
+        gateway.waiting.extend([(file(2500), 3), (file(1800), 2)]);
+        (0..2).for_each(|data| gateway.take(data));
+        gateway.waiting.push_back((file(1), 1));
+        (2..7).for_each(|data| gateway.take(data));
+        gateway
+    }
+
+    #[test]
+    fn each_file_gives_a_packet_in_turn() {
+        let gateway = three_files();
+        let last: Vec<_> = gateway
+            .under_way
+            .iter()
+            .map(|(data, file)| (*data, file.bytes))
+            .collect();
+        assert_eq!(last, [(3, 1800), (4, 1), (5, 2500)]);
+        assert!(gateway.waiting.is_empty());
+    }
+
+    /// Payload is 900 bytes: A ends with 700, B with 900, C with 1.
+    #[test]
+    fn the_last_packet_of_a_file_is_as_long_as_what_is_left() {
+        let gateway = three_files();
+        let bytes: Vec<u16> = (0..6)
+            .map(|data| gateway.packet_bytes(&TCP, data))
+            .collect();
+        assert_eq!(bytes, [1000, 1000, 1000, 1000, 101, 800]);
+    }
+
+    #[test]
+    fn a_file_is_delivered_with_its_last_packet_and_all_before_it() {
+        let mut gateway = three_files();
+        assert_eq!(gateway.deliver(&TCP, 3), None);
+        assert_eq!(gateway.deliver(&TCP, 5), Some(file(1800)));
+        assert_eq!(gateway.deliver(&TCP, 5), Some(file(1)));
+        assert_eq!(gateway.deliver(&TCP, 5), None);
+        assert_eq!(gateway.payload_of(&TCP, 5), 4 * 900 + 1);
+        assert_eq!(gateway.deliver(&TCP, 6), Some(file(2500)));
+        assert_eq!(gateway.payload_of(&TCP, 6), 2500 + 1800 + 1);
+    }
+}

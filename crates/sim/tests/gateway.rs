@@ -1,0 +1,176 @@
+//! Gateways: files pooled into one persistent connection.
+//!
+//! At 8 Mbps a packet of 1000 bytes takes 1 ms, and there is no header. A file of n bytes has
+//! ceil(n / 1000) packets. Acknowledgements take no time to transmit.
+
+mod common;
+
+use anabranch_scenario::Record;
+use common::run;
+
+const LINK: &str = "rate_mbps = 8, delay_ms = 10, queue.drop_tail = { packets = 1000000 }";
+
+/// One gateway with `clients`, each with files at `rate_per_s`, of this size.
+fn gateway(workload: &str, flow: &str, duration_s: f64) -> Record {
+    let text = format!(
+        r#"
+        algorithm = "vegas:kappa=10"
+        measure = {{ duration_s = {duration_s}, sample_ms = 1000 }}
+        tcp = {{ packet_bytes = 1000, header_bytes = 0, initial_window_packets = 100 }}
+        links.L = {{ {LINK} }}
+        [[flows]]
+        name = "subnet"
+        paths = [["L"]]
+        workload.gateway = {{ {workload} }}
+        {flow}
+        "#
+    );
+    run(&text, 1)
+}
+
+const EXPONENTIAL: &str = "clients = 10, rate_per_s = 0.5, size.exponential = { mean_bytes = 1e5 }";
+
+/// Offered are 10 x 0.5 x 1e5 bytes/s = 4 Mbps: 2500 files in 500 s, with a standard deviation of
+/// 50, or 2 %; the standard error of the mean size is 2 % as well.
+#[test]
+fn a_gateway_carries_what_its_clients_bring() {
+    let record = gateway(EXPONENTIAL, "", 500.0);
+    let files = record.transfers.len() as f64;
+    assert!((files - 2500.0).abs() < 200.0, "{files}");
+    let mbps = record.flows.goodput_mbps[0];
+    assert!((mbps - 4.0).abs() < 0.48, "{mbps}");
+}
+
+/// Whatever was delivered belongs to a file; files that are not whole are still in the gateway.
+#[test]
+fn every_byte_of_every_file_is_delivered_once() {
+    let record = gateway(EXPONENTIAL, "stop_s = 100", 200.0);
+    let bytes: u64 = record.transfers.bytes.iter().sum();
+    assert_eq!(record.flows.delivered_bytes[0], bytes);
+    assert_eq!(record.paths.delivered_bytes[0], bytes);
+    assert_eq!(
+        record.flows.transfers_done[0],
+        record.transfers.len() as u64
+    );
+    assert_eq!(record.flow_samples.buffer_packets.last(), Some(&0));
+}
+
+/// The same over a link that loses packets: what is sent again keeps its size.
+#[test]
+fn losses_do_not_change_what_is_delivered() {
+    let text = format!(
+        r#"
+        algorithm = "reno"
+        measure.duration_s = 300
+        tcp = {{ packet_bytes = 1000, header_bytes = 0 }}
+        links.L = {{ {LINK}, loss.bernoulli = {{ probability = 0.02 }} }}
+        [[flows]]
+        name = "subnet"
+        paths = [["L"]]
+        workload.gateway = {{ {EXPONENTIAL} }}
+        stop_s = 50
+        "#
+    );
+    let record = run(&text, 1);
+    let bytes: u64 = record.transfers.bytes.iter().sum();
+    assert!(record.flows.retransmitted_packets[0] > 100);
+    assert_eq!(record.flows.delivered_bytes[0], bytes);
+    assert_eq!(record.paths.delivered_bytes[0], bytes);
+}
+
+/// Files come 100 s apart and are smaller than the window of 100 packets, which stays what it was.
+#[test]
+fn a_file_alone_takes_transmission_and_travel() {
+    let rare = "clients = 1, rate_per_s = 0.01, size.exponential = { mean_bytes = 2000 }";
+    let record = gateway(rare, "", 20_000.0);
+    assert!(record.transfers.len() > 100);
+    for (bytes, duration_s) in files(&record) {
+        let expected_s = 0.010 + bytes as f64 * 1e-6;
+        assert!(
+            (duration_s - expected_s).abs() < 1e-9,
+            "{bytes} B: {duration_s} s"
+        );
+    }
+}
+
+/// The capacity is 1e6 bytes/s, and 2e6 come in: with n files in the buffer each gets 1/n. What took
+/// long is not the largest file alone, as it would be if files were sent one after the other.
+#[test]
+fn small_files_overtake_large_ones() {
+    let busy = "clients = 10, rate_per_s = 2, size.pareto = { mean_bytes = 1e5, shape = 1.2 }";
+    let record = gateway(busy, "", 20.0);
+    let mean = |pick: &dyn Fn(u64) -> bool| {
+        let chosen: Vec<f64> = files(&record).filter(|f| pick(f.0)).map(|f| f.1).collect();
+        assert!(chosen.len() > 20, "{}", chosen.len());
+        chosen.iter().sum::<f64>() / chosen.len() as f64
+    };
+    let (small, large) = (mean(&|bytes| bytes < 20_000), mean(&|bytes| bytes > 60_000));
+    assert!(2.0 * small < large, "{small} {large}");
+}
+
+/// 2e6 bytes/s come in and 1e6 go out: the buffer grows by 1000 packets/s, to within 10 %.
+#[test]
+fn the_buffer_holds_what_was_not_sent() {
+    let busy = "clients = 10, rate_per_s = 20, size.exponential = { mean_bytes = 1e4 }";
+    let record = gateway(busy, "", 100.0);
+    let buffer = *record.flow_samples.buffer_packets.last().expect("samples");
+    assert!((90_000..110_000).contains(&buffer), "{buffer}");
+}
+
+/// Rounds of 1 s, and thresholds of 400 and 2000 packets.
+const ADJUST: &str = "adjust = { samples = 10, period_s = 0.1, max_queue_packets = 2000";
+
+/// Half of what the link carries: now and then the slope is negative in two rounds, until kappa is 1.
+/// Twice that: the buffer is above every threshold and grows, until kappa is 6.
+#[test]
+fn kappa_follows_the_buffer() {
+    let start = "algorithm = \"vegas:kappa=4\"";
+    for (rate_per_s, extreme) in [(5.0, 1.0), (20.0, 6.0)] {
+        let load = format!(
+            "clients = 10, rate_per_s = {rate_per_s}, size.exponential = {{ mean_bytes = 1e4 }}"
+        );
+        let adjusted = gateway(&format!("{load}, {ADJUST}, max_kappa = 6 }}"), start, 100.0);
+        assert!(adjusted.flow_samples.kappa.contains(&extreme));
+        let fixed = gateway(&load, start, 100.0);
+        assert!(fixed.flow_samples.kappa.iter().all(|kappa| *kappa == 4.0));
+    }
+}
+
+#[test]
+fn the_same_files_arrive_whether_kappa_is_adjusted_or_not() {
+    let starts = |workload: &str| {
+        let mut starts = gateway(workload, "", 100.0).transfers.start_s;
+        starts.sort_by(f64::total_cmp);
+        starts.truncate(400);
+        starts
+    };
+    let adjusted = format!("{EXPONENTIAL}, {ADJUST} }}");
+    assert_eq!(starts(EXPONENTIAL), starts(&adjusted));
+}
+
+#[test]
+fn kappa_and_buffer_are_of_gateways_and_vegas_only() {
+    let text = format!(
+        r#"
+        algorithm = "reno"
+        measure.duration_s = 1
+        links.L = {{ {LINK} }}
+        [[flows]]
+        name = "user"
+        paths = [["L"]]
+        "#
+    );
+    let samples = run(&text, 1).flow_samples;
+    assert!(samples.kappa.iter().all(|&kappa| kappa == 0.0));
+    assert!(samples.buffer_packets.iter().all(|&packets| packets == 0));
+}
+
+/// Bytes and duration, s, of each file.
+fn files(record: &Record) -> impl Iterator<Item = (u64, f64)> {
+    let files = &record.transfers;
+    files
+        .bytes
+        .iter()
+        .copied()
+        .zip(files.duration_s.iter().copied())
+}
