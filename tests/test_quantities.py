@@ -49,12 +49,15 @@ RUN = frames(
         "flow": ["a", "a", "a", "b"],
         "bytes": [1_000_000, 1_000_000, 2_000_000, 500_000],
         "duration_s": [1.0, 2.0, 4.0, 1.0],
+        "start_s": [0.5, 1.0, 1.5, 1.9],
     },
     flow_samples={
         "time_s": [1.0, 1.0, 1.0, 2.0, 2.0, 2.0],
         "flow": ["a", "a", "b"] * 2,
         "user": [0, 1, 0] * 2,
         "goodput_mbps": [1.0, 1.0, 4.0, 3.0, 5.0, 0.0],
+        "kappa": [1.0, 1.0, 2.0, 3.0, 3.0, 2.0],
+        "buffer_packets": [4, 5, 2, 3, 3, 9],
     },
     path_samples={
         # User 0 of a has two paths, user 1 only one that moves; four samples, half a second apart.
@@ -121,6 +124,9 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("transfer_mbps", {}, 5.0),  # (8 + 4 + 4 + 4) / 4
         ("transfer_s", {}, 2.0),  # (1 + 2 + 4 + 1) / 4
         ("transfer_quantile_s", {"share": 0.5, "flow": "a"}, 2.0),
+        ("transfers_longer", {"than_s": 1.0, "flow": "a"}, 2 / 3),
+        ("transfers_longer", {"than_s": 2.0}, 1 / 4),
+        ("transfers_longer", {"than_s": 2.0, "skip": 0.5}, 1 / 2),  # after 1 s of 2
         ("transfers_done", {"flow": "a"}, 5.0),
         ("transfers_done", {"flow": "b"}, 0.0),
         # a's path 0, user 0: 0, 1, 2, 2, which reaches 0.9 of 2 at 1.5 s; user 1 is there at 0.5.
@@ -153,11 +159,23 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("window_rate_correlation", CORRELATION, (0.64 - PATH_0.mean()) / PATH_0.std() / 3**0.5),
         ("shift_s", {**SHIFT, "target_mbps": 0.7, "bin_s": 0.5}, (1.5 + 2.0) / 2),
         ("shift_s", {**SHIFT, "target_mbps": 0.55, "bin_s": 1.0}, 2.0),
+        ("kappa", {"flow": "a"}, 2.0),  # (1 + 1 + 3 + 3) / 4
+        ("kappa", {"flow": "b", "skip": 0.5}, 2.0),
+        # Flow a has 2 of 4, then 6 of 8.
+        ("kappa_share", {"flow": "a"}, 0.625),
+        ("kappa_share", {"flow": "a", "skip": 0.5}, 0.75),
+        ("shares_above_loads", {"loads": {"a": 0.4, "b": 0.2}}, 1.0),
+        ("shares_above_loads", {"loads": {"a": 0.4, "b": 0.3}}, 0.5),
+        ("shares_above_loads", {"loads": {"a": 0.5}}, 0.5),  # a load that is met is not exceeded
+        # The second sample has 9 and 2 packets before it and 6 and 9 after it; a gets 8 of 8.
+        ("backlogged_share", {"flow": "a", "packets": 1}, 1.0),
         # Durations 4, 2, 1, 1: the largest quarter is 4, the next is 2.
         ("tail_index_hill", {"largest": 0.25}, 1 / np.log(2)),
         # On the grid i = 0 ... 29 of 4^(i/29) log2 P is 0 at i = 0, -1 up to 14, -2 beyond. Least
         # squares on i: (98 - 225) / (30 * 899 / 12); on log2 x that times 29 / 2.
         ("tail_index_fit", {"low_s": 1.0, "high_s": 4.0}, 127 / 2247.5 * 14.5),
+        # Of 4 and 1 alone P is 1 at i = 0 and 1/2 above: least squares of 14.5 / (30 * 899 / 12).
+        ("tail_index_fit", {"low_s": 1.0, "high_s": 4.0, "skip": 0.5}, 14.5 / 2247.5 * 14.5),
     ],
 )
 def test_quantities_of_a_run_made_by_hand(quantity: str, parameters: dict, value: float) -> None:

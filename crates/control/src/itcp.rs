@@ -37,9 +37,11 @@ pub struct Trend {
     pub growth: f64,
     /// Mean length of the buffer, packets.
     pub mean_packets: f64,
-    /// The arrival rate over the smallest expected rate of those samples that found something in the
-    /// buffer. When the others are idle a connection gets more than its share, so that the smallest
-    /// is nearest to it. 0 where the buffer was always empty.
+    /// The arrival rate since the gateway began, over the smallest expected rate of those samples
+    /// that found something in the buffer. The rate within a round would not do: of heavy-tailed
+    /// files most rounds see less than the load. And when the others are idle a connection gets more
+    /// than its share, so that the smallest rate is nearest to it. 0 where the buffer was always
+    /// empty.
     pub load: f64,
 }
 
@@ -77,6 +79,8 @@ impl RateAdjustment {
 /// What the endpoint sees when the buffer is sampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight {
+    /// Time since the gateway began, s.
+    pub age_s: f64,
     /// Data that waits in the gateway and was never sent, packets.
     pub buffer_packets: f64,
     /// Data that has ever come into the gateway, packets.
@@ -103,7 +107,6 @@ struct Round {
     packets: f64,
     /// Sum of each sample's number, from 0, times its length.
     moment: f64,
-    arrived_before: f64,
     smallest_rate: f64,
 }
 
@@ -112,14 +115,10 @@ impl Round {
         samples: 0,
         packets: 0.0,
         moment: 0.0,
-        arrived_before: 0.0,
         smallest_rate: f64::INFINITY,
     };
 
     fn add(&mut self, sight: &Sight) {
-        if self.samples == 0 {
-            self.arrived_before = sight.arrived_packets;
-        }
         self.packets += sight.buffer_packets;
         self.moment += f64::from(self.samples) * sight.buffer_packets;
         if sight.buffer_packets > 0.0 {
@@ -134,11 +133,10 @@ impl Round {
         // Sum of (i - mean)^2 over i from 0 to n - 1.
         let spread = n * (n * n - 1.0) / 12.0;
         let slope = (self.moment - 0.5 * (n - 1.0) * self.packets) / spread / period_s;
-        let arrivals = (last.arrived_packets - self.arrived_before) / ((n - 1.0) * period_s);
         Trend {
             growth: slope * last.base_rtt / last.window,
             mean_packets: self.packets / n,
-            load: arrivals / self.smallest_rate,
+            load: last.arrived_packets / last.age_s / self.smallest_rate,
         }
     }
 }

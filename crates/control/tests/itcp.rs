@@ -34,12 +34,13 @@ fn trend(growth: f64, mean_packets: f64) -> Trend {
 }
 
 /// A round in which the buffer has these lengths. The window is 20 packets and the smallest RTT
-/// 40 ms: 500 packets/s are expected. In every period `arriving` packets come in.
+/// 40 ms: 500 packets/s are expected. `arriving` packets/s have come in for 10 s.
 fn round(adjuster: &mut Adjuster, lengths: [f64; 3], arriving: f64) -> f64 {
-    for (i, buffer_packets) in lengths.into_iter().enumerate() {
+    for buffer_packets in lengths {
         adjuster.sample(&Sight {
+            age_s: 10.0,
             buffer_packets,
-            arrived_packets: 1000.0 + arriving * i as f64,
+            arrived_packets: 10.0 * arriving,
             window: 20.0,
             base_rtt: 0.04,
         });
@@ -113,14 +114,13 @@ fn the_slope_is_that_of_least_squares() {
     }
 }
 
-/// 224 packets per period are 448 per s; with epsilon 0.896 + 0.1 of what is expected, below the
-/// share. 226 are 0.904 + 0.1, above it.
+/// 448 packets/s are 0.896 of what is expected, which with epsilon is below the share; 452 are 0.904.
 #[test]
 fn the_guard_holds_kappa_while_arrivals_come_near_the_share() {
     for (adjustment, arriving, kappa) in [
-        (GUARDED, 224.0, 4.0),
-        (GUARDED, 226.0, 5.0),
-        (ADJUSTMENT, 226.0, 4.0),
+        (GUARDED, 448.0, 4.0),
+        (GUARDED, 452.0, 5.0),
+        (ADJUSTMENT, 452.0, 4.0),
     ] {
         let mut adjuster = Adjuster::new(adjustment, 5.0);
         round(&mut adjuster, [9.0, 8.0, 7.0], arriving);
@@ -128,26 +128,23 @@ fn the_guard_holds_kappa_while_arrivals_come_near_the_share() {
     }
 }
 
-/// A window that others left alone, and a sample with an empty buffer, say nothing of the share.
+/// Expected are 1000, 500 and 250 packets/s, the last while nothing waits. 400 that arrive are, with
+/// epsilon, 0.9 of 500; of 1000 they would be 0.5 and of 250 1.7. 460 are 1.02 of 500 and 0.56 of 1000.
 #[test]
 fn the_share_is_the_smallest_rate_while_something_waits() {
-    let mut adjuster = Adjuster::new(GUARDED, 5.0);
-    for _ in 0..2 {
-        // 1000, 500 and 250 packets/s are expected.
-        for (i, (buffer_packets, window)) in [(9.0, 40.0), (5.0, 20.0), (0.0, 10.0)]
-            .into_iter()
-            .enumerate()
-        {
+    for (arriving, kappa) in [(400.0, 4.0), (460.0, 5.0)] {
+        let mut adjuster = Adjuster::new(GUARDED, 5.0);
+        for (buffer_packets, window) in [(9.0, 40.0), (5.0, 20.0), (0.0, 10.0)].repeat(2) {
             adjuster.sample(&Sight {
+                age_s: 10.0,
                 buffer_packets,
-                arrived_packets: 200.0 * i as f64,
+                arrived_packets: 10.0 * arriving,
                 window,
                 base_rtt: 0.04,
             });
         }
+        assert_eq!(adjuster.kappa(), kappa);
     }
-    // 400 packets/s arrive, which with epsilon is 0.9 of 500; of 1000 or 250 it would be 0.5 or 1.7.
-    assert_eq!(adjuster.kappa(), 4.0);
 }
 
 #[test]
@@ -156,6 +153,7 @@ fn a_round_waits_for_a_share_of_its_own_length() {
     assert_eq!(adjuster.wait_s(|| 0.0), 0.5);
     assert_eq!(adjuster.wait_s(|| 0.5), 0.5 + 0.75);
     let sight = Sight {
+        age_s: 1.0,
         buffer_packets: 0.0,
         arrived_packets: 0.0,
         window: 20.0,
@@ -171,12 +169,13 @@ fn a_round_waits_for_a_share_of_its_own_length() {
 
 prop_compose! {
     fn any_sight()(
+        age_s in 0.0..1e7,
         buffer_packets in prop_oneof![Just(0.0), 0.0..1e9],
         arrived_packets in 0.0..1e9,
         window in 1.0..1e6,
         base_rtt in prop_oneof![Just(f64::INFINITY), 1e-6..10.0],
     ) -> Sight {
-        Sight { buffer_packets, arrived_packets, window, base_rtt }
+        Sight { age_s, buffer_packets, arrived_packets, window, base_rtt }
     }
 }
 

@@ -10,7 +10,7 @@ use anabranch_control::{Adjuster, AnyController, Sight};
 use anabranch_net::{Dice, Time};
 
 use crate::connection::{Connection, Tcp, World};
-use crate::time::from_seconds;
+use crate::time::{from_seconds, seconds};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct File {
@@ -90,13 +90,15 @@ fn lacking(tcp: &Tcp, file: &File) -> u16 {
 }
 
 impl Connection {
-    /// Makes this the connection of a gateway, whose kappa `adjuster` adjusts, if there is one.
-    pub fn pool(&mut self, adjuster: Option<Adjuster>, dice: Dice) {
+    /// Makes this the connection of a gateway from now on, whose kappa `adjuster` adjusts, if there
+    /// is one.
+    pub fn pool(&mut self, now: Time, adjuster: Option<Adjuster>, dice: Dice) {
         let adjustment = adjuster.map(|adjuster| Adjustment { adjuster, dice });
         self.gateway = Some(Box::new(Gateway {
             adjustment,
             ..Gateway::default()
         }));
+        self.started_at = now;
         self.show_kappa();
     }
 
@@ -145,9 +147,10 @@ impl Connection {
     }
 
     /// Samples the gateway's buffer, for kappa.
-    pub fn adjust(&mut self) {
+    pub fn adjust(&mut self, now: Time) {
         let path = self.controller.path(0);
         let sight = Sight {
+            age_s: seconds(now - self.started_at),
             buffer_packets: f64::from(self.buffer_packets()),
             arrived_packets: f64::from(self.data_end),
             window: path.window,

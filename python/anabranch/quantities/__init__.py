@@ -6,11 +6,11 @@ A paper's `experiments.toml` names them; nothing there computes. A new quantity 
 
 from anabranch.quantities import (
     fairness,
+    gateways,
     rates,
     tails,
     timing,
     transfers,
-    weights,
     window_rates,
     windows,
 )
@@ -19,13 +19,13 @@ from anabranch.quantities.table import QUANTITIES, measure, quantity
 __all__ = [
     "QUANTITIES",
     "fairness",
+    "gateways",
     "measure",
     "quantity",
     "rates",
     "tails",
     "timing",
     "transfers",
-    "weights",
     "window_rates",
     "windows",
 ]

@@ -61,6 +61,14 @@ def between(samples: pd.DataFrame, from_s: float | None, to_s: float | None) -> 
     return chosen
 
 
+def late(result: Result, skip: float, flow: str | None) -> pd.DataFrame:
+    """The transfers of a flow that begin after the first part `skip` of the run."""
+    transfers = rows(result.transfers, flow=flow)
+    if skip == 0:
+        return transfers
+    return transfers[transfers["start_s"] > skip * result.flow_samples["time_s"].max()]
+
+
 def runs(table: pd.DataFrame) -> int:
     """How many runs a table has rows of."""
     keys = run_keys(table)

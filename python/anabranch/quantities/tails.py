@@ -7,7 +7,7 @@ range that the eye picks on log axes.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anabranch.quantities.table import quantity, rows
+from anabranch.quantities.table import late, quantity, rows
 from anabranch.result import Result
 
 GRID = 30
@@ -21,9 +21,14 @@ def tail_index_hill(result: Result, flow: str | None = None, largest: float = 0.
 
 
 @quantity
-def tail_index_fit(result: Result, low_s: float, high_s: float, flow: str | None = None) -> float:
-    """Tail index of transfer durations by a straight line through the log-log ccdf."""
-    slope, _ = tail_fit(rows(result.transfers, flow=flow)["duration_s"], low_s, high_s)
+def tail_index_fit(
+    result: Result, low_s: float, high_s: float, flow: str | None = None, skip: float = 0.0
+) -> float:
+    """Tail index of transfer durations by a straight line through the log-log ccdf.
+
+    Without the transfers that begin in the first part `skip` of the run.
+    """
+    slope, _ = tail_fit(late(result, skip, flow)["duration_s"], low_s, high_s)
     return -slope
 
 

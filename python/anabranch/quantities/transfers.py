@@ -3,7 +3,7 @@
 `flow` is one flow, or None for all of them.
 """
 
-from anabranch.quantities.table import quantity, rows, runs
+from anabranch.quantities.table import late, quantity, rows, runs
 from anabranch.result import Result
 
 
@@ -27,9 +27,14 @@ def transfer_quantile_s(result: Result, share: float, flow: str | None = None) -
 
 
 @quantity
-def transfers_longer(result: Result, than_s: float, flow: str | None = None) -> float:
-    """Share of the transfers that last longer than `than_s`."""
-    return float((rows(result.transfers, flow=flow)["duration_s"] > than_s).mean())
+def transfers_longer(
+    result: Result, than_s: float, flow: str | None = None, skip: float = 0.0
+) -> float:
+    """Share of the transfers that last longer than `than_s`.
+
+    Without those that begin in the first part `skip` of the run.
+    """
+    return float((late(result, skip, flow)["duration_s"] > than_s).mean())
 
 
 @quantity

@@ -115,7 +115,7 @@ impl Simulation {
             } => Some(Adjuster::new(adjust.parameters(), connection.kappa())),
             _ => None,
         };
-        connection.pool(adjuster, adjuster_dice(self.seed, user));
+        connection.pool(self.now, adjuster, adjuster_dice(self.seed, user));
         self.schedule_adjustment(user, number);
         number
     }
@@ -123,7 +123,7 @@ impl Simulation {
     /// A gateway samples its buffer, and at the end of a round adjusts its kappa.
     pub(super) fn adjust(&mut self, user: u32) {
         if let Some(number) = self.users[user as usize].connection {
-            self.connections[number as usize].adjust();
+            self.connections[number as usize].adjust(self.now);
             self.schedule_adjustment(user, number);
         }
     }
