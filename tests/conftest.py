@@ -98,6 +98,7 @@ def interrupt(command: Sequence[object], begun: Callable[[], bool]) -> tuple[int
 def blank_report(**fields: Any) -> Report:
     """A report of a paper without a word, but for the fields given."""
     words = dict.fromkeys(("paper", "name", "title", "source", "summary", "command"), "")
+    words["average"] = "mean"
     lists = {key: [] for key in ("authors", "items", "assumed", "errata", "seeds")}
     maps = {key: {} for key in ("labels", "algorithms", "theory", "scenarios", "versions")}
     return Report(**{**words, **lists, **maps, **fields})

@@ -5,7 +5,7 @@ numbers; `draw.py` makes them pictures.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,11 @@ KINDS: dict[str, set[str]] = {
     "bars": {"metrics"},
     "series": {"lines", "panels", "bin_s", "from_s", "to_s", "seed", "y", "group", "cases"},
     "sweep": {"metric", "over", "x", "y", "log"},
-    "tail": {"flow", "low_s", "high_s", "x", "y", "group", "cases"},
+    "tail": {"flow", "low_s", "high_s", "rate_mbps", "x", "y", "group", "cases"},
 }
 """The kinds of figure and the words of each, besides `kind` and `title`."""
 
-LINE = {"column", "flow", "path", "link", "label", "algorithm", "levels"}
+LINE = {"column", "share", "flow", "path", "link", "label", "algorithm", "levels"}
 """The words of a line of a series."""
 
 TAIL_POINTS = 200
@@ -117,8 +117,11 @@ def _over_time(
     """Paths add up, unless one is chosen; users and seeds are averaged."""
     table, _, column = line["column"].partition(".")
     where = {key: line.get(key) for key in ("flow", "path", "link")}
-    samples = rows(result.tables()[table], case=case, seed=spec.get("seed"), **where)
-    samples = between(samples, spec.get("from_s"), spec.get("to_s"))
+    samples = rows(result.tables()[table], case=case, seed=spec.get("seed"))
+    if line.get("share"):
+        together = samples.groupby(["seed", "time_s"])[column].transform("sum")
+        samples = samples.assign(**{column: samples[column] / together})
+    samples = between(rows(samples, **where), spec.get("from_s"), spec.get("to_s"))
     each = [key for key in ("seed", "flow", "user", "link") if key in samples.columns]
     mean = samples.groupby([*each, "time_s"])[column].sum().groupby("time_s").mean()
     if "bin_s" in spec:
@@ -132,14 +135,19 @@ def _over_time(
 def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawing:
     """Share of the transfers that last longer, on log axes, all seeds together.
 
-    Where `low_s` and `high_s` are given, the line fitted between them is drawn, with its slope.
+    Where `low_s` and `high_s` are given, the line fitted between them is drawn, with its slope;
+    with `rate_mbps` also the time that each file would take at that rate.
     """
     panels: dict[str, list[Curve]] = {}
     for case in cases:
         setting, _, algorithm = case.rpartition(".")
-        durations = rows(result.transfers, case=case, flow=spec.get("flow"))["duration_s"]
-        ordered = np.sort(durations.to_numpy())
+        transfers = rows(result.transfers, case=case, flow=spec.get("flow"))
+        ordered = np.sort(transfers["duration_s"].to_numpy())
         x = np.geomspace(ordered[0], ordered[-1], TAIL_POINTS)
+        if "rate_mbps" in spec and setting not in panels:
+            alone = np.sort(8e-6 * transfers["bytes"].to_numpy() / spec["rate_mbps"])
+            at = np.geomspace(alone[0], alone[-1], TAIL_POINTS)
+            panels[setting] = [Curve("alone", "", _round(at), _round(ccdf(alone, at)))]
         curves = panels.setdefault(setting, [])
         curves.append(Curve(algorithm, algorithm, _round(x), _round(ccdf(ordered, x))))
         if "low_s" in spec:
@@ -151,6 +159,18 @@ def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawi
     made = [Panel(setting, curves) for setting, curves in panels.items()]
     labels = spec.get("x", "duration x (s)"), spec.get("y", "share that lasts x or longer")
     return Drawing(spec.get("title", ""), *labels, made, log="xy")
+
+
+def joined(before: Drawing | None, after: Drawing) -> Drawing:
+    """Two drawings as one: curves of the same panel together, what stands beside them once."""
+    if before is None:
+        return after
+    panels = {panel.title: list(panel.curves) for panel in before.panels}
+    for panel in after.panels:
+        curves = panels.setdefault(panel.title, [])
+        beside = {(c.name, c.x[0], c.y[0]) for c in curves if not c.algorithm}
+        curves += [c for c in panel.curves if (c.name, c.x[0], c.y[0]) not in beside]
+    return replace(after, panels=[Panel(title, curves) for title, curves in panels.items()])
 
 
 def sweep(spec: Mapping[str, Any], means: pd.DataFrame, facts: Mapping[str, Any]) -> Drawing:

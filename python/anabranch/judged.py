@@ -11,7 +11,11 @@ from anabranch.claims import Numbers, Verdict, judge
 from anabranch.figures import Drawing, check, sweep, theory_of
 from anabranch.folder import Paper, seeds
 from anabranch.report import Claim, Item, Report, Row, Table
-from anabranch.result import mean_with_interval
+from anabranch.result import mean_with_interval, median_with_interval
+from anabranch.scenario import ScenarioError
+
+AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
+"""What `average = "..."` in an `experiments.toml` may name: what is taken over seeds."""
 
 
 def report_of(
@@ -24,8 +28,11 @@ def report_of(
 
     `drawings` are the figures that the runs gave, by item and place among the item's figures.
     """
-    means = mean_with_interval(frame, ["item", "metric", "case"], ["value"])
     experiments, facts = paper.experiments, paper.published["paper"]
+    average = experiments.get("average", "mean")
+    if average not in AVERAGES:
+        raise ScenarioError(f"average = {average!r}: expected one of {', '.join(AVERAGES)}")
+    means = AVERAGES[average](frame, ["item", "metric", "case"], ["value"])
     algorithms = {
         label: entry.get("algorithm", label)
         for group in experiments["groups"].values()
@@ -49,6 +56,7 @@ def report_of(
             for file in sorted(paper.folder.glob("scenario*.toml"))
         },
         seeds=seeds(paper, quick),
+        average=average,
         command=f"anabranch reproduce {paper.name}" + (" --quick" if quick else ""),
         versions={
             "anabranch": version("anabranch"),

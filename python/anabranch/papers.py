@@ -18,7 +18,7 @@ from anabranch.quantities import measure
 from anabranch.quantities.rates import drop_percent
 from anabranch.report import Report
 from anabranch.result import Result
-from anabranch.runner import Progress, collect, plan
+from anabranch.runner import Progress, collect_parts, plan
 from anabranch.scenario import load
 from anabranch.summary import Summary, around
 
@@ -97,8 +97,8 @@ def write(report: Report, directory: Path) -> None:
 def measure_all(paper: Paper, quick: bool, progress: Progress | None = None) -> Measured:
     """Run all groups that an item asks for, and take its numbers and curves.
 
-    Groups run one after the other, so that no more than one is in memory; within a group all
-    cases and seeds run in parallel.
+    Groups run one after the other; within a group all cases and seeds run in parallel, and no more
+    than one case is kept.
     """
     groups = paper.experiments["groups"]
     measures = {name: list(_measures(paper, name)) for name in groups}
@@ -109,13 +109,13 @@ def measure_all(paper: Paper, quick: bool, progress: Progress | None = None) -> 
     done = 0.0
     for name, size in sizes.items():
         share = size / sum(sizes.values())
-        result = run_group(paper, name, quick, part(progress, done, share))
-        for case, seed, run in each_run(result):
-            rows += _numbers(measures[name], case, seed, run)
-        for place, spec in curves[name]:
-            known = [case.name for case in cases(groups[name])]
-            chosen = [case for case in spec["cases"] or known if case in known]
-            drawings[place] = DRAW[spec["kind"]](spec, result, chosen)
+        for case, result in run_group(paper, name, quick, part(progress, done, share)):
+            for seed, run in each_run(result):
+                rows += _numbers(measures[name], case, seed, run)
+            for place, spec in curves[name]:
+                if case in (spec["cases"] or [case]):
+                    drawing = DRAW[spec["kind"]](spec, result, [case])
+                    drawings[place] = figures.joined(drawings.get(place), drawing)
         done += share
     # Cases that were given the same name are one: a sweep's mean, seed by seed.
     frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
@@ -132,29 +132,30 @@ def part(progress: Progress | None, done: float, share: float) -> Progress | Non
     return progress and (lambda fraction: progress(done + share * fraction))
 
 
-def run_group(paper: Paper, name: str, quick: bool, progress: Progress | None = None) -> Result:
-    """One Result for all cases and seeds of a group; the column `case` tells them apart."""
+def run_group(
+    paper: Paper, name: str, quick: bool, progress: Progress | None = None
+) -> Iterator[tuple[str, Result]]:
+    """Each case of a group and the Result of all its seeds, in the order of the cases."""
     group = paper.experiments["groups"][name]
     file, shorter = paper.folder / group["scenario"], {}
     if quick:
-        shorter = paper.experiments["quick"].get("set", {})
-    jobs = []
+        shorter = group.get("quick", paper.experiments["quick"].get("set", {}))
+    own_seeds = group.get("seeds", seeds(paper, quick))
+    jobs = {}
     for case in cases(group):
         scenario = load(file, {**case.overrides, **shorter})
-        jobs += plan(scenario, case.algorithm, seeds(paper, quick), {"case": case.name})
-    return collect(load(file), jobs, "sim", None, progress)
+        jobs[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name})
+    results = collect_parts(load(file), list(jobs.values()), "sim", None, progress)
+    return zip(jobs, results, strict=True)
 
 
-def each_run(result: Result) -> Iterator[tuple[str, int, Result]]:
-    """Case, seed, and the part of a Result that they gave."""
+def each_run(result: Result) -> Iterator[tuple[int, Result]]:
+    """Each seed and the part of a case's Result that it gave."""
     tables = result.tables()
-    parts = {
-        name: dict(iter(table.groupby(["case", "seed"], sort=False)))
-        for name, table in tables.items()
-    }
-    for case, seed in parts["links"]:
-        run = {name: part.get((case, seed), tables[name].iloc[:0]) for name, part in parts.items()}
-        yield case, int(seed), replace(result, **run)
+    parts = {name: dict(iter(table.groupby("seed"))) for name, table in tables.items()}
+    for seed in parts["links"]:
+        run = {name: part.get(seed, tables[name].iloc[:0]) for name, part in parts.items()}
+        yield int(seed), replace(result, **run)
 
 
 def _measures(paper: Paper, group: str) -> Iterator[dict[str, Any]]:

@@ -33,9 +33,9 @@ class Row:
     """A setting and an algorithm, joined by a dot."""
     published: float | None
     measured: float | None
-    """Mean over seeds."""
+    """Mean over seeds, or their median."""
     interval: float | None
-    """Half the 95 % interval of the mean."""
+    """Half its 95 % interval."""
     theory: Mapping[str, float]
     """By name: `fixed_point`, `opt_probing`."""
 
@@ -113,6 +113,8 @@ class Report:
     scenarios: Mapping[str, str]
     """The scenario files, by name."""
     seeds: Sequence[int]
+    average: str
+    """What a measured number is over them: mean or median."""
     command: str
     versions: Mapping[str, str]
 

@@ -1,7 +1,8 @@
 """The one verb: run a scenario for some algorithms and seeds, in parallel."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, cast
@@ -72,6 +73,22 @@ def collect(
     scenario: Scenario, jobs: Sequence[Job], on: str, threads: int | None, progress: Progress | None
 ) -> Result:
     """Execute the jobs in threads and join their tables, in the order of the jobs."""
+    (result,) = collect_parts(scenario, [jobs], on, threads, progress)
+    return result
+
+
+def collect_parts(
+    scenario: Scenario,
+    parts: Sequence[Sequence[Job]],
+    on: str,
+    threads: int | None,
+    progress: Progress | None,
+) -> Iterator[Result]:
+    """Execute all jobs in threads; a Result for each part, in their order.
+
+    A part is let go when the next one is asked for, so that not all of them are in memory.
+    """
+    jobs = [job for part in parts for job in part]
     if on not in BACKENDS:
         raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
     if threads is not None and threads < 1:
@@ -79,14 +96,14 @@ def collect(
     if any(job.in_python for job in jobs):
         threads = 1
     records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
-    tables = {
-        table: pd.concat(
-            [_frame(job.keys, record[table]) for job, record in zip(jobs, records, strict=True)],
-            ignore_index=True,
-        )
-        for table in records[0]
-    }
-    return Result(scenario=scenario, backend=on, keys=tuple(jobs[0].keys), **tables)
+    for part in parts:
+        frames = [_frames(job.keys, next(records)) for job in part]
+        tables = {
+            table: pd.concat([frame[table] for frame in frames], ignore_index=True)
+            for table in frames[0]
+        }
+        del frames
+        yield Result(scenario=scenario, backend=on, keys=tuple(part[0].keys), **tables)
 
 
 OWN = "own"
@@ -135,23 +152,27 @@ def _seeds(scenario: Scenario, seeds: Seeds) -> list[int]:
 
 def _execute(
     runs: Sequence[_core.Run], threads: int, progress: Progress | None
-) -> list[dict[str, dict[str, Any]]]:
-    """Execute all runs; whatever goes wrong, Ctrl-C included, cancels the others at once."""
+) -> Iterator[dict[str, dict[str, Any]]]:
+    """The record of each run, in their order; whatever goes wrong, Ctrl-C included, cancels all."""
     with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(run.execute) for run in runs]
+        waiting = deque(pool.submit(run.execute) for run in runs)
         try:
-            unfinished = set(futures)
-            while unfinished:
-                done, unfinished = wait(unfinished, POLL_S, FIRST_EXCEPTION)
+            while waiting:
+                done, _ = wait(waiting, POLL_S, FIRST_EXCEPTION)
                 for future in done:
                     future.result()
                 if progress:
                     progress(sum(run.progress for run in runs) / len(runs))
-            return [future.result() for future in futures]
+                while waiting and waiting[0].done():
+                    yield waiting.popleft().result()
         except BaseException:
             for run in runs:
                 run.cancel()
             raise
+
+
+def _frames(keys: dict[str, Any], record: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
+    return {table: _frame(keys, columns) for table, columns in record.items()}
 
 
 def _frame(keys: dict[str, Any], columns: dict[str, Any]) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from anabranch.quantities import (
     tails,
     timing,
     transfers,
+    weights,
     window_rates,
     windows,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "tails",
     "timing",
     "transfers",
+    "weights",
     "window_rates",
     "windows",
 ]

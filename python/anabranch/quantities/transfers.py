@@ -27,6 +27,12 @@ def transfer_quantile_s(result: Result, share: float, flow: str | None = None) -
 
 
 @quantity
+def transfers_longer(result: Result, than_s: float, flow: str | None = None) -> float:
+    """Share of the transfers that last longer than `than_s`."""
+    return float((rows(result.transfers, flow=flow)["duration_s"] > than_s).mean())
+
+
+@quantity
 def transfers_done(result: Result, flow: str | None = None) -> float:
     """Transfers whose last byte was delivered within the measurement window."""
     return float(rows(result.flows, flow=flow)["transfers_done"].sum() / runs(result.flows))
