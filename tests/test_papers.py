@@ -284,6 +284,7 @@ def test_the_page_escapes_what_it_is_given() -> None:
         assumed=[],
         errata=[],
         scenarios={evil: evil},
+        average=evil,
         seeds=[1],
         command=evil,
         versions={"v": evil},

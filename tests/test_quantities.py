@@ -55,6 +55,7 @@ RUN = frames(
         "flow": ["a", "a", "b"] * 2,
         "user": [0, 1, 0] * 2,
         "goodput_mbps": [1.0, 1.0, 4.0, 3.0, 5.0, 0.0],
+        "kappa": [1.0, 1.0, 2.0, 3.0, 3.0, 2.0],
     },
     path_samples={
         # User 0 of a has two paths, user 1 only one that moves; four samples, half a second apart.
@@ -121,6 +122,8 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("transfer_mbps", {}, 5.0),  # (8 + 4 + 4 + 4) / 4
         ("transfer_s", {}, 2.0),  # (1 + 2 + 4 + 1) / 4
         ("transfer_quantile_s", {"share": 0.5, "flow": "a"}, 2.0),
+        ("transfers_longer", {"than_s": 1.0, "flow": "a"}, 2 / 3),
+        ("transfers_longer", {"than_s": 2.0}, 1 / 4),
         ("transfers_done", {"flow": "a"}, 5.0),
         ("transfers_done", {"flow": "b"}, 0.0),
         # a's path 0, user 0: 0, 1, 2, 2, which reaches 0.9 of 2 at 1.5 s; user 1 is there at 0.5.
@@ -153,6 +156,12 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("window_rate_correlation", CORRELATION, (0.64 - PATH_0.mean()) / PATH_0.std() / 3**0.5),
         ("shift_s", {**SHIFT, "target_mbps": 0.7, "bin_s": 0.5}, (1.5 + 2.0) / 2),
         ("shift_s", {**SHIFT, "target_mbps": 0.55, "bin_s": 1.0}, 2.0),
+        # Flow a has 2 of 4, then 6 of 8.
+        ("kappa_share", {"flow": "a"}, 0.625),
+        ("kappa_share", {"flow": "a", "skip": 0.5}, 0.75),
+        ("shares_above_loads", {"loads": {"a": 0.4, "b": 0.2}}, 1.0),
+        ("shares_above_loads", {"loads": {"a": 0.4, "b": 0.3}}, 0.5),
+        ("shares_above_loads", {"loads": {"a": 0.5}}, 0.5),  # a load that is met is not exceeded
         # Durations 4, 2, 1, 1: the largest quarter is 4, the next is 2.
         ("tail_index_hill", {"largest": 0.25}, 1 / np.log(2)),
         # On the grid i = 0 ... 29 of 4^(i/29) log2 P is 0 at i = 0, -1 up to 14, -2 beyond. Least
