@@ -181,6 +181,13 @@ def test_a_legend_has_one_entry_per_name_in_ink_where_panels_differ() -> None:
     assert {handle.get_color() for handle in handles} == {"#010203"}
 
 
+def test_the_axes_of_all_panels_reach_as_far_as_any_curve() -> None:
+    low, high = Panel("near", [curve("a", "lia")]), Curve("b", "lia", [1.0, 2.0], [40.0, 50.0])
+    drawing = Drawing("", "x", "y", [low, Panel("far", [high])])
+    (svg,) = Pictures(report(drawing)).item(report(drawing).items[0])
+    assert ">40</text>" in svg
+
+
 def test_every_kind_of_figure_can_be_drawn_again_to_the_same_bytes() -> None:
     points = curve("lia", "lia", mark="full", interval=[0.1, None, 0.2])
     hollow = curve("published", "lia", mark="hollow")

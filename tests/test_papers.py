@@ -44,11 +44,14 @@ def test_a_measure_is_taken_over_each_stretch_of_time_unless_it_has_its_own() ->
         assert list(papers._during(alone)) == [alone]
 
 
-def test_claims_may_stand_in_several_files(tiny: Path) -> None:
+def test_a_long_file_goes_on_in_others(tiny: Path) -> None:
     more = (tiny / "tiny" / "claims.toml").read_text().replace('id = "', 'id = "again_')
     (tiny / "tiny" / "claims_more.toml").write_text(more)
-    ids = [claim["id"] for claim in folder.open_paper("tiny").claims]
-    assert ids == ["more", "lost", "again_more", "again_lost"]
+    (tiny / "tiny" / "experiments_more.toml").write_text('labels = { slow = "1 Mbps" }')
+    paper = folder.open_paper("tiny")
+    assert [claim["id"] for claim in paper.claims] == ["more", "lost", "again_more", "again_lost"]
+    assert paper.experiments["labels"] == {"slow": "1 Mbps"}
+    assert {item["id"] for item in paper.experiments["items"]} == {"table", "other"}
 
 
 def test_theory_is_known_by_its_case_and_its_name() -> None:

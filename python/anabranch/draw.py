@@ -62,7 +62,8 @@ class Pictures:
                 axes.set_title(self.report.label(panel.title) if panel.title else "")
                 for curve in panel.curves:
                     self.curve(axes, curve)
-                _scale(axes, drawing)
+            for axes in cells.flat[: len(drawing.panels)]:
+                _scale(axes, drawing)  # at last: a limit that is set stops all from growing
             for axes in cells.flat[len(drawing.panels) :]:
                 axes.set_axis_off()
             sheet.supxlabel(drawing.x, size="medium")

@@ -2,8 +2,7 @@
 
 It holds data only: scenario files, `experiments.toml` (groups of runs, and which quantities are
 measured in them), `published.toml` (numbers as printed, with their place), `claims.toml` (what
-must hold, and how near; more of them in `claims_*.toml`) and `errata.toml`. `papers/README.md`
-explains the words.
+must hold, and how near) and `errata.toml`. `papers/README.md` explains the words.
 """
 
 import tomllib
@@ -48,22 +47,33 @@ def open_paper(name: str) -> Paper:
     if name not in known_papers():
         raise ScenarioError(f"unknown paper {name!r}: expected one of {', '.join(known_papers())}")
     folder = FOLDER / name
-    claims = sorted(folder.glob("claims*.toml"))
     return Paper(
         name=name,
         folder=folder,
-        experiments=_read(folder / "experiments.toml"),
-        published=_read(folder / "published.toml"),
-        claims=[claim for file in claims for claim in _read(file)["claims"]],
-        errata=_read(folder / "errata.toml")["errata"],
+        experiments=_read(folder, "experiments"),
+        published=_read(folder, "published"),
+        claims=_read(folder, "claims")["claims"],
+        errata=_read(folder, "errata")["errata"],
     )
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{file.parent.name}/{file.name}: {error}") from error
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    """`name.toml` and what continues it, `name_*.toml`: their tables and lists are joined."""
+    joined: dict[str, Any] = {}
+    for file in [folder / f"{name}.toml", *sorted(folder.glob(f"{name}_*.toml"))]:
+        try:
+            data = tomllib.loads(file.read_text(encoding="utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            raise ScenarioError(f"{folder.name}/{file.name}: {error}") from error
+        for key, value in data.items():
+            match value:
+                case dict():
+                    joined[key] = joined.get(key, {}) | value
+                case list():
+                    joined[key] = joined.get(key, []) + value
+                case _:
+                    joined[key] = value
+    return joined
 
 
 def cases(group: Mapping[str, Any]) -> list[Case]:
