@@ -1,0 +1,171 @@
+"""The equilibrium of a network: phi_r = q_r on every path in use, (1 - p_l) y_l = c_l on full links."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import linalg
+
+from anabranch.theory.model import Model, Point
+from anabranch.theory.network import Network
+
+Array = np.ndarray
+
+TOLERANCE = 1e-9
+AVERAGED_TOLERANCE = 3e-3
+"""Where a rule is averaged over samples, whose mean moves in steps."""
+
+MOST_STEPS = 200
+LARGEST_LOG_WINDOW = float(np.log(1 << 24))
+FIRST_LOSS = 3e-3
+"""Loss probability of every queue at the start of the search."""
+
+
+class NotConverged(Exception):
+    """No equilibrium was found; the message has the residual and what may be the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """Where windows and queues stand still."""
+
+    network: Network
+    window: Array
+    """Of each path, packets; 1 on a path that is not in use but for probing."""
+    rate: Array
+    """x_r, packets/s sent."""
+    rtt: Array
+    path_loss: Array
+    """q_r."""
+    backlog: Array
+    waiting: Array
+    """Of each link, packets in the queue."""
+    loss: Array
+    """p_l: what the queue drops."""
+    residual: float
+    """Largest of |I - q D| / (q D + D/w^2) and |y - c| / c, where neither is held by its bound."""
+    steps: int
+    isolated: bool
+    """Whether no other equilibrium is near. Where it is not, the rule leaves the split open."""
+
+    @property
+    def goodput_mbps(self) -> Array:
+        """Of each path."""
+        return self.network.goodput_mbps(self.rate * (1 - self.path_loss))
+
+    @property
+    def share(self) -> Array:
+        """Of each user, its part of the goodput of all."""
+        users = self.network.sums @ self.goodput_mbps
+        return np.asarray(users / users.sum())
+
+
+def equilibrium(network: Network, tolerance: float | None = None) -> Equilibrium:
+    """Find it by pseudo-transient continuation: Newton's method on an implicit step in time.
+
+    Windows are at least 1 packet, as in the simulator, and backlogs at least 0; both bounds are
+    complementarity conditions. Raises `NotConverged`, and `ScenarioError` for rules without a model.
+    """
+    model = Model(network)
+    if tolerance is None:
+        tolerance = AVERAGED_TOLERANCE if model.averaged else TOLERANCE
+    search = _Search(model)
+    steps = search.run(tolerance)
+    point, residual = search.point, search.residual
+    if residual > tolerance:
+        raise NotConverged(_why(network, point, residual, steps))
+    return Equilibrium(
+        network=network,
+        window=point.window,
+        rate=point.rate,
+        rtt=point.states.rtt,
+        path_loss=point.path_loss,
+        backlog=point.backlog,
+        waiting=point.waiting,
+        loss=point.loss,
+        residual=residual,
+        steps=steps,
+        isolated=search.isolated(),
+    )
+
+
+class _Search:
+    """Log windows and backlogs, one vector, on their way to the equilibrium."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.scale = model.backlogs.scale
+        backlog = model.backlogs.at_loss(FIRST_LOSS)
+        siblings = np.diff(model.network.starts)[model.network.user_of_path]
+        q = np.maximum(model.at(np.ones(model.network.paths), backlog).path_loss, 1e-4)
+        window = np.maximum(np.sqrt(2 / q) / siblings, 1.5)
+        self._move_to(np.log(window), backlog)
+
+    def run(self, tolerance: float) -> int:
+        """Step until the residual is below the tolerance or does not fall; the number of steps."""
+        step = 1.0
+        for taken in range(MOST_STEPS):
+            if self.residual <= tolerance:
+                return taken
+            before = self.residual
+            log_window, backlog = self._newton(step)
+            self._move_to(log_window, backlog)
+            step = float(np.clip(step * np.clip(before / self.residual, 0.5, 5.0), 1e-2, 1e12))
+        return MOST_STEPS
+
+    def isolated(self) -> bool:
+        """Whether the Jacobian at the end is regular."""
+        matrix = self._matrix(np.inf)
+        try:
+            factors = linalg.splu(matrix.tocsc())
+        except RuntimeError:  # exactly singular
+            return False
+        inverse = linalg.LinearOperator(
+            matrix.shape, matvec=factors.solve, rmatvec=lambda v: factors.solve(v, "T")
+        )
+        return bool(linalg.onenormest(inverse) < 1e8)
+
+    def _move_to(self, log_window: Array, backlog: Array) -> None:
+        self.log_window, self.backlog = log_window, backlog
+        self.point = self.model.at(np.exp(log_window), backlog)
+        _, decrease = self.point.increase_decrease
+        self.unit = decrease * (self.point.path_loss + self.point.window**-2)
+        capacity = self.model.network.capacity
+        pull = np.concatenate([self.point.drift / self.unit, self.point.excess / capacity])
+        room = np.concatenate([log_window, backlog / self.scale])
+        self.bound = room < -pull
+        """Where the lower bound holds, instead of the law."""
+        self.gap = np.where(self.bound, -room, pull)
+        self.residual = float(np.abs(self.gap).max(initial=0.0))
+
+    def _matrix(self, step: float) -> sparse.csr_array:
+        """The Jacobian of the gaps, negative, and the inverse step on its diagonal."""
+        of_drift, of_excess = self.point.drift_derivatives(), self.point.excess_derivatives()
+        rows = sparse.diags_array(
+            np.concatenate([1 / self.unit, 1 / self.model.network.capacity]) * ~self.bound
+        )
+        jacobian = rows @ sparse.block_array([list(of_drift), list(of_excess)], format="csr")
+        paths = len(self.log_window)
+        unit = np.concatenate([np.ones(paths), 1 / self.scale])
+        diagonal = unit * np.where(self.bound, 1.0, 1.0 / step)
+        return sparse.csr_array(sparse.diags_array(diagonal) - jacobian)
+
+    def _newton(self, step: float) -> tuple[Array, Array]:
+        change = linalg.splu(self._matrix(step).tocsc()).solve(self.gap)
+        paths = len(self.log_window)
+        log_window = self.log_window + np.clip(change[:paths], -1.5, 1.5)
+        backlog = self.backlog + np.clip(change[paths:], -self.scale, self.scale)
+        return np.clip(log_window, 0, LARGEST_LOG_WINDOW), np.maximum(backlog, 0)
+
+
+def _why(network: Network, point: Point, residual: float, steps: int) -> str:
+    text = f"no equilibrium found: residual {residual:.1e} after {steps} steps"
+    free = np.flatnonzero((point.path_loss <= 0) & (point.drift > 0))
+    if len(free):
+        user = network.user_of_path[free[0]]
+        number = free[0] - network.starts[user]
+        text += (
+            f"; path {number} of {network.flows[user]} meets no loss, so its window has no limit: "
+            "give a queue on it a limit"
+        )
+    return text
