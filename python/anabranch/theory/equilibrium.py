@@ -15,7 +15,11 @@ TOLERANCE = 1e-9
 AVERAGED_TOLERANCE = 3e-3
 """Where a rule is averaged over samples, whose mean moves in steps."""
 
-MOST_STEPS = 200
+MOST_STEPS = 300
+SMALLEST_STEP, LARGEST_STEP = 0.05, 1e12
+"""Of pseudo-time, in which a window follows its rule at a rate of about 1."""
+PATIENCE = 8
+"""Steps without progress before the pseudo-time step shrinks."""
 LARGEST_LOG_WINDOW = float(np.log(1 << 24))
 FIRST_LOSS = 3e-3
 """Loss probability of every queue at the start of the search."""
@@ -102,22 +106,33 @@ class _Search:
         self._move_to(np.log(window), backlog)
 
     def run(self, tolerance: float) -> int:
-        """Step until the residual is below the tolerance or does not fall; the number of steps."""
-        step = 1.0
+        """Step until the residual is below the tolerance; the number of steps.
+
+        The pseudo-time step grows while states move little and shrinks where they leap. Large steps
+        are Newton's method, which can go around a kink of a rule for ever: where the residual has
+        not fallen for a while, small steps follow the flow out of there.
+        """
+        step, best, since_best = 1.0, np.inf, 0
         for taken in range(MOST_STEPS):
             if self.residual <= tolerance:
                 return taken
-            before = self.residual
-            log_window, backlog = self._newton(step)
-            self._move_to(log_window, backlog)
-            step = float(np.clip(step * np.clip(before / self.residual, 0.5, 5.0), 1e-2, 1e12))
+            moved = self._newton(step)
+            if moved < 0.5:
+                step = min(3 * step, LARGEST_STEP)
+            elif moved >= 1.0:
+                step = max(step / 2, SMALLEST_STEP)
+            since_best += 1
+            if self.residual < 0.9 * best:
+                best, since_best = self.residual, 0
+            elif since_best == PATIENCE:
+                step, best, since_best = max(step / 100, 0.3), np.inf, 0
         return MOST_STEPS
 
     def isolated(self) -> bool:
         """Whether the Jacobian at the end is regular."""
         matrix = self._matrix(np.inf)
         try:
-            factors = linalg.splu(matrix.tocsc())
+            factors = _factors(matrix)
         except RuntimeError:  # exactly singular
             return False
         inverse = linalg.LinearOperator(
@@ -150,12 +165,26 @@ class _Search:
         diagonal = unit * np.where(self.bound, 1.0, 1.0 / step)
         return sparse.csr_array(sparse.diags_array(diagonal) - jacobian)
 
-    def _newton(self, step: float) -> tuple[Array, Array]:
-        change = linalg.splu(self._matrix(step).tocsc()).solve(self.gap)
+    def _newton(self, step: float) -> float:
+        """Take one step; the largest relative change of a window or a backlog."""
+        change = _factors(self._matrix(step)).solve(self.gap)
         paths = len(self.log_window)
         log_window = self.log_window + np.clip(change[:paths], -1.5, 1.5)
         backlog = self.backlog + np.clip(change[paths:], -self.scale, self.scale)
-        return np.clip(log_window, 0, LARGEST_LOG_WINDOW), np.maximum(backlog, 0)
+        before = np.concatenate([self.log_window, self.backlog / self.scale])
+        self._move_to(np.clip(log_window, 0, LARGEST_LOG_WINDOW), np.maximum(backlog, 0))
+        after = np.concatenate([self.log_window, self.backlog / self.scale])
+        return float(np.abs(after - before).max(initial=0.0))
+
+
+def _factors(matrix: sparse.csr_array) -> linalg.SuperLU:
+    """Users' blocks go first and leave their Schur complement on the links: least fill."""
+    return linalg.splu(
+        matrix.tocsc(),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.01,
+        options={"SymmetricMode": True},
+    )
 
 
 def _why(network: Network, point: Point, residual: float, steps: int) -> str:

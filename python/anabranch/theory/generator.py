@@ -1,0 +1,97 @@
+"""Scenarios made from a seed, for the comparison of packets with the fluid model."""
+
+import numpy as np
+
+from anabranch.scenario import Scenario
+
+PACKET_BITS = 12_000
+WINDOW = (20.0, 60.0)
+"""What a path's window would be if all did their part in filling a link, packets: loss is about
+2 / w^2, so between 5e-4 and 5e-3 there."""
+RTT_S = (0.010, 0.300)
+
+TEXT = """\
+name = "generated {seed}"
+description = "{links} links, {users} flows"
+algorithm = "reno"
+seeds = [1, 2, 3]
+
+[measure]
+duration_s = 1200
+warmup_s = 200
+sample_ms = 1000
+
+[tcp]
+header_bytes = 0
+"""
+
+LINK = """
+[links.L{number}]
+rate_mbps = {rate_mbps:.6g}
+delay_ms = 1
+[links.L{number}.queue.red]
+min_packets = {least:.0f}
+mid_packets = {middle:.0f}
+max_packets = {most:.0f}
+mid_probability = 0.02
+"""
+
+FLOW = """
+[[flows]]
+name = "f{number}"
+paths = [{paths}]
+start_spread_s = 10
+"""
+
+
+def scenario(seed: int) -> Scenario:
+    """2 to 6 links, 2 to 20 flows, RTTs of 10 to 300 ms, RED queues with low loss.
+
+    About half of the flows have one path and the others two or three; a path crosses one link or
+    two. A link's rate gives its paths windows of tens of packets, and its queue drops so few
+    packets, so gradually, that it neither empties nor swings.
+    """
+    dice = np.random.default_rng(seed)
+    links, users = int(dice.integers(2, 7)), int(dice.integers(2, 21))
+    flows = [_routes(dice, links, first=user) for user in range(users)]
+    rtts = [np.exp(dice.uniform(*np.log(RTT_S), len(flow))) for flow in flows]
+    demand = np.zeros(links)
+    for flow, rtt in zip(flows, rtts, strict=True):
+        for route, seconds in zip(flow, rtt, strict=True):
+            demand[route] += 1 / seconds / len(flow)
+    used = np.flatnonzero(demand)
+    target = np.exp(dice.uniform(*np.log(WINDOW), links))
+    text = TEXT.format(seed=seed, links=len(used), users=users)
+    for link in used:
+        rate = target[link] * demand[link]
+        least = max(5.0, 0.02 * rate)  # 20 ms
+        text += LINK.format(
+            number=link,
+            rate_mbps=rate * PACKET_BITS / 1e6,
+            least=least,
+            middle=5 * least,
+            most=10 * least,
+        )
+    for number, (flow, rtt) in enumerate(zip(flows, rtts, strict=True)):
+        paths = ", ".join(_path(route, seconds) for route, seconds in zip(flow, rtt, strict=True))
+        text += FLOW.format(number=number, paths=paths)
+    return Scenario.parse(text, f"generated {seed}")
+
+
+def _routes(dice: np.random.Generator, links: int, first: int) -> list[list[int]]:
+    """The routes of one flow, no two alike; the first starts at a link of its own while there are."""
+    wanted = int(dice.choice([1, 2, 3], p=[0.5, 0.4, 0.1]))
+    routes: list[list[int]] = []
+    while len(routes) < wanted:
+        hops = int(dice.choice([1, 2], p=[0.7, 0.3]))
+        route = [int(link) for link in dice.choice(links, hops, replace=False)]
+        if not routes and first < links:
+            route = [first, *(link for link in route[1:] if link != first)]
+        if sorted(route) not in [sorted(other) for other in routes]:
+            routes.append(route)
+    return routes
+
+
+def _path(route: list[int], rtt_s: float) -> str:
+    names = ", ".join(f'"L{link}"' for link in route)
+    return f"{{ links = [{names}], return_delay_ms = {1e3 * rtt_s - len(route):.3f} }}"
