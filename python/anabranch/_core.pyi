@@ -3,6 +3,9 @@
 import os
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 class ScenarioError(ValueError):
     """What is wrong with a scenario, in one line: file and line, key, what was expected."""
 
@@ -18,6 +21,8 @@ class Scenario:
     def parse(
         text: str, file: str = "<string>", overrides: list[tuple[str, str]] = ...
     ) -> Scenario: ...
+    def with_algorithm(self, spec: str) -> Scenario: ...
+    def network(self) -> dict[str, Any]: ...
     @property
     def name(self) -> str: ...
     @property
@@ -77,6 +82,34 @@ class Run:
     @property
     def progress(self) -> float: ...
     def cancel(self) -> None: ...
+
+class Law:
+    """An algorithm of the table as a law of windows."""
+
+    def __new__(cls, spec: str) -> Law: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def delay_based(self) -> bool: ...
+    def evaluate(
+        self,
+        starts: NDArray[np.int64],
+        window: NDArray[np.float64],
+        rtt: NDArray[np.float64],
+        base_rtt: NDArray[np.float64],
+        queue_delay: NDArray[np.float64],
+        loss_interval: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def derivatives(
+        self,
+        wrt: str,
+        starts: NDArray[np.int64],
+        window: NDArray[np.float64],
+        rtt: NDArray[np.float64],
+        base_rtt: NDArray[np.float64],
+        queue_delay: NDArray[np.float64],
+        loss_interval: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
 def algorithm(spec: str) -> str: ...
 def rules() -> list[dict[str, Any]]: ...
