@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
+from anabranch.theory.errors import NotConverged
 from anabranch.theory.model import Model, Point
 from anabranch.theory.network import Network
 
@@ -16,17 +17,13 @@ AVERAGED_TOLERANCE = 3e-3
 """Where a rule is averaged over samples, whose mean moves in steps."""
 
 MOST_STEPS = 300
-SMALLEST_STEP, LARGEST_STEP = 0.05, 1e12
+SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 0.05, 1.0, 1e12
 """Of pseudo-time, in which a window follows its rule at a rate of about 1."""
-PATIENCE = 8
+PATIENCE = 8.0
 """Steps without progress before the pseudo-time step shrinks."""
 LARGEST_LOG_WINDOW = float(np.log(1 << 24))
 FIRST_LOSS = 3e-3
 """Loss probability of every queue at the start of the search."""
-
-
-class NotConverged(Exception):
-    """No equilibrium was found; the message has the residual and what may be the reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +74,7 @@ def equilibrium(network: Network, tolerance: float | None = None) -> Equilibrium
     steps = search.run(tolerance)
     point, residual = search.point, search.residual
     if residual > tolerance:
-        raise NotConverged(_why(network, point, residual, steps))
+        raise NotConverged(_why(network, point, residual, steps), residual)
     return Equilibrium(
         network=network,
         window=point.window,
@@ -110,22 +107,24 @@ class _Search:
 
         The pseudo-time step grows while states move little and shrinks where they leap. Large steps
         are Newton's method, which can go around a kink of a rule for ever: where the residual has
-        not fallen for a while, small steps follow the flow out of there.
+        not fallen for a while, smaller steps that grow more slowly follow the flow out of there.
         """
-        step, best, since_best = 1.0, np.inf, 0
+        step, growth, patience = FIRST_STEP, 3.0, PATIENCE
+        best, since_best = np.inf, 0
         for taken in range(MOST_STEPS):
             if self.residual <= tolerance:
                 return taken
             moved = self._newton(step)
             if moved < 0.5:
-                step = min(3 * step, LARGEST_STEP)
+                step = min(growth * step, LARGEST_STEP)
             elif moved >= 1.0:
                 step = max(step / 2, SMALLEST_STEP)
             since_best += 1
             if self.residual < 0.9 * best:
                 best, since_best = self.residual, 0
-            elif since_best == PATIENCE:
-                step, best, since_best = max(step / 100, 0.3), np.inf, 0
+            elif since_best >= patience:
+                step, growth, patience = FIRST_STEP, (1 + growth) / 2, 1.5 * patience
+                best, since_best = np.inf, 0
         return MOST_STEPS
 
     def isolated(self) -> bool:

@@ -5,9 +5,9 @@ import numpy as np
 from anabranch.scenario import Scenario
 
 PACKET_BITS = 12_000
-WINDOW = (20.0, 60.0)
+WINDOW = (15.0, 40.0)
 """What a path's window would be if all did their part in filling a link, packets: loss is about
-2 / w^2, so between 5e-4 and 5e-3 there."""
+2 / w^2, so between 1e-3 and 1e-2 there."""
 RTT_S = (0.010, 0.300)
 
 TEXT = """\
@@ -17,7 +17,7 @@ algorithm = "reno"
 seeds = [1, 2, 3]
 
 [measure]
-duration_s = 1200
+duration_s = 800
 warmup_s = 200
 sample_ms = 1000
 
@@ -41,46 +41,50 @@ FLOW = """
 name = "f{number}"
 paths = [{paths}]
 start_spread_s = 10
-"""
+{algorithm}"""
 
 
 def scenario(seed: int) -> Scenario:
     """2 to 6 links, 2 to 20 flows, RTTs of 10 to 300 ms, RED queues with low loss.
 
-    About half of the flows have one path and the others two or three; a path crosses one link or
-    two. A link's rate gives its paths windows of tens of packets, and its queue drops so few
+    About half of the flows have one path and run NewReno, the others two or three; a path crosses one
+    link or two. A link's rate gives its paths windows of tens of packets, and its queue drops so few
     packets, so gradually, that it neither empties nor swings.
     """
     dice = np.random.default_rng(seed)
     links, users = int(dice.integers(2, 7)), int(dice.integers(2, 21))
     flows = [_routes(dice, links, first=user) for user in range(users)]
     rtts = [np.exp(dice.uniform(*np.log(RTT_S), len(flow))) for flow in flows]
-    demand = np.zeros(links)
+    demand, crossing = np.zeros(links), np.zeros(links)
     for flow, rtt in zip(flows, rtts, strict=True):
         for route, seconds in zip(flow, rtt, strict=True):
             demand[route] += 1 / seconds / len(flow)
+            crossing[route] += 1 / len(flow)
     used = np.flatnonzero(demand)
     target = np.exp(dice.uniform(*np.log(WINDOW), links))
     text = TEXT.format(seed=seed, links=len(used), users=users)
     for link in used:
-        rate = target[link] * demand[link]
-        least = max(5.0, 0.02 * rate)  # 20 ms
+        rate, in_flight = target[link] * demand[link], target[link] * crossing[link]
+        # As much as is in flight for one flow, less the more flows there are (Appenzeller 2004).
+        least = in_flight / np.sqrt(crossing[link])
         text += LINK.format(
             number=link,
             rate_mbps=rate * PACKET_BITS / 1e6,
             least=least,
-            middle=5 * least,
-            most=10 * least,
+            middle=3 * least,
+            most=6 * least,
         )
     for number, (flow, rtt) in enumerate(zip(flows, rtts, strict=True)):
         paths = ", ".join(_path(route, seconds) for route, seconds in zip(flow, rtt, strict=True))
-        text += FLOW.format(number=number, paths=paths)
+        own = "" if len(flow) > 1 else 'algorithm = "reno"\n'
+        text += FLOW.format(number=number, paths=paths, algorithm=own)
     return Scenario.parse(text, f"generated {seed}")
 
 
 def _routes(dice: np.random.Generator, links: int, first: int) -> list[list[int]]:
     """The routes of one flow, no two alike; the first starts at a link of its own while there are."""
-    wanted = int(dice.choice([1, 2, 3], p=[0.5, 0.4, 0.1]))
+    # The first flow has two paths, so that there is something to couple.
+    wanted = 2 if first == 0 else int(dice.choice([1, 2, 3], p=[0.5, 0.4, 0.1]))
     routes: list[list[int]] = []
     while len(routes) < wanted:
         hops = int(dice.choice([1, 2], p=[0.7, 0.3]))

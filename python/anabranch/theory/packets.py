@@ -1,0 +1,182 @@
+"""Theory meets packets: the simulator's shares beside those of the fluid equilibrium."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from anabranch.runner import Progress, run
+from anabranch.theory import generator
+from anabranch.theory.equilibrium import equilibrium
+from anabranch.theory.network import Network
+
+RULES = (
+    "reno",
+    "ewtcp:a=0.5",
+    "coupled",
+    "semicoupled",
+    "lia",
+    "olia",
+    "balia",
+    "generalized",
+    "rsf-db:d_s=0.03",
+    "rsf-lb:mu=0.5",
+)
+"""Every loss-based rule, with a parameter where its default makes it another name of `reno`."""
+
+SCENARIOS = tuple(range(11, 23))
+RUN_SEEDS = (1, 2, 3, 4)
+QUICK_SCENARIOS, QUICK_RUN_SEEDS, QUICK_DURATION_S = (12, 15, 16), (1, 2), 300
+
+WORST_BAND, MEDIAN_BAND = 0.25, 0.10
+"""Of |measured / predicted - 1|, over the flows of a scenario."""
+OPEN_WORST_BAND, OPEN_MEDIAN_BAND = 0.60, 0.15
+"""For `coupled`, whose split little holds in place."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Predicted and measured shares, and what is made of them."""
+
+    flows: pd.DataFrame
+    """Per scenario, rule and flow: paths, predicted, measured (means over seeds), ci95, deviation."""
+    cells: pd.DataFrame
+    """Per scenario and rule: median and worst deviation, smallest and largest loss, `holds`."""
+    quick: bool
+
+    @property
+    def rules(self) -> list[str]:
+        return list(self.cells["rule"].unique())
+
+    @property
+    def failed(self) -> list[str]:
+        """What lies outside its band."""
+        outside = self.cells[~self.cells["holds"]]
+        return [f"{row.rule} in scenario {row.scenario}" for row in outside.itertuples()]
+
+    def table(self) -> pd.DataFrame:
+        """Rules by scenarios: worst deviation and, in parentheses, the median, in per cent."""
+        cells = self.cells.assign(
+            text=[
+                f"{100 * row.worst:.0f} ({100 * row.median:.0f})" + ("" if row.holds else " *")
+                for row in self.cells.itertuples()
+            ]
+        )
+        wide = cells.pivot(index="rule", columns="scenario", values="text")
+        return wide.loc[self.rules, list(cells["scenario"].unique())]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {
+            "bands": {rule: dict(zip(("median", "worst"), band(rule), strict=True)) for rule in self.rules},
+            "cells": _records(self.cells),
+            "flows": _records(self.flows),
+            "failed": self.failed,
+        }
+
+
+def band(rule: str) -> tuple[float, float]:
+    """Within which median and worst deviation of a scenario must lie."""
+    if rule == "coupled":
+        return OPEN_MEDIAN_BAND, OPEN_WORST_BAND
+    return MEDIAN_BAND, WORST_BAND
+
+
+def compare(quick: bool = False, progress: Progress | None = None) -> Comparison:
+    """Run every rule in every scenario of the generator, and find its equilibrium there.
+
+    Raises `NotConverged`; Ctrl-C cancels the runs.
+    """
+    numbers = QUICK_SCENARIOS if quick else SCENARIOS
+    parts = []
+    for done, number in enumerate(numbers):
+
+        def tell(fraction: float, done: int = done) -> None:
+            if progress:
+                progress((done + fraction) / len(numbers))
+
+        parts.append(compare_scenario(number, RULES, quick, tell))
+    return judged(pd.concat(parts, ignore_index=True), quick)
+
+
+def compare_scenario(
+    number: int, rules: Sequence[str], quick: bool = False, progress: Progress | None = None
+) -> pd.DataFrame:
+    """`Comparison.flows` of one scenario, without what is made of them."""
+    scenario = generator.scenario(number)
+    overrides = {"measure.duration_s": QUICK_DURATION_S, "measure.warmup_s": 100} if quick else None
+    seeds = QUICK_RUN_SEEDS if quick else RUN_SEEDS
+    result = run(scenario, list(rules), seeds, overrides=overrides, progress=progress)
+    names = dict(zip(result.algorithms, rules, strict=True))
+    rows: list[dict[str, Any]] = []
+    for algorithm, flows in result.flows.groupby("algorithm", sort=False):
+        network = Network.of(scenario, algorithm)
+        balance = equilibrium(network)
+        goodput = flows.pivot(index="seed", columns="flow", values="goodput_mbps")[network.flows]
+        shares = goodput.div(goodput.sum(axis=1), axis=0)
+        paths = np.diff(network.starts)
+        loss = [balance.path_loss[network.user_of_path == user].max() for user in range(len(paths))]
+        for user, flow in enumerate(network.flows):
+            rows.append(
+                {
+                    "scenario": number,
+                    "rule": names[algorithm],
+                    "flow": flow,
+                    "paths": int(paths[user]),
+                    "loss": float(loss[user]),
+                    "predicted": float(balance.share[user]),
+                    "measured": float(shares[flow].mean()),
+                    "spread": float(shares[flow].std(ddof=1)),
+                    "isolated": balance.isolated,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def judged(flows: pd.DataFrame, quick: bool = False) -> Comparison:
+    """The same with each flow's deviation, and each cell against its band."""
+    flows = flows.assign(deviation=flows["measured"] / flows["predicted"] - 1)
+    rows = []
+    for (number, rule), cell in flows.groupby(["scenario", "rule"], sort=False):
+        size = cell["deviation"].abs()
+        most_median, most_worst = band(rule)
+        rows.append(
+            {
+                "scenario": number,
+                "rule": rule,
+                "median": float(size.median()),
+                "worst": float(size.max()),
+                "worst_flow": cell.loc[size.idxmax(), "flow"],
+                "least_loss": float(cell["loss"].min()),
+                "most_loss": float(cell["loss"].max()),
+                "holds": bool(size.median() <= most_median and size.max() <= most_worst),
+            }
+        )
+    return Comparison(flows, pd.DataFrame(rows), quick)
+
+
+def markdown(comparison: Comparison) -> Iterator[str]:
+    """The table and the bands as lines of Markdown."""
+    table = comparison.table()
+    yield "| rule | " + " | ".join(str(number) for number in table.columns) + " | band |"
+    yield "|---|" + "--:|" * (len(table.columns) + 1)
+    for rule, row in table.iterrows():
+        median, worst = band(str(rule))
+        yield f"| {rule} | " + " | ".join(row) + f" | {100 * worst:.0f} ({100 * median:.0f}) |"
+
+
+def write(comparison: Comparison, directory: Path) -> None:
+    """Tables as Parquet and the figure into an existing directory."""
+    from anabranch.theory import packets_figure
+
+    comparison.flows.to_parquet(directory / "flows.parquet", index=False)
+    comparison.cells.to_parquet(directory / "cells.parquet", index=False)
+    packets_figure.write(comparison, directory)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = frame.astype(object).where(frame.notna(), None)
+    return [{str(key): value for key, value in row.items()} for row in rows.to_dict(orient="records")]
