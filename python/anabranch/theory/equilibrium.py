@@ -21,6 +21,8 @@ SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 0.05, 1.0, 1e12
 """Of pseudo-time, in which a window follows its rule at a rate of about 1."""
 PATIENCE = 8.0
 """Steps without progress before the pseudo-time step shrinks."""
+QUEUE_SPEED = 10.0
+"""Of queues beside windows, in pseudo-time: real queues follow windows at once."""
 LARGEST_LOG_WINDOW = float(np.log(1 << 24))
 FIRST_LOSS = 3e-3
 """Loss probability of every queue at the start of the search."""
@@ -160,8 +162,9 @@ class _Search:
         )
         jacobian = rows @ sparse.block_array([list(of_drift), list(of_excess)], format="csr")
         paths = len(self.log_window)
-        unit = np.concatenate([np.ones(paths), 1 / self.scale])
-        diagonal = unit * np.where(self.bound, 1.0, 1.0 / step)
+        room = np.concatenate([np.ones(paths), 1 / self.scale])
+        pace = np.concatenate([np.ones(paths), 1 / (QUEUE_SPEED * self.scale)])
+        diagonal = np.where(self.bound, room, pace / step)
         return sparse.csr_array(sparse.diags_array(diagonal) - jacobian)
 
     def _newton(self, step: float) -> float:

@@ -22,7 +22,7 @@ RULES = (
     "olia",
     "balia",
     "generalized",
-    "rsf-db:d_s=0.03",
+    "rsf-db",
     "rsf-lb:mu=0.5",
 )
 """Every loss-based rule, with a parameter where its default makes it another name of `reno`."""
