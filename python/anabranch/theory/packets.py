@@ -31,10 +31,12 @@ SCENARIOS = tuple(range(11, 23))
 RUN_SEEDS = (1, 2, 3, 4)
 QUICK_SCENARIOS, QUICK_RUN_SEEDS, QUICK_DURATION_S = (12, 15, 16), (1, 2), 300
 
-WORST_BAND, MEDIAN_BAND = 0.25, 0.10
-"""Of |measured / predicted - 1|, over the flows of a scenario."""
-OPEN_WORST_BAND, OPEN_MEDIAN_BAND = 0.60, 0.15
-"""For `coupled`, whose split little holds in place."""
+MEDIAN_BAND, WORST_BAND = 0.10, 0.30
+"""Of |measured / predicted - 1| over the flows of a scenario. From a pilot of the scenarios 1 to 6,
+where the largest median was 9 % and the worst flow 28 % off; no scenario of the pilot is judged."""
+OPEN_MEDIAN_BAND, OPEN_WORST_BAND = 0.15, 0.80
+"""For `coupled`, whose phi is the same on all paths of a user: nothing but the prices' small
+differences holds its split in place. In the pilot 8 % and 77 %."""
 
 
 @dataclass(frozen=True)
