@@ -83,6 +83,22 @@ class Run:
     def progress(self) -> float: ...
     def cancel(self) -> None: ...
 
+class Rounds:
+    """The controllers of many users, told of whole round trips instead of packets."""
+
+    def __new__(
+        cls, algorithms: list[str], paths: list[int], initial_window: float
+    ) -> Rounds: ...
+    def windows(self) -> NDArray[np.float64]: ...
+    def end_round(
+        self,
+        now: float,
+        paths: NDArray[np.int64],
+        rtt: NDArray[np.float64],
+        queue_delay: NDArray[np.float64],
+        lost: NDArray[np.bool_],
+    ) -> None: ...
+
 class Law:
     """An algorithm of the table as a law of windows."""
 

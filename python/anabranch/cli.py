@@ -62,7 +62,7 @@ Out = Annotated[
         metavar="DIR", help="Write tables (Parquet), scenario.toml and figures (SVG, PNG) to DIR."
     ),
 ]
-On = Annotated[str, typer.Option("--on", metavar="BACKEND", help="What runs it: sim.")]
+On = Annotated[str, typer.Option("--on", metavar="BACKEND", help="What runs it: sim or fluid.")]
 
 
 @app.command("run")

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any, cast
 
 import pandas as pd
@@ -19,7 +20,11 @@ Algorithms = Algorithm | Sequence[Algorithm] | None
 Seeds = int | Iterable[int] | None
 Progress = Callable[[float], None]
 
-BACKENDS = ("sim",)
+BACKENDS = {"sim": "anabranch._core:Run", "fluid": "anabranch.theory.fluid:FluidRun"}
+"""What can run a scenario, by name: a class with the interface of `_core.Run`. Loaded when asked
+for, because theory is above this module and takes time to load."""
+DETERMINISTIC = ("fluid",)
+"""Backends without randomness: one seed says it all."""
 POLL_S = 0.1
 
 
@@ -37,14 +42,15 @@ def run(
 
     `algorithm`: a name ("olia", "balia:cap=inf"), a `Rule`, or several of them; it replaces the
     scenario's own choice. `seeds`: n for the seeds 1 to n, or the seeds themselves; the
-    scenario's own by default. `overrides`: dotted keys to values. `threads`: runs at a time, by
+    scenario's own by default. `on`: "sim", packets, or "fluid", the rules' differential equations.
+    `overrides`: dotted keys to values. `threads`: runs at a time, by
     default one per core; runs of a Python rule come one after the other. `progress` is told the
     fraction done, 0 to 1. Ctrl-C cancels every run at once.
 
     Raises `ScenarioError` for a scenario, algorithm or seed that can't be run.
     """
     scenario = load(source, overrides)
-    return collect(scenario, plan(scenario, algorithm, seeds), on, threads, progress)
+    return collect(scenario, plan(scenario, algorithm, seeds, on), on, threads, progress)
 
 
 @dataclass(frozen=True)
@@ -57,14 +63,25 @@ class Job:
 
 
 def plan(
-    scenario: Scenario, algorithm: Algorithms, seeds: Seeds, point: Mapping[str, Any] | None = None
+    scenario: Scenario,
+    algorithm: Algorithms,
+    seeds: Seeds,
+    on: str,
+    point: Mapping[str, Any] | None = None,
 ) -> list[Job]:
-    """The runs of one scenario: each algorithm with each seed; `point` leads their columns."""
+    """The runs of one scenario: each algorithm with each seed; `point` leads their columns.
+
+    A backend without randomness runs the first seed only.
+    """
+    if on not in BACKENDS:
+        raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
+    backend = resolve_name(BACKENDS[on])
+    chosen = _seeds(scenario, seeds)
     jobs = []
     for name, rule in _algorithms(scenario, algorithm).items():
-        for seed in _seeds(scenario, seeds):
+        for seed in chosen[:1] if on in DETERMINISTIC else chosen:
             keys = {**(point or {}), "algorithm": name, "seed": seed}
-            run = _core.Run(scenario, None if name == OWN else name, seed, rule)
+            run = backend(scenario, None if name == OWN else name, seed, rule)
             jobs.append(Job(keys, run, rule is not None))
     return jobs
 
@@ -89,8 +106,6 @@ def collect_parts(
     A part is let go when the next one is asked for, so that not all of them are in memory.
     """
     jobs = [job for part in parts for job in part]
-    if on not in BACKENDS:
-        raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
     if threads is not None and threads < 1:
         raise ScenarioError(f"threads = {threads}: expected 1 or more")
     if any(job.in_python for job in jobs):

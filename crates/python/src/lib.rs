@@ -3,6 +3,7 @@
 mod law;
 mod network;
 mod record;
+mod rounds;
 mod rule;
 mod rules;
 mod run;
@@ -27,6 +28,7 @@ mod _core {
     use super::{
         Cancelled, ScenarioError,
         law::Law,
+        rounds::Rounds,
         rule::Path,
         rules::{algorithm, rules, schema},
         run::Run,

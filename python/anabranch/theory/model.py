@@ -91,6 +91,17 @@ class Point:
         """`(1 - p_l) y_l - c_l`: what the queue gains, packets/s."""
         return np.asarray((1 - self.loss) * self.load - self.model.network.capacity)
 
+    def delay_derivatives(self) -> Matrix:
+        """Of the RTTs, in backlogs."""
+        model = self.model
+        slope = self.waiting_slope / model.network.capacity
+        return Matrix(model.crossing @ _diagonal(slope))
+
+    def loss_derivatives(self) -> Matrix:
+        """Of the path losses q, in backlogs."""
+        by_link = self.model.crossing @ _diagonal(self.loss_slope / (1 - self.loss))
+        return Matrix(_diagonal(1 - self.path_loss) @ by_link)
+
     def drift_derivatives(self) -> tuple[Matrix, Matrix]:
         """Of the drift, in log windows (block-diagonal) and in backlogs (paths by links)."""
         model, q = self.model, self.path_loss
@@ -99,8 +110,7 @@ class Point:
             self._law_derivatives(field)
             for field in ("window", "rtt", "queue_delay", "loss_interval")
         )
-        delay = model.crossing @ _diagonal(self.waiting_slope / model.network.capacity)
-        dq = _diagonal(1 - q) @ model.crossing @ _diagonal(self.loss_slope / (1 - self.loss))
+        delay, dq = self.delay_derivatives(), self.loss_derivatives()
         interval = _diagonal(-((1 / np.maximum(q, LEAST_LOSS)) ** 2) * (q > LEAST_LOSS))
         in_backlog = (
             (in_rtt + in_delay) @ delay + (in_interval @ interval - _diagonal(decrease)) @ dq
@@ -111,7 +121,7 @@ class Point:
         """Of the excess, in log windows (links by paths) and in backlogs."""
         model = self.model
         kept = _diagonal(1 - self.loss) @ model.network.routes
-        delay = model.crossing @ _diagonal(self.waiting_slope / model.network.capacity)
+        delay = self.delay_derivatives()
         in_backlog = -_diagonal(self.load * self.loss_slope) - (
             kept @ _diagonal(self.rate / self.states.rtt) @ delay
         )
