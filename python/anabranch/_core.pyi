@@ -86,9 +86,7 @@ class Run:
 class Rounds:
     """The controllers of many users, told of whole round trips instead of packets."""
 
-    def __new__(
-        cls, algorithms: list[str], paths: list[int], initial_window: float
-    ) -> Rounds: ...
+    def __new__(cls, algorithms: list[str], paths: list[int], initial_window: float) -> Rounds: ...
     def windows(self) -> NDArray[np.float64]: ...
     def end_round(
         self,

@@ -90,6 +90,10 @@ class Averaged:
 def _factors(paths: int, samples: int) -> tuple[Array, Array]:
     """For each sample and path of a user, the factors of window and loss interval."""
     uniform = qmc.Sobol(3 * paths, rng=np.random.default_rng(0)).random(samples)
-    window, since, between = uniform[:, :paths], uniform[:, paths : 2 * paths], uniform[:, 2 * paths :]
+    window, since, between = (
+        uniform[:, :paths],
+        uniform[:, paths : 2 * paths],
+        uniform[:, 2 * paths :],
+    )
     interval = -np.log1p(-np.maximum(since, between))
     return (2 + 2 * window) / 3, interval

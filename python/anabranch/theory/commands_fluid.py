@@ -47,7 +47,9 @@ def packets(
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Put the table, dated, between the markers of this page."),
+        typer.Option(
+            metavar="FILE", help="Put the table, dated, between the markers of this page."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -63,16 +65,19 @@ def packets(
         anabranch theory packets --out results/packets --page docs/theory-meets-packets.md
     """
     from anabranch.theory import packets
-    from anabranch.theory.page import put
+    from anabranch.theory.page import around, put
     from anabranch.theory.show_fluid import show_packets
 
+    command = "anabranch theory packets"
+    if page:
+        around(page, command)  # a page without markers is told before the runs
     with staged(out) if out else nullcontext() as stage:
         with show.progress() as progress:
             found = packets.compare(quick, progress)
         if stage:
             packets.write(found, stage)
     if page:
-        put(page, "anabranch theory packets" + (" --quick" if quick else ""), packets.markdown(found))
+        put(page, command, packets.markdown(found))
     show.answer(found, as_json, show_packets)
     if out:
         print(f"Tables and figure are in {out}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The equilibrium of a network: phi_r = q_r on every path in use, (1 - p_l) y_l = c_l on full links."""
+"""The equilibrium of a network: phi_r = q_r on used paths, (1 - p_l) y_l = c_l on full links."""
 
 from dataclasses import dataclass
 
@@ -21,6 +21,8 @@ SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 0.05, 1.0, 1e12
 """Of pseudo-time, in which a window follows its rule at a rate of about 1."""
 PATIENCE = 8.0
 """Steps without progress before the pseudo-time step shrinks."""
+SINGULAR = 1e6
+"""Norm of an inverse Jacobian that is none. Regular ones have norms below 1000."""
 QUEUE_SPEED = 10.0
 """Of queues beside windows, in pseudo-time: real queues follow windows at once."""
 LARGEST_LOG_WINDOW = float(np.log(1 << 24))
@@ -67,7 +69,7 @@ def equilibrium(network: Network, tolerance: float | None = None) -> Equilibrium
     """Find it by pseudo-transient continuation: Newton's method on an implicit step in time.
 
     Windows are at least 1 packet, as in the simulator, and backlogs at least 0; both bounds are
-    complementarity conditions. Raises `NotConverged`, and `ScenarioError` for rules without a model.
+    complementarity conditions. Raises `NotConverged`, and `ScenarioError` where a rule has no model.
     """
     model = Model(network)
     if tolerance is None:
@@ -130,16 +132,16 @@ class _Search:
         return MOST_STEPS
 
     def isolated(self) -> bool:
-        """Whether the Jacobian at the end is regular."""
-        matrix = self._matrix(np.inf)
+        """Whether the Jacobian at the end is regular: inverse iteration finds no null vector."""
         try:
-            factors = _factors(matrix)
+            factors = _factors(self._matrix(np.inf))
         except RuntimeError:  # exactly singular
             return False
-        inverse = linalg.LinearOperator(
-            matrix.shape, matvec=factors.solve, rmatvec=lambda v: factors.solve(v, "T")
-        )
-        return bool(linalg.onenormest(inverse) < 1e8)
+        vector, size = np.random.default_rng(0).standard_normal(len(self.gap)), 1.0
+        for _ in range(3):
+            vector = factors.solve(vector / np.linalg.norm(vector))
+            size = float(np.linalg.norm(vector))
+        return size < SINGULAR
 
     def _move_to(self, log_window: Array, backlog: Array) -> None:
         self.log_window, self.backlog = log_window, backlog

@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 
 from anabranch._core import Cancelled
 from anabranch.scenario import Scenario, ScenarioError
-from anabranch.theory.errors import NotConverged
 from anabranch.theory.equilibrium import LARGEST_LOG_WINDOW
+from anabranch.theory.errors import NotConverged
 from anabranch.theory.history import History, Moment, part
 from anabranch.theory.model import Model, Point
 from anabranch.theory.network import Network
@@ -29,7 +29,9 @@ EMPTY, LEAST = 1.0, 0.05
 class FluidRun:
     """One run, with the interface of `_core.Run`. The seed has no effect: nothing is random."""
 
-    def __init__(self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None) -> None:
+    def __init__(
+        self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
+    ) -> None:
         if rule is not None:
             raise ScenarioError(
                 f"{algorithm} is written in Python, so it has no derivatives: run it on sim"
@@ -136,8 +138,8 @@ class _Stretch:
     """The differential equations while the same paths send.
 
     For each path d log w/dt = (I - q D)/tau, where slow start adds 1 - I in proportion to the
-    probability s that no loss has come yet, ds/dt = -q x s; for each link dz/dt = (1 - p) y - c; for
-    each file what is delivered of it.
+    probability s that no loss has come yet, ds/dt = -q x s; for each link dz/dt = (1 - p) y - c;
+    for each file what is delivered of it.
     """
 
     def __init__(self, network: Network, state: _State) -> None:
@@ -215,7 +217,12 @@ class _Stretch:
         emptying = _diagonal(np.where((point.excess < 0) & (backlog < EMPTY), point.excess, 0.0))
         rate_z = -_diagonal(x / rtt) @ delay
         blocks = [
-            [hold @ drift_u, hold @ _diagonal(1 - increase), hold @ (drift_z - slowing @ delay), None],
+            [
+                hold @ drift_u,
+                hold @ _diagonal(1 - increase),
+                hold @ (drift_z - slowing @ delay),
+                None,
+            ],
             [
                 _diagonal(-q * x * fresh),
                 _diagonal(-q * x),

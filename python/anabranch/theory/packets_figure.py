@@ -19,7 +19,12 @@ NAME = "theory-meets-packets"
 TICKS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 BAND = "#ededed"
 INK = "#555555"
-SHEET: dict[Any, Any] = {**plot.SHEET, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK}
+SHEET: dict[Any, Any] = {
+    **plot.SHEET,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
 
 
 def draw(comparison: Comparison) -> Figure:

@@ -18,6 +18,11 @@ its price moves (the gain gamma is this over the limit), and no equilibrium depe
 
 LARGEST_LOSS = 0.99
 
+UNLIMITED = 1e9
+"""Packets that no windows fill: the limit of a queue that has none."""
+
+LARGEST_SCALE = 1e3
+
 
 @dataclass(frozen=True, eq=False)
 class Backlogs:
@@ -37,25 +42,21 @@ class Backlogs:
 
     @classmethod
     def of(cls, network: Network) -> "Backlogs":
+        limits = np.minimum(network.queues.limit, UNLIMITED)
         curves = [
             _drop_tail(limit) if red is None else np.asarray(red, dtype=float)
-            for red, limit in zip(network.queues.red, network.queues.limit, strict=True)
+            for red, limit in zip(network.queues.red, limits, strict=True)
         ]
         knots = np.array([_rising(curve[:, 0]) for curve in curves]).reshape(-1, 3)
         red = np.array([red is not None for red in network.queues.red], dtype=bool)
-        standing = np.where(red, network.queues.limit, STANDING_SHARE * network.queues.limit)
+        standing = np.where(red, limits, STANDING_SHARE * limits)
         losses = np.array([curve[:, 1] for curve in curves]).reshape(-1, 3)
         return cls(knots, losses, standing)
 
     @property
-    def unlimited(self) -> Array:
-        """Links that never drop a packet."""
-        return np.isinf(self.knots[:, 0])
-
-    @property
     def scale(self) -> Array:
         """A typical backlog, packets."""
-        return np.where(self.unlimited, 100.0, self.knots[:, 1])
+        return np.asarray(np.minimum(self.knots[:, 1], LARGEST_SCALE))
 
     def waiting(self, backlog: Array) -> tuple[Array, Array]:
         """Packets in the queue, and the derivative."""
@@ -64,24 +65,20 @@ class Backlogs:
     def loss(self, backlog: Array) -> tuple[Array, Array]:
         """Loss probability, and the derivative; beyond the last knot as before it, to 0.99."""
         first, middle, last = self.knots.T
+        _, at_middle, at_last = self.losses.T
         steep = backlog > middle
         low, high = np.where(steep, middle, first), np.where(steep, last, middle)
-        start, end = self._ends(steep)
-        with np.errstate(invalid="ignore"):
-            slope = np.where(np.isinf(low), 0.0, (end - start) / (high - low))
-            line = start + slope * np.where(np.isinf(low), 0.0, backlog - low)
+        start, end = np.where(steep, at_middle, 0.0), np.where(steep, at_last, at_middle)
+        slope = (end - start) / (high - low)
+        line = start + slope * (backlog - low)
         inside = (backlog > first) & (line < LARGEST_LOSS)
-        return np.clip(line, 0.0, LARGEST_LOSS) * (backlog > first), slope * inside
+        return np.clip(line, 0.0, LARGEST_LOSS), slope * inside
 
     def at_loss(self, loss: float) -> Array:
-        """The backlog that gives a small loss probability; 0 where none does."""
+        """The backlog that gives a small loss probability, at most a typical one."""
         first, middle, _ = self.knots.T
-        share = np.minimum(loss / self.losses[:, 1], 1.0)
-        return np.where(np.isinf(first), 0.0, first + share * np.where(np.isinf(first), 0, middle - first))
-
-    def _ends(self, steep: Array) -> tuple[Array, Array]:
-        _, middle, last = self.losses.T
-        return np.where(steep, middle, 0.0), np.where(steep, last, middle)
+        share = np.minimum(loss / np.maximum(self.losses[:, 1], 1e-9), 1.0)
+        return np.asarray(np.minimum(first + share * (middle - first), self.scale))
 
 
 def _drop_tail(limit: float) -> Array:
@@ -93,6 +90,4 @@ def _drop_tail(limit: float) -> Array:
 
 def _rising(knots: Array) -> Array:
     """The same knots, strictly rising where RED's thresholds coincide."""
-    if np.isinf(knots[0]):
-        return knots
     return np.maximum.accumulate(knots + 1e-6 * np.arange(len(knots)))

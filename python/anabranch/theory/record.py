@@ -1,4 +1,4 @@
-"""A fluid run as the seven tables of a Result, with the columns of `crates/scenario/src/columns.rs`.
+"""A fluid run as the seven tables of a Result; crates/scenario/src/columns.rs says their columns.
 
 What a fluid does not know: `timeouts`, `lost_down` and `buffer_packets` are 0; `kappa` is 0; every
 lost packet counts as retransmitted; loss events are losses, at most one per round trip.
@@ -42,7 +42,8 @@ class _Record:
         self.flow_of_user = [name for name, _ in flows]
         self.number_of_user = np.array([k for _, k in flows], dtype=np.int64)
         self.number_of_path = np.arange(network.paths) - network.starts[self.users]
-        returns = [path["return_delay_ms"] for f in plain["flows"] for _ in range(f["count"]) for path in f["paths"]]
+        users = [flow for flow in plain["flows"] for _ in range(flow["count"])]
+        returns = [path["return_delay_ms"] for flow in users for path in flow["paths"]]
         self.return_ms = np.array(returns)
         self.losses = self._losses()
         rate = self.column("rate")
@@ -55,6 +56,7 @@ class _Record:
             self.events = self._sum(np.minimum(lost, np.where(rtt > 0, 1 / rtt, 0.0)))
 
     def tables(self) -> dict[str, Columns]:
+        """All seven."""
         return {
             "flows": self._flows(),
             "paths": self._paths(),
@@ -113,7 +115,7 @@ class _Record:
         network, is_red = self.network, self._is_red()
         load, loss = self.column("load"), self.column("loss")
         served, waiting = self.column("served"), self.column("waiting")
-        through = self._served_total(served)
+        through = self._total(self._sum(served))
         rate_mbps = network.capacity * network.packet_bits / 1e6
         arrived = self._total(self._sum(load))
         dropped = self._total(self._sum(load * loss))
@@ -164,35 +166,34 @@ class _Record:
         }
 
     def _path_samples(self) -> Columns:
-        times, window, rtt = len(self.sample_times), self._sample("window"), self._sample("rtt")
-        spans = self._spans()
+        times, paths = len(self.sample_times), self.network.paths
+        window, rtt = np.nan_to_num(self._sample("window")).ravel(), 1e3 * self._sample("rtt")
+        lost = self._per_sample(self._at_samples(self.lost)) * np.repeat(self._spans(), paths)
         return {
-            "time_s": np.repeat(self.sample_times, self.network.paths),
+            "time_s": np.repeat(self.sample_times, paths),
             **{key: _repeated(values, times) for key, values in self._path_keys().items()},
-            "window_packets": np.nan_to_num(window).ravel(),
-            "rtt_ms": 1e3 * rtt.ravel(),
-            "one_way_delay_ms": (1e3 * rtt - self.return_ms).ravel(),
-            "in_flight_packets": _whole(np.nan_to_num(window).ravel()),
+            "window_packets": window,
+            "rtt_ms": rtt.ravel(),
+            "one_way_delay_ms": (rtt - self.return_ms).ravel(),
+            "in_flight_packets": _whole(window),
             "goodput_mbps": self._per_sample(self._at_samples(self.arrived)) * 8e-6,
-            "lost_packets": _whole(self._per_sample(self._at_samples(self.lost)) * np.repeat(spans, self.network.paths)),
+            "lost_packets": _whole(lost),
         }
 
     def _link_samples(self) -> Columns:
-        network, times, spans = self.network, len(self.sample_times), self._spans()
+        network, times = self.network, len(self.sample_times)
+        links, random = len(network.links), np.tile(network.queues.random_loss, times)
         waiting = self._sample("waiting").ravel()
-        served, load = self._sum(self.column("served")), self.column("load")
-        lost = self._sum(load * self.column("loss"))
-        kept = np.tile(1 - network.queues.random_loss, times)
-        through = self._per_sample(self._at_samples(served))
-        random = through * (1 - kept)
-        dropped = self._per_sample(self._at_samples(lost)) + random
+        lost = self._sum(self.column("load") * self.column("loss"))
+        through = self._per_sample(self._at_samples(self._sum(self.column("served"))))
+        dropped = self._per_sample(self._at_samples(lost)) + through * random
         return {
-            "time_s": np.repeat(self.sample_times, len(network.links)),
+            "time_s": np.repeat(self.sample_times, links),
             "link": list(network.links) * times,
             "queue_packets": _whole(waiting),
             "queue_bytes": _whole(waiting * network.packet_bits / 8),
-            "throughput_mbps": through * kept * network.packet_bits / 1e6,
-            "dropped_packets": _whole(dropped * np.repeat(spans, len(network.links))),
+            "throughput_mbps": through * (1 - random) * network.packet_bits / 1e6,
+            "dropped_packets": _whole(dropped * np.repeat(self._spans(), links)),
         }
 
     def _path_keys(self) -> Columns:
@@ -223,11 +224,16 @@ class _Record:
         return np.asarray(whole >= self.schedule.bytes * (1 - 1e-3))
 
     def _stop(self) -> Array:
-        """When each user stopped or finished, at most the end of the run."""
-        active = self.column("rate") @ self.network.sums.T > 0
-        last = np.array([self.time[row.nonzero()[0][-1]] if row.any() else 0.0 for row in active.T])
+        """When each user stopped, or its file's last byte arrived; at most the end of the run."""
         stop = np.minimum(self.schedule.stop_s, self.end)
-        return np.where(self._done(), np.minimum(last, stop), stop)
+        rate, rtt = self.column("rate"), self.column("rtt")
+        for user in np.flatnonzero(self._done()):
+            paths = slice(self.network.starts[user], self.network.starts[user + 1])
+            last = np.flatnonzero(rate[:, paths].any(axis=1))[-1]
+            # What is sent last still has its way to go.
+            delay = np.nanmax(rtt[last, paths] - 1e-3 * self.return_ms[paths])
+            stop[user] = min(self.time[last] + delay, self.end)
+        return stop
 
     def _sum(self, rate: Array) -> Array:
         """The integral from 0 to each moment."""
@@ -236,9 +242,6 @@ class _Record:
     def _total(self, cumulative: Array) -> Array:
         """What came within the measurement window."""
         return self._at(cumulative, self.end) - self._at(cumulative, self.begin)
-
-    def _served_total(self, served: Array) -> Array:
-        return self._total(self._sum(served))
 
     def _at(self, values: Array, time: float) -> Array:
         return np.asarray(values[np.searchsorted(self.time, time, side="right") - 1])
@@ -252,18 +255,22 @@ class _Record:
     def _mean_sample(self, name: str) -> Array:
         """The mean of the samples within the measurement window; 0 where a path does not send."""
         within = self.sample_times > self.begin
-        return np.nan_to_num(self._sample(name)[within]).mean(axis=0) if within.any() else np.nan
+        samples = np.nan_to_num(self._sample(name)[within])
+        with np.errstate(invalid="ignore"):
+            return np.asarray(samples.sum(axis=0) / len(samples))
 
     def _spans(self) -> Array:
         return np.diff(self.sample_times, prepend=0.0)
 
     def _per_sample(self, cumulative: Array) -> Array:
         """The rate within each sample, as one long column."""
-        return np.asarray((np.diff(cumulative, axis=0, prepend=0.0) / self._spans()[:, None]).ravel())
+        return np.asarray(
+            (np.diff(cumulative, axis=0, prepend=0.0) / self._spans()[:, None]).ravel()
+        )
 
 
 def _whole(values: Array) -> Array:
-    return np.rint(values).astype(np.int64)
+    return np.asarray(np.rint(values), dtype=np.int64)
 
 
 def _repeated(values: Any, times: int) -> Any:

@@ -25,6 +25,9 @@ ROUNDS = 1000
 """Round trips of the slowest path until the windows are taken to have settled."""
 SETTLED = 0.05
 """Largest relative change of a mean window over the last two quarters of them."""
+STEPS_PER_ROUND = 4
+"""Of the fastest path."""
+GOLDEN = 0.6180339887
 MOST_STEPS = 100
 TOLERANCE = 1e-9
 
@@ -48,7 +51,7 @@ def simulate(scenario: Scenario, network: Network, schedule: Schedule, watch: Wa
             sending = schedule.sending((begin + end) / 2, users) & (unsent > 0)[users]
             fluid.send(sending, time)
             history.add(fluid.moment(time))
-            step = min(fluid.shortest_round(), end - time)
+            step = min(fluid.step(), end - time)
             served = network.sums @ (fluid.rate * (1 - fluid.path_loss)) * step
             # A file that ends within the step shortens it.
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -75,7 +78,7 @@ def equilibrium(network: Network) -> Equilibrium:
         time, begin = quarter * end / 4, quarter * end / 4
         sums = [np.zeros(network.paths)] * 3 + [np.zeros(len(network.capacity))] * 2
         while time < begin + end / 4:
-            step = fluid.shortest_round()
+            step = fluid.step()
             state = fluid.window, fluid.rate, fluid.path_loss, fluid.waiting, fluid.loss
             sums = [total + step * value for total, value in zip(sums, state, strict=True)]
             time += step
@@ -117,7 +120,11 @@ class _Fluid:
             begins = sending & ~self.sending
             self.sending = sending
             self._settle()
-            self.ends = np.where(sending, np.where(begins, time + self.rtt, self.ends), np.inf)
+            # A first round of another length for each: paths that all moved at once would only
+            # fill and empty the queues together, and never find their shares.
+            phase = np.modf(GOLDEN * (1 + np.arange(len(sending))))[0]
+            first = time + (1 + phase) * self.rtt
+            self.ends = np.where(sending, np.where(begins, first, self.ends), np.inf)
 
     def meet(self) -> None:
         """Every path sees its RTT without queues once."""
@@ -126,9 +133,9 @@ class _Fluid:
         self.rounds.end_round(0.0, paths, self.network.base_rtt, self.network.service, never)
         self._settle()
 
-    def shortest_round(self) -> float:
-        """How long until every path that sends has done a round trip, but the slower ones, s."""
-        return float(self.rtt[self.sending].min(initial=np.inf))
+    def step(self) -> float:
+        """How long windows and queues are taken to stand still, s: so that rounds can interleave."""
+        return float(self.rtt[self.sending].min(initial=np.inf)) / STEPS_PER_ROUND
 
     def advance(self, time: float) -> None:
         """The paths whose round trip has ended by now change their windows; the queues follow."""
