@@ -8,7 +8,7 @@ from anabranch.theory.network import Network
 
 Array = np.ndarray
 
-STANDING_SHARE = 0.8
+STANDING_SHARE = 0.7
 """Mean length of a drop-tail queue that drops packets, as a share of its limit: senders fill it,
 lose packets, and let it sink. docs/theory-fluid.md has the experiment."""
 
