@@ -51,7 +51,7 @@ def _phi_excess(law: Law, states: States) -> Array:
 
 
 def _phi_why(law: Law, states: States) -> str:
-    return f"phi = {_numbers(law.phi(states))} at finite rates, where it must be positive"
+    return f"phi = {numbers(law.phi(states))} at finite rates, where it must be positive"
 
 
 def _symmetry_excess(law: Law, states: States) -> Array:
@@ -74,7 +74,7 @@ def _definite_excess(law: Law, states: States) -> Array:
 def _definite_why(law: Law, states: States) -> str:
     jacobian = phi_jacobian(law, states)
     eigenvalues = np.linalg.eigvalsh(symmetric_part(jacobian)[0])
-    return f"the eigenvalues of [dPhi/dx]^+ are {_numbers(eigenvalues)}"
+    return f"the eigenvalues of [dPhi/dx]^+ are {numbers(eigenvalues)}"
 
 
 def _jump_excess(law: Law, states: States) -> Array:
@@ -84,8 +84,8 @@ def _jump_excess(law: Law, states: States) -> Array:
 def _jump_why(law: Law, states: States) -> str:
     _, before, after = jump(law, states)
     return (
-        f"phi jumps from {_numbers(law.phi(before))} to {_numbers(law.phi(after))} at rates "
-        f"{_numbers(before.rate)}, which is on the line from these to the same given in turn"
+        f"phi jumps from {numbers(law.phi(before))} to {numbers(law.phi(after))} at rates "
+        f"{numbers(before.rate)}, which is on the line from these to the same given in turn"
     )
 
 
@@ -110,7 +110,7 @@ def _falling_why(law: Law, states: States) -> str:
     rise, subset = max((inverse[np.ix_(s, s)].sum(), s) for s in map(list, _subsets(n)))
     paths = ", ".join(str(r + 1) for r in subset)
     return (
-        f"at prices phi = {_numbers(law.phi(states))} the rate through a link of path {paths} "
+        f"at prices phi = {numbers(law.phi(states))} the rate through a link of path {paths} "
         f"rises with the link's price: dy/dp = {rise:.4g}"
     )
 
@@ -125,7 +125,7 @@ def _solution_excess(law: Law, states: States) -> Array:
 
 
 def _solution_why(law: Law, states: States) -> str:
-    prices = _numbers(1 / states.loss_interval)
+    prices = numbers(1 / states.loss_interval)
     return f"no rates were found at which phi equals the prices {prices}"
 
 
@@ -149,8 +149,8 @@ def _response_why(law: Law, states: States) -> str:
     rates = [rates_at(law, _raised(states, half, factor))[0] for factor in (1, 1.2, LIMIT**3)]
     through = np.array([rate[:half].sum() for rate in rates])
     return (
-        f"a link of the first {half} paths carries {_numbers(through)} packets/s at prices "
-        f"{_numbers(1 / states.loss_interval)}, at 1.2 times and {LIMIT**3:g} times its price"
+        f"a link of the first {half} paths carries {numbers(through)} packets/s at prices "
+        f"{numbers(1 / states.loss_interval)}, at 1.2 times and {LIMIT**3:g} times its price"
     )
 
 
@@ -205,7 +205,7 @@ def _limit_why(
     r = max(_paths(states), key=lambda r: badness(float(_growth(law, states, r, factor)[0])))
     values = np.array([_phi_of(law, states, r, factor**i)[0] for i in (1, 2, 3)])
     return (
-        f"phi_{r + 1} = {_numbers(values)} as x_{r + 1} is multiplied by {factor:g} once, twice, "
+        f"phi_{r + 1} = {numbers(values)} as x_{r + 1} is multiplied by {factor:g} once, twice, "
         f"three times: it doesn't become {limit}"
     )
 
@@ -220,10 +220,10 @@ def _total_why(law: Law, states: States) -> str:
     sums, missed = column_sums_of_inverse(phi_jacobian(law, states))
     if missed[0] > 1e-6:
         return "the Jacobian is singular and prices do not determine the total rate"
-    return f"the column sums of the inverse Jacobian are {_numbers(sums[0])}"
+    return f"the column sums of the inverse Jacobian are {numbers(sums[0])}"
 
 
-def _numbers(values: Array) -> str:
+def numbers(values: Array) -> str:
     rounding = 1e-12 * np.abs(values).max()
     values = np.where(np.abs(values) < rounding, 0.0, values)
     return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"

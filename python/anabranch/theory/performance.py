@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.optimize import brentq
 
 from anabranch.scenario import ScenarioError
@@ -37,21 +38,15 @@ def share_of_bottleneck(spec: str, rtt: list[float], reno_rtt: float = RTT) -> f
 
     def rates(log_price: float) -> tuple[float, float]:
         price = np.exp(log_price)
-        here = sample.states(
-            np.ones((1, len(taus))), taus[None], np.zeros((1, len(taus))), np.full((1, 1), price)
-        )
+        here = States.of_user(np.ones_like(taus), taus, loss_probability=price)
         rate, found = rates_at(law, here)
         if not found.all():
             raise ScenarioError(f"{law.name} has no equilibrium at the price {price:.4g}")
-        alone = sample.states(np.ones((1, 1)), np.full((1, 1), reno_rtt), *_still(price))
+        alone = States.of_user([1.0], [reno_rtt], loss_probability=price)
         return float(rate.sum()), float(rates_at(RENO, alone)[0][0])
 
     log_price = brentq(lambda q: sum(rates(q)) - CAPACITY, np.log(1e-9), np.log(10.0))
     return rates(log_price)[0] / CAPACITY
-
-
-def _still(price: float) -> tuple[Array, Array]:
-    return np.zeros((1, 1)), np.full((1, 1), price)
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ class Sharing:
     @property
     def friendliness(self) -> float:
         """What a NewReno user keeps of the rate that everyone would have, shared evenly."""
-        return self.reno / CAPACITY
+        return self.reno * USERS / CAPACITY
 
     @property
     def price(self) -> Array:
@@ -135,8 +130,12 @@ def sharing(spec: str) -> Sharing:
 
     idle, full = np.log(1e-6 * first), np.log((1 - 1e-9) * first)
     used = too_cheap(idle) > 0
-    second = float(np.exp(brentq(too_cheap, idle, full, xtol=1e-12))) if used else np.exp(idle)
-    return Sharing(law, user(second), first - second)
+    log_second = brentq(too_cheap, idle, full, xtol=1e-12) if used else idle
+    second = float(np.exp(log_second))
+    found = Sharing(law, user(second), first - second)
+    if not (found.price > 0).all():
+        raise ScenarioError(f"{law.name}: phi isn't positive there, so no price makes it stand still")
+    return found
 
 
 def gain(law: Law, states: States) -> Array:
@@ -169,3 +168,21 @@ def linearised(jacobian: Array, gains: Array, routes: Array, gamma: float = GAMM
 def abscissa(matrix: Array) -> float:
     """The largest real part of its eigenvalues."""
     return float(np.linalg.eigvals(matrix).real.max())
+
+
+def bound_of_theorem_3_5(sharing: Sharing, gamma: float = GAMMA) -> float:
+    """The bound on Re(lambda): the largest Rayleigh quotient over (x, p) with the two links.
+
+    That is the largest eigenvalue of `[dPhi/dx]^+` against `K^-1`, beside the prices' 0.
+    """
+    jacobian = phi_jacobian(sharing.law, sharing.multipath)[0]
+    above = np.block([[jacobian + jacobian.T, np.zeros((2, 2))], [np.zeros((2, 4))]]) / 2
+    weights = np.diag(np.concatenate([1 / np.maximum(sharing.gain, 1e-12), np.full(2, 1 / gamma)]))
+    return float(eigh(above, weights, eigvals_only=True)[-1])
+
+
+def largest_oscillation(spec: str, paths: int = 3, users: int = 2000, seed: int = 1) -> float:
+    """The largest (11) among random users with equal RTTs."""
+    law = Law(spec)
+    drawn = sample.draw(paths, users, 1.0, np.random.default_rng(seed))
+    return float(oscillations(law, drawn).max())

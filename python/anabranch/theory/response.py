@@ -24,7 +24,8 @@ def rates_at(law: Law, states: States) -> tuple[Array, Array]:
     log_price = -np.log(states.loss_interval)
     users = np.diff(states.starts)
     reno = np.sqrt(2 * states.loss_interval) / states.rtt
-    log_rate = np.log(reno / np.repeat(users, users))
+    uneven = 1 + 0.01 * (np.arange(len(reno)) - np.repeat(states.starts[:-1], users))
+    log_rate = np.log(reno / np.repeat(users, users) / uneven)
     step, before = np.full(len(log_rate), 0.5), np.zeros(len(log_rate))
     for i in range(STEPS):
         rate = np.exp(log_rate)
