@@ -97,6 +97,16 @@ class Guarantees:
         }
 
 
+@dataclass(frozen=True)
+class Survey:
+    """The verdicts on many rules."""
+
+    rules: list[Guarantees]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"rules": [one.as_dict() for one in self.rules]}
+
+
 def check(
     spec: str,
     paths: Sequence[int] = PATHS,
@@ -114,7 +124,7 @@ def check(
         return Guarantees(law.name, paths, rtt_ratio, {}, notes)
     drawn = {n: sample.draw(n, users, rtt_ratio, np.random.default_rng([seed, n])) for n in paths}
     if not any(sample.with_prices(law, states).any() for states in drawn.values()):
-        notes = ["phi isn't positive at any state tried: the increase is no function of the rates"]
+        notes = ["has no positive phi at any state tried: its increase is no function of the rates"]
         return Guarantees(law.name, paths, rtt_ratio, {}, notes)
     verdicts = {name: _verdict(law, name, drawn, rtt_ratio, seed) for name in CONDITIONS}
     return Guarantees(law.name, paths, rtt_ratio, verdicts, _notes(law, drawn))
@@ -124,7 +134,7 @@ def check_all(
     paths: Sequence[int] = PATHS,
     rtt_ratio: float = 1.0,
     progress: Callable[[float], None] | None = None,
-) -> list[Guarantees]:
+) -> Survey:
     """Every rule of the table, and Balia as its paper prints it, without a cap."""
     names = [rule["name"] for rule in rules()]
     names.insert(names.index("balia") + 1, "balia:cap=inf")
@@ -133,7 +143,7 @@ def check_all(
         if progress:
             progress(i / len(names))
         found.append(check(name, paths, rtt_ratio))
-    return found
+    return Survey(found)
 
 
 def _verdict(

@@ -6,7 +6,7 @@ at. C3's second half, that the routing matrix has full row rank, is the network'
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -47,7 +47,7 @@ class Test:
 
 def _phi_excess(law: Law, states: States) -> Array:
     phi = by_user(states, law.phi(states))
-    return np.where((phi > 0) & np.isfinite(phi), -1.0, 1.0).max(axis=1)
+    return np.asarray(np.where((phi > 0) & np.isfinite(phi), -1.0, 1.0).max(axis=1))
 
 
 def _phi_why(law: Law, states: States) -> str:
@@ -157,12 +157,13 @@ def _response_why(law: Law, states: States) -> str:
 def _raised(states: States, paths: int, factor: float) -> States:
     interval = by_user(states, states.loss_interval).copy()
     interval[:, :paths] /= factor
-    return States(*states.columns()[:-1], interval.ravel())
+    return replace(states, loss_interval=interval.ravel())
 
 
 def _at_zero_excess(law: Law, states: States) -> Array:
     """phi_r at least doubles each time x_r is divided by a thousand."""
-    return np.max([2.0 - _growth(law, states, r, 1 / LIMIT) for r in _paths(states)], axis=0)
+    growth = [_growth(law, states, r, 1 / LIMIT) for r in _paths(states)]
+    return np.asarray(2.0 - np.min(growth, axis=0))
 
 
 def _at_zero_why(law: Law, states: States) -> str:
@@ -171,7 +172,8 @@ def _at_zero_why(law: Law, states: States) -> str:
 
 def _at_infinity_excess(law: Law, states: States) -> Array:
     """phi_r at least halves each time x_r is multiplied by a thousand."""
-    return np.max([_growth(law, states, r, LIMIT) - 0.5 for r in _paths(states)], axis=0)
+    growth = [_growth(law, states, r, LIMIT) for r in _paths(states)]
+    return np.asarray(np.max(growth, axis=0) - 0.5)
 
 
 def _at_infinity_why(law: Law, states: States) -> str:

@@ -19,7 +19,7 @@ def phi_jacobian(law: Law, states: States) -> Array:
     sparse = law.phi_derivatives(states, "window").tocoo()
     blocks = np.zeros((users, paths, paths))
     blocks[sparse.row // paths, sparse.row % paths, sparse.col % paths] = sparse.data
-    return blocks * by_user(states, states.rtt)[:, None, :]
+    return np.asarray(blocks * by_user(states, states.rtt)[:, None, :])
 
 
 def symmetric_part(jacobian: Array) -> Array:

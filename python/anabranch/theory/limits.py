@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import differential_evolution
 
 from anabranch.theory import sample, search
-from anabranch.theory.conditions import CONDITIONS, Test
+from anabranch.theory.conditions import CONDITIONS
 from anabranch.theory.law import Array, Law, States
 
 WIDEST_RATIO = 100.0

@@ -82,7 +82,8 @@ class Sharing:
         those of the whole linearised system (10), whatever gamma: the modes in which one user
         gains what the other loses. 0 where a path isn't used at all.
         """
-        return -float(np.linalg.eigvals(self.own_jacobian).real.max())
+        slowest = float(np.linalg.eigvals(self.own_jacobian).real.max())
+        return 0.0 - round(slowest, 12)  # without the rounding of a 0
 
     @property
     def own_jacobian(self) -> Array:
@@ -134,7 +135,9 @@ def sharing(spec: str) -> Sharing:
     second = float(np.exp(log_second))
     found = Sharing(law, user(second), first - second)
     if not (found.price > 0).all():
-        raise ScenarioError(f"{law.name}: phi isn't positive there, so no price makes it stand still")
+        raise ScenarioError(
+            f"{law.name}: phi isn't positive there, so no price makes it stand still"
+        )
     return found
 
 

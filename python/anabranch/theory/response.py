@@ -18,8 +18,9 @@ def rates_at(law: Law, states: States) -> tuple[Array, Array]:
     """Rates at the prices `q_r = 1 / loss_interval`, and for each user whether they were found.
 
     Balia, equation 6: `phi_r = q_r` on paths in use, `phi_r <= q_r` on the others. Each user
-    follows its rule's own drift in `log x_r` from one Reno's rate shared over its paths, in steps
-    that grow while a path goes on and shrink where it swings. Of several solutions it so finds one that is stable.
+    follows its rule's own drift in `log x_r` from one Reno's rate shared almost evenly over its
+    paths, in steps that grow while a path goes on and shrink where it swings. Of several solutions
+    it so finds one that is stable.
     """
     log_price = -np.log(states.loss_interval)
     users = np.diff(states.starts)
@@ -39,4 +40,4 @@ def rates_at(law: Law, states: States) -> tuple[Array, Array]:
         step = np.where(drift * before < 0, step / 2, 1.1 * step)
         before = drift
         log_rate = np.maximum(log_rate + np.clip(step * drift, -2, 2), np.log(reno) - 30)
-    return rate, found
+    return rate, np.asarray(found)
