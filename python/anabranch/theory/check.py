@@ -9,6 +9,7 @@ import numpy as np
 from anabranch.scenario import rules
 from anabranch.theory import sample, search
 from anabranch.theory.conditions import CONDITIONS, Test
+from anabranch.theory.jacobian import phi_jacobian, regular
 from anabranch.theory.law import Array, Law, States
 from anabranch.theory.smooth import CHANGE, kink
 
@@ -180,7 +181,10 @@ def _notes(law: Law, drawn: dict[int, States]) -> list[str]:
             notes.append(f"phi depends on {what} too, which is held while the rates move")
     few = sample.pick(states, np.arange(min(50, len(states.starts) - 1)))
     if (kink(law, few) > CHANGE).any():
-        notes.append("the Jacobian jumps where paths tie: there C2 is judged on either side")
+        notes.append("Phi has kinks: C0 and C2 are judged on either side of them")
+    still = sample.pick(few, sample.with_prices(law, few))
+    if not regular(phi_jacobian(law, still)).any():
+        notes.append("the Jacobian is singular: C4's sums are the least z with z' J = 1', if any")
     return notes
 
 

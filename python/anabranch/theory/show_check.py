@@ -27,7 +27,7 @@ def guarantees(found: Guarantees) -> None:
 def survey(found: Survey) -> None:
     """All rules: a row each, a column for each condition; below it every counterexample."""
     rules = [one for one in found.rules if one.verdicts]
-    _print(f"All rules, {_setting(found.rules[0])}\n")
+    _print(f"All rules, {_setting(found.rules[0])}: holds (states tried), or fails as below\n")
     grid = new_table("", *CONDITIONS)
     for one in rules:
         grid.add_row(one.rule, *(_cell(verdict) for verdict in one.verdicts.values()))
@@ -96,4 +96,4 @@ def _words(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 def _cell(verdict: Verdict) -> Text:
     if verdict.counterexample:
         return Text("fails", "red")
-    return Text("holds", "green") if verdict.holds else Text("-")
+    return Text(f"holds ({verdict.states})", "green") if verdict.holds else Text("-")
