@@ -5,7 +5,6 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -45,11 +44,9 @@ def draw(design: Map) -> Figure:
 
 def _column(figure: SubFigure, cells: Array, design: Map, name: str) -> None:
     values = design.measures[name]
-    shades = Normalize(values.min(), values.max())
+    levels = np.linspace(values.min(), values.max(), 41)
     for i, (axes, norm) in enumerate(zip(cells, NORMS, strict=True)):
-        picture = axes.pcolormesh(
-            BETAS, ETAS, values[i].T, cmap=SHADES[name], norm=shades, shading="gouraud"
-        )
+        picture = axes.contourf(BETAS, ETAS, values[i].T, levels, cmap=SHADES[name])
         lines = axes.contour(BETAS, ETAS, values[i].T, 6, colors="#444444", linewidths=0.5)
         axes.clabel(lines, fontsize=6.5, fmt="%.2g")
         front = design.front[i].T.astype(float)
@@ -58,7 +55,9 @@ def _column(figure: SubFigure, cells: Array, design: Map, name: str) -> None:
         axes.set_xlim(-0.03, 1.03)
         axes.set_ylim(-0.06, 2.02)
     cells[0].set_title(TITLES[name], fontsize="medium")
-    figure.colorbar(picture, ax=list(cells), location="bottom", shrink=0.85, aspect=30)
+    figure.colorbar(
+        picture, ax=list(cells), location="bottom", shrink=0.85, aspect=30, format="%.2g"
+    )
 
 
 def _members(axes: Axes, norm: str) -> None:

@@ -6,7 +6,7 @@ from anabranch.show import STDOUT, new_table
 from anabranch.theory.check import Guarantees, Survey, Verdict
 from anabranch.theory.conditions import CONDITIONS
 from anabranch.theory.design_map import Map
-from anabranch.theory.statements import Judged
+from anabranch.theory.statements import FALSE, HOLDS, Judged
 
 
 def guarantees(found: Guarantees) -> None:
@@ -53,12 +53,12 @@ def survey(found: Survey) -> None:
 def statements(found: Judged) -> None:
     """Each statement and what became of it."""
     for statement in found.statements:
-        word = Text("holds", "green") if statement.holds else Text("false as printed", "red")
+        word = Text(statement.verdict, "green" if statement.verdict == HOLDS else "red")
         STDOUT.print(Text.assemble((statement.place, "bold"), ": ", word))
         _print(f"  {statement.says}")
         _print(f"  Found: {statement.found}.\n")
-    false = sum(not statement.holds for statement in found.statements)
-    _print(f"{len(found.statements)} statements, {false} false as printed.")
+    verdicts = [statement.verdict for statement in found.statements]
+    _print(f"{len(verdicts)} statements, {verdicts.count(FALSE)} {FALSE}.")
 
 
 def rules_on_map(found: Map) -> None:

@@ -1,4 +1,4 @@
-"""What Balia's paper states of rules, put to the test: each holds, or here is a counterexample."""
+"""What Balia's paper states of rules, put to the test, with a counterexample where it is false."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -30,13 +30,17 @@ UNEQUAL = 10.0
 """Ratio of RTTs at which statements that are silent about RTTs are tried."""
 
 
+HOLDS, FALSE, EMPTY = "holds", "false as printed", "true but empty"
+
+
 @dataclass(frozen=True)
 class Statement:
     """A statement of the paper and what became of it."""
 
     place: str
     says: str
-    holds: bool
+    verdict: str
+    """One of `HOLDS`, `FALSE` and `EMPTY`."""
     found: str
 
 
@@ -70,7 +74,7 @@ def rule_of_section_i() -> Statement:
     return Statement(
         "I, (1) and (2); IV-B",
         "the rule printed as (1) and (2) is (12) with (0.2, 0.5, inf), which satisfies C1 to C3",
-        False,
+        FALSE,
         f"{_at(example)}. Two equal paths stand still at rates 1:1, which is unstable, and at "
         f"{max(rates) / min(rates):.2f}:1. (1) is phi D of (12), but with (12)'s own D, which is "
         "the rule `generalized`",
@@ -88,7 +92,7 @@ def table_i() -> Statement:
     return Statement(
         "III, table I",
         "which rule satisfies which condition",
-        not differ,
+        _holds(not differ),
         "every cell at equal RTTs and 2 to 8 paths" if not differ else "not " + ", ".join(differ),
     )
 
@@ -101,7 +105,7 @@ def total_falls_for_all() -> Statement:
     return Statement(
         "III-A",
         "C4 is satisfied by all the algorithms considered",
-        not failing,
+        _holds(not failing),
         "; ".join(failing) + f". semicoupled fails from an RTT ratio of {first.ratio:.2f} on",
     )
 
@@ -111,15 +115,16 @@ def bound_is_zero() -> Statement:
     bounds = [performance.bound_of_theorem_3_5(performance.sharing(name)) for name in TABLE_I]
     return Statement(
         "III-E, theorem 3.5",
-        "the bound on the real parts of the eigenvalues tells which rule is more responsive",
-        False,
+        "the real parts of the eigenvalues are at most a bound, which makes a rule more "
+        "responsive than another",
+        EMPTY,
         f"it is {numbers(np.array(bounds))} for {', '.join(TABLE_I)}: z = (0, p) gives 0, so it "
         "ranks nothing",
     )
 
 
 def gain_always_helps() -> Statement:
-    """Theorem 3.5's part 2, with the largest real part itself in place of its bound."""
+    """What theorem 3.5 is taken to say, of the largest real part itself instead of its bound."""
     states, gamma = States.of_user([10, 5], [0.1, 0.1]), 1e-4
     largest = {}
     for eta in (0, 1):
@@ -128,9 +133,9 @@ def gain_always_helps() -> Statement:
         system = performance.linearised(jacobian, gains, np.eye(2), gamma)
         largest[eta] = performance.abscissa(system)
     return Statement(
-        "III-E, theorem 3.5 (2)",
-        "a larger gain K with the same Phi makes the linearised system faster",
-        largest[1] <= largest[0],
+        "III-F, IV-B and table II",
+        "a larger gain K with the same Phi is more responsive",
+        _holds(largest[1] <= largest[0]),
         f"two paths with links of their own at States.of_user([10, 5], [0.1, 0.1]), gamma "
         f"{gamma:g}: the largest real part is {largest[0]:.4f}/s with eta = 0 and "
         f"{largest[1]:.4f}/s with eta = 1, though eta = 1 has the larger gains",
@@ -151,7 +156,7 @@ def responsive_is_unfriendly() -> Statement:
     return Statement(
         "III-E, theorem 3.6",
         "a more negative definite Jacobian goes with a larger Phi",
-        not broken,
+        _holds(not broken),
         "on every pair that is ordered: " + ", ".join(ordered) + "; no other pair is",
     )
 
@@ -163,7 +168,7 @@ def phi_in_order() -> Statement:
     return Statement(
         "IV-A, first display",
         "at equal RTTs phi of " + " >= ".join(PRINTED),
-        example is None,
+        _holds(example is None),
         f"at {tried} states; at unequal RTTs {_at(unequal)}",
     )
 
@@ -176,7 +181,7 @@ def friendliness_in_order() -> Statement:
     return Statement(
         "IV-A, friendliness",
         "in figure 1's network the throughput of " + " >= ".join(PRINTED),
-        falling,
+        _holds(falling),
         f"shares {numbers(np.array(shares))} with two equal paths: {PRINTED[2]} and "
         f"{PRINTED[3]} tie; {numbers(np.array(unequal))} with RTTs of 20 and 100 ms, against 40 ms",
     )
@@ -193,7 +198,7 @@ def jacobians_in_order() -> Statement:
     return Statement(
         "IV-A, third display",
         "at equal RTTs the Jacobian of " + " <= ".join(PRINTED),
-        all(example is None for _, example in found.values()),
+        _holds(all(example is None for _, example in found.values())),
         "; ".join(words),
     )
 
@@ -205,7 +210,7 @@ def responsiveness_in_order() -> Statement:
     return Statement(
         "IV-A, responsiveness",
         "responsiveness is in the order " + " >= ".join(PRINTED),
-        rates == sorted(rates, reverse=True),
+        _holds(rates == sorted(rates, reverse=True)),
         f"the slowest mode in figure 2's network decays with {numbers(np.array(rates))}/s for "
         + ", ".join(names),
     )
@@ -218,7 +223,7 @@ def oscillation_below_reno() -> Statement:
     return Statement(
         "IV-A, window oscillation",
         "(11) is at most 1/2 for every rule with k_r <= x_r |x|_1 / 2, so for all with eta <= 1",
-        max(value for name, value in worst.items() if "eta=2" not in name) <= 0.5,
+        _holds(max(value for name, value in worst.items() if "eta=2" not in name) <= 0.5),
         "largest found: " + ", ".join(f"{name} {value:.3f}" for name, value in worst.items()),
     )
 
@@ -231,7 +236,7 @@ def eight_paths() -> Statement:
     return Statement(
         "IV-B, theorem 4.1",
         "C2 holds for 0 < beta <= 1 at equal RTTs and up to 8 paths",
-        max(holding) >= 8,
+        _holds(max(holding) >= 8),
         f"and for 9, where it fails only in the limit; the first counterexample has "
         f"{max(holding) + 1} paths. Largest scaled eigenvalue of semicoupled by paths: {words}",
     )
@@ -247,7 +252,7 @@ def similar_rtts() -> Statement:
     return Statement(
         "IV-B, after theorem 4.1",
         "the theorem holds if the RTTs do not differ much",
-        min(min(values) for values in ratios.values()) > 1.0,
+        _holds(min(min(values) for values in ratios.values()) > 1.0),
         f"ratios from which C2 fails, with 2, 3 and 8 paths: {words}",
     )
 
@@ -262,6 +267,10 @@ def _first_failure(
         if example:
             return tried, example
     return tried, None
+
+
+def _holds(so: bool) -> str:
+    return HOLDS if so else FALSE
 
 
 def _at(example: Counterexample | None) -> str:
