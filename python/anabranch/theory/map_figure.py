@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from anabranch.plot import SHEET, style
 from anabranch.theory.design_map import BETAS, ETAS, MEMBERS, NORMS, Map
@@ -56,7 +57,7 @@ def _column(figure: SubFigure, cells: Array, design: Map, name: str) -> None:
         axes.set_ylim(-0.06, 2.02)
     cells[0].set_title(TITLES[name], fontsize="medium")
     figure.colorbar(
-        picture, ax=list(cells), location="bottom", shrink=0.85, aspect=30, format="%.2g"
+        picture, ax=list(cells), location="bottom", shrink=0.85, aspect=30, ticks=MaxNLocator(4)
     )
 
 
@@ -92,7 +93,7 @@ def _trade_off(axes: Axes, design: Map) -> None:
     axes.set_ylim(0, 5.4)
     axes.set_yticks([0, 0.1, 0.5, 1, 2, 3, 4, 5])
     axes.set_title(
-        "the trade-off, and the oscillation\nthe family's fronts at bounds on oscillation",
+        "the trade-off, with the oscillation of each\nlines: the best of the family at that bound",
         fontsize="medium",
     )
     axes.set_xlabel("friendliness")
