@@ -28,7 +28,7 @@ def check_command(
     every: Annotated[bool, typer.Option("--all", help="Every algorithm there is.")] = False,
     paths: Annotated[
         int | None,
-        typer.Option(min=2, max=16, metavar="N", help="Users with N paths. Default: 2 to 8."),
+        typer.Option(min=2, max=12, metavar="N", help="Users with N paths. Default: 2 to 8."),
     ] = None,
     rtt_ratio: Annotated[
         float,
