@@ -218,3 +218,13 @@ def test_the_command_starts_without_scipys_solvers() -> None:
     code = "import sys, anabranch.cli; print('scipy.integrate' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_theory_equilibrium_prints_a_line_per_path_and_link(small: Path, anabranch: object) -> None:
+    found = anabranch("theory", "equilibrium", small, "-a", "balia")  # type: ignore[operator]
+    assert found.returncode == 0, found.stderr
+    assert "balia" in found.stdout
+    assert "R2" in found.stdout
+    endless = anabranch("theory", "equilibrium", small, "-a", "cubic")  # type: ignore[operator]
+    assert endless.returncode == 2
+    assert endless.stderr.startswith("anabranch: cubic has no fluid model")

@@ -14,11 +14,13 @@ from anabranch.result import Result
 from anabranch.runner import run
 from anabranch.scenario import ScenarioError, rules, schema
 from anabranch.theory import commands
+from anabranch.theory.errors import NotConverged
 
 if TYPE_CHECKING:
     from anabranch.report import Report
     from anabranch.summary import Summary
 
+NOT_CONVERGED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
@@ -183,15 +185,17 @@ def main() -> None:
         code = _complain(error.format_message())
     except (ScenarioError, OSError, UnicodeError) as error:
         code = _complain(str(error))
+    except NotConverged as error:
+        code = _complain(str(error), NOT_CONVERGED)
     if code == INTERRUPTED:  # Typer's answer to Ctrl-C
         print("anabranch: interrupted", file=sys.stderr)
     sys.exit(code)
 
 
-def _complain(message: str) -> int:
+def _complain(message: str, code: int = USAGE_ERROR) -> int:
     if message:  # none where the help was printed, because nothing else was asked for
         print("anabranch:", " ".join(message.split()), file=sys.stderr)
-    return USAGE_ERROR
+    return code
 
 
 def _run(

@@ -2,7 +2,11 @@
 
 import typer
 
-from anabranch.theory import commands_check
+from anabranch.theory import commands_check, commands_fluid
 
-app = typer.Typer(no_args_is_help=True, help="What can be said of a rule without packets.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="What can be said of a rule without packets, and whether packets agree.",
+)
 commands_check.register(app)
+commands_fluid.register(app)

@@ -48,7 +48,8 @@ def packets(
     page: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Put the table, dated, between the markers of this page."
+            metavar="FILE",
+            help="Put the table, dated, between the markers of this page, and the figure in img/ beside it.",
         ),
     ] = None,
     as_json: Json = False,
@@ -64,7 +65,7 @@ def packets(
 
         anabranch theory packets --out results/packets --page docs/theory-meets-packets.md
     """
-    from anabranch.theory import packets
+    from anabranch.theory import packets, packets_figure
     from anabranch.theory.page import around, put
     from anabranch.theory.show_fluid import show_packets
 
@@ -78,6 +79,7 @@ def packets(
             packets.write(found, stage)
     if page:
         put(page, command, packets.markdown(found))
+        packets_figure.write(found, page.parent / "img")
     show.answer(found, as_json, show_packets)
     if out:
         print(f"Tables and figure are in {out}", file=sys.stderr)

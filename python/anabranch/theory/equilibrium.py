@@ -69,7 +69,7 @@ def equilibrium(network: Network, tolerance: float | None = None) -> Equilibrium
     """Find it by pseudo-transient continuation: Newton's method on an implicit step in time.
 
     Windows are at least 1 packet, as in the simulator, and backlogs at least 0; both bounds are
-    complementarity conditions. Raises `NotConverged`, and `ScenarioError` where a rule has no model.
+    complementarity conditions. Raises `NotConverged`, and `ScenarioError` for a rule without model.
     """
     model = Model(network)
     if tolerance is None:

@@ -48,8 +48,8 @@ def scenario(seed: int, duration_s: float = 800.0, warmup_s: float = 200.0) -> S
     """2 to 6 links, 2 to 20 flows, RTTs of 10 to 300 ms, RED queues with low loss.
 
     About half of the flows have one path and run NewReno, the others two or three; a path crosses
-    one link or two. A link's rate gives its paths windows of tens of packets, and its queue drops so few
-    packets, so gradually, that it neither empties nor swings.
+    one link or two. A link's rate gives its paths windows of tens of packets. Its queue drops few
+    packets, and drops them so gradually that it neither empties nor swings.
     """
     dice = np.random.default_rng(seed)
     links, users = int(dice.integers(2, 7)), int(dice.integers(2, 21))
@@ -84,7 +84,7 @@ def scenario(seed: int, duration_s: float = 800.0, warmup_s: float = 200.0) -> S
 
 
 def _routes(dice: np.random.Generator, links: int, first: int) -> list[list[int]]:
-    """The routes of one flow, no two alike; the first one's first link is its own while there are."""
+    """The routes of one flow, no two alike. The first begins at link `first`, if there is one."""
     # The first flow has two paths, so that there is something to couple.
     wanted = 2 if first == 0 else int(dice.choice([1, 2, 3], p=[0.5, 0.4, 0.1]))
     routes: list[list[int]] = []

@@ -151,7 +151,8 @@ def _group(network: Network, spec: str) -> Group:
         raise ScenarioError(f"{law.name} acts once per round trip: it has no increase per packet")
     if law.name.split(":")[0] == "cubic":
         raise ScenarioError(
-            "cubic has no fluid model: its window follows the time since the last loss; run it on sim"
+            "cubic has no fluid model, for its window follows the time since the last loss: "
+            "run it on sim"
         )
     users = np.array([algorithm == spec for algorithm in network.algorithms])
     sizes = np.diff(network.starts)[users]

@@ -79,10 +79,10 @@ class Comparison:
     @property
     def summary(self) -> str:
         """How many cells and flows are how near."""
-        size = self.flows["deviation"].abs()
+        size, within = self.flows["deviation"].abs(), int(self.cells["holds"].sum())
         return (
-            f"{int(self.cells['holds'].sum())} of {len(self.cells)} cells lie within their band; the "
-            f"median deviation of all {len(size)} shares is {100 * float(size.median()):.1f} %, and "
+            f"{within} of {len(self.cells)} cells lie within their band. The median deviation of "
+            f"all {len(size)} shares is {100 * float(size.median()):.1f} %, and "
             f"{100 * float((size <= 0.1).mean()):.0f} % of them deviate by at most 10 %."
         )
 

@@ -48,7 +48,8 @@ def draw(comparison: Comparison) -> Figure:
 
 
 def write(comparison: Comparison, directory: Path) -> None:
-    """Write the figure into an existing directory, as SVG and as PNG."""
+    """Write the figure into a directory, as SVG and as PNG."""
+    directory.mkdir(parents=True, exist_ok=True)
     plot.save(draw(comparison), directory / NAME)
 
 

@@ -225,15 +225,15 @@ class _Record:
 
     def _stop(self) -> Array:
         """When each user stopped, or its file's last byte arrived; at most the end of the run."""
-        stop = np.minimum(self.schedule.stop_s, self.end)
+        stop: Array = np.minimum(self.schedule.stop_s, self.end)
         rate, rtt = self.column("rate"), self.column("rtt")
         for user in np.flatnonzero(self._done()):
             paths = slice(self.network.starts[user], self.network.starts[user + 1])
             last = np.flatnonzero(rate[:, paths].any(axis=1))[-1]
             # What is sent last still has its way to go.
-            delay = np.nanmax(rtt[last, paths] - 1e-3 * self.return_ms[paths])
+            delay = float(np.nanmax(rtt[last, paths] - 1e-3 * self.return_ms[paths]))
             stop[user] = min(self.time[last] + delay, self.end)
-        return stop
+        return np.asarray(stop)
 
     def _sum(self, rate: Array) -> Array:
         """The integral from 0 to each moment."""
@@ -241,7 +241,7 @@ class _Record:
 
     def _total(self, cumulative: Array) -> Array:
         """What came within the measurement window."""
-        return self._at(cumulative, self.end) - self._at(cumulative, self.begin)
+        return np.asarray(self._at(cumulative, self.end) - self._at(cumulative, self.begin))
 
     def _at(self, values: Array, time: float) -> Array:
         return np.asarray(values[np.searchsorted(self.time, time, side="right") - 1])

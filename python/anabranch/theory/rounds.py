@@ -134,7 +134,7 @@ class _Fluid:
         self._settle()
 
     def step(self) -> float:
-        """How long windows and queues are taken to stand still, s: so that rounds can interleave."""
+        """How long windows and queues are taken to stand still, s: less than any round trip."""
         return float(self.rtt[self.sending].min(initial=np.inf)) / STEPS_PER_ROUND
 
     def advance(self, time: float) -> None:

@@ -49,8 +49,8 @@ def show_packets(comparison: Comparison) -> None:
     """Rules by scenarios."""
     table = comparison.table()
     show.STDOUT.print(
-        "Worst deviation of a flow's share from the fluid equilibrium's, in % of it, and the median."
-        "\nA star: outside the band. ∞: one of infinitely many equilibria.\n"
+        "Worst (median) deviation of a flow's share from the fluid equilibrium's, in % of it.\n"
+        "A star: outside the band. ∞: one of infinitely many equilibria.\n"
     )
     wide = show.new_table("rule", *(str(number) for number in table.columns), "band")
     for rule, row in table.iterrows():
