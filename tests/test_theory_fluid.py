@@ -228,3 +228,14 @@ def test_theory_equilibrium_prints_a_line_per_path_and_link(small: Path, anabran
     endless = anabranch("theory", "equilibrium", small, "-a", "cubic")  # type: ignore[operator]
     assert endless.returncode == 2
     assert endless.stderr.startswith("anabranch: cubic has no fluid model")
+
+
+def test_a_path_comes_back_from_a_pause_with_half_its_window() -> None:
+    text = STEADY.format(algorithm="reno").replace("duration_s = 300", "duration_s = 12")
+    text = text.replace("warmup_s = 250", "sample_ms = 10") + (
+        '[[flows]]\nname = "video"\npaths = [["A"]]\nworkload.on_off = { on_s = 5, off_s = 5 }\n'
+    )
+    samples = run(text).path_samples
+    window = samples[samples["flow"] == "video"].set_index("time_s")["window_packets"]
+    assert window[4.99:5.0].iloc[0] > 10
+    assert window[10.01:].iloc[0] == pytest.approx(window[4.99:5.0].iloc[0] / 2, rel=0.1)

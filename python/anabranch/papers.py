@@ -144,7 +144,7 @@ def run_group(
     jobs = {}
     for case in cases(group):
         scenario = load(file, {**case.overrides, **shorter})
-        jobs[case.name] = plan(scenario, case.algorithm, own_seeds, "sim", {"case": case.name})
+        jobs[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name})
     results = collect_parts(load(file), list(jobs.values()), "sim", None, progress)
     return zip(jobs, results, strict=True)
 

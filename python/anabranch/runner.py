@@ -50,7 +50,7 @@ def run(
     Raises `ScenarioError` for a scenario, algorithm or seed that can't be run.
     """
     scenario = load(source, overrides)
-    return collect(scenario, plan(scenario, algorithm, seeds, on), on, threads, progress)
+    return collect(scenario, plan(scenario, algorithm, seeds, on=on), on, threads, progress)
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def plan(
     scenario: Scenario,
     algorithm: Algorithms,
     seeds: Seeds,
-    on: str,
     point: Mapping[str, Any] | None = None,
+    on: str = "sim",
 ) -> list[Job]:
     """The runs of one scenario: each algorithm with each seed; `point` leads their columns.
 

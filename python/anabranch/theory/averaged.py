@@ -50,7 +50,7 @@ class Averaged:
         """Mean `I_r` per acknowledged packet and mean `D_r` per loss, packets."""
         paths, sizes = len(states.window), np.diff(states.starts)
         local = np.arange(paths) - np.repeat(states.starts[:-1], sizes)
-        samples = int(np.clip(EVALUATIONS // max(paths, 1), *SAMPLES))
+        samples = samples_of(paths)
         window, interval = _factors(int(sizes.max(initial=1)), samples)
         first = np.arange(samples)[:, None] * paths + states.starts[None, :-1]
         many = States(
@@ -84,6 +84,12 @@ class Averaged:
             for i in range(2):
                 values[i, row[has] + k] = (above[i][has] - below[i][has]) / size
         return blocks(states.starts, values[0]), blocks(states.starts, values[1])
+
+
+def samples_of(paths: int) -> int:
+    """Samples of each user where there are so many paths: a power of 2, as Sobol points like it."""
+    few, many = SAMPLES
+    return int(np.clip(1 << (EVALUATIONS // max(paths, 1)).bit_length(), few, many))
 
 
 @lru_cache(maxsize=4)

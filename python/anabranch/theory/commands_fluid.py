@@ -48,8 +48,7 @@ def packets(
     page: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="Put the table, dated, between the markers of this page, and the figure in img/ beside it.",
+            metavar="FILE", help="Put the table between its markers, and the figure in img/."
         ),
     ] = None,
     as_json: Json = False,

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
+from anabranch.theory.averaged import samples_of
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.model import Model, Point
 from anabranch.theory.network import Network
@@ -14,7 +15,8 @@ Array = np.ndarray
 
 TOLERANCE = 1e-9
 AVERAGED_TOLERANCE = 3e-3
-"""Where a rule is averaged over samples, whose mean moves in steps."""
+"""Where a rule is averaged over samples, whose mean moves in steps; with few samples these are the
+tolerance."""
 
 MOST_STEPS = 300
 SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 0.05, 1.0, 1e12
@@ -73,7 +75,8 @@ def equilibrium(network: Network, tolerance: float | None = None) -> Equilibrium
     """
     model = Model(network)
     if tolerance is None:
-        tolerance = AVERAGED_TOLERANCE if model.averaged else TOLERANCE
+        coarse = 2 / samples_of(network.paths)
+        tolerance = max(AVERAGED_TOLERANCE, coarse) if model.averaged else TOLERANCE
     search = _Search(model)
     steps = search.run(tolerance)
     point, residual = search.point, search.residual

@@ -5,7 +5,6 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -17,6 +16,8 @@ from anabranch.theory.packets import Comparison, band
 
 NAME = "theory-meets-packets"
 TICKS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+VISIBLE = 0.05
+"""A spread over seeds below this part of a share is hidden by its marker."""
 BAND = "#ededed"
 INK = "#555555"
 SHEET: dict[Any, Any] = {
@@ -60,19 +61,18 @@ def _panel(axes: Axes, comparison: Comparison, rule: str, limits: tuple[float, f
     axes.fill_between(line, line * (1 - worst), line * (1 + worst), color=BAND, linewidth=0)
     axes.plot(line, line, color="#9a9a9a", linewidth=0.8)
     colour, _ = plot.style(rule)
+    wide = flows[flows["spread"] > VISIBLE * flows["measured"]]
+    least = np.maximum(wide["measured"] - wide["spread"], limits[0])
+    axes.vlines(wide["predicted"], least, wide["measured"] + wide["spread"], colour, linewidth=0.7)
     for several, rows in flows.groupby(flows["paths"] > 1):
-        axes.errorbar(
+        axes.plot(
             rows["predicted"],
             rows["measured"],
-            _within(rows, limits),
-            fmt="o",
+            "o",
             markersize=4.0 if several else 3.4,
             markerfacecolor=colour if several else "white",
             markeredgecolor="white" if several else colour,
             markeredgewidth=0.5 if several else 0.9,
-            ecolor=colour,
-            elinewidth=0.7,
-            alpha=0.9,
             zorder=3 if several else 2,
         )
     size = flows["deviation"].abs()
@@ -91,12 +91,6 @@ def _panel(axes: Axes, comparison: Comparison, rule: str, limits: tuple[float, f
         axis.set_major_locator(FixedLocator(TICKS[1::2] if limits[0] < 0.01 else TICKS))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
-
-
-def _within(rows: pd.DataFrame, limits: tuple[float, float]) -> np.ndarray:
-    """The spread over seeds, not drawn below the axis."""
-    down = np.minimum(rows["spread"], rows["measured"] - limits[0])
-    return np.array([np.maximum(down, 0), rows["spread"]])
 
 
 def _key() -> list[Any]:
