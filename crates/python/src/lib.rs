@@ -1,10 +1,12 @@
 //! The Python module `anabranch._core`: converts values and releases the GIL, no logic.
 
+mod adjustment;
 mod record;
 mod rule;
 mod rules;
 mod run;
 mod scenario;
+mod sharing;
 
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
@@ -24,9 +26,11 @@ mod _core {
     #[pymodule_export]
     use super::{
         Cancelled, ScenarioError,
+        adjustment::RateAdjustment,
         rule::Path,
         rules::{algorithm, rules, schema},
         run::Run,
         scenario::Scenario,
+        sharing::share,
     };
 }
