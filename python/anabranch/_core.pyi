@@ -4,6 +4,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 class ScenarioError(ValueError):
     """What is wrong with a scenario, in one line: file and line, key, what was expected."""
 
@@ -19,6 +22,8 @@ class Scenario:
     def parse(
         text: str, file: str = "<string>", overrides: list[tuple[str, str]] = ...
     ) -> Scenario: ...
+    def with_algorithm(self, spec: str) -> Scenario: ...
+    def network(self) -> dict[str, Any]: ...
     @property
     def name(self) -> str: ...
     @property
@@ -103,6 +108,34 @@ def share(
     count: int,
     seed: int,
 ) -> dict[str, Any]: ...
+class Law:
+    """An algorithm of the table as a law of windows."""
+
+    def __new__(cls, spec: str) -> Law: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def delay_based(self) -> bool: ...
+    def evaluate(
+        self,
+        starts: NDArray[np.int64],
+        window: NDArray[np.float64],
+        rtt: NDArray[np.float64],
+        base_rtt: NDArray[np.float64],
+        queue_delay: NDArray[np.float64],
+        loss_interval: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def derivatives(
+        self,
+        wrt: str,
+        starts: NDArray[np.int64],
+        window: NDArray[np.float64],
+        rtt: NDArray[np.float64],
+        base_rtt: NDArray[np.float64],
+        queue_delay: NDArray[np.float64],
+        loss_interval: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
 def algorithm(spec: str) -> str: ...
 def rules() -> list[dict[str, Any]]: ...
 def schema() -> str: ...

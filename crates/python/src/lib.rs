@@ -1,6 +1,8 @@
 //! The Python module `anabranch._core`: converts values and releases the GIL, no logic.
 
 mod adjustment;
+mod law;
+mod network;
 mod record;
 mod rule;
 mod rules;
@@ -27,6 +29,7 @@ mod _core {
     use super::{
         Cancelled, ScenarioError,
         adjustment::RateAdjustment,
+        law::Law,
         rule::Path,
         rules::{algorithm, rules, schema},
         run::Run,
