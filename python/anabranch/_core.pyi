@@ -108,6 +108,7 @@ def share(
     count: int,
     seed: int,
 ) -> dict[str, Any]: ...
+
 class Law:
     """An algorithm of the table as a law of windows."""
 

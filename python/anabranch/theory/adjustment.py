@@ -1,8 +1,8 @@
 """How the kappas of I-TCP connections move: equations (11) and (12), and proposition 1.
 
-Every step of a kappa is taken by the rule itself (crates/control/src/itcp.rs), with the buffer always
-long enough for an increase and never too long. A connection's share is phi_i = kappa_i / sum kappa
-of the bottleneck, its load rho_i; L' = (rho_i - phi_i) / phi_i is what (9) estimates.
+Every step of a kappa is taken by the rule itself (crates/control/src/itcp.rs), with the buffer
+always long enough for an increase and never too long. A connection's share of the bottleneck is
+phi_i = kappa_i / sum kappa, its load rho_i; L' = (rho_i - phi_i) / phi_i is what (9) estimates.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ def check(loads: Sequence[float], epsilon: float, gamma: float, max_kappa: float
             raise ScenarioError(f"load {load:g} of connection {number}: expected more than 0")
     if len(loads) < 2 or not sum(loads) < 1:
         raise ScenarioError(
-            f"{len(loads)} loads that add up to {sum(loads):g}: expected two or more that add up to "
-            "less than 1, or no shares exceed them"
+            f"{len(loads)} loads that add up to {sum(loads):g}: expected two or more that add up "
+            "to less than 1, or no shares exceed them"
         )
     if not 0 < epsilon < 1:
         raise ScenarioError(f"epsilon {epsilon:g}: expected a number between 0 and 1")
@@ -43,9 +43,7 @@ def check(loads: Sequence[float], epsilon: float, gamma: float, max_kappa: float
 class Rule:
     """The project's rate adjustment for connections whose load is known."""
 
-    def __init__(
-        self, epsilon: float, gamma: float, max_kappa: float, guard: bool = False
-    ) -> None:
+    def __init__(self, epsilon: float, gamma: float, max_kappa: float, guard: bool = False) -> None:
         self._core = _core.RateAdjustment(
             epsilon=epsilon,
             gamma=gamma,

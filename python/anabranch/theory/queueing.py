@@ -71,7 +71,7 @@ def residual_tail(traffic: Traffic, x: ArrayLike) -> Array:
     below = np.minimum(x, traffic.smallest_s)
     ratio = traffic.smallest_s / np.maximum(x, traffic.smallest_s)
     above = ratio ** (traffic.shape - 1) / traffic.shape
-    return np.where(x < traffic.smallest_s, 1 - below / traffic.mean_s, above)
+    return np.asarray(np.where(x < traffic.smallest_s, 1 - below / traffic.mean_s, above))
 
 
 def residual_busy_tail(traffic: Traffic, x: ArrayLike, rate: float) -> Array:

@@ -1,16 +1,15 @@
 """The rent-seeking game of the RSF paper: Nash and normalised equilibria under (7) and (16).
 
-Each path of a connection (6), or each connection (15), is a player who takes the rate lambda_i for a
-share of the throughput and pays p per unit of rate. Written in shares u_i = lambda_i / S, the first
-order conditions (1 - u_i) / S = p + L / z_i are those of a concave programme in u (as in Johari and
-Tsitsiklis, Mathematics of Operations Research 29, 2004), which is solved here; best responses check
-it.
+Each path of a connection (6), or each connection (15), is a player who takes the rate lambda_i for
+a share of the throughput and pays p per unit of rate. Written in shares u_i = lambda_i / S, the
+first order conditions (1 - u_i) / S = p + L / z_i are those of a concave programme in u (as in
+Johari and Tsitsiklis, Mathematics of Operations Research 29, 2004), which is solved here; best
+responses check it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
@@ -79,10 +78,13 @@ def equilibrium(
 
 def _shares(z: Array, cost: Array) -> tuple[Array, float]:
     """The shares that maximise sum z (u - u^2 / 2 - cost u), and the multiplier of sum u = 1."""
+    import cvxpy as cp  # here, because it takes a second to load
+
     u = cp.Variable(len(z), nonneg=True)
-    whole = cp.sum(u) == 1
-    goal = cp.Maximize(cp.sum(cp.multiply(z, u - cp.square(u) / 2 - cp.multiply(cost, u))))
-    problem = cp.Problem(goal, [whole])
+    ones = np.ones(len(z))
+    whole = ones @ u == 1
+    goal = (z * (1 - cost)) @ u - cp.quad_form(u, np.diag(z / 2))
+    problem = cp.Problem(cp.Maximize(goal), [whole])
     problem.solve(solver=cp.CLARABEL)
     if problem.status != cp.OPTIMAL:
         raise ArithmeticError(f"the shares could not be found: {problem.status}")
@@ -98,7 +100,7 @@ def _kkt_residual(rates: Array, price: float, extra: Array) -> float:
 
 
 def best_gain(rates: ArrayLike, price: float, room: ArrayLike) -> float:
-    """The most that any player gains by another rate from 0 to its `room`, the others being fixed."""
+    """The most that a player gains by another rate from 0 to its `room` while the others stay."""
     rates, room = np.asarray(rates, dtype=float), np.asarray(room, dtype=float)
     now = utilities(rates, price)
     gains = []
@@ -169,4 +171,4 @@ def rule_rates(rule: str, rtt_s: Sequence[float], loss: Sequence[float]) -> Arra
         return float(law.phi(states)[0] - loss[path])
 
     windows = [np.exp(brentq(still, 0.0, 20.0, args=(r,))) for r in range(len(rtt_s))]
-    return np.asarray(windows) / np.asarray(rtt_s)
+    return np.asarray(np.asarray(windows) / np.asarray(rtt_s))

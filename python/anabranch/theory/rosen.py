@@ -1,8 +1,8 @@
 """Rosen's diagonal strict concavity for the rent-seeking game of the RSF paper, section 3.
 
-Player i has the marginal utility m_i = (S - lambda_i) / S^2 - p, S being the sum of all lambda. G is
-the Jacobian of z_i m_i, and Rosen's condition asks G + G' to be negative definite. With the shares
-u = lambda / S this is: w 1' + 1 w' - 2 diag(z) is, where w_i = z_i (2 u_i - 1); only shares matter.
+Player i has the marginal utility m_i = (S - lambda_i) / S^2 - p, S being the sum of all lambda. G
+is the Jacobian of z_i m_i, and Rosen's condition asks G + G' to be negative definite. With the
+shares u = lambda / S that is a matter of w 1' + 1 w' - 2 diag(z), where w_i = z_i (2 u_i - 1).
 """
 
 from collections.abc import Sequence

@@ -67,13 +67,13 @@ def measure(
             raise ScenarioError(f"share {share:g}: expected a number between 0 and 1")
     cases: list[float | None] = [None, *shares]
     tails, slopes, lengths = [], [], []
-    for number, share in enumerate(cases):
+    for number, case in enumerate(cases):
         for seed in range(1, seeds + 1):
-            run = _serve(traffic, share, files, seed)
+            run = _serve(traffic, case, files, seed)
             lengths.append(run["arrival_s"][-1])
             for quantity, values in _quantities(run).items():
                 ordered = np.sort(values)
-                keys = {"case": _name(share), "share": share, "quantity": quantity, "seed": seed}
+                keys = {"case": _name(case), "share": case, "quantity": quantity, "seed": seed}
                 tails.append(pd.DataFrame({**keys, "x_s": GRID_S, "p": ccdf(ordered, GRID_S)}))
                 slopes.append({**keys, "index": _index(values)})
             if progress:
@@ -121,7 +121,9 @@ def _with_theory(
     tails: pd.DataFrame, traffic: tuple[Traffic, Traffic], duration_s: float
 ) -> pd.DataFrame:
     by = ["case", "quantity", "x_s"]
-    means = mean_with_interval(tails, by, ["p"]).rename(columns={"p": "mean", "p_ci95": "mean_ci95"})
+    means = mean_with_interval(tails, by, ["p"]).rename(
+        columns={"p": "mean", "p_ci95": "mean_ci95"}
+    )
     medians = median_with_interval(tails, by, ["p"]).rename(
         columns={"p": "median", "p_ci95": "median_ci95"}
     )
