@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expn
 
 from anabranch import ScenarioError, _core
 from anabranch.theory import adjustment, proposition, queueing, tails
@@ -56,6 +57,15 @@ def test_an_overloaded_queue_of_equal_files_grows_as_by_hand() -> None:
     # A Pareto shape of 1e6 is as good as equal files.
     alpha = queueing.growth_per_s(Traffic(1.2, 1.0, 1e6), 1.0)
     assert alpha == pytest.approx(0.376437, rel=1e-4)
+
+
+def test_an_overloaded_queue_grows_by_the_root_of_theorem_5() -> None:
+    # For Pareto sizes from b with shape 3, E exp(-s B) = 3 E_4(s b), the exponential integral.
+    one = Traffic(0.52, 0.052, 3.0)
+    alpha = queueing.growth_per_s(one, 0.4)
+    transform = 3 * expn(4, alpha * one.smallest_s / 0.4)
+    assert alpha == pytest.approx(10.0 * (1 - transform), rel=1e-9)
+    assert alpha > 1.0
 
 
 def test_too_little_guaranteed_rate_induces_the_tail_of_the_others() -> None:

@@ -144,7 +144,8 @@ def splits(connections: int, capacities: Sequence[float], price: float) -> list[
         for path in range(len(left)):
             few[n, path] = min(each - few[n].sum(), left[path])
             left[path] -= few[n, path]
-    return [_split(name, r, capacities, price, whole) for name, r in [("even", even), ("few", few)]]
+    ways = {"even": even, "few": np.round(few, 12)}  # what rounding leaves over is 0
+    return [_split(name, rates, capacities, price, whole) for name, rates in ways.items()]
 
 
 def _split(
