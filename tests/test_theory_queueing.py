@@ -68,6 +68,15 @@ def test_an_overloaded_queue_grows_by_the_root_of_theorem_5() -> None:
     assert alpha > 1.0
 
 
+def test_a_queue_that_is_all_but_stable_all_but_stands_still() -> None:
+    # Where rate and load can't be told apart alpha is as good as 0, and the file of theorem 3 gets
+    # the whole share: P(B1 > phi1 x).
+    share = FIRST.load * (1 - 1e-12)
+    busy = SECOND.load * queueing.residual_busy_tail(SECOND, 1.0, 1.0)
+    expected = busy * queueing.size_tail(FIRST, share)
+    assert queueing.theorem3(FIRST, SECOND, share, 1.0) == pytest.approx(expected, rel=1e-6)
+
+
 def test_too_little_guaranteed_rate_induces_the_tail_of_the_others() -> None:
     # Files of index 2.5. With 0.6 > rho1 their sojourn times keep it; with 0.4 < rho1 they get
     # 1.2 - 1 in the limit, and about 0.4 in such runs.

@@ -170,6 +170,7 @@ def test_out_gets_the_numbers_and_the_figure(command: str, tmp_path: Path) -> No
         (["queueing", "--load", "0.6"], "--load 0.6: expected two numbers"),
         (["queueing", "--shape", "2,x"], "--shape 2,x: expected numbers"),
         (["queueing", "--share", "1"], "share 1: expected"),
+        (["queueing", "--load", "0.5,1e-9", "--files", "1000"], "none is of class 2"),
         (["adjustment", "--load", "0.6,0.5"], "add up to 1.1"),
         (["rent", "--paths", "1"], "no equilibrium"),
         (["rent", "--price", "0"], "price 0"),

@@ -34,8 +34,8 @@ def check(loads: Sequence[float], epsilon: float, gamma: float, max_kappa: float
         )
     if not 0 < epsilon < 1:
         raise ScenarioError(f"epsilon {epsilon:g}: expected a number between 0 and 1")
-    if not 0 < gamma < 1:
-        raise ScenarioError(f"gamma {gamma:g}: expected a number between 0 and 1")
+    if not 0.001 <= gamma < 1:
+        raise ScenarioError(f"gamma {gamma:g}: expected a number from 0.001 to below 1")
     if not 1 < max_kappa < np.inf:
         raise ScenarioError(f"max kappa {max_kappa:g}: expected a number above 1")
 

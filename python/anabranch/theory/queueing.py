@@ -4,6 +4,7 @@ Times are seconds at the full rate of the server, loads are shares of it. A tail
 here: P(X > x) falls as x^-index. What is garbled in print is in papers/itcp/errata.toml.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,15 +119,22 @@ def growth_per_s(traffic: Traffic, rate: float) -> float:
     """Customers by which a processor-sharing queue grows per second if `rate` < load.
 
     The root alpha > 0 of alpha = lambda (1 - E exp(-alpha B / rate)): theorem 5, served at `rate`.
+    At least 1e-9 lambda: where load and rate are closer still, it can't be told from 0.
     """
 
     def excess(alpha: float) -> float:
         s = alpha * traffic.smallest_s / rate
-        left = quad(lambda u: -np.expm1(-s * u ** (-1 / traffic.shape)), 0, 1)[0]
-        return float(traffic.arrivals_per_s * left - alpha)
+
+        def served(t: float) -> float:  # B = smallest exp(t / shape) for an exponential t
+            return -math.expm1(-s * math.exp(min(t / traffic.shape, 700.0))) * math.exp(-t)
+
+        return float(traffic.arrivals_per_s * quad(served, 0, np.inf)[0] - alpha)
 
     # Near 0 the excess is alpha (load / rate - 1) > 0, at lambda it is negative.
-    return float(brentq(excess, 1e-9 * traffic.arrivals_per_s, traffic.arrivals_per_s))
+    least = 1e-9 * traffic.arrivals_per_s
+    if excess(least) <= 0:
+        return least
+    return float(brentq(excess, least, traffic.arrivals_per_s))
 
 
 def theorem3(first: Traffic, second: Traffic, share: float, x: ArrayLike) -> Array:

@@ -72,7 +72,7 @@ def equilibrium(
         shares, level = _shares(z, np.full(players, price * capacity))
         rates, multiplier = shares * capacity, level / capacity
     residual = _kkt_residual(rates, price, multiplier / z)
-    gain = best_gain(rates, price, np.full(players, capacity - rates.sum()) + rates)
+    gain = best_gain(rates, price, np.maximum(0.0, capacity - rates.sum()) + rates)
     return Equilibrium(rates, multiplier, z, residual, gain)
 
 
@@ -111,7 +111,9 @@ def best_gain(rates: ArrayLike, price: float, room: ArrayLike) -> float:
             tried[i] = rate
             return -float(utilities(tried, price)[i])
 
-        best = minimize_scalar(loss, bounds=(0.0, most), method="bounded", options={"xatol": 1e-12})
+        best = minimize_scalar(
+            loss, bounds=(0.0, most), method="bounded", options={"xatol": 1e-12 * most}
+        )
         gains.append(max(-best.fun, -loss(most)) - now[i])
     return float(max(gains))
 
@@ -144,7 +146,8 @@ def splits(connections: int, capacities: Sequence[float], price: float) -> list[
         for path in range(len(left)):
             few[n, path] = min(each - few[n].sum(), left[path])
             left[path] -= few[n, path]
-    ways = {"even": even, "few": np.round(few, 12)}  # what rounding leaves over is 0
+    few[few < 1e-9 * each] = 0.0  # what rounding left over
+    ways = {"even": even, "few": few}
     return [_split(name, rates, capacities, price, whole) for name, rates in ways.items()]
 
 

@@ -99,7 +99,14 @@ def _serve(
     weights = [1.0] if share is None else [share, 1 - share]
     queue = (0, 0) if share is None else (0, 1)
     classes = [(q, one.load, one.mean_s, one.shape) for q, one in zip(queue, traffic, strict=True)]
-    return _core.share(weights, classes, files, seed)
+    run = _core.share(weights, classes, files, seed)
+    for number in range(2):
+        if not np.any(run["class"] == number):
+            raise ScenarioError(
+                f"{files} files: none is of class {number + 1}; "
+                "expected more files, or a larger load"
+            )
+    return run
 
 
 def _quantities(run: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
