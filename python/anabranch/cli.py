@@ -1,4 +1,4 @@
-"""The command line: `anabranch run`, `compare`, `list`, `schema`, `reproduce`."""
+"""The command line: `anabranch run`, `compare`, `list`, `schema`, `reproduce`, `theory`."""
 
 import sys
 import tomllib
@@ -13,6 +13,7 @@ from anabranch.files import staged
 from anabranch.result import Result
 from anabranch.runner import run
 from anabranch.scenario import ScenarioError, rules, schema
+from anabranch.theory import commands
 
 if TYPE_CHECKING:
     from anabranch.report import Report
@@ -29,6 +30,7 @@ app = typer.Typer(
     "papers.\n\nExit codes: 0 fine, 1 a claim of a paper fails, 2 usage or scenario error, "
     "130 interrupted.",
 )
+app.add_typer(commands.app, name="theory")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML).")]
 Names = Annotated[
