@@ -1,0 +1,5 @@
+//! x
+/// x
+pub fn missing() -> Vec<String> {
+    vec![]
+}
