@@ -223,6 +223,9 @@ static inline void end_round(struct sock *sk, struct tcp_sock *tp, struct subflo
 	if (!in_slow_start(tp)) {
 		change = on_round(0, c);
 		s->memory = c->memory[0];
+#ifdef HAS_WEIGHT
+		s->memory.alpha = c->parameters[0]; /* to be reported */
+#endif
 		if (limited || soft_less(change, 0))
 			change_window(tp, s, change);
 	} else if (leaves_slow_start(&c->paths[0])) {
@@ -251,6 +254,7 @@ SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct subflow *s = own(sk);
 	struct connection *c;
 
 	if (!window_limited(tp))
@@ -261,10 +265,12 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 			return;
 	}
 	c = see(sk);
-	if (c)
-		change_window(tp, own(sk), soft_mul(increase(0, c), soft_of(acked)));
-	else
+	if (!c) {
 		tcp_reno_cong_avoid(sk, ack, acked);
+		return;
+	}
+	s->last_increase = increase(0, c);
+	change_window(tp, s, soft_mul(s->last_increase, soft_of(acked)));
 }
 #endif
 

@@ -35,6 +35,18 @@ enum {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct seq_file {
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
 struct list_head {
 	struct list_head *next;
 };
@@ -44,9 +56,7 @@ typedef struct {
 } atomic64_t;
 
 struct in6_addr {
-	union {
-		u8 u6_addr8[16];
-	} in6_u;
+	u8 in6_u[16];
 };
 
 struct sock_common {
@@ -91,7 +101,8 @@ struct tcp_sock {
 	u32 max_packets_out;
 	u32 lost;
 	u32 data_segs_out;
-	u64 bytes_acked;
+	u32 rate_delivered;
+	u32 rate_interval_us;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;
 };
@@ -133,8 +144,10 @@ struct tcp_congestion_ops {
 #pragma clang attribute pop
 
 #define TCP_CONG_NON_RESTRICTED 1
+#define AF_INET 2
 #define TCP_ESTABLISHED 1
 #define TCP_CLOSE_WAIT 8
+#define TCP_LISTEN 10
 
 extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;

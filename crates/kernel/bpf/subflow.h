@@ -24,6 +24,7 @@ struct subflow {
 	u32 prior_since_loss;
 	u32 prior_between_losses;
 	soft prior_loss_interval;
+	soft last_increase; /* what the rule answered last, to be reported */
 };
 
 _Static_assert(sizeof(struct subflow) <= 104, "struct subflow does not fit in icsk_ca_priv");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use anabranch_control::Algorithm;
+use anabranch_control::{Algorithm, Info, RULES};
 use anyhow::{Error, Result, anyhow};
 
 /// An algorithm of the kernel: a rule of the table, compiled.
@@ -45,6 +45,14 @@ impl Program {
     /// The algorithm with this name in the kernel, if it is one of ours.
     pub fn find(name: &str) -> Option<&'static Program> {
         PROGRAMS.iter().find(|program| program.name == name)
+    }
+
+    /// What the table of rules knows about its rule.
+    pub fn info(&self) -> &'static Info {
+        RULES
+            .iter()
+            .find(|info| info.name == self.rule)
+            .expect("`programs!` names rules of the table")
     }
 }
 
