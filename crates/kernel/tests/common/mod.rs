@@ -1,12 +1,15 @@
 //! What several tests use.
 #![allow(dead_code, reason = "every test file takes its share")]
 
+pub mod network;
 pub mod question;
 pub mod states;
 
 use std::env;
+use std::fs::File;
 
 use anabranch_kernel::{PROGRAMS, Program};
+use rustix::fs::FlockOperation;
 
 /// The kernel's algorithm of this name.
 pub fn program(name: &str) -> &'static Program {
@@ -30,4 +33,12 @@ pub fn can_load() -> bool {
     );
     eprintln!("SKIPPED, NOTHING TESTED: {why}");
     false
+}
+
+/// Names of congestion controls are the kernel's, of which there is one: waits until no other test has
+/// them, in this process or another, and keeps them until the file is closed.
+pub fn names_are_ours() -> File {
+    let file = File::create(env::temp_dir().join("anabranch-kernel.lock")).unwrap();
+    rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
+    file
 }
