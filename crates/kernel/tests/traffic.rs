@@ -129,19 +129,21 @@ fn a_socket_can_have_a_weight_of_its_own() {
         set_weight(&weights, cookie, Some(5.5)).unwrap();
         send_for(&mut light, WHILE);
         send_for(&mut heavy, WHILE);
-        for connection in connections().unwrap() {
-            let expected = if connection.cookie == cookie {
-                5.5
-            } else {
-                2.0
-            };
-            for subflow in connection.subflows {
-                // 0 before the first round of congestion avoidance.
-                assert!(
-                    [0.0, expected].contains(&subflow.alpha.unwrap()),
-                    "{subflow:?}"
-                );
-            }
+        let alphas = |heavy: bool| -> Vec<f64> {
+            let all = connections().unwrap().into_iter();
+            let of_one = all.filter(|connection| (connection.cookie == cookie) == heavy);
+            of_one
+                .flat_map(|one| one.subflows)
+                .filter_map(|subflow| subflow.alpha)
+                .collect()
+        };
+        // 0 before the first round of congestion avoidance.
+        for (alphas, kappa) in [(alphas(true), 5.5), (alphas(false), 2.0)] {
+            assert!(alphas.contains(&kappa), "{alphas:?} {kappa}");
+            assert!(
+                alphas.iter().all(|&alpha| alpha == 0.0 || alpha == kappa),
+                "{alphas:?}"
+            );
         }
         set_weight(&weights, cookie, None).unwrap();
         assert!(set_weight(&weights, cookie, None).is_err());

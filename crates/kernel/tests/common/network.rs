@@ -71,20 +71,31 @@ impl Network {
         format!("{}-{}", self.prefix, host as u32)
     }
 
-    /// The server signals its address on link k; `flags` such as `backup`.
+    /// The server signals its address on link k; `flags` such as `backup`. Without an id, as only so it
+    /// replaces the implicit endpoint of a subflow that came after the removal.
     pub fn add_endpoint(&self, k: usize, flags: &str) {
         let server = self.name(Host::Server);
         ip(&format!(
-            "-n {server} mptcp endpoint add 10.77.{k}.2 id {k} dev v{k} signal {flags}"
+            "-n {server} mptcp endpoint add 10.77.{k}.2 dev v{k} signal {flags}"
         ));
     }
 
     /// The server takes it back: the subflows that use it are closed.
     pub fn remove_endpoint(&self, k: usize) {
-        ip(&format!(
-            "-n {} mptcp endpoint delete id {k}",
-            self.name(Host::Server)
-        ));
+        let (server, address) = (self.name(Host::Server), format!("10.77.{k}.2"));
+        let mut show = Command::new("ip");
+        let shown = show
+            .args(["-n", &server, "mptcp", "endpoint", "show"])
+            .output()
+            .unwrap();
+        // "10.77.1.2 id 3 signal dev v1"
+        for line in String::from_utf8(shown.stdout).unwrap().lines() {
+            if let [found, "id", id, ..] = line.split(' ').collect::<Vec<_>>()[..]
+                && found == address
+            {
+                ip(&format!("-n {server} mptcp endpoint delete id {id}"));
+            }
+        }
     }
 
     /// Runs `work` in a thread within a host.
