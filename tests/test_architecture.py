@@ -12,7 +12,12 @@ CRATES = {
     "anabranch-net": set(),
     "anabranch-scenario": {"anabranch-control", "anabranch-net"},
     "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
-    "anabranch-python": {"anabranch-control", "anabranch-scenario", "anabranch-sim"},
+    "anabranch-python": {
+        "anabranch-control",
+        "anabranch-net",
+        "anabranch-scenario",
+        "anabranch-sim",
+    },
 }
 
 # From the bottom up: a module or package may import what stands in an earlier layer, or
@@ -22,7 +27,7 @@ LAYERS = [
     ["rule", "scenario", "result"],
     ["runner", "sweep"],
     ["plot", "show"],
-    ["quantities", "claims"],
+    ["quantities", "claims", "theory"],
     ["figures", "folder"],
     ["report", "summary"],
     ["draw", "judged", "page"],
