@@ -62,6 +62,8 @@ fn churn(duration: Duration, at_least: u64) {
                 let mut stream = connect(name, true);
                 stream.write_all(&[0; 20_000]).unwrap();
                 count.fetch_add(1, Relaxed);
+                // The ports of closed connections are taken for a minute.
+                thread::sleep(Duration::from_millis(5));
             }
         });
         let stopped = stop.clone();

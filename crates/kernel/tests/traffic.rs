@@ -2,25 +2,10 @@
 
 mod common;
 
-use std::time::Duration;
-
-use anabranch_kernel::{Connection, PROGRAMS, connections, load, registered, set_weight};
+use anabranch_kernel::{PROGRAMS, connections, load, registered, set_weight};
 use common::network::{Host, Network, connect, send_for};
-use common::{can_load, names_are_ours};
+use common::{WHILE, can_load, names_are_ours, seen};
 use socket2::SockRef;
-
-const WHILE: Duration = Duration::from_millis(600);
-
-/// Sends with an algorithm and looks at the connection near the end.
-fn seen(network: &Network, algorithm: &'static str, multipath: bool) -> (u64, Vec<Connection>) {
-    let sink = network.sink();
-    let connections = network.inside(Host::Client, move || {
-        let mut stream = connect(algorithm, multipath);
-        send_for(&mut stream, WHILE);
-        connections().unwrap()
-    });
-    (sink.received(), connections)
-}
 
 #[test]
 fn every_algorithm_carries_multipath_tcp_over_both_links() {

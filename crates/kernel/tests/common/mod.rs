@@ -7,17 +7,14 @@ pub mod states;
 
 use std::env;
 use std::fs::File;
+use std::time::Duration;
 
-use anabranch_kernel::{PROGRAMS, Program};
+use anabranch_kernel::{Connection, connections};
+use network::{Host, Network, connect, send_for};
 use rustix::fs::FlockOperation;
 
-/// The kernel's algorithm of this name.
-pub fn program(name: &str) -> &'static Program {
-    PROGRAMS
-        .iter()
-        .find(|program| program.name == name)
-        .unwrap()
-}
+/// How long to send: some tens of round trips.
+pub const WHILE: Duration = Duration::from_millis(600);
 
 /// Whether BPF programs can be loaded here. If not, says so loudly; with `ANABRANCH_REQUIRE_KERNEL=1`
 /// it is a failure.
@@ -41,4 +38,16 @@ pub fn names_are_ours() -> File {
     let file = File::create(env::temp_dir().join("anabranch-kernel.lock")).unwrap();
     rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
     file
+}
+
+/// Sends from the client with an algorithm; returns the bytes received, and the client's connections
+/// near the end.
+pub fn seen(network: &Network, algorithm: &'static str, multipath: bool) -> (u64, Vec<Connection>) {
+    let sink = network.sink();
+    let connections = network.inside(Host::Client, move || {
+        let mut stream = connect(algorithm, multipath);
+        send_for(&mut stream, WHILE);
+        connections().unwrap()
+    });
+    (sink.received(), connections)
 }

@@ -26,7 +26,6 @@ pub enum Host {
 /// signals all of them, so that a client's connection takes every link.
 pub struct Network {
     prefix: String,
-    links: usize,
 }
 
 impl Network {
@@ -34,7 +33,7 @@ impl Network {
     pub fn new(links: usize, rate_mbps: Option<u32>) -> Network {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let prefix = format!("abk{}-{}", process::id(), COUNT.fetch_add(1, Relaxed));
-        let network = Network { prefix, links };
+        let network = Network { prefix };
         let (client, server) = (network.name(Host::Client), network.name(Host::Server));
         for name in [&client, &server] {
             ip(&format!("netns add {name}"));
@@ -43,27 +42,30 @@ impl Network {
                 "-n {name} mptcp limits set subflow 8 add_addr_accepted 8"
             ));
         }
-        for k in 0..links {
-            ip(&format!(
-                "link add v{k} netns {client} type veth peer name v{k} netns {server}"
-            ));
-            for host in [Host::Client, Host::Server] {
-                let name = network.name(host);
-                ip(&format!(
-                    "-n {name} address add 10.77.{k}.{}/24 dev v{k}",
-                    host as u32
-                ));
-                ip(&format!("-n {name} link set v{k} up"));
-            }
-            if let Some(mbps) = rate_mbps {
-                let shape = format!("rate {mbps}mbit burst 20kb latency 20ms");
-                run(&format!(
-                    "tc -n {client} qdisc add dev v{k} root tbf {shape}"
-                ));
-            }
-        }
+        (0..links).for_each(|k| network.add_link(k, rate_mbps));
         (1..links).for_each(|k| network.add_endpoint(k, ""));
         network
+    }
+
+    /// Link k, which the server does not signal yet.
+    pub fn add_link(&self, k: usize, rate_mbps: Option<u32>) {
+        let (client, server) = (self.name(Host::Client), self.name(Host::Server));
+        ip(&format!(
+            "link add v{k} netns {client} type veth peer name v{k} netns {server}"
+        ));
+        for (name, host) in [(&client, Host::Client), (&server, Host::Server)] {
+            ip(&format!(
+                "-n {name} address add 10.77.{k}.{}/24 dev v{k}",
+                host as u32
+            ));
+            ip(&format!("-n {name} link set v{k} up"));
+        }
+        if let Some(mbps) = rate_mbps {
+            let shape = format!("rate {mbps}mbit burst 20kb latency 20ms");
+            run(&format!(
+                "tc -n {client} qdisc add dev v{k} root tbf {shape}"
+            ));
+        }
     }
 
     /// The namespace's name.
