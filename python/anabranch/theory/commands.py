@@ -2,7 +2,7 @@
 
 import typer
 
-from anabranch.theory import commands_check, commands_fluid
+from anabranch.theory import commands_check, commands_fluid, commands_queueing
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -10,3 +10,4 @@ app = typer.Typer(
 )
 commands_check.register(app)
 commands_fluid.register(app)
+commands_queueing.register(app)
