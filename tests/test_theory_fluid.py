@@ -239,3 +239,16 @@ def test_a_path_comes_back_from_a_pause_with_half_its_window() -> None:
     window = samples[samples["flow"] == "video"].set_index("time_s")["window_packets"]
     assert window[4.99:5.0].iloc[0] > 10
     assert window[10.01:].iloc[0] == pytest.approx(window[4.99:5.0].iloc[0] / 2, rel=0.1)
+
+
+def test_vegas_may_start_late_and_stop_early() -> None:
+    text = STEADY.format(algorithm="vegas").replace("duration_s = 300", "duration_s = 20")
+    text = text.replace("warmup_s = 250", "sample_ms = 1000")
+    text = text.replace('name = "two"', 'name = "two"\nstart_s = 5\nstop_s = 15')
+    text = text.replace('name = "one"', 'name = "one"\nstart_s = 3')
+    samples = run(text).path_samples
+    goodput = samples[samples["path"] == 0].groupby(["flow", "time_s"])["goodput_mbps"].sum()
+    assert goodput["two"][:5].eq(0).all()
+    assert goodput["two"][10:15.5].to_numpy() == pytest.approx([12.0] * 5, rel=0.02)
+    assert goodput["two"][16:].eq(0).all()
+    assert goodput["one"][:3].eq(0).all()

@@ -217,7 +217,7 @@ def markdown(comparison: Comparison) -> Iterator[str]:
         median, worst = band(str(rule))
         yield f"| {rule} | " + " | ".join(row) + f" | {100 * worst:.0f} ({100 * median:.0f}) |"
     yield ""
-    yield from comparison.reasons()
+    yield from (f"- {line}" for line in comparison.reasons())
 
 
 def write(comparison: Comparison, directory: Path) -> None:

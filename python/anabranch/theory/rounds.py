@@ -113,6 +113,7 @@ class _Fluid:
         self.ends = np.full(network.paths, np.inf)
         self.losses = np.zeros(network.paths)
         """Expected losses of each path since its last one."""
+        self._settle()
 
     def send(self, sending: Array, time: float) -> None:
         """From now on these paths send."""
