@@ -11,14 +11,11 @@ mod connection;
 mod gateway;
 mod network;
 mod receiving;
-mod record;
 mod scheduler;
 mod sender;
 mod sending;
 mod simulation;
 mod subflow;
-mod time;
-mod totals;
-mod workload;
+mod user;
 
 pub use simulation::Simulation;
