@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 CRATES = {
     "anabranch-control": set(),
+    "anabranch-lab": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
     "anabranch-net": set(),
     "anabranch-scenario": {"anabranch-control", "anabranch-net"},
     "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
@@ -20,6 +21,7 @@ CRATES = {
 LAYERS = [
     ["_core", "files"],
     ["rule", "scenario", "result"],
+    ["lab"],
     ["runner", "sweep"],
     ["plot", "show"],
     ["quantities", "claims"],

@@ -65,7 +65,7 @@ Out = Annotated[
         metavar="DIR", help="Write tables (Parquet), scenario.toml and figures (SVG, PNG) to DIR."
     ),
 ]
-On = Annotated[str, typer.Option("--on", metavar="BACKEND", help="What runs it: sim.")]
+On = Annotated[str, typer.Option("--on", metavar="BACKEND", help="What runs it: sim, or kernel for real Linux hosts in real time (as root).")]
 
 
 @app.command("run")

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pandas as pd
 
-from anabranch import _core
+from anabranch import _core, lab
 from anabranch.result import Result
 from anabranch.rule import Rule
 from anabranch.scenario import Scenario, ScenarioError, load
@@ -19,7 +19,7 @@ Algorithms = Algorithm | Sequence[Algorithm] | None
 Seeds = int | Iterable[int] | None
 Progress = Callable[[float], None]
 
-BACKENDS = ("sim",)
+BACKENDS = ("sim", "kernel")
 POLL_S = 0.1
 
 
@@ -41,10 +41,13 @@ def run(
     default one per core; runs of a Python rule come one after the other. `progress` is told the
     fraction done, 0 to 1. Ctrl-C cancels every run at once.
 
+    `on`: "sim", or "kernel" for real Linux hosts in real time (docs/lab.md), one run after the
+    other; there an algorithm may be any that the kernel has, such as "bbr".
+
     Raises `ScenarioError` for a scenario, algorithm or seed that can't be run.
     """
     scenario = load(source, overrides)
-    return collect(scenario, plan(scenario, algorithm, seeds), on, threads, progress)
+    return collect(scenario, plan(scenario, algorithm, seeds, on=on), on, threads, progress)
 
 
 @dataclass(frozen=True)
@@ -52,20 +55,31 @@ class Job:
     """One run and the values of its leading columns."""
 
     keys: dict[str, Any]
-    run: _core.Run
-    in_python: bool
+    run: _core.Run | lab.Run
+    in_turn: bool
+    """Whether no other may run beside it: a rule in Python, or real time."""
 
 
 def plan(
-    scenario: Scenario, algorithm: Algorithms, seeds: Seeds, point: Mapping[str, Any] | None = None
+    scenario: Scenario,
+    algorithm: Algorithms,
+    seeds: Seeds,
+    point: Mapping[str, Any] | None = None,
+    on: str = "sim",
 ) -> list[Job]:
     """The runs of one scenario: each algorithm with each seed; `point` leads their columns."""
+    if on not in BACKENDS:
+        raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
     jobs = []
-    for name, rule in _algorithms(scenario, algorithm).items():
+    for name, rule in _algorithms(scenario, algorithm, on).items():
+        chosen = None if name == OWN else name
         for seed in _seeds(scenario, seeds):
             keys = {**(point or {}), "algorithm": name, "seed": seed}
-            run = _core.Run(scenario, None if name == OWN else name, seed, rule)
-            jobs.append(Job(keys, run, rule is not None))
+            if on == "kernel":
+                jobs.append(Job(keys, lab.Run(scenario, chosen, seed), True))
+            else:
+                run = _core.Run(scenario, chosen, seed, rule)
+                jobs.append(Job(keys, run, rule is not None))
     return jobs
 
 
@@ -89,11 +103,9 @@ def collect_parts(
     A part is let go when the next one is asked for, so that not all of them are in memory.
     """
     jobs = [job for part in parts for job in part]
-    if on not in BACKENDS:
-        raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
     if threads is not None and threads < 1:
         raise ScenarioError(f"threads = {threads}: expected 1 or more")
-    if any(job.in_python for job in jobs):
+    if any(job.in_turn for job in jobs):
         threads = 1
     records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
     for part in parts:
@@ -110,7 +122,7 @@ OWN = "own"
 """The `algorithm` of a scenario in which every flow names its own."""
 
 
-def _algorithms(scenario: Scenario, algorithm: Algorithms) -> dict[str, Rule | None]:
+def _algorithms(scenario: Scenario, algorithm: Algorithms, on: str) -> dict[str, Rule | None]:
     """By name, in the order asked for: None for an algorithm of the table."""
     if algorithm is None:
         return {_core.algorithm(scenario.algorithm) if scenario.algorithm else OWN: None}
@@ -121,7 +133,7 @@ def _algorithms(scenario: Scenario, algorithm: Algorithms) -> dict[str, Rule | N
     one = isinstance(algorithm, str) or not isinstance(algorithm, Sequence)
     chosen: dict[str, Rule | None] = {}
     for choice in cast(Sequence[Algorithm], [algorithm] if one else algorithm):
-        name, rule = _named(choice)
+        name, rule = _named(choice, on)
         if rule and name in chosen:
             raise ScenarioError(f"two algorithms are called {name}: give the rule another `name`")
         chosen[name] = rule
@@ -130,10 +142,14 @@ def _algorithms(scenario: Scenario, algorithm: Algorithms) -> dict[str, Rule | N
     return chosen
 
 
-def _named(choice: Algorithm) -> tuple[str, Rule | None]:
+def _named(choice: Algorithm, on: str) -> tuple[str, Rule | None]:
     """The canonical name; a Python rule goes by its attribute `name`, or by its class."""
     if isinstance(choice, str):
+        if on == "kernel" and choice in lab.kernel_algorithms():
+            return choice, None
         return _core.algorithm(choice), None
+    if on == "kernel":
+        raise ScenarioError(f"algorithm {choice!r}: a rule in Python is not available on kernel")
     if not (hasattr(choice, "increase") and hasattr(choice, "decrease")):
         raise ScenarioError(
             f"algorithm {choice!r}: expected a name or an object with increase and decrease"
@@ -151,7 +167,7 @@ def _seeds(scenario: Scenario, seeds: Seeds) -> list[int]:
 
 
 def _execute(
-    runs: Sequence[_core.Run], threads: int, progress: Progress | None
+    runs: Sequence[_core.Run | lab.Run], threads: int, progress: Progress | None
 ) -> Iterator[dict[str, dict[str, Any]]]:
     """The record of each run, in their order; whatever goes wrong, Ctrl-C included, cancels all."""
     with ThreadPoolExecutor(threads) as pool:

@@ -18,6 +18,8 @@ use crate::sys::run_in_real_time;
 const LARGEST: usize = 65_535;
 /// Packets read from one device before others are delivered that are due meanwhile.
 const BATCH: usize = 8;
+/// The longest wait, ps, after which it looks whether it should stop.
+const LONGEST_WAIT: Time = 100_000_000_000;
 /// Devices looked at in one go.
 const EVENTS: usize = 64;
 /// The name of the server's device among the events; paths go by their row.
@@ -88,7 +90,7 @@ pub fn forward<T: Tap>(
             continue;
         }
         let next = forwarder.network.next_due().unwrap_or(mark).min(mark);
-        let timeout = Clock::span(now, next);
+        let timeout = Clock::span(now, next.min(now + LONGEST_WAIT));
         ready.clear();
         match epoll::wait(
             &events,

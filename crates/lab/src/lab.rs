@@ -95,6 +95,11 @@ impl Lab {
         named.zip(&self.users).chain([server])
     }
 
+    /// What was built.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
     /// Runs the scenario in real time.
     ///
     /// # Errors
@@ -133,6 +138,30 @@ impl Lab {
             (Err(panic), _) | (_, Err(panic)) => std::panic::resume_unwind(panic),
         };
         Ok(self.outcome(&marks, forwarded, played))
+    }
+
+    /// Carries packets, from time 0 of the links, for as long as `act` takes.
+    ///
+    /// # Errors
+    /// If a device fails, and what `act` gives.
+    pub fn carry<T: Tap + Send, R>(
+        &self,
+        tap: T,
+        act: impl FnOnce() -> Result<R, Error>,
+    ) -> Result<(Forwarded<T>, R), Error> {
+        let network = Network::new(&self.scenario, &self.seats, self.seed, tap);
+        let clock = Clock::start();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let forwarder =
+                scope.spawn(|| forward(network, &self.devices, clock, &[Time::MAX], &stop));
+            let result = act();
+            stop.store(true, Ordering::Relaxed);
+            match forwarder.join() {
+                Ok(forwarded) => Ok((forwarded?, result?)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
     }
 
     fn outcome<T>(&self, marks: &Marks, forwarded: Forwarded<T>, played: Played) -> Outcome<T> {

@@ -8,6 +8,7 @@
 pub mod address;
 mod agents;
 mod algorithms;
+pub mod check;
 mod clock;
 mod connection;
 mod error;

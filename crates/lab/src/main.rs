@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{io, panic, process};
 
-use anabranch_lab::{Error, Lab};
+use anabranch_lab::{Error, Lab, check};
 use anabranch_scenario::Scenario;
 use clap::{Args, Parser, Subcommand};
 
@@ -26,6 +26,16 @@ enum Verb {
         after_help = "Example:\n  anabranch-lab run examples/two_links.toml --algorithm reno"
     )]
     Run(Run),
+    /// Check that emulated links on this machine are what they are said to be
+    ///
+    /// Rate, lateness, random loss and RED, in about 20 s. Exits with 1 when something is out of
+    /// bounds.
+    #[command(after_help = "Example:\n  anabranch-lab check --json")]
+    Check {
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Args)]
@@ -78,6 +88,7 @@ fn main() -> ExitCode {
     }));
     let result = match Command::parse().verb {
         Verb::Run(run) => run_scenario(&run),
+        Verb::Check { json } => check_machine(json),
     };
     match result {
         Ok(code) => code,
@@ -114,6 +125,26 @@ fn run_scenario(run: &Run) -> Result<ExitCode, String> {
     let written = serde_json::to_writer(&mut stdout, &document).map_err(|error| error.to_string());
     written.and_then(|()| writeln!(stdout).map_err(|error| error.to_string()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn check_machine(json: bool) -> Result<ExitCode, String> {
+    let lines =
+        check::check(|next| eprintln!("anabranch-lab: checking {next}")).map_err(one_line)?;
+    if json {
+        println!("{}", serde_json::json!({ "lines": lines }));
+    } else {
+        println!(
+            "{:<44} {:>10} {:>10} {:>10}",
+            "", "measured", "least", "most"
+        );
+        for line in &lines {
+            let verdict = if line.holds { "" } else { "  out of bounds" };
+            let numbers = [line.measured, line.least, line.most].map(|x| format!("{x:>10.4}"));
+            println!("{:<44} {}{verdict}", line.what, numbers.join(" "));
+        }
+    }
+    let holds = lines.iter().all(|line| line.holds);
+    Ok(ExitCode::from(u8::from(!holds)))
 }
 
 fn one_line(error: Error) -> String {
