@@ -34,6 +34,7 @@ LAYERS = [
     ["report", "summary"],
     ["draw", "judged", "page"],
     ["papers"],
+    ["agreement"],
     ["cli"],
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

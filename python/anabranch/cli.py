@@ -65,7 +65,14 @@ Out = Annotated[
         metavar="DIR", help="Write tables (Parquet), scenario.toml and figures (SVG, PNG) to DIR."
     ),
 ]
-On = Annotated[str, typer.Option("--on", metavar="BACKEND", help="What runs it: sim, or kernel for real Linux hosts in real time (as root).")]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="BACKEND",
+        help="What runs it: sim, or kernel for real Linux hosts in real time (as root).",
+    ),
+]
 
 
 @app.command("run")
@@ -174,6 +181,34 @@ def reproduce(
         print(f"The report is in {out / page}", file=sys.stderr)
     if report.failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def agree(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A folder of papers/.")],
+    on: Annotated[
+        str, typer.Option("--on", metavar="A,B,...", help="Backends; the first is compared with.")
+    ] = "sim,fluid",
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Runs at a time. Default: a core each; kernel 1."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write agreement.md and .json to DIR.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run some of a paper's cases on several backends: do they agree?
+
+    Example:
+
+        anabranch agree olia --on sim,fluid,kernel --out results/olia-agreement
+    """
+    from anabranch import agreement  # here, because the other commands do not need it
+
+    with _progress() as progress:
+        agreed = agreement.agree(paper, on.split(","), out, jobs, progress)
+    _print(agreed, as_json, show.report)
 
 
 def main() -> None:

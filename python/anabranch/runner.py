@@ -42,7 +42,8 @@ def run(
     fraction done, 0 to 1. Ctrl-C cancels every run at once.
 
     `on`: "sim", or "kernel" for real Linux hosts in real time (docs/lab.md), one run after the
-    other; there an algorithm may be any that the kernel has, such as "bbr".
+    other unless `threads` says more; there an algorithm may be any that the kernel has, such as
+    "bbr".
 
     Raises `ScenarioError` for a scenario, algorithm or seed that can't be run.
     """
@@ -106,7 +107,7 @@ def collect_parts(
     if threads is not None and threads < 1:
         raise ScenarioError(f"threads = {threads}: expected 1 or more")
     if any(job.in_turn for job in jobs):
-        threads = 1
+        threads = threads if on == "kernel" and threads else 1
     records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
     for part in parts:
         frames = [_frames(job.keys, next(records)) for job in part]
