@@ -1,6 +1,7 @@
 """The command line: `anabranch run`, `compare`, `list`, `schema`, `reproduce`."""
 
 import json
+import os
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
-from anabranch import show
+from anabranch import lab, show
 from anabranch.files import staged
 from anabranch.result import Result
 from anabranch.runner import run
@@ -65,7 +66,14 @@ Out = Annotated[
         metavar="DIR", help="Write tables (Parquet), scenario.toml and figures (SVG, PNG) to DIR."
     ),
 ]
-On = Annotated[str, typer.Option("--on", metavar="BACKEND", help="What runs it: sim, or kernel for real Linux hosts in real time (as root).")]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="BACKEND",
+        help="What runs it: sim, or kernel for real Linux hosts in real time (as root).",
+    ),
+]
 
 
 @app.command("run")
@@ -131,6 +139,30 @@ def schema_command() -> None:
         anabranch schema > scenario.schema.json
     """
     print(schema())
+
+
+@app.command(
+    "lab",
+    context_settings={
+        "allow_extra_args": True,
+        "allow_interspersed_args": False,
+        "ignore_unknown_options": True,
+        "help_option_names": [],
+    },
+)
+def lab_command(context: typer.Context) -> None:
+    """Real hosts: `lab shell`, `lab exec`, `lab check` of the program anabranch-lab (as root).
+
+    Examples:
+
+        anabranch lab check
+
+        anabranch lab shell examples/two_links.toml two-path
+
+        anabranch lab exec examples/two_links.toml server -- iperf3 -s
+    """
+    program = lab.program()
+    os.execv(program, [program, *context.args])
 
 
 @app.command()
