@@ -183,6 +183,15 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
     if multipath_is_there() {
         host::set("mptcp/enabled", "1")?;
     }
+    // Links lose packets, also those that open a connection: no reason to give up on its paths.
+    for (parameter, value) in [
+        ("mptcp/syn_retrans_before_tcp_fallback", "128"), // as often as there are retransmissions
+        ("mptcp/blackhole_timeout", "0"),
+    ] {
+        if Path::new("/proc/sys/net").join(parameter).exists() {
+            host::set(parameter, value)?;
+        }
+    }
     Ok(())
 }
 
