@@ -13,7 +13,12 @@ CRATES = {
     "anabranch-net": set(),
     "anabranch-scenario": {"anabranch-control", "anabranch-net"},
     "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
-    "anabranch-python": {"anabranch-control", "anabranch-scenario", "anabranch-sim"},
+    "anabranch-python": {
+        "anabranch-control",
+        "anabranch-net",
+        "anabranch-scenario",
+        "anabranch-sim",
+    },
 }
 
 # From the bottom up: a module or package may import what stands in an earlier layer, or
@@ -24,7 +29,7 @@ LAYERS = [
     ["lab"],
     ["runner", "sweep"],
     ["plot", "show"],
-    ["quantities", "claims"],
+    ["quantities", "claims", "theory"],
     ["figures", "folder"],
     ["report", "summary"],
     ["draw", "judged", "page"],

@@ -32,6 +32,29 @@ pub enum Loss {
 }
 
 impl Loss {
+    /// The share of packets lost in the long run. A chain that never leaves a state stays in the
+    /// good one.
+    pub fn mean(&self) -> f64 {
+        match *self {
+            Loss::None => 0.0,
+            Loss::Bernoulli { probability } => probability,
+            Loss::GilbertElliott {
+                good_to_bad,
+                bad_to_good,
+                loss_good,
+                loss_bad,
+            } => {
+                let steps = good_to_bad + bad_to_good;
+                let bad = if steps > 0.0 {
+                    good_to_bad / steps
+                } else {
+                    0.0
+                };
+                loss_good + bad * (loss_bad - loss_good)
+            }
+        }
+    }
+
     fn probabilities(&self) -> [f64; 4] {
         match *self {
             Loss::None => [0.0; 4],

@@ -57,6 +57,13 @@ impl Red {
         }
     }
 
+    /// The points between which [`drop_probability`](Self::drop_probability) is linear: queue and
+    /// probability. Before the first it is 0, after the last 1.
+    pub fn curve(&self) -> [(f64, f64); 3] {
+        [self.min_packets, self.mid_packets, self.max_packets]
+            .map(|queue| (queue, self.drop_probability(queue)))
+    }
+
     fn is_sensible(&self) -> bool {
         let ordered = 0.0 <= self.min_packets
             && self.min_packets <= self.mid_packets

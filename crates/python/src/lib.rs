@@ -1,5 +1,7 @@
 //! The Python module `anabranch._core`: converts values and releases the GIL, no logic.
 
+mod law;
+mod network;
 mod record;
 mod rule;
 mod rules;
@@ -24,6 +26,7 @@ mod _core {
     #[pymodule_export]
     use super::{
         Cancelled, ScenarioError,
+        law::Law,
         rule::Path,
         rules::{algorithm, rules, schema},
         run::Run,

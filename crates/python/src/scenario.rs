@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use anabranch_scenario::{Error, Scenario as Complete};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::ScenarioError;
+use crate::{ScenarioError, network};
 
 /// A scenario, checked and complete.
 #[pyclass(frozen, module = "anabranch")]
@@ -93,6 +94,18 @@ impl Scenario {
     #[getter]
     fn text(&self) -> String {
         self.0.to_toml()
+    }
+
+    /// The same scenario with another algorithm for those flows that have none of their own.
+    ///
+    /// Raises ScenarioError.
+    fn with_algorithm(&self, spec: &str) -> PyResult<Scenario> {
+        self.0.with_algorithm(spec).map(Scenario).map_err(raise)
+    }
+
+    /// What theory needs of it, as plain data: `packet_bytes`, `header_bytes`, `links`, `flows`.
+    fn network<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        network::network(py, &self.0)
     }
 
     fn __repr__(&self) -> String {

@@ -1,0 +1,93 @@
+//! A scenario as plain data for theory.
+
+use anabranch_net::{LinkConfig, Queue, SECOND, Time};
+use anabranch_scenario::{Flow, Link, Path, Scenario, Workload};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+const MILLISECONDS: f64 = 1e9;
+
+/// Links and flows as dicts, with the names of the scenario file where it has them.
+pub fn network<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyDict>> {
+    let links: PyResult<Vec<_>> = scenario.links.iter().map(|it| link(py, it)).collect();
+    let flows: PyResult<Vec<_>> = scenario.flows.iter().map(|it| flow(py, it)).collect();
+    let network = PyDict::new(py);
+    network.set_item("packet_bytes", scenario.tcp.packet_bytes.get())?;
+    network.set_item("header_bytes", scenario.tcp.header_bytes)?;
+    network.set_item("links", links?)?;
+    network.set_item("flows", flows?)?;
+    Ok(network)
+}
+
+/// `red` holds the points (queue, probability) of RED's curve, None for drop-tail; `limit_packets`
+/// is None where any number may wait.
+fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
+    let LinkConfig {
+        delay,
+        queue,
+        loss,
+        down,
+        ..
+    } = &link.config;
+    let seconds = |time: Time| time as f64 / SECOND as f64;
+    let down: Vec<_> = down
+        .iter()
+        .map(|&(a, b)| (seconds(a), seconds(b)))
+        .collect();
+    let entry = PyDict::new(py);
+    entry.set_item("name", &link.name)?;
+    entry.set_item("rate_mbps", link.rate_mbps())?;
+    entry.set_item("delay_ms", *delay as f64 / MILLISECONDS)?;
+    entry.set_item("loss_probability", loss.mean())?;
+    entry.set_item("down_s", down)?;
+    match queue {
+        Queue::Red(red) => {
+            entry.set_item("red", red.curve())?;
+            entry.set_item("limit_packets", red.limit_packets)?;
+            entry.set_item("limit_bytes", py.None())?;
+        }
+        Queue::DropTail { packets, bytes } => {
+            entry.set_item("red", py.None())?;
+            entry.set_item("limit_packets", packets)?;
+            entry.set_item("limit_bytes", bytes)?;
+        }
+    }
+    Ok(entry)
+}
+
+/// `workload` is its name; `on_s`, `off_s` are those of "on_off", `bytes` that of "file".
+fn flow<'py>(py: Python<'py>, flow: &Flow) -> PyResult<Bound<'py, PyDict>> {
+    let paths: PyResult<Vec<_>> = flow.paths.iter().map(|it| path(py, it)).collect();
+    let entry = PyDict::new(py);
+    entry.set_item("name", &flow.name)?;
+    entry.set_item("count", flow.count.get())?;
+    entry.set_item("algorithm", flow.algorithm.to_string())?;
+    entry.set_item("start_s", flow.start_s.get())?;
+    entry.set_item("start_spread_s", flow.start_spread_s.get())?;
+    entry.set_item("stop_s", flow.stop_s.map(|stop| stop.get()))?;
+    entry.set_item("paths", paths?)?;
+    let workload = match &flow.workload {
+        Workload::Bulk => "bulk",
+        Workload::File { bytes } => {
+            entry.set_item("bytes", bytes.get())?;
+            "file"
+        }
+        Workload::OnOff { on_s, off_s } => {
+            entry.set_item("on_s", on_s.get())?;
+            entry.set_item("off_s", off_s.get())?;
+            "on_off"
+        }
+        Workload::Poisson { .. } => "poisson",
+        Workload::Gateway { .. } => "gateway",
+    };
+    entry.set_item("workload", workload)?;
+    Ok(entry)
+}
+
+fn path<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyDict>> {
+    let entry = PyDict::new(py);
+    entry.set_item("links", &path.links)?;
+    entry.set_item("return_delay_ms", path.return_delay_ms.get())?;
+    entry.set_item("start_s", path.start_s.get())?;
+    Ok(entry)
+}

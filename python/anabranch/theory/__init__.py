@@ -1,0 +1,1 @@
+"""Theory: from a rule to its equilibrium, its guarantees and the optimum."""

@@ -1,0 +1,110 @@
+"""A rule as a law of windows: what it adds and takes at given states, and its exact derivatives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from anabranch import _core
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Paths of many users, as columns; packets and seconds."""
+
+    starts: Array
+    """The paths of user u are those from `starts[u]` to `starts[u + 1]`; int64."""
+    window: Array
+    rtt: Array
+    base_rtt: Array
+    queue_delay: Array
+    """Queueing and service on the forward way."""
+    loss_interval: Array
+    """Packets between losses: the inverse of the loss probability."""
+
+    @classmethod
+    def of_user(
+        cls,
+        window: Sequence[float] | Array,
+        rtt: Sequence[float] | Array,
+        queue_delay: Sequence[float] | Array | float = 0.0,
+        loss_probability: Sequence[float] | Array | float = 0.01,
+    ) -> "States":
+        """One user with these paths; what waits is part of `rtt`."""
+        windows, rtts = np.asarray(window, dtype=float), np.asarray(rtt, dtype=float)
+        delays = np.broadcast_to(np.asarray(queue_delay, dtype=float), windows.shape).copy()
+        losses = np.broadcast_to(np.asarray(loss_probability, dtype=float), windows.shape)
+        starts = np.array([0, len(windows)], dtype=np.int64)
+        return cls(starts, windows, rtts, rtts - delays, delays, 1.0 / losses)
+
+    @property
+    def rate(self) -> Array:
+        """x_r = w_r / tau_r, packets/s."""
+        return np.asarray(self.window / self.rtt)
+
+    def with_rate(self, rate: Array) -> "States":
+        """The same paths with the windows that give these rates, packets/s."""
+        return replace(self, window=np.asarray(rate * self.rtt, dtype=float))
+
+    def columns(self) -> tuple[Array, ...]:
+        """All of them, in the order in which they stand here."""
+        return (
+            self.starts,
+            self.window,
+            self.rtt,
+            self.base_rtt,
+            self.queue_delay,
+            self.loss_interval,
+        )
+
+
+class Law:
+    """An algorithm of the table, such as "olia" or "balia:cap=inf"; raises `ScenarioError`."""
+
+    def __init__(self, spec: str) -> None:
+        self._core = _core.Law(spec)
+        self.name: str = self._core.name
+        self.delay_based: bool = self._core.delay_based
+
+    def evaluate(self, states: States) -> tuple[Array, Array]:
+        """`I_r` per acknowledged packet and `D_r` per loss, packets."""
+        increase, decrease = self._core.evaluate(states)
+        return increase, decrease
+
+    def phi(self, states: States) -> Array:
+        """`phi_r = I_r / D_r`: the loss probability at which the window stands still."""
+        increase, decrease = self.evaluate(states)
+        return np.asarray(increase / decrease)
+
+    def derivatives(self, states: States, wrt: str) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """The exact Jacobians of I and D in `wrt`, block-diagonal: a block for each user.
+
+        `wrt` is "window", "rtt", "queue_delay" or "loss_interval". At a kink of the rule the
+        derivative is that of the branch taken.
+        """
+        increase, decrease = self._core.derivatives(wrt, states)
+        return _blocks(states.starts, increase), _blocks(states.starts, decrease)
+
+    def phi_derivatives(self, states: States, wrt: str) -> sparse.csr_array:
+        """The exact Jacobian of phi in `wrt`: (dI - phi dD) / D."""
+        increase, decrease = self.evaluate(states)
+        dI, dD = self.derivatives(states, wrt)
+        scale, phi = sparse.diags_array(1.0 / decrease), sparse.diags_array(increase / decrease)
+        return sparse.csr_array(scale @ (dI - phi @ dD))
+
+    def __repr__(self) -> str:
+        return f"Law({self.name!r})"
+
+
+def _blocks(starts: Array, values: Array) -> sparse.csr_array:
+    """A block-diagonal matrix from its blocks, row by row."""
+    sizes = np.diff(starts)
+    of_row = np.repeat(np.arange(len(sizes)), sizes)  # the user of each path
+    pointers = np.concatenate([[0], np.cumsum(sizes[of_row])])
+    first = np.repeat(starts[:-1][of_row], sizes[of_row])
+    columns = first + np.arange(len(values)) - np.repeat(pointers[:-1], sizes[of_row])
+    n = int(starts[-1])
+    return sparse.csr_array((values, columns, pointers), shape=(n, n))

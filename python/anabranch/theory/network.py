@@ -1,0 +1,125 @@
+"""A scenario as arrays: links, paths and the users that own them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from anabranch.scenario import Scenario
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Queues:
+    """What the links do to packets before they transmit them; an entry for each link."""
+
+    red: Sequence[Array | None]
+    """RED's curve as rows (queue in packets, drop probability), linear between; None: drop-tail."""
+    limit: Array
+    """Packets that may wait; infinite where there is no limit."""
+    random_loss: Array
+    """Probability that a packet is lost on the wire."""
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Users, each with one path or several, over links. Rates are packets/s, times s."""
+
+    links: Sequence[str]
+    capacity: Array
+    """Of each link, packets/s."""
+    queues: Queues
+    routes: sparse.csr_array
+    """Links by paths: how often a path crosses a link."""
+    base_rtt: Array
+    """Of each path: propagation there and back, and one packet's transmission on each link."""
+    service: Array
+    """The part of it that is transmission."""
+    starts: Array
+    """The paths of user u are those from `starts[u]` to `starts[u + 1]`; int64."""
+    algorithms: Sequence[str]
+    """Of each user."""
+    flows: Sequence[str]
+    """Of each user, the name of its flow."""
+    packet_bits: float
+    """Of a full packet on the wire."""
+    payload_bits: float
+    """The part of it that goodput counts."""
+
+    @property
+    def users(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def paths(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def user_of_path(self) -> Array:
+        return np.repeat(np.arange(self.users), np.diff(self.starts))
+
+    @property
+    def sums(self) -> sparse.csr_array:
+        """Users by paths: adds up what belongs to a user."""
+        ones = np.ones(self.paths)
+        shape = (self.users, self.paths)
+        return sparse.csr_array((ones, np.arange(self.paths), self.starts), shape=shape)
+
+    def goodput_mbps(self, rate: Array) -> Array:
+        """Payload of so many packets/s."""
+        return np.asarray(rate * self.payload_bits / 1e6)
+
+    @classmethod
+    def of(cls, scenario: Scenario, algorithm: str | None = None) -> "Network":
+        """All links and users of a scenario as if all were there at once.
+
+        `algorithm` replaces the scenario's own choice, as in `run`. Raises `ScenarioError`.
+        """
+        chosen = scenario if algorithm is None else scenario.with_algorithm(algorithm)
+        plain = chosen.network()
+        links, flows = plain["links"], plain["flows"]
+        bits = plain["packet_bytes"] * 8
+        capacity = np.array([link["rate_mbps"] * 1e6 / bits for link in links])
+        delay = np.array([link["delay_ms"] / 1e3 for link in links])
+        users = [flow for flow in flows for _ in range(flow["count"])]
+        paths = [path for user in users for path in user["paths"]]
+        routes = _routes([path["links"] for path in paths], len(links))
+        back = np.array([path["return_delay_ms"] / 1e3 for path in paths])
+        service = routes.T @ (1 / capacity)
+        return cls(
+            links=[link["name"] for link in links],
+            capacity=capacity,
+            queues=_queues(links, plain["packet_bytes"]),
+            routes=routes,
+            base_rtt=routes.T @ delay + service + back,
+            service=service,
+            starts=np.cumsum([0] + [len(user["paths"]) for user in users], dtype=np.int64),
+            algorithms=[user["algorithm"] for user in users],
+            flows=[user["name"] for user in users],
+            packet_bits=float(bits),
+            payload_bits=float(bits - 8 * plain["header_bytes"]),
+        )
+
+
+def _routes(links_of_paths: Sequence[Sequence[int]], links: int) -> sparse.csr_array:
+    rows = np.array([link for path in links_of_paths for link in path], dtype=np.int64)
+    lengths = [len(path) for path in links_of_paths]
+    columns = np.repeat(np.arange(len(lengths)), lengths)
+    shape = (links, len(lengths))
+    return sparse.csr_array(sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=shape))
+
+
+def _queues(links: Sequence[dict[str, Any]], packet_bytes: int) -> Queues:
+    def limit(link: dict[str, Any]) -> float:
+        packets = float("inf") if link["limit_packets"] is None else link["limit_packets"]
+        in_bytes = float("inf") if link["limit_bytes"] is None else link["limit_bytes"]
+        return min(packets, in_bytes / packet_bytes)
+
+    return Queues(
+        red=[None if link["red"] is None else np.array(link["red"]) for link in links],
+        limit=np.array([limit(link) for link in links]),
+        random_loss=np.array([link["loss_probability"] for link in links]),
+    )
