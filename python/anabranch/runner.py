@@ -147,7 +147,7 @@ def _named(choice: Algorithm, on: str) -> tuple[str, Rule | None]:
     """The canonical name; a Python rule goes by its attribute `name`, or by its class."""
     if isinstance(choice, str):
         if on == "kernel" and choice in lab.kernel_algorithms():
-            return choice, None
+            return choice, None  # also one that only the kernel has
         return _core.algorithm(choice), None
     if on == "kernel":
         raise ScenarioError(f"algorithm {choice!r}: a rule in Python is not available on kernel")

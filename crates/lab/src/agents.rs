@@ -7,10 +7,9 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_net::Time;
+use anabranch_scenario::Scenario;
 use anabranch_scenario::recorder::{PathGauge, PathTotals};
-use anabranch_scenario::seats::{Seat, next_gap, next_size};
-use anabranch_scenario::time::from_seconds;
-use anabranch_scenario::{Scenario, Workload};
+use anabranch_scenario::seats::Seat;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use socket2::Socket;
@@ -21,6 +20,9 @@ use crate::connection::{self, Cargo, Connection};
 use crate::error::{Context, Error};
 use crate::host::{self, Host};
 use crate::setup;
+
+mod counting;
+mod users;
 
 /// Sockets looked at in one go.
 const EVENTS: usize = 64;
@@ -178,24 +180,6 @@ impl<'a> Agents<'a> {
         Ok(self.played)
     }
 
-    /// Every user's beginning and end, and the paths that open later.
-    fn plan(&mut self) {
-        for (user, seat) in self.seats.iter().enumerate() {
-            self.agenda.push(Reverse((seat.start, Event::Begin(user))));
-            if let Some(stop) = seat.stop {
-                self.agenda.push(Reverse((stop, Event::Pause(user))));
-            }
-            let paths = &self.scenario.flows[seat.flow as usize].paths;
-            for (path, opens) in paths.iter().enumerate().skip(1) {
-                if opens.start_s.get() > 0.0 {
-                    let time = from_seconds(opens.start_s.get());
-                    self.agenda
-                        .push(Reverse((time, Event::OpenPath(user, path))));
-                }
-            }
-        }
-    }
-
     fn handle(&mut self, time: Time, event: Event) -> Result<(), Error> {
         match event {
             Event::Mark => self.count(),
@@ -205,92 +189,6 @@ impl<'a> Agents<'a> {
             Event::Begin(user) => self.begin(time, user),
             Event::Pause(user) => self.pause(time, user),
         }
-    }
-
-    /// As in the simulator: a file arrives, or data without end begins or goes on.
-    fn begin(&mut self, now: Time, user: usize) -> Result<(), Error> {
-        let seat = &mut self.seats[user];
-        if seat.has_stopped(now) {
-            return Ok(());
-        }
-        let workload = &self.scenario.flows[seat.flow as usize].workload;
-        if let Workload::OnOff { on_s, .. } = workload {
-            let pause = now + from_seconds(on_s.get());
-            self.agenda.push(Reverse((pause, Event::Pause(user))));
-        }
-        if let Some(gap) = next_gap(workload, &mut seat.dice) {
-            self.agenda.push(Reverse((now + gap, Event::Begin(user))));
-        }
-        match (next_size(workload, &mut seat.dice), self.only[user]) {
-            (Some(bytes), _) => {
-                let arrived_at = now;
-                let left = bytes;
-                self.open(
-                    user,
-                    Cargo::File {
-                        arrived_at,
-                        bytes,
-                        left,
-                    },
-                )?;
-            }
-            (None, None) => {
-                let number = self.open(user, Cargo::Endless { paused: false })?;
-                self.only[user] = Some(number);
-            }
-            (None, Some(number)) => self.silence(number, false)?,
-        }
-        Ok(())
-    }
-
-    /// Data without end goes silent; files under way are finished.
-    fn pause(&mut self, now: Time, user: usize) -> Result<(), Error> {
-        if let Some(number) = self.only[user] {
-            self.silence(number, true)?;
-        }
-        let seat = &self.seats[user];
-        let workload = &self.scenario.flows[seat.flow as usize].workload;
-        if let (Workload::OnOff { off_s, .. }, false) = (workload, seat.has_stopped(now)) {
-            let resume = now + from_seconds(off_s.get());
-            self.agenda.push(Reverse((resume, Event::Begin(user))));
-        }
-        Ok(())
-    }
-
-    fn silence(&mut self, number: u64, silent: bool) -> Result<(), Error> {
-        if let Some(connection) = self.connections.get_mut(&number) {
-            connection.cargo = Cargo::Endless { paused: silent };
-            watch_sender(&self.events, number, connection).context("epoll")?;
-        }
-        Ok(())
-    }
-
-    fn open(&mut self, user: usize, cargo: Cargo) -> Result<u64, Error> {
-        let flow = self.seats[user].flow as usize;
-        let multipath = self.scenario.flows[flow].paths.len() > 1;
-        let algorithm = &self.algorithms[flow];
-        let doing = || format!("{}: opening a connection with {algorithm}", self.name(user));
-        self.hosts[user].enter().context(doing())?;
-        let sender = connection::connect(user, multipath, algorithm).context(doing())?;
-        let port = sender.local_addr().context(doing())?.as_socket_ipv4();
-        let port = port.map_or(0, |address| address.port());
-        let number = self.opened;
-        self.opened += 1;
-        self.expected.insert((user, port), number);
-        let data = epoll::EventData::new_u64(number * 2);
-        epoll::add(&self.events, &sender, data, epoll::EventFlags::OUT).context("epoll")?;
-        let connection = Connection {
-            user,
-            sender,
-            receiver: None,
-            cargo,
-            received: 0,
-            multipath,
-            fell_back: false,
-            timeouts: Vec::new(),
-        };
-        self.connections.insert(number, connection);
-        Ok(number)
     }
 
     /// Accepts what waits: each comes from a connection that an agent opened.
@@ -366,56 +264,6 @@ impl<'a> Agents<'a> {
                 bytes,
                 done_at,
             });
-        }
-        Ok(())
-    }
-
-    /// Takes all counters.
-    fn count(&mut self) -> Result<(), Error> {
-        let mut gauges = vec![PathGauge::default(); self.totals.len()];
-        let numbers: Vec<u64> = self.connections.keys().copied().collect();
-        for number in numbers {
-            self.look(number, Some(&mut gauges))?;
-        }
-        let mut users = self.done.clone();
-        for connection in self.connections.values() {
-            users[connection.user].0 += connection.received;
-        }
-        self.played.counted.push(Counted {
-            users,
-            gauges,
-            paths: self.totals.clone(),
-        });
-        Ok(())
-    }
-
-    /// Asks the kernel about a connection, and adds up what it says.
-    fn look(&mut self, number: u64, mut gauges: Option<&mut [PathGauge]>) -> Result<(), Error> {
-        let Some(connection) = self.connections.get_mut(&number) else {
-            return Ok(());
-        };
-        let user = connection.user;
-        let first_row = self.seats[user].first_path as usize;
-        let subflows = connection.look().context("asking about a connection")?;
-        if connection.fell_back && !self.played.fell_back.contains(&user) {
-            self.played.fell_back.push(user);
-        }
-        for (path, subflow, timeouts) in subflows {
-            let totals = &mut self.totals[first_row + path];
-            totals.timeouts += timeouts;
-            if !subflow.open || subflow.rtt_us == 0 {
-                continue;
-            }
-            let rtt_s = f64::from(subflow.rtt_us) * 1e-6;
-            totals.rtt_sum_s += rtt_s;
-            totals.rtt_samples += 1;
-            if let Some(gauges) = &mut gauges {
-                let gauge = &mut gauges[first_row + path];
-                gauge.window += f64::from(subflow.window);
-                gauge.in_flight += u64::from(subflow.in_flight);
-                gauge.rtt_sum_s += rtt_s;
-                gauge.measured += 1;
-            }
         }
         Ok(())
     }

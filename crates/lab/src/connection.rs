@@ -161,12 +161,15 @@ impl Connection {
     /// # Errors
     /// If the kernel does not tell.
     pub fn look(&mut self) -> io::Result<Vec<(usize, Subflow, u64)>> {
-        let subflows = if self.multipath {
-            let (subflows, fell_back) = sys::mptcp_info(&self.sender)?;
-            self.fell_back = fell_back;
-            subflows
+        let several = if self.multipath {
+            sys::mptcp_info(&self.sender)?
         } else {
-            vec![sys::tcp_info(&self.sender)?]
+            None
+        };
+        self.fell_back = self.multipath && several.is_none();
+        let subflows = match several {
+            Some(subflows) => subflows,
+            None => vec![sys::tcp_info(&self.sender)?],
         };
         let seen = subflows.into_iter().filter_map(|subflow| {
             let path = self.path_of(subflow.local)?;

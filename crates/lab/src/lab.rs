@@ -17,8 +17,9 @@ use crate::error::Error;
 use crate::forwarder::{Devices, Forwarded, forward};
 use crate::host::Host;
 use crate::lateness::Summary;
+use crate::leftovers;
 use crate::network::{Network, Tap};
-use crate::setup::{self, Client};
+use crate::setup;
 
 /// The hosts of a scenario and the devices between them. When it is dropped, or the process ends,
 /// all of it is gone.
@@ -56,6 +57,7 @@ impl Lab {
     /// If the scenario asks for what the kernel can't do, or this machine lacks something.
     pub fn build(scenario: &Scenario, seed: u64, chosen: Option<&str>) -> Result<Lab, Error> {
         check_machine(scenario)?;
+        leftovers::end_orphans()?;
         check(scenario)?;
         let algorithms = algorithms::of_flows(scenario, chosen)?;
         let seats = seats(scenario, seed);
@@ -67,12 +69,10 @@ impl Lab {
         };
         for (user, seat) in seats.iter().enumerate() {
             let flow = &scenario.flows[seat.flow as usize];
-            let Client {
-                host,
-                devices: ends,
-            } = setup::client(scenario, flow, user)?;
-            users.push(host);
-            devices.paths.extend(ends);
+            let algorithm = &algorithms[seat.flow as usize];
+            let client = setup::client(scenario, flow, user, algorithm)?;
+            users.push(client.host);
+            devices.paths.extend(client.devices);
         }
         Ok(Lab {
             scenario: scenario.clone(),

@@ -8,17 +8,21 @@
 pub mod address;
 mod agents;
 mod algorithms;
+pub mod capture;
 pub mod check;
 mod clock;
 mod connection;
+pub mod door;
 mod error;
 mod forwarder;
-mod host;
+pub mod host;
 mod lab;
 mod lateness;
 mod ledger;
+mod leftovers;
 pub mod network;
 pub mod packet;
+pub mod program;
 mod setup;
 mod sys;
 

@@ -1,17 +1,20 @@
 //! The command line of the lab: `anabranch-lab run`, `check`, `shell`, `exec`.
 
+use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{io, panic, process};
 
-use anabranch_lab::{Error, Lab, check};
+use anabranch_lab::capture::Capture;
+use anabranch_lab::door::{self, Door};
+use anabranch_lab::{Error, Lab, Outcome, check, program};
 use anabranch_scenario::Scenario;
 use clap::{Args, Parser, Subcommand};
 
-/// Real Linux hosts over links emulated in user space.
+/// Real Linux hosts over links emulated in user space. Needs root.
 #[derive(Parser)]
-#[command(name = "anabranch-lab", version, about)]
+#[command(name = "anabranch-lab", version)]
 struct Command {
     #[command(subcommand)]
     verb: Verb,
@@ -25,10 +28,19 @@ enum Verb {
     #[command(
         after_help = "Example:\n  anabranch-lab run examples/two_links.toml --algorithm reno"
     )]
-    Run(Run),
+    Run {
+        #[command(flatten)]
+        source: Source,
+        /// The seed of everything random
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Write what each link was offered to DIR, a pcapng file per link
+        #[arg(long, value_name = "DIR")]
+        capture: Option<PathBuf>,
+    },
     /// Check that emulated links on this machine are what they are said to be
     ///
-    /// Rate, lateness, random loss and RED, in about 20 s. Exits with 1 when something is out of
+    /// Rate, lateness, random loss and RED, in about 15 s. Exits with 1 when something is out of
     /// bounds.
     #[command(after_help = "Example:\n  anabranch-lab check --json")]
     Check {
@@ -36,11 +48,36 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Open a shell in a host of a scenario
+    ///
+    /// The links work, but nobody sends. The lab lives as long as the shell that brought it up;
+    /// further shells of the same file join it.
+    #[command(after_help = "Example:\n  anabranch-lab shell examples/two_links.toml two-path")]
+    Shell {
+        #[command(flatten)]
+        source: Source,
+        /// FLOW or FLOW.USER for a user, or server
+        host: String,
+    },
+    /// Run a program in a host of a scenario
+    #[command(
+        after_help = "Examples:\n  anabranch-lab exec examples/two_links.toml server -- iperf3 -s &\n  \
+                      anabranch-lab exec examples/two_links.toml two-path -- iperf3 -c 10.255.255.254"
+    )]
+    Exec {
+        #[command(flatten)]
+        source: Source,
+        /// FLOW or FLOW.USER for a user, or server
+        host: String,
+        /// The program and its arguments
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
 }
 
 #[derive(Args)]
 struct Source {
-    /// A scenario file (TOML); - reads it from the standard input, traces lie in this directory
+    /// A scenario file (TOML); for `run`, - is the standard input
     file: PathBuf,
     /// Replace a value of the scenario, such as links.left.rate_mbps=30; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -48,35 +85,6 @@ struct Source {
     /// What flows without an algorithm of their own run: any that this kernel has, such as bbr
     #[arg(long, short, value_name = "NAME")]
     algorithm: Option<String>,
-}
-
-#[derive(Args)]
-struct Run {
-    #[command(flatten)]
-    source: Source,
-    /// The seed of everything random
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-}
-
-impl Source {
-    fn scenario(&self) -> Result<Scenario, String> {
-        let overrides = self
-            .set
-            .iter()
-            .map(|setting| match setting.split_once('=') {
-                Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
-                None => Err(format!("--set {setting}: expected KEY=VALUE")),
-            });
-        let overrides = overrides.collect::<Result<Vec<_>, _>>()?;
-        let scenario = if self.file.as_os_str() == "-" {
-            let text = io::read_to_string(io::stdin()).map_err(|error| error.to_string())?;
-            Scenario::parse(text.as_bytes(), "<stdin>", &overrides)
-        } else {
-            Scenario::load(&self.file, &overrides)
-        };
-        scenario.map_err(|error| error.to_string())
-    }
 }
 
 fn main() -> ExitCode {
@@ -87,22 +95,56 @@ fn main() -> ExitCode {
         process::exit(101);
     }));
     let result = match Command::parse().verb {
-        Verb::Run(run) => run_scenario(&run),
+        Verb::Run {
+            source,
+            seed,
+            capture,
+        } => run(&source, seed, capture.as_deref()),
         Verb::Check { json } => check_machine(json),
+        Verb::Shell { source, host } => exec(&source, &host, &[program::shell()]),
+        Verb::Exec {
+            source,
+            host,
+            command,
+        } => exec(&source, &host, &command),
     };
-    match result {
-        Ok(code) => code,
-        Err(message) => {
-            eprintln!("anabranch-lab: {message}");
-            ExitCode::from(2)
-        }
+    result.unwrap_or_else(|error| {
+        eprintln!("anabranch-lab: {error}");
+        ExitCode::from(2)
+    })
+}
+
+impl Source {
+    fn scenario(&self) -> Result<Scenario, Error> {
+        let overrides = self.set.iter().map(|setting| {
+            let (key, value) = setting
+                .split_once('=')
+                .ok_or_else(|| Error::new(format!("--set {setting}: expected KEY=VALUE")))?;
+            Ok((key.to_owned(), value.to_owned()))
+        });
+        let overrides = overrides.collect::<Result<Vec<_>, Error>>()?;
+        let scenario = if self.file.as_os_str() == "-" {
+            let text = io::read_to_string(io::stdin()).map_err(system)?;
+            Scenario::parse(text.as_bytes(), "<stdin>", &overrides)
+        } else {
+            Scenario::load(&self.file, &overrides)
+        };
+        scenario.map_err(|error| Error::new(error.to_string()))
     }
 }
 
-fn run_scenario(run: &Run) -> Result<ExitCode, String> {
-    let scenario = run.source.scenario()?;
-    let lab = Lab::build(&scenario, run.seed, run.source.algorithm.as_deref());
-    let outcome = lab.and_then(|lab| lab.run(())).map_err(one_line)?;
+fn run(source: &Source, seed: u64, capture: Option<&Path>) -> Result<ExitCode, Error> {
+    let scenario = source.scenario()?;
+    let lab = Lab::build(&scenario, seed, source.algorithm.as_deref())?;
+    match capture {
+        None => print(lab.run(())?)?,
+        Some(directory) => print(lab.run(Capture::new(&scenario, directory)?)?)?.finish()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what a run gave, but for what saw its packets.
+fn print<T>(outcome: Outcome<T>) -> Result<T, Error> {
     for warning in &outcome.warnings {
         eprintln!("anabranch-lab: warning: {warning}");
     }
@@ -121,15 +163,12 @@ fn run_scenario(run: &Run) -> Result<ExitCode, String> {
         "lateness": outcome.lateness,
         "tables": serde_json::Value::Object(tables.collect()),
     });
-    let mut stdout = io::stdout().lock();
-    let written = serde_json::to_writer(&mut stdout, &document).map_err(|error| error.to_string());
-    written.and_then(|()| writeln!(stdout).map_err(|error| error.to_string()))?;
-    Ok(ExitCode::SUCCESS)
+    writeln!(io::stdout(), "{document}").map_err(system)?;
+    Ok(outcome.tap)
 }
 
-fn check_machine(json: bool) -> Result<ExitCode, String> {
-    let lines =
-        check::check(|next| eprintln!("anabranch-lab: checking {next}")).map_err(one_line)?;
+fn check_machine(json: bool) -> Result<ExitCode, Error> {
+    let lines = check::check(|next| eprintln!("anabranch-lab: checking {next}"))?;
     if json {
         println!("{}", serde_json::json!({ "lines": lines }));
     } else {
@@ -147,6 +186,33 @@ fn check_machine(json: bool) -> Result<ExitCode, String> {
     Ok(ExitCode::from(u8::from(!holds)))
 }
 
-fn one_line(error: Error) -> String {
-    error.to_string()
+/// Runs a program in a host: of the lab of this file that is up, or of a new one.
+fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, Error> {
+    let scenario = source.scenario()?;
+    let multipath = scenario.flows.iter().any(|flow| flow.paths.len() > 1);
+    let code = match door::knock(&source.file)? {
+        Door::Theirs(stream) => {
+            if !source.set.is_empty() || source.algorithm.is_some() {
+                return Err(Error::new(format!(
+                    "{}: its lab is up already; join it without --set and --algorithm",
+                    source.file.display()
+                )));
+            }
+            program::run(&door::host(stream, host)?, command, multipath)?
+        }
+        Door::Ours(listener) => {
+            let lab = Lab::build(&scenario, scenario.seeds[0], source.algorithm.as_deref())?;
+            let names: Vec<String> = lab.hosts().map(|(name, _)| name).collect();
+            let index = door::position(names.iter().map(String::as_str), host)?;
+            door::answer(listener, &lab);
+            let (_, inside) = lab.hosts().nth(index).expect("it was found by name");
+            lab.carry((), || program::run(inside, command, multipath))?
+                .1
+        }
+    };
+    Ok(ExitCode::from(code))
+}
+
+fn system(error: io::Error) -> Error {
+    Error::new(error.to_string())
 }

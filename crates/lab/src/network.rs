@@ -259,3 +259,6 @@ impl Ord for Transit {
         (self.due, self.order).cmp(&(other.due, other.order))
     }
 }
+
+#[cfg(test)]
+mod tests;

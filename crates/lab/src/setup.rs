@@ -7,6 +7,7 @@ use std::path::Path;
 use anabranch_scenario::{Flow, Recovery, Scenario, Tcp};
 
 use crate::address;
+use crate::algorithms;
 use crate::error::{Context, Error};
 use crate::host::{self, Host};
 use crate::sys::open_tun;
@@ -31,17 +32,23 @@ pub struct Client {
     pub devices: Vec<OwnedFd>,
 }
 
-/// Sets up the host of the user with this index.
+/// Sets up the host of the user with this index. Programs there run `algorithm` too.
 ///
 /// # Errors
 /// What the system refuses, in one line.
-pub fn client(scenario: &Scenario, flow: &Flow, user: usize) -> Result<Client, Error> {
+pub fn client(
+    scenario: &Scenario,
+    flow: &Flow,
+    user: usize,
+    algorithm: &str,
+) -> Result<Client, Error> {
     let host = Host::new().context("making a network namespace")?;
     let devices = host.within(|| {
         let open = |path| open_tun(&device(path)).context("opening a TUN device");
         let devices = (0..flow.paths.len()).map(open).collect::<Result<_, _>>()?;
         parameters(&scenario.tcp)?;
-        host::ip(&client_commands(&scenario.tcp, flow, user))?;
+        default_algorithm(algorithm)?;
+        host::ip(&client_commands(&scenario.tcp, flow, user, algorithm))?;
         Ok(devices)
     })?;
     Ok(Client { host, devices })
@@ -77,21 +84,22 @@ fn device(path: usize) -> String {
 
 /// Every path has a device, an address, and a routing table of its own that packets from that
 /// address take. The first path is what a socket uses that is not bound.
-fn client_commands(tcp: &Tcp, flow: &Flow, user: usize) -> String {
+fn client_commands(tcp: &Tcp, flow: &Flow, user: usize, algorithm: &str) -> String {
     let mut commands = "link set lo up\n".to_owned();
     for (number, path) in flow.paths.iter().enumerate() {
         let (name, address) = (device(number), address::of_path(user, number));
         commands += &device_commands(tcp, &name);
         let table = number + 1;
+        let source = format!("src {address} congctl {algorithm}");
         write!(
             commands,
             "address add {address}/32 dev {name}\n\
              rule add from {address} table {table}\n"
         )
         .expect("a string takes it");
-        commands += &route_command(tcp, &name, &format!("src {address} table {table}"));
+        commands += &route_command(tcp, &name, &format!("{source} table {table}"));
         if number == 0 {
-            commands += &route_command(tcp, &name, &format!("src {address}"));
+            commands += &route_command(tcp, &name, &source);
         }
         // Later paths are opened in their time, by the agents.
         if number > 0 && path.start_s.get() == 0.0 {
@@ -174,6 +182,28 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
     }
     if multipath_is_there() {
         host::set("mptcp/enabled", "1")?;
+    }
+    // Links lose packets, also those that open a connection: no reason to give up on its paths.
+    for (parameter, value) in [
+        ("mptcp/syn_retrans_before_tcp_fallback", "128"), // as often as there are retransmissions
+        ("mptcp/blackhole_timeout", "0"),
+    ] {
+        if Path::new("/proc/sys/net").join(parameter).exists() {
+            host::set(parameter, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes an algorithm the namespace's default, for sockets that don't choose. The kernel refuses it
+/// where the algorithm is restricted, and then leaks a reference: so it is not tried there, and the
+/// routes alone (`congctl`) say what sockets run.
+fn default_algorithm(name: &str) -> Result<(), Error> {
+    if algorithms::unrestricted()?
+        .iter()
+        .any(|known| known == name)
+    {
+        host::set("ipv4/tcp_congestion_control", name)?;
     }
     Ok(())
 }

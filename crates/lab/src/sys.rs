@@ -16,8 +16,6 @@ const MPTCP_FULL_INFO: libc::c_int = 4;
 const TCP_INFO_BYTES: usize = 248;
 /// `struct mptcp_subflow_info`: an id, padding, two socket addresses of 128 bytes each.
 const SUBFLOW_INFO_BYTES: usize = 264;
-/// The flag of `struct mptcp_info` for a connection that has fallen back to plain TCP.
-const FALLBACK: u32 = 1;
 /// A connection has at most the first subflow and 8 others.
 const MOST_SUBFLOWS: usize = 16;
 
@@ -102,12 +100,13 @@ struct FullInfo {
     most_subflows: u32,
     subflow_infos: u64,
     tcp_infos: u64,
-    /// `struct mptcp_info`, whose third word holds the flags.
-    mptcp_info: [u32; 24],
+    /// `struct mptcp_info`, with room to grow.
+    mptcp_info: [u64; 16],
 }
 
-/// The state of each subflow of a Multipath TCP socket, and whether it has fallen back to plain TCP.
-pub fn mptcp_info(socket: &impl AsRawFd) -> io::Result<(Vec<Subflow>, bool)> {
+/// The state of each subflow of a Multipath TCP socket; `None` if it has fallen back to plain TCP,
+/// whose state [`tcp_info`] knows.
+pub fn mptcp_info(socket: &impl AsRawFd) -> io::Result<Option<Vec<Subflow>>> {
     let mut tcp_infos = [[0u8; TCP_INFO_BYTES]; MOST_SUBFLOWS];
     let mut subflow_infos = [[0u8; SUBFLOW_INFO_BYTES]; MOST_SUBFLOWS];
     let mut full = FullInfo {
@@ -119,7 +118,7 @@ pub fn mptcp_info(socket: &impl AsRawFd) -> io::Result<(Vec<Subflow>, bool)> {
         most_subflows: MOST_SUBFLOWS as u32,
         subflow_infos: subflow_infos.as_mut_ptr() as u64,
         tcp_infos: tcp_infos.as_mut_ptr() as u64,
-        mptcp_info: [0; 24],
+        mptcp_info: [0; 16],
     };
     let mut length = size_of::<FullInfo>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes of `full`, and at most `most_subflows`
@@ -135,7 +134,10 @@ pub fn mptcp_info(socket: &impl AsRawFd) -> io::Result<(Vec<Subflow>, bool)> {
         )
     };
     if result < 0 {
-        return Err(io::Error::last_os_error());
+        return match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
+            error => Err(error),
+        };
     }
     let count = (full.subflows as usize).min(MOST_SUBFLOWS);
     let infos = tcp_infos.iter().zip(&subflow_infos).take(count);
@@ -144,7 +146,7 @@ pub fn mptcp_info(socket: &impl AsRawFd) -> io::Result<(Vec<Subflow>, bool)> {
         let local = Ipv4Addr::new(address[0], address[1], address[2], address[3]);
         subflow(info, word(names, 0), Some(local))
     });
-    Ok((subflows.collect(), full.mptcp_info[2] & FALLBACK != 0))
+    Ok(Some(subflows.collect()))
 }
 
 /// Reads a `struct tcp_info` at the offsets of its fields, which never change.
