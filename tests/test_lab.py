@@ -11,6 +11,7 @@ import pytest
 
 import anabranch
 from anabranch import lab
+from anabranch.runner import plan
 from conftest import CLI, Anabranch, interrupt
 
 ROOT = Path(__file__).parent.parent
@@ -89,6 +90,8 @@ def test_an_algorithm_that_only_the_kernel_has_is_one_there(
 ) -> None:
     assert "reno" in lab.kernel_algorithms()
     monkeypatch.setattr(lab, "kernel_algorithms", lambda: ["reno", "bbr"])
+    (job,) = plan(anabranch.load(scenario), "bbr", [1], on="kernel")
+    assert job.keys["algorithm"] == "bbr"
     with pytest.raises(anabranch.ScenarioError, match="unknown algorithm"):
         anabranch.run(scenario, "bbr")
     with pytest.raises(anabranch.ScenarioError, match="unknown algorithm"):

@@ -1,7 +1,7 @@
 //! The command line of the lab: `anabranch-lab run`, `check`, `shell`, `exec`.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{io, panic, process};
@@ -136,6 +136,7 @@ impl Source {
 fn run(source: &Source, seed: u64, capture: Option<&Path>) -> Result<ExitCode, Error> {
     let scenario = source.scenario()?;
     let lab = Lab::build(&scenario, seed, source.algorithm.as_deref())?;
+    tell(&format!("running for {} s", scenario.measure.duration_s));
     match capture {
         None => print(lab.run(())?)?,
         Some(directory) => print(lab.run(Capture::new(&scenario, directory)?)?)?.finish()?,
@@ -168,7 +169,7 @@ fn print<T>(outcome: Outcome<T>) -> Result<T, Error> {
 }
 
 fn check_machine(json: bool) -> Result<ExitCode, Error> {
-    let lines = check::check(|next| eprintln!("anabranch-lab: checking {next}"))?;
+    let lines = check::check(|next| tell(&format!("checking {next}")))?;
     if json {
         println!("{}", serde_json::json!({ "lines": lines }));
     } else {
@@ -211,6 +212,13 @@ fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, E
         }
     };
     Ok(ExitCode::from(code))
+}
+
+/// Says what goes on, to a person.
+fn tell(what: &str) {
+    if io::stderr().is_terminal() {
+        eprintln!("anabranch-lab: {what}");
+    }
 }
 
 fn system(error: io::Error) -> Error {
