@@ -4,8 +4,9 @@
  * Recovery, timeouts, SACK reneging and window reduction are the kernel's; it asks here for a slow
  * start threshold, for growth, and for the window after a loss that was none. Then:
  *
- * - Plain TCP, also after fallback to it, is the kernel's Reno; with a delay-based rule it is that
- *   rule over one path. So is a socket without an RTT sample.
+ * - Plain TCP is the kernel's Reno; with a delay-based rule it is that rule over one path. So is a
+ *   connection that fell back to it when it was opened. One that falls back later has a single subflow
+ *   left, and runs the rule over one path. A socket without an RTT sample is the kernel's Reno.
  * - A subflow couples with the siblings that its connection lists at that moment: those established,
  *   not closing, with an RTT. One that comes or goes needs no word. At most MAX_PATHS count.
  * - A backup counts while it has packets out, and when it is asked for its own growth.

@@ -41,8 +41,8 @@ static inline struct subflow *own(struct sock *sk)
 	return (struct subflow *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
 }
 
-/* The connection a socket is a subflow of; NULL for plain TCP and after fallback to it. The kernel
- * may clear icsk_ulp_data before is_mptcp.
+/* The connection a socket is a subflow of; NULL for plain TCP, also where the other end knows no other.
+ * The kernel may clear icsk_ulp_data before is_mptcp.
  */
 static inline const struct mptcp_sock *multipath(struct sock *sk)
 {

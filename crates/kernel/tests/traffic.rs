@@ -5,7 +5,7 @@ mod common;
 use anabranch_kernel::{PROGRAMS, connections, load, registered, set_weight};
 use common::network::{Host, Network, connect, send_for};
 use common::{WHILE, can_load, names_are_ours, seen};
-use socket2::SockRef;
+use socket2::{Protocol, SockRef};
 
 #[test]
 fn every_algorithm_carries_multipath_tcp_over_both_links() {
@@ -70,6 +70,27 @@ fn every_algorithm_carries_plain_tcp() {
         );
         assert!(received > 1_250_000, "{name}: {received} bytes");
     }
+}
+
+#[test]
+fn multipath_tcp_with_a_server_that_has_none_is_plain_tcp() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let network = Network::new(1, Some(50));
+    let _loaded = load(&"rsf_lb".parse().unwrap()).unwrap();
+    let sink = network.sink_of(Protocol::TCP);
+    let connections = network.inside(Host::Client, || {
+        send_for(&mut connect("rsf_lb", true), WHILE);
+        connections().unwrap()
+    });
+    assert!(sink.received() > 1_250_000);
+    assert_eq!(connections[0].token, None);
+    assert_eq!(
+        connections[0].subflows[0].alpha, None,
+        "the rule was not asked"
+    );
 }
 
 /// EWTCP's growth is a times NewReno's: its parameter shows in alpha, whatever the window.

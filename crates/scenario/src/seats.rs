@@ -68,7 +68,7 @@ pub fn seats(scenario: &Scenario, seed: u64) -> Vec<Seat> {
 pub fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
     match workload {
         Workload::Poisson { rate_per_s, .. } => {
-            Some(from_seconds(exponential(dice) / rate_per_s.get()))
+            Some(from_seconds(dice.exponential() / rate_per_s.get()))
         }
         // Poisson processes together are one.
         Workload::Gateway {
@@ -77,7 +77,7 @@ pub fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
             ..
         } => {
             let rate_per_s = f64::from(clients.get()) * rate_per_s.get();
-            Some(from_seconds(exponential(dice) / rate_per_s))
+            Some(from_seconds(dice.exponential() / rate_per_s))
         }
         _ => None,
     }
@@ -91,24 +91,14 @@ pub fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
         Workload::Bulk | Workload::OnOff { .. } => return None,
     };
     let bytes = match size {
-        Size::Exponential { mean_bytes } => mean_bytes.get() * exponential(dice),
-        Size::Pareto { mean_bytes, shape } => {
-            let (mean, shape) = (mean_bytes.get(), shape.get());
-            // The smallest size that gives this mean: mean = smallest * shape / (shape - 1).
-            let smallest = mean * (shape - 1.0) / shape;
-            smallest * libm::pow(1.0 - dice.uniform(), -1.0 / shape)
-        }
+        Size::Exponential { mean_bytes } => mean_bytes.get() * dice.exponential(),
+        Size::Pareto { mean_bytes, shape } => dice.pareto(mean_bytes.get(), shape.get()),
     };
     Some((bytes.round() as u64).clamp(1, LARGEST_FILE))
 }
 
 /// A Pareto tail has no end, packet numbers have: 2^31 full packets of 1 byte at the least.
 const LARGEST_FILE: u64 = 1 << 31;
-
-/// From an exponential distribution of mean 1. `libm`, because the system's `ln` differs.
-fn exponential(dice: &mut Dice) -> f64 {
-    -libm::log(1.0 - dice.uniform())
-}
 
 /// A seed of its own for each random element of a run (SplitMix64's finaliser).
 pub fn element_seed(seed: u64, kind: u64, index: usize) -> u64 {

@@ -124,12 +124,17 @@ impl Network {
 
     /// A server that reads whatever it is sent, until it is dropped.
     pub fn sink(&self) -> Sink {
+        self.sink_of(Protocol::MPTCP)
+    }
+
+    /// A server that knows only this protocol.
+    pub fn sink_of(&self, protocol: Protocol) -> Sink {
         let (stop, received) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),
         );
         let (stopped, total) = (stop.clone(), received.clone());
-        let listener = self.inside(Host::Server, listen);
+        let listener = self.inside(Host::Server, move || listen(protocol));
         let accepting = self.spawn(Host::Server, move || {
             let mut readers = Vec::new();
             while !stopped.load(Relaxed) {
@@ -219,8 +224,8 @@ pub fn send_for(stream: &mut TcpStream, duration: Duration) -> u64 {
     sent
 }
 
-fn listen() -> TcpListener {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).unwrap();
+fn listen(protocol: Protocol) -> TcpListener {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).unwrap();
     socket.set_reuse_address(true).unwrap();
     socket
         .bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)).into())
