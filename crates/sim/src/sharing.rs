@@ -9,7 +9,6 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use anabranch_net::Dice;
-
 use anabranch_scenario::seats::{element_seed, exponential, pareto};
 
 /// A run ends at the latest after this many times as many files as it reports: a file of a heavy
