@@ -144,11 +144,17 @@ impl<'a> Agents<'a> {
     }
 
     /// Plays until the last of the `marks`, increasing times at which counters are taken, or until
-    /// `stop`. Leaves the calling thread in one of the hosts.
+    /// `stop`. When nothing is left to do it says so in `idle`, and takes the other marks at once.
+    /// Leaves the calling thread in one of the hosts.
     ///
     /// # Errors
     /// If a connection breaks or the kernel refuses something.
-    pub fn play(mut self, marks: &[Time], stop: &AtomicBool) -> Result<Played, Error> {
+    pub fn play(
+        mut self,
+        marks: &[Time],
+        idle: &AtomicBool,
+        stop: &AtomicBool,
+    ) -> Result<Played, Error> {
         let at_marks = marks.iter().map(|&mark| Reverse((mark, Event::Mark)));
         self.agenda.extend(at_marks);
         let mut ready = Vec::with_capacity(EVENTS);
@@ -157,7 +163,11 @@ impl<'a> Agents<'a> {
             let Some(&Reverse((time, event))) = self.agenda.peek() else {
                 break;
             };
-            if time <= now {
+            let marks_left = marks.len() - self.played.counted.len();
+            if self.connections.is_empty() && self.agenda.len() == marks_left {
+                idle.store(true, Ordering::Relaxed);
+            }
+            if time <= now || idle.load(Ordering::Relaxed) {
                 self.agenda.pop();
                 self.handle(time, event)?;
                 continue;

@@ -59,7 +59,8 @@ fn kernel_name(wanted: &str, there: &[String]) -> Result<String, Error> {
     let canonical = Algorithm::parse(wanted).map_or(wanted.to_owned(), |known| known.to_string());
     if canonical.contains(':') {
         return Err(Error::new(format!(
-            "algorithm {canonical:?} is not available on kernel: there an algorithm has no parameters"
+            "algorithm {canonical:?} is not available on kernel: there an algorithm has no parameters \
+             but those it was loaded with; give them to `anabranch-kernel load` and name it without"
         )));
     }
     let name = match canonical.as_str() {

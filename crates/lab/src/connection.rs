@@ -1,7 +1,7 @@
 //! A connection from a user to the server: its two sockets, what it sends and what arrived.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anabranch_net::Time;
@@ -110,7 +110,8 @@ impl Connection {
         }
     }
 
-    /// Writes what the kernel takes; says a file's end to the other side.
+    /// Writes what the kernel takes. A file's end is not said: a connection that is closing opens no
+    /// more paths, though its data may be far from sent.
     ///
     /// # Errors
     /// If the connection is broken.
@@ -128,15 +129,12 @@ impl Connection {
             };
             if let Cargo::File { left, .. } = &mut self.cargo {
                 *left -= written as u64;
-                if *left == 0 {
-                    self.sender.shutdown(Shutdown::Write)?;
-                }
             }
         }
         Ok(())
     }
 
-    /// Reads what has arrived. True at the end of the stream.
+    /// Reads what has arrived. True when it is a whole file, or the end of the stream.
     ///
     /// # Errors
     /// If the connection is broken.
@@ -145,6 +143,11 @@ impl Connection {
             return Ok(false);
         };
         loop {
+            if let Cargo::File { bytes, .. } = self.cargo
+                && self.received >= bytes
+            {
+                return Ok(true);
+            }
             match receiver.read(buffer) {
                 Ok(0) => return Ok(true),
                 Ok(bytes) => self.received += bytes as u64,

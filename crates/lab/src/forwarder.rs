@@ -60,6 +60,7 @@ pub fn forward<T: Tap>(
     devices: &Devices,
     clock: Clock,
     marks: &[Time],
+    idle: &AtomicBool,
     stop: &AtomicBool,
 ) -> Result<Forwarded<T>, Error> {
     // Without it the forwarder works too, only later: `check` and the lateness of a run tell.
@@ -83,7 +84,7 @@ pub fn forward<T: Tap>(
         && !stop.load(Ordering::Relaxed)
     {
         let now = forwarder.deliver(mark)?;
-        if now >= mark {
+        if now >= mark || idle.load(Ordering::Relaxed) {
             let counted = forwarder.network.snapshot(mark);
             forwarder.forwarded.counted.push(counted);
             marks.next();

@@ -108,7 +108,7 @@ impl Lab {
         let marks = Marks::of(&self.scenario);
         let network = Network::new(&self.scenario, &self.seats, self.seed, tap);
         let clock = Clock::start();
-        let stop = AtomicBool::new(false);
+        let (idle, stop) = (AtomicBool::new(false), AtomicBool::new(false));
         let agents = Agents::new(
             &self.scenario,
             &self.users,
@@ -120,12 +120,12 @@ impl Lab {
         let (forwarded, played) = thread::scope(|scope| {
             // Whichever fails ends the other.
             let forwarder = scope.spawn(|| {
-                let forwarded = forward(network, &self.devices, clock, &marks.times, &stop);
+                let forwarded = forward(network, &self.devices, clock, &marks.times, &idle, &stop);
                 stop.store(forwarded.is_err(), Ordering::Relaxed);
                 forwarded
             });
             let players = scope.spawn(|| {
-                let played = agents.play(&marks.times, &stop);
+                let played = agents.play(&marks.times, &idle, &stop);
                 if played.is_err() {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -151,10 +151,10 @@ impl Lab {
     ) -> Result<(Forwarded<T>, R), Error> {
         let network = Network::new(&self.scenario, &self.seats, self.seed, tap);
         let clock = Clock::start();
-        let stop = AtomicBool::new(false);
+        let (idle, stop) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let forwarder =
-                scope.spawn(|| forward(network, &self.devices, clock, &[Time::MAX], &stop));
+                scope.spawn(|| forward(network, &self.devices, clock, &[Time::MAX], &idle, &stop));
             let result = act();
             stop.store(true, Ordering::Relaxed);
             match forwarder.join() {
