@@ -230,9 +230,9 @@ def agree(
     """
     from anabranch import agreement  # here, because the other commands do not need it
 
-    with _progress() as progress:
+    with show.progress() as progress:
         agreed = agreement.agree(paper, on.split(","), out, jobs, progress)
-    _print(agreed, as_json, show.report)
+    show.answer(agreed, as_json, show.report)
 
 
 def main() -> None:

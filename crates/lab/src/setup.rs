@@ -21,7 +21,10 @@ const DEVICE_PACKETS: u32 = 10_000;
 /// that falls silent is silent soon.
 const UNSENT_BYTES: u32 = 128 << 10;
 /// A socket's first receive buffer, bytes; what autotuning starts from.
-const FIRST_BUFFER_BYTES: u64 = 4 << 20;
+const FIRST_RECEIVE_BYTES: u64 = 4 << 20;
+/// A socket's first send buffer, bytes: Linux's own. Multipath TCP deals data out to subflows as far as their
+/// buffers take it, not their windows: with more, the first would have a whole file before the second is there.
+const FIRST_SEND_BYTES: u64 = 16 << 10;
 
 /// A user: its host and the device of each path.
 #[derive(Debug)]
@@ -153,7 +156,8 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
     // A packet of payload takes up about twice its bytes in the kernel's accounts.
     let packets = u64::from(tcp.receive_buffer_packets.get());
     let most = (packets * u64::from(tcp.packet_bytes.get()) * 2).min(i32::MAX as u64);
-    let buffers = format!("4096 {} {most}", FIRST_BUFFER_BYTES.min(most));
+    let from = |first: u64| format!("4096 {} {most}", first.min(most));
+    let (receive, send) = (from(FIRST_RECEIVE_BYTES), from(FIRST_SEND_BYTES));
     let sack = if tcp.recovery == Recovery::Sack {
         "1"
     } else {
@@ -167,8 +171,8 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
         ("ipv4/tcp_no_metrics_save", "1"),
         ("ipv4/tcp_no_ssthresh_metrics_save", "0"),
         ("ipv4/tcp_sack", sack),
-        ("ipv4/tcp_rmem", &buffers),
-        ("ipv4/tcp_wmem", &buffers),
+        ("ipv4/tcp_rmem", &receive),
+        ("ipv4/tcp_wmem", &send),
         ("ipv4/tcp_notsent_lowat", &unsent),
         // Connections of a lab that is gone don't linger, nor their namespaces.
         ("ipv4/tcp_orphan_retries", "1"),
