@@ -1,0 +1,208 @@
+"""The optimum of a scenario: what the best possible congestion control would give to each user."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from anabranch.runner import Progress
+from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.interior_point import of_each
+from anabranch.theory.maximise import Problem, Solution, solve
+from anabranch.theory.network import Network
+from anabranch.theory.timeline import Interval, intervals
+from anabranch.theory.utility import AlphaFair
+
+Array = np.ndarray
+
+PROPORTIONAL = AlphaFair(1.0)
+
+USED = 1e-3
+"""A path is used when it carries more than this part of its user's rate beyond its probes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best rates in one interval, in Mbps of goodput; a row for each path, user and link.
+
+    Paths that are not there have a rate of 0, and so have users without any.
+    """
+
+    network: Network
+    interval: Interval
+    utility: AlphaFair
+    rate: Array
+    """Of each path, Mbps."""
+    floor: Array
+    """The part of it that is probes, Mbps."""
+    price: Array
+    """Of each link: utility per Mbps of goodput that it could carry more."""
+    path_price: Array
+    """Of each path: the sum over its links."""
+    weight: Array
+    """Of each user."""
+    solution: Solution
+    """What the solver says of itself: `gap`, `solver`, `iterations`."""
+
+    @property
+    def user_rate(self) -> Array:
+        """What each user gets, Mbps."""
+        return np.asarray(self.network.sums @ self.rate)
+
+    @property
+    def used(self) -> Array:
+        """Of each path, whether it carries more than its probes."""
+        total = self.user_rate[self.network.user_of_path]
+        return np.asarray(self.rate - self.floor > USED * total)
+
+    @property
+    def sending(self) -> Array:
+        """Of each user, whether any of its paths is there."""
+        return np.asarray(self.network.sums @ self.interval.present.astype(float) > 0)
+
+    @property
+    def worth(self) -> float:
+        """The utility of all users together, rates in Mbps."""
+        there = self.sending
+        return float(np.sum(self.weight[there] * self.utility.value(self.user_rate[there])))
+
+    def flows(self) -> pd.DataFrame:
+        """Per flow, the mean over its users: `rate_mbps`, and `marginal`, what 1 Mbps more is worth."""
+        there = self.sending
+        marginal = np.zeros(len(there))
+        marginal[there] = self.weight[there] * self.utility.slope(self.user_rate[there])
+        frame = pd.DataFrame(
+            {"flow": self.network.flows, "rate_mbps": self.user_rate, "marginal": marginal}
+        )
+        means = frame.groupby("flow", sort=False, as_index=False).mean()
+        users = frame.groupby("flow", sort=False)["rate_mbps"].count()
+        means.insert(1, "users", users.to_numpy())
+        return means
+
+    def paths(self) -> pd.DataFrame:
+        """Per flow and path, the mean over its users: `rate_mbps`, `price`, `used`, `links`."""
+        network = self.network
+        first, user = network.starts[:-1], network.user_of_path
+        frame = pd.DataFrame(
+            {
+                "flow": np.array(network.flows, dtype=object)[user],
+                "path": np.arange(network.paths) - first[user],
+                "rate_mbps": self.rate,
+                "price": self.path_price,
+                "used": self.used,
+                "links": _links_of_paths(network),
+            }
+        )
+        by = frame.groupby(["flow", "path"], sort=False, as_index=False)
+        return by.agg(
+            rate_mbps=("rate_mbps", "mean"),
+            price=("price", "mean"),
+            used=("used", "any"),
+            links=("links", "first"),
+        )
+
+    def links(self) -> pd.DataFrame:
+        """Per link: `capacity_mbps` and `load_mbps` of goodput, and `price`."""
+        return pd.DataFrame(
+            {
+                "link": list(self.network.links),
+                "capacity_mbps": self.network.goodput_mbps(self.network.capacity),
+                "load_mbps": self.network.routes @ self.rate,
+                "price": self.price,
+            }
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        there = self.sending
+        return {
+            "from_s": self.interval.from_s,
+            "to_s": self.interval.to_s,
+            "utility": float(self.worth) if there.any() else None,
+            "relative_gap": self.solution.gap,
+            "solver": self.solution.solver,
+            "iterations": self.solution.iterations,
+            "flows": self.flows().to_dict(orient="records"),
+            "paths": self.paths().to_dict(orient="records"),
+            "links": self.links().to_dict(orient="records"),
+        }
+
+
+def optima(
+    scenario: Scenario,
+    utility: AlphaFair = PROPORTIONAL,
+    *,
+    probing: bool = False,
+    rtt_s: float | None = None,
+    weights: Mapping[str, float] | None = None,
+    progress: Progress | None = None,
+) -> list[Optimum]:
+    """The optimum of each interval of a scenario.
+
+    `probing`: every path carries at least one packet per round-trip time, which is `rtt_s`, or
+    without it the path's base RTT. `weights`: of the users of a flow, 1 by default.
+
+    Raises `ScenarioError` and `NotConverged` as `solve` does.
+    """
+    network = Network.of(scenario)
+    weight = _weights(network, weights or {})
+    rtt = network.base_rtt if rtt_s is None else np.full(network.paths, rtt_s)
+    floor = network.goodput_mbps(1 / rtt) if probing else np.zeros(network.paths)
+    return [
+        optimum(network, interval, utility, floor, weight, progress=progress)
+        for interval in intervals(scenario)
+    ]
+
+
+def optimum(
+    network: Network,
+    interval: Interval,
+    utility: AlphaFair,
+    floor: Array,
+    weight: Array,
+    solver: str | None = None,
+    progress: Progress | None = None,
+) -> Optimum:
+    """The optimum while the paths of one interval are there; floors in Mbps of goodput."""
+    present = np.flatnonzero(interval.present)
+    sums = sparse.csr_array(network.sums[:, present])
+    users = np.flatnonzero(np.diff(sums.indptr))
+    problem = Problem(
+        capacity=network.goodput_mbps(network.capacity),
+        routes=sparse.csr_array(network.routes[:, present]),
+        sums=sparse.csr_array(sums[users]),
+        weight=weight[users],
+        floor=floor[present],
+        links=network.links,
+        users=[f"flow {network.flows[user]}" for user in users],
+    )
+    if len(users):
+        solution = solve(problem, utility, solver, progress)
+    else:
+        solution = Solution(np.zeros(0), np.zeros(len(network.links)), 0.0, "none", 0)
+    rate, least = np.zeros(network.paths), np.zeros(network.paths)
+    rate[present], least[present] = solution.rate, floor[present]
+    path_price = np.asarray(network.routes.T @ solution.price)
+    return Optimum(
+        network, interval, utility, rate, least, solution.price, path_price, weight, solution
+    )
+
+
+def _weights(network: Network, weights: Mapping[str, float]) -> Array:
+    for flow, value in weights.items():
+        if flow not in network.flows:
+            known = ", ".join(dict.fromkeys(network.flows))
+            raise ScenarioError(f"weight {flow}={value:g}: expected one of the flows {known}")
+        if not value > 0 or not np.isfinite(value):
+            raise ScenarioError(f"weight {flow}={value:g}: expected a number above 0")
+    return np.array([weights.get(flow, 1.0) for flow in network.flows])
+
+
+def _links_of_paths(network: Network) -> list[str]:
+    columns = sparse.csc_array(network.routes)
+    names = np.array(network.links, dtype=object)
+    pairs = zip(columns.indptr, columns.indptr[1:], strict=False)
+    return [", ".join(names[columns.indices[start:stop]]) for start, stop in pairs]
