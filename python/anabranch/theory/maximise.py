@@ -19,6 +19,7 @@ from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.interior_point import interior_point, of_each
+from anabranch.theory.network import Network
 from anabranch.theory.utility import AlphaFair
 
 Array = np.ndarray
@@ -46,6 +47,21 @@ class Problem:
     links: Sequence[str]
     users: Sequence[str]
     """Names, for messages."""
+
+    @classmethod
+    def of(
+        cls, network: Network, weight: Array | float = 1.0, floor: Array | float = 0.0
+    ) -> "Problem":
+        """That of a network, in Mbps of goodput."""
+        return cls(
+            capacity=network.goodput_mbps(network.capacity),
+            routes=network.routes,
+            sums=network.sums,
+            weight=np.broadcast_to(np.asarray(weight, dtype=float), network.users),
+            floor=np.broadcast_to(np.asarray(floor, dtype=float), network.paths),
+            links=network.links,
+            users=[f"flow {flow}" for flow in network.flows],
+        )
 
     @property
     def room(self) -> Array:
@@ -134,7 +150,7 @@ def _conic(problem: Problem, utility: AlphaFair) -> Solution:
         raise NotConverged(f"Clarabel: {error}", np.inf) from error
     if rate.value is None or limits.dual_value is None:
         raise NotConverged(f"Clarabel: {program.status}", np.inf)
-    iterations = int(program.solver_stats.num_iters)
+    iterations = program.solver_stats.num_iters or 0
     return Solution(rate.value, limits.dual_value, np.inf, "Clarabel", iterations)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from scipy import sparse
 
 from anabranch.runner import Progress
 from anabranch.scenario import Scenario, ScenarioError
-from anabranch.theory.interior_point import of_each
 from anabranch.theory.maximise import Problem, Solution, solve
 from anabranch.theory.network import Network
 from anabranch.theory.timeline import Interval, intervals
@@ -70,7 +70,7 @@ class Optimum:
         return float(np.sum(self.weight[there] * self.utility.value(self.user_rate[there])))
 
     def flows(self) -> pd.DataFrame:
-        """Per flow, the mean over its users: `rate_mbps`, and `marginal`, what 1 Mbps more is worth."""
+        """Per flow, the mean over its users: `rate_mbps`, `marginal`: what 1 Mbps more is worth."""
         there = self.sending
         marginal = np.zeros(len(there))
         marginal[there] = self.weight[there] * self.utility.slope(self.user_rate[there])
@@ -167,24 +167,14 @@ def optimum(
     progress: Progress | None = None,
 ) -> Optimum:
     """The optimum while the paths of one interval are there; floors in Mbps of goodput."""
-    present = np.flatnonzero(interval.present)
-    sums = sparse.csr_array(network.sums[:, present])
-    users = np.flatnonzero(np.diff(sums.indptr))
-    problem = Problem(
-        capacity=network.goodput_mbps(network.capacity),
-        routes=sparse.csr_array(network.routes[:, present]),
-        sums=sparse.csr_array(sums[users]),
-        weight=weight[users],
-        floor=floor[present],
-        links=network.links,
-        users=[f"flow {network.flows[user]}" for user in users],
-    )
-    if len(users):
+    present, there = interval.present, network.of_paths(interval.present)
+    problem = Problem.of(there, weight[network.sums @ present.astype(float) > 0], floor[present])
+    if there.users:
         solution = solve(problem, utility, solver, progress)
     else:
         solution = Solution(np.zeros(0), np.zeros(len(network.links)), 0.0, "none", 0)
     rate, least = np.zeros(network.paths), np.zeros(network.paths)
-    rate[present], least[present] = solution.rate, floor[present]
+    rate[present], least[present] = solution.rate, problem.floor
     path_price = np.asarray(network.routes.T @ solution.price)
     return Optimum(
         network, interval, utility, rate, least, solution.price, path_price, weight, solution
@@ -204,5 +194,5 @@ def _weights(network: Network, weights: Mapping[str, float]) -> Array:
 def _links_of_paths(network: Network) -> list[str]:
     columns = sparse.csc_array(network.routes)
     names = np.array(network.links, dtype=object)
-    pairs = zip(columns.indptr, columns.indptr[1:], strict=False)
+    pairs = pairwise(columns.indptr)
     return [", ".join(names[columns.indices[start:stop]]) for start, stop in pairs]

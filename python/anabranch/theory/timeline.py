@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def _stretches(scenario: Scenario) -> Iterator[tuple[float, float]]:
     for link in plain["links"]:
         times |= {time for pair in link["down_s"] for time in pair}
     ordered = sorted(time for time in times if 0 <= time <= end)
-    return zip(ordered, ordered[1:], strict=False)
+    return pairwise(ordered)
 
 
 def _present_at(scenario: Scenario, time_s: float) -> Array:

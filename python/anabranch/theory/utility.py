@@ -13,9 +13,9 @@ Array = np.ndarray
 class AlphaFair:
     """`U(y) = y^(1 - alpha) / (1 - alpha)`, and `log y` where alpha is 1.
 
-    Mo and Walrand, "Fair end-to-end window-based congestion control", 2000. alpha = 0 is the largest
-    total, 1 is proportional fairness, 2 is what TCP's square-root formula maximises, and a large
-    alpha comes close to max-min fairness.
+    Mo and Walrand, "Fair end-to-end window-based congestion control", 2000. alpha = 0 is the
+    largest total, 1 is proportional fairness, 2 is what TCP's square-root formula maximises, and a
+    large alpha comes close to max-min fairness.
     """
 
     alpha: float = 1.0

@@ -1,0 +1,203 @@
+"""Fixed points of loss-based rules where the RTTs are known: the loss-throughput formula.
+
+At a fixed point a window stands still, `phi_r = q_r`, on every path above its least window, and
+there `q_r` is the sum of the loss probabilities of its links; a link loses packets only where it is
+full. For LIA this says that windows are inversely proportional to losses, in all as much as one TCP
+on the best path (OLIA draft, section 2); for OLIA, that only best paths are used, in all as much as
+one TCP on one of them. No formula of a rule stands here: `Law.phi` is evaluated.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import least_squares
+
+from anabranch.scenario import ScenarioError
+from anabranch.theory.errors import NotConverged
+from anabranch.theory.interior_point import of_each
+from anabranch.theory.law import Law, States
+from anabranch.theory.network import Network
+
+Array = np.ndarray
+
+RULES = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia", "generalized")
+"""Those whose windows and RTTs alone say at which loss they stand still."""
+
+ACCEPTED_RESIDUAL = 1e-8
+MOST_STEPS = 500
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """Where all windows stand still; all users of a flow are alike."""
+
+    network: Network
+    """With one user for each flow, whose paths cross a link as often as all users' do."""
+    users: Array
+    """Of each flow, how many there are."""
+    window: Array
+    """Of each path, packets."""
+    rtt: Array
+    """Of each path, s."""
+    loss: Array
+    """Of each link, a probability. With all RTTs alike its level depends on them, rates do not."""
+    residual: float
+    """The largest violation of a condition, relative to where the search began."""
+
+    @property
+    def rate_mbps(self) -> Array:
+        """Goodput of each path of one user."""
+        return self.network.goodput_mbps(self.window / self.rtt)
+
+    @property
+    def path_loss(self) -> Array:
+        """Of each path."""
+        return np.asarray(self.network.routes.T @ self.loss / self.users[self.network.user_of_path])
+
+    def user_mbps(self) -> dict[str, float]:
+        """Goodput of a user of each flow."""
+        totals = self.network.sums @ self.rate_mbps
+        return dict(zip(self.network.flows, map(float, totals), strict=True))
+
+
+def fixed_point(
+    network: Network, rtt_s: float | None = None, least_window: float = 0.0
+) -> FixedPoint:
+    """The fixed point of a network's rules.
+
+    `rtt_s`: of every path; its base RTT without it, as if queues were short. `least_window`:
+    packets, 1 where every path is probed. (An equilibrium solver that can be given RTTs replaces
+    this search.)
+
+    Raises `ScenarioError` for a rule that does not go by loss alone, and `NotConverged`.
+    """
+    one, users = _one_user_per_flow(network)
+    rtt = one.base_rtt if rtt_s is None else np.full(one.paths, rtt_s)
+    conditions = _Conditions(one, users, rtt, least_window)
+    rng = np.random.default_rng(1)
+    residual = np.inf
+    for attempt in range(ATTEMPTS):
+        # A rule's kinks can hold the search up: then it begins elsewhere.
+        elsewhere = conditions.start + attempt * 0.3 * rng.standard_normal(len(conditions.start))
+        found = least_squares(
+            conditions.residual,
+            elsewhere,
+            conditions.jacobian,
+            ftol=1e-15,
+            xtol=1e-15,
+            gtol=1e-15,
+            max_nfev=MOST_STEPS,
+        )
+        residual = min(residual, float(np.max(np.abs(found.fun))))
+        if residual <= ACCEPTED_RESIDUAL:
+            window, loss = conditions.state(found.x)
+            return FixedPoint(one, users, window, rtt, np.maximum(loss, 0), residual)
+    raise NotConverged(
+        f"no fixed point found from {ATTEMPTS} starts: the least residual is {residual:.1e}",
+        residual,
+    )
+
+
+def _one_user_per_flow(network: Network) -> tuple[Network, Array]:
+    """A network in which the first user of each flow stands for all, and their numbers."""
+    flows = list(dict.fromkeys(network.flows))
+    first = np.array([network.flows.index(flow) for flow in flows])
+    users = np.array([network.flows.count(flow) for flow in flows])
+    one = network.of_paths(np.isin(network.user_of_path, first))
+    times = sparse.diags_array(users[one.user_of_path].astype(float))
+    return replace(one, routes=sparse.csr_array(one.routes @ times)), users
+
+
+class _Conditions:
+    """Pairs of numbers of which none is negative and one is 0, as functions of one vector z.
+
+    A window above its least, and what its path loses above phi; a link's loss, and what it has
+    free. z holds the logarithm of each window and the loss of each link, over those at the start.
+    """
+
+    def __init__(self, network: Network, users: Array, rtt: Array, least_window: float) -> None:
+        self.network, self.rtt, self.least_window = network, rtt, least_window
+        self.laws = list(_laws(network))
+        A = network.routes
+        self.crossed = sparse.csr_array(A @ sparse.diags_array(1 / users[network.user_of_path]))
+        crossing = np.maximum(A.sum(axis=1), 1)
+        share = of_each(np.minimum, sparse.csr_array(A.T), network.capacity / crossing)
+        self.window = np.maximum(share * rtt, 1.1 * least_window)
+        self.phi, _ = self._phi(self.window)
+        self.level = float(np.median(self.phi))
+        """Of losses."""
+        hops = self.crossed.sum(axis=0)
+        losses = A @ (self.phi / hops) / crossing
+        self.start = np.concatenate([np.zeros(network.paths), losses / self.level])
+
+    def state(self, z: Array) -> tuple[Array, Array]:
+        """Windows of paths and losses of links."""
+        paths = self.network.paths
+        return self.window * np.exp(z[:paths]), self.level * z[paths:]
+
+    def residual(self, z: Array) -> Array:
+        """0 where all pairs are as they should be (Fischer and Burmeister's function)."""
+        a, b, _ = self._pairs(z)
+        return np.asarray(a + b - np.hypot(a, b))
+
+    def jacobian(self, z: Array) -> Array:
+        """The derivatives of `residual`."""
+        a, b, phi_by_window = self._pairs(z)
+        A, (window, _) = self.network.routes, self.state(z)
+        W, scale = sparse.diags_array(window), sparse.diags_array(1 / self.phi)
+        above = sparse.diags_array(window / self.window)
+        da = sparse.block_diag([above, sparse.eye_array(len(self.network.capacity))])
+        used = sparse.diags_array(1 / self.network.capacity) @ A @ sparse.diags_array(1 / self.rtt)
+        db = sparse.block_array(
+            [[-scale @ phi_by_window @ W, self.level * scale @ self.crossed.T], [-used @ W, None]]
+        )
+        norm = np.maximum(np.hypot(a, b), np.finfo(float).tiny)
+        by_a, by_b = sparse.diags_array(1 - a / norm), sparse.diags_array(1 - b / norm)
+        return np.asarray((by_a @ da + by_b @ db).toarray())
+
+    def _pairs(self, z: Array) -> tuple[Array, Array, sparse.csr_array]:
+        A, (window, loss) = self.network.routes, self.state(z)
+        phi, phi_by_window = self._phi(window)
+        above = (window - self.least_window) / self.window
+        dearer = (self.crossed.T @ loss - phi) / self.phi
+        free = 1 - A @ (window / self.rtt) / self.network.capacity
+        first = np.concatenate([above, loss / self.level])
+        return first, np.concatenate([dearer, free]), phi_by_window
+
+    def _phi(self, window: Array) -> tuple[Array, sparse.csr_array]:
+        """phi of every path, and its derivatives in the windows."""
+        phi, paths = np.empty(len(window)), self.network.paths
+        by_window = sparse.csr_array((paths, paths))
+        for law, starts, own in self.laws:
+            states = _states(starts, window[own], self.rtt[own])
+            phi[own] = law.phi(states)
+            place = sparse.csr_array(
+                (np.ones(len(own)), (own, np.arange(len(own)))), shape=(paths, len(own))
+            )
+            by_window += place @ law.phi_derivatives(states, "window") @ place.T
+        return phi, by_window
+
+
+def _laws(network: Network) -> Iterator[tuple[Law, Array, Array]]:
+    """Each rule, where the paths of its users start, and which paths they are."""
+    algorithms = np.array(network.algorithms, dtype=object)
+    sizes = np.diff(network.starts)
+    for name in dict.fromkeys(network.algorithms):
+        if name.split(":")[0] not in RULES:
+            raise ScenarioError(
+                f"{name} has no fixed point by losses alone: expected one of {', '.join(RULES)}"
+            )
+        own = algorithms == name
+        starts = np.concatenate([[0], np.cumsum(sizes[own])]).astype(np.int64)
+        yield Law(name), starts, np.flatnonzero(own[network.user_of_path])
+
+
+def _states(starts: Array, window: Array, rtt: Array) -> States:
+    """States in which the best paths are those with the largest windows.
+
+    There OLIA's alpha is 0. At its fixed point it has to be: it moves windows until it is.
+    """
+    return States(starts, window, rtt, rtt, np.zeros_like(rtt), window * rtt**2)

@@ -1,0 +1,153 @@
+"""The iterations of wVegas' paper: they look for the optimum as its flows and links would.
+
+Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", 2012, sections II and III. They are
+centralised and know no packets: all rates in Mbps, prices of links by (12), `alpha_s` = 1 for every
+flow. The rule that runs packets, algorithm 3, is `wvegas` in the table of rules.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from scipy import sparse
+
+from anabranch.theory.errors import NotConverged
+from anabranch.theory.interior_point import of_each
+from anabranch.theory.maximise import Problem, solve
+from anabranch.theory.optimum import PROPORTIONAL
+
+Array = np.ndarray
+Step = tuple[Array, Array]
+"""Rates of paths and prices of links."""
+
+GAMMA = 0.01
+"""Step of the links' prices, (12). The paper says "sufficiently small"; at 0.03 it diverges."""
+
+THETA = 3.0
+"""Step of the rates in (11), Mbps squared: the paper says "positive"; at 10 it goes on swinging."""
+
+NO_PRICE_STEP = 1.0
+"""What a rate grows by where its path has no price, Mbps: (21)."""
+
+WEIGHT_CHANGE = 1e-6
+"""Algorithm 2 stops when no weight changes by more: the "predetermined threshold" of its line 4."""
+
+LEAST_WEIGHT = 1e-9
+"""Below it a weight is lost in the solver's residual."""
+
+
+@dataclass(frozen=True, eq=False)
+class Iteration:
+    """An algorithm step by step."""
+
+    name: str
+    rate: Array
+    """Steps by paths, Mbps."""
+    price: Array
+    """Steps by links."""
+
+    @property
+    def steps(self) -> int:
+        return len(self.rate) - 1
+
+    def error(self, optimum: Array) -> Array:
+        """By how many Mbps the worst path is off, at each step."""
+        return np.asarray(np.max(np.abs(self.rate - optimum), axis=1))
+
+    def settled(self, optimum: Array, within_mbps: float) -> int:
+        """The first step after which it stays within so many Mbps; raises `NotConverged`."""
+        outside = np.flatnonzero(~(self.error(optimum) <= within_mbps))
+        first = int(outside[-1]) + 1 if len(outside) else 0
+        if first > self.steps:
+            last = self.error(optimum)[-1]
+            raise NotConverged(
+                f"{self.name}: after {self.steps} steps a path is {last:.3g} Mbps off the optimum",
+                float(last),
+            )
+        return first
+
+
+def approximate(problem: Problem, steps: int, theta: float, gamma: float) -> Iteration:
+    """The approximate iterative algorithm, (11) and (12)."""
+
+    def run() -> Iterator[Step]:
+        rate, price = equal_shares(problem), np.zeros(len(problem.capacity))
+        while True:
+            yield rate, price
+            slope = problem.sums.T @ PROPORTIONAL.slope(problem.sums @ rate)
+            rate = np.maximum(rate + theta * (slope - problem.routes.T @ price), 0)
+            price = _next_price(problem, rate, price, gamma)  # links hear of the new rates
+
+    return _collect("(11) and (12)", run(), steps)
+
+
+def algorithm_1(problem: Problem, steps: int, gamma: float) -> Iteration:
+    """The weight adjustment algorithm: a rate is its weight over its price, (19) to (21)."""
+
+    def run() -> Iterator[Step]:
+        rate, price = equal_shares(problem), np.zeros(len(problem.capacity))
+        while True:
+            yield rate, price
+            weight = _shares_of_users(problem, rate)
+            price = _next_price(problem, rate, price, gamma)
+            q = np.asarray(problem.routes.T @ price)
+            priced = q > 0
+            rate = np.where(priced, weight / np.where(priced, q, 1), rate + NO_PRICE_STEP)
+
+    return _collect("algorithm 1", run(), steps)
+
+
+def algorithm_2(problem: Problem, weight: Array, steps: int) -> Iteration:
+    """The weight allocation problem: the optimum for given weights (22), then new weights (24)."""
+
+    def run() -> Iterator[Step]:
+        k = weight
+        while True:
+            rate, price = _weighted(problem, k)
+            yield rate, price
+            new = _shares_of_users(problem, rate)
+            if np.max(np.abs(new - k)) < WEIGHT_CHANGE:
+                return
+            k = new
+
+    return _collect("algorithm 2", run(), steps)
+
+
+def equal_shares(problem: Problem) -> Array:
+    """Where the iterations begin: each link shared equally among the paths that cross it."""
+    share = problem.capacity / np.maximum(problem.routes.sum(axis=1), 1)
+    return of_each(np.minimum, sparse.csr_array(problem.routes.T), share)
+
+
+def _weighted(problem: Problem, weight: Array) -> Step:
+    """(22): every path is a user of its own, with its weight."""
+    paths = len(weight)
+    alone = Problem(
+        capacity=problem.capacity,
+        routes=problem.routes,
+        sums=sparse.eye_array(paths, format="csr"),
+        weight=np.maximum(weight, LEAST_WEIGHT),
+        floor=np.zeros(paths),
+        links=problem.links,
+        users=[f"path {path}" for path in range(paths)],
+    )
+    solution = solve(alone, PROPORTIONAL)
+    return solution.rate, solution.price
+
+
+def _next_price(problem: Problem, rate: Array, price: Array, gamma: float) -> Array:
+    """(12)."""
+    return np.asarray(np.maximum(price - gamma * (problem.capacity - problem.routes @ rate), 0))
+
+
+def _shares_of_users(problem: Problem, rate: Array) -> Array:
+    """k_r = x_r / y_s, (20)."""
+    return np.asarray(rate / (problem.sums.T @ (problem.sums @ rate)))
+
+
+def _collect(name: str, run: Iterator[Step], steps: int) -> Iteration:
+    with np.errstate(all="ignore"):  # an iteration that diverges is told by `settled`
+        taken = list(islice(run, steps + 1))
+    rate, price = (np.array(column) for column in zip(*taken, strict=True))
+    return Iteration(name, rate, price)
