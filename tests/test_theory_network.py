@@ -96,3 +96,11 @@ def test_users_do_not_see_each_other():
     assert jacobian[3:, 3:] == pytest.approx(law.phi_derivatives(one, "window").toarray())
     assert not jacobian[:3, 3:].any()
     assert not jacobian[2, :2].any()
+
+
+def test_columns_that_do_not_fit_are_refused():
+    states = States.of_user([10, 20], [0.1, 0.2])
+    with pytest.raises(ValueError, match="columns differ in length"):
+        Law("lia").phi(_with(states, "rtt", np.array([0.1])))
+    with pytest.raises(ValueError, match="starts must rise from 0"):
+        Law("lia").phi(_with(states, "starts", np.array([0, 1])))

@@ -91,24 +91,9 @@ class Law:
     def name(self) -> str: ...
     @property
     def delay_based(self) -> bool: ...
-    def evaluate(
-        self,
-        starts: NDArray[np.int64],
-        window: NDArray[np.float64],
-        rtt: NDArray[np.float64],
-        base_rtt: NDArray[np.float64],
-        queue_delay: NDArray[np.float64],
-        loss_interval: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def evaluate(self, states: object) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     def derivatives(
-        self,
-        wrt: str,
-        starts: NDArray[np.int64],
-        window: NDArray[np.float64],
-        rtt: NDArray[np.float64],
-        base_rtt: NDArray[np.float64],
-        queue_delay: NDArray[np.float64],
-        loss_interval: NDArray[np.float64],
+        self, wrt: str, states: object
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
 def algorithm(spec: str) -> str: ...

@@ -10,11 +10,22 @@ use crate::ScenarioError;
 type Column<'py> = PyReadonlyArray1<'py, f64>;
 type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
+/// The paths of many users: those of user u are from `starts[u]` to `starts[u + 1]`. Windows are
+/// packets, times s; `loss_interval` is the packets between losses, which stands for every count of
+/// them that a rule may look at.
+#[derive(FromPyObject)]
+struct States<'py> {
+    starts: PyReadonlyArray1<'py, i64>,
+    window: Column<'py>,
+    rtt: Column<'py>,
+    base_rtt: Column<'py>,
+    queue_delay: Column<'py>,
+    loss_interval: Column<'py>,
+}
+
 /// An algorithm of the table as a law of windows.
 ///
-/// Its methods take the paths of many users as columns: the paths of user u are those from
-/// `starts[u]` to `starts[u + 1]`. Windows are packets, times s; `loss_interval` is the packets
-/// between losses, which stands for every count of them that a rule may look at.
+/// Its methods take the paths of many users as columns, those of `anabranch.theory.law.States`.
 #[pyclass(frozen, module = "anabranch")]
 pub struct Law {
     algorithm: Algorithm,
@@ -46,19 +57,8 @@ impl Law {
     /// `I_r` and `D_r` of every path: packets per acknowledged packet, and packets.
     ///
     /// Raises ValueError where the columns don't fit each other.
-    #[allow(clippy::too_many_arguments)]
-    fn evaluate<'py>(
-        &self,
-        py: Python<'py>,
-        starts: PyReadonlyArray1<'py, i64>,
-        window: Column<'py>,
-        rtt: Column<'py>,
-        base_rtt: Column<'py>,
-        queue_delay: Column<'py>,
-        loss_interval: Column<'py>,
-    ) -> PyResult<Pair<'py>> {
-        let columns = [window, rtt, base_rtt, queue_delay, loss_interval];
-        let (bounds, paths) = users(&starts, &columns)?;
+    fn evaluate<'py>(&self, py: Python<'py>, states: States<'py>) -> PyResult<Pair<'py>> {
+        let (bounds, paths) = states.users()?;
         let (mut increase, mut decrease) = (Vec::new(), Vec::new());
         for user in bounds.windows(2) {
             let paths = &paths[user[0]..user[1]];
@@ -74,21 +74,14 @@ impl Law {
     /// those of the branch taken: for each user its matrix (r, k), row by row, one after the other.
     ///
     /// Raises ValueError where the columns don't fit each other.
-    #[allow(clippy::too_many_arguments)]
     fn derivatives<'py>(
         &self,
         py: Python<'py>,
         wrt: &str,
-        starts: PyReadonlyArray1<'py, i64>,
-        window: Column<'py>,
-        rtt: Column<'py>,
-        base_rtt: Column<'py>,
-        queue_delay: Column<'py>,
-        loss_interval: Column<'py>,
+        states: States<'py>,
     ) -> PyResult<Pair<'py>> {
         let seed = seed(wrt)?;
-        let columns = [window, rtt, base_rtt, queue_delay, loss_interval];
-        let (bounds, paths) = users(&starts, &columns)?;
+        let (bounds, paths) = states.users()?;
         let (mut increase, mut decrease) = (Vec::new(), Vec::new());
         for user in bounds.windows(2) {
             let (n, first) = (user[1] - user[0], increase.len());
@@ -132,39 +125,41 @@ fn seed(field: &str) -> PyResult<fn(&mut Path<Dual>, f64)> {
     }
 }
 
-/// The first path of each user, and the number of paths; the paths.
-fn users(
-    starts: &PyReadonlyArray1<i64>,
-    columns: &[Column; 5],
-) -> PyResult<(Vec<usize>, Vec<Path<f64>>)> {
-    let [window, rtt, base_rtt, queue_delay, loss_interval] = columns;
-    let length = window.len()?;
-    for column in columns {
-        if column.len()? != length {
-            return Err(PyValueError::new_err("columns differ in length"));
-        }
-    }
-    let mut paths = Vec::with_capacity(length);
-    for i in 0..length {
-        let packets = loss_interval.as_slice()?[i];
-        paths.push(Path {
-            window: window.as_slice()?[i],
-            rtt: rtt.as_slice()?[i],
-            base_rtt: base_rtt.as_slice()?[i],
-            round_rtt: rtt.as_slice()?[i],
-            queue_delay: queue_delay.as_slice()?[i],
-            since_loss: packets,
-            between_losses: packets,
-            loss_interval: packets,
+impl States<'_> {
+    /// The first path of each user, and the number of paths; the paths.
+    fn users(&self) -> PyResult<(Vec<usize>, Vec<Path<f64>>)> {
+        let window = self.window.as_slice()?;
+        let rtt = same_length(&self.rtt, window)?;
+        let base_rtt = same_length(&self.base_rtt, window)?;
+        let queue_delay = same_length(&self.queue_delay, window)?;
+        let loss_interval = same_length(&self.loss_interval, window)?;
+        let path = |i: usize| Path {
+            window: window[i],
+            rtt: rtt[i],
+            base_rtt: base_rtt[i],
+            round_rtt: rtt[i],
+            queue_delay: queue_delay[i],
+            since_loss: loss_interval[i],
+            between_losses: loss_interval[i],
+            loss_interval: loss_interval[i],
             ..Path::default()
-        });
+        };
+        let starts = self.starts.as_slice()?;
+        let whole = starts.first() == Some(&0) && starts.last() == Some(&(window.len() as i64));
+        if !whole || starts.windows(2).any(|user| user[0] > user[1]) {
+            return Err(PyValueError::new_err(
+                "starts must rise from 0 to the number of paths",
+            ));
+        }
+        let bounds = starts.iter().map(|&i| i as usize).collect();
+        Ok((bounds, (0..window.len()).map(path).collect()))
     }
-    let bounds: Vec<usize> = starts.as_slice()?.iter().map(|&i| i as usize).collect();
-    let whole = bounds.first() == Some(&0) && bounds.last() == Some(&length);
-    if !whole || bounds.windows(2).any(|user| user[0] > user[1]) {
-        return Err(PyValueError::new_err(
-            "starts must rise from 0 to the number of paths",
-        ));
+}
+
+fn same_length<'a>(column: &'a Column, window: &[f64]) -> PyResult<&'a [f64]> {
+    let column = column.as_slice()?;
+    if column.len() == window.len() {
+        return Ok(column);
     }
-    Ok((bounds, paths))
+    Err(PyValueError::new_err("columns differ in length"))
 }

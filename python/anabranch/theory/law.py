@@ -50,7 +50,7 @@ class States:
         return replace(self, window=np.asarray(rate * self.rtt, dtype=float))
 
     def columns(self) -> tuple[Array, ...]:
-        """In the order in which `_core.Law` takes them."""
+        """All of them, in the order in which they stand here."""
         return (
             self.starts,
             self.window,
@@ -71,7 +71,7 @@ class Law:
 
     def evaluate(self, states: States) -> tuple[Array, Array]:
         """`I_r` per acknowledged packet and `D_r` per loss, packets."""
-        increase, decrease = self._core.evaluate(*states.columns())
+        increase, decrease = self._core.evaluate(states)
         return increase, decrease
 
     def phi(self, states: States) -> Array:
@@ -85,7 +85,7 @@ class Law:
         `wrt` is "window", "rtt", "queue_delay" or "loss_interval". At a kink of the rule the
         derivative is that of the branch taken.
         """
-        increase, decrease = self._core.derivatives(wrt, *states.columns())
+        increase, decrease = self._core.derivatives(wrt, states)
         return _blocks(states.starts, increase), _blocks(states.starts, decrease)
 
     def phi_derivatives(self, states: States, wrt: str) -> sparse.csr_array:
