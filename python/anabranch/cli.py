@@ -1,15 +1,12 @@
 """The command line: `anabranch run`, `compare`, `list`, `schema`, `reproduce`."""
 
-import json
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
 from anabranch import show
 from anabranch.files import staged
@@ -92,7 +89,7 @@ def run_command(
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
     """
     result = _run(file, algorithm, seeds, set_, out or (Path("results") if plot else None), on)
-    _print(result, as_json, show.run)
+    show.answer(result, as_json, show.run)
 
 
 @app.command()
@@ -113,7 +110,7 @@ def compare(
 
         anabranch compare examples/two_links.toml --algorithm reno,lia,olia,balia --seeds 5
     """
-    _print(_run(file, algorithm, seeds, set_, out, on), as_json, show.comparison)
+    show.answer(_run(file, algorithm, seeds, set_, out, on), as_json, show.comparison)
 
 
 @app.command("list")
@@ -163,12 +160,12 @@ def reproduce(
     if paper != "all" and readme:
         raise ScenarioError(f"--readme {readme}: expected `reproduce all`, whose summary it takes")
     report: Report | Summary
-    with _progress() as progress:
+    with show.progress() as progress:
         if paper == "all":
             report = papers.reproduce_all(quick, out, readme, progress)
         else:
             report = papers.reproduce(paper, quick, out, progress)
-    _print(report, as_json, show.report)
+    show.answer(report, as_json, show.report)
     if out:
         page = "index.html" if paper == "all" else "report.html"
         print(f"The report is in {out / page}", file=sys.stderr)
@@ -207,7 +204,7 @@ def _run(
     overrides = dict(_override(setting) for setting in settings or [])
     # The output directory is opened first: one that can't be written is told before the run.
     with staged(out) if out else nullcontext() as stage:
-        with _progress() as progress:
+        with show.progress() as progress:
             result = run(file, names, seeds, overrides=overrides, on=on, progress=progress)
         if stage:
             from anabranch import plot  # here, because Matplotlib takes half a second to load
@@ -227,22 +224,3 @@ def _override(setting: str) -> tuple[str, Any]:
         return key, tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return key, text  # a bare word is a string
-
-
-def _print(result: Any, as_json: bool, in_words: Callable[[Any], None]) -> None:
-    if as_json:
-        print(json.dumps(result.as_dict(), indent=2, allow_nan=False))
-    else:
-        in_words(result)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on stderr, only where a person looks at it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=show.STDERR, transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda fraction: bar.update(task, completed=fraction)

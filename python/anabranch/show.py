@@ -1,11 +1,15 @@
 """Results as tables on the terminal."""
 
+import json
 import math
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 from rich.table import Table
 
 from anabranch.result import Result
@@ -17,10 +21,30 @@ STDOUT = Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, m
 STDERR = Console(stderr=True)
 
 
+def answer(result: Any, as_json: bool, in_words: Callable[[Any], None]) -> None:
+    """What a command found: one JSON document and nothing else, or for a person."""
+    if as_json:
+        print(json.dumps(result.as_dict(), indent=2, allow_nan=False))
+    else:
+        in_words(result)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[float], None] | None]:
+    """A progress bar on stderr, only where a person looks at it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=STDERR, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda fraction: bar.update(task, completed=fraction)
+
+
 def run(result: Result) -> None:
     """Per algorithm and flow, then per algorithm and link."""
     _headline(result)
-    flows = _table(*result.cases, "flow", "users", "goodput (Mbps)", "loss", "RTT (ms)")
+    flows = new_table(*result.cases, "flow", "users", "goodput (Mbps)", "loss", "RTT (ms)")
     for row in result.summary().to_dict(orient="records"):
         flows.add_row(
             *(str(row[case]) for case in result.cases),
@@ -30,7 +54,7 @@ def run(result: Result) -> None:
             _interval(row, "loss_probability", 5),
             _interval(row, "rtt_ms", 1),
         )
-    links = _table(
+    links = new_table(
         *result.cases, "link", "throughput (Mbps)", "utilization", "loss", "queue (packets)"
     )
     for row in result.link_summary().to_dict(orient="records"):
@@ -48,7 +72,7 @@ def run(result: Result) -> None:
 def comparison(result: Result) -> None:
     """One column per algorithm: goodput of each flow, total, fairness, use of each link."""
     _headline(result)
-    table = _table("", *result.algorithms)
+    table = new_table("", *result.algorithms)
 
     def add(label: str, rows: Any, measure: str, digits: int) -> None:
         by_name = {row["algorithm"]: row for row in rows.to_dict(orient="records")}
@@ -68,7 +92,7 @@ def comparison(result: Result) -> None:
 
 def rules(entries: list[dict[str, Any]]) -> None:
     """The table of algorithms."""
-    table = _table("algorithm", "parameters", "what it does", "source")
+    table = new_table("algorithm", "parameters", "what it does", "source")
     for rule in entries:
         name = ", ".join([rule["name"], *rule["aliases"]])
         parameters = [
@@ -92,7 +116,8 @@ def _headline(result: Result) -> None:
     )
 
 
-def _table(*columns: str) -> Table:
+def new_table(*columns: str) -> Table:
+    """An empty table of the house: thin lines, no frame."""
     table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
     for column in columns:
         table.add_column(column)
