@@ -1,7 +1,8 @@
-"""The command line: `anabranch run`, `compare`, `list`, `schema`, `reproduce`."""
+"""The command line: `anabranch run`, `compare`, `list`, `schema`, `reproduce`, `theory`."""
 
 import sys
 import tomllib
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,12 +13,16 @@ from anabranch import show
 from anabranch.files import staged
 from anabranch.result import Result
 from anabranch.runner import run
-from anabranch.scenario import ScenarioError, rules, schema
+from anabranch.scenario import ScenarioError, load, rules, schema
+from anabranch.theory import commands
+from anabranch.theory.errors import NotConverged
 
 if TYPE_CHECKING:
     from anabranch.report import Report
     from anabranch.summary import Summary
+    from anabranch.theory.optimum import Optimum as Best
 
+NOT_CONVERGED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
@@ -26,9 +31,11 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Congestion control over several paths: run scenarios, compare algorithms, reproduce "
-    "papers.\n\nExit codes: 0 fine, 1 a claim of a paper fails, 2 usage or scenario error, "
-    "130 interrupted.",
+    "papers.\n\nExit codes: 0 fine, 1 a claim of a paper fails or an iteration does not converge, "
+    "2 usage or scenario error, 130 interrupted.",
 )
+
+app.add_typer(commands.app, name="theory")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML).")]
 Names = Annotated[
@@ -62,6 +69,9 @@ Out = Annotated[
         metavar="DIR", help="Write tables (Parquet), scenario.toml and figures (SVG, PNG) to DIR."
     ),
 ]
+Optimum = Annotated[
+    bool, typer.Option("--optimum", help="Say how far each algorithm is from the optimum.")
+]
 On = Annotated[str, typer.Option("--on", metavar="BACKEND", help="What runs it: sim.")]
 
 
@@ -76,6 +86,7 @@ def run_command(
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw figures; without --out into results/.")
     ] = False,
+    optimum: Optimum = False,
     on: On = "sim",
 ) -> None:
     """Run a scenario and print what each flow and link got.
@@ -88,8 +99,9 @@ def run_command(
 
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
     """
+    best = _optima(file, set_) if optimum else None
     result = _run(file, algorithm, seeds, set_, out or (Path("results") if plot else None), on)
-    show.answer(result, as_json, show.run)
+    _answer(result, best, as_json, show.run)
 
 
 @app.command()
@@ -102,6 +114,7 @@ def compare(
     set_: Set = None,
     as_json: Json = False,
     out: Out = None,
+    optimum: Optimum = False,
     on: On = "sim",
 ) -> None:
     """Run a scenario with several algorithms and print them side by side.
@@ -109,8 +122,11 @@ def compare(
     Example:
 
         anabranch compare examples/two_links.toml --algorithm reno,lia,olia,balia --seeds 5
+
+        anabranch compare examples/two_links.toml --algorithm lia,wvegas --optimum
     """
-    show.answer(_run(file, algorithm, seeds, set_, out, on), as_json, show.comparison)
+    best = _optima(file, set_) if optimum else None
+    _answer(_run(file, algorithm, seeds, set_, out, on), best, as_json, show.comparison)
 
 
 @app.command("list")
@@ -181,15 +197,17 @@ def main() -> None:
         code = _complain(error.format_message())
     except (ScenarioError, OSError, UnicodeError) as error:
         code = _complain(str(error))
+    except NotConverged as error:
+        code = _complain(str(error), NOT_CONVERGED)
     if code == INTERRUPTED:  # Typer's answer to Ctrl-C
         print("anabranch: interrupted", file=sys.stderr)
     sys.exit(code)
 
 
-def _complain(message: str) -> int:
+def _complain(message: str, code: int = USAGE_ERROR) -> int:
     if message:  # none where the help was printed, because nothing else was asked for
         print("anabranch:", " ".join(message.split()), file=sys.stderr)
-    return USAGE_ERROR
+    return code
 
 
 def _run(
@@ -201,7 +219,7 @@ def _run(
     on: str,
 ) -> Result:
     names = algorithm.split(",") if algorithm is not None else None
-    overrides = dict(_override(setting) for setting in settings or [])
+    overrides = _overrides(settings)
     # The output directory is opened first: one that can't be written is told before the run.
     with staged(out) if out else nullcontext() as stage:
         with show.progress() as progress:
@@ -214,6 +232,36 @@ def _run(
     if out:
         print(f"Tables and figures are in {out}", file=sys.stderr)
     return result
+
+
+def _optima(file: Path, settings: list[str] | None) -> list["Best"]:
+    """The optimum of each interval of a scenario; before the run, which may take long."""
+    from anabranch.theory.optimum import optima  # here, because few need it
+
+    return optima(load(file, _overrides(settings)))
+
+
+def _answer(
+    result: Result,
+    best: list["Best"] | None,
+    as_json: bool,
+    in_words: Callable[[Result], None],
+) -> None:
+    if best is None:
+        show.answer(result, as_json, in_words)
+        return
+    from anabranch.theory import show_optimum
+    from anabranch.theory.distance import Beside, distance
+
+    def both(beside: Beside) -> None:
+        in_words(beside.result)
+        show_optimum.distance(beside.distance)
+
+    show.answer(Beside(result, distance(result, best)), as_json, both)
+
+
+def _overrides(settings: list[str] | None) -> dict[str, Any]:
+    return dict(_override(setting) for setting in settings or [])
 
 
 def _override(setting: str) -> tuple[str, Any]:

@@ -9,16 +9,19 @@ one TCP on one of them. No formula of a rule stands here: `Law.phi` is evaluated
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from scipy.optimize import least_squares
 
-from anabranch.scenario import ScenarioError
+from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.interior_point import of_each
 from anabranch.theory.law import Law, States
 from anabranch.theory.network import Network
+from anabranch.theory.timeline import Interval
 
 Array = np.ndarray
 
@@ -57,10 +60,55 @@ class FixedPoint:
         """Of each path."""
         return np.asarray(self.network.routes.T @ self.loss / self.users[self.network.user_of_path])
 
+    def paths(self) -> pd.DataFrame:
+        """Per flow and path of one user: `rate_mbps`, `window`, `rtt_ms`, `loss`."""
+        network = self.network
+        user = network.user_of_path
+        return pd.DataFrame(
+            {
+                "flow": np.array(network.flows, dtype=object)[user],
+                "users": self.users[user],
+                "path": np.arange(network.paths) - network.starts[:-1][user],
+                "rate_mbps": self.rate_mbps,
+                "window": self.window,
+                "rtt_ms": self.rtt * 1e3,
+                "loss": self.path_loss,
+            }
+        )
+
+    def links(self) -> pd.DataFrame:
+        """Per link: `capacity_mbps` and `load_mbps` of goodput, and `loss`."""
+        network = self.network
+        return pd.DataFrame(
+            {
+                "link": list(network.links),
+                "capacity_mbps": network.goodput_mbps(network.capacity),
+                "load_mbps": network.routes @ self.rate_mbps,
+                "loss": self.loss,
+            }
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "residual": self.residual,
+            "flows_mbps": self.user_mbps(),
+            "paths": self.paths().to_dict(orient="records"),
+            "links": self.links().to_dict(orient="records"),
+        }
+
     def user_mbps(self) -> dict[str, float]:
         """Goodput of a user of each flow."""
         totals = self.network.sums @ self.rate_mbps
         return dict(zip(self.network.flows, map(float, totals), strict=True))
+
+
+def fixed_point_of(
+    scenario: Scenario, algorithm: str, interval: Interval, rtt_s: float | None, probing: bool
+) -> FixedPoint:
+    """The fixed point in one interval; `algorithm` is what flows without one of their own run."""
+    there = Network.of(scenario, algorithm).of_paths(interval.present)
+    return fixed_point(there, rtt_s, 1.0 if probing else 0.0)
 
 
 def fixed_point(

@@ -70,39 +70,46 @@ class Optimum:
         return float(np.sum(self.weight[there] * self.utility.value(self.user_rate[there])))
 
     def flows(self) -> pd.DataFrame:
-        """Per flow, the mean over its users: `rate_mbps`, `marginal`: what 1 Mbps more is worth."""
+        """Per flow that is there: its `users`, their mean `rate_mbps`, and `marginal`, what 1 Mbps
+        more is worth to one of them.
+        """
         there = self.sending
-        marginal = np.zeros(len(there))
-        marginal[there] = self.weight[there] * self.utility.slope(self.user_rate[there])
+        total = self.user_rate[there]
         frame = pd.DataFrame(
-            {"flow": self.network.flows, "rate_mbps": self.user_rate, "marginal": marginal}
+            {
+                "flow": np.array(self.network.flows, dtype=object)[there],
+                "rate_mbps": total,
+                "marginal": self.weight[there] * self.utility.slope(total),
+            }
         )
-        means = frame.groupby("flow", sort=False, as_index=False).mean()
-        users = frame.groupby("flow", sort=False)["rate_mbps"].count()
-        means.insert(1, "users", users.to_numpy())
-        return means
+        return frame.groupby("flow", sort=False, as_index=False).agg(
+            users=("flow", "size"), rate_mbps=("rate_mbps", "mean"), marginal=("marginal", "mean")
+        )
 
-    def paths(self) -> pd.DataFrame:
-        """Per flow and path, the mean over its users: `rate_mbps`, `price`, `used`, `links`."""
-        network = self.network
-        first, user = network.starts[:-1], network.user_of_path
+    def paths(self, split: bool = False) -> pd.DataFrame:
+        """Per flow and path that is there, the mean over users: `rate_mbps`, `price`, whether any
+        has it `used`, and its `links`.
+
+        With `split` also `least_mbps` and `most_mbps`: see `ranges`.
+        """
+        network, there = self.network, self.interval.present
+        user = network.user_of_path
         frame = pd.DataFrame(
             {
                 "flow": np.array(network.flows, dtype=object)[user],
-                "path": np.arange(network.paths) - first[user],
+                "path": np.arange(network.paths) - network.starts[:-1][user],
                 "rate_mbps": self.rate,
                 "price": self.path_price,
                 "used": self.used,
                 "links": _links_of_paths(network),
             }
         )
-        by = frame.groupby(["flow", "path"], sort=False, as_index=False)
-        return by.agg(
-            rate_mbps=("rate_mbps", "mean"),
-            price=("price", "mean"),
-            used=("used", "any"),
-            links=("links", "first"),
-        )
+        columns = {"rate_mbps": "mean", "price": "mean", "used": "any"}
+        if split:
+            frame["least_mbps"], frame["most_mbps"] = ranges(self)
+            columns |= {"least_mbps": "mean", "most_mbps": "mean"}
+        by = frame[there].groupby(["flow", "path"], sort=False, as_index=False)
+        return by.agg(columns | {"links": "first"})
 
     def links(self) -> pd.DataFrame:
         """Per link: `capacity_mbps` and `load_mbps` of goodput, and `price`."""
@@ -115,18 +122,17 @@ class Optimum:
             }
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self, split: bool = False) -> dict[str, Any]:
         """Plain data for JSON."""
-        there = self.sending
         return {
             "from_s": self.interval.from_s,
             "to_s": self.interval.to_s,
-            "utility": float(self.worth) if there.any() else None,
+            "utility": self.worth,
             "relative_gap": self.solution.gap,
             "solver": self.solution.solver,
             "iterations": self.solution.iterations,
             "flows": self.flows().to_dict(orient="records"),
-            "paths": self.paths().to_dict(orient="records"),
+            "paths": self.paths(split).to_dict(orient="records"),
             "links": self.links().to_dict(orient="records"),
         }
 
@@ -196,3 +202,28 @@ def _links_of_paths(network: Network) -> list[str]:
     names = np.array(network.links, dtype=object)
     pairs = pairwise(columns.indptr)
     return [", ".join(names[columns.indices[start:stop]]) for start, stop in pairs]
+
+
+def ranges(best: Optimum) -> tuple[Array, Array]:
+    """The least and the most that an optimum may give each path, Mbps.
+
+    Users' totals are unique but for alpha = 0; how a user splits its own over its paths may not be
+    (wVegas' paper, II-A). Two linear programs for each path, so for small networks.
+    """
+    from scipy.optimize import linprog  # here, because it takes a while to load
+
+    there = np.flatnonzero(best.interval.present)
+    network = best.network.of_paths(best.interval.present)
+    least, most = np.zeros(best.network.paths), np.zeros(best.network.paths)
+    slack = 1 + 1e-6  # the optimum itself is known to so many digits
+    limits = sparse.vstack([network.routes, -network.sums])
+    right = np.concatenate(
+        [network.goodput_mbps(network.capacity) * slack, -(network.sums @ best.rate[there]) / slack]
+    )
+    bounds = [(floor, None) for floor in best.floor[there]]
+    for own, path in enumerate(there):
+        unit = np.zeros(len(there))
+        unit[own] = 1
+        least[path] = linprog(unit, limits, right, bounds=bounds).fun
+        most[path] = -linprog(-unit, limits, right, bounds=bounds).fun
+    return least, most

@@ -5,16 +5,20 @@ centralised and know no packets: all rates in Mbps, prices of links by (12), `al
 flow. The rule that runs packets, algorithm 3, is `wvegas` in the table of rules.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from anabranch.folder import FOLDER
+from anabranch.scenario import load
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.interior_point import of_each
 from anabranch.theory.maximise import Problem, solve
+from anabranch.theory.network import Network
 from anabranch.theory.optimum import PROPORTIONAL
 
 Array = np.ndarray
@@ -30,7 +34,7 @@ THETA = 3.0
 NO_PRICE_STEP = 1.0
 """What a rate grows by where its path has no price, Mbps: (21)."""
 
-WEIGHT_CHANGE = 1e-6
+WEIGHT_CHANGE = 1e-7
 """Algorithm 2 stops when no weight changes by more: the "predetermined threshold" of its line 4."""
 
 LEAST_WEIGHT = 1e-9
@@ -112,6 +116,78 @@ def algorithm_2(problem: Problem, weight: Array, steps: int) -> Iteration:
             k = new
 
     return _collect("algorithm 2", run(), steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Convergence:
+    """The iterations on one network, beside the solver."""
+
+    name: str
+    labels: Sequence[str]
+    """Of the paths."""
+    optimum: Array
+    """Of each path, Mbps, from the solver."""
+    routes: sparse.csr_array
+    iterations: Sequence[Iteration]
+    within_mbps: float = 0.05
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "network": self.name,
+            "paths": list(self.labels),
+            "optimum_mbps": self.optimum.tolist(),
+            "iterations": [
+                {
+                    "algorithm": it.name,
+                    "steps": it.steps,
+                    "rate_mbps": it.rate[-1].tolist(),
+                    "settled_step": it.settled(self.optimum, self.within_mbps),
+                    "error_mbps": float(it.error(self.optimum)[-1]),
+                }
+                for it in self.iterations
+            ],
+        }
+
+
+def convergence(steps: int, seed: int) -> list[Convergence]:
+    """The three iterations on the networks of the paper's figures 3(a) and 4.
+
+    Algorithm 2 starts as the paper says: in figure 3(a) flow 2-1 has "much less" weight than 2-2,
+    in figure 4 all weights are random. Raises `NotConverged`.
+    """
+    few = np.array([1, 0.05, 0.95, 1, 1])
+    random = np.random.default_rng(seed).uniform(size=6)
+    return [
+        _converge("figure 3(a), the network of figure 2(a)", "scenario_fig2a.toml", few, steps),
+        _converge("figure 4, the triangle of figure 1(b)", "scenario_fig1b.toml", random, steps),
+    ]
+
+
+def _converge(name: str, file: str, weight: Array, steps: int) -> Convergence:
+    network = Network.of(load(FOLDER / "wvegas" / file))
+    problem = Problem.of(network)
+    weight = weight / (network.sums.T @ (network.sums @ weight))
+    iterations = [
+        algorithm_2(problem, weight, steps),
+        algorithm_1(problem, steps, GAMMA),
+        approximate(problem, steps, THETA, GAMMA),
+    ]
+    best = solve(problem, PROPORTIONAL).rate
+    made = Convergence(name, _labels(network), best, problem.routes, iterations)
+    for iteration in iterations:
+        iteration.settled(best, made.within_mbps)
+    return made
+
+
+def _labels(network: Network) -> list[str]:
+    """flow1, or flow2-1 and flow2-2 where a user has several paths."""
+    sizes = np.diff(network.starts)
+    return [
+        flow if size == 1 else f"{flow}-{path + 1}"
+        for flow, size in zip(network.flows, sizes, strict=True)
+        for path in range(size)
+    ]
 
 
 def equal_shares(problem: Problem) -> Array:

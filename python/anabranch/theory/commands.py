@@ -1,0 +1,8 @@
+"""`anabranch theory`: what can be said of a rule without packets."""
+
+import typer
+
+from anabranch.theory import commands_optimum
+
+app = typer.Typer(no_args_is_help=True, help="What can be said of a rule without packets.")
+commands_optimum.register(app)
