@@ -78,12 +78,13 @@ def _pieces(
     by_delay: set[str],
 ) -> Iterator[tuple[float, dict[str, float]]]:
     """The length of each interval within the measurement window, and what it gives."""
+    sample_s = float(paths["time_s"].drop_duplicates().sort_values().diff().median())
     for best in optima:
         start = max(best.interval.from_s, result.scenario.warmup_s)
         stop = best.interval.to_s
         if start < stop and best.sending.any():
             of_flows, of_paths = between(flows, start, stop), between(paths, start, stop)
-            spread = price_spread(of_paths, best, by_delay)
+            spread = price_spread(of_paths, sample_s, best, by_delay)
             yield stop - start, {**_shares(of_flows, best), "price_spread": spread}
 
 
@@ -103,8 +104,13 @@ def _shares(samples: pd.DataFrame, best: Optimum) -> dict[str, float]:
     }
 
 
-def price_spread(samples: pd.DataFrame, best: Optimum, by_delay: set[str]) -> float:
-    """How unequal the prices are that users see; NaN where nobody uses two paths."""
+def price_spread(
+    samples: pd.DataFrame, sample_s: float, best: Optimum, by_delay: set[str]
+) -> float:
+    """How unequal the prices are that users see; NaN where nobody uses two paths.
+
+    `sample_s`: the length of a sample. `by_delay`: the flows whose price is queueing delay.
+    """
     network = best.network
     by = ["flow", "user", "path"]
     positive = samples.assign(rtt_ms=samples["rtt_ms"].where(samples["rtt_ms"] > 0))
@@ -114,8 +120,7 @@ def price_spread(samples: pd.DataFrame, best: Optimum, by_delay: set[str]) -> fl
         lost=("lost_packets", "sum"),
         rtt_ms=("rtt_ms", "mean"),
     )
-    samples_s = float(samples["time_s"].drop_duplicates().sort_values().diff().median())
-    delivered = paths["sum_mbps"] * samples_s * 1e6 / network.payload_bits
+    delivered = paths["sum_mbps"] * sample_s * 1e6 / network.payload_bits
     loss = paths["lost"] / (delivered + paths["lost"])
     user = network.user_of_path
     index = [(*_users(best)[u], i - network.starts[u]) for i, u in enumerate(user)]

@@ -8,6 +8,7 @@ diagonal and one rank (Sherman and Morrison). That system is positive definite. 
 factors of it would fill up.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-DENSE_LINKS = 2_000
+DENSE_LINKS = 500
 MOST_STEPS = 100
 MOST_INNER_STEPS = 5_000
 TOLERANCE = 1e-6
@@ -103,7 +104,8 @@ def _inverse_per_user(
 
 def _solve(matrix: sparse.csr_array, right: Array, residual: float) -> Array:
     if len(right) <= DENSE_LINKS:
-        return np.asarray(linalg.solve(matrix.toarray(), right, assume_a="pos"))
+        with suppress(linalg.LinAlgError):  # not positive definite any more, by rounding
+            return np.asarray(linalg.cho_solve(linalg.cho_factor(matrix.toarray()), right))
     scale = sparse.diags_array(1 / matrix.diagonal())
     rtol = 1e-3 if residual > 1e-3 else 1e-5 if residual > 1e-5 else 1e-6
     solution, _ = cg(matrix, right, rtol=rtol, maxiter=MOST_INNER_STEPS, M=scale)

@@ -17,13 +17,15 @@ COLOURS = ["#4e79a7", "#e15759", "#f28e2b", "#59a14f", "#b07aa1", "#9c755f"]
 def figure(found: Sequence[Convergence]) -> Figure:
     """A row per network."""
     with matplotlib.rc_context(SHEET):
-        made = Figure(figsize=(10.5, 3.1 * len(found)))
+        made = Figure(figsize=(10.5, 3.4 * len(found)))
         rows = made.subplots(len(found), 3, squeeze=False)
         for one, (rates, prices, errors) in zip(found, rows, strict=True):
             _rates(rates, one)
             _prices(prices, one)
             _errors(errors, one)
             rates.set_title(one.name)
+            prices.set_title("what the paths of one user cost")
+            errors.set_title("the three iterations")
     return made
 
 
@@ -38,7 +40,7 @@ def _rates(axes: Axes, one: Convergence) -> None:
     axes.set_ylim(bottom=0)
     axes.set_ylabel("rate (Mbps)")
     axes.set_xlabel("step of algorithm 2")
-    axes.legend(ncols=2, fontsize="small", loc="upper right")
+    _legend(axes)
 
 
 def _prices(axes: Axes, one: Convergence) -> None:
@@ -49,9 +51,9 @@ def _prices(axes: Axes, one: Convergence) -> None:
         if "-" in label:
             axes.plot(prices[:, path], color=COLOURS[path % len(COLOURS)], label=label)
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("price of a path (per Mbps)")
+    axes.set_ylabel("price (per Mbps)")
     axes.set_xlabel("step of algorithm 2")
-    axes.legend(fontsize="small")
+    _legend(axes)
 
 
 def _errors(axes: Axes, one: Convergence) -> None:
@@ -62,4 +64,12 @@ def _errors(axes: Axes, one: Convergence) -> None:
     axes.axhline(one.within_mbps, color="#999999", linewidth=0.8, linestyle=":")
     axes.set_ylabel("farthest from the optimum (Mbps)")
     axes.set_xlabel("step")
-    axes.legend(fontsize="small")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
+    _legend(axes)
+
+
+def _legend(axes: Axes) -> None:
+    """Below the axes, where no line runs through it."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3, fontsize="small")
