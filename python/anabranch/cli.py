@@ -34,7 +34,6 @@ app = typer.Typer(
     "papers.\n\nExit codes: 0 fine, 1 a claim of a paper fails or an iteration does not converge, "
     "2 usage or scenario error, 130 interrupted.",
 )
-
 app.add_typer(commands.app, name="theory")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML).")]

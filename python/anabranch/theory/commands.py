@@ -2,7 +2,8 @@
 
 import typer
 
-from anabranch.theory import commands_optimum
+from anabranch.theory import commands_check, commands_optimum
 
 app = typer.Typer(no_args_is_help=True, help="What can be said of a rule without packets.")
+commands_check.register(app)
 commands_optimum.register(app)
