@@ -138,8 +138,10 @@ def test_a_report_has_the_predictions_among_its_theory_values():
     paper = predicted(open_paper("olia"))
     facts = paper.published["items"]["table1"]["type2_mbps"]["theory"]
     assert facts["fixed_point"]["n1_10.lia"] == 0.74
-    assert facts[FIXED_POINT]["n1_10.lia"] == pytest.approx(0.739, abs=5e-4)
-    assert {FIXED_POINT, OPTIMUM, PROBING} <= paper.published["theory"].keys()
+    assert facts[FIXED_POINT]["n1_10.lia"] == 0.739
+    assert facts[PROBING]["n1_10.lia"] == 0.92
+    # The optimum that we compute is the printed one: a column of it would say nothing.
+    assert OPTIMUM not in facts
     assert predictions(open_paper("wvegas")) == []
 
 

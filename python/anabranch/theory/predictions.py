@@ -74,11 +74,18 @@ def predictions(paper: Paper) -> list[Prediction]:
 
 
 def predicted(paper: Paper) -> Paper:
-    """The paper with its predictions among the theory values of `published`."""
+    """The paper with its predictions, of the kinds that `published` explains, among its theory.
+
+    To four digits, as a table shows them.
+    """
     published = deepcopy(dict(paper.published))
     for entry in predictions(paper):
+        if entry.kind not in published["theory"]:
+            continue
         facts = published["items"][entry.item].setdefault(entry.metric, {})
-        facts.setdefault("theory", {}).setdefault(entry.kind, {})[entry.case] = entry.value
+        facts.setdefault("theory", {}).setdefault(entry.kind, {})[entry.case] = float(
+            f"{entry.value:.4g}"
+        )
     return replace(paper, published=published)
 
 
