@@ -115,6 +115,16 @@ def test_intervals_count_by_their_length(result):
     assert row["efficiency"] == pytest.approx((14 / 15 + 3 * 1) / 4, abs=1e-5)
 
 
+def test_what_comes_before_the_measurement_window_does_not_count(result):
+    text = TWO_LINKS.replace("duration_s = 60", "duration_s = 2\nwarmup_s = 1")
+    nothing = samples({"both": (0.0, 0.0), "above": (0.0,), "below": (0.0,)}, times=(1.0,))
+    flows, paths = (
+        pd.concat(pair) for pair in zip(nothing, samples(BOTH, times=(2.0,)), strict=True)
+    )
+    row = far(result, flows, paths, Scenario.parse(text))
+    assert row["efficiency"] == pytest.approx(14 / 15, abs=1e-5)
+
+
 def test_a_user_with_nothing_is_infinitely_far_and_json_says_null(result):
     flows, paths = samples({"both": (5.0, 5.0), "above": (0.0,), "below": (5.0,)})
     made = replace(result, flow_samples=flows, path_samples=paths)

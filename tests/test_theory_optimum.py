@@ -211,7 +211,25 @@ def test_the_gap_tells_how_much_better_rates_could_be():
     assert certified(one, LOG, dear).gap == pytest.approx(np.log(5) - 1 + 2 - np.log(10))
 
 
+def test_rates_that_are_too_much_for_a_link_are_cut_on_its_paths_only():
+    apart = problem([10, 4], [[0], [1]], [1, 1])
+    rough = Solution(np.array([11.0, 4.0]), np.array([0.1, 0.25]), np.inf, "nobody", 0)
+    found = certified(apart, LOG, rough)
+    assert found.rate == pytest.approx([10, 4])
+    assert found.gap == pytest.approx(0, abs=1e-12)
+
+
 # ------------------------------------------------------------------ what comes and goes
+
+
+def test_a_path_that_opens_later_counts_from_then():
+    text = TWO_LINKS.replace(
+        '["bottom"]]\n[[flows]]', '{ links = ["bottom"], start_s = 15 }]\n[[flows]]', 1
+    )
+    alone, both = optima(Scenario.parse(text))
+    assert str(alone.interval) == "0 to 15 s"
+    assert rates(alone) == pytest.approx({"both": 3, "above": 3, "below": 9}, abs=1e-4)
+    assert rates(both) == pytest.approx({"both": 5, "above": 5, "below": 5}, abs=1e-4)
 
 
 def test_a_link_that_fails_takes_its_paths_away_and_a_user_without_a_path_waits():
