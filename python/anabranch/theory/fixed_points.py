@@ -7,20 +7,20 @@ on the best path (OLIA draft, section 2); for OLIA, that only best paths are use
 one TCP on one of them. No formula of a rule stands here: `Law.phi` is evaluated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from scipy.optimize import least_squares
 
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.interior_point import of_each
 from anabranch.theory.law import Law, States
 from anabranch.theory.network import Network
+from anabranch.theory.standstill import Standstill, stand_still
 from anabranch.theory.timeline import Interval
 
 Array = np.ndarray
@@ -29,7 +29,6 @@ RULES = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia", "gen
 """Those whose windows and RTTs alone say at which loss they stand still."""
 
 ACCEPTED_RESIDUAL = 1e-8
-MOST_STEPS = 500
 ATTEMPTS = 5
 
 
@@ -48,7 +47,7 @@ class FixedPoint:
     loss: Array
     """Of each link, a probability. With all RTTs alike its level depends on them, rates do not."""
     residual: float
-    """The largest violation of a condition, relative to where the search began."""
+    """How far the worst pair of conditions is from what it should be, relative."""
 
     @property
     def rate_mbps(self) -> Array:
@@ -124,28 +123,25 @@ def fixed_point(
     """
     one, users = _one_user_per_flow(network)
     rtt = one.base_rtt if rtt_s is None else np.full(one.paths, rtt_s)
-    conditions = _Conditions(one, users, rtt, least_window)
-    rng = np.random.default_rng(1)
-    residual = np.inf
-    for attempt in range(ATTEMPTS):
-        # A rule's kinks can hold the search up: then it begins elsewhere.
-        elsewhere = conditions.start + attempt * 0.3 * rng.standard_normal(len(conditions.start))
-        found = least_squares(
-            conditions.residual,
-            elsewhere,
-            conditions.jacobian,
-            ftol=1e-15,
-            xtol=1e-15,
-            gtol=1e-15,
-            max_nfev=MOST_STEPS,
-        )
-        residual = min(residual, float(np.max(np.abs(found.fun))))
+    asked = Standstill(
+        phi=_phi(one, rtt),
+        load=(one.routes / one.capacity[:, None] / rtt).toarray(),
+        crossed=(one.routes / users[one.user_of_path]).toarray(),
+        least=least_window,
+    )
+    crossing = np.maximum(one.routes.sum(axis=1), 1)
+    share = of_each(np.minimum, sparse.csr_array(one.routes.T), one.capacity / crossing)
+    start = np.maximum(share * rtt, 1.1 * least_window)
+    rng, least_residual = np.random.default_rng(1), np.inf
+    for attempt in range(ATTEMPTS):  # a rule's kinks can hold a search up: then it begins elsewhere
+        elsewhere = start * np.exp(0.3 * attempt * rng.standard_normal(len(start)))
+        window, loss, residual = stand_still(asked, elsewhere)
         if residual <= ACCEPTED_RESIDUAL:
-            window, loss = conditions.state(found.x)
-            return FixedPoint(one, users, window, rtt, np.maximum(loss, 0), residual)
+            return FixedPoint(one, users, window, rtt, loss, residual)
+        least_residual = min(residual, least_residual)
     raise NotConverged(
-        f"no fixed point found from {ATTEMPTS} starts: the least residual is {residual:.1e}",
-        residual,
+        f"no fixed point found from {ATTEMPTS} starts: the least residual is {least_residual:.1e}",
+        least_residual,
     )
 
 
@@ -159,74 +155,19 @@ def _one_user_per_flow(network: Network) -> tuple[Network, Array]:
     return replace(one, routes=sparse.csr_array(one.routes @ times)), users
 
 
-class _Conditions:
-    """Pairs of numbers of which none is negative and one is 0, as functions of one vector z.
+def _phi(network: Network, rtt: Array) -> Callable[[Array], tuple[Array, Array]]:
+    """phi of every path and its Jacobian in the windows, as a function of the windows."""
+    laws = list(_laws(network))
 
-    A window above its least, and what its path loses above phi; a link's loss, and what it has
-    free. z holds the logarithm of each window and the loss of each link, over those at the start.
-    """
-
-    def __init__(self, network: Network, users: Array, rtt: Array, least_window: float) -> None:
-        self.network, self.rtt, self.least_window = network, rtt, least_window
-        self.laws = list(_laws(network))
-        A = network.routes
-        self.crossed = sparse.csr_array(A @ sparse.diags_array(1 / users[network.user_of_path]))
-        crossing = np.maximum(A.sum(axis=1), 1)
-        share = of_each(np.minimum, sparse.csr_array(A.T), network.capacity / crossing)
-        self.window = np.maximum(share * rtt, 1.1 * least_window)
-        self.phi, _ = self._phi(self.window)
-        self.level = float(np.median(self.phi))
-        """Of losses."""
-        hops = self.crossed.sum(axis=0)
-        losses = A @ (self.phi / hops) / crossing
-        self.start = np.concatenate([np.zeros(network.paths), losses / self.level])
-
-    def state(self, z: Array) -> tuple[Array, Array]:
-        """Windows of paths and losses of links."""
-        paths = self.network.paths
-        return self.window * np.exp(z[:paths]), self.level * z[paths:]
-
-    def residual(self, z: Array) -> Array:
-        """0 where all pairs are as they should be (Fischer and Burmeister's function)."""
-        a, b, _ = self._pairs(z)
-        return np.asarray(a + b - np.hypot(a, b))
-
-    def jacobian(self, z: Array) -> Array:
-        """The derivatives of `residual`."""
-        a, b, phi_by_window = self._pairs(z)
-        A, (window, _) = self.network.routes, self.state(z)
-        W, scale = sparse.diags_array(window), sparse.diags_array(1 / self.phi)
-        above = sparse.diags_array(window / self.window)
-        da = sparse.block_diag([above, sparse.eye_array(len(self.network.capacity))])
-        used = sparse.diags_array(1 / self.network.capacity) @ A @ sparse.diags_array(1 / self.rtt)
-        db = sparse.block_array(
-            [[-scale @ phi_by_window @ W, self.level * scale @ self.crossed.T], [-used @ W, None]]
-        )
-        norm = np.maximum(np.hypot(a, b), np.finfo(float).tiny)
-        by_a, by_b = sparse.diags_array(1 - a / norm), sparse.diags_array(1 - b / norm)
-        return np.asarray((by_a @ da + by_b @ db).toarray())
-
-    def _pairs(self, z: Array) -> tuple[Array, Array, sparse.csr_array]:
-        A, (window, loss) = self.network.routes, self.state(z)
-        phi, phi_by_window = self._phi(window)
-        above = (window - self.least_window) / self.window
-        dearer = (self.crossed.T @ loss - phi) / self.phi
-        free = 1 - A @ (window / self.rtt) / self.network.capacity
-        first = np.concatenate([above, loss / self.level])
-        return first, np.concatenate([dearer, free]), phi_by_window
-
-    def _phi(self, window: Array) -> tuple[Array, sparse.csr_array]:
-        """phi of every path, and its derivatives in the windows."""
-        phi, paths = np.empty(len(window)), self.network.paths
-        by_window = sparse.csr_array((paths, paths))
-        for law, starts, own in self.laws:
-            states = _states(starts, window[own], self.rtt[own])
+    def of(window: Array) -> tuple[Array, Array]:
+        phi, jacobian = np.empty(len(window)), np.zeros((len(window), len(window)))
+        for law, starts, own in laws:
+            states = _states(starts, window[own], rtt[own])
             phi[own] = law.phi(states)
-            place = sparse.csr_array(
-                (np.ones(len(own)), (own, np.arange(len(own)))), shape=(paths, len(own))
-            )
-            by_window += place @ law.phi_derivatives(states, "window") @ place.T
-        return phi, by_window
+            jacobian[np.ix_(own, own)] = law.phi_derivatives(states, "window").toarray()
+        return phi, jacobian
+
+    return of
 
 
 def _laws(network: Network) -> Iterator[tuple[Law, Array, Array]]:

@@ -81,10 +81,10 @@ def interior_point(
         d_slack = towards_slack - slack / price * d_price
 
         pairs = ((x, d_x), (slack, d_slack), (price, d_price), (rent, d_rent))
-        step = min(_stays_positive(value, change) for value, change in pairs)
+        step = min(stays_positive(value, change) for value, change in pairs)
         x, slack = x + step * d_x, slack + step * d_slack
         price, rent = price + step * d_price, rent + step * d_rent
-        shrink = 0.05 if step > 0.9 else 0.3 if step > 0.5 else 0.7
+        shrink = next_shrink(step)
     return problem.floor + best[1], best[2], steps
 
 
@@ -112,7 +112,12 @@ def _solve(matrix: sparse.csr_array, right: Array, residual: float) -> Array:
     return np.asarray(solution)
 
 
-def _stays_positive(value: Array, change: Array) -> float:
+def stays_positive(value: Array, change: Array) -> float:
     """The longest step, at most 1, that leaves a hundredth of each value."""
     falls = change < 0
     return float(np.min(-0.99 * value[falls] / change[falls], initial=1.0))
+
+
+def next_shrink(step: float) -> float:
+    """By how much the products of pairs are to shrink next: more, if the last step was long."""
+    return 0.05 if step > 0.9 else 0.3 if step > 0.5 else 0.7

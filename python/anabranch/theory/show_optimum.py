@@ -119,4 +119,4 @@ def _number(value: float | None) -> str:
     """Four digits after the point; a small number, which is a price or a loss, to four digits."""
     if value is None or value != value:
         return "-"
-    return f"{value:.4g}" if 1e-6 < abs(value) < 0.01 else f"{value + 0.0:.4f}"
+    return f"{value:.4g}" if 1e-6 < abs(value) < 0.01 else f"{round(value, 4) + 0.0:.4f}"
