@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PYTHON ?= python3
 RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
-.PHONY: demo test lint test-rust test-python bench clean
+.PHONY: demo test lint test-rust test-python test-kernel bench clean
 
 demo: $(VENV)/.anabranch
 	$(BIN)/anabranch reproduce olia --quick --out results/olia
@@ -15,16 +15,21 @@ test: lint test-rust test-python
 
 lint: $(VENV)/.dev
 	cargo fmt --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cargo clippy --quiet --all-targets -- -D warnings
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 
 test-rust:
-	cargo test --quiet --workspace
+	cargo test --quiet
 
 test-python: $(VENV)/.dev
 	$(BIN)/pytest --quiet
+
+# Needs clang, libelf-dev and zlib1g-dev to build; root, iproute2 and a kernel that can run BPF to test.
+test-kernel:
+	cargo clippy --quiet --package anabranch-kernel --all-targets -- -D warnings
+	cargo test --quiet --package anabranch-kernel
 
 # Ratios measured in one run; see CONTRIBUTING.md. Never part of the tests.
 bench:

@@ -12,6 +12,7 @@ CRATES = {
     "anabranch-net": set(),
     "anabranch-scenario": {"anabranch-control", "anabranch-net"},
     "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
+    "anabranch-kernel": {"anabranch-control"},
     "anabranch-python": {
         "anabranch-control",
         "anabranch-net",

@@ -1,6 +1,7 @@
 """Anabranch's scenario files and simulator, in Rust (crates/python)."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,31 @@ class Run:
     @property
     def progress(self) -> float: ...
     def cancel(self) -> None: ...
+
+class RateAdjustment:
+    """What decides kappa of an aggregate connection after a round of samples (I-TCP)."""
+
+    def __new__(
+        cls,
+        *,
+        epsilon: float,
+        gamma: float,
+        max_kappa: float,
+        max_queue_packets: float,
+        low_threshold: float,
+        high_threshold: float,
+        guard: bool,
+    ) -> RateAdjustment: ...
+    def kappa_after(
+        self, kappa: float, growth: float, mean_packets: float, load: float, falling: int
+    ) -> float: ...
+
+def share(
+    weights: Sequence[float],
+    classes: Sequence[tuple[int, float, float, float | None]],
+    count: int,
+    seed: int,
+) -> dict[str, Any]: ...
 
 class Law:
     """An algorithm of the table as a law of windows."""

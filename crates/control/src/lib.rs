@@ -38,6 +38,7 @@ mod path;
 mod rule;
 pub mod rules;
 mod scalar;
+mod soft;
 
 pub use ack::Ack;
 pub use algorithm::Algorithm;
@@ -47,3 +48,4 @@ pub use path::{Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};
 pub use rules::{AnyController, AnyRule, Custom, External, Info, RULES};
 pub use scalar::{Dual, Scalar};
+pub use soft::Soft;

@@ -3,6 +3,7 @@
 mod custom;
 
 pub use custom::{Custom, External};
+pub use wvegas::WvegasMemory;
 
 use crate::ack::Ack;
 use crate::controller::{Controller, Phase};

@@ -6,7 +6,7 @@ use core::ops::{Add, Div, Mul, Sub};
 
 /// A number with the four operations, an order and a square root: all that a rule may use, so that
 /// one text of a rule drives a simulator (`f64`), gives exact derivatives ([`Dual`]) and can be
-/// computed where there is no floating point.
+/// computed where there is no floating point ([`Soft`](crate::Soft)).
 pub trait Scalar:
     Copy
     + Debug

@@ -1,5 +1,6 @@
 //! The Python module `anabranch._core`: converts values and releases the GIL, no logic.
 
+mod adjustment;
 mod law;
 mod network;
 mod record;
@@ -7,6 +8,7 @@ mod rule;
 mod rules;
 mod run;
 mod scenario;
+mod sharing;
 
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
@@ -26,10 +28,12 @@ mod _core {
     #[pymodule_export]
     use super::{
         Cancelled, ScenarioError,
+        adjustment::RateAdjustment,
         law::Law,
         rule::Path,
         rules::{algorithm, rules, schema},
         run::Run,
         scenario::Scenario,
+        sharing::share,
     };
 }

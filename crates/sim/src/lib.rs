@@ -2,7 +2,7 @@
 //!
 //! A [`Simulation`] runs one scenario with one seed in virtual time, in integer picoseconds, and
 //! fills the tables of a Result. Data packets cross links with queues; acknowledgements return over
-//! a pure delay: they are neither queued nor lost.
+//! a pure delay: they are neither queued nor lost. [`sharing`] is a fluid model of one shared server.
 
 mod bits;
 mod build;
@@ -15,6 +15,7 @@ mod record;
 mod scheduler;
 mod sender;
 mod sending;
+pub mod sharing;
 mod simulation;
 mod subflow;
 mod time;

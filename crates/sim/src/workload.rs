@@ -59,12 +59,7 @@ pub(crate) fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
     };
     let bytes = match size {
         Size::Exponential { mean_bytes } => mean_bytes.get() * exponential(dice),
-        Size::Pareto { mean_bytes, shape } => {
-            let (mean, shape) = (mean_bytes.get(), shape.get());
-            // The smallest size that gives this mean: mean = smallest * shape / (shape - 1).
-            let smallest = mean * (shape - 1.0) / shape;
-            smallest * libm::pow(1.0 - dice.uniform(), -1.0 / shape)
-        }
+        Size::Pareto { mean_bytes, shape } => pareto(dice, mean_bytes.get(), shape.get()),
     };
     Some((bytes.round() as u64).clamp(1, LARGEST_FILE))
 }
@@ -72,8 +67,15 @@ pub(crate) fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
 /// A Pareto tail has no end, packet numbers have: 2^31 full packets of 1 byte at the least.
 const LARGEST_FILE: u64 = 1 << 31;
 
+/// From a Pareto distribution with this mean; always the mean where `shape` is infinite.
+pub(crate) fn pareto(dice: &mut Dice, mean: f64, shape: f64) -> f64 {
+    // The smallest value that gives this mean: mean = smallest * shape / (shape - 1).
+    let smallest = mean * (1.0 - 1.0 / shape);
+    smallest * libm::pow(1.0 - dice.uniform(), -1.0 / shape)
+}
+
 /// From an exponential distribution of mean 1. `libm`, because the system's `ln` differs.
-fn exponential(dice: &mut Dice) -> f64 {
+pub(crate) fn exponential(dice: &mut Dice) -> f64 {
     -libm::log(1.0 - dice.uniform())
 }
 

@@ -2,8 +2,9 @@
 
 import typer
 
-from anabranch.theory import commands_check, commands_optimum
+from anabranch.theory import commands_check, commands_optimum, commands_queueing
 
 app = typer.Typer(no_args_is_help=True, help="What can be said of a rule without packets.")
 commands_check.register(app)
 commands_optimum.register(app)
+commands_queueing.register(app)

@@ -35,12 +35,12 @@ pub struct Wvegas {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WvegasMemory<S> {
     /// `alpha_r`: packets to keep queued; at least the rule's `min_alpha`.
-    alpha: S,
+    pub alpha: S,
     /// Rate when the path last had its packets queued, packets/s. Kept until a loss, so that a path
     /// whose round has just ended still counts in its siblings' sum.
-    equilibrium_rate: S,
+    pub equilibrium_rate: S,
     /// Smallest queueing delay since the last back-off, s.
-    queue_delay: S,
+    pub queue_delay: S,
 }
 
 impl Rule for Wvegas {

@@ -1,0 +1,312 @@
+/* The congestion control of one rule: the window machinery that all rules share, as the kernel's own
+ * Reno has it, around the rule whose name RULE is.
+ *
+ * Recovery, timeouts, SACK reneging and window reduction are the kernel's; it asks here for a slow
+ * start threshold, for growth, and for the window after a loss that was none. Then:
+ *
+ * - Plain TCP is the kernel's Reno; with a delay-based rule it is that rule over one path. So is a
+ *   connection that fell back to it when it was opened. One that falls back later has a single subflow
+ *   left, and runs the rule over one path. A socket without an RTT sample is the kernel's Reno.
+ * - A subflow couples with the siblings that its connection lists at that moment: those established,
+ *   not closing, with an RTT. One that comes or goes needs no word. At most MAX_PATHS count.
+ * - A backup counts while it has packets out, and when it is asked for its own growth.
+ * - A sibling that runs another algorithm counts with its window and RTT, and no losses.
+ * - The window keeps its fraction, and grows by the rule's increase for each acknowledged packet; all
+ *   packets of one acknowledgement get the same increase. It does not grow where the application,
+ *   not the window, limits the sender.
+ */
+#include "question.h"
+#include "rule.h"
+#include "subflow.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+#define MAX_WINDOW (1U << 24)
+
+/* The room to gather a connection in: the stack, of 512 bytes, is too small, and what one processor
+ * shares could be overwritten by an interrupt.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct connection);
+} connections SEC(".maps");
+
+/* The rule's parameters. */
+const volatile soft parameters[MAX_PARAMETERS] SEC(".rodata.parameters") = {};
+
+#ifdef HAS_WEIGHT
+/* The first parameter, for one socket: by its cookie, that of the connection for Multipath TCP. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, soft);
+} weights SEC(".maps");
+
+static inline void own_weight(struct connection *c, const struct sock *sk,
+			      const struct mptcp_sock *connection)
+{
+	u64 cookie = sk->__sk_common.skc_cookie.counter;
+	soft *weight;
+
+	if (connection)
+		cookie = connection->sk.icsk_inet.sk.__sk_common.skc_cookie.counter;
+	weight = bpf_map_lookup_elem(&weights, &cookie);
+	if (weight)
+		c->parameters[0] = *weight;
+}
+#endif
+
+/* The connection of a socket as the rule sees it, the socket's own path first; NULL where the
+ * kernel's Reno is to do.
+ */
+static inline struct connection *see(struct sock *sk)
+{
+	const struct mptcp_sock *connection = multipath(sk);
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct connection *c;
+
+#ifndef DELAY_BASED
+	if (!connection)
+		return NULL;
+#endif
+	if (!tp->srtt_us)
+		return NULL;
+	c = bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!c)
+		return NULL;
+	for (u32 i = 0; i < MAX_PARAMETERS; i++)
+		c->parameters[i] = parameters[i];
+#ifdef HAS_WEIGHT
+	own_weight(c, sk, connection);
+#endif
+	read_path(c, 0, tp, own(sk));
+	c->count = 1;
+	if (connection)
+		read_siblings(c, sk, connection);
+	return c;
+}
+
+/* The smallest slow start threshold: RFC 5681, equation 4, for one path; Balia, section V, for
+ * several.
+ */
+static inline u32 smallest_ssthresh(const struct connection *c)
+{
+	return c->count > 1 ? 1 : 2;
+}
+
+static inline bool in_slow_start(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+/* The kernel's tcp_is_cwnd_limited. */
+static inline bool window_limited(struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return true;
+	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+static inline void change_window(struct tcp_sock *tp, struct subflow *s, soft change)
+{
+	s64 window = ((s64)tp->snd_cwnd << 32 | s->fraction) + (s64)soft_to_fixed(change);
+	s64 largest = tp->snd_cwnd_clamp < MAX_WINDOW ? tp->snd_cwnd_clamp : MAX_WINDOW;
+
+	if (window < 1LL << 32)
+		window = 1LL << 32;
+	if (window > largest << 32)
+		window = largest << 32;
+	tp->snd_cwnd = (u64)window >> 32;
+	s->fraction = (u32)window;
+}
+
+/* The weight of the newest interval is that of crates/control/src/controller.rs. */
+static inline void count_loss(struct subflow *s)
+{
+	soft packets = soft_of(s->since_loss ? s->since_loss : 1), change;
+
+	s->prior_since_loss = s->since_loss;
+	s->prior_between_losses = s->between_losses;
+	s->prior_loss_interval = s->loss_interval;
+
+	change = soft_div(soft_sub(packets, s->loss_interval), SOFT(4));
+	s->loss_interval = s->loss_interval ? soft_add(s->loss_interval, change) : packets;
+	s->between_losses = s->since_loss ? s->since_loss : 1;
+	s->since_loss = 0;
+	on_loss(&s->memory);
+}
+
+SEC("struct_ops")
+void BPF_PROG(init, struct sock *sk)
+{
+	struct subflow *s = own(sk);
+
+	s->base_rtt_us = ~0U;
+	s->round_end = ((struct tcp_sock *)sk)->snd_nxt;
+	s->magic = MAGIC;
+}
+
+SEC("struct_ops")
+void BPF_PROG(release, struct sock *sk)
+{
+	own(sk)->magic = 0;
+	bpf_sk_storage_delete(&connections, sk);
+}
+
+/* Asked once per loss event: at the start of recovery, at a timeout, at congestion that ECN or the
+ * local queue tells of.
+ */
+SEC("struct_ops")
+u32 BPF_PROG(ssthresh, struct sock *sk)
+{
+	struct connection *c;
+	u32 floor;
+	s64 left;
+
+	count_loss(own(sk));
+	c = see(sk);
+	if (!c)
+		return tcp_reno_ssthresh(sk);
+	left = (s64)soft_to_fixed(soft_sub(c->paths[0].window, decrease(0, c))) >> 32;
+	floor = smallest_ssthresh(c);
+	own(sk)->fraction = 0;
+	return left > floor ? (u32)left : floor;
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(undo_cwnd, struct sock *sk)
+{
+	struct subflow *s = own(sk);
+
+	s->since_loss += s->prior_since_loss;
+	s->between_losses = s->prior_between_losses;
+	s->loss_interval = s->prior_loss_interval;
+	return tcp_reno_undo_cwnd(sk);
+}
+
+/* RTT samples, and the end of a round trip: a packet is acknowledged that was sent since it began. */
+SEC("struct_ops")
+void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct subflow *s = own(sk);
+
+	s->since_loss += sample->pkts_acked;
+	if (sample->rtt_us > 0) {
+		if ((u32)sample->rtt_us < s->base_rtt_us)
+			s->base_rtt_us = sample->rtt_us;
+		s->round_sum_us += sample->rtt_us;
+		s->round_samples++;
+	}
+	s->round_ended = (s32)(tp->snd_una - s->round_end) > 0 && s->round_samples;
+	if (!s->round_ended)
+		return;
+#ifdef DELAY_BASED
+	s->round_rtt = soft_div(soft_of(s->round_sum_us), soft_of(s->round_samples));
+	s->round_rtt = soft_div(s->round_rtt, SOFT(1000000));
+#endif
+	s->round_end = tp->snd_nxt;
+	s->round_sum_us = s->round_samples = 0;
+}
+
+#ifdef DELAY_BASED
+static inline void end_round(struct sock *sk, struct tcp_sock *tp, struct subflow *s, bool limited)
+{
+	struct connection *c = see(sk);
+	soft change;
+
+	if (!c)
+		return;
+	if (!in_slow_start(tp)) {
+		change = on_round(0, c);
+		s->memory = c->memory[0];
+#ifdef HAS_WEIGHT
+		s->memory.alpha = c->parameters[0]; /* to be reported */
+#endif
+		if (limited || soft_less(change, 0))
+			change_window(tp, s, change);
+	} else if (leaves_slow_start(&c->paths[0])) {
+		u32 floor = smallest_ssthresh(c);
+
+		tp->snd_ssthresh = tp->snd_cwnd > floor ? tp->snd_cwnd : floor;
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct subflow *s = own(sk);
+	bool limited = window_limited(tp);
+
+	if (s->round_ended) {
+		s->round_ended = 0;
+		end_round(sk, tp, s, limited);
+	}
+	if (limited && in_slow_start(tp))
+		tcp_slow_start(tp, acked);
+}
+#else
+SEC("struct_ops")
+void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct subflow *s = own(sk);
+	struct connection *c;
+
+	if (!window_limited(tp))
+		return;
+	if (in_slow_start(tp)) {
+		acked = tcp_slow_start(tp, acked);
+		if (!acked)
+			return;
+	}
+	c = see(sk);
+	if (!c) {
+		tcp_reno_cong_avoid(sk, ack, acked);
+		return;
+	}
+	s->last_increase = increase(0, c);
+	change_window(tp, s, soft_mul(s->last_increase, soft_of(acked)));
+}
+#endif
+
+#define NAME_OF(rule) QUOTED(rule)
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops RULE = {
+	.init = (void *)init,
+	.release = (void *)release,
+	.ssthresh = (void *)ssthresh,
+	.undo_cwnd = (void *)undo_cwnd,
+	.pkts_acked = (void *)pkts_acked,
+	.cong_avoid = (void *)cong_avoid,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = NAME_OF(RULE),
+};
+
+/* For the test that the loaded program answers the bits of the Rust rule. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct connection);
+} asked SEC(".maps");
+
+SEC("syscall")
+int ask(struct question *question)
+{
+	u32 zero = 0;
+	struct connection *c = bpf_map_lookup_elem(&asked, &zero);
+
+	if (!c)
+		return 1;
+	*c = question->connection;
+	answer(question, c);
+	question->connection = *c;
+	return 0;
+}

@@ -1,0 +1,160 @@
+/* Of the kernel's own types, what is used here. Where a field lies, and whether it is there, libbpf
+ * finds out from the running kernel's BTF when the program is loaded (CO-RE).
+ */
+#pragma once
+
+#include "soft.h"
+
+/* What the headers of libbpf ask for. */
+typedef u8 __u8;
+typedef u16 __u16;
+typedef u32 __u32;
+typedef u64 __u64;
+typedef s32 __s32;
+typedef s64 __s64;
+typedef u16 __be16;
+typedef u32 __be32;
+typedef u32 __wsum;
+
+enum { false, true };
+typedef _Bool bool;
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+};
+enum {
+	BPF_F_NO_PREALLOC = 1,
+	BPF_SK_STORAGE_GET_F_CREATE = 1,
+};
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct seq_file {
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
+struct list_head {
+	struct list_head *next;
+};
+
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
+struct in6_addr {
+	u8 in6_u[16];
+};
+
+struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	atomic64_t skc_cookie;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct tcp_congestion_ops;
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	const struct tcp_congestion_ops *icsk_ca_ops;
+	void *icsk_ulp_data;
+	u64 icsk_ca_priv[13];
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 mss_cache;
+	u32 snd_cwnd;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 snd_nxt;
+	u32 snd_una;
+	u32 srtt_us;
+	u32 packets_out;
+	u32 max_packets_out;
+	u32 lost;
+	u32 data_segs_out;
+	u32 rate_delivered;
+	u32 rate_interval_us;
+	u8 is_cwnd_limited : 1;
+	bool is_mptcp;
+};
+
+struct mptcp_sock {
+	struct inet_connection_sock sk;
+	struct list_head conn_list;
+};
+
+struct mptcp_subflow_context {
+	struct list_head node;
+	u32 token;
+	u32 request_bkup : 1;
+	u32 mp_capable : 1;
+	u32 mp_join : 1;
+	u32 backup : 1;
+	u32 closing : 1;
+	struct sock *tcp_sock;
+	struct sock *conn;
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+};
+
+/* The members that are set here; the kernel fills in the others. */
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	u32 (*undo_cwnd)(struct sock *sk);
+	char name[16];
+	u32 flags;
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+#pragma clang attribute pop
+
+#define TCP_CONG_NON_RESTRICTED 1
+#define AF_INET 2
+#define TCP_ESTABLISHED 1
+#define TCP_CLOSE_WAIT 8
+#define TCP_LISTEN 10
+
+extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
+extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym;
+
+/* Some object of the kernel, to be read: a load from memory that is gone gives 0, not a fault. */
+#define KERNEL(type, object) \
+	((const struct type *)bpf_rdonly_cast(object, bpf_core_type_id_kernel(struct type)))

@@ -1,0 +1,8 @@
+/* crates/control/src/rules/coupled.rs: Balia, section II-B. */
+
+static inline soft increase(u32 r, const struct connection *c)
+{
+	soft total = total_window(c);
+
+	return soft_div(c->paths[r].window, soft_mul(total, total));
+}

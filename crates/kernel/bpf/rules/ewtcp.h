@@ -1,0 +1,8 @@
+/* crates/control/src/rules/ewtcp.rs: Balia, section II-B. */
+
+#define A(c) ((c)->parameters[0])
+
+static inline soft increase(u32 r, const struct connection *c)
+{
+	return soft_div(A(c), c->paths[r].window);
+}

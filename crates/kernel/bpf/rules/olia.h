@@ -1,0 +1,45 @@
+/* crates/control/src/rules/olia.rs: draft-khalili-mptcp-congestion-control, section 3. */
+
+static inline soft quality(const struct path *path)
+{
+	soft packets_per_loss = soft_max(path->since_loss, path->between_losses);
+
+	return soft_div(packets_per_loss, soft_mul(path->rtt, path->rtt));
+}
+
+static inline soft alpha(u32 r, const struct connection *c)
+{
+	soft largest = 0, best = 0;
+	u64 size_of_m = 0, size_of_c = 0;
+	u32 m = 0, b = 0;
+
+	for_each_path(k, c) {
+		largest = soft_max(largest, c->paths[k].window);
+		best = soft_max(best, quality(&c->paths[k]));
+	}
+	/* M and B as sets of bits, without a branch for the verifier to follow. */
+	for_each_path(k, c) {
+		m |= soft_at_least(c->paths[k].window, largest) << k;
+		b |= soft_at_least(quality(&c->paths[k]), best) << k;
+	}
+	for_each_path(k, c) {
+		size_of_m += m >> k & 1;
+		size_of_c += (b & ~m) >> k & 1;
+	}
+	if (!size_of_c)
+		return 0;
+	if ((b & ~m) >> r & 1)
+		return soft_div(SOFT(1), soft_of(c->count * size_of_c));
+	if (m >> r & 1)
+		return soft_sub(0, soft_div(SOFT(1), soft_of(c->count * size_of_m)));
+	return 0;
+}
+
+static inline soft increase(u32 r, const struct connection *c)
+{
+	const struct path *path = &c->paths[r];
+	soft total = total_rate(c);
+
+	return soft_add(soft_div(soft_div(rate(path), path->rtt), soft_mul(total, total)),
+			soft_div(alpha(r, c), path->window));
+}

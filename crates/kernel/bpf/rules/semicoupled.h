@@ -1,0 +1,6 @@
+/* crates/control/src/rules/semicoupled.rs: Balia, section II-B. */
+
+static inline soft increase(u32 r, const struct connection *c)
+{
+	return soft_div(SOFT(1), total_window(c));
+}

@@ -1,0 +1,135 @@
+/* What a socket remembers, and how it sees the siblings of its Multipath TCP connection. */
+#pragma once
+
+#include "kernel.h"
+#include "path.h"
+
+/* In the socket's 104 bytes for congestion control, the same for every algorithm. Siblings read it
+ * without a lock; each word is written at once.
+ */
+struct subflow {
+	u32 magic; /* MAGIC: the socket runs one of these algorithms */
+	u32 fraction; /* of the window, beyond snd_cwnd; 2^-32 packets */
+	u32 base_rtt_us;
+	u32 since_loss;
+	u32 between_losses;
+	u32 round_end; /* snd_nxt when this round trip began */
+	u32 round_samples;
+	u32 round_ended; /* with the acknowledgement that is being processed */
+	u64 round_sum_us;
+	soft round_rtt;
+	soft loss_interval;
+	struct memory memory;
+	/* as before the last loss, in case it was none */
+	u32 prior_since_loss;
+	u32 prior_between_losses;
+	soft prior_loss_interval;
+	soft last_increase; /* what the rule answered last, to be reported */
+};
+
+_Static_assert(sizeof(struct subflow) <= 104, "struct subflow does not fit in icsk_ca_priv");
+
+#define MAGIC 0x616e6162
+
+/* No list of subflows is longer: `ip mptcp limits` allows eight more than the first. A few that are
+ * closing may stand before those that count.
+ */
+#define MAX_WALK 16
+
+static inline struct subflow *own(struct sock *sk)
+{
+	return (struct subflow *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+}
+
+/* The connection a socket is a subflow of; NULL for plain TCP, also where the other end knows no other.
+ * The kernel may clear icsk_ulp_data before is_mptcp.
+ */
+static inline const struct mptcp_sock *multipath(struct sock *sk)
+{
+	const struct mptcp_subflow_context *context;
+	void *data;
+
+	if (!((struct tcp_sock *)sk)->is_mptcp)
+		return NULL;
+	data = ((struct inet_connection_sock *)sk)->icsk_ulp_data;
+	if (!data)
+		return NULL;
+	context = KERNEL(mptcp_subflow_context, data);
+	if (!BPF_CORE_READ_BITFIELD(context, mp_capable) && !BPF_CORE_READ_BITFIELD(context, mp_join))
+		return NULL;
+	if (!context->conn)
+		return NULL;
+	return KERNEL(mptcp_sock, context->conn);
+}
+
+/* Whether a sibling takes part. A backup does while it has packets out: one that is not used would
+ * only hold the others down.
+ */
+static inline bool counts(const struct mptcp_subflow_context *context, const struct tcp_sock *tp)
+{
+	u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+
+	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT)
+		return false;
+	if (!tp->srtt_us || BPF_CORE_READ_BITFIELD(context, closing))
+		return false;
+	if (BPF_CORE_READ_BITFIELD(context, backup) || BPF_CORE_READ_BITFIELD(context, request_bkup))
+		return tp->packets_out > 0;
+	return true;
+}
+
+/* A path as the rule sees it. Of a sibling that runs another algorithm only the window and the RTT
+ * are known.
+ */
+static inline void read_path(struct connection *c, u32 k, const struct tcp_sock *tp,
+			     const struct subflow *s)
+{
+	struct path *path = &c->paths[k & (MAX_PATHS - 1)];
+	struct memory *memory = &c->memory[k & (MAX_PATHS - 1)];
+	bool known = s->magic == MAGIC;
+
+	path->window = soft_scaled((u64)tp->snd_cwnd << 32 | (known ? s->fraction : 0), -32);
+	path->rtt = soft_div(soft_of(tp->srtt_us), SOFT(8000000));
+	path->base_rtt = path->rtt;
+	path->round_rtt = path->queue_delay = 0;
+	path->since_loss = path->between_losses = path->loss_interval = 0;
+	memory->alpha = memory->equilibrium_rate = memory->queue_delay = 0;
+	if (!known)
+		return;
+	path->base_rtt = soft_div(soft_of(s->base_rtt_us), SOFT(1000000));
+	path->round_rtt = s->round_rtt;
+	path->queue_delay = soft_max(soft_sub(path->rtt, path->base_rtt), 0);
+	path->since_loss = soft_of(s->since_loss);
+	path->between_losses = soft_of(s->between_losses);
+	path->loss_interval = s->loss_interval;
+	memory->alpha = s->memory.alpha;
+	memory->equilibrium_rate = s->memory.equilibrium_rate;
+	memory->queue_delay = s->memory.queue_delay;
+}
+
+/* The siblings, after this socket's own path. The connection is not locked, so the list may change
+ * under the walk: hence its bound, and the questions to whom an entry belongs.
+ */
+static inline void read_siblings(struct connection *c, const struct sock *sk,
+				 const struct mptcp_sock *connection)
+{
+	const struct list_head *head = &connection->conn_list, *node = head->next;
+
+	for (u32 i = 0; i < MAX_WALK && node && node != head && c->count < MAX_PATHS; i++) {
+		u64 offset = bpf_core_field_offset(struct mptcp_subflow_context, node);
+		const struct mptcp_subflow_context *context =
+			KERNEL(mptcp_subflow_context, (const char *)node - offset);
+		const struct sock *sibling = context->tcp_sock;
+
+		node = context->node.next;
+		if (!sibling || sibling == sk || (const void *)context->conn != connection)
+			continue;
+		const struct tcp_sock *tp = KERNEL(tcp_sock, sibling);
+
+		if (counts(context, tp)) {
+			read_path(c, c->count, tp,
+				  (const struct subflow *)tp->inet_conn.icsk_ca_priv);
+			c->count++;
+		}
+	}
+}

@@ -1,0 +1,50 @@
+//! Compiles the programs in `bpf/` with the system's clang: `coupled.bpf.c` once for every rule.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, Result, ensure};
+use libbpf_cargo::SkeletonBuilder;
+
+const NEEDS_CLANG: &str = "anabranch-kernel needs clang to build (Debian: apt-get install clang \
+                           libelf-dev zlib1g-dev); the rest of the workspace does not: cargo build";
+
+fn main() -> Result<()> {
+    println!("cargo::rerun-if-changed=bpf");
+    ensure!(
+        Command::new("clang").arg("--version").output().is_ok(),
+        NEEDS_CLANG
+    );
+    compile("connections", &[])?;
+    for header in fs::read_dir("bpf/rules")? {
+        let header = header?.path();
+        let rule = header
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .context("a name in UTF-8")?;
+        // What several rules share is no rule.
+        if rule != "vegas" {
+            compile(rule, &[format!("-DRULE={rule}")])?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes `OUT_DIR/NAME.o`, from the source of this name or, for a rule, the one that all share.
+fn compile(name: &str, defines: &[String]) -> Result<()> {
+    let source = if defines.is_empty() { name } else { "coupled" };
+    let object = PathBuf::from(env::var("OUT_DIR")?)
+        .join(name)
+        .with_extension("o");
+    SkeletonBuilder::new()
+        .source(Path::new("bpf").join(source).with_extension("bpf.c"))
+        .obj(object)
+        .clang_args(
+            ["-mcpu=v3", "-Wall", "-Werror"]
+                .map(String::from)
+                .iter()
+                .chain(defines),
+        )
+        .build()
+}

@@ -1,0 +1,92 @@
+//! The algorithms that the kernel can be given.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anabranch_control::{Algorithm, Info, RULES};
+use anyhow::{Error, Result, anyhow};
+
+/// An algorithm of the kernel: a rule of the table, compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// The name in the kernel: `TCP_CONGESTION`, `net.ipv4.tcp_congestion_control`.
+    pub name: &'static str,
+    /// The name of the rule in [`anabranch_control::RULES`].
+    pub rule: &'static str,
+    /// `bpf/coupled.bpf.c`, compiled for this rule.
+    pub object: &'static [u8],
+}
+
+macro_rules! programs {
+    ($($name:literal: $rule:literal,)*) => {
+        /// Every algorithm, in the order of [`anabranch_control::RULES`].
+        pub const PROGRAMS: &[Program] = &[$(Program {
+            name: $name,
+            rule: $rule,
+            object: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".o")),
+        },)*];
+    };
+}
+
+programs! {
+    "ewtcp": "ewtcp",
+    "coupled": "coupled",
+    "semicoupled": "semicoupled",
+    "lia": "lia",
+    "olia": "olia",
+    "balia": "balia",
+    "rsf_db": "rsf-db",
+    "rsf_lb": "rsf-lb",
+    "vegas_k": "vegas",
+    "wvegas": "wvegas",
+}
+
+impl Program {
+    /// The algorithm with this name in the kernel, if it is one of ours.
+    pub fn find(name: &str) -> Option<&'static Program> {
+        PROGRAMS.iter().find(|program| program.name == name)
+    }
+
+    /// What the table of rules knows about its rule.
+    pub fn info(&self) -> &'static Info {
+        RULES
+            .iter()
+            .find(|info| info.name == self.rule)
+            .expect("`programs!` names rules of the table")
+    }
+}
+
+/// An algorithm and its parameters, as a user writes them: `lia`, `balia:cap=inf`.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The algorithm.
+    pub program: &'static Program,
+    /// Its rule with the values of the parameters.
+    pub algorithm: Algorithm,
+}
+
+impl FromStr for Choice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Choice> {
+        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        let program = Program::find(name).ok_or_else(|| {
+            let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+            anyhow!(
+                "unknown algorithm \"{name}\": expected one of {}",
+                known.join(", ")
+            )
+        })?;
+        let separator = if parameters.is_empty() { "" } else { ":" };
+        let specification = format!("{}{separator}{parameters}", program.rule);
+        let algorithm = Algorithm::parse(&specification).map_err(Error::msg)?;
+        Ok(Choice { program, algorithm })
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let specification = self.algorithm.to_string();
+        f.write_str(&specification.replacen(self.program.rule, self.program.name, 1))
+    }
+}

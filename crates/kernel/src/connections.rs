@@ -1,0 +1,202 @@
+//! The live connections of this network namespace and what their algorithms do.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use anabranch_control::{Scalar, Soft};
+use anyhow::{Context, Result};
+use libbpf_rs::{Iter, ObjectBuilder};
+use serde::Serialize;
+
+use crate::algorithm::Program;
+
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/connections.o"));
+
+/// A connection of Multipath TCP, or of plain TCP with one of our algorithms.
+#[derive(Clone, Debug, Serialize)]
+pub struct Connection {
+    /// The token by which `ss -M` and the path manager know it; `None` for plain TCP.
+    pub token: Option<u32>,
+    /// The socket's cookie, 0 before anybody asked for it. [`set_weight`](crate::set_weight) takes it.
+    pub cookie: u64,
+    /// Its subflows, or the one socket.
+    pub subflows: Vec<Subflow>,
+}
+
+/// A subflow as the kernel has it at this moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Subflow {
+    /// Its congestion control.
+    pub algorithm: String,
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// Whether it is a backup, by the wish of either end.
+    pub backup: bool,
+    /// Congestion window, packets, with its fraction.
+    pub window: f64,
+    /// Slow start threshold, packets; `None` before the first loss.
+    pub ssthresh: Option<u32>,
+    /// Smoothed RTT, ms; 0 before the first sample.
+    pub rtt_ms: f64,
+    /// Smallest RTT, ms; `None` before the first sample and where another algorithm runs.
+    pub base_rtt_ms: Option<f64>,
+    /// Delivery rate, Mbps, as the kernel estimated it last.
+    pub rate_mbps: f64,
+    /// Packets lost of those sent, as a fraction.
+    pub loss: f64,
+    /// How eager the rule is here. Loss-based: its last increase as a multiple of NewReno's,
+    /// `I_r w_r`. Delay-based: the packets it wants queued. `None` where another algorithm runs, and
+    /// for plain TCP with a loss-based rule.
+    pub alpha: Option<f64>,
+    /// The part of the connection's delivery rate.
+    pub share: f64,
+}
+
+/// The live connections of this network namespace: all of Multipath TCP, and those of plain TCP that
+/// run one of our algorithms. Needs CAP_BPF and CAP_PERFMON.
+pub fn connections() -> Result<Vec<Connection>> {
+    let mut found: BTreeMap<(u32, u64, u64), Connection> = BTreeMap::new();
+    for (i, listed) in list()
+        .context("cannot list the connections")?
+        .iter()
+        .enumerate()
+    {
+        // Subflows of one token belong together, a plain socket to itself.
+        let own = if listed.token == 0 { i as u64 } else { 0 };
+        let connection = found
+            .entry((listed.token, listed.cookie, own))
+            .or_insert(Connection {
+                token: Some(listed.token).filter(|&token| token != 0),
+                cookie: listed.cookie,
+                subflows: Vec::new(),
+            });
+        connection.subflows.push(listed.subflow());
+    }
+    let mut connections: Vec<Connection> = found.into_values().collect();
+    for connection in &mut connections {
+        let total: f64 = connection
+            .subflows
+            .iter()
+            .map(|subflow| subflow.rate_mbps)
+            .sum();
+        for subflow in &mut connection.subflows {
+            subflow.share = if total > 0.0 {
+                subflow.rate_mbps / total
+            } else {
+                0.0
+            };
+        }
+    }
+    Ok(connections)
+}
+
+/// `struct listed` of `bpf/connections.bpf.c`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Listed {
+    cookie: u64,
+    remembered: Remembered,
+    algorithm: [u8; 16],
+    local: [u8; 16],
+    remote: [u8; 16],
+    token: u32,
+    window: u32,
+    ssthresh: u32,
+    srtt_us: u32,
+    mss: u32,
+    packets_sent: u32,
+    packets_lost: u32,
+    rate_packets: u32,
+    rate_interval_us: u32,
+    family: u16,
+    local_port: u16,
+    remote_port: u16,
+    backup: u16,
+}
+
+/// `struct subflow` of `bpf/subflow.h`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Remembered {
+    magic: u32,
+    fraction: u32,
+    base_rtt_us: u32,
+    since_loss: u32,
+    between_losses: u32,
+    round: [u32; 3],
+    round_sum_us: u64,
+    round_rtt: u64,
+    loss_interval: u64,
+    memory: [u64; 3],
+    prior: [u64; 2],
+    last_increase: u64,
+}
+
+fn list() -> Result<Vec<Listed>> {
+    let object = ObjectBuilder::default().open_memory(OBJECT)?.load()?;
+    let program = object.progs_mut().next().context("no program")?;
+    let link = program.attach()?;
+    let mut bytes = Vec::new();
+    Iter::new(&link)?.read_to_end(&mut bytes)?;
+    // Safety: Listed is of plain integers, so any bytes will do, and the chunk is of its size.
+    let read = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<Listed>().read_unaligned() };
+    Ok(bytes.chunks_exact(size_of::<Listed>()).map(read).collect())
+}
+
+impl Listed {
+    fn subflow(&self) -> Subflow {
+        let ours = self.remembered.magic != 0;
+        let base_rtt_us = Some(self.remembered.base_rtt_us).filter(|&us| ours && us != u32::MAX);
+        let name = self
+            .algorithm
+            .split(|&byte| byte == 0)
+            .next()
+            .unwrap_or_default();
+        let algorithm = String::from_utf8_lossy(name).into_owned();
+        let window = f64::from(self.window) + f64::from(self.remembered.fraction) / 2f64.powi(32);
+        let packets_per_s = f64::from(self.rate_packets) / f64::from(self.rate_interval_us) * 1e6;
+        let mbps = packets_per_s * f64::from(self.mss) * 8e-6;
+        Subflow {
+            alpha: self.alpha(&algorithm, window),
+            algorithm,
+            local: self.address(self.local, self.local_port),
+            remote: self.address(self.remote, u16::from_be(self.remote_port)),
+            backup: self.backup != 0,
+            window,
+            ssthresh: Some(self.ssthresh).filter(|&packets| packets < i32::MAX as u32),
+            rtt_ms: f64::from(self.srtt_us) / 8000.0,
+            base_rtt_ms: base_rtt_us.map(|us| f64::from(us) / 1000.0),
+            rate_mbps: if self.rate_interval_us == 0 {
+                0.0
+            } else {
+                mbps
+            },
+            loss: f64::from(self.packets_lost) / f64::from(self.packets_sent.max(1)),
+            share: 0.0,
+        }
+    }
+
+    fn alpha(&self, algorithm: &str, window: f64) -> Option<f64> {
+        let delay_based = Program::find(algorithm)?.info().delay_based;
+        let soft = |bits| Soft::from_bits(bits).to_f64();
+        if delay_based {
+            Some(soft(self.remembered.memory[0]))
+        } else {
+            Some(soft(self.remembered.last_increase) * window).filter(|_| self.token != 0)
+        }
+    }
+
+    fn address(&self, bytes: [u8; 16], port: u16) -> SocketAddr {
+        const AF_INET: u16 = 2;
+        let [a, b, c, d, ..] = bytes;
+        let address = if self.family == AF_INET {
+            IpAddr::from(Ipv4Addr::new(a, b, c, d))
+        } else {
+            IpAddr::from(Ipv6Addr::from(bytes)).to_canonical()
+        };
+        SocketAddr::new(address, port)
+    }
+}

@@ -1,0 +1,147 @@
+//! What a machine needs to run the algorithms, and what is missing here.
+
+use std::fs;
+
+use serde::Serialize;
+
+use crate::pins;
+
+/// One thing that is needed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// What.
+    pub what: &'static str,
+    /// Whether it is here.
+    pub ok: bool,
+    /// What was found.
+    pub found: String,
+    /// What it is needed for.
+    pub needed_for: &'static str,
+    /// How to get it.
+    pub remedy: &'static str,
+}
+
+/// Everything that is needed, in the order in which to see to it.
+pub fn checks() -> Vec<Check> {
+    vec![kernel(), btf(), jit(), permissions(), mptcp(), bpf_fs()]
+}
+
+/// What is missing to load an algorithm and to couple subflows: one line each, empty if nothing.
+pub fn missing() -> Vec<String> {
+    let needed = checks()
+        .into_iter()
+        .filter(|check| !check.ok && check.needed_for != PINS);
+    needed
+        .map(|check| format!("{}: {}; {}", check.what, check.found, check.remedy))
+        .collect()
+}
+
+const LOADING: &str = "loading any algorithm";
+const PINS: &str = "load --pin";
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+/// The link by which a congestion control is registered came with 6.4.
+fn kernel() -> Check {
+    let release = read("/proc/sys/kernel/osrelease");
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|n| n.parse().ok());
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    Check {
+        what: "Linux 6.4 or later",
+        ok: version >= (6, 4),
+        found: release,
+        needed_for: LOADING,
+        remedy: "install a newer kernel",
+    }
+}
+
+fn btf() -> Check {
+    let path = "/sys/kernel/btf/vmlinux";
+    let ok = fs::exists(path).unwrap_or(false);
+    Check {
+        what: "the kernel's type information (BTF)",
+        ok,
+        found: if ok {
+            path.to_owned()
+        } else {
+            format!("no {path}")
+        },
+        needed_for: LOADING,
+        remedy: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as most distributions' are",
+    }
+}
+
+fn jit() -> Check {
+    let on = read("/proc/sys/net/core/bpf_jit_enable");
+    Check {
+        what: "BPF's just-in-time compiler",
+        // Not every user may read it; the kernels that have no such key compile always.
+        ok: on != "0",
+        found: format!("net.core.bpf_jit_enable = {on}"),
+        needed_for: LOADING,
+        remedy: "sysctl net.core.bpf_jit_enable=1",
+    }
+}
+
+fn permissions() -> Check {
+    let needed = [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
+    let status = read("/proc/self/status");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .unwrap_or_default();
+    let held = u64::from_str_radix(line.trim(), 16).unwrap_or(0);
+    let missing: Vec<&str> = needed
+        .iter()
+        .filter(|(_, bit)| held >> bit & 1 == 0)
+        .map(|&(name, _)| name)
+        .collect();
+    Check {
+        what: "permissions",
+        ok: missing.is_empty(),
+        found: if missing.is_empty() {
+            "CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN".to_owned()
+        } else {
+            format!("without {}", missing.join(", "))
+        },
+        needed_for: LOADING,
+        remedy: "run it as root",
+    }
+}
+
+fn mptcp() -> Check {
+    let on = read("/proc/sys/net/mptcp/enabled");
+    Check {
+        what: "Multipath TCP",
+        ok: on == "1",
+        found: if on.is_empty() {
+            "not in this kernel".to_owned()
+        } else {
+            format!("net.mptcp.enabled = {on}")
+        },
+        needed_for: "coupling subflows",
+        remedy: "use a kernel built with CONFIG_MPTCP=y, and sysctl net.mptcp.enabled=1",
+    }
+}
+
+fn bpf_fs() -> Check {
+    let ok = pins::is_mounted();
+    Check {
+        what: "the BPF file system",
+        ok,
+        found: format!(
+            "{} at {}",
+            if ok { "mounted" } else { "not mounted" },
+            pins::BPF_FS
+        ),
+        needed_for: PINS,
+        remedy: "mount -t bpf bpf /sys/fs/bpf",
+    }
+}

@@ -1,0 +1,217 @@
+//! `anabranch-kernel`: coupled congestion control for the Multipath TCP of this kernel.
+
+mod report;
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use anabranch_kernel::{Choice, Loaded, PROGRAMS, doctor, load, pins, set_weight};
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, Subcommand};
+use report::Status;
+
+/// Coupled congestion control for the Multipath TCP of this kernel.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "\
+Examples:
+  anabranch-kernel doctor
+  anabranch-kernel load lia                 until Ctrl-C
+  anabranch-kernel load --all --pin         until unload, or the next boot
+  sysctl net.ipv4.tcp_congestion_control=lia
+  mptcpize run iperf3 -c 192.0.2.1
+  anabranch-kernel status --watch
+  anabranch-kernel unload --all"
+)]
+struct Cli {
+    /// Shows libbpf's own messages, with the verifier's where the kernel rejects a program.
+    #[arg(short, long, global = true)]
+    verbose: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Lists the algorithms and their parameters.
+    List,
+    /// Registers algorithms with the kernel: until Ctrl-C, or until `unload` if pinned.
+    #[command(after_help = "\
+Examples:
+  anabranch-kernel load lia olia
+  anabranch-kernel load balia:cap=inf --pin
+  anabranch-kernel load --all --pin")]
+    Load {
+        /// Algorithms, with parameters where they are not to be the defaults.
+        #[arg(required_unless_present = "all", value_name = "NAME[:PARAMETER=VALUE]")]
+        names: Vec<Choice>,
+        /// All algorithms with their defaults.
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+        /// Keeps them registered when this program has ended.
+        #[arg(long)]
+        pin: bool,
+    },
+    /// Shows what is registered, and the live connections of this network namespace.
+    #[command(after_help = "\
+The columns:
+  alpha  loss-based: the last increase as a multiple of NewReno's; delay-based: packets to keep queued
+  share  of the connection's delivery rate
+
+Examples:
+  anabranch-kernel status --watch
+  ip netns exec host1 anabranch-kernel status --json")]
+    Status {
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+        /// Again every second, until Ctrl-C.
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Unregisters pinned algorithms. Sockets that use one keep it until they are closed.
+    Unload {
+        /// Algorithms.
+        #[arg(required_unless_present = "all")]
+        names: Vec<String>,
+        /// All that are pinned.
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+    },
+    /// Gives one socket a weight of its own with the pinned vegas_k.
+    #[command(after_help = "\
+Examples:
+  anabranch-kernel weight 4711 2.5     the connection whose cookie status shows
+  anabranch-kernel weight 4711         back to the weight that vegas_k was loaded with")]
+    Weight {
+        /// The socket's SO_COOKIE.
+        cookie: u64,
+        /// Packets to keep queued; without it the socket's own weight is taken back.
+        kappa: Option<f64>,
+    },
+    /// Says what this machine lacks to run the algorithms, and how to get it.
+    Doctor {
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if !cli.verbose {
+        libbpf_rs::set_print(None);
+    }
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("anabranch-kernel: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::List => print(&report::list())?,
+        Command::Load { names, all, pin } => {
+            let defaults = || {
+                PROGRAMS
+                    .iter()
+                    .map(|p| p.name.parse())
+                    .collect::<Result<_>>()
+            };
+            run_load(&if all { defaults()? } else { names }, pin)?;
+        }
+        Command::Status { json, watch } => status(json, watch)?,
+        Command::Unload { names, all } => {
+            let pinned = || pins::pinned().into_iter().map(String::from).collect();
+            unload(if all { pinned() } else { names })?;
+        }
+        Command::Weight { cookie, kappa } => {
+            let valid = kappa.is_none_or(|kappa| kappa > 0.0 && kappa <= 1e6);
+            ensure!(
+                valid,
+                "the weight is out of range: expected packets, above 0 to 1e6"
+            );
+            set_weight(&pins::weights()?, cookie, kappa)?;
+        }
+        Command::Doctor { json } => {
+            let checks = doctor::checks();
+            let text = report::checks(&checks);
+            print(&if json {
+                serde_json::to_string_pretty(&checks)? + "\n"
+            } else {
+                text
+            })?;
+            return Ok(if doctor::missing().is_empty() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Registers all or, where one fails, none.
+fn run_load(choices: &[Choice], pin: bool) -> Result<()> {
+    let loaded = choices.iter().map(load).collect::<Result<Vec<Loaded>>>()?;
+    let names: Vec<String> = choices.iter().map(Choice::to_string).collect();
+    if !pin {
+        eprintln!("registered {}, until Ctrl-C", names.join(", "));
+        // The kernel unregisters what a process held when it ends, however it ends.
+        loop {
+            thread::park();
+        }
+    }
+    for (i, algorithm) in loaded.into_iter().enumerate() {
+        if let Err(error) = algorithm.pin() {
+            for earlier in &choices[..i] {
+                pins::unpin(earlier.program.name)?;
+            }
+            return Err(error);
+        }
+    }
+    eprintln!("registered {}, until unload", names.join(", "));
+    Ok(())
+}
+
+fn status(json: bool, watch: bool) -> Result<()> {
+    loop {
+        let status = Status::now()?;
+        if watch && !json && stdout().is_terminal() {
+            print("\x1b[H\x1b[2J")?;
+        }
+        // One line for each look, so that a program can read on.
+        print(&match (json, watch) {
+            (true, true) => serde_json::to_string(&status)? + "\n",
+            (true, false) => serde_json::to_string_pretty(&status)? + "\n",
+            (false, _) => status.text(),
+        })?;
+        if !watch {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn unload(names: Vec<String>) -> Result<()> {
+    for name in names {
+        pins::unpin(&name)?;
+        if stderr().is_terminal() {
+            eprintln!("unregistered {name}");
+        }
+    }
+    Ok(())
+}
+
+fn print(text: &str) -> Result<()> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot write")
+}

@@ -1,0 +1,80 @@
+//! Registrations that outlive the process that made them: pins in the BPF file system.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use libbpf_rs::MapHandle;
+
+use crate::algorithm::PROGRAMS;
+use crate::load::registered;
+
+/// Where the BPF file system is mounted.
+pub const BPF_FS: &str = "/sys/fs/bpf";
+
+/// Whether it is.
+pub fn is_mounted() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts
+        .lines()
+        .any(|line| line.split(' ').nth(1) == Some(BPF_FS) && line.contains(" bpf "))
+}
+
+/// The algorithms that are pinned.
+pub fn pinned() -> Vec<&'static str> {
+    let names = PROGRAMS.iter().map(|program| program.name);
+    names.filter(|name| path(name, "link").exists()).collect()
+}
+
+/// Unregisters a pinned algorithm. Sockets that use it keep it until they are closed.
+///
+/// # Errors
+///
+/// Where it is not pinned.
+pub fn unpin(name: &str) -> Result<()> {
+    if path(name, "link").exists() {
+        return clear(name);
+    }
+    ensure!(
+        registered()?.iter().any(|other| other == name),
+        "{name} is not loaded"
+    );
+    bail!("{name} is not pinned: stop the `anabranch-kernel load` that holds it")
+}
+
+/// The weights of single sockets of the pinned `vegas_k`.
+pub fn weights() -> Result<MapHandle> {
+    let path = path("vegas_k", "weights");
+    MapHandle::from_pinned_path(&path)
+        .with_context(|| format!("no {}: anabranch-kernel load vegas_k --pin", path.display()))
+}
+
+pub(crate) fn path(name: &str, what: &str) -> PathBuf {
+    Path::new(BPF_FS).join("anabranch").join(name).join(what)
+}
+
+/// An empty directory for the pins of an algorithm that is not registered by any.
+pub(crate) fn prepare(name: &str) -> Result<()> {
+    ensure!(
+        is_mounted(),
+        "{BPF_FS} is not mounted: mount -t bpf bpf {BPF_FS}"
+    );
+    clear(name)?;
+    let directory = path(name, "");
+    fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))
+}
+
+/// Removes the pins of one algorithm, and the directory of all when it was the last.
+fn clear(name: &str) -> Result<()> {
+    let directory = path(name, "");
+    match fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot remove {}", directory.display()));
+        }
+        _ => {}
+    }
+    // Others may be pinned beside it.
+    let _ = fs::remove_dir(Path::new(BPF_FS).join("anabranch"));
+    Ok(())
+}

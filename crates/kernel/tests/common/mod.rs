@@ -1,0 +1,55 @@
+//! What several tests use.
+#![allow(dead_code, reason = "every test file takes its share")]
+
+pub mod network;
+pub mod question;
+pub mod states;
+
+use std::env;
+use std::fs::File;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anabranch_kernel::{Connection, connections};
+use network::{Host, Network, connect, send_for};
+use rustix::fs::FlockOperation;
+
+/// How long to send: some tens of round trips.
+pub const WHILE: Duration = Duration::from_millis(600);
+
+/// Whether BPF programs can be loaded here. If not, says so loudly; with `ANABRANCH_REQUIRE_KERNEL=1`
+/// it is a failure.
+pub fn can_load() -> bool {
+    let missing = anabranch_kernel::doctor::missing();
+    if missing.is_empty() {
+        return true;
+    }
+    let why = missing.join("; ");
+    assert!(
+        env::var_os("ANABRANCH_REQUIRE_KERNEL").is_none(),
+        "needs the kernel: {why}"
+    );
+    // Not `eprintln!`: that shows only if the test fails.
+    writeln!(io::stderr(), "SKIPPED: {why}").expect("stderr is open");
+    false
+}
+
+/// Names of congestion controls are the kernel's, of which there is one: waits until no other test has
+/// them, in this process or another, and keeps them until the file is closed.
+pub fn names_are_ours() -> File {
+    let file = File::create(env::temp_dir().join("anabranch-kernel.lock")).unwrap();
+    rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
+    file
+}
+
+/// Sends from the client with an algorithm; returns the bytes received, and the client's connections
+/// near the end.
+pub fn seen(network: &Network, algorithm: &'static str, multipath: bool) -> (u64, Vec<Connection>) {
+    let sink = network.sink();
+    let connections = network.inside(Host::Client, move || {
+        let mut stream = connect(algorithm, multipath);
+        send_for(&mut stream, WHILE);
+        connections().unwrap()
+    });
+    (sink.received(), connections)
+}

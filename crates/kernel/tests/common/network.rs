@@ -1,0 +1,264 @@
+//! Two hosts, each a network namespace, with several links between them, and traffic over them.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::process::{self, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use socket2::{Domain, Protocol, Socket, Type};
+
+const PORT: u16 = 5001;
+
+/// Which host.
+#[derive(Clone, Copy, Debug)]
+pub enum Host {
+    Client = 1,
+    Server = 2,
+}
+
+/// Two hosts. Link k has the addresses 10.77.k.1 at the client and 10.77.k.2 at the server, which
+/// signals all of them, so that a client's connection takes every link.
+pub struct Network {
+    prefix: String,
+}
+
+impl Network {
+    /// With `links` links of `rate_mbps` each, or as fast as the machine is.
+    pub fn new(links: usize, rate_mbps: Option<u32>) -> Network {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let prefix = format!("abk{}-{}", process::id(), COUNT.fetch_add(1, Relaxed));
+        let network = Network { prefix };
+        let (client, server) = (network.name(Host::Client), network.name(Host::Server));
+        for name in [&client, &server] {
+            ip(&format!("netns add {name}"));
+            ip(&format!("-n {name} link set lo up"));
+            ip(&format!(
+                "-n {name} mptcp limits set subflow 8 add_addr_accepted 8"
+            ));
+        }
+        (0..links).for_each(|k| network.add_link(k, rate_mbps));
+        (1..links).for_each(|k| network.add_endpoint(k, ""));
+        network
+    }
+
+    /// Link k, which the server does not signal yet.
+    pub fn add_link(&self, k: usize, rate_mbps: Option<u32>) {
+        let (client, server) = (self.name(Host::Client), self.name(Host::Server));
+        ip(&format!(
+            "link add v{k} netns {client} type veth peer name v{k} netns {server}"
+        ));
+        for (name, host) in [(&client, Host::Client), (&server, Host::Server)] {
+            ip(&format!(
+                "-n {name} address add 10.77.{k}.{}/24 dev v{k}",
+                host as u32
+            ));
+            ip(&format!("-n {name} link set v{k} up"));
+        }
+        if let Some(mbps) = rate_mbps {
+            let shape = format!("rate {mbps}mbit burst 20kb latency 20ms");
+            run(&format!(
+                "tc -n {client} qdisc add dev v{k} root tbf {shape}"
+            ));
+        }
+    }
+
+    /// The namespace's name.
+    pub fn name(&self, host: Host) -> String {
+        format!("{}-{}", self.prefix, host as u32)
+    }
+
+    /// The server signals its address on link k; `flags` such as `backup`. Without an id, as only so it
+    /// replaces the implicit endpoint of a subflow that came after the removal.
+    pub fn add_endpoint(&self, k: usize, flags: &str) {
+        let server = self.name(Host::Server);
+        ip(&format!(
+            "-n {server} mptcp endpoint add 10.77.{k}.2 dev v{k} signal {flags}"
+        ));
+    }
+
+    /// The server takes it back: the subflows that use it are closed.
+    pub fn remove_endpoint(&self, k: usize) {
+        let (server, address) = (self.name(Host::Server), format!("10.77.{k}.2"));
+        let mut show = Command::new("ip");
+        let shown = show
+            .args(["-n", &server, "mptcp", "endpoint", "show"])
+            .output()
+            .unwrap();
+        // "10.77.1.2 id 3 signal dev v1"
+        for line in String::from_utf8(shown.stdout).unwrap().lines() {
+            if let [found, "id", id, ..] = line.split(' ').collect::<Vec<_>>()[..]
+                && found == address
+            {
+                ip(&format!("-n {server} mptcp endpoint delete id {id}"));
+            }
+        }
+    }
+
+    /// Runs `work` in a thread within a host.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        host: Host,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let namespace = File::open(format!("/run/netns/{}", self.name(host))).unwrap();
+        thread::spawn(move || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            work()
+        })
+    }
+
+    /// Runs `work` within a host.
+    pub fn inside<T: Send + 'static>(
+        &self,
+        host: Host,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        self.spawn(host, work).join().unwrap()
+    }
+
+    /// A server that reads whatever it is sent, until it is dropped.
+    pub fn sink(&self) -> Sink {
+        self.sink_of(Protocol::MPTCP)
+    }
+
+    /// A server that knows only this protocol.
+    pub fn sink_of(&self, protocol: Protocol) -> Sink {
+        let (stop, received) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let (stopped, total) = (stop.clone(), received.clone());
+        let listener = self.inside(Host::Server, move || listen(protocol));
+        let accepting = self.spawn(Host::Server, move || {
+            let mut readers = Vec::new();
+            while !stopped.load(Relaxed) {
+                match listener.accept() {
+                    Ok((stream, _)) => {
+                        let total = total.clone();
+                        readers.push(thread::spawn(move || read_all(stream, &total)));
+                    }
+                    Err(_) => thread::sleep(Duration::from_millis(5)),
+                }
+            }
+            readers
+                .into_iter()
+                .for_each(|reader| reader.join().unwrap());
+        });
+        Sink {
+            stop,
+            received,
+            accepting: Some(accepting),
+        }
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for host in [Host::Client, Host::Server] {
+            let _ = Command::new("ip")
+                .args(["netns", "delete", &self.name(host)])
+                .status();
+        }
+    }
+}
+
+/// See [`Network::sink`].
+pub struct Sink {
+    stop: Arc<AtomicBool>,
+    received: Arc<AtomicU64>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Sink {
+    /// Bytes received so far.
+    pub fn received(&self) -> u64 {
+        self.received.load(Relaxed)
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        let result = self.accepting.take().map(JoinHandle::join);
+        if !thread::panicking() {
+            result.map(Result::unwrap);
+        }
+    }
+}
+
+/// A connection from within the client to the sink, with Multipath TCP or plain TCP.
+pub fn connect(algorithm: &str, multipath: bool) -> TcpStream {
+    let protocol = if multipath {
+        Protocol::MPTCP
+    } else {
+        Protocol::TCP
+    };
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).unwrap();
+    socket.set_tcp_congestion(algorithm.as_bytes()).unwrap();
+    socket
+        .set_write_timeout(Some(Duration::from_secs(2)))
+        .unwrap();
+    let server = SocketAddr::from((Ipv4Addr::new(10, 77, 0, 2), PORT));
+    socket
+        .connect_timeout(&server.into(), Duration::from_secs(2))
+        .unwrap();
+    socket.into()
+}
+
+/// Sends for a while; returns the bytes written.
+pub fn send_for(stream: &mut TcpStream, duration: Duration) -> u64 {
+    let (start, block, mut sent) = (Instant::now(), [0u8; 1 << 16], 0);
+    while start.elapsed() < duration {
+        match stream.write(&block) {
+            Ok(n) => sent += n as u64,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => panic!("sending: {error}"),
+        }
+    }
+    sent
+}
+
+fn listen(protocol: Protocol) -> TcpListener {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).unwrap();
+    socket.set_reuse_address(true).unwrap();
+    socket
+        .bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)).into())
+        .unwrap();
+    socket.listen(128).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    socket.into()
+}
+
+/// Until the other end closes, or nothing comes for 3 s.
+fn read_all(mut stream: TcpStream, total: &AtomicU64) {
+    stream.set_nonblocking(false).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(3)))
+        .unwrap();
+    let mut block = vec![0u8; 1 << 17];
+    while let Ok(n) = stream.read(&mut block) {
+        if n == 0 {
+            return;
+        }
+        total.fetch_add(n as u64, Relaxed);
+    }
+}
+
+fn ip(arguments: &str) {
+    run(&format!("ip {arguments}"));
+}
+
+fn run(command: &str) {
+    let mut words = command.split_whitespace();
+    let status = Command::new(words.next().unwrap())
+        .args(words)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{command}");
+}

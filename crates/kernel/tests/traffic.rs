@@ -1,0 +1,157 @@
+//! Real Multipath TCP and plain TCP under every algorithm.
+
+mod common;
+
+use anabranch_kernel::{PROGRAMS, connections, load, registered, set_weight};
+use common::network::{Host, Network, connect, send_for};
+use common::{WHILE, can_load, names_are_ours, seen};
+use socket2::{Protocol, SockRef};
+
+#[test]
+fn every_algorithm_carries_multipath_tcp_over_both_links() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let network = Network::new(2, Some(50));
+    for program in PROGRAMS {
+        let name = program.name;
+        let loaded = load(&name.parse().unwrap()).unwrap();
+        let (received, connections) = seen(&network, name, true);
+        drop(loaded);
+
+        let [connection] = connections.as_slice() else {
+            panic!("{name}: {connections:?}")
+        };
+        assert!(connection.token.is_some());
+        let [one, two] = connection.subflows.as_slice() else {
+            panic!("{name}: {connection:?}")
+        };
+        for subflow in [one, two] {
+            assert_eq!(subflow.algorithm, name);
+            assert!(
+                subflow.window >= 1.0 && subflow.rtt_ms > 0.0,
+                "{name}: {subflow:?}"
+            );
+            assert!(
+                subflow.base_rtt_ms.unwrap() <= 1.5 * subflow.rtt_ms,
+                "{name}: {subflow:?}"
+            );
+        }
+        // One link of 50 Mbps carries 3.75 MB in 0.6 s: a third of that is a very low bar.
+        assert!(received > 1_250_000, "{name}: {received} bytes");
+        assert!(
+            !registered().unwrap().iter().any(|other| other == name),
+            "{name} is still there"
+        );
+    }
+}
+
+#[test]
+fn every_algorithm_carries_plain_tcp() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let network = Network::new(1, Some(50));
+    for program in PROGRAMS {
+        let name = program.name;
+        let _loaded = load(&name.parse().unwrap()).unwrap();
+        let (received, connections) = seen(&network, name, false);
+        let [connection] = connections.as_slice() else {
+            panic!("{name}: {connections:?}")
+        };
+        assert_eq!(connection.token, None);
+        assert_eq!(connection.subflows[0].algorithm, name);
+        assert_eq!(
+            connection.subflows[0].alpha.is_some(),
+            program.info().delay_based,
+            "{name}"
+        );
+        assert!(received > 1_250_000, "{name}: {received} bytes");
+    }
+}
+
+#[test]
+fn multipath_tcp_with_a_server_that_has_none_is_plain_tcp() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let network = Network::new(1, Some(50));
+    let _loaded = load(&"rsf_lb".parse().unwrap()).unwrap();
+    let sink = network.sink_of(Protocol::TCP);
+    let connections = network.inside(Host::Client, || {
+        send_for(&mut connect("rsf_lb", true), WHILE);
+        connections().unwrap()
+    });
+    assert!(sink.received() > 1_250_000);
+    assert_eq!(connections[0].token, None);
+    assert_eq!(
+        connections[0].subflows[0].alpha, None,
+        "the rule was not asked"
+    );
+}
+
+/// EWTCP's growth is a times NewReno's: its parameter shows in alpha, whatever the window.
+#[test]
+fn the_kernel_has_the_parameters_that_an_algorithm_was_loaded_with() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let network = Network::new(2, Some(50));
+    let _loaded = load(&"ewtcp:a=0.3".parse().unwrap()).unwrap();
+    let (_, connections) = seen(&network, "ewtcp", true);
+    // A subflow that never left slow start was not asked yet.
+    let alphas: Vec<f64> = connections[0]
+        .subflows
+        .iter()
+        .filter_map(|s| s.alpha)
+        .collect();
+    assert!(alphas.iter().any(|&alpha| alpha != 0.0), "{alphas:?}");
+    // The window moved since by what the last acknowledgement added.
+    assert!(
+        alphas
+            .iter()
+            .all(|&alpha| alpha == 0.0 || (alpha - 0.3).abs() < 0.02),
+        "{alphas:?}"
+    );
+}
+
+#[test]
+fn a_socket_can_have_a_weight_of_its_own() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let network = Network::new(2, Some(50));
+    let loaded = load(&"vegas_k:kappa=2".parse().unwrap()).unwrap();
+    let weights = loaded.weights().unwrap();
+    let _sink = network.sink();
+    network.inside(Host::Client, move || {
+        let (mut light, mut heavy) = (connect("vegas_k", true), connect("vegas_k", true));
+        let cookie = SockRef::from(&heavy).cookie().unwrap();
+        set_weight(&weights, cookie, Some(5.5)).unwrap();
+        send_for(&mut light, WHILE);
+        send_for(&mut heavy, WHILE);
+        let alphas = |heavy: bool| -> Vec<f64> {
+            let all = connections().unwrap().into_iter();
+            let of_one = all.filter(|connection| (connection.cookie == cookie) == heavy);
+            of_one
+                .flat_map(|one| one.subflows)
+                .filter_map(|subflow| subflow.alpha)
+                .collect()
+        };
+        // 0 before the first round of congestion avoidance.
+        for (alphas, kappa) in [(alphas(true), 5.5), (alphas(false), 2.0)] {
+            assert!(alphas.contains(&kappa), "{alphas:?} {kappa}");
+            assert!(
+                alphas.iter().all(|&alpha| alpha == 0.0 || alpha == kappa),
+                "{alphas:?}"
+            );
+        }
+        set_weight(&weights, cookie, None).unwrap();
+        assert!(set_weight(&weights, cookie, None).is_err());
+    });
+}
