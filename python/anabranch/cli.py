@@ -3,6 +3,7 @@
 import os
 import sys
 import tomllib
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,13 +14,14 @@ from anabranch import lab, show
 from anabranch.files import staged
 from anabranch.result import Result
 from anabranch.runner import run
-from anabranch.scenario import ScenarioError, rules, schema
+from anabranch.scenario import ScenarioError, load, rules, schema
 from anabranch.theory import commands
 from anabranch.theory.errors import NotConverged
 
 if TYPE_CHECKING:
     from anabranch.report import Report
     from anabranch.summary import Summary
+    from anabranch.theory.optimum import Optimum as Best
 
 NOT_CONVERGED = 1
 USAGE_ERROR = 2
@@ -30,8 +32,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Congestion control over several paths: run scenarios, compare algorithms, reproduce "
-    "papers.\n\nExit codes: 0 fine, 1 a claim of a paper fails, 2 usage or scenario error, "
-    "130 interrupted.",
+    "papers.\n\nExit codes: 0 fine, 1 a claim of a paper fails or an iteration does not converge, "
+    "2 usage or scenario error, 130 interrupted.",
 )
 app.add_typer(commands.app, name="theory")
 
@@ -75,6 +77,9 @@ On = Annotated[
         help="What runs it: sim, fluid, or kernel for real Linux hosts in real time (as root).",
     ),
 ]
+Optimum = Annotated[
+    bool, typer.Option("--optimum", help="Say how far each algorithm is from the optimum.")
+]
 
 
 @app.command("run")
@@ -88,6 +93,7 @@ def run_command(
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw figures; without --out into results/.")
     ] = False,
+    optimum: Optimum = False,
     on: On = "sim",
 ) -> None:
     """Run a scenario and print what each flow and link got.
@@ -100,8 +106,9 @@ def run_command(
 
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
     """
+    best = _optima(file, set_) if optimum else None
     result = _run(file, algorithm, seeds, set_, out or (Path("results") if plot else None), on)
-    show.answer(result, as_json, show.run)
+    _answer(result, best, as_json, show.run)
 
 
 @app.command()
@@ -114,6 +121,7 @@ def compare(
     set_: Set = None,
     as_json: Json = False,
     out: Out = None,
+    optimum: Optimum = False,
     on: On = "sim",
 ) -> None:
     """Run a scenario with several algorithms and print them side by side.
@@ -121,8 +129,11 @@ def compare(
     Example:
 
         anabranch compare examples/two_links.toml --algorithm reno,lia,olia,balia --seeds 5
+
+        anabranch compare examples/two_links.toml --algorithm lia,wvegas --optimum
     """
-    show.answer(_run(file, algorithm, seeds, set_, out, on), as_json, show.comparison)
+    best = _optima(file, set_) if optimum else None
+    _answer(_run(file, algorithm, seeds, set_, out, on), best, as_json, show.comparison)
 
 
 @app.command("list")
@@ -267,7 +278,7 @@ def _run(
     on: str,
 ) -> Result:
     names = algorithm.split(",") if algorithm is not None else None
-    overrides = dict(_override(setting) for setting in settings or [])
+    overrides = _overrides(settings)
     # The output directory is opened first: one that can't be written is told before the run.
     with staged(out) if out else nullcontext() as stage:
         with show.progress() as progress:
@@ -280,6 +291,36 @@ def _run(
     if out:
         print(f"Tables and figures are in {out}", file=sys.stderr)
     return result
+
+
+def _optima(file: Path, settings: list[str] | None) -> list["Best"]:
+    """The optimum of each interval of a scenario; before the run, which may take long."""
+    from anabranch.theory.optimum import optima  # here, because few need it
+
+    return optima(load(file, _overrides(settings)))
+
+
+def _answer(
+    result: Result,
+    best: list["Best"] | None,
+    as_json: bool,
+    in_words: Callable[[Result], None],
+) -> None:
+    if best is None:
+        show.answer(result, as_json, in_words)
+        return
+    from anabranch.theory import show_optimum
+    from anabranch.theory.distance import Beside, distance
+
+    def both(beside: Beside) -> None:
+        in_words(beside.result)
+        show_optimum.distance(beside.distance)
+
+    show.answer(Beside(result, distance(result, best)), as_json, both)
+
+
+def _overrides(settings: list[str] | None) -> dict[str, Any]:
+    return dict(_override(setting) for setting in settings or [])
 
 
 def _override(setting: str) -> tuple[str, Any]:

@@ -46,6 +46,10 @@ def reproduce(
     paper = open_paper(name)
     with staged(out) if out else nullcontext() as stage:
         measured = measure_all(paper, quick, progress)
+        if "predictions" in paper.experiments:
+            from anabranch.theory.predictions import predicted  # here: the others do not need it
+
+            paper = predicted(paper)
         report = report_of(paper, measured.numbers, measured.drawings, quick)
         if stage:
             write(report, stage)

@@ -2,7 +2,12 @@
 
 import typer
 
-from anabranch.theory import commands_check, commands_fluid, commands_queueing
+from anabranch.theory import (
+    commands_check,
+    commands_fluid,
+    commands_optimum,
+    commands_queueing,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -10,4 +15,5 @@ app = typer.Typer(
 )
 commands_check.register(app)
 commands_fluid.register(app)
+commands_optimum.register(app)
 commands_queueing.register(app)

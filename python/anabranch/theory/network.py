@@ -1,7 +1,7 @@
 """A scenario as arrays: links, paths and the users that own them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,21 @@ class Network:
         ones = np.ones(self.paths)
         shape = (self.users, self.paths)
         return sparse.csr_array((ones, np.arange(self.paths), self.starts), shape=shape)
+
+    def of_paths(self, there: Array) -> "Network":
+        """The network with only these paths (a bool for each), and the users who have one."""
+        own = np.flatnonzero(there)
+        sizes = self.sums @ there.astype(float)
+        users = np.flatnonzero(sizes)
+        return replace(
+            self,
+            routes=sparse.csr_array(self.routes[:, own]),
+            base_rtt=self.base_rtt[own],
+            service=self.service[own],
+            starts=np.concatenate([[0], np.cumsum(sizes[users])]).astype(np.int64),
+            algorithms=[self.algorithms[user] for user in users.tolist()],
+            flows=[self.flows[user] for user in users.tolist()],
+        )
 
     def goodput_mbps(self, rate: Array) -> Array:
         """Payload of so many packets/s."""
