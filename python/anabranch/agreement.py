@@ -24,6 +24,9 @@ from anabranch.result import mean_with_interval
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
 
+Means = dict[tuple[str, str, str], tuple[float, float]]
+"""Mean and half its 95 % interval, by item, metric and case."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -130,21 +133,26 @@ def agree(
     out: Path | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
+    beside: Path | None = None,
 ) -> Agreement:
     """Run what a paper's `[agreement]` asks for on each backend.
 
     The first backend is what the others are compared with. `jobs`: runs at a time, which in real
-    time are one by default. `out` gets agreement.json and agreement.md. Raises `ScenarioError`.
+    time are one by default. `out` gets agreement.json and agreement.md. `beside`: an agreement.json
+    whose backends come after these, for runs that took another machine or a night. Raises
+    `ScenarioError`.
     """
     paper = narrowed(open_paper(name))
+    earlier = _earlier(beside, name) if beside else {}
     with staged(out) if out else nullcontext() as stage:
         means = {}
         for i, backend in enumerate(backends):
             of_backend = part(progress, i / len(backends), 1 / len(backends))
             means[backend] = _means(paper, backend, jobs, of_backend)
+        means = {**earlier, **means}
         agreement = Agreement(
             paper=name,
-            backends=backends,
+            backends=list(dict.fromkeys([*backends, *earlier])),
             lines=list(_lines(paper, means)),
             labels=paper.experiments.get("labels", {}),
             runs=len(paper.experiments["seeds"]),
@@ -197,9 +205,7 @@ def _chosen(item: Mapping[str, Any], cases: Sequence[str]) -> Iterator[dict[str,
             yield {**entry, "cases": of_group}
 
 
-def _means(
-    paper: Paper, backend: str, jobs: int | None, progress: Progress | None
-) -> dict[tuple[str, str, str], tuple[float, float]]:
+def _means(paper: Paper, backend: str, jobs: int | None, progress: Progress | None) -> Means:
     """Mean and half its interval by item, metric and case."""
     numbers = measure_all(paper, False, progress, on=backend, jobs=jobs).numbers
     means = mean_with_interval(numbers, ["item", "metric", "case"], ["value"])
@@ -208,12 +214,34 @@ def _means(
     return dict(zip(keys, values, strict=True))
 
 
-def _lines(
-    paper: Paper, means: Mapping[str, Mapping[tuple[str, str, str], tuple[float, float]]]
-) -> Iterator[Line]:
+def _earlier(file: Path, name: str) -> dict[str, Means]:
+    """By backend, the means that an earlier run wrote."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        if data["paper"] != name:
+            raise ScenarioError(f"{file}: expected a run of {name}, got one of {data['paper']}")
+        return {
+            backend: {
+                (row["item"], row["metric"], row["case"]): (
+                    row["measured"][backend],
+                    row["interval"][backend] or float("nan"),
+                )
+                for row in data["rows"]
+                if backend in row["measured"]
+            }
+            for backend in data["backends"]
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ScenarioError):
+            raise
+        raise ScenarioError(f"{file}: expected an agreement.json that `agree` wrote") from error
+
+
+def _lines(paper: Paper, means: Mapping[str, Means]) -> Iterator[Line]:
     for item, metric, case in dict.fromkeys(key for of in means.values() for key in of):
         facts = paper.published["items"][item].get(metric, {})
-        there = {backend: of[item, metric, case] for backend, of in means.items()}
+        key = item, metric, case
+        there = {backend: of[key] for backend, of in means.items() if key in of}
         yield Line(
             item=item,
             metric=metric,

@@ -233,6 +233,12 @@ def agree(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write agreement.md and .json to DIR.")
     ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="An agreement.json of an earlier run, to be put beside this one."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run some of a paper's cases on several backends: do they agree?
@@ -240,11 +246,13 @@ def agree(
     Example:
 
         anabranch agree olia --on sim,fluid,kernel --out results/olia-agreement
+
+        anabranch agree olia --on sim,fluid --beside results/olia-kernel/agreement.json
     """
     from anabranch import agreement  # here, because the other commands do not need it
 
     with show.progress() as progress:
-        agreed = agreement.agree(paper, on.split(","), out, jobs, progress)
+        agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside)
     show.answer(agreed, as_json, show.report)
 
 
