@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PYTHON ?= python3
 RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
-.PHONY: demo test lint test-rust test-python test-kernel bench clean
+.PHONY: demo test lint test-rust test-python test-kernel bench lab clean
 
 demo: $(VENV)/.anabranch
 	$(BIN)/anabranch reproduce olia --quick --out results/olia
@@ -30,6 +30,11 @@ test-python: $(VENV)/.dev
 test-kernel:
 	cargo clippy --quiet --package anabranch-kernel --all-targets -- -D warnings
 	cargo test --quiet --package anabranch-kernel
+
+# The kernel backend, beside the Python that uses it (docs/lab.md).
+lab: $(VENV)/.anabranch
+	cargo build --quiet --release -p anabranch-lab
+	install "$${CARGO_TARGET_DIR:-target}/release/anabranch-lab" $(BIN)
 
 # Ratios measured in one run; see CONTRIBUTING.md. Never part of the tests.
 bench:

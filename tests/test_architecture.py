@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 CRATES = {
     "anabranch-control": set(),
+    "anabranch-lab": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
     "anabranch-net": set(),
     "anabranch-scenario": {"anabranch-control", "anabranch-net"},
     "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
@@ -26,6 +27,7 @@ CRATES = {
 LAYERS = [
     ["_core", "files"],
     ["rule", "scenario", "result"],
+    ["lab"],
     ["runner", "sweep"],
     ["plot", "show"],
     ["quantities", "claims", "folder"],
@@ -33,6 +35,7 @@ LAYERS = [
     ["report", "summary"],
     ["draw", "judged", "page"],
     ["papers"],
+    ["agreement"],
     ["cli"],
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

@@ -41,6 +41,8 @@ class Scenario:
     @property
     def link_names(self) -> list[str]: ...
     @property
+    def source(self) -> str: ...
+    @property
     def text(self) -> str: ...
 
 class Path:
@@ -83,6 +85,20 @@ class Run:
     @property
     def progress(self) -> float: ...
     def cancel(self) -> None: ...
+
+class Rounds:
+    """The controllers of many users, told of whole round trips instead of packets."""
+
+    def __new__(cls, algorithms: list[str], paths: list[int], initial_window: float) -> Rounds: ...
+    def windows(self) -> NDArray[np.float64]: ...
+    def end_round(
+        self,
+        now: float,
+        paths: NDArray[np.int64],
+        rtt: NDArray[np.float64],
+        queue_delay: NDArray[np.float64],
+        lost: NDArray[np.bool_],
+    ) -> None: ...
 
 class RateAdjustment:
     """What decides kappa of an aggregate connection after a round of samples (I-TCP)."""

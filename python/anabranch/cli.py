@@ -1,5 +1,6 @@
-"""The command line: `anabranch run`, `compare`, `list`, `schema`, `reproduce`, `theory`."""
+"""The command line: `anabranch run`, `compare`, `list`, `schema`, `lab`, `reproduce`, `theory`."""
 
+import os
 import sys
 import tomllib
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch import show
+from anabranch import lab, show
 from anabranch.files import staged
 from anabranch.result import Result
 from anabranch.runner import run
@@ -68,10 +69,17 @@ Out = Annotated[
         metavar="DIR", help="Write tables (Parquet), scenario.toml and figures (SVG, PNG) to DIR."
     ),
 ]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="BACKEND",
+        help="What runs it: sim, fluid, or kernel for real Linux hosts in real time (as root).",
+    ),
+]
 Optimum = Annotated[
     bool, typer.Option("--optimum", help="Say how far each algorithm is from the optimum.")
 ]
-On = Annotated[str, typer.Option("--on", metavar="BACKEND", help="What runs it: sim.")]
 
 
 @app.command("run")
@@ -145,6 +153,30 @@ def schema_command() -> None:
     print(schema())
 
 
+@app.command(
+    "lab",
+    context_settings={
+        "allow_extra_args": True,
+        "allow_interspersed_args": False,
+        "ignore_unknown_options": True,
+        "help_option_names": [],
+    },
+)
+def lab_command(context: typer.Context) -> None:
+    """Real hosts: `lab shell`, `lab exec`, `lab check` of the program anabranch-lab (as root).
+
+    Examples:
+
+        anabranch lab check
+
+        anabranch lab shell examples/two_links.toml two-path
+
+        anabranch lab exec examples/two_links.toml server -- iperf3 -s
+    """
+    program = lab.program()
+    os.execv(program, [program, *context.args])
+
+
 @app.command()
 def reproduce(
     paper: Annotated[
@@ -186,6 +218,34 @@ def reproduce(
         print(f"The report is in {out / page}", file=sys.stderr)
     if report.failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def agree(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A folder of papers/.")],
+    on: Annotated[
+        str, typer.Option("--on", metavar="A,B,...", help="Backends; the first is compared with.")
+    ] = "sim,fluid",
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Runs at a time. Default: a core each; kernel 1."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write agreement.md and .json to DIR.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run some of a paper's cases on several backends: do they agree?
+
+    Example:
+
+        anabranch agree olia --on sim,fluid,kernel --out results/olia-agreement
+    """
+    from anabranch import agreement  # here, because the other commands do not need it
+
+    with show.progress() as progress:
+        agreed = agreement.agree(paper, on.split(","), out, jobs, progress)
+    show.answer(agreed, as_json, show.report)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from anabranch import figures
 from anabranch.files import staged
-from anabranch.folder import Paper, cases, known_papers, open_paper, seeds
+from anabranch.folder import Case, Paper, cases, known_papers, open_paper, seeds
 from anabranch.judged import report_of
 from anabranch.quantities import measure
 from anabranch.quantities.rates import drop_percent
@@ -98,8 +98,15 @@ def write(report: Report, directory: Path) -> None:
     (directory / "report.json").write_text(data + "\n", encoding="utf-8")
 
 
-def measure_all(paper: Paper, quick: bool, progress: Progress | None = None) -> Measured:
-    """Run all groups that an item asks for, and take its numbers and curves.
+def measure_all(
+    paper: Paper,
+    quick: bool,
+    progress: Progress | None = None,
+    *,
+    on: str = "sim",
+    jobs: int | None = None,
+) -> Measured:
+    """Run all groups that an item asks for on a backend, and take its numbers and curves.
 
     Groups run one after the other; within a group all cases and seeds run in parallel, and no more
     than one case is kept.
@@ -107,13 +114,18 @@ def measure_all(paper: Paper, quick: bool, progress: Progress | None = None) -> 
     groups = paper.experiments["groups"]
     measures = {name: list(_measures(paper, name)) for name in groups}
     curves = {name: list(_curves(paper, name)) for name in groups}
-    sizes = {name: len(cases(groups[name])) for name in groups if measures[name] or curves[name]}
+    wanted = {
+        name: _wanted(groups[name], [*measures[name], *(c for _, c in curves[name])])
+        for name in groups
+    }
+    sizes = {name: len(of_group) for name, of_group in wanted.items() if of_group}
     rows: list[dict[str, Any]] = []
     drawings: dict[tuple[str, int], figures.Drawing] = {}
     done = 0.0
     for name, size in sizes.items():
         share = size / sum(sizes.values())
-        for case, result in run_group(paper, name, quick, part(progress, done, share)):
+        of_group = part(progress, done, share)
+        for case, result in run_group(paper, name, quick, wanted[name], of_group, on, jobs):
             for seed, run in each_run(result):
                 rows += _numbers(measures[name], case, seed, run)
             for place, spec in curves[name]:
@@ -127,6 +139,13 @@ def measure_all(paper: Paper, quick: bool, progress: Progress | None = None) -> 
     return Measured(pd.concat([frame, *_drops(paper, frame)], ignore_index=True), drawings)
 
 
+def _wanted(group: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> list[Case]:
+    """The cases of a group that some measure or figure looks at."""
+    everything = any(entry["cases"] is None for entry in entries)
+    names = {name for entry in entries for name in entry["cases"] or []}
+    return [case for case in cases(group) if everything or case.name in names] if entries else []
+
+
 DRAW = {"series": figures.series, "tail": figures.tail}
 """The figures that need whole runs; the others are drawn from numbers."""
 
@@ -137,19 +156,25 @@ def part(progress: Progress | None, done: float, share: float) -> Progress | Non
 
 
 def run_group(
-    paper: Paper, name: str, quick: bool, progress: Progress | None = None
+    paper: Paper,
+    name: str,
+    quick: bool,
+    wanted: Sequence[Case],
+    progress: Progress | None = None,
+    on: str = "sim",
+    threads: int | None = None,
 ) -> Iterator[tuple[str, Result]]:
-    """Each case of a group and the Result of all its seeds, in the order of the cases."""
+    """Each wanted case of a group and the Result of all its seeds, in the order of the cases."""
     group = paper.experiments["groups"][name]
     file, shorter = paper.folder / group["scenario"], {}
     if quick:
         shorter = group.get("quick", paper.experiments["quick"].get("set", {}))
     own_seeds = group.get("seeds", seeds(paper, quick))
     jobs = {}
-    for case in cases(group):
+    for case in wanted:
         scenario = load(file, {**case.overrides, **shorter})
-        jobs[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name})
-    results = collect_parts(load(file), list(jobs.values()), "sim", None, progress)
+        jobs[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name}, on)
+    results = collect_parts(load(file), list(jobs.values()), on, threads, progress)
     return zip(jobs, results, strict=True)
 
 

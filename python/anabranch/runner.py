@@ -2,9 +2,10 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any, cast
 
 import pandas as pd
@@ -19,8 +20,27 @@ Algorithms = Algorithm | Sequence[Algorithm] | None
 Seeds = int | Iterable[int] | None
 Progress = Callable[[float], None]
 
-BACKENDS = ("sim",)
 POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What can run a scenario."""
+
+    path: str
+    """A class with the interface of `_core.Run`; its `algorithms()`, if it has that, are names that
+    only it knows. Loaded when asked for: theory is above this module and takes time to load."""
+    random: bool = True
+    """Whether the seed matters; where not, one run says it all."""
+    real_time: bool = False
+    """Whether one run disturbs another beside it."""
+
+
+BACKENDS = {
+    "sim": Backend("anabranch._core:Run"),
+    "fluid": Backend("anabranch.theory.fluid:FluidRun", random=False),
+    "kernel": Backend("anabranch.lab:Run", real_time=True),
+}
 
 
 def run(
@@ -41,10 +61,14 @@ def run(
     default one per core; runs of a Python rule come one after the other. `progress` is told the
     fraction done, 0 to 1. Ctrl-C cancels every run at once.
 
+    `on`: "sim", packets; "fluid", the rules' differential equations (docs/theory-fluid.md); or
+    "kernel", real Linux hosts in real time (docs/lab.md), one run after the other unless `threads`
+    says more. There an algorithm may be any that the kernel has, such as "bbr".
+
     Raises `ScenarioError` for a scenario, algorithm or seed that can't be run.
     """
     scenario = load(source, overrides)
-    return collect(scenario, plan(scenario, algorithm, seeds), on, threads, progress)
+    return collect(scenario, plan(scenario, algorithm, seeds, on=on), on, threads, progress)
 
 
 @dataclass(frozen=True)
@@ -53,18 +77,32 @@ class Job:
 
     keys: dict[str, Any]
     run: _core.Run
+    """Or what has its interface."""
     in_python: bool
 
 
 def plan(
-    scenario: Scenario, algorithm: Algorithms, seeds: Seeds, point: Mapping[str, Any] | None = None
+    scenario: Scenario,
+    algorithm: Algorithms,
+    seeds: Seeds,
+    point: Mapping[str, Any] | None = None,
+    on: str = "sim",
 ) -> list[Job]:
-    """The runs of one scenario: each algorithm with each seed; `point` leads their columns."""
+    """The runs of one scenario: each algorithm with each seed; `point` leads their columns.
+
+    A backend without randomness runs the first seed only.
+    """
+    if on not in BACKENDS:
+        raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
+    backend = BACKENDS[on]
+    make = resolve_name(backend.path)
+    own = make.algorithms() if hasattr(make, "algorithms") else ()
+    chosen = _seeds(scenario, seeds)
     jobs = []
-    for name, rule in _algorithms(scenario, algorithm).items():
-        for seed in _seeds(scenario, seeds):
+    for name, rule in _algorithms(scenario, algorithm, own).items():
+        for seed in chosen if backend.random else chosen[:1]:
             keys = {**(point or {}), "algorithm": name, "seed": seed}
-            run = _core.Run(scenario, None if name == OWN else name, seed, rule)
+            run = make(scenario, None if name == OWN else name, seed, rule)
             jobs.append(Job(keys, run, rule is not None))
     return jobs
 
@@ -89,12 +127,12 @@ def collect_parts(
     A part is let go when the next one is asked for, so that not all of them are in memory.
     """
     jobs = [job for part in parts for job in part]
-    if on not in BACKENDS:
-        raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
     if threads is not None and threads < 1:
         raise ScenarioError(f"threads = {threads}: expected 1 or more")
     if any(job.in_python for job in jobs):
         threads = 1
+    elif BACKENDS[on].real_time:
+        threads = threads or 1
     records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
     for part in parts:
         frames = [_frames(job.keys, next(records)) for job in part]
@@ -110,7 +148,9 @@ OWN = "own"
 """The `algorithm` of a scenario in which every flow names its own."""
 
 
-def _algorithms(scenario: Scenario, algorithm: Algorithms) -> dict[str, Rule | None]:
+def _algorithms(
+    scenario: Scenario, algorithm: Algorithms, own: Collection[str]
+) -> dict[str, Rule | None]:
     """By name, in the order asked for: None for an algorithm of the table."""
     if algorithm is None:
         return {_core.algorithm(scenario.algorithm) if scenario.algorithm else OWN: None}
@@ -121,7 +161,7 @@ def _algorithms(scenario: Scenario, algorithm: Algorithms) -> dict[str, Rule | N
     one = isinstance(algorithm, str) or not isinstance(algorithm, Sequence)
     chosen: dict[str, Rule | None] = {}
     for choice in cast(Sequence[Algorithm], [algorithm] if one else algorithm):
-        name, rule = _named(choice)
+        name, rule = _named(choice, own)
         if rule and name in chosen:
             raise ScenarioError(f"two algorithms are called {name}: give the rule another `name`")
         chosen[name] = rule
@@ -130,9 +170,14 @@ def _algorithms(scenario: Scenario, algorithm: Algorithms) -> dict[str, Rule | N
     return chosen
 
 
-def _named(choice: Algorithm) -> tuple[str, Rule | None]:
-    """The canonical name; a Python rule goes by its attribute `name`, or by its class."""
+def _named(choice: Algorithm, own: Collection[str]) -> tuple[str, Rule | None]:
+    """The canonical name; a Python rule goes by its attribute `name`, or by its class.
+
+    What a backend has of its `own` goes by its name.
+    """
     if isinstance(choice, str):
+        if choice in own:
+            return choice, None
         return _core.algorithm(choice), None
     if not (hasattr(choice, "increase") and hasattr(choice, "decrease")):
         raise ScenarioError(

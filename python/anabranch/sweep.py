@@ -29,5 +29,5 @@ def sweep(
     jobs = []
     for values in itertools.product(*grid.values()):
         point = dict(zip(grid, values, strict=True))
-        jobs += plan(load(file, point), algorithm, seeds, point)
+        jobs += plan(load(file, point), algorithm, seeds, point, on)
     return collect(load(file), jobs, on, threads, progress)

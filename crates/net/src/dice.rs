@@ -28,4 +28,16 @@ impl Dice {
     pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
+
+    /// From an exponential distribution of mean 1. `libm`, because the system's `ln` differs.
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(1.0 - self.uniform())
+    }
+
+    /// From a Pareto distribution with this mean; always the mean where `shape` is infinite.
+    pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
+        // The smallest value that gives this mean: mean = smallest * shape / (shape - 1).
+        let smallest = mean * (1.0 - 1.0 / shape);
+        smallest * libm::pow(1.0 - self.uniform(), -1.0 / shape)
+    }
 }

@@ -4,6 +4,7 @@ mod adjustment;
 mod law;
 mod network;
 mod record;
+mod rounds;
 mod rule;
 mod rules;
 mod run;
@@ -30,6 +31,7 @@ mod _core {
         Cancelled, ScenarioError,
         adjustment::RateAdjustment,
         law::Law,
+        rounds::Rounds,
         rule::Path,
         rules::{algorithm, rules, schema},
         run::Run,

@@ -14,6 +14,9 @@ pub fn network<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py,
     let network = PyDict::new(py);
     network.set_item("packet_bytes", scenario.tcp.packet_bytes.get())?;
     network.set_item("header_bytes", scenario.tcp.header_bytes)?;
+    let initial_window = scenario.tcp.initial_window_packets.get();
+    network.set_item("initial_window_packets", initial_window)?;
+    network.set_item("sample_s", scenario.measure.sample_ms.get() / 1e3)?;
     network.set_item("links", links?)?;
     network.set_item("flows", flows?)?;
     Ok(network)

@@ -84,6 +84,12 @@ impl Scenario {
         self.0.links.iter().map(|link| link.name.as_str()).collect()
     }
 
+    /// The file it was read from, or the name it was given for errors; trace files lie beside it.
+    #[getter]
+    fn source(&self) -> &str {
+        self.0.source()
+    }
+
     /// The scenario as TOML, overrides included.
     #[getter]
     fn text(&self) -> String {

@@ -6,8 +6,11 @@
 //! order to the application, throughput counts every byte of every packet. What was never measured
 //! (the RTT of a path without an ACK) is NaN.
 
-/// One column of a table.
-#[derive(Clone, Debug, PartialEq)]
+use serde::Serialize;
+
+/// One column of a table; as JSON `{"f64": [...]}`, with null for what was never measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Column {
     /// Indexes.
     U32(Vec<u32>),

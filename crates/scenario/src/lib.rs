@@ -3,7 +3,8 @@
 //! A scenario is one TOML file: links, flows, algorithms, workloads, seeds. [`Scenario::load`] reads
 //! it and either answers with a value that is complete (every default resolved, every name an index)
 //! or with an [`Error`] of one line that names file, line and key and says what was expected.
-//! [`columns`] holds the tables that every backend fills, and [`schema()`] the JSON Schema of the file.
+//! [`columns`] holds the tables that every backend fills, [`recorder`] fills them, [`seats`] says when
+//! users start and what they send, and [`schema()`] the JSON Schema of the file.
 
 mod adjust;
 mod bounded;
@@ -18,10 +19,14 @@ mod measure;
 mod memory;
 mod number;
 mod phrase;
+pub mod recorder;
 mod resolve;
 mod scenario;
 mod schema;
+pub mod seats;
 mod tcp;
+pub mod time;
+mod totals;
 
 pub use adjust::Adjust;
 pub use columns::Record;

@@ -108,6 +108,11 @@ impl Scenario {
         self.written.flows[flow].algorithm.is_some()
     }
 
+    /// The file it was read from, or the name it was given for errors; trace files lie beside it.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// The scenario as TOML, overrides included. Trace files keep their relative names.
     pub fn to_toml(&self) -> String {
         toml::to_string(&self.written).expect("a scenario that was read can be written")

@@ -3,6 +3,8 @@
 use anabranch_control::AnyRule;
 use anabranch_net::{Dice, Link, Time};
 use anabranch_scenario as scenario;
+use anabranch_scenario::seats::{element_seed, kind};
+use anabranch_scenario::time::{from_seconds, seconds};
 use anabranch_scenario::{Recovery, Scenario};
 
 use crate::connection::Tcp;
@@ -10,23 +12,12 @@ use crate::network::Network;
 use crate::scheduler::Scheduler;
 use crate::simulation::Plan;
 use crate::subflow::Route;
-use crate::time::{from_seconds, seconds};
-use crate::workload::{User, element_seed, next_gap};
-
-/// Kinds of random elements, each with seeds of its own.
-const LINKS: u64 = 0;
-const USERS: u64 = 1;
-const ADJUSTERS: u64 = 2;
 
 /// The links, without a packet on them.
 pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {
-    Network::new(
-        scenario
-            .links
-            .iter()
-            .enumerate()
-            .map(|(index, link)| Link::new(link.config.clone(), element_seed(seed, LINKS, index))),
-    )
+    Network::new(scenario.links.iter().enumerate().map(|(index, link)| {
+        Link::new(link.config.clone(), element_seed(seed, kind::LINKS, index))
+    }))
 }
 
 fn milliseconds(ms: f64) -> Time {
@@ -68,36 +59,7 @@ fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> R
 /// The generator of the waits of a user's gateway. It has one of its own, so that the same files
 /// arrive whether kappa is adjusted or not.
 pub(crate) fn adjuster_dice(seed: u64, user: u32) -> Dice {
-    Dice::new(element_seed(seed, ADJUSTERS, user as usize))
-}
-
-/// Every user of every flow, with its start.
-pub(crate) fn users(scenario: &Scenario, seed: u64) -> Vec<User> {
-    let mut users = Vec::new();
-    let mut first_path = 0;
-    for (index, flow) in scenario.flows.iter().enumerate() {
-        for number in 0..flow.count.get() {
-            let mut dice = Dice::new(element_seed(seed, USERS, users.len()));
-            let spread_s = flow.start_spread_s.get() * dice.uniform();
-            let start = from_seconds(flow.start_s.get() + spread_s);
-            // A Poisson process has no file at its very beginning.
-            let first = next_gap(&flow.workload, &mut dice).unwrap_or(0);
-            users.push(User {
-                flow: index as u32,
-                number,
-                first_path,
-                start: start + first,
-                stop: flow.stop_s.map(|stop| from_seconds(stop.get())),
-                connection: None,
-                dice,
-                received_bytes: 0,
-                transfers_done: 0,
-                done_at: None,
-            });
-            first_path += flow.paths.len() as u32;
-        }
-    }
-    users
+    Dice::new(element_seed(seed, kind::ADJUSTERS, user as usize))
 }
 
 /// What all endpoints have in common.

@@ -11,7 +11,7 @@ use crate::gateway::Gateway;
 use crate::network::Network;
 use crate::scheduler::Scheduler;
 use crate::subflow::{Route, Subflow};
-use crate::time::seconds;
+use anabranch_scenario::time::seconds;
 
 /// What all endpoints of a scenario have in common.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use anabranch_control::{Adjuster, AnyController, Sight};
 use anabranch_net::{Dice, Time};
 
 use crate::connection::{Connection, Tcp, World};
-use crate::time::{from_seconds, seconds};
+use anabranch_scenario::time::{from_seconds, seconds};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct File {

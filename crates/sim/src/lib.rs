@@ -11,15 +11,12 @@ mod connection;
 mod gateway;
 mod network;
 mod receiving;
-mod record;
 mod scheduler;
 mod sender;
 mod sending;
 pub mod sharing;
 mod simulation;
 mod subflow;
-mod time;
-mod totals;
-mod workload;
+mod user;
 
 pub use simulation::Simulation;

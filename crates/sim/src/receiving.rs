@@ -5,7 +5,7 @@ use anabranch_net::Time;
 use crate::calendar::Event;
 use crate::connection::{Connection, World};
 use crate::network::{Ack, Packet};
-use crate::time::{SECOND, seconds};
+use anabranch_scenario::time::{SECOND, seconds};
 
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
 const ACK_DELAY: Time = SECOND / 25;

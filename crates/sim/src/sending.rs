@@ -7,7 +7,7 @@ use crate::calendar::Event;
 use crate::connection::{Connection, Tcp, World};
 use crate::network::{Ack, Packet};
 use crate::subflow::Alarm;
-use crate::time::seconds;
+use anabranch_scenario::time::seconds;
 
 impl Connection {
     /// An acknowledgement reaches the sender.

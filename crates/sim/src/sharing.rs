@@ -9,8 +9,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use anabranch_net::Dice;
-
-use crate::workload::{element_seed, exponential, pareto};
+use anabranch_scenario::seats::element_seed;
 
 /// A run ends at the latest after this many times as many files as it reports: a file of a heavy
 /// tail can outlast them all.
@@ -176,14 +175,14 @@ impl Source {
     }
 
     fn gap(&mut self) -> f64 {
-        exponential(&mut self.dice) * self.class.mean_s / self.class.load
+        self.dice.exponential() * self.class.mean_s / self.class.load
     }
 
     /// Takes the file that has come: its service time.
     fn take(&mut self) -> f64 {
         let service_s = match self.class.sizes {
-            Sizes::Exponential => self.class.mean_s * exponential(&mut self.dice),
-            Sizes::Pareto { shape } => pareto(&mut self.dice, self.class.mean_s, shape),
+            Sizes::Exponential => self.class.mean_s * self.dice.exponential(),
+            Sizes::Pareto { shape } => self.dice.pareto(self.class.mean_s, shape),
         };
         self.next_s += self.gap();
         service_s

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use anabranch_control::rules::Custom;
 use anabranch_control::{AnyRule, External};
 use anabranch_net::Time;
+use anabranch_scenario::seats::seats;
 use anabranch_scenario::{Record, Scenario, Workload};
 
 use crate::build;
 use crate::calendar::Event;
 use crate::connection::{Connection, Tcp, World};
 use crate::network::{Network, Packet};
-use crate::record::{PathGauge, Recorder, Snapshot, UserGauge};
 use crate::subflow::Route;
-use crate::time::{from_seconds, seconds};
-use crate::totals::PathTotals;
-use crate::workload::User;
+use crate::user::User;
+use anabranch_scenario::recorder::PathTotals;
+use anabranch_scenario::recorder::{PathGauge, Recorder, Snapshot, UserGauge};
+use anabranch_scenario::time::{from_seconds, seconds};
 
 mod users;
 
@@ -70,10 +71,10 @@ impl Simulation {
     fn with_rules(scenario: &Scenario, seed: u64, rules: Vec<AnyRule>) -> Simulation {
         let mut network = build::network(scenario, seed);
         let plans = build::plans(scenario, rules, &mut network);
-        let users = build::users(scenario, seed);
-        let paths: usize = users
+        let seats = seats(scenario, seed);
+        let paths: usize = seats
             .iter()
-            .map(|user| plans[user.flow as usize].routes.len())
+            .map(|seat| plans[seat.flow as usize].routes.len())
             .sum();
         let measure = &scenario.measure;
         // Before any user begins: what is sent at that very moment counts.
@@ -83,7 +84,7 @@ impl Simulation {
         network
             .calendar
             .push(from_seconds(measure.sample_ms.get() * 1e-3), Event::Sample);
-        for (row, user) in users.iter().enumerate() {
+        for (row, user) in seats.iter().enumerate() {
             network.calendar.push(user.start, Event::Begin(row as u32));
             if let Some(stop) = user.stop {
                 network.calendar.push(stop, Event::Pause(row as u32));
@@ -97,7 +98,7 @@ impl Simulation {
         }
         let start = Snapshot {
             time: 0,
-            users: vec![(0, 0); users.len()],
+            users: vec![(0, 0); seats.len()],
             paths: vec![PathTotals::default(); paths],
             links: network
                 .links()
@@ -114,8 +115,8 @@ impl Simulation {
             connections: Vec::new(),
             spare: Vec::new(),
             retired: vec![PathTotals::default(); paths],
-            users,
-            recorder: Recorder::new(start),
+            recorder: Recorder::new(start, seats.clone()),
+            users: seats.into_iter().map(User::new).collect(),
         }
     }
 
@@ -143,7 +144,7 @@ impl Simulation {
     pub fn finish(mut self) -> Record {
         self.run_until(self.duration_s());
         let end = self.snapshot();
-        self.recorder.finish(end, &self.users, &self.scenario)
+        self.recorder.finish(end, &self.scenario)
     }
 
     #[inline]
@@ -231,11 +232,11 @@ impl Simulation {
     /// Records the file that is complete, or all of a gateway's that are.
     fn record_transfer(&mut self, number: u32) {
         let connection = &mut self.connections[number as usize];
-        let user = &mut self.users[connection.user as usize];
+        let row = connection.user as usize;
+        let user = &mut self.users[row];
         let mut record = |started_at, bytes| {
             user.transfers_done += 1;
-            user.done_at = Some(self.now);
-            self.recorder.transfer(user, started_at, bytes, self.now);
+            self.recorder.transfer(row, started_at, bytes, self.now);
         };
         if connection.gateway.is_none() {
             record(connection.started_at, connection.file_bytes());
@@ -254,7 +255,7 @@ impl Simulation {
         }
         let user = &mut self.users[connection.user as usize];
         user.received_bytes += connection.received_bytes(&self.tcp);
-        let first = user.first_path as usize;
+        let first = user.seat.first_path as usize;
         let subflows = std::mem::take(&mut connection.subflows);
         for (retired, subflow) in self.retired[first..].iter_mut().zip(subflows) {
             *retired += subflow.totals;
@@ -284,7 +285,7 @@ impl Simulation {
         let mut paths = self.retired.clone();
         for (connection, user) in self.live() {
             users[connection.user as usize].0 += connection.received_bytes(&self.tcp);
-            let rows = &mut paths[user.first_path as usize..];
+            let rows = &mut paths[user.seat.first_path as usize..];
             rows.iter_mut()
                 .zip(&connection.subflows)
                 .for_each(|(row, s)| *row += s.totals);
@@ -305,7 +306,7 @@ impl Simulation {
         let mut gauges = vec![PathGauge::default(); self.retired.len()];
         for (connection, user) in self.live() {
             for (r, subflow) in connection.subflows.iter().enumerate() {
-                let gauge = &mut gauges[user.first_path as usize + r];
+                let gauge = &mut gauges[user.seat.first_path as usize + r];
                 let path = connection.controller.path(r);
                 gauge.window += path.window;
                 gauge.in_flight += u64::from(subflow.sender.in_flight());
@@ -320,7 +321,7 @@ impl Simulation {
         let backlogs: Vec<_> = self.network.links().map(|link| link.queue(now)).collect();
         let snapshot = self.snapshot();
         self.recorder
-            .sample(snapshot, &self.users, &user_gauges, &gauges, &backlogs);
+            .sample(snapshot, &user_gauges, &gauges, &backlogs);
     }
 
     fn gauge(&self, user: &User) -> UserGauge {

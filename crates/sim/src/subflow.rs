@@ -7,8 +7,8 @@ use anabranch_net::Time;
 
 use crate::bits::Reassembly;
 use crate::sender::Sender;
-use crate::time::from_seconds;
-use crate::totals::PathTotals;
+use anabranch_scenario::recorder::PathTotals;
+use anabranch_scenario::time::from_seconds;
 
 /// The longest retransmission timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
 const MAX_RTO: Time = from_seconds(60.0);

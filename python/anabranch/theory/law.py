@@ -86,7 +86,7 @@ class Law:
         derivative is that of the branch taken.
         """
         increase, decrease = self._core.derivatives(wrt, states)
-        return _blocks(states.starts, increase), _blocks(states.starts, decrease)
+        return blocks(states.starts, increase), blocks(states.starts, decrease)
 
     def phi_derivatives(self, states: States, wrt: str) -> sparse.csr_array:
         """The exact Jacobian of phi in `wrt`: (dI - phi dD) / D."""
@@ -99,7 +99,7 @@ class Law:
         return f"Law({self.name!r})"
 
 
-def _blocks(starts: Array, values: Array) -> sparse.csr_array:
+def blocks(starts: Array, values: Array) -> sparse.csr_array:
     """A block-diagonal matrix from its blocks, row by row."""
     sizes = np.diff(starts)
     of_row = np.repeat(np.arange(len(sizes)), sizes)  # the user of each path

@@ -1,38 +1,46 @@
-//! Fills the tables of a Result.
+//! Fills the tables of a Result, whatever backend counts.
 
-use anabranch_net::{Backlog, Cause, Counters, Time};
-use anabranch_scenario::columns::{
-    FlowRow, FlowSample, LinkRow, LinkSample, PathRow, PathSample, TransferRow,
+use crate::columns::{
+    FlowRow, FlowSample, LinkRow, LinkSample, PathRow, PathSample, Record, TransferRow,
 };
-use anabranch_scenario::{Record, Scenario};
-
+use crate::scenario::Scenario;
+use crate::seats::Seat;
 use crate::time::seconds;
-use crate::totals::PathTotals;
-use crate::workload::User;
+pub use crate::totals::PathTotals;
+use anabranch_net::{Backlog, Cause, Counters, Time};
 
 /// All counters at one moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Snapshot {
+pub struct Snapshot {
+    /// When.
     pub time: Time,
     /// Payload received, and files done, per user.
     pub users: Vec<(u64, u64)>,
+    /// Per path of a user.
     pub paths: Vec<PathTotals>,
+    /// Per link.
     pub links: Vec<Counters>,
 }
 
 /// What a path looks like at one moment, summed over a user's connections.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PathGauge {
+pub struct PathGauge {
+    /// Congestion windows, packets.
     pub window: f64,
+    /// Packets sent and neither acknowledged nor taken for lost.
     pub in_flight: u64,
+    /// Sum of the smoothed RTTs, s.
     pub rtt_sum_s: f64,
+    /// Connections that have one.
     pub measured: u32,
 }
 
 /// What a user's one connection looks like at one moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UserGauge {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UserGauge {
+    /// Weight of weighted Vegas, packets; else 0.
     pub kappa: f64,
+    /// Data in a gateway that was never sent, packets.
     pub buffer_packets: u32,
 }
 
@@ -44,8 +52,11 @@ impl PathGauge {
 
 /// Samples while a run goes on, totals at its end.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     record: Record,
+    seats: Vec<Seat>,
+    /// When each user's last file was done.
+    done_at: Vec<Option<Time>>,
     /// The counters when the warm-up ended, and at the last sample.
     warm: Option<Snapshot>,
     last: Snapshot,
@@ -56,9 +67,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of a run whose counters stand at `start`.
-    pub fn new(start: Snapshot) -> Recorder {
+    /// A recorder of a run of these users whose counters stand at `start`.
+    pub fn new(start: Snapshot, seats: Vec<Seat>) -> Recorder {
         Recorder {
+            done_at: vec![None; seats.len()],
+            seats,
             windows: vec![0.0; start.paths.len()],
             queues: vec![0.0; start.links.len()],
             last: start,
@@ -73,8 +86,10 @@ impl Recorder {
         self.warm = Some(snapshot);
     }
 
-    /// A file has arrived whole.
-    pub fn transfer(&mut self, user: &User, started_at: Time, bytes: u64, now: Time) {
+    /// A file of the user with this index has arrived whole.
+    pub fn transfer(&mut self, user: usize, started_at: Time, bytes: u64, now: Time) {
+        self.done_at[user] = Some(now);
+        let user = &self.seats[user];
         self.record.transfers.push(TransferRow {
             flow: user.flow,
             user: user.number,
@@ -88,14 +103,13 @@ impl Recorder {
     pub fn sample(
         &mut self,
         snapshot: Snapshot,
-        users: &[User],
         user_gauges: &[UserGauge],
         gauges: &[PathGauge],
         backlogs: &[Backlog],
     ) {
         let time_s = seconds(snapshot.time);
         let span_s = seconds(snapshot.time - self.last.time);
-        for (row, user) in users.iter().enumerate() {
+        for (row, user) in self.seats.iter().enumerate() {
             let received = snapshot.users[row].0;
             self.record.flow_samples.push(FlowSample {
                 time_s,
@@ -107,7 +121,7 @@ impl Recorder {
                 buffer_packets: user_gauges[row].buffer_packets.into(),
             });
         }
-        for (path, (user, number)) in path_rows(users, gauges.len()).enumerate() {
+        for (path, (user, number)) in path_rows(&self.seats, gauges.len()).enumerate() {
             let (gauge, totals) = (&gauges[path], snapshot.paths[path] - self.last.paths[path]);
             self.record.path_samples.push(PathSample {
                 time_s,
@@ -149,7 +163,7 @@ impl Recorder {
     }
 
     /// Fills the totals from the end of the warm-up to `end`.
-    pub fn finish(mut self, end: Snapshot, users: &[User], scenario: &Scenario) -> Record {
+    pub fn finish(mut self, end: Snapshot, scenario: &Scenario) -> Record {
         let warm = self
             .warm
             .take()
@@ -161,30 +175,24 @@ impl Recorder {
             .zip(&warm.paths)
             .map(|(end, warm)| *end - *warm)
             .collect();
-        self.flow_rows(&warm, &end, &paths, users, span_s);
-        self.path_rows(&paths, users, span_s);
+        self.flow_rows(&warm, &end, &paths, span_s);
+        self.path_rows(&paths, span_s);
         self.link_rows(&warm, &end, scenario, span_s);
         self.record
     }
 
-    fn flow_rows(
-        &mut self,
-        warm: &Snapshot,
-        end: &Snapshot,
-        paths: &[PathTotals],
-        users: &[User],
-        span_s: f64,
-    ) {
-        for (row, user) in users.iter().enumerate() {
+    fn flow_rows(&mut self, warm: &Snapshot, end: &Snapshot, paths: &[PathTotals], span_s: f64) {
+        for (row, user) in self.seats.iter().enumerate() {
             let first = user.first_path as usize;
-            let last = users
+            let last = self
+                .seats
                 .get(row + 1)
                 .map_or(paths.len(), |next| next.first_path as usize);
             let sum = paths[first..last]
                 .iter()
                 .fold(PathTotals::default(), |a, b| a + *b);
             let received = end.users[row].0 - warm.users[row].0;
-            let stop = [user.stop, user.done_at].into_iter().flatten().min();
+            let stop = [user.stop, self.done_at[row]].into_iter().flatten().min();
             self.record.flows.push(FlowRow {
                 flow: user.flow,
                 user: user.number,
@@ -201,8 +209,8 @@ impl Recorder {
         }
     }
 
-    fn path_rows(&mut self, paths: &[PathTotals], users: &[User], span_s: f64) {
-        for (row, (user, number)) in path_rows(users, paths.len()).enumerate() {
+    fn path_rows(&mut self, paths: &[PathTotals], span_s: f64) {
+        for (row, (user, number)) in path_rows(&self.seats, paths.len()).enumerate() {
             let totals = &paths[row];
             self.record.paths.push(PathRow {
                 flow: user.flow,
@@ -253,13 +261,13 @@ impl Recorder {
 }
 
 /// The user and the number of each path, in the order of the record's rows.
-fn path_rows(users: &[User], paths: usize) -> impl Iterator<Item = (&User, u32)> {
-    let ends = users
+fn path_rows(seats: &[Seat], paths: usize) -> impl Iterator<Item = (&Seat, u32)> {
+    let ends = seats
         .iter()
         .skip(1)
         .map(|next| next.first_path)
         .chain([paths as u32]);
-    users
+    seats
         .iter()
         .zip(ends)
         .flat_map(|(user, end)| (0..end - user.first_path).map(move |number| (user, number)))

@@ -1,21 +1,27 @@
-//! What is counted while a simulation runs.
+//! What is counted on a path while a run goes on.
 
 use std::ops::{Add, AddAssign, Sub};
 
 /// Counts of one path. What happened in an interval is the difference of two of these.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PathTotals {
+pub struct PathTotals {
+    /// Data packets sent, retransmissions included.
     pub sent_packets: u64,
+    /// Data packets sent again.
     pub retransmitted_packets: u64,
-    /// Packets that reached the receiver for the first time, and their payload.
+    /// Packets that reached the receiver for the first time.
     pub delivered_packets: u64,
+    /// Their payload.
     pub delivered_bytes: u64,
     /// Packets lost, by `anabranch_net::Cause`.
     pub lost: [u64; 4],
+    /// Reductions of the window after losses.
     pub loss_events: u64,
+    /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Sum and number of RTT samples.
+    /// Sum of the RTT samples.
     pub rtt_sum_s: f64,
+    /// Their number.
     pub rtt_samples: u64,
     /// Sum over delivered packets of the time from sender to receiver.
     pub one_way_sum_s: f64,

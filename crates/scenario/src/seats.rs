@@ -1,41 +1,74 @@
-//! What users send and when: the random parts of a workload.
+//! Who sends, from when to when, and the random parts of what they send: the same for every backend.
 
-use anabranch_net::{Dice, Time};
-use anabranch_scenario::{Size, Workload};
-
+use crate::flows::{Size, Workload};
+use crate::scenario::Scenario;
 use crate::time::from_seconds;
+use anabranch_net::{Dice, Time};
 
-/// A user of a flow: who sends, from when to when, and what it has sent so far.
-#[derive(Debug)]
-pub(crate) struct User {
-    /// Index of the flow, and number within it.
+/// Kinds of random elements, each with seeds of its own.
+pub mod kind {
+    /// Links.
+    pub const LINKS: u64 = 0;
+    /// Users.
+    pub const USERS: u64 = 1;
+    /// The waits of gateways that adjust their weight.
+    pub const ADJUSTERS: u64 = 2;
+}
+
+/// A user's place in a run.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    /// Index of the flow.
     pub flow: u32,
+    /// Number within the flow.
     pub number: u32,
     /// The row of its first path in the record.
     pub first_path: u32,
+    /// When it begins; a Poisson process with its first file.
     pub start: Time,
+    /// When it stops; `None`: at the end of the run.
     pub stop: Option<Time>,
-    /// The connection of a workload that has only one.
-    pub connection: Option<u32>,
+    /// The source of its randomness.
     pub dice: Dice,
-    /// Payload of connections that are over, files that are done, and when the last one was.
-    pub received_bytes: u64,
-    pub transfers_done: u64,
-    pub done_at: Option<Time>,
 }
 
-impl User {
+impl Seat {
     /// Whether the user has stopped by `now`.
     pub fn has_stopped(&self, now: Time) -> bool {
         self.stop.is_some_and(|stop| stop <= now)
     }
 }
 
+/// Every user of every flow, in the order of the rows of a result.
+pub fn seats(scenario: &Scenario, seed: u64) -> Vec<Seat> {
+    let mut seats = Vec::new();
+    let mut first_path = 0;
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        for number in 0..flow.count.get() {
+            let mut dice = Dice::new(element_seed(seed, kind::USERS, seats.len()));
+            let spread_s = flow.start_spread_s.get() * dice.uniform();
+            let start = from_seconds(flow.start_s.get() + spread_s);
+            // A Poisson process has no file at its very beginning.
+            let first = next_gap(&flow.workload, &mut dice).unwrap_or(0);
+            seats.push(Seat {
+                flow: index as u32,
+                number,
+                first_path,
+                start: start + first,
+                stop: flow.stop_s.map(|stop| from_seconds(stop.get())),
+                dice,
+            });
+            first_path += flow.paths.len() as u32;
+        }
+    }
+    seats
+}
+
 /// How long until the next file arrives; `None` if the workload has no such thing.
-pub(crate) fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
+pub fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
     match workload {
         Workload::Poisson { rate_per_s, .. } => {
-            Some(from_seconds(exponential(dice) / rate_per_s.get()))
+            Some(from_seconds(dice.exponential() / rate_per_s.get()))
         }
         // Poisson processes together are one.
         Workload::Gateway {
@@ -44,22 +77,22 @@ pub(crate) fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
             ..
         } => {
             let rate_per_s = f64::from(clients.get()) * rate_per_s.get();
-            Some(from_seconds(exponential(dice) / rate_per_s))
+            Some(from_seconds(dice.exponential() / rate_per_s))
         }
         _ => None,
     }
 }
 
 /// The size of the next file in bytes; `None` if the workload has no files.
-pub(crate) fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
+pub fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
     let size = match workload {
         Workload::File { bytes } => return Some(bytes.get()),
         Workload::Poisson { size, .. } | Workload::Gateway { size, .. } => size,
         Workload::Bulk | Workload::OnOff { .. } => return None,
     };
     let bytes = match size {
-        Size::Exponential { mean_bytes } => mean_bytes.get() * exponential(dice),
-        Size::Pareto { mean_bytes, shape } => pareto(dice, mean_bytes.get(), shape.get()),
+        Size::Exponential { mean_bytes } => mean_bytes.get() * dice.exponential(),
+        Size::Pareto { mean_bytes, shape } => dice.pareto(mean_bytes.get(), shape.get()),
     };
     Some((bytes.round() as u64).clamp(1, LARGEST_FILE))
 }
@@ -67,20 +100,8 @@ pub(crate) fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
 /// A Pareto tail has no end, packet numbers have: 2^31 full packets of 1 byte at the least.
 const LARGEST_FILE: u64 = 1 << 31;
 
-/// From a Pareto distribution with this mean; always the mean where `shape` is infinite.
-pub(crate) fn pareto(dice: &mut Dice, mean: f64, shape: f64) -> f64 {
-    // The smallest value that gives this mean: mean = smallest * shape / (shape - 1).
-    let smallest = mean * (1.0 - 1.0 / shape);
-    smallest * libm::pow(1.0 - dice.uniform(), -1.0 / shape)
-}
-
-/// From an exponential distribution of mean 1. `libm`, because the system's `ln` differs.
-pub(crate) fn exponential(dice: &mut Dice) -> f64 {
-    -libm::log(1.0 - dice.uniform())
-}
-
 /// A seed of its own for each random element of a run (SplitMix64's finaliser).
-pub(crate) fn element_seed(seed: u64, kind: u64, index: usize) -> u64 {
+pub fn element_seed(seed: u64, kind: u64, index: usize) -> u64 {
     let mut z = seed
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .wrapping_add(kind << 32)

@@ -1,0 +1,138 @@
+//! Programs that outlive their lab. Namespaces and devices go with the process that made them, but
+//! a program started in a host may have started others, and a lab that is killed can't end those.
+//!
+//! So each of them carries in its environment who started it: a process by number and start time.
+//! The next lab ends those whose starter is gone.
+
+use std::fs;
+use std::process;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use crate::error::{Context, Error};
+
+/// The variable that names the lab a program belongs to.
+pub const OWNER: &str = "ANABRANCH_LAB_OWNER";
+
+/// This process, by number and start time.
+///
+/// # Errors
+/// If the kernel does not tell.
+pub fn own_name() -> Result<String, Error> {
+    let number = process::id() as i32;
+    let start = start_of(number).ok_or_else(|| Error::new("/proc/self/stat can't be read"))?;
+    Ok(format!("{number}-{start}"))
+}
+
+/// Ends what programs of this process have left running.
+///
+/// # Errors
+/// If processes can't be listed.
+pub fn end_own() -> Result<(), Error> {
+    let own = own_name()?;
+    end(|owner| owner == own)
+}
+
+/// Ends what programs of labs have left running that are gone.
+///
+/// # Errors
+/// If processes can't be listed.
+pub fn end_orphans() -> Result<(), Error> {
+    end(|owner| !is_alive(owner))
+}
+
+/// Ends every process whose owner is chosen.
+fn end(chosen: impl Fn(&str) -> bool) -> Result<(), Error> {
+    for entry in fs::read_dir("/proc").context("/proc")?.flatten() {
+        let Some(number) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let Some(pid) = Pid::from_raw(number) else {
+            continue;
+        };
+        // Held before it is looked at: a number may pass to another process, this can't.
+        let Ok(held) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
+            continue;
+        };
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if owner(&environment).is_some_and(&chosen) {
+            match rustix::process::pidfd_send_signal(&held, Signal::KILL) {
+                Ok(()) | Err(Errno::SRCH) => {}
+                Err(error) => return Err(Error::new(format!("ending process {number}: {error}"))),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value of [`OWNER`] in an environment as /proc shows it.
+fn owner(environment: &[u8]) -> Option<&str> {
+    environment.split(|&byte| byte == 0).find_map(|entry| {
+        let value = std::str::from_utf8(entry).ok()?.strip_prefix(OWNER)?;
+        value.strip_prefix('=')
+    })
+}
+
+/// Whether a process of this number and start time lives. What is not such a name is not ours to end.
+fn is_alive(owner: &str) -> bool {
+    let Some((number, start)) = owner.split_once('-') else {
+        return true;
+    };
+    match (number.parse(), start.parse()) {
+        (Ok(number), Ok(start)) => start_of(number) == Some(start),
+        _ => true,
+    }
+}
+
+/// When a process started, in clock ticks since boot: field 22 of its stat. The name in field 2 may
+/// hold anything, but it ends at the last parenthesis.
+fn start_of(number: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_owner_is_read_from_an_environment() {
+        assert_eq!(
+            owner(b"HOME=/root\0ANABRANCH_LAB_OWNER=12-345\0"),
+            Some("12-345")
+        );
+        assert_eq!(owner(b"HOME=/root\0ANABRANCH_LAB_OWNERS=1-2\0"), None);
+        assert_eq!(owner(b""), None);
+    }
+
+    #[test]
+    fn only_a_name_whose_process_is_gone_is_an_orphans() {
+        let own = own_name().unwrap();
+        assert!(is_alive(&own));
+        assert!(!is_alive(&format!("{own}0")), "another start time");
+        for stranger in ["", "nonsense", "1-", "x-5"] {
+            assert!(is_alive(stranger), "{stranger:?}");
+        }
+    }
+
+    #[test]
+    fn programs_of_a_lab_that_is_gone_are_ended_and_no_others() {
+        let start = |owner: &str| {
+            let mut sleep = Command::new("sleep");
+            sleep.arg("60").env(OWNER, owner).spawn().unwrap()
+        };
+        let (mut orphan, mut ours) = (start("1-1"), start(&own_name().unwrap()));
+        end_orphans().unwrap();
+        assert!(!orphan.wait().unwrap().success());
+        assert!(ours.try_wait().unwrap().is_none());
+        ours.kill().unwrap();
+        ours.wait().unwrap();
+    }
+}

@@ -1,0 +1,226 @@
+//! The command line of the lab: `anabranch-lab run`, `check`, `shell`, `exec`.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{io, panic, process};
+
+use anabranch_lab::capture::Capture;
+use anabranch_lab::door::{self, Door};
+use anabranch_lab::{Error, Lab, Outcome, check, program};
+use anabranch_scenario::Scenario;
+use clap::{Args, Parser, Subcommand};
+
+/// Real Linux hosts over links emulated in user space. Needs root.
+#[derive(Parser)]
+#[command(name = "anabranch-lab", version)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run a scenario in real time and print its tables as JSON
+    ///
+    /// `anabranch run FILE --on kernel` is the comfortable way.
+    #[command(
+        after_help = "Example:\n  anabranch-lab run examples/two_links.toml --algorithm reno"
+    )]
+    Run {
+        #[command(flatten)]
+        source: Source,
+        /// The seed of everything random
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Write what each link was offered to DIR, a pcapng file per link
+        #[arg(long, value_name = "DIR")]
+        capture: Option<PathBuf>,
+    },
+    /// Check that emulated links on this machine are what they are said to be
+    ///
+    /// Rate, lateness, random loss and RED, in about 15 s. Exits with 1 when something is out of
+    /// bounds.
+    #[command(after_help = "Example:\n  anabranch-lab check --json")]
+    Check {
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Open a shell in a host of a scenario
+    ///
+    /// The links work, but nobody sends. The lab lives as long as the shell that brought it up;
+    /// further shells of the same file join it.
+    #[command(after_help = "Example:\n  anabranch-lab shell examples/two_links.toml two-path")]
+    Shell {
+        #[command(flatten)]
+        source: Source,
+        /// FLOW or FLOW.USER for a user, or server
+        host: String,
+    },
+    /// Run a program in a host of a scenario
+    #[command(
+        after_help = "Examples:\n  anabranch-lab exec examples/two_links.toml server -- iperf3 -s &\n  \
+                      anabranch-lab exec examples/two_links.toml two-path -- iperf3 -c 10.255.255.254"
+    )]
+    Exec {
+        #[command(flatten)]
+        source: Source,
+        /// FLOW or FLOW.USER for a user, or server
+        host: String,
+        /// The program and its arguments
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+}
+
+#[derive(Args)]
+struct Source {
+    /// A scenario file (TOML); for `run`, - is the standard input
+    file: PathBuf,
+    /// Replace a value of the scenario, such as links.left.rate_mbps=30; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// What flows without an algorithm of their own run: any that this kernel has, such as bbr
+    #[arg(long, short, value_name = "NAME")]
+    algorithm: Option<String>,
+}
+
+fn main() -> ExitCode {
+    // A thread that panics takes the process with it, and so the lab.
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        tell(info);
+        process::exit(101);
+    }));
+    let result = match Command::parse().verb {
+        Verb::Run {
+            source,
+            seed,
+            capture,
+        } => run(&source, seed, capture.as_deref()),
+        Verb::Check { json } => check_machine(json),
+        Verb::Shell { source, host } => exec(&source, &host, &[program::shell()]),
+        Verb::Exec {
+            source,
+            host,
+            command,
+        } => exec(&source, &host, &command),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("anabranch-lab: {error}");
+        ExitCode::from(2)
+    })
+}
+
+impl Source {
+    fn scenario(&self) -> Result<Scenario, Error> {
+        let overrides = self.set.iter().map(|setting| {
+            let (key, value) = setting
+                .split_once('=')
+                .ok_or_else(|| Error::new(format!("--set {setting}: expected KEY=VALUE")))?;
+            Ok((key.to_owned(), value.to_owned()))
+        });
+        let overrides = overrides.collect::<Result<Vec<_>, Error>>()?;
+        let scenario = if self.file.as_os_str() == "-" {
+            let text = io::read_to_string(io::stdin()).map_err(system)?;
+            Scenario::parse(text.as_bytes(), "<stdin>", &overrides)
+        } else {
+            Scenario::load(&self.file, &overrides)
+        };
+        scenario.map_err(|error| Error::new(error.to_string()))
+    }
+}
+
+fn run(source: &Source, seed: u64, capture: Option<&Path>) -> Result<ExitCode, Error> {
+    let scenario = source.scenario()?;
+    let lab = Lab::build(&scenario, seed, source.algorithm.as_deref())?;
+    tell(&format!("running for {} s", scenario.measure.duration_s));
+    match capture {
+        None => print(lab.run(())?)?,
+        Some(directory) => print(lab.run(Capture::new(&scenario, directory)?)?)?.finish()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what a run gave, but for what saw its packets.
+fn print<T>(outcome: Outcome<T>) -> Result<T, Error> {
+    for warning in &outcome.warnings {
+        eprintln!("anabranch-lab: warning: {warning}");
+    }
+    let tables = outcome.record.tables().into_iter().map(|(name, columns)| {
+        let columns = columns.into_iter().map(|(name, column)| {
+            let column = serde_json::to_value(column).expect("a column is plain data");
+            (name.to_owned(), column)
+        });
+        (
+            name.to_owned(),
+            serde_json::Value::Object(columns.collect()),
+        )
+    });
+    let document = serde_json::json!({
+        "algorithms": outcome.algorithms,
+        "lateness": outcome.lateness,
+        "tables": serde_json::Value::Object(tables.collect()),
+    });
+    writeln!(io::stdout(), "{document}").map_err(system)?;
+    Ok(outcome.tap)
+}
+
+fn check_machine(json: bool) -> Result<ExitCode, Error> {
+    let lines = check::check(|next| tell(&format!("checking {next}")))?;
+    if json {
+        println!("{}", serde_json::json!({ "lines": lines }));
+    } else {
+        println!(
+            "{:<44} {:>10} {:>10} {:>10}",
+            "", "measured", "least", "most"
+        );
+        for line in &lines {
+            let verdict = if line.holds { "" } else { "  out of bounds" };
+            let numbers = [line.measured, line.least, line.most].map(|x| format!("{x:>10.4}"));
+            println!("{:<44} {}{verdict}", line.what, numbers.join(" "));
+        }
+    }
+    let holds = lines.iter().all(|line| line.holds);
+    Ok(ExitCode::from(u8::from(!holds)))
+}
+
+/// Runs a program in a host: of the lab of this file that is up, or of a new one.
+fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, Error> {
+    let scenario = source.scenario()?;
+    let multipath = scenario.flows.iter().any(|flow| flow.paths.len() > 1);
+    let code = match door::knock(&source.file)? {
+        Door::Theirs(stream) => {
+            if !source.set.is_empty() || source.algorithm.is_some() {
+                return Err(Error::new(format!(
+                    "{}: its lab is up already; join it without --set and --algorithm",
+                    source.file.display()
+                )));
+            }
+            program::run(&door::host(stream, host)?, command, multipath)?
+        }
+        Door::Ours(listener) => {
+            let lab = Lab::build(&scenario, scenario.seeds[0], source.algorithm.as_deref())?;
+            let names: Vec<String> = lab.hosts().map(|(name, _)| name).collect();
+            let index = door::position(names.iter().map(String::as_str), host)?;
+            door::answer(listener, &lab);
+            let (_, inside) = lab.hosts().nth(index).expect("it was found by name");
+            lab.carry((), || program::run(inside, command, multipath))?
+                .1
+        }
+    };
+    Ok(ExitCode::from(code))
+}
+
+/// Says what goes on, to a person.
+fn tell(what: &str) {
+    if io::stderr().is_terminal() {
+        eprintln!("anabranch-lab: {what}");
+    }
+}
+
+fn system(error: io::Error) -> Error {
+    Error::new(error.to_string())
+}

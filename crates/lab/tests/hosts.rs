@@ -1,0 +1,281 @@
+//! Real hosts, and what is left of them. Needs root; each takes a few seconds.
+
+mod common;
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use anabranch_lab::Lab;
+use anabranch_scenario::Scenario;
+use common::{
+    TWO_LINKS, file, held_by, held_by_anybody, hosts_can_be_made, lab, running, wait_for,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::parse(text.as_bytes(), "test", &[]).expect("it is valid")
+}
+
+#[test]
+fn reno_over_two_links_fills_them_and_both_paths_are_used() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let lab = Lab::build(&scenario(TWO_LINKS), 1, None).unwrap();
+    let outcome = lab.run(()).unwrap();
+    assert_eq!(outcome.algorithms, ["reno", "reno"]);
+    let (flows, paths, links) = (
+        &outcome.record.flows,
+        &outcome.record.paths,
+        &outcome.record.links,
+    );
+    assert_eq!((flows.len(), paths.len(), links.len()), (2, 3, 2));
+    for (path, packets) in paths.sent_packets.iter().enumerate() {
+        assert!(*packets > 100, "path {path} sent {packets} packets");
+    }
+    // What arrives can't be more than the links carry, 8 and 4 Mbps, less 52 bytes of 1500 for
+    // headers; most of it does.
+    let total: f64 = flows.goodput_mbps.iter().sum();
+    assert!(
+        (8.0..12.0 * 1448.0 / 1500.0 + 0.3).contains(&total),
+        "{total} Mbps"
+    );
+    // 10 and 20 ms without queues; 40 packets of 1500 bytes wait 60 and 120 ms.
+    let rtts: Vec<f64> = paths.rtt_ms.iter().map(|rtt| rtt.round()).collect();
+    assert!((10.0..75.0).contains(&rtts[0]), "{rtts:?}");
+    assert!((20.0..150.0).contains(&rtts[1]), "{rtts:?}");
+    // 30 samples of 2 users, 3 paths and 2 links.
+    let record = &outcome.record;
+    assert_eq!(record.flow_samples.len(), 60);
+    assert_eq!(record.path_samples.len(), 90);
+    assert_eq!(record.link_samples.len(), 60);
+    assert!(
+        record
+            .path_samples
+            .window_packets
+            .iter()
+            .any(|&window| window > 5.0)
+    );
+    // Every data packet that was lost was dropped by a link, and the link says why.
+    let lost: u64 = flows.lost_packets.iter().sum();
+    let overflow: u64 = paths.lost_overflow.iter().sum();
+    assert_eq!(lost, overflow);
+}
+
+#[test]
+fn files_arrive_whole_and_are_those_of_the_seed() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let text = r#"
+algorithm = "cubic"
+measure.duration_s = 3
+links.A = { rate_mbps = 40, delay_ms = 2 }
+links.B = { rate_mbps = 40, delay_ms = 2 }
+flows = [
+  { name = "file", paths = [["A"], ["B"]], workload.file.bytes = 300_001 },
+  { name = "web", paths = [["A"]], workload.poisson = { rate_per_s = 20, size.exponential.mean_bytes = 2e4 }, stop_s = 2 },
+  { name = "speech", paths = [["B"]], workload.on_off = { on_s = 0.5, off_s = 5 } },
+]
+"#;
+    let outcome = Lab::build(&scenario(text), 7, None)
+        .unwrap()
+        .run(())
+        .unwrap();
+    let record = outcome.record;
+    let transfers = &record.transfers;
+    let file = transfers
+        .flow
+        .iter()
+        .position(|&flow| flow == 0)
+        .expect("the file arrived");
+    assert_eq!(transfers.bytes[file], 300_001);
+    assert_eq!(record.flows.delivered_bytes[0], 300_001);
+    // 20 files per second for 2 s: fewer than 15 or more than 70 have a probability below 1e-4.
+    let web: Vec<u64> = (0..transfers.len())
+        .filter(|&row| transfers.flow[row] == 1)
+        .map(|row| transfers.bytes[row])
+        .collect();
+    assert!((15..70).contains(&web.len()), "{} files", web.len());
+    assert_eq!(record.flows.delivered_bytes[1], web.iter().sum::<u64>());
+    assert_eq!(record.flows.transfers_done[1], web.len() as u64);
+    // Half a second at 40 Mbps is 2.5 MB; what had been handed to the kernel still goes out.
+    let speech = record.flows.delivered_bytes[2];
+    assert!((1_000_000..4_000_000).contains(&speech), "{speech} bytes");
+}
+
+#[test]
+fn what_the_kernel_can_not_do_is_one_line() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let refused = |text: String, chosen: Option<&str>| {
+        Lab::build(&scenario(&text), 1, chosen)
+            .unwrap_err()
+            .to_string()
+    };
+    let gateway = "[[flows]]\nname = \"g\"\npaths = [[\"A\"]]\n\
+                   workload.gateway = { clients = 2, rate_per_s = 1, size.exponential.mean_bytes = 1e4 }";
+    let one = TWO_LINKS.split("flows = [").next().unwrap().to_owned();
+    for (text, chosen, expected) in [
+        (
+            format!("{one}\n{gateway}"),
+            None,
+            "flows.g.workload: a gateway is not available on kernel",
+        ),
+        (
+            format!("tcp.scheduler = \"round-robin\"\n{TWO_LINKS}"),
+            None,
+            "tcp.scheduler: round-robin is not",
+        ),
+        (
+            TWO_LINKS.replace("\"reno\"", "\"generalized\""),
+            None,
+            "`anabranch-kernel load generalized`",
+        ),
+        (TWO_LINKS.to_owned(), Some("balia:cap=inf"), "no parameters"),
+    ] {
+        let error = refused(text, chosen);
+        assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn programs_run_in_a_host_with_its_algorithm() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let scenario = file("programs", TWO_LINKS);
+    let show = "ip -brief address; ip route; ip mptcp endpoint; exit 7";
+    let command = [
+        "exec",
+        scenario.to_str().unwrap(),
+        "two",
+        "--",
+        "sh",
+        "-c",
+        show,
+    ];
+    let output = lab(&command).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    for expected in [
+        "10.0.0.1/32",
+        "10.0.0.2/32",
+        "congctl reno",
+        "id 2 subflow dev path1",
+    ] {
+        assert!(said.contains(expected), "{expected:?} is not in {said}");
+    }
+    assert_eq!(output.status.code(), Some(7));
+}
+
+#[test]
+fn nothing_is_left_of_a_lab_that_is_killed_or_interrupted() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let scenario = file("killed", TWO_LINKS);
+    let scenario = scenario.to_str().unwrap();
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut run = lab(&["run", scenario, "--set", "measure.duration_s=60"])
+            .spawn()
+            .unwrap();
+        // One namespace for each of the two users, one for the server.
+        let hosts = wait_for("hosts", || {
+            Some(held_by(&run)).filter(|held| held.len() == 3)
+        });
+        thread::sleep(Duration::from_millis(300)); // connections are open by now
+        kill_process(Pid::from_child(&run), signal).unwrap();
+        run.wait().unwrap();
+        assert!(held_by_anybody().is_disjoint(&hosts), "after {signal:?}");
+    }
+}
+
+#[test]
+fn what_a_killed_labs_programs_left_running_ends_with_the_next_start() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let scenario = file("orphans", TWO_LINKS);
+    let scenario = scenario.to_str().unwrap();
+    // The shell dies with the lab, the two it has started don't.
+    let name = format!("61.{}", std::process::id());
+    let daemons = format!("sleep {name} & setsid sleep {name} & wait");
+    let mut exec = lab(&["exec", scenario, "two", "--", "sh", "-c", &daemons])
+        .spawn()
+        .unwrap();
+    let hosts = wait_for("hosts", || {
+        Some(held_by(&exec)).filter(|held| held.len() == 3)
+    });
+    let sleepers = || running(&["sleep", &name]);
+    wait_for("programs", || (sleepers() == 2).then_some(()));
+    exec.kill().unwrap();
+    exec.wait().unwrap();
+    assert_eq!(sleepers(), 2);
+    let next = lab(&["exec", scenario, "one", "--", "true"])
+        .status()
+        .unwrap();
+    assert!(next.success());
+    wait_for("end of the programs", || (sleepers() == 0).then_some(()));
+    assert!(held_by_anybody().is_disjoint(&hosts));
+}
+
+#[test]
+fn a_second_program_joins_the_lab_that_is_up() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let scenario = file("joined", TWO_LINKS);
+    let scenario = scenario.to_str().unwrap();
+    let mut first = lab(&["exec", scenario, "server", "--", "sleep", "60"])
+        .spawn()
+        .unwrap();
+    wait_for("hosts", || (held_by(&first).len() == 3).then_some(()));
+    let namespace = |host: &str| {
+        let command = [
+            "exec",
+            scenario,
+            host,
+            "--",
+            "readlink",
+            "/proc/self/ns/net",
+        ];
+        let output = lab(&command).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let hosts = held_by(&first);
+    for host in ["two", "one.0", "server"] {
+        assert!(
+            hosts.contains(&namespace(host)),
+            "{host} is not one of {hosts:?}"
+        );
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(!hosts.contains(&namespace("two")));
+}
+
+#[test]
+fn the_namespace_around_the_lab_stays_as_it_was() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let around = || {
+        // Not which algorithms there are, and not other addresses: others may change those.
+        let show = "ip -o address | grep ' 10[.]'; ip rule; ip mptcp endpoint; ip mptcp limits; \
+                    cd /proc/sys/net; grep . mptcp/* ipv4/tcp_congestion_control \
+                    ipv4/tcp_[b-z]*mem ipv4/tcp_*save ipv4/tcp_sack ipv4/tcp_notsent_lowat \
+                    ipv4/conf/all/* ipv4/tcp_orphan_retries ipv4/tcp_fin_timeout";
+        let output = Command::new("sh").args(["-c", show]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let before = around();
+    let short = TWO_LINKS.replace("duration_s = 3, warmup_s = 1", "duration_s = 1");
+    Lab::build(&scenario(&short), 1, None)
+        .unwrap()
+        .run(())
+        .unwrap();
+    assert_eq!(around(), before);
+}

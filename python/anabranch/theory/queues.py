@@ -1,0 +1,93 @@
+"""What a link's backlog means: the packets that wait, and the probability that one is lost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anabranch.theory.network import Network
+
+Array = np.ndarray
+
+STANDING_SHARE = 0.7
+"""Mean length of a drop-tail queue that drops packets, as a share of its limit: senders fill it,
+lose packets, and let it sink. docs/theory-fluid.md has the experiment."""
+
+PRICE_AT_LIMIT = 0.1
+"""Loss probability when a drop-tail queue's excess backlog equals its limit. It sets how quickly
+its price moves (the gain gamma is this over the limit), and no equilibrium depends on it."""
+
+LARGEST_LOSS = 0.99
+
+UNLIMITED = 1e9
+"""Packets that no windows fill: the limit of a queue that has none."""
+
+LARGEST_SCALE = 1e3
+
+
+@dataclass(frozen=True, eq=False)
+class Backlogs:
+    """Of every link, how its backlog z (packets) turns into waiting packets and losses.
+
+    A RED queue's z is the queue itself: it waits, and RED's curve gives its losses. A drop-tail
+    queue waits for z up to the standing queue, and what z has beyond it is a price: it rises with
+    the excess demand, dp/dt = gamma (y - c). So one law, dz/dt = (1 - p) y - c, holds for both.
+    """
+
+    knots: Array
+    """Links by points: backlogs between which the loss probability is linear, rising."""
+    losses: Array
+    """Links by points: the loss probability at the knots."""
+    standing: Array
+    """Most packets that wait."""
+
+    @classmethod
+    def of(cls, network: Network) -> "Backlogs":
+        limits = np.minimum(network.queues.limit, UNLIMITED)
+        curves = [
+            _drop_tail(limit) if red is None else np.asarray(red, dtype=float)
+            for red, limit in zip(network.queues.red, limits, strict=True)
+        ]
+        knots = np.array([_rising(curve[:, 0]) for curve in curves]).reshape(-1, 3)
+        red = np.array([red is not None for red in network.queues.red], dtype=bool)
+        standing = np.where(red, limits, STANDING_SHARE * limits)
+        losses = np.array([curve[:, 1] for curve in curves]).reshape(-1, 3)
+        return cls(knots, losses, standing)
+
+    @property
+    def scale(self) -> Array:
+        """A typical backlog, packets."""
+        return np.asarray(np.minimum(self.knots[:, 1], LARGEST_SCALE))
+
+    def waiting(self, backlog: Array) -> tuple[Array, Array]:
+        """Packets in the queue, and the derivative."""
+        return np.minimum(backlog, self.standing), (backlog < self.standing) * 1.0
+
+    def loss(self, backlog: Array) -> tuple[Array, Array]:
+        """Loss probability, and the derivative; beyond the last knot as before it, to 0.99."""
+        first, middle, last = self.knots.T
+        _, at_middle, at_last = self.losses.T
+        steep = backlog > middle
+        low, high = np.where(steep, middle, first), np.where(steep, last, middle)
+        start, end = np.where(steep, at_middle, 0.0), np.where(steep, at_last, at_middle)
+        slope = (end - start) / (high - low)
+        line = start + slope * (backlog - low)
+        inside = (backlog > first) & (line < LARGEST_LOSS)
+        return np.clip(line, 0.0, LARGEST_LOSS), slope * inside
+
+    def at_loss(self, loss: float) -> Array:
+        """The backlog that gives a small loss probability, at most a typical one."""
+        first, middle, _ = self.knots.T
+        share = np.minimum(loss / np.maximum(self.losses[:, 1], 1e-9), 1.0)
+        return np.asarray(np.minimum(first + share * (middle - first), self.scale))
+
+
+def _drop_tail(limit: float) -> Array:
+    """The price's curve as RED's: knots at the standing queue, then linear to beyond 1."""
+    standing = STANDING_SHARE * limit
+    far = np.array([standing, standing + limit, standing + limit / PRICE_AT_LIMIT])
+    return np.column_stack([far, [0.0, PRICE_AT_LIMIT, 1.0]])
+
+
+def _rising(knots: Array) -> Array:
+    """The same knots, strictly rising where RED's thresholds coincide."""
+    return np.maximum.accumulate(knots + 1e-6 * np.arange(len(knots)))

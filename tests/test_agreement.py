@@ -1,0 +1,37 @@
+"""A paper's cases on several backends, side by side."""
+
+import pytest
+
+from anabranch.agreement import Agreement, Line, narrowed
+from anabranch.folder import Paper, cases, open_paper
+from anabranch.scenario import ScenarioError
+
+
+def test_only_the_named_cases_run_with_the_values_all_backends_share():
+    paper = narrowed(open_paper("olia"))
+    wanted = paper.experiments["agreement"]
+    (table6,) = [item for item in paper.experiments["items"] if item["id"] == "table6"]
+    named = [case.removeprefix("C.") for case in wanted["items"]["table6"]]
+    assert [entry["cases"] for entry in table6["measures"]] == [named, named]
+    (lia,) = [case for case in cases(paper.experiments["groups"]["C"]) if case.name == "n1_10.lia"]
+    # LIA's own value in this paper is 2.
+    assert lia.overrides["tcp.min_ssthresh_packets"] == 1
+
+
+def test_a_paper_that_compares_nothing_says_so():
+    paper = open_paper("olia")
+    without = {k: v for k, v in paper.experiments.items() if k != "agreement"}
+    with pytest.raises(ScenarioError, match=r"papers/olia/experiments.toml has no \[agreement\]"):
+        narrowed(Paper(**(vars(paper) | {"experiments": without})))
+
+
+def test_differences_are_from_the_first_backend():
+    line = Line("t", "mbps", "a.lia", 2.0, {"bound": 3.0}, {"sim": 2.0, "kernel": 2.2}, {})
+    agreement = Agreement("p", ["sim", "kernel"], [line], {"mbps": "Rate", "lia": "LIA"}, 5)
+    assert line.difference("kernel", "sim") == pytest.approx(0.1)
+    assert agreement.markdown() == (
+        "| Rate | published | bound | sim | kernel | kernel from sim |\n"
+        "| --- | --: | --: | --: | --: | --: |\n"
+        "| a, LIA | 2 | 3 | 2 | 2.2 | +10% |\n"
+    )
+    assert agreement.as_dict()["rows"][0]["difference"] == {"kernel": pytest.approx(0.1)}
