@@ -196,7 +196,10 @@ def test_the_command_line_runs_it_and_names_the_backends(small: Path, anabranch:
     assert "reno" in compared.stdout
     wrong = anabranch("run", small, "--on", "water")  # type: ignore[operator]
     assert wrong.returncode == 2
-    assert wrong.stderr.strip() == "anabranch: unknown backend 'water': expected one of sim, fluid"
+    assert (
+        wrong.stderr.strip()
+        == "anabranch: unknown backend 'water': expected one of sim, fluid, kernel"
+    )
 
 
 def test_ctrl_c_stops_an_integration(tmp_path: Path) -> None:
