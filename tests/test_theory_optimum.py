@@ -204,16 +204,30 @@ def test_conjugate_gradients_find_what_factors_find(monkeypatch):
 def test_the_gap_tells_how_much_better_rates_could_be():
     # One user on 10 Mbps with 9: it could have log(10/9) more, and pays 1 in all.
     one = problem([10], [[0]], [1])
-    rough = Solution(np.array([9.0]), np.array([0.1]), np.inf, "nobody", 0)
+    rough = Solution(np.array([9.0]), np.array([0.1]), "nobody", 0)
     assert certified(one, LOG, rough).gap == pytest.approx(np.log(10 / 9))
+    # At 9 Mbps one more is worth 1/9, where a price of 1/10 is asked.
+    assert certified(one, LOG, rough).mismatch == pytest.approx(0.1)
     # Wrong prices prove less: at 0.2 per Mbps the user would want 5, and the link earns 2.
-    dear = Solution(np.array([10.0]), np.array([0.2]), np.inf, "nobody", 0)
+    dear = Solution(np.array([10.0]), np.array([0.2]), "nobody", 0)
     assert certified(one, LOG, dear).gap == pytest.approx(np.log(5) - 1 + 2 - np.log(10))
+
+
+def test_a_user_who_pays_next_to_nothing_gets_its_rate_too():
+    # At alpha = 2 a user of 10 Gbps pays 1e-4 and three of 33 kbps 30 each: a gap of 1e-6 would
+    # leave the first anywhere.
+    wide = problem([0.1, 10_000], [[0], [1], [0], [0], [0]], [2, 1, 1, 1])
+    found = solve(wide, AlphaFair(2))
+    assert wide.sums @ found.rate == pytest.approx([10_000, *[0.1 / 3] * 3], rel=1e-4)
+    with pytest.raises(NotConverged, match="the worst user pays a price that is"):
+        solve(wide, AlphaFair(2), "clarabel")
+    with pytest.raises(NotConverged, match="the worst user pays a price that is"):
+        solve(wide, AlphaFair(8))
 
 
 def test_rates_that_are_too_much_for_a_link_are_cut_on_its_paths_only():
     apart = problem([10, 4], [[0], [1]], [1, 1])
-    rough = Solution(np.array([11.0, 4.0]), np.array([0.1, 0.25]), np.inf, "nobody", 0)
+    rough = Solution(np.array([11.0, 4.0]), np.array([0.1, 0.25]), "nobody", 0)
     found = certified(apart, LOG, rough)
     assert found.rate == pytest.approx([10, 4])
     assert found.gap == pytest.approx(0, abs=1e-12)

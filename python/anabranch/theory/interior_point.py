@@ -26,7 +26,7 @@ Array = np.ndarray
 DENSE_LINKS = 500
 MOST_STEPS = 100
 MOST_INNER_STEPS = 5_000
-TOLERANCE = 1e-6
+TOLERANCE, DENSE_TOLERANCE = 1e-6, 1e-12
 """Of the sum of all products and of all violations, over what users pay."""
 PATIENCE = 5
 """Steps without a smaller residual, once it is small, after which nothing more is to be had."""
@@ -51,6 +51,7 @@ def interior_point(
     paid = float(np.sum(weight * utility.slope(least + B @ x) * (least + B @ x)))
     target = 0.5 * paid / (len(x) + len(slack))
     price, rent = target / slack, target / x
+    tolerance = DENSE_TOLERANCE if len(slack) <= DENSE_LINKS else TOLERANCE
     shrink, start, best, best_at = 0.3, 0.0, (np.inf, x, price), 0
     for steps in range(MOST_STEPS + 1):
         total = least + B @ x
@@ -62,11 +63,11 @@ def interior_point(
         residual = max(products, float(np.abs(violation) @ x), float(np.abs(excess) @ price)) / paid
         if progress:
             start = start or residual
-            progress(min(1.0, np.log(residual / start) / np.log(TOLERANCE / start)))
+            progress(min(1.0, np.log(residual / start) / np.log(tolerance / start)))
         if residual < best[0]:
             best, best_at = (residual, x, price), steps
         stalled = best[0] < SMALL and steps - best_at >= PATIENCE
-        if residual < TOLERANCE or stalled or steps == MOST_STEPS:
+        if residual < tolerance or stalled or steps == MOST_STEPS:
             break
 
         # The Newton step towards products of `target`.

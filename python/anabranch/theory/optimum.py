@@ -45,7 +45,7 @@ class Optimum:
     weight: Array
     """Of each user."""
     solution: Solution
-    """What the solver says of itself: `gap`, `solver`, `iterations`."""
+    """What the solver says of itself: `gap`, `mismatch`, `solver`, `iterations`."""
 
     @property
     def user_rate(self) -> Array:
@@ -129,6 +129,7 @@ class Optimum:
             "to_s": self.interval.to_s,
             "utility": self.worth,
             "relative_gap": self.solution.gap,
+            "worst_mismatch": self.solution.mismatch,
             "solver": self.solution.solver,
             "iterations": self.solution.iterations,
             "flows": self.flows().to_dict(orient="records"),
@@ -178,7 +179,7 @@ def optimum(
     if there.users:
         solution = solve(problem, utility, solver, progress)
     else:
-        solution = Solution(np.zeros(0), np.zeros(len(network.links)), 0.0, "none", 0)
+        solution = Solution(np.zeros(0), np.zeros(len(network.links)), "none", 0, 0.0, 0.0)
     rate, least = np.zeros(network.paths), np.zeros(network.paths)
     rate[present], least[present] = solution.rate, problem.floor
     path_price = np.asarray(network.routes.T @ solution.price)
