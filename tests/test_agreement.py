@@ -1,8 +1,12 @@
 """A paper's cases on several backends, side by side."""
 
+import json
+import math
+from pathlib import Path
+
 import pytest
 
-from anabranch.agreement import Agreement, Line, narrowed
+from anabranch.agreement import Agreement, Line, _earlier, narrowed
 from anabranch.folder import Paper, cases, open_paper
 from anabranch.scenario import ScenarioError
 
@@ -35,3 +39,36 @@ def test_differences_are_from_the_first_backend():
         "| a, LIA | 2 | 3 | 2 | 2.2 | +10% |\n"
     )
     assert agreement.as_dict()["rows"][0]["difference"] == {"kernel": pytest.approx(0.1)}
+
+
+def test_an_earlier_run_comes_back_as_it_was(tmp_path: Path) -> None:
+    half = {"kernel": 0.0, "fluid": None}
+    lines = [
+        Line("t", "mbps", "a.lia", None, {}, {"kernel": 2.2, "fluid": 2.0}, half),
+        Line("t", "mbps", "a.olia", None, {}, {"kernel": 3.0}, {"kernel": 0.5}),
+    ]
+    file = tmp_path / "agreement.json"
+    file.write_text(json.dumps(Agreement("p", ["kernel", "fluid"], lines, {}, 5).as_dict()))
+    earlier = _earlier(file, "p")
+    assert earlier["kernel"] == {
+        ("t", "mbps", "a.lia"): (2.2, 0),
+        ("t", "mbps", "a.olia"): (3, 0.5),
+    }
+    ((mean, interval),) = earlier["fluid"].values()
+    assert mean == 2.0
+    assert math.isnan(interval)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{", "expected an agreement.json that `agree` wrote"),
+        ("[]", "expected an agreement.json that `agree` wrote"),
+        ('{"paper": "rsf"}', "expected a run of p, got one of rsf"),
+    ],
+)
+def test_what_is_no_earlier_run_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    file = tmp_path / "agreement.json"
+    file.write_text(text)
+    with pytest.raises(ScenarioError, match=expected):
+        _earlier(file, "p")

@@ -224,7 +224,7 @@ def _earlier(file: Path, name: str) -> dict[str, Means]:
             backend: {
                 (row["item"], row["metric"], row["case"]): (
                     row["measured"][backend],
-                    row["interval"][backend] or float("nan"),
+                    float("nan" if row["interval"][backend] is None else row["interval"][backend]),
                 )
                 for row in data["rows"]
                 if backend in row["measured"]
