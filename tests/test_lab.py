@@ -85,6 +85,23 @@ def test_the_kernel_fills_the_same_columns_as_the_simulator(scenario: Path) -> N
     assert real.flows["delivered_bytes"].gt(0).all()
 
 
+def test_a_file_meets_its_second_path_and_the_run_ends_with_it(scenario: Path) -> None:
+    """Where the kernel takes the whole file at once, a later path finds nothing to send."""
+    files = {
+        "measure.duration_s": 600,
+        "measure.warmup_s": 0,
+        "measure.sample_ms": 100_000,
+        "flows[0].workload.file.bytes": 4_000_000,
+        "flows[1].workload.file.bytes": 100_000,
+    }
+    result = anabranch.run(scenario, on="kernel", seeds=1, overrides=files)
+    assert sorted(result.transfers["flow"]) == ["one", "one", "two"]
+    # A has 12 Mbps and B 6: a third of the file over B, less what it takes to open.
+    two = result.paths[result.paths["flow"] == "two"]["delivered_bytes"]
+    assert two.min() > 0.15 * two.sum()
+    assert result.transfers["duration_s"].max() < 60
+
+
 def test_an_algorithm_that_only_the_kernel_has_is_one_there(
     scenario: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
