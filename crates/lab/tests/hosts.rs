@@ -64,6 +64,24 @@ fn reno_over_two_links_fills_them_and_both_paths_are_used() {
 }
 
 #[test]
+fn users_whose_opening_packets_are_lost_keep_their_paths() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    // Of the third packet of the opening and the first with data, both are lost for 4 users of 25.
+    let text = r#"
+algorithm = "reno"
+measure = { duration_s = 6, warmup_s = 1 }
+links.A = { rate_mbps = 100, delay_ms = 5, loss.bernoulli.probability = 0.4 }
+flows = [{ name = "two", count = 40, paths = [["A"], ["A"]] }]
+"#;
+    let lab = Lab::build(&scenario(text), 1, None).unwrap();
+    let warnings = lab.run(()).unwrap().warnings;
+    let fell_back = |warning: &&String| warning.contains("fell back");
+    assert_eq!(warnings.iter().find(fell_back), None);
+}
+
+#[test]
 fn files_arrive_whole_and_are_those_of_the_seed() {
     if !hosts_can_be_made() {
         return;
