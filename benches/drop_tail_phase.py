@@ -4,8 +4,9 @@
 
 Prints the share of the two-path user, mean and 95 % interval over runs of 40 s. With jitter each
 path begins with a link of 96 Mbps whose opportunities come in random milliseconds, half of them,
-so that packets meet the bottleneck up to a few ms later than they would have. `kernel` needs
-`make lab`, root, and `anabranch-kernel load lia`; two runs at a time.
+so that packets meet the bottleneck up to a few ms later than they would have. With delayed ACKs
+the simulator sends packets in pairs, as Linux does anyway. `kernel` needs `make lab`, root, and
+`anabranch-kernel load lia`; two runs at a time.
 """
 
 import random
@@ -43,12 +44,18 @@ def with_jitter(directory: Path) -> Path:
 
 def main(backend: str = "sim", seeds: str = "6") -> None:
     """Prints a line per algorithm, without jitter and with it."""
-    overrides = {
+    overrides: dict[str, object] = {
         "links.bottleneck.queue": {"drop_tail": {"packets": 80}},
         "measure.duration_s": 40,
     }
     with tempfile.TemporaryDirectory() as directory:
-        for name, file in [("clockwork", EXAMPLE), ("jitter", with_jitter(Path(directory)))]:
+        jitter = with_jitter(Path(directory))
+        for name, file, delayed in [
+            ("clockwork", EXAMPLE, False),
+            ("jitter", jitter, False),
+            ("jitter, delayed ACKs", jitter, True),
+        ]:
+            overrides["tcp.delayed_acks"] = delayed
             result = anabranch.run(
                 file, ["reno", "lia"], int(seeds), overrides=overrides, on=backend, threads=2
             )
