@@ -1,5 +1,6 @@
 """The backend `equilibrium`: the simulator's tables, of where the rules stand still."""
 
+import json
 import math
 from pathlib import Path
 
@@ -125,6 +126,14 @@ def test_where_none_is_found_the_residual_is_said(tmp_path: Path, anabranch: Ana
     done = anabranch("run", file, "--on", "equilibrium")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("anabranch: no equilibrium found: residual ")
+
+
+def test_theory_equilibrium_takes_values_as_run_does(small: Path, anabranch: Anabranch) -> None:
+    setting = "links.R1.rate_mbps=30"
+    told = json.loads(anabranch("theory", "equilibrium", small, "--set", setting, "--json").stdout)
+    wide = balance.of(Scenario.parse(SMALL.replace("rate_mbps = 10", "rate_mbps = 30", 1)))
+    assert told["users"] == wide.as_dict()["users"]
+    assert told["users"] != balance.of(Scenario.parse(SMALL)).as_dict()["users"]
 
 
 @pytest.mark.parametrize("algorithm", ["reno", "vegas"])
