@@ -4,10 +4,12 @@
 mod common;
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anabranch_kernel::{Subflow, load};
-use common::network::{Host, Network};
-use common::{can_load, names_are_ours, seen};
+use anabranch_kernel::{Subflow, connections, load};
+use common::network::{Host, Network, connect, send_for};
+use common::{WHILE, can_load, names_are_ours, seen, wait_until};
 
 /// The client's two subflows under Semicoupled, that of the first link first.
 fn two_subflows(network: &Network) -> [Subflow; 2] {
@@ -69,4 +71,44 @@ fn a_sibling_with_another_algorithm_counts() {
         ("semicoupled", "reno")
     );
     assert!(!is_alone(&one) && two.alpha.is_none(), "{one:?} {two:?}");
+}
+
+#[test]
+fn who_counts_follows_the_path_manager() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let _loaded = load(&"semicoupled".parse().unwrap()).unwrap();
+    let network = Network::new(2, Some(50));
+    let _sink = network.sink();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let sending = network.spawn(Host::Client, move || {
+        let mut stream = connect("semicoupled", true);
+        while !stopped.load(Relaxed) {
+            send_for(&mut stream, WHILE / 10);
+        }
+    });
+    let wait = |what: &str, holds: fn(&[Subflow]) -> bool| {
+        wait_until(what, || {
+            let connections = network.inside(Host::Client, || connections().unwrap());
+            let mut subflows = connections[0].subflows.clone();
+            subflows.sort_by_key(|subflow| subflow.local);
+            holds(&subflows)
+        });
+    };
+    wait("two couple", |of| of.len() == 2 && !is_alone(&of[0]));
+    network.change_endpoint(1, "backup");
+    wait("a backup does not count", |of| {
+        of[1].backup && is_alone(&of[0])
+    });
+    network.change_endpoint(1, "nobackup");
+    wait("it counts again", |of| !of[1].backup && !is_alone(&of[0]));
+    network.remove_endpoint(1);
+    wait("one is left", |of| of.len() == 1 && is_alone(&of[0]));
+    network.add_endpoint(1, "");
+    wait("a new one couples", |of| of.len() == 2 && !is_alone(&of[0]));
+    stop.store(true, Relaxed);
+    sending.join().unwrap();
 }

@@ -8,7 +8,8 @@ pub mod states;
 use std::env;
 use std::fs::File;
 use std::io::{self, Write};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Connection, connections};
 use network::{Host, Network, connect, send_for};
@@ -40,6 +41,15 @@ pub fn names_are_ours() -> File {
     let file = File::create(env::temp_dir().join("anabranch-kernel.lock")).unwrap();
     rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
     file
+}
+
+/// Waits until something is so, for 20 s at most; the kernel frees after a grace period.
+pub fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Sends from the client with an algorithm; returns the bytes received, and the client's connections
