@@ -154,6 +154,19 @@ impl Network {
         ));
     }
 
+    /// As some middleboxes do, takes the options of Multipath TCP from all that the client sends but what
+    /// opens a connection.
+    pub fn strip_options_of_data(&self) {
+        let client = self.name(Host::Client);
+        for rule in [
+            "table ip strip",
+            "chain ip strip data { type filter hook output priority mangle; }",
+            "rule ip strip data tcp flags & syn == 0 reset tcp option mptcp",
+        ] {
+            run(&format!("ip netns exec {client} nft add {rule}"));
+        }
+    }
+
     /// Runs `work` in a thread within a host.
     pub fn spawn<T: Send + 'static>(
         &self,
