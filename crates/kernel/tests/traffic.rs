@@ -2,10 +2,14 @@
 
 mod common;
 
+use std::fs;
+
 use anabranch_kernel::{PROGRAMS, connections, load, registered, set_weight};
 use common::network::{Host, Network, connect, send_for};
 use common::{WHILE, can_load, names_are_ours, seen};
 use socket2::SockRef;
+
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
 #[test]
 fn every_algorithm_carries_multipath_tcp_over_both_links() {
@@ -57,6 +61,11 @@ fn every_algorithm_carries_plain_tcp() {
     for program in PROGRAMS {
         let name = program.name;
         let _loaded = load(&name.parse().unwrap()).unwrap();
+        let allowed = fs::read_to_string(ALLOWED).unwrap();
+        assert!(
+            allowed.contains(name),
+            "any user may choose {name}: {allowed}"
+        );
         let (received, connections) = seen(&network, name, false);
         let [connection] = connections.as_slice() else {
             panic!("{name}: {connections:?}")
