@@ -307,7 +307,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 }
 #endif
 
-#define NAME_OF(rule) QUOTED(rule) "_t"
+#define NAME_OF(rule) QUOTED(rule)
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops RULE = {
