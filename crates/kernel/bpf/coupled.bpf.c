@@ -111,6 +111,9 @@ static inline bool window_limited(struct tcp_sock *tp)
 	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
+/* In congestion avoidance. A window that falls below the slow start threshold takes it along: it would
+ * be back by slow start at once.
+ */
 static inline void change_window(struct tcp_sock *tp, struct subflow *s, soft change)
 {
 	s64 window = ((s64)tp->snd_cwnd << 32 | s->fraction) + (s64)soft_to_fixed(change);
@@ -122,6 +125,8 @@ static inline void change_window(struct tcp_sock *tp, struct subflow *s, soft ch
 		window = largest << 32;
 	tp->snd_cwnd = (u64)window >> 32;
 	s->fraction = (u32)window;
+	if (in_slow_start(tp))
+		tp->snd_ssthresh = tp->snd_cwnd;
 }
 
 /* The weight of the newest interval is that of crates/control/src/controller.rs. */
