@@ -31,8 +31,12 @@ fn main() {
     let pairs = arguments
         .next()
         .map_or(3, |text| text.parse().expect("a number of pairs"));
-    println!("                goodput  reno's          pkts_acked  cong_avoid");
-    println!("algorithm          Mbps    Mbps  ratio  ns per call ns per call   calls");
+    println!(
+        "| algorithm        | Mbps    | reno's  | ratio  | pkts_acked ns  | cong_avoid ns  | calls   |"
+    );
+    println!(
+        "| ---              | --:     | --:     | --:    | --:            | --:            | --:     |"
+    );
     match only {
         Some(name) if PEERS.contains(&name.as_str()) => peer(&name, pairs),
         Some(choice) => ours(&choice, pairs),
@@ -50,13 +54,13 @@ fn ours(text: &str, pairs: u32) {
     let name = choice.program.name;
     if registered().unwrap().iter().any(|other| other == name) {
         let ratio = ratio(name, pairs);
-        println!("{text:16} {ratio}  not timed: something else has registered it");
+        println!("| {text:16} | {ratio} | not timed: registered by another |");
         return;
     }
     let loaded = load(&choice).unwrap();
     let ratio = ratio(name, pairs);
     println!(
-        "{text:16} {ratio}  {}",
+        "| {text:16} | {ratio} | {} |",
         times(name, || loaded.costs().unwrap())
     );
 }
@@ -73,7 +77,7 @@ fn peer(name: &str, pairs: u32) {
     let _link = algorithm.unwrap().attach_struct_ops().unwrap();
     let ratio = ratio(name, pairs);
     println!(
-        "{name:16} {ratio}  {}",
+        "| {name:16} | {ratio} | {} |",
         times(&timed, || costs(&object).unwrap())
     );
 }
@@ -87,7 +91,7 @@ fn ratio(algorithm: &str, pairs: u32) -> String {
         reno += goodput_mbps(&network, &sink, "reno") / f64::from(pairs);
         ours += goodput_mbps(&network, &sink, algorithm) / f64::from(pairs);
     }
-    format!("{ours:7.0} {reno:7.0} {:6.2}", ours / reno)
+    format!("{ours:7.0} | {reno:7.0} | {:6.2}", ours / reno)
 }
 
 fn goodput_mbps(network: &Network, sink: &Sink, algorithm: &str) -> f64 {
@@ -116,7 +120,7 @@ fn times(algorithm: &str, costs: impl Fn() -> Vec<Cost>) -> String {
     let ns = |hook| of(hook).map_or("-".into(), |cost| (cost.time_ns / cost.calls).to_string());
     let calls = of("cong_avoid").map_or(0, |cost| cost.calls);
     format!(
-        "{:>11} {:>11} {calls:7}",
+        "{:>14} | {:>14} | {calls:7}",
         ns("pkts_acked"),
         ns("cong_avoid")
     )
