@@ -26,7 +26,8 @@ test-rust:
 test-python: $(VENV)/.dev
 	$(BIN)/pytest --quiet
 
-# Needs clang, libelf-dev and zlib1g-dev to build; root, iproute2 and a kernel that can run BPF to test.
+# Needs clang, pkg-config, libelf-dev and zlib1g-dev to build; root, iproute2, nftables and a kernel that
+# can run BPF to test.
 test-kernel:
 	cargo clippy --quiet --package anabranch-kernel --all-targets -- -D warnings
 	cargo test --quiet --package anabranch-kernel

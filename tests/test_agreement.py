@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from anabranch import agreement
 from anabranch.agreement import Agreement, Line, _earlier, narrowed
 from anabranch.folder import Paper, cases, open_paper
 from anabranch.scenario import ScenarioError
@@ -39,6 +40,28 @@ def test_differences_are_from_the_first_backend():
         "| a, LIA | 2 | 3 | 2 | 2.2 | +10% |\n"
     )
     assert agreement.as_dict()["rows"][0]["difference"] == {"kernel": pytest.approx(0.1)}
+
+
+def test_what_theory_does_not_solve_is_said_and_the_rest_stands(tiny: Path) -> None:
+    # 83 million packets per RTT on AP1 are more than a window has, so nothing is lost there.
+    experiments = tiny / "tiny" / "experiments.toml"
+    vast = '"links.AP1.rate_mbps" = 1e6, "links.AP1.delay_ms" = 500'
+    text = experiments.read_text().replace('"links.AP1.rate_mbps" = 5', vast)
+    files = '{ metric = "files", quantity = "transfers_done", flow = "multipath" }'
+    text = text.replace("measures = [{", f"measures = [{files}, {{", 1)
+    cases = '["C.slow.lia", "C.fast.lia"]'
+    experiments.write_text(f"{text}\n[agreement]\nseeds = [3, 4]\nitems.table = {cases}\n")
+    out = tiny / "out"
+    agreed = agreement.agree("tiny", ["sim", "equilibrium"], out)
+    written = {(line.metric, line.case): line.written("equilibrium") for line in agreed.lines}
+    assert written["mbps", "fast.lia"] == "not converged"
+    assert float(written["mbps", "slow.lia"]) > 1
+    # There is no number of files in an equilibrium.
+    assert written["files", "slow.lia"] == ""
+    assert agreed.lines[0].difference("equilibrium", "sim") is None
+    # An earlier run says so again.
+    again = agreement.agree("tiny", ["sim"], beside=out / "agreement.json")
+    assert again.markdown() == agreed.markdown()
 
 
 def test_an_earlier_run_comes_back_as_it_was(tmp_path: Path) -> None:

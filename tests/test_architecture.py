@@ -29,7 +29,7 @@ LAYERS = [
     ["rule", "scenario", "result"],
     ["lab"],
     ["runner", "sweep"],
-    ["plot", "show"],
+    ["plot", "show", "options"],
     ["quantities", "claims", "folder"],
     ["theory", "figures"],
     ["report", "summary"],

@@ -3,11 +3,15 @@
 import json
 import os
 import tomllib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
+from anabranch import runner
+from anabranch.cli import app
 from conftest import CLI, SMALL, Anabranch, interrupt
 
 HOW_IT_IS_CALLED_WRONGLY = {
@@ -28,6 +32,7 @@ HOW_IT_IS_CALLED_WRONGLY = {
     "a negative rate": (["run", "{small}", "--set", "links.R1.rate_mbps=-3"], "rate_mbps"),
     "an output that is a file": (["run", "{small}", "--out", "{small}"], "small.toml"),
     "an output below a file": (["run", "{small}", "--out", "{small}/x"], "small.toml"),
+    "no runs at a time": (["compare", "{small}", "-a", "lia", "--jobs", "0"], "--jobs"),
     "no algorithm to compare": (["compare", "{small}"], "--algorithm"),
     "an unknown paper": (["reproduce", "naughty"], "naughty"),
 }
@@ -150,3 +155,16 @@ def test_ctrl_c_stops_a_long_run_and_leaves_nothing_behind(long: Path, tmp_path:
     code, stdout, stderr = interrupt(command, lambda: any(tmp_path.glob(".anabranch-*")))
     assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
     assert sorted(tmp_path.iterdir()) == [long]
+
+
+def test_jobs_are_the_runs_at_a_time(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+
+    def execute(runs: Sequence[Any], threads: int, progress: Any) -> Iterator[Any]:
+        asked.append(threads)
+        return (run.execute() for run in runs)
+
+    monkeypatch.setattr(runner, "_execute", execute)
+    for command in ("run", "compare"):
+        app([command, str(small), "-a", "lia,olia", "--jobs", "3"], standalone_mode=False)
+    assert asked == [3, 3]

@@ -198,7 +198,7 @@ def test_the_command_line_runs_it_and_names_the_backends(small: Path, anabranch:
     assert wrong.returncode == 2
     assert (
         wrong.stderr.strip()
-        == "anabranch: unknown backend 'water': expected one of sim, fluid, kernel"
+        == "anabranch: unknown backend 'water': expected one of sim, fluid, equilibrium, kernel"
     )
 
 

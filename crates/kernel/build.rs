@@ -9,7 +9,8 @@ use anyhow::{Context, Result, ensure};
 use libbpf_cargo::SkeletonBuilder;
 
 const NEEDS_CLANG: &str = "anabranch-kernel needs clang to build (Debian: apt-get install clang \
-                           libelf-dev zlib1g-dev); the rest of the workspace does not: cargo build";
+                           pkg-config libelf-dev zlib1g-dev); the rest of the workspace does not: \
+                           cargo build";
 
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=bpf");

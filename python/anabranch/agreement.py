@@ -24,8 +24,11 @@ from anabranch.result import mean_with_interval
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
 
-Means = dict[tuple[str, str, str], tuple[float, float]]
-"""Mean and half its 95 % interval, by item, metric and case."""
+Means = dict[tuple[str, str, str], tuple[float, float] | None]
+"""Mean and half its 95 % interval, by item, metric and case; None where theory found no solution.
+
+What a backend has no number for is not in it.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,8 @@ class Line:
     published: float | None
     theory: Mapping[str, float]
     """By name: `fixed_point`, `opt_probing`."""
-    measured: Mapping[str, float]
-    """By backend, the mean over runs."""
+    measured: Mapping[str, float | None]
+    """By backend, the mean over runs; None where theory found no solution."""
     interval: Mapping[str, float | None]
     """By backend, half its 95 % interval."""
 
@@ -51,6 +54,8 @@ class Line:
     def written(self, backend: str) -> str:
         """What a backend measured, with its interval."""
         mean, half = self.measured.get(backend), self.interval.get(backend)
+        if backend in self.measured and mean is None:
+            return "not converged"
         return _number(mean) if half is None else f"{_number(mean)} ± {half:.2g}"
 
 
@@ -206,12 +211,13 @@ def _chosen(item: Mapping[str, Any], cases: Sequence[str]) -> Iterator[dict[str,
 
 
 def _means(paper: Paper, backend: str, jobs: int | None, progress: Progress | None) -> Means:
-    """Mean and half its interval by item, metric and case."""
-    numbers = measure_all(paper, False, progress, on=backend, jobs=jobs).numbers
+    """What one backend gives."""
+    measured = measure_all(paper, False, progress, on=backend, jobs=jobs)
+    numbers = measured.numbers.dropna(subset="value")
     means = mean_with_interval(numbers, ["item", "metric", "case"], ["value"])
     keys = means[["item", "metric", "case"]].itertuples(index=False, name=None)
     values = means[["value", "value_ci95"]].itertuples(index=False, name=None)
-    return dict(zip(keys, values, strict=True))
+    return dict(zip(keys, values, strict=True)) | dict.fromkeys(measured.unsolved)
 
 
 def _earlier(file: Path, name: str) -> dict[str, Means]:
@@ -222,9 +228,8 @@ def _earlier(file: Path, name: str) -> dict[str, Means]:
             raise ScenarioError(f"{file}: expected a run of {name}, got one of {data['paper']}")
         return {
             backend: {
-                (row["item"], row["metric"], row["case"]): (
-                    row["measured"][backend],
-                    float("nan" if row["interval"][backend] is None else row["interval"][backend]),
+                (row["item"], row["metric"], row["case"]): _pair(
+                    row["measured"][backend], row["interval"].get(backend)
                 )
                 for row in data["rows"]
                 if backend in row["measured"]
@@ -235,6 +240,10 @@ def _earlier(file: Path, name: str) -> dict[str, Means]:
         if isinstance(error, ScenarioError):
             raise
         raise ScenarioError(f"{file}: expected an agreement.json that `agree` wrote") from error
+
+
+def _pair(mean: float | None, half: float | None) -> tuple[float, float] | None:
+    return None if mean is None else (mean, float("nan") if half is None else half)
 
 
 def _lines(paper: Paper, means: Mapping[str, Means]) -> Iterator[Line]:
@@ -248,8 +257,12 @@ def _lines(paper: Paper, means: Mapping[str, Means]) -> Iterator[Line]:
             case=case,
             published=facts.get("published", {}).get(case),
             theory=theory_of(facts, case),
-            measured={backend: mean for backend, (mean, _) in there.items()},
-            interval={b: None if pd.isna(half) else half for b, (_, half) in there.items()},
+            measured={backend: pair and pair[0] for backend, pair in there.items()},
+            interval={
+                backend: None if pd.isna(pair[1]) else pair[1]
+                for backend, pair in there.items()
+                if pair
+            },
         )
 
 

@@ -2,16 +2,16 @@
 
 import os
 import sys
-import tomllib
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anabranch import lab, show
 from anabranch.files import staged
+from anabranch.options import Set, overrides
 from anabranch.result import Result
 from anabranch.runner import run
 from anabranch.scenario import ScenarioError, load, rules, schema
@@ -54,14 +54,6 @@ Seeds = Annotated[
         min=1, max=10_000, metavar="N", help="Run with the seeds 1 to N. Default: the scenario's."
     ),
 ]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Replace a value of the scenario, such as links.left.rate_mbps=30. Repeatable.",
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Out = Annotated[
     Path | None,
@@ -74,8 +66,13 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="BACKEND",
-        help="What runs it: sim, fluid, or kernel for real Linux hosts in real time (as root).",
+        help="What runs it: sim; fluid or equilibrium, the rules' own equations; or kernel, real "
+        "Linux hosts in real time (as root).",
     ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Runs at a time. Default: a core each; kernel 1."),
 ]
 Optimum = Annotated[
     bool, typer.Option("--optimum", help="Say how far each algorithm is from the optimum.")
@@ -95,6 +92,7 @@ def run_command(
     ] = False,
     optimum: Optimum = False,
     on: On = "sim",
+    jobs: Jobs = None,
 ) -> None:
     """Run a scenario and print what each flow and link got.
 
@@ -107,7 +105,9 @@ def run_command(
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
     """
     best = _optima(file, set_) if optimum else None
-    result = _run(file, algorithm, seeds, set_, out or (Path("results") if plot else None), on)
+    result = _run(
+        file, algorithm, seeds, set_, out or (Path("results") if plot else None), on, jobs
+    )
     _answer(result, best, as_json, show.run)
 
 
@@ -123,6 +123,7 @@ def compare(
     out: Out = None,
     optimum: Optimum = False,
     on: On = "sim",
+    jobs: Jobs = None,
 ) -> None:
     """Run a scenario with several algorithms and print them side by side.
 
@@ -131,9 +132,11 @@ def compare(
         anabranch compare examples/two_links.toml --algorithm reno,lia,olia,balia --seeds 5
 
         anabranch compare examples/two_links.toml --algorithm lia,wvegas --optimum
+
+        anabranch compare examples/two_links.toml --algorithm lia,olia --on kernel --jobs 2
     """
     best = _optima(file, set_) if optimum else None
-    _answer(_run(file, algorithm, seeds, set_, out, on), best, as_json, show.comparison)
+    _answer(_run(file, algorithm, seeds, set_, out, on, jobs), best, as_json, show.comparison)
 
 
 @app.command("list")
@@ -225,11 +228,8 @@ def agree(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="A folder of papers/.")],
     on: Annotated[
         str, typer.Option("--on", metavar="A,B,...", help="Backends; the first is compared with.")
-    ] = "sim,fluid",
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Runs at a time. Default: a core each; kernel 1."),
-    ] = None,
+    ] = "sim,equilibrium",
+    jobs: Jobs = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write agreement.md and .json to DIR.")
     ] = None,
@@ -245,9 +245,9 @@ def agree(
 
     Example:
 
-        anabranch agree olia --on sim,fluid,kernel --out results/olia-agreement
+        anabranch agree olia --on sim,equilibrium,kernel --out results/olia-agreement
 
-        anabranch agree olia --on sim,fluid --beside results/olia-kernel/agreement.json
+        anabranch agree olia --on sim,equilibrium --beside results/olia-kernel/agreement.json
     """
     from anabranch import agreement  # here, because the other commands do not need it
 
@@ -284,13 +284,21 @@ def _run(
     settings: list[str] | None,
     out: Path | None,
     on: str,
+    jobs: int | None,
 ) -> Result:
     names = algorithm.split(",") if algorithm is not None else None
-    overrides = _overrides(settings)
     # The output directory is opened first: one that can't be written is told before the run.
     with staged(out) if out else nullcontext() as stage:
         with show.progress() as progress:
-            result = run(file, names, seeds, overrides=overrides, on=on, progress=progress)
+            result = run(
+                file,
+                names,
+                seeds,
+                overrides=overrides(settings),
+                on=on,
+                threads=jobs,
+                progress=progress,
+            )
         if stage:
             from anabranch import plot  # here, because Matplotlib takes half a second to load
 
@@ -305,7 +313,7 @@ def _optima(file: Path, settings: list[str] | None) -> list["Best"]:
     """The optimum of each interval of a scenario; before the run, which may take long."""
     from anabranch.theory.optimum import optima  # here, because few need it
 
-    return optima(load(file, _overrides(settings)))
+    return optima(load(file, overrides(settings)))
 
 
 def _answer(
@@ -325,17 +333,3 @@ def _answer(
         show_optimum.distance(beside.distance)
 
     show.answer(Beside(result, distance(result, best)), as_json, both)
-
-
-def _overrides(settings: list[str] | None) -> dict[str, Any]:
-    return dict(_override(setting) for setting in settings or [])
-
-
-def _override(setting: str) -> tuple[str, Any]:
-    key, equals, text = setting.partition("=")
-    if not equals or not key:
-        raise ScenarioError(f"--set {setting}: expected KEY=VALUE, as in links.left.rate_mbps=30")
-    try:
-        return key, tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key, text  # a bare word is a string

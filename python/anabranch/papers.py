@@ -18,9 +18,10 @@ from anabranch.quantities import measure
 from anabranch.quantities.rates import drop_percent
 from anabranch.report import Report
 from anabranch.result import Result
-from anabranch.runner import Progress, collect_parts, plan
+from anabranch.runner import BACKENDS, Progress, collect, collect_parts, plan
 from anabranch.scenario import load
 from anabranch.summary import Summary, around
+from anabranch.theory.errors import NotConverged
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Measured:
     """A row per item, metric, case and seed, with its `value`."""
     drawings: Mapping[tuple[str, int], figures.Drawing]
     """The figures that need whole runs, by item and place among the item's figures."""
+    unsolved: Sequence[tuple[str, str, str]] = ()
+    """Item, metric and case of the numbers that theory did not find."""
 
 
 def reproduce(
@@ -109,7 +112,7 @@ def measure_all(
     """Run all groups that an item asks for on a backend, and take its numbers and curves.
 
     Groups run one after the other; within a group all cases and seeds run in parallel, and no more
-    than one case is kept.
+    than one case is kept. Theory has its cases one after the other.
     """
     groups = paper.experiments["groups"]
     measures = {name: list(_measures(paper, name)) for name in groups}
@@ -121,11 +124,16 @@ def measure_all(
     sizes = {name: len(of_group) for name, of_group in wanted.items() if of_group}
     rows: list[dict[str, Any]] = []
     drawings: dict[tuple[str, int], figures.Drawing] = {}
+    unsolved: list[tuple[str, str, str]] = []
     done = 0.0
     for name, size in sizes.items():
         share = size / sum(sizes.values())
         of_group = part(progress, done, share)
         for case, result in run_group(paper, name, quick, wanted[name], of_group, on, jobs):
+            if isinstance(result, NotConverged):
+                asked = _asked(measures[name], case)
+                unsolved += [(names["item"], names["metric"], names["case"]) for names, _ in asked]
+                continue
             for seed, run in each_run(result):
                 rows += _numbers(measures[name], case, seed, run)
             for place, spec in curves[name]:
@@ -136,7 +144,8 @@ def measure_all(
     # Cases that were given the same name are one: a sweep's mean, seed by seed.
     frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
     frame = frame.groupby(NAMES, sort=False, as_index=False)["value"].mean()
-    return Measured(pd.concat([frame, *_drops(paper, frame)], ignore_index=True), drawings)
+    numbers = pd.concat([frame, *_drops(paper, frame)], ignore_index=True)
+    return Measured(numbers, drawings, unsolved)
 
 
 def _wanted(group: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> list[Case]:
@@ -163,8 +172,11 @@ def run_group(
     progress: Progress | None = None,
     on: str = "sim",
     threads: int | None = None,
-) -> Iterator[tuple[str, Result]]:
-    """Each wanted case of a group and the Result of all its seeds, in the order of the cases."""
+) -> Iterator[tuple[str, Result | NotConverged]]:
+    """Each wanted case of a group and the Result of all its seeds, in the order of the cases.
+
+    A case that theory does not solve leaves the others as they are.
+    """
     group = paper.experiments["groups"][name]
     file, shorter = paper.folder / group["scenario"], {}
     if quick:
@@ -174,8 +186,16 @@ def run_group(
     for case in wanted:
         scenario = load(file, {**case.overrides, **shorter})
         jobs[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name}, on)
-    results = collect_parts(load(file), list(jobs.values()), on, threads, progress)
-    return zip(jobs, results, strict=True)
+    if BACKENDS[on].random:
+        results = collect_parts(load(file), list(jobs.values()), on, threads, progress)
+        yield from zip(jobs, results, strict=True)
+        return
+    for number, (name_of_case, of_case) in enumerate(jobs.items()):
+        try:
+            of_part = part(progress, number / len(jobs), 1 / len(jobs))
+            yield name_of_case, collect(load(file), of_case, on, threads, of_part)
+        except NotConverged as error:
+            yield name_of_case, error
 
 
 def each_run(result: Result) -> Iterator[tuple[int, Result]]:
@@ -224,17 +244,21 @@ WORDS = {"item", "cases", "metric", "quantity", "group", "case", "during"}
 def _numbers(
     measures: Sequence[Mapping[str, Any]], case: str, seed: int, run: Result
 ) -> Iterator[dict[str, Any]]:
+    for names, entry in _asked(measures, case):
+        parameters = {word: value for word, value in entry.items() if word not in WORDS}
+        value = measure(entry["quantity"], run, **parameters)
+        yield {**names, "seed": seed, "value": value}
+
+
+def _asked(
+    measures: Sequence[Mapping[str, Any]], case: str
+) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
+    """What the numbers of a case are called, and how each is measured."""
     for entry in measures:
         if entry["cases"] is None or case in entry["cases"]:
-            parameters = {word: value for word, value in entry.items() if word not in WORDS}
             name = entry.get("case", "{case}")
-            yield {
-                "item": entry["item"],
-                "metric": entry["metric"],
-                "case": name.format(case=case, algorithm=case.rpartition(".")[2]),
-                "seed": seed,
-                "value": measure(entry["quantity"], run, **parameters),
-            }
+            called = name.format(case=case, algorithm=case.rpartition(".")[2])
+            yield {"item": entry["item"], "metric": entry["metric"], "case": called}, entry
 
 
 def _drops(paper: Paper, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:

@@ -39,6 +39,7 @@ class Backend:
 BACKENDS = {
     "sim": Backend("anabranch._core:Run"),
     "fluid": Backend("anabranch.theory.fluid:FluidRun", random=False),
+    "equilibrium": Backend("anabranch.theory.steady:EquilibriumRun", random=False),
     "kernel": Backend("anabranch.lab:Run", real_time=True),
 }
 
@@ -61,11 +62,13 @@ def run(
     default one per core; runs of a Python rule come one after the other. `progress` is told the
     fraction done, 0 to 1. Ctrl-C cancels every run at once.
 
-    `on`: "sim", packets; "fluid", the rules' differential equations (docs/theory-fluid.md); or
-    "kernel", real Linux hosts in real time (docs/lab.md), one run after the other unless `threads`
-    says more. There an algorithm may be any that the kernel has, such as "bbr".
+    `on`: "sim", packets; "fluid", the rules' differential equations, and "equilibrium", where they
+    stand still (docs/theory-fluid.md); or "kernel", real Linux hosts in real time (docs/lab.md),
+    one run after the other unless `threads` says more. There an algorithm may be any that the
+    kernel has, such as "bbr".
 
-    Raises `ScenarioError` for a scenario, algorithm or seed that can't be run.
+    Raises `ScenarioError` for a scenario, algorithm or seed that can't be run, and a backend of
+    theory `NotConverged`.
     """
     scenario = load(source, overrides)
     return collect(scenario, plan(scenario, algorithm, seeds, on=on), on, threads, progress)

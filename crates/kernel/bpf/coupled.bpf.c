@@ -140,14 +140,17 @@ static inline void count_loss(struct subflow *s)
 	on_loss(&s->memory);
 }
 
+static inline void begin(struct tcp_sock *tp, struct subflow *s)
+{
+	s->base_rtt_us = ~0U;
+	s->round_end = tp->snd_nxt;
+	s->magic = MAGIC;
+}
+
 SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
-	struct subflow *s = own(sk);
-
-	s->base_rtt_us = ~0U;
-	s->round_end = ((struct tcp_sock *)sk)->snd_nxt;
-	s->magic = MAGIC;
+	begin((struct tcp_sock *)sk, own(sk));
 }
 
 SEC("struct_ops")
@@ -157,24 +160,50 @@ void BPF_PROG(release, struct sock *sk)
 	bpf_sk_storage_delete(&connections, sk);
 }
 
+/* What a loss leaves of the window. Its fraction is kept for when the window is that again. */
+static inline u32 reduced(struct sock *sk)
+{
+	struct connection *c = see(sk);
+	u64 least, left;
+
+	if (!c)
+		return tcp_reno_ssthresh(sk);
+	least = (u64)smallest_ssthresh(c) << 32;
+	left = soft_to_fixed(soft_sub(c->paths[0].window, decrease(0, c)));
+	if ((s64)left < (s64)least)
+		left = least;
+	own(sk)->fraction = (u32)left;
+	return left >> 32;
+}
+
 /* Asked once per loss event: at the start of recovery, at a timeout, at congestion that ECN or the
  * local queue tells of.
  */
 SEC("struct_ops")
 u32 BPF_PROG(ssthresh, struct sock *sk)
 {
-	struct connection *c;
-	u32 floor;
-	s64 left;
-
 	count_loss(own(sk));
-	c = see(sk);
-	if (!c)
-		return tcp_reno_ssthresh(sk);
-	left = (s64)soft_to_fixed(soft_sub(c->paths[0].window, decrease(0, c))) >> 32;
-	floor = smallest_ssthresh(c);
-	own(sk)->fraction = 0;
-	return left > floor ? (u32)left : floor;
+	return reduced(sk);
+}
+
+/* A kernel may pass a program over and take for its answer what the stack held: some do where the
+ * processor was interrupted in a process that no program may observe. A threshold above the window
+ * that met the loss, or a window beyond all bounds, is no answer of ours.
+ */
+static inline void mend(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u32 window = tp->snd_cwnd, before = tp->prior_cwnd > 2 ? tp->prior_cwnd : 2;
+	bool reducing = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state) >= TCP_CA_CWR;
+
+	if (reducing && tp->snd_ssthresh > before) {
+		tp->snd_cwnd = before;
+		tp->snd_ssthresh = reduced(sk);
+		tp->snd_cwnd = window < before ? window : before;
+	} else if (window > MAX_WINDOW) {
+		tp->snd_cwnd = before;
+	}
 }
 
 SEC("struct_ops")
@@ -195,6 +224,9 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct subflow *s = own(sk);
 
+	if (s->magic != MAGIC)
+		begin(tp, s);
+	mend(sk);
 	s->since_loss += sample->pkts_acked;
 	if (sample->rtt_us > 0) {
 		if ((u32)sample->rtt_us < s->base_rtt_us)
@@ -285,7 +317,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 }
 #endif
 
-#define NAME_OF(rule) QUOTED(rule)
+#define NAME_OF(rule) QUOTED(rule) "_t"
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops RULE = {

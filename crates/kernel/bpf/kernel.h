@@ -85,6 +85,7 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	void *icsk_ulp_data;
+	u8 icsk_ca_state : 5;
 	u64 icsk_ca_priv[13];
 };
 
@@ -94,6 +95,7 @@ struct tcp_sock {
 	u32 snd_cwnd;
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
+	u32 prior_cwnd;
 	u32 snd_nxt;
 	u32 snd_una;
 	u32 srtt_us;
@@ -150,6 +152,7 @@ struct tcp_congestion_ops {
 #pragma clang attribute pop
 
 #define TCP_CONG_NON_RESTRICTED 1
+#define TCP_CA_CWR 2
 #define AF_INET 2
 #define TCP_ESTABLISHED 1
 #define TCP_CLOSE_WAIT 8

@@ -10,6 +10,7 @@ use libbpf_rs::{Iter, ObjectBuilder};
 use serde::Serialize;
 
 use crate::algorithm::Program;
+use crate::doctor::why_refused;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/connections.o"));
 
@@ -60,7 +61,7 @@ pub struct Subflow {
 pub fn connections() -> Result<Vec<Connection>> {
     let mut found: BTreeMap<(u32, u64, u64), Connection> = BTreeMap::new();
     for (i, listed) in list()
-        .context("cannot list the connections")?
+        .with_context(|| format!("cannot list the connections: {}", why_refused()))?
         .iter()
         .enumerate()
     {

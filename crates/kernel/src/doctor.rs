@@ -28,15 +28,28 @@ pub fn checks() -> Vec<Check> {
 
 /// What is missing to load an algorithm and to couple subflows: one line each, empty if nothing.
 pub fn missing() -> Vec<String> {
-    let needed = checks()
+    missing_for(&[LOADING, COUPLING])
+}
+
+/// Why the kernel refused a program, with the remedy, as far as one can know.
+pub(crate) fn why_refused() -> String {
+    let missing = missing_for(&[LOADING]);
+    if missing.is_empty() {
+        return "--verbose shows what the kernel says".to_owned();
+    }
+    missing.join("; ")
+}
+
+fn missing_for(needs: &[&str]) -> Vec<String> {
+    checks()
         .into_iter()
-        .filter(|check| !check.ok && check.needed_for != PINS);
-    needed
+        .filter(|check| !check.ok && needs.contains(&check.needed_for))
         .map(|check| format!("{}: {}; {}", check.what, check.found, check.remedy))
         .collect()
 }
 
 const LOADING: &str = "loading any algorithm";
+const COUPLING: &str = "coupling subflows";
 const PINS: &str = "load --pin";
 
 fn read(path: &str) -> String {
@@ -126,7 +139,7 @@ fn mptcp() -> Check {
         } else {
             format!("net.mptcp.enabled = {on}")
         },
-        needed_for: "coupling subflows",
+        needed_for: COUPLING,
         remedy: "use a kernel built with CONFIG_MPTCP=y, and sysctl net.mptcp.enabled=1",
     }
 }

@@ -9,6 +9,7 @@ use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapMut, Object, ObjectBuilder, OpenObject};
 
 use crate::algorithm::Choice;
+use crate::doctor::why_refused;
 use crate::pins;
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -34,9 +35,8 @@ pub fn load(choice: &Choice) -> Result<Loaded> {
         "{name} is already registered: `anabranch-kernel status` says how; unload it first"
     );
     let open = open(choice).with_context(|| format!("cannot open {name}"))?;
-    let mut object = open.load().with_context(|| {
-        format!("the kernel did not take {name}: `anabranch-kernel doctor` says what is missing")
-    })?;
+    let refused = || format!("the kernel did not take {name}: {}", why_refused());
+    let mut object = open.load().with_context(refused)?;
     let link = struct_ops(&mut object, name)
         .attach_struct_ops()
         .with_context(|| format!("cannot register {name}"))?;

@@ -47,7 +47,7 @@ Examples:
     Load {
         /// Algorithms, with parameters where they are not to be the defaults.
         #[arg(required_unless_present = "all", value_name = "NAME[:PARAMETER=VALUE]")]
-        names: Vec<Choice>,
+        names: Vec<String>,
         /// All algorithms with their defaults.
         #[arg(long, conflicts_with = "names")]
         all: bool,
@@ -118,18 +118,14 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::List => print(&report::list())?,
         Command::Load { names, all, pin } => {
-            let defaults = || {
-                PROGRAMS
-                    .iter()
-                    .map(|p| p.name.parse())
-                    .collect::<Result<_>>()
-            };
-            run_load(&if all { defaults()? } else { names }, pin)?;
+            let all_names = || PROGRAMS.iter().map(|p| p.name.to_owned()).collect();
+            let names: Vec<String> = if all { all_names() } else { names };
+            let choices = names.iter().map(|name| name.parse());
+            run_load(&choices.collect::<Result<Vec<_>>>()?, pin)?;
         }
         Command::Status { json, watch } => status(json, watch)?,
         Command::Unload { names, all } => {
-            let pinned = || pins::pinned().into_iter().map(String::from).collect();
-            unload(if all { pinned() } else { names })?;
+            unload(if all { pinned()? } else { names })?;
         }
         Command::Weight { cookie, kappa } => {
             let valid = kappa.is_none_or(|kappa| kappa > 0.0 && kappa <= 1e6);
@@ -197,6 +193,15 @@ fn status(json: bool, watch: bool) -> Result<()> {
         }
         thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// The names that `unload --all` means.
+fn pinned() -> Result<Vec<String>> {
+    let names = pins::pinned()?;
+    if names.is_empty() {
+        eprintln!("anabranch-kernel: nothing is pinned");
+    }
+    Ok(names.into_iter().map(String::from).collect())
 }
 
 fn unload(names: Vec<String>) -> Result<()> {

@@ -22,18 +22,33 @@ pub fn is_mounted() -> bool {
 }
 
 /// The algorithms that are pinned.
-pub fn pinned() -> Vec<&'static str> {
-    let names = PROGRAMS.iter().map(|program| program.name);
-    names.filter(|name| path(name, "link").exists()).collect()
+///
+/// # Errors
+///
+/// Where this user may not look.
+pub fn pinned() -> Result<Vec<&'static str>> {
+    let mut pinned = Vec::new();
+    for program in PROGRAMS {
+        if is_pinned(program.name)? {
+            pinned.push(program.name);
+        }
+    }
+    Ok(pinned)
+}
+
+fn is_pinned(name: &str) -> Result<bool> {
+    let link = path(name, "link");
+    link.try_exists()
+        .with_context(|| format!("cannot look for {}: run it as root", link.display()))
 }
 
 /// Unregisters a pinned algorithm. Sockets that use it keep it until they are closed.
 ///
 /// # Errors
 ///
-/// Where it is not pinned.
+/// Where it is not pinned, or this user may not.
 pub fn unpin(name: &str) -> Result<()> {
-    if path(name, "link").exists() {
+    if is_pinned(name)? {
         return clear(name);
     }
     ensure!(

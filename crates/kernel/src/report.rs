@@ -25,7 +25,7 @@ pub struct Status {
 impl Status {
     /// The state at this moment.
     pub fn now() -> Result<Status> {
-        let (names, pinned) = (registered()?, pins::pinned());
+        let (names, pinned) = (registered()?, pins::pinned()?);
         let ours = PROGRAMS.iter().map(|program| program.name);
         let registered = ours
             .filter(|name| names.iter().any(|other| other == name))

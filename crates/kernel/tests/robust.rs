@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Choice, load, registered};
 use common::network::{Host, Network, connect, send_for};
-use common::{can_load, names_are_ours};
+use common::{can_load, names_are_ours, wait_until};
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use socket2::SockRef;
 
@@ -259,15 +259,6 @@ fn choice(text: &str) -> Choice {
 
 fn has(name: &str) -> bool {
     registered().unwrap().iter().any(|other| other == name)
-}
-
-/// The kernel frees after a grace period.
-fn wait_until(what: &str, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-        thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// Every map and program of the kernel by its id.

@@ -222,6 +222,7 @@ impl<'a> Agents<'a> {
             let data = epoll::EventData::new_u64(number * 2 + 1);
             epoll::add(&self.events, &receiver, data, epoll::EventFlags::IN).context("epoll")?;
             connection.receiver = Some(receiver);
+            watch_sender(&self.events, number, connection).context("epoll")?;
         }
     }
 

@@ -72,7 +72,7 @@ fn kernel_name(wanted: &str, there: &[String]) -> Result<String, Error> {
     }
     Err(Error::new(format!(
         "algorithm {name:?} is not registered in this kernel, which has {}: load it with \
-         `anabranch-kernel load {name}`",
+         `anabranch-kernel load {name}`, if `anabranch-kernel list` has it",
         there.join(", ")
     )))
 }
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(
             error,
             "algorithm \"olia\" is not registered in this kernel, which has reno, cubic: load it \
-             with `anabranch-kernel load olia`"
+             with `anabranch-kernel load olia`, if `anabranch-kernel list` has it"
         );
     }
 

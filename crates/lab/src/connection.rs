@@ -102,10 +102,12 @@ pub fn at_once(socket: &Socket) -> io::Result<()> {
 }
 
 impl Connection {
-    /// Whether there is something to write.
+    /// Whether there is something to write. Data without end waits until the server has the connection: if
+    /// the packets that open it are lost, and data comes before them, the server takes it for plain TCP
+    /// (RFC 8684, section 3.7), and the user would have one path for the whole run.
     pub fn has_data(&self) -> bool {
         match self.cargo {
-            Cargo::Endless { paused } => !paused,
+            Cargo::Endless { paused } => !paused && (self.receiver.is_some() || !self.multipath),
             Cargo::File { left, .. } => left > 0,
         }
     }

@@ -1,7 +1,7 @@
 //! A scenario brought up with real hosts, and run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{panic, process, thread};
 
 use anabranch_net::Time;
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot, UserGauge};
@@ -32,6 +32,15 @@ pub struct Lab {
     users: Vec<Host>,
     server: Host,
     devices: Devices,
+}
+
+/// From now on a thread that panics takes the process with it, and so every lab.
+pub fn end_at_a_panic() {
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        tell(info);
+        process::exit(101);
+    }));
 }
 
 /// What a run in real time gives.
@@ -135,7 +144,7 @@ impl Lab {
         });
         let (forwarded, played) = match (forwarded, played) {
             (Ok(forwarded), Ok(played)) => (forwarded?, played?),
-            (Err(panic), _) | (_, Err(panic)) => std::panic::resume_unwind(panic),
+            (Err(panic), _) | (_, Err(panic)) => panic::resume_unwind(panic),
         };
         Ok(self.outcome(&marks, forwarded, played))
     }
@@ -159,7 +168,7 @@ impl Lab {
             stop.store(true, Ordering::Relaxed);
             match forwarder.join() {
                 Ok(forwarded) => Ok((forwarded?, result?)),
-                Err(panic) => std::panic::resume_unwind(panic),
+                Err(panic) => panic::resume_unwind(panic),
             }
         })
     }

@@ -27,5 +27,5 @@ mod setup;
 mod sys;
 
 pub use error::Error;
-pub use lab::{Lab, Outcome};
+pub use lab::{Lab, Outcome, end_at_a_panic};
 pub use lateness::Summary;

@@ -1,20 +1,27 @@
 //! The command line of the lab: `anabranch-lab run`, `check`, `shell`, `exec`.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{io, panic, process};
 
 use anabranch_lab::capture::Capture;
 use anabranch_lab::door::{self, Door};
-use anabranch_lab::{Error, Lab, Outcome, check, program};
+use anabranch_lab::{Error, Lab, Outcome, check, end_at_a_panic, program};
 use anabranch_scenario::Scenario;
 use clap::{Args, Parser, Subcommand};
 
 /// Real Linux hosts over links emulated in user space. Needs root.
 #[derive(Parser)]
-#[command(name = "anabranch-lab", version)]
+#[command(
+    name = "anabranch-lab",
+    version,
+    after_help = "\
+Examples:
+  anabranch-lab check
+  anabranch-lab run examples/two_links.toml --algorithm reno
+  anabranch-lab shell examples/two_links.toml two-path"
+)]
 struct Command {
     #[command(subcommand)]
     verb: Verb,
@@ -88,12 +95,7 @@ struct Source {
 }
 
 fn main() -> ExitCode {
-    // A thread that panics takes the process with it, and so the lab.
-    let tell = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        tell(info);
-        process::exit(101);
-    }));
+    end_at_a_panic();
     let result = match Command::parse().verb {
         Verb::Run {
             source,
@@ -170,19 +172,19 @@ fn print<T>(outcome: Outcome<T>) -> Result<T, Error> {
 
 fn check_machine(json: bool) -> Result<ExitCode, Error> {
     let lines = check::check(|next| tell(&format!("checking {next}")))?;
-    if json {
-        println!("{}", serde_json::json!({ "lines": lines }));
+    let text = if json {
+        serde_json::json!({ "lines": lines }).to_string()
     } else {
-        println!(
-            "{:<44} {:>10} {:>10} {:>10}",
-            "", "measured", "least", "most"
-        );
+        let [measured, least, most] = ["measured", "least", "most"];
+        let mut text = format!("{:<44} {measured:>10} {least:>10} {most:>10}", "");
         for line in &lines {
             let verdict = if line.holds { "" } else { "  out of bounds" };
             let numbers = [line.measured, line.least, line.most].map(|x| format!("{x:>10.4}"));
-            println!("{:<44} {}{verdict}", line.what, numbers.join(" "));
+            text += &format!("\n{:<44} {}{verdict}", line.what, numbers.join(" "));
         }
-    }
+        text
+    };
+    writeln!(io::stdout(), "{text}").map_err(system)?;
     let holds = lines.iter().all(|line| line.holds);
     Ok(ExitCode::from(u8::from(!holds)))
 }

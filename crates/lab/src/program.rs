@@ -1,7 +1,7 @@
 //! Any program within a host.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,10 +23,15 @@ use crate::leftovers;
 /// # Errors
 /// If the program can't be started.
 pub fn run(host: &Host, program: &[OsString], multipath: bool) -> Result<u8, Error> {
+    // mptcpize would end without a word.
+    if found(&program[0]).is_none() {
+        let name = program[0].display();
+        return Err(Error::new(format!("{name}: there is no such program")));
+    }
     host.enter().context("entering a network namespace")?;
     let mut words = Vec::new();
     if multipath {
-        match found("mptcpize") {
+        match found("mptcpize".as_ref()) {
             Some(path) => words.extend([path.into_os_string(), "run".into()]),
             None => eprintln!(
                 "anabranch-lab: only programs that ask for Multipath TCP will use it: mptcpize \
@@ -62,7 +67,12 @@ pub fn run(host: &Host, program: &[OsString], multipath: bool) -> Result<u8, Err
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-fn found(program: &str) -> Option<PathBuf> {
+/// Where a shell would find a program.
+fn found(program: &OsStr) -> Option<PathBuf> {
+    let file = PathBuf::from(program);
+    if file.components().count() > 1 {
+        return file.is_file().then_some(file);
+    }
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
         .map(|directory| directory.join(program))

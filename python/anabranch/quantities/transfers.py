@@ -40,4 +40,5 @@ def transfers_longer(
 @quantity
 def transfers_done(result: Result, flow: str | None = None) -> float:
     """Transfers whose last byte was delivered within the measurement window."""
-    return float(rows(result.flows, flow=flow)["transfers_done"].sum() / runs(result.flows))
+    done = rows(result.flows, flow=flow)["transfers_done"].sum(skipna=False)
+    return float(done / runs(result.flows))

@@ -7,7 +7,7 @@ import numpy as np
 
 from anabranch.scenario import Scenario
 from anabranch.theory import rounds
-from anabranch.theory.equilibrium import Equilibrium, equilibrium
+from anabranch.theory.equilibrium import Equilibrium, Tick, equilibrium
 from anabranch.theory.network import Network
 
 
@@ -66,6 +66,10 @@ def of(scenario: Scenario, algorithm: str | None = None) -> Balance:
 
     Raises `NotConverged`, and `ScenarioError` for rules without a model.
     """
-    network = Network.of(scenario, algorithm)
+    return Balance(scenario.name or "scenario", settled(Network.of(scenario, algorithm)))
+
+
+def settled(network: Network, tick: Tick | None = None) -> Equilibrium:
+    """As `of`, for a network."""
     find = rounds.equilibrium if rounds.needed(network) else equilibrium
-    return Balance(scenario.name or "scenario", find(network))
+    return find(network, tick=tick)

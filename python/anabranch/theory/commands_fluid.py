@@ -9,6 +9,7 @@ import typer
 
 from anabranch import show
 from anabranch.files import staged
+from anabranch.options import Set, overrides
 from anabranch.scenario import load
 
 # Theory and Matplotlib are imported where they are used: the command line starts without them.
@@ -22,6 +23,7 @@ def equilibrium(
         str | None,
         typer.Option("--algorithm", "-a", metavar="A", help="In place of the scenario's own."),
     ] = None,
+    set_: Set = None,
     as_json: Json = False,
 ) -> None:
     """Find where the windows and queues of a scenario stand still, all its flows present.
@@ -33,11 +35,13 @@ def equilibrium(
         anabranch theory equilibrium examples/two_links.toml
 
         anabranch theory equilibrium examples/two_links.toml --algorithm olia --json
+
+        anabranch theory equilibrium examples/two_links.toml --set links.left.rate_mbps=30
     """
     from anabranch.theory import balance
     from anabranch.theory.show_fluid import show_equilibrium
 
-    show.answer(balance.of(load(file), algorithm), as_json, show_equilibrium)
+    show.answer(balance.of(load(file, overrides(set_)), algorithm), as_json, show_equilibrium)
 
 
 def packets(

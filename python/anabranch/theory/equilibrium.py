@@ -1,5 +1,6 @@
 """The equilibrium of a network: phi_r = q_r on used paths, (1 - p_l) y_l = c_l on full links."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from anabranch.theory.model import Model, Point
 from anabranch.theory.network import Network
 
 Array = np.ndarray
+Tick = Callable[[], None]
+"""Is called now and then; it may raise to stop a search."""
 
 TOLERANCE = 1e-9
 AVERAGED_TOLERANCE = 3e-3
@@ -67,7 +70,9 @@ class Equilibrium:
         return np.asarray(users / users.sum())
 
 
-def equilibrium(network: Network, tolerance: float | None = None) -> Equilibrium:
+def equilibrium(
+    network: Network, tolerance: float | None = None, tick: Tick | None = None
+) -> Equilibrium:
     """Find it by pseudo-transient continuation: Newton's method on an implicit step in time.
 
     Windows are at least 1 packet, as in the simulator, and backlogs at least 0; both bounds are
@@ -78,7 +83,7 @@ def equilibrium(network: Network, tolerance: float | None = None) -> Equilibrium
         coarse = 2 / samples_of(network.paths)
         tolerance = max(AVERAGED_TOLERANCE, coarse) if model.averaged else TOLERANCE
     search = _Search(model)
-    steps = search.run(tolerance)
+    steps = search.run(tolerance, tick)
     point, residual = search.point, search.residual
     if residual > tolerance:
         raise NotConverged(_why(network, point, residual, steps), residual)
@@ -109,7 +114,7 @@ class _Search:
         window = np.maximum(np.sqrt(2 / q) / siblings, 1.5)
         self._move_to(np.log(window), backlog)
 
-    def run(self, tolerance: float) -> int:
+    def run(self, tolerance: float, tick: Tick | None) -> int:
         """Step until the residual is below the tolerance; the number of steps.
 
         The pseudo-time step grows while states move little and shrinks where they leap. Large steps
@@ -119,6 +124,8 @@ class _Search:
         step, growth, patience = FIRST_STEP, 3.0, PATIENCE
         best, since_best = np.inf, 0
         for taken in range(MOST_STEPS):
+            if tick:
+                tick()
             if self.residual <= tolerance:
                 return taken
             moved = self._newton(step)

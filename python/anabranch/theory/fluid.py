@@ -48,12 +48,15 @@ class FluidRun:
 
     def execute(self) -> dict[str, dict[str, Any]]:
         """Run to the end: the tables by name, each a dict of columns."""
-        from anabranch.theory import rounds
         from anabranch.theory.record import tables
 
+        return tables(self._scenario, self._network, self._schedule, self._history())
+
+    def _history(self) -> History:
+        from anabranch.theory import rounds
+
         simulate = rounds.simulate if rounds.needed(self._network) else integrate
-        history = simulate(self._scenario, self._network, self._schedule, self._watch)
-        return tables(self._scenario, self._network, self._schedule, history)
+        return simulate(self._scenario, self._network, self._schedule, self._watch)
 
     def _watch(self, time: float) -> None:
         if self._cancelled:

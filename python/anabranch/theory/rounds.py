@@ -12,7 +12,7 @@ from scipy import sparse
 
 from anabranch import _core
 from anabranch.scenario import Scenario, rules
-from anabranch.theory.equilibrium import Equilibrium
+from anabranch.theory.equilibrium import Equilibrium, Tick
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.history import History, Moment
 from anabranch.theory.network import Network
@@ -64,7 +64,7 @@ def simulate(scenario: Scenario, network: Network, schedule: Schedule, watch: Wa
     return history
 
 
-def equilibrium(network: Network) -> Equilibrium:
+def equilibrium(network: Network, tick: Tick | None = None) -> Equilibrium:
     """Mean windows and queues once they have settled, all paths knowing their RTT without queues.
 
     Raises `NotConverged` where the windows still drift.
@@ -78,6 +78,8 @@ def equilibrium(network: Network) -> Equilibrium:
         time, begin = quarter * end / 4, quarter * end / 4
         sums = [np.zeros(network.paths)] * 3 + [np.zeros(len(network.capacity))] * 2
         while time < begin + end / 4:
+            if tick:
+                tick()
             step = fluid.step()
             state = fluid.window, fluid.rate, fluid.path_loss, fluid.waiting, fluid.loss
             sums = [total + step * value for total, value in zip(sums, state, strict=True)]

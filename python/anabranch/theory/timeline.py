@@ -45,8 +45,8 @@ def _stretches(scenario: Scenario) -> Iterator[tuple[float, float]]:
     for flow in plain["flows"]:
         if flow["workload"] not in ("bulk", "file"):
             raise ScenarioError(
-                f"flow {flow['name']}: a workload {flow['workload']!r} has no optimum, "
-                "because it does not always have something to send: expected bulk"
+                f"flow {flow['name']}: a workload {flow['workload']!r} has no optimum and "
+                "no equilibrium, because it does not always have something to send: expected bulk"
             )
         times |= {flow["start_s"], flow["stop_s"] or end}
         times |= {path["start_s"] for path in flow["paths"]}

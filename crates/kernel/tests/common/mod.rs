@@ -8,11 +8,14 @@ pub mod states;
 use std::env;
 use std::fs::File;
 use std::io::{self, Write};
-use std::time::Duration;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Connection, connections};
 use network::{Host, Network, connect, send_for};
 use rustix::fs::FlockOperation;
+use rustix::process::geteuid;
 
 /// How long to send: some tens of round trips.
 pub const WHILE: Duration = Duration::from_millis(600);
@@ -24,22 +27,44 @@ pub fn can_load() -> bool {
     if missing.is_empty() {
         return true;
     }
-    let why = missing.join("; ");
+    skip(&missing.join("; "));
+    false
+}
+
+/// The same for a program that a test needs.
+pub fn is_installed(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        skip(&format!("{program} is not installed"));
+    }
+    found
+}
+
+fn skip(why: &str) {
     assert!(
         env::var_os("ANABRANCH_REQUIRE_KERNEL").is_none(),
-        "needs the kernel: {why}"
+        "ANABRANCH_REQUIRE_KERNEL is set, but {why}"
     );
     // Not `eprintln!`: that shows only if the test fails.
     writeln!(io::stderr(), "SKIPPED: {why}").expect("stderr is open");
-    false
 }
 
 /// Names of congestion controls are the kernel's, of which there is one: waits until no other test has
 /// them, in this process or another, and keeps them until the file is closed.
 pub fn names_are_ours() -> File {
-    let file = File::create(env::temp_dir().join("anabranch-kernel.lock")).unwrap();
+    let name = format!("anabranch-kernel-{}.lock", geteuid().as_raw());
+    let file = File::create(env::temp_dir().join(name)).unwrap();
     rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
     file
+}
+
+/// Waits until something is so, for 20 s at most; the kernel frees after a grace period.
+pub fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Sends from the client with an algorithm; returns the bytes received, and the client's connections

@@ -1,6 +1,6 @@
 //! Two hosts, each a network namespace, with several links between them, and traffic over them.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -23,7 +23,8 @@ pub enum Host {
 }
 
 /// Two hosts. Link k has the addresses 10.77.k.1 at the client and 10.77.k.2 at the server, which
-/// signals all of them, so that a client's connection takes every link.
+/// signals all of them, so that a client's connection takes every link. A link with a rate leads over a
+/// third namespace, where its queue is: one at the sender would hold the sender back, not its window.
 pub struct Network {
     prefix: String,
 }
@@ -35,6 +36,7 @@ impl Network {
         let prefix = format!("abk{}-{}", process::id(), COUNT.fetch_add(1, Relaxed));
         let network = Network { prefix };
         let (client, server) = (network.name(Host::Client), network.name(Host::Server));
+        ip(&format!("netns add {}", network.between()));
         for name in [&client, &server] {
             ip(&format!("netns add {name}"));
             ip(&format!("-n {name} link set lo up"));
@@ -50,9 +52,12 @@ impl Network {
     /// Link k, which the server does not signal yet.
     pub fn add_link(&self, k: usize, rate_mbps: Option<u32>) {
         let (client, server) = (self.name(Host::Client), self.name(Host::Server));
-        ip(&format!(
-            "link add v{k} netns {client} type veth peer name v{k} netns {server}"
-        ));
+        match rate_mbps {
+            None => ip(&format!(
+                "link add v{k} netns {client} type veth peer name v{k} netns {server}"
+            )),
+            Some(mbps) => self.add_bridge(k, mbps),
+        }
         for (name, host) in [(&client, Host::Client), (&server, Host::Server)] {
             ip(&format!(
                 "-n {name} address add 10.77.{k}.{}/24 dev v{k}",
@@ -60,12 +65,29 @@ impl Network {
             ));
             ip(&format!("-n {name} link set v{k} up"));
         }
-        if let Some(mbps) = rate_mbps {
-            let shape = format!("rate {mbps}mbit burst 20kb latency 20ms");
-            run(&format!(
-                "tc -n {client} qdisc add dev v{k} root tbf {shape}"
+    }
+
+    fn add_bridge(&self, k: usize, mbps: u32) {
+        let (between, shape) = (
+            self.between(),
+            format!("rate {mbps}mbit burst 20kb latency 20ms"),
+        );
+        ip(&format!("-n {between} link add b{k} type bridge"));
+        ip(&format!("-n {between} link set b{k} up"));
+        for host in [Host::Client, Host::Server] {
+            let (name, port) = (self.name(host), format!("p{k}-{}", host as u32));
+            ip(&format!(
+                "link add v{k} netns {name} type veth peer name {port} netns {between}"
             ));
+            ip(&format!("-n {between} link set {port} master b{k} up"));
         }
+        run(&format!(
+            "tc -n {between} qdisc add dev p{k}-2 root tbf {shape}"
+        ));
+    }
+
+    fn between(&self) -> String {
+        format!("{}-0", self.prefix)
     }
 
     /// The namespace's name.
@@ -97,6 +119,51 @@ impl Network {
             {
                 ip(&format!("-n {server} mptcp endpoint delete id {id}"));
             }
+        }
+    }
+
+    /// The server makes its address on link k a backup, or no longer one (`nobackup`): the subflows that
+    /// use it follow.
+    pub fn change_endpoint(&self, k: usize, flags: &str) {
+        let server = self.name(Host::Server);
+        ip(&format!(
+            "-n {server} mptcp endpoint change 10.77.{k}.2 {flags}"
+        ));
+    }
+
+    /// Whether the client answers to the server's question where its address on link k is. While it does
+    /// not, what the server has for it waits in the server.
+    pub fn answer_arp(&self, k: usize, answers: bool) {
+        let set = move |parameter: &str, value: &str| {
+            fs::write(format!("/proc/sys/net/ipv4/{parameter}"), value).unwrap();
+        };
+        self.inside(Host::Client, move || {
+            let ignored = if answers { "0" } else { "8" };
+            set(&format!("conf/v{k}/arp_ignore"), ignored);
+        });
+        if answers {
+            return;
+        }
+        self.inside(Host::Server, move || {
+            set(&format!("neigh/v{k}/retrans_time_ms"), "50");
+            set(&format!("neigh/v{k}/mcast_solicit"), "1000");
+        });
+        ip(&format!(
+            "-n {} neigh flush dev v{k}",
+            self.name(Host::Server)
+        ));
+    }
+
+    /// As some middleboxes do, takes the options of Multipath TCP from all that the client sends but what
+    /// opens a connection.
+    pub fn strip_options_of_data(&self) {
+        let client = self.name(Host::Client);
+        for rule in [
+            "table ip strip",
+            "chain ip strip data { type filter hook output priority mangle; }",
+            "rule ip strip data tcp flags & syn == 0 reset tcp option mptcp",
+        ] {
+            run(&format!("ip netns exec {client} nft add {rule}"));
         }
     }
 
@@ -160,10 +227,9 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        for host in [Host::Client, Host::Server] {
-            let _ = Command::new("ip")
-                .args(["netns", "delete", &self.name(host)])
-                .status();
+        let (client, server) = (self.name(Host::Client), self.name(Host::Server));
+        for name in [client, server, self.between()] {
+            let _ = Command::new("ip").args(["netns", "delete", &name]).status();
         }
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // no test uses all of it
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -36,7 +37,12 @@ pub fn hosts_can_be_made() -> bool {
             env::var_os("ANABRANCH_REQUIRE_KERNEL").is_none(),
             "ANABRANCH_REQUIRE_KERNEL is set, but {lacks}"
         );
-        eprintln!("SKIPPED, because hosts can't be made here ({lacks})");
+        // Not `eprintln!`: that shows only if the test fails.
+        writeln!(
+            io::stderr(),
+            "SKIPPED, because hosts can't be made here ({lacks})"
+        )
+        .expect("stderr is open");
     }
     able
 }

@@ -1,0 +1,299 @@
+//! What a person or a service meets: names, help, what is wrong, what is missing, what `status` tells.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anabranch_kernel::load;
+use common::network::{Host, Network, connect, send_for};
+use common::{can_load, names_are_ours};
+use rustix::process::geteuid;
+use serde_json::Value;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_anabranch-kernel");
+const UNIT: &str = include_str!("../systemd/anabranch-kernel.service");
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(BINARY).args(arguments).output().unwrap()
+}
+
+/// Runs a script in which $0 is the program, in a mount and a network namespace of its own.
+fn script(text: &str) -> Output {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--net", "sh", "-c", text, BINARY]);
+    unshare.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_algorithms_have_their_familiar_names() {
+    let listed = text(&run(&["list"]).stdout);
+    let names = listed.lines().filter(|line| !line.starts_with(' '));
+    let names: Vec<&str> = names.filter_map(|line| line.split(' ').next()).collect();
+    let expected = [
+        "ewtcp",
+        "coupled",
+        "semicoupled",
+        "lia",
+        "olia",
+        "balia",
+        "rsf_db",
+        "rsf_lb",
+        "vegas_k",
+        "wvegas",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn help_has_examples_and_no_colours_where_nobody_looks() {
+    for command in [&["--help"][..], &["load", "--help"], &["status", "--help"]] {
+        let help = text(&run(command).stdout);
+        assert!(help.contains("Examples:\n  anabranch-kernel"), "{help}");
+        assert!(!help.contains('\x1b'), "{help}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_one_line() {
+    for (arguments, expected) in [
+        (
+            &["load", "nonsense"][..],
+            "unknown algorithm \"nonsense\": expected one of ewtcp, coupled,",
+        ),
+        (
+            &["load", "balia:foo=1"],
+            "unknown parameter \"foo\" of balia: expected one of cap",
+        ),
+        (
+            &["load", "balia:cap=0"],
+            "balia: cap = 0 is out of range: expected a number from 1 to inf",
+        ),
+        (
+            &["load", "lia", "balia:cap"],
+            "balia: expected parameter=value, got \"cap\"",
+        ),
+        (&["unload", "nonsense"], "nonsense is not loaded"),
+        (
+            &["weight", "1", "0"],
+            "the weight is out of range: expected packets, above 0 to 1e6",
+        ),
+    ] {
+        let output = run(arguments);
+        let error = text(&output.stderr);
+        assert!(
+            error.starts_with("anabranch-kernel: ") && error.contains(expected),
+            "{error}"
+        );
+        assert_eq!(
+            (error.lines().count(), output.status.code()),
+            (1, Some(1)),
+            "{error}"
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
+
+/// The program without any capability.
+fn unable(arguments: &[&str]) -> Output {
+    if !geteuid().is_root() {
+        return run(arguments);
+    }
+    let mut setpriv = Command::new("setpriv");
+    let output = setpriv
+        .args(["--bounding-set=-all", BINARY])
+        .args(arguments)
+        .output();
+    output.unwrap()
+}
+
+#[test]
+fn without_permission_it_says_so_and_how_to_get_it() {
+    let _names = names_are_ours();
+    for command in [&["load", "vegas_k"][..], &["status"]] {
+        let output = unable(command);
+        let error = text(&output.stderr);
+        assert!(
+            error.contains("without CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF; run it as root"),
+            "{error}"
+        );
+        assert_eq!(
+            (error.lines().count(), output.status.code()),
+            (1, Some(1)),
+            "{error}"
+        );
+    }
+    let doctor = unable(&["doctor"]);
+    let found = text(&doctor.stdout);
+    assert!(
+        found.contains("MISSING  permissions: without CAP_NET_ADMIN"),
+        "{found}"
+    );
+    assert_eq!(doctor.status.code(), Some(1));
+}
+
+#[test]
+fn the_doctor_says_what_is_missing_and_how_to_get_it() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let healthy = script("mount -t bpf bpf /sys/fs/bpf; $0 doctor");
+    let found = text(&healthy.stdout);
+    assert!(
+        healthy.status.success() && !found.contains("MISSING"),
+        "{found}"
+    );
+
+    let ill = "mount -t tmpfs none /sys/kernel/btf
+        mount -t tmpfs none /sys/fs/bpf
+        echo 0 > /proc/sys/net/mptcp/enabled";
+    let output = script(&format!("{ill}; $0 doctor"));
+    let found = text(&output.stdout);
+    for expected in [
+        "MISSING  the kernel's type information (BTF): no /sys/kernel/btf/vmlinux\n         \
+         needed for loading any algorithm: use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+        "MISSING  Multipath TCP: net.mptcp.enabled = 0\n         \
+         needed for coupling subflows: use a kernel built with CONFIG_MPTCP=y, and sysctl",
+        "MISSING  the BPF file system: not mounted at /sys/fs/bpf\n         \
+         needed for load --pin: mount -t bpf bpf /sys/fs/bpf",
+        "ok       permissions",
+    ] {
+        assert!(found.contains(expected), "{expected}: {found}");
+    }
+    assert_eq!(output.status.code(), Some(1));
+
+    let json = text(&script(&format!("{ill}; $0 doctor --json")).stdout);
+    let checks: Vec<Value> = serde_json::from_str(&json).unwrap();
+    let missing = checks.iter().filter(|check| check["ok"] == false).count();
+    assert_eq!(missing, 3, "{json}");
+}
+
+#[test]
+fn a_user_who_may_not_look_for_pins_is_told() {
+    if !can_load() {
+        return;
+    }
+    let text_of_script = "mount -t bpf -o mode=0700 bpf /sys/fs/bpf
+        exec 0</dev/null; $0 unload --all
+        setpriv --reuid=65534 --regid=65534 --clear-groups $0 unload --all";
+    // The program may stand where others may not go.
+    let copy = std::env::temp_dir().join(format!("anabranch-kernel-{}", std::process::id()));
+    std::fs::copy(BINARY, &copy).unwrap();
+    let mut unshare = Command::new("unshare");
+    let output = unshare
+        .args(["--mount", "sh", "-c", text_of_script])
+        .arg(&copy)
+        .output()
+        .unwrap();
+    std::fs::remove_file(copy).unwrap();
+    let errors = text(&output.stderr);
+    let [nothing, refused] = errors.lines().collect::<Vec<_>>()[..] else {
+        panic!("{errors}")
+    };
+    assert_eq!(nothing, "anabranch-kernel: nothing is pinned");
+    assert!(
+        refused.contains("run it as root: Permission denied"),
+        "{refused}"
+    );
+    assert!(!output.status.success());
+}
+
+#[test]
+fn status_tells_of_each_subflow() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let _loaded = load(&"lia".parse().unwrap()).unwrap();
+    let network = Network::new(2, Some(50));
+    let _sink = network.sink();
+    let sending = network.spawn(Host::Client, || {
+        let mut stream = connect("lia", true);
+        send_for(&mut stream, Duration::from_secs(4));
+    });
+    thread::sleep(Duration::from_secs(1));
+    let (once, watched, words) = network.inside(Host::Client, || {
+        let once = text(&run(&["status", "--json"]).stdout);
+        let mut watch = Command::new(BINARY)
+            .args(["status", "--watch", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+        let watched: Vec<String> = lines.take(2).map(Result::unwrap).collect();
+        watch.kill().unwrap();
+        watch.wait().unwrap();
+        (once, watched, text(&run(&["status"]).stdout))
+    });
+    for document in watched.iter().chain([&once]) {
+        let status: Value = serde_json::from_str(document).unwrap();
+        let registered = status["registered"].as_array().unwrap();
+        assert!(registered.contains(&serde_json::json!({"name": "lia", "pinned": false})));
+        let connection = &status["connections"][0];
+        assert!(connection["token"].is_u64());
+        let subflows = connection["subflows"].as_array().unwrap();
+        assert_eq!(subflows.len(), 2, "{document}");
+        let mut shares = 0.0;
+        for subflow in subflows {
+            assert_eq!(subflow["algorithm"], "lia");
+            for key in ["window", "rtt_ms", "rate_mbps", "loss", "alpha", "share"] {
+                assert!(
+                    subflow[key].as_f64().is_some_and(|x| x >= 0.0),
+                    "{key}: {document}"
+                );
+            }
+            shares += subflow["share"].as_f64().unwrap();
+        }
+        assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+    }
+    for expected in [
+        "registered: ",
+        "Multipath TCP, token ",
+        "  lia ",
+        "10.77.1.1:",
+    ] {
+        assert!(
+            words.contains(expected) && !words.contains('\x1b'),
+            "{words}"
+        );
+    }
+    sending.join().unwrap();
+}
+
+/// In a mount namespace of its own, with the capabilities that the unit leaves to the service.
+#[test]
+fn the_units_commands_work_with_the_units_capabilities() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let value = |key: &str| {
+        let mut values = UNIT.lines().filter_map(|line| line.strip_prefix(key));
+        values.next().unwrap()
+    };
+    let kept = value("CapabilityBoundingSet=").to_lowercase();
+    let kept: String = kept
+        .split(' ')
+        .map(|name| format!(",+{}", name.trim_start_matches("cap_")))
+        .collect();
+    let [start, stop] = ["ExecStart=", "ExecStop="].map(|key| {
+        let command = value(key)
+            .strip_prefix("/usr/local/sbin/anabranch-kernel")
+            .unwrap();
+        format!("setpriv --no-new-privs --bounding-set=-all{kept} $0{command}")
+    });
+    let output = script(&format!(
+        "set -e; mount -t bpf -o mode=0700 bpf /sys/fs/bpf
+        {start}; ls /sys/fs/bpf/anabranch | wc -l; {stop}; test ! -e /sys/fs/bpf/anabranch"
+    ));
+    let errors = text(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert_eq!(text(&output.stdout).trim(), "10", "{errors}");
+}

@@ -1,0 +1,215 @@
+//! What is the same under every rule: plain TCP, losses, timeouts, undo, applications that send little,
+//! as the kernel's own Reno has them.
+
+mod common;
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use anabranch_kernel::{Loaded, Subflow, connections, load};
+use common::network::{Host, Network, connect, send_for};
+use common::{can_load, is_installed, names_are_ours, wait_until};
+use socket2::Protocol;
+
+/// EWTCP with a twentieth of NewReno's growth: who runs the rule is easily told from who does not.
+fn slow_rule() -> Loaded {
+    load(&"ewtcp:a=0.05".parse().unwrap()).unwrap()
+}
+
+/// How a subflow looked, and when.
+type Look = (Instant, Subflow);
+
+/// Sends over one path to a server that knows this protocol; how the sender looked all the while.
+fn looks(
+    network: &Network,
+    algorithm: &'static str,
+    multipath: bool,
+    server: Protocol,
+) -> Vec<Look> {
+    const SENDING: Duration = Duration::from_millis(2500);
+    let _sink = network.sink_of(server);
+    network.inside(Host::Client, move || {
+        let mut stream = connect(algorithm, multipath);
+        let sending = thread::spawn(move || send_for(&mut stream, SENDING));
+        let mut looks = Vec::new();
+        while !sending.is_finished() {
+            let connections = connections().unwrap();
+            let subflows = connections.into_iter().flat_map(|one| one.subflows);
+            looks.extend(subflows.map(|subflow| (Instant::now(), subflow)));
+            thread::sleep(Duration::from_millis(5));
+        }
+        looks
+    })
+}
+
+/// Whether it is past slow start.
+fn avoids(look: &Subflow) -> bool {
+    look.ssthresh
+        .is_some_and(|ssthresh| look.window >= ssthresh.into())
+}
+
+/// Packets by which the window grows in a round trip of congestion avoidance.
+fn growth(looks: &[Look]) -> f64 {
+    let (mut packets, mut rounds) = (0.0, 0.0);
+    for pair in looks.windows(2) {
+        let [(from, before), (to, after)] = pair else {
+            unreachable!("pairs")
+        };
+        // Not across a loss.
+        if avoids(before) && before.ssthresh == after.ssthresh && after.window >= before.window {
+            packets += after.window - before.window;
+            rounds += (*to - *from).as_secs_f64() * 1000.0 / after.rtt_ms;
+        }
+    }
+    assert!(rounds > 30.0, "{rounds} round trips");
+    packets / rounds
+}
+
+/// What losses left of windows that are not small.
+fn left_by_losses(looks: &[Look]) -> Vec<f64> {
+    let pairs = looks.windows(2).map(|pair| (&pair[0].1, &pair[1].1));
+    pairs
+        .filter(|(before, after)| avoids(before) && before.ssthresh != after.ssthresh)
+        .filter(|(before, _)| before.window > 20.0)
+        .map(|(before, after)| f64::from(after.ssthresh.unwrap()) / before.window)
+        .collect()
+}
+
+#[test]
+fn plain_tcp_grows_by_a_packet_a_round_trip_whatever_the_rule() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let _loaded = slow_rule();
+    let network = Network::new(1, Some(50));
+    let both = growth(&looks(&network, "ewtcp", true, Protocol::MPTCP));
+    assert!((0.03..0.1).contains(&both), "the rule runs: {both}");
+    // ACKs that acknowledge several packets count for all of them.
+    let plain = growth(&looks(&network, "ewtcp", false, Protocol::MPTCP));
+    assert!((0.8..1.2).contains(&plain), "plain TCP: {plain}");
+    let refused = growth(&looks(&network, "ewtcp", true, Protocol::TCP));
+    assert!(
+        (0.8..1.2).contains(&refused),
+        "a server without Multipath TCP: {refused}"
+    );
+}
+
+#[test]
+fn over_one_path_a_rule_is_newreno() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let network = Network::new(1, Some(50));
+    for name in ["lia", "olia", "balia"] {
+        let _loaded = load(&name.parse().unwrap()).unwrap();
+        let looks = looks(&network, name, true, Protocol::MPTCP);
+        let growth = growth(&looks);
+        assert!((0.8..1.2).contains(&growth), "{name}: {growth}");
+        let left = left_by_losses(&looks);
+        // The window as it was at the look before, some packets less.
+        assert!(!left.is_empty(), "{name}: no losses");
+        assert!(
+            left.iter().all(|part| (0.4..0.6).contains(part)),
+            "{name}: {left:?}"
+        );
+    }
+}
+
+/// The one subflow of the namespace that the calling thread is in.
+fn one_subflow() -> Subflow {
+    connections().unwrap().remove(0).subflows.remove(0)
+}
+
+/// A write that leaves as a packet of its own.
+fn send_packet(stream: &mut TcpStream) {
+    stream.write_all(&[0; 1000]).unwrap();
+}
+
+#[test]
+fn an_application_that_sends_little_does_not_make_the_window_grow() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let _loaded = load(&"lia".parse().unwrap()).unwrap();
+    let network = Network::new(1, None);
+    let _sink = network.sink();
+    for multipath in [true, false] {
+        let (before, after) = network.inside(Host::Client, move || {
+            let mut stream = connect("lia", multipath);
+            stream.set_nodelay(true).unwrap();
+            send_packet(&mut stream);
+            let before = one_subflow().window;
+            for _ in 0..100 {
+                send_packet(&mut stream);
+                thread::sleep(Duration::from_millis(5));
+            }
+            (before, one_subflow().window)
+        });
+        assert_eq!(before, after, "Multipath TCP: {multipath}");
+    }
+}
+
+/// A counter of TCP or Multipath TCP in the namespace that the calling thread is in.
+fn counter(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    // A line of names, then one of values.
+    let pairs = lines
+        .chunks_exact(2)
+        .flat_map(|two| two[0].split(' ').zip(two[1].split(' ')));
+    let mut values = pairs
+        .filter(|(known, _)| *known == name)
+        .map(|(_, value)| value);
+    values.next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_timeout_that_was_none_is_undone() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let _loaded = load(&"lia".parse().unwrap()).unwrap();
+    let network = Network::new(1, None);
+    let sink = network.sink();
+    let mut stream = network.inside(Host::Client, || connect("lia", true));
+    stream.write_all(&[0; 100_000]).unwrap();
+    wait_until("all has arrived", || sink.received() == 100_000);
+    let before = network.inside(Host::Client, one_subflow);
+    assert_eq!(before.ssthresh, None);
+
+    // The server no longer knows whom to send its acknowledgements to: they wait.
+    network.answer_arp(0, false);
+    stream.write_all(&[0; 5000]).unwrap();
+    network.inside(Host::Client, || {
+        wait_until("a timeout", || counter("TCPTimeouts") > 0);
+        assert!(one_subflow().window < 2.0 && one_subflow().ssthresh.is_some());
+    });
+    network.answer_arp(0, true);
+    network.inside(Host::Client, || {
+        wait_until("the undoing", || counter("TCPLossUndo") > 0);
+    });
+    let after = network.inside(Host::Client, one_subflow);
+    assert_eq!(after.ssthresh, None);
+    assert!(after.window >= before.window, "{before:?} {after:?}");
+}
+
+#[test]
+fn a_connection_that_falls_back_after_it_was_opened_is_newreno() {
+    if !can_load() || !is_installed("nft") {
+        return;
+    }
+    let _names = names_are_ours();
+    let _loaded = load(&"lia".parse().unwrap()).unwrap();
+    let network = Network::new(1, Some(50));
+    network.strip_options_of_data();
+    let growth = growth(&looks(&network, "lia", true, Protocol::MPTCP));
+    assert!((0.8..1.2).contains(&growth), "{growth}");
+    let fell_back = || counter("MPCapableSYNACKRX") == 1 && counter("MPCapableDataFallback") == 1;
+    assert!(network.inside(Host::Client, fell_back));
+}

@@ -1,0 +1,150 @@
+//! What links can do, met by real packets, and what is written down of them. Needs root; a few seconds.
+
+mod common;
+
+use std::fs::{self, File};
+
+use anabranch_lab::Lab;
+use anabranch_lab::capture::Capture;
+use anabranch_scenario::Scenario;
+use common::{file, hosts_can_be_made};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+
+/// A link of each kind, with one user.
+const KINDS: &str = r#"
+algorithm = "reno"
+measure = { duration_s = 3, sample_ms = 100 }
+links.early = { rate_mbps = 8, delay_ms = 5, queue.red = {} }
+links.random = { rate_mbps = 8, delay_ms = 5, loss.bernoulli = { probability = 0.02 } }
+links.broken = { rate_mbps = 8, delay_ms = 5, down = [{ from_s = 1, to_s = 1.5 }] }
+links.traced = { trace_file = "TRACE", delay_ms = 5, queue.drop_tail = { packets = 20 } }
+flows = [
+  { name = "early", paths = [["early"]] },
+  { name = "random", paths = [["random"]] },
+  { name = "broken", paths = [["broken"]] },
+  { name = "traced", paths = [["traced"]] },
+]
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::parse(text.as_bytes(), "test", &[]).expect("it is valid")
+}
+
+#[test]
+fn every_kind_of_link_loses_packets_for_its_own_reason() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    // 1500 bytes in each of the first 4 of 8 ms: 6 Mbps.
+    let trace = file("trace", "1\n2\n3\n4\n8\n");
+    let text = KINDS.replace("TRACE", trace.to_str().unwrap());
+    let lab = Lab::build(&scenario(&text), 3, None).unwrap();
+    let record = lab.run(()).unwrap().record;
+    let paths = &record.paths;
+    let [early, random, broken, traced] = [0, 1, 2, 3].map(|user| {
+        [
+            paths.lost_overflow[user],
+            paths.lost_red[user],
+            paths.lost_random[user],
+            paths.lost_down[user],
+        ]
+        .map(|lost| lost > 0)
+    });
+    // Full, early, random, down. RED's queue may be full too, when slow start ends.
+    assert_eq!(early[1..], [true, false, false]);
+    assert_eq!(random[2..], [true, false]);
+    assert_eq!(broken[1..], [false, false, true]);
+    assert_eq!(traced, [true, false, false, false]);
+
+    // Nothing arrives over a link that is down, but for what was on its way: samples of 0.1 s.
+    let samples = &record.flow_samples;
+    let goodput = |from: f64, to: f64| -> f64 {
+        let within = (0..samples.len())
+            .filter(|&row| samples.flow[row] == 2)
+            .filter(|&row| (from..to).contains(&samples.time_s[row]));
+        within.map(|row| samples.goodput_mbps[row]).sum()
+    };
+    assert_eq!(goodput(1.15, 1.55), 0.0);
+    assert!(goodput(0.0, 0.95) > 20.0, "8 Mbps in most of nine samples");
+    assert!(goodput(1.55, 3.05) > 0.0, "it goes on");
+
+    // 5 packets of 1500 bytes in 8 ms: 7.5 Mbps, less 52 bytes of headers.
+    let rate = record.flows.goodput_mbps[3];
+    assert!((5.0..7.5 * 1448.0 / 1500.0 + 0.1).contains(&rate), "{rate}");
+}
+
+#[test]
+fn a_capture_has_every_packet_and_says_why_it_was_dropped() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let text = KINDS.replace("trace_file = \"TRACE\"", "rate_mbps = 6");
+    let scenario = scenario(&text.replace("duration_s = 3", "duration_s = 1.5"));
+    let directory = file("capture", "");
+    fs::remove_file(&directory).unwrap();
+    let capture = Capture::new(&scenario, &directory).unwrap();
+    let outcome = Lab::build(&scenario, 3, None)
+        .unwrap()
+        .run(capture)
+        .unwrap();
+    outcome.tap.finish().unwrap();
+    let links = &outcome.record.links;
+    for (number, cause) in ["red", "random", "down", "overflow"]
+        .into_iter()
+        .enumerate()
+    {
+        let name = &scenario.links[number].name;
+        let (packets, comments) = read(&directory.join(format!("{number}-{name}.pcapng")));
+        assert_eq!(packets, links.arrived_packets[number], "{name}");
+        let dropped = format!("dropped: {cause}");
+        assert!(comments.contains(&dropped), "{name}: {comments:?}");
+    }
+    fs::remove_dir_all(directory).unwrap();
+}
+
+/// The number of packets in a file, all of IPv4 as they are said to be, and the comments.
+fn read(file: &std::path::Path) -> (u64, Vec<String>) {
+    let mut reader = PcapNgReader::new(File::open(file).unwrap()).unwrap();
+    let (mut packets, mut comments) = (0, Vec::new());
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.unwrap() {
+            assert_eq!(packet.data[0] >> 4, 4);
+            assert_eq!(packet.data.len(), packet.original_len as usize);
+            packets += 1;
+            comments.extend(packet.options.iter().filter_map(|option| match option {
+                EnhancedPacketOption::Comment(text) => Some(text.to_string()),
+                _ => None,
+            }));
+        }
+    }
+    (packets, comments)
+}
+
+#[test]
+fn a_path_that_begins_later_opens_later() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let text = r#"
+algorithm = "reno"
+measure = { duration_s = 3, sample_ms = 100 }
+links.A = { rate_mbps = 8, delay_ms = 5 }
+links.B = { rate_mbps = 8, delay_ms = 5 }
+flows = [{ name = "two", paths = [["A"], { links = ["B"], start_s = 1.5 }] }]
+"#;
+    let record = Lab::build(&scenario(text), 1, None)
+        .unwrap()
+        .run(())
+        .unwrap()
+        .record;
+    let samples = &record.path_samples;
+    let sent = |path: u32, from: f64, to: f64| {
+        (0..samples.len())
+            .filter(|&row| samples.path[row] == path)
+            .filter(|&row| (from..to).contains(&samples.time_s[row]))
+            .any(|row| samples.goodput_mbps[row] > 1.0)
+    };
+    assert!(sent(0, 0.0, 1.45));
+    assert!(!sent(1, 0.0, 1.55) && sent(1, 1.55, 3.05));
+}

@@ -1,0 +1,164 @@
+//! Programs inside a scenario's hosts. Needs root and python3.
+
+mod common;
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Output, Stdio};
+
+use common::{TWO_LINKS, file, held_by, hosts_can_be_made, lab, running, wait_for};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Accepts one connection, says from where it is, and counts what it is sent.
+const SERVER: &str = "
+import socket
+listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+listener.bind(('10.255.255.254', 5005))
+listener.listen()
+connection, peer = listener.accept()
+total = 0
+while block := connection.recv(1 << 16):
+    total += len(block)
+print(peer[0], total)
+";
+
+/// Sends 2 MB and says under which algorithm, and over how many more subflows than the first:
+/// the first byte of `struct mptcp_info`.
+const CLIENT: &str = "
+import socket, time
+for attempt in range(100):
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+    try:
+        connection.connect(('10.255.255.254', 5005))
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.05)
+connection.sendall(bytes(2_000_000))
+algorithm = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+SOL_MPTCP, MPTCP_INFO = 284, 1
+print(algorithm.rstrip(bytes(1)).decode(), connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 64)[0])
+";
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_program_sends_over_both_paths_under_the_hosts_algorithm() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let scenario = file("sends", TWO_LINKS);
+    let scenario = scenario.to_str().unwrap();
+    // The file says reno, and the namespace's default may be anything.
+    let server = [
+        "exec",
+        "--algorithm",
+        "cubic",
+        scenario,
+        "server",
+        "--",
+        "python3",
+        "-c",
+        SERVER,
+    ];
+    let server = lab(&server).spawn().unwrap();
+    wait_for("hosts", || (held_by(&server).len() == 3).then_some(()));
+    let client = ["exec", scenario, "two", "--", "python3", "-c", CLIENT];
+    assert_eq!(said(&lab(&client).output().unwrap()), "cubic 1\n");
+    let received = said(&server.wait_with_output().unwrap());
+    assert_eq!(received, "10.0.0.1 2000000\n");
+}
+
+#[test]
+fn a_shell_is_the_users_own_in_the_host() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let scenario = file("shell", TWO_LINKS);
+    let mut shell = lab(&["shell", scenario.to_str().unwrap(), "one"]);
+    let mut shell = shell
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = shell.stdin.take().unwrap();
+    stdin.write_all(b"ip -brief address; exit 5\n").unwrap();
+    let output = shell.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("path0") && said.contains("10.0.1.1/32"),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(5));
+}
+
+#[test]
+fn ctrl_c_ends_the_program_and_then_the_lab() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let scenario = file("interrupted", TWO_LINKS);
+    let name = format!("62.{}", std::process::id());
+    let arguments = [
+        "exec",
+        scenario.to_str().unwrap(),
+        "two",
+        "--",
+        "sleep",
+        &name,
+    ];
+    // Both get it, as from a terminal.
+    let exec = lab(&arguments).process_group(0).spawn().unwrap();
+    wait_for("program", || {
+        (running(&["sleep", &name]) == 1).then_some(())
+    });
+    kill_process_group(Pid::from_child(&exec), Signal::INT).unwrap();
+    let output = exec.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+}
+
+#[test]
+fn what_is_wrong_with_a_command_is_one_line() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let scenario = file("wrong", TWO_LINKS);
+    let scenario = scenario.to_str().unwrap();
+    for (arguments, expected) in [
+        (
+            ["exec", scenario, "three", "--", "true"],
+            "unknown host \"three\": expected one of two.0",
+        ),
+        (
+            ["exec", scenario, "two", "--", "nonsense"],
+            "nonsense: there is no such program",
+        ),
+        (
+            ["exec", scenario, "two", "--", "./nonsense"],
+            "./nonsense: there is no such program",
+        ),
+        (
+            ["run", scenario, "--algorithm", "nonsense", "--seed=1"],
+            "if `anabranch-kernel list` has it",
+        ),
+        (
+            ["exec", "nowhere.toml", "two", "--", "true"],
+            "nowhere.toml: ",
+        ),
+    ] {
+        let output = lab(&arguments).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            error.starts_with("anabranch-lab: ") && error.contains(expected),
+            "{error}"
+        );
+        assert_eq!(
+            (error.lines().count(), output.status.code()),
+            (1, Some(2)),
+            "{error}"
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
