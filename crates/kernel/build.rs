@@ -1,6 +1,7 @@
-//! Compiles the programs in `bpf/` with the system's clang: `coupled.bpf.c` once for every rule.
+//! Compiles the programs in `bpf/` with the system's clang: `coupled.bpf.c` once for every rule. And
+//! the one that the bench times the kernel's own algorithms with.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
@@ -13,11 +14,13 @@ const NEEDS_CLANG: &str = "anabranch-kernel needs clang to build (Debian: apt-ge
 
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-changed=benches/peers.bpf.c");
     ensure!(
         Command::new("clang").arg("--version").output().is_ok(),
         NEEDS_CLANG
     );
-    compile("connections", &[])?;
+    compile("bpf/connections.bpf.c", "connections", &[])?;
+    compile("benches/peers.bpf.c", "peers", &[])?;
     for header in fs::read_dir("bpf/rules")? {
         let header = header?.path();
         let rule = header
@@ -26,20 +29,19 @@ fn main() -> Result<()> {
             .context("a name in UTF-8")?;
         // What several rules share is no rule.
         if rule != "vegas" {
-            compile(rule, &[format!("-DRULE={rule}")])?;
+            compile("bpf/coupled.bpf.c", rule, &[format!("-DRULE={rule}")])?;
         }
     }
     Ok(())
 }
 
-/// Writes `OUT_DIR/NAME.o`, from the source of this name or, for a rule, the one that all share.
-fn compile(name: &str, defines: &[String]) -> Result<()> {
-    let source = if defines.is_empty() { name } else { "coupled" };
+/// Writes `OUT_DIR/NAME.o`.
+fn compile(source: &str, name: &str, defines: &[String]) -> Result<()> {
     let object = PathBuf::from(env::var("OUT_DIR")?)
         .join(name)
         .with_extension("o");
     SkeletonBuilder::new()
-        .source(Path::new("bpf").join(source).with_extension("bpf.c"))
+        .source(source)
         .obj(object)
         .clang_args(
             ["-mcpu=v3", "-Wall", "-Werror"]

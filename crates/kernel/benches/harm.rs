@@ -1,10 +1,11 @@
 //! What the algorithms cost on fast paths: goodput over unshaped links beside the kernel's Reno, in
 //! paired runs, and time per call from the kernel's own statistics over two links of 50 Mbps, where the
-//! rule decides. Ratios from one run.
+//! rule decides. CUBIC and Reno are timed the same way, by programs that only call the kernel's.
+//! Ratios from one run.
 //!
 //! ```text
-//! cargo bench -p anabranch-kernel            # 3 pairs of 2 s each
-//! cargo bench -p anabranch-kernel -- lia 5   # one algorithm, 5 pairs
+//! cargo bench -p anabranch-kernel                      # all, 3 pairs of 2 s each
+//! cargo bench -p anabranch-kernel -- wvegas:drain=1 5  # one algorithm, 5 pairs
 //! ```
 
 #[path = "../tests/common/network.rs"]
@@ -15,72 +16,112 @@ use std::env;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use anabranch_kernel::{Loaded, PROGRAMS, load};
+use anabranch_kernel::{Choice, Cost, PROGRAMS, costs, load, registered};
+use libbpf_rs::{MapCore, ObjectBuilder};
 use network::{Host, Network, Sink, connect, send_for};
 
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-fn main() {
-    let arguments: Vec<String> = env::args()
-        .skip(1)
-        .filter(|text| text != "--bench")
-        .collect();
-    let only = arguments.first();
-    let pairs = arguments
-        .get(1)
-        .map_or(3, |text| text.parse().expect("a number of pairs"));
+/// The kernel's own. To be timed, `peers.bpf.c` has them as `cubic_timed` and `reno_timed`.
+const PEERS: [&str; 2] = ["cubic", "reno"];
 
+fn main() {
+    let mut arguments = env::args().skip(1).filter(|text| text != "--bench");
+    let only = arguments.next();
+    let pairs = arguments
+        .next()
+        .map_or(3, |text| text.parse().expect("a number of pairs"));
     println!(
-        "{:12} {:>9} {:>9} {:>6}   ns per call (calls)",
-        "algorithm", "Mbps", "reno", "ratio"
+        "| algorithm        | Mbps    | reno's  | ratio  | pkts_acked ns  | cong_avoid ns  | calls   |"
     );
-    for program in PROGRAMS
-        .iter()
-        .filter(|program| only.is_none_or(|name| name == program.name))
-    {
-        let network = Network::new(2, None);
-        let sink = network.sink();
-        let loaded = load(&program.name.parse().unwrap()).unwrap();
-        let (mut ours, mut reno) = (0.0, 0.0);
-        for _ in 0..pairs {
-            reno += goodput_mbps(&network, &sink, "reno");
-            ours += goodput_mbps(&network, &sink, program.name);
+    println!(
+        "| ---              | --:     | --:     | --:    | --:            | --:            | --:     |"
+    );
+    match only {
+        Some(name) if PEERS.contains(&name.as_str()) => peer(&name, pairs),
+        Some(choice) => ours(&choice, pairs),
+        None => {
+            for program in PROGRAMS {
+                ours(program.name, pairs);
+            }
+            PEERS.iter().for_each(|name| peer(name, pairs));
         }
-        let cost = costs(&loaded);
-        let (ours, reno) = (ours / f64::from(pairs), reno / f64::from(pairs));
-        println!(
-            "{:12} {ours:9.0} {reno:9.0} {:6.2}   {cost}",
-            program.name,
-            ours / reno
-        );
     }
 }
 
-fn goodput_mbps(network: &Network, sink: &Sink, algorithm: &'static str) -> f64 {
+fn ours(text: &str, pairs: u32) {
+    let choice: Choice = text.parse().unwrap();
+    let name = choice.program.name;
+    if registered().unwrap().iter().any(|other| other == name) {
+        let ratio = ratio(name, pairs);
+        println!("| {text:16} | {ratio} | not timed: registered by another |");
+        return;
+    }
+    let loaded = load(&choice).unwrap();
+    let ratio = ratio(name, pairs);
+    println!(
+        "| {text:16} | {ratio} | {} |",
+        times(name, || loaded.costs().unwrap())
+    );
+}
+
+fn peer(name: &str, pairs: u32) {
+    let timed = format!("{name}_timed");
+    let object = include_bytes!(concat!(env!("OUT_DIR"), "/peers.o"));
+    let mut object = ObjectBuilder::default()
+        .open_memory(object)
+        .unwrap()
+        .load()
+        .unwrap();
+    let algorithm = object.maps_mut().find(|map| map.name() == timed.as_str());
+    let _link = algorithm.unwrap().attach_struct_ops().unwrap();
+    let ratio = ratio(name, pairs);
+    println!(
+        "| {name:16} | {ratio} | {} |",
+        times(&timed, || costs(&object).unwrap())
+    );
+}
+
+/// Goodput with an algorithm, with the kernel's Reno, and the ratio.
+fn ratio(algorithm: &str, pairs: u32) -> String {
+    let network = Network::new(2, None);
+    let sink = network.sink();
+    let (mut ours, mut reno) = (0.0, 0.0);
+    for _ in 0..pairs {
+        reno += goodput_mbps(&network, &sink, "reno") / f64::from(pairs);
+        ours += goodput_mbps(&network, &sink, algorithm) / f64::from(pairs);
+    }
+    format!("{ours:7.0} | {reno:7.0} | {:6.2}", ours / reno)
+}
+
+fn goodput_mbps(network: &Network, sink: &Sink, algorithm: &str) -> f64 {
     let (start, before) = (Instant::now(), sink.received());
+    let algorithm = algorithm.to_string();
     network.inside(Host::Client, move || {
-        send_for(&mut connect(algorithm, true), Duration::from_secs(2));
+        send_for(&mut connect(&algorithm, true), Duration::from_secs(2));
     });
     (sink.received() - before) as f64 * 8e-6 / start.elapsed().as_secs_f64()
 }
 
-/// In a run of its own: counting costs time too.
-fn costs(loaded: &Loaded) -> String {
+/// What the hooks that run for every acknowledgement cost. In a run of its own: counting costs time too.
+fn times(algorithm: &str, costs: impl Fn() -> Vec<Cost>) -> String {
     let network = Network::new(2, Some(50));
     let sink = network.sink();
     let before = fs::read_to_string(STATISTICS).unwrap();
     fs::write(STATISTICS, "1").unwrap();
-    goodput_mbps(&network, &sink, loaded.choice().program.name);
-    let costs = loaded.costs().unwrap();
+    goodput_mbps(&network, &sink, algorithm);
+    let costs = costs();
     fs::write(STATISTICS, before).unwrap();
-    let often = costs.iter().filter(|cost| cost.calls > 100);
-    let texts = often.map(|cost| {
-        format!(
-            "{} {} ({})",
-            cost.program,
-            cost.time_ns / cost.calls,
-            cost.calls
-        )
-    });
-    texts.collect::<Vec<_>>().join(", ")
+    let of = |hook: &str| {
+        costs
+            .iter()
+            .find(|cost| cost.program.ends_with(hook) && cost.calls > 0)
+    };
+    let ns = |hook| of(hook).map_or("-".into(), |cost| (cost.time_ns / cost.calls).to_string());
+    let calls = of("cong_avoid").map_or(0, |cost| cost.calls);
+    format!(
+        "{:>14} | {:>14} | {calls:7}",
+        ns("pkts_acked"),
+        ns("cong_avoid")
+    )
 }

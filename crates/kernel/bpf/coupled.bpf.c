@@ -251,13 +251,23 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 #ifdef DELAY_BASED
+/* No queue is seen below this RTT, 5 ms: there delays are as much the hosts' as the path's, a processor
+ * that is busy, packets and acknowledgements in bundles. CoDel, too, lets such a queue stand (RFC
+ * 8289). A path with a longer base RTT is as the rule has it.
+ */
+#define SHORTEST_RTT soft_div(SOFT(1), SOFT(200))
+
 static inline void end_round(struct sock *sk, struct tcp_sock *tp, struct subflow *s, bool limited)
 {
 	struct connection *c = see(sk);
+	struct path *path;
 	soft change;
 
 	if (!c)
 		return;
+	path = &c->paths[0];
+	path->base_rtt = soft_max(path->base_rtt, SHORTEST_RTT);
+	path->round_rtt = soft_max(path->round_rtt, SHORTEST_RTT);
 	if (!in_slow_start(tp)) {
 		change = on_round(0, c);
 		s->memory = c->memory[0];
@@ -266,7 +276,7 @@ static inline void end_round(struct sock *sk, struct tcp_sock *tp, struct subflo
 #endif
 		if (limited || soft_less(change, 0))
 			change_window(tp, s, change);
-	} else if (leaves_slow_start(&c->paths[0])) {
+	} else if (leaves_slow_start(path)) {
 		u32 floor = smallest_ssthresh(c);
 
 		tp->snd_ssthresh = tp->snd_cwnd > floor ? tp->snd_cwnd : floor;

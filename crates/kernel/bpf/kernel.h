@@ -131,10 +131,16 @@ struct ack_sample {
 	s32 rtt_us;
 };
 
+enum tcp_ca_event {
+	CA_EVENT_TX_START,
+};
+
 /* The members that are set here; the kernel fills in the others. */
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);
 	char name[16];

@@ -22,4 +22,4 @@ pub mod pins;
 
 pub use algorithm::{Choice, PROGRAMS, Program};
 pub use connections::{Connection, Subflow, connections};
-pub use load::{Cost, Loaded, load, registered, set_weight};
+pub use load::{Cost, Loaded, costs, load, registered, set_weight};

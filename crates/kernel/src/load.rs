@@ -117,21 +117,26 @@ impl Loaded {
 
     /// What each program of this algorithm cost so far.
     pub fn costs(&self) -> Result<Vec<Cost>> {
-        let mut ours = Vec::new();
-        for program in self.object.progs() {
-            if program.autoload() {
-                ours.push(libbpf_rs::Program::id_from_fd(program.as_fd())?);
-            }
-        }
-        Ok(ProgInfoIter::default()
-            .filter(|info| ours.contains(&info.id))
-            .map(|info| Cost {
-                program: info.name.to_string_lossy().into_owned(),
-                calls: info.run_cnt,
-                time_ns: info.run_time_ns,
-            })
-            .collect())
+        costs(&self.object)
     }
+}
+
+/// What each program of an object that is loaded cost so far.
+pub fn costs(object: &Object) -> Result<Vec<Cost>> {
+    let mut ours = Vec::new();
+    for program in object.progs() {
+        if program.autoload() {
+            ours.push(libbpf_rs::Program::id_from_fd(program.as_fd())?);
+        }
+    }
+    Ok(ProgInfoIter::default()
+        .filter(|info| ours.contains(&info.id))
+        .map(|info| Cost {
+            program: info.name.to_string_lossy().into_owned(),
+            calls: info.run_cnt,
+            time_ns: info.run_time_ns,
+        })
+        .collect())
 }
 
 /// The object with its parameters set, without what only tests use.
