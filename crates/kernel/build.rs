@@ -15,12 +15,15 @@ const NEEDS_CLANG: &str = "anabranch-kernel needs clang to build (Debian: apt-ge
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=benches/peers.bpf.c");
+    println!("cargo::rerun-if-changed=tests/rules");
     ensure!(
         Command::new("clang").arg("--version").output().is_ok(),
         NEEDS_CLANG
     );
     compile("bpf/connections.bpf.c", "connections", &[])?;
     compile("benches/peers.bpf.c", "peers", &[])?;
+    let careless = ["-DRULE=careless", "-Itests"].map(String::from);
+    compile("bpf/coupled.bpf.c", "careless", &careless)?;
     for header in fs::read_dir("bpf/rules")? {
         let header = header?.path();
         let rule = header
