@@ -107,18 +107,21 @@ fn goodput_mbps(network: &Network, sink: &Sink, algorithm: &str) -> f64 {
 fn times(algorithm: &str, costs: impl Fn() -> Vec<Cost>) -> String {
     let network = Network::new(2, Some(50));
     let sink = network.sink();
-    let before = fs::read_to_string(STATISTICS).unwrap();
+    let setting = fs::read_to_string(STATISTICS).unwrap();
     fs::write(STATISTICS, "1").unwrap();
+    let before = costs();
     goodput_mbps(&network, &sink, algorithm);
-    let costs = costs();
-    fs::write(STATISTICS, before).unwrap();
-    let of = |hook: &str| {
-        costs
-            .iter()
-            .find(|cost| cost.program.ends_with(hook) && cost.calls > 0)
+    let after = costs();
+    fs::write(STATISTICS, setting).unwrap();
+    let spent = |hook: &str| {
+        let both = before.iter().zip(&after);
+        let of_hook = both.filter(|(_, cost)| cost.program.ends_with(hook));
+        of_hook
+            .map(|(then, now)| (now.calls - then.calls, now.time_ns - then.time_ns))
+            .find(|&(calls, _)| calls > 0)
     };
-    let ns = |hook| of(hook).map_or("-".into(), |cost| (cost.time_ns / cost.calls).to_string());
-    let calls = of("cong_avoid").map_or(0, |cost| cost.calls);
+    let ns = |hook| spent(hook).map_or("-".into(), |(calls, ns)| (ns / calls).to_string());
+    let calls = spent("cong_avoid").map_or(0, |(calls, _)| calls);
     format!(
         "{:>14} | {:>14} | {calls:7}",
         ns("pkts_acked"),

@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::time::Duration;
 
 use anabranch_kernel::{PROGRAMS, connections, load, registered, set_weight};
 use common::network::{Host, Network, connect, send_for};
@@ -66,6 +67,28 @@ fn delay_based_rules_fill_links_without_a_delay() {
         let fills = || seen(&network, name, true).0 > seen(&network, "reno", true).0 / 4;
         assert!((0..5).any(|_| fills()), "{name}");
     }
+}
+
+/// Slow start leaves packets queued. If it undid a step back at the next packet, they would stay.
+#[test]
+fn a_delay_based_rule_takes_back_what_slow_start_overshot() {
+    if !can_load() {
+        return;
+    }
+    let _names = names_are_ours();
+    let network = Network::new(1, Some(50));
+    let _loaded = load(&"vegas_k".parse().unwrap()).unwrap();
+    let _sink = network.sink();
+    let connections = network.inside(Host::Client, || {
+        send_for(&mut connect("vegas_k", false), Duration::from_secs(2));
+        connections().unwrap()
+    });
+    let windows: Vec<f64> = connections.iter().map(|c| c.subflows[0].window).collect();
+    // 50 Mbps times the 5 ms below which no queue is seen are 21 packets of 1500 bytes; one is queued.
+    assert!(
+        windows.len() == 1 && (15.0..27.0).contains(&windows[0]),
+        "{windows:?}"
+    );
 }
 
 #[test]
