@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -59,6 +60,14 @@ pub fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(LAB);
     command.args(arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // SAFETY: signal is safe to call between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            // What runs in the background has Ctrl-C ignored, and so have its children.
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     command
 }
 
