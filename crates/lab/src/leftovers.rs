@@ -5,7 +5,10 @@
 //! The next lab ends those whose starter is gone.
 
 use std::fs;
+use std::path::Path;
 use std::process;
+use std::thread;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -59,7 +62,7 @@ fn end(chosen: impl Fn(&str) -> bool) -> Result<(), Error> {
         let Ok(held) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
             continue;
         };
-        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        let environment = environment(&entry.path());
         if owner(&environment).is_some_and(&chosen) {
             match rustix::process::pidfd_send_signal(&held, Signal::KILL) {
                 Ok(()) | Err(Errno::SRCH) => {}
@@ -68,6 +71,25 @@ fn end(chosen: impl Fn(&str) -> bool) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The environment of a process in /proc. A program that is just starting shows none yet: it is
+/// waited for, a second at most.
+fn environment(process: &Path) -> Vec<u8> {
+    for _ in 0..1000 {
+        if !is_starting(process) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    fs::read(process.join("environ")).unwrap_or_default()
+}
+
+/// Whether a process has a program (kernel threads and zombies have none) whose environment has no
+/// place yet: env_end, field 51 of its stat, is 0.
+fn is_starting(process: &Path) -> bool {
+    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+    process.join("exe").read_link().is_ok() && field(&stat, 51) == Some(0)
 }
 
 /// The value of [`OWNER`] in an environment as /proc shows it.
@@ -89,18 +111,25 @@ fn is_alive(owner: &str) -> bool {
     }
 }
 
-/// When a process started, in clock ticks since boot: field 22 of its stat. The name in field 2 may
-/// hold anything, but it ends at the last parenthesis.
+/// When a process started, in clock ticks since boot: field 22 of its stat.
 fn start_of(number: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    field(
+        &fs::read_to_string(format!("/proc/{number}/stat")).ok()?,
+        22,
+    )
+}
+
+/// A field of a stat, the first being 1 and the third the first after the name, which may hold
+/// anything but ends at the last parenthesis.
+fn field(stat: &str, number: usize) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    fields.split_whitespace().nth(number - 3)?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::process::{Child, Command};
 
     #[test]
     fn the_owner_is_read_from_an_environment() {
@@ -122,13 +151,31 @@ mod tests {
         }
     }
 
+    /// A process that sleeps. Whoever starts one goes on while it still has its starter's memory; its
+    /// name shows that it has its own, which its environment may not have reached yet.
+    fn sleeper(owner: &str) -> Child {
+        let mut sleep = Command::new("sleep");
+        let child = sleep.arg("60").env(OWNER, owner).spawn().unwrap();
+        while fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap() != "sleep\n" {
+            thread::yield_now();
+        }
+        child
+    }
+
+    #[test]
+    fn a_program_that_is_just_starting_is_waited_for() {
+        for _ in 0..200 {
+            let mut child = sleeper("1-1");
+            let seen = environment(format!("/proc/{}", child.id()).as_ref());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(owner(&seen), Some("1-1"));
+        }
+    }
+
     #[test]
     fn programs_of_a_lab_that_is_gone_are_ended_and_no_others() {
-        let start = |owner: &str| {
-            let mut sleep = Command::new("sleep");
-            sleep.arg("60").env(OWNER, owner).spawn().unwrap()
-        };
-        let (mut orphan, mut ours) = (start("1-1"), start(&own_name().unwrap()));
+        let (mut orphan, mut ours) = (sleeper("1-1"), sleeper(&own_name().unwrap()));
         end_orphans().unwrap();
         assert!(!orphan.wait().unwrap().success());
         assert!(ours.try_wait().unwrap().is_none());
