@@ -79,6 +79,11 @@ fn what_is_wrong_is_one_line() {
             &["load", "lia", "balia:cap"],
             "balia: expected parameter=value, got \"cap\"",
         ),
+        (&["load", "lia", "balia", "lia"], "lia is named twice"),
+        (
+            &["load", "balia:"],
+            "balia: expected parameter=value, got \"\"",
+        ),
         (&["unload", "nonsense"], "nonsense is not loaded"),
         (
             &["weight", "1", "0"],
@@ -98,6 +103,16 @@ fn what_is_wrong_is_one_line() {
         );
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn who_reads_no_further_is_told_nothing() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut list = Command::new(BINARY);
+    let list = list.arg("list").stdout(writer).stderr(Stdio::piped());
+    let output = list.spawn().unwrap().wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty());
 }
 
 /// The program without any capability.
