@@ -159,6 +159,29 @@ fn what_the_kernel_can_not_do_is_one_line() {
 }
 
 #[test]
+fn keys_that_the_kernel_does_not_follow_are_told() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let short = TWO_LINKS.replace("duration_s = 3, warmup_s = 1", "duration_s = 0.2");
+    let told = |keys: &str| {
+        let lab = Lab::build(&scenario(&format!("{keys}\n{short}")), 1, None).unwrap();
+        let warnings = lab.run(()).unwrap().warnings;
+        let mut keys = warnings.into_iter();
+        keys.find(|warning| warning.contains("no effect"))
+    };
+    assert_eq!(told("tcp.initial_window_packets = 4"), None);
+    assert_eq!(
+        told("tcp.header_bytes = 0").as_deref(),
+        Some("tcp.header_bytes has no effect on kernel (docs/lab.md)")
+    );
+    assert_eq!(
+        told("tcp.min_ssthresh_packets = 2").as_deref(),
+        Some("tcp.min_ssthresh_packets has no effect on kernel (docs/lab.md)")
+    );
+}
+
+#[test]
 fn programs_run_in_a_host_with_its_algorithm() {
     if !hosts_can_be_made() {
         return;
