@@ -65,6 +65,8 @@ pub struct Played {
     pub transfers: Vec<Transfer>,
     /// Users with a connection that should have several paths and fell back to plain TCP.
     pub fell_back: Vec<usize>,
+    /// Looks at subflows that no sample has, because the window could not be one.
+    pub left_out: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -246,6 +246,13 @@ impl Lab {
                 "{name} fell back to plain TCP: it had one path only"
             ));
         }
+        if played.left_out > 0 {
+            warnings.push(format!(
+                "{} looks at windows beyond 2^24 packets are left out: the kernel passed a program \
+                 over (docs/kernel.md)",
+                played.left_out
+            ));
+        }
         warnings
     }
 }

@@ -51,7 +51,7 @@ pub fn run_in_real_time() -> io::Result<()> {
 }
 
 /// What the kernel knows of a subflow, or of a plain TCP connection.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Subflow {
     /// Number within the connection; 0 for plain TCP.
     pub id: u32,

@@ -4,6 +4,11 @@ use anabranch_scenario::recorder::PathGauge;
 
 use super::{Agents, Counted};
 use crate::error::{Context, Error};
+use crate::sys::Subflow;
+
+/// A window beyond this, packets, is no rule's: the kernel has passed a program over and taken what it
+/// found for an answer, until the next acknowledgement (docs/kernel.md).
+const LARGEST_WINDOW: u32 = 1 << 24;
 
 impl Agents<'_> {
     /// Takes all counters.
@@ -49,14 +54,44 @@ impl Agents<'_> {
             let rtt_s = f64::from(subflow.rtt_us) * 1e-6;
             totals.rtt_sum_s += rtt_s;
             totals.rtt_samples += 1;
-            if let Some(gauges) = &mut gauges {
-                let gauge = &mut gauges[first_row + path];
-                gauge.window += f64::from(subflow.window);
-                gauge.in_flight += u64::from(subflow.in_flight);
-                gauge.rtt_sum_s += rtt_s;
-                gauge.measured += 1;
+            if let Some(gauges) = &mut gauges
+                && !add(&mut gauges[first_row + path], &subflow)
+            {
+                self.played.left_out += 1;
             }
         }
         Ok(())
+    }
+}
+
+/// Adds a subflow to what its path looks like, unless its window can't be one.
+fn add(gauge: &mut PathGauge, subflow: &Subflow) -> bool {
+    if subflow.window > LARGEST_WINDOW {
+        return false;
+    }
+    gauge.window += f64::from(subflow.window);
+    gauge.in_flight += u64::from(subflow.in_flight);
+    gauge.rtt_sum_s += f64::from(subflow.rtt_us) * 1e-6;
+    gauge.measured += 1;
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2 183 148 773 packets for a threshold, a fifth of it for a window: seen in a run.
+    #[test]
+    fn a_window_that_is_no_rules_is_left_out() {
+        let subflow = |window| Subflow {
+            window,
+            in_flight: 3,
+            rtt_us: 50_000,
+            ..Subflow::default()
+        };
+        let mut gauge = PathGauge::default();
+        assert!(add(&mut gauge, &subflow(5)));
+        assert!(!add(&mut gauge, &subflow(2_183_148_773 / 5)));
+        assert_eq!((gauge.window, gauge.in_flight, gauge.measured), (5.0, 3, 1));
     }
 }
