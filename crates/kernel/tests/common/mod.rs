@@ -1,12 +1,13 @@
 //! What several tests use.
 #![allow(dead_code, reason = "every test file takes its share")]
 
+pub mod middle;
 pub mod network;
 pub mod question;
 pub mod states;
 
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::process::Command;
 use std::thread;
@@ -65,6 +66,20 @@ pub fn wait_until(what: &str, done: impl Fn() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(20), "{what}");
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// A counter of TCP or Multipath TCP in the namespace that the calling thread is in.
+pub fn counter(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    // A line of names, then one of values.
+    let pairs = lines
+        .chunks_exact(2)
+        .flat_map(|two| two[0].split(' ').zip(two[1].split(' ')));
+    let mut values = pairs
+        .filter(|(known, _)| *known == name)
+        .map(|(_, value)| value);
+    values.next().unwrap().parse().unwrap()
 }
 
 /// Sends from the client with an algorithm; returns the bytes received, and the client's connections
