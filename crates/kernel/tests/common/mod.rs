@@ -6,6 +6,7 @@ pub mod network;
 pub mod question;
 pub mod states;
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Connection, connections};
+use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use network::{Host, Network, connect, send_for};
 use rustix::fs::FlockOperation;
 use rustix::process::geteuid;
@@ -57,6 +59,13 @@ pub fn names_are_ours() -> File {
     let file = File::create(env::temp_dir().join(name)).unwrap();
     rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
     file
+}
+
+/// Every map and program of the kernel by its id.
+pub fn objects() -> BTreeSet<(&'static str, u32)> {
+    let maps = MapInfoIter::default().map(|map| ("map", map.id));
+    maps.chain(ProgInfoIter::default().map(|program| ("program", program.id)))
+        .collect()
 }
 
 /// Waits until something is so, for 20 s at most; the kernel frees after a grace period.
