@@ -33,10 +33,12 @@ enum Stage {
     Honest,
     /// Waits for a burst.
     Armed,
-    /// Has passed on the first packet of the burst; waits for the second and for the acknowledgement.
+    /// Has passed on the first packet of the burst, `start` to `end`. Waits for the second and for the
+    /// acknowledgement.
     Begun {
-        first: Packet,
-        second: Option<Packet>,
+        start: u32,
+        end: u32,
+        second_end: Option<u32>,
         acknowledgement: Option<Packet>,
     },
     /// Drops data.
@@ -50,30 +52,31 @@ impl Receiver {
         match &mut self.stage {
             Stage::Armed if is_data => {
                 self.stage = Stage::Begun {
-                    first: packet.clone(),
-                    second: None,
+                    start: packet.tcp.sequence_number,
+                    end: packet.end(),
+                    second_end: None,
                     acknowledgement: None,
                 };
                 vec![packet]
             }
             Stage::Begun {
-                first,
-                second,
+                start,
+                end,
+                second_end,
                 acknowledgement,
             } => {
-                if is_data && packet.tcp.sequence_number == first.end() {
-                    *second = Some(packet);
-                } else if is_data {
-                    return vec![];
-                } else if packet.tcp.acknowledgment_number == first.end() {
+                if is_data && packet.tcp.sequence_number == *end {
+                    *second_end = Some(packet.end());
+                } else if !is_data && packet.tcp.acknowledgment_number == *end {
                     *acknowledgement = Some(packet);
                 } else {
-                    return vec![packet];
+                    return if is_data { vec![] } else { vec![packet] };
                 }
-                let (Some(second), Some(acknowledgement)) = (second, acknowledgement) else {
+                let (Some(second_end), Some(acknowledgement)) = (*second_end, acknowledgement)
+                else {
                     return vec![];
                 };
-                let sack = with_sack(acknowledgement, first, second);
+                let sack = with_sack(acknowledgement, *start, *end..second_end);
                 let answers = vec![sack, acknowledgement.clone()];
                 self.stage = Stage::Reneged;
                 answers
@@ -95,15 +98,15 @@ impl Receiver {
     }
 }
 
-/// What the receiver would have sent had `second` arrived without `first`.
-fn with_sack(acknowledgement: &Packet, first: &Packet, second: &Packet) -> Packet {
-    // Twice nothing, then kind 5 of 10 bytes with one block: RFC 2018, section 3.
+/// An acknowledgement of all before `next`, and of a block after that.
+fn with_sack(acknowledgement: &Packet, next: u32, block: Range<u32>) -> Packet {
+    // Twice nothing, then kind 5 of 10 bytes: RFC 2018, section 3.
     let mut options = acknowledgement.tcp.options.as_slice().to_vec();
     options.extend([1, 1, 5, 10]);
-    options.extend(first.end().to_be_bytes());
-    options.extend(second.end().to_be_bytes());
+    options.extend(block.start.to_be_bytes());
+    options.extend(block.end.to_be_bytes());
     let mut sack = acknowledgement.clone();
-    sack.tcp.acknowledgment_number = first.tcp.sequence_number;
+    sack.tcp.acknowledgment_number = next;
     sack.tcp.options = TcpOptions::try_from_slice(&options).unwrap();
     sack
 }
