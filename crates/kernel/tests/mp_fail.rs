@@ -10,11 +10,13 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anabranch_kernel::{connections, load};
 use common::middle::{Middle, Packet};
-use common::network::{Host, Network, connect, send_for};
+use common::network::{Host, Network, Sink, connect, send_for};
 use common::{WHILE, can_load, counter, names_are_ours, objects, wait_until};
+use etherparse::TcpOptions;
 
 /// Two hosts that use checksums, without a link.
 fn with_checksums() -> Network {
@@ -60,6 +62,26 @@ fn keep_sending(mut stream: TcpStream, stop: &Arc<AtomicBool>) -> JoinHandle<(u6
     })
 }
 
+/// Changes what begins with a 1, also when it is sent again.
+fn change_ones(packet: &mut Packet) {
+    if packet.data.first() == Some(&1) {
+        packet.data[0] = 2;
+    }
+}
+
+/// Sends a packet, and one that [`change_ones`] changes, until both ends know.
+fn fail(network: &Network, sink: &Sink, stream: &mut TcpStream) {
+    stream.write_all(&[0; 1000]).unwrap();
+    wait_until("a packet", || sink.received() == 1000);
+    stream.write_all(&[1; 1000]).unwrap();
+    wait_until("the failure of the checksum is known", || {
+        let both = [Host::Client, Host::Server];
+        both.iter()
+            .all(|&host| count(network, host, "MPFailRx") == 1)
+    });
+    assert_eq!(count(network, Host::Server, "DataCsumErr"), 1);
+}
+
 #[test]
 fn over_one_path_the_rule_goes_on_after_the_fallback() {
     if !can_load() {
@@ -73,28 +95,17 @@ fn over_one_path_the_rule_goes_on_after_the_fallback() {
         let name = rule.split(':').next().unwrap();
         let network = with_checksums();
         let (stop, mut sent) = (Arc::new(AtomicBool::new(false)), 0);
-        // Changes what begins with a 1, also when it is sent again. Drops the 200th packet, which ends
-        // slow start.
+        // Drops the 200th packet, which ends slow start.
         let _middle = Middle::on(&network, 0, move |mut packet| {
             sent += u32::from(is_data(&packet));
-            if packet.data.first() == Some(&1) {
-                packet.data[0] = 2;
-            }
+            change_ones(&mut packet);
             let dropped = is_data(&packet) && sent == 200;
             if dropped { vec![] } else { vec![packet] }
         });
         let sink = network.sink();
         let mut stream = network.inside(Host::Client, move || connect(name, true));
-        stream.write_all(&[0; 1000]).unwrap();
-        wait_until("a packet", || sink.received() == 1000);
-        stream.write_all(&[1; 1000]).unwrap();
-        wait_until("the failure of the checksum is known", || {
-            count(&network, Host::Client, "MPFailRx") == 1
-                && count(&network, Host::Server, "MPFailRx") == 1
-        });
-        assert_eq!(count(&network, Host::Server, "DataCsumErr"), 1);
-        // Not more: this kernel would make the packet larger than the MTU by the infinite mapping, and
-        // nothing would get through any more, under Reno as well.
+        fail(&network, &sink, &mut stream);
+        // Not a full packet: see the test of that.
         stream.write_all(&[0; 1000]).unwrap();
         wait_until("the fallback", || sink.received() == 3000);
         assert_eq!(count(&network, Host::Client, "InfiniteMapTx"), 1);
@@ -157,4 +168,43 @@ fn of_two_subflows_the_one_concerned_is_reset_and_the_other_is_alone() {
     wait_until("all has arrived", || sink.received() == sent);
     drop((stream, sink, loaded, middle));
     wait_until("nothing is left", || objects().is_subset(&before));
+}
+
+/// The kernel gives the next packet the infinite mapping beyond the largest segment, so that a full one
+/// does not fit the MTU. It does where the middle, as a router may, asks for smaller segments.
+#[test]
+#[ignore = "this kernel's own fault, which another may not have"]
+fn under_reno_too_nothing_follows_a_failure_but_a_packet_that_is_not_full() {
+    if !can_load() {
+        return;
+    }
+    for (largest, bytes, arrives) in [
+        (1460_u16, 1000, true),
+        (1460, 20_000, false),
+        (1280, 20_000, true),
+    ] {
+        let network = with_checksums();
+        let _middle = Middle::on(&network, 0, move |mut packet| {
+            change_ones(&mut packet);
+            if packet.tcp.syn {
+                // Kind 2 of 4 bytes comes first: RFC 9293, section 3.2.
+                let mut options = packet.tcp.options.as_slice().to_vec();
+                assert_eq!(options[..4], [2, 4, 5, 180], "1460");
+                options[2..4].copy_from_slice(&largest.to_be_bytes());
+                packet.tcp.options = TcpOptions::try_from_slice(&options).unwrap();
+            }
+            vec![packet]
+        });
+        let sink = network.sink();
+        let mut stream = network.inside(Host::Client, || connect("reno", true));
+        fail(&network, &sink, &mut stream);
+        stream.write_all(&vec![0; bytes]).unwrap();
+        if arrives {
+            let all = || sink.received() == 2000 + bytes as u64;
+            wait_until("all has arrived", all);
+        } else {
+            thread::sleep(Duration::from_secs(1));
+            assert_eq!(sink.received(), 2000);
+        }
+    }
 }
