@@ -9,6 +9,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -47,19 +48,18 @@ fn alphas(network: &Network) -> Vec<f64> {
     alphas.collect()
 }
 
-/// Sends until it is told to stop, and not for ever should a test fail; gives the bytes sent, and the
-/// stream, which is still open.
-fn keep_sending(mut stream: TcpStream, stop: &Arc<AtomicBool>) -> JoinHandle<(u64, TcpStream)> {
-    let stopped = stop.clone();
-    thread::spawn(move || {
+/// Sends until what it returns first is dropped, by the end of a test if not before. Gives the bytes sent,
+/// and the stream, which is still open.
+fn keep_sending(mut stream: TcpStream) -> (mpsc::Sender<()>, JoinHandle<(u64, TcpStream)>) {
+    let (stop, stopped) = mpsc::channel();
+    let sending = thread::spawn(move || {
         let mut sent = 0;
-        for _ in 0..500 {
-            if !stopped.load(Relaxed) {
-                sent += send_for(&mut stream, WHILE / 10);
-            }
+        while stopped.try_recv() == Err(TryRecvError::Empty) {
+            sent += send_for(&mut stream, WHILE / 10);
         }
         (sent, stream)
-    })
+    });
+    (stop, sending)
 }
 
 /// Changes what begins with a 1, also when it is sent again.
@@ -94,7 +94,7 @@ fn over_one_path_the_rule_goes_on_after_the_fallback() {
         let loaded = load(&rule.parse().unwrap()).unwrap();
         let name = rule.split(':').next().unwrap();
         let network = with_checksums();
-        let (stop, mut sent) = (Arc::new(AtomicBool::new(false)), 0);
+        let mut sent = 0;
         // Drops the 200th packet, which ends slow start.
         let _middle = Middle::on(&network, 0, move |mut packet| {
             sent += u32::from(is_data(&packet));
@@ -112,12 +112,12 @@ fn over_one_path_the_rule_goes_on_after_the_fallback() {
         assert_eq!(count(&network, Host::Server, "InfiniteMapRx"), 1);
         assert_eq!(alphas(&network), [0.0]);
 
-        let sending = keep_sending(stream, &stop);
+        let (stop, sending) = keep_sending(stream);
         wait_until(
             "the rule is asked",
             || matches!(alphas(&network)[..], [one] if (0.9..1.1).contains(&(one / alpha))),
         );
-        stop.store(true, Relaxed);
+        drop(stop);
         let (sent, stream) = sending.join().unwrap();
         wait_until("all has arrived", || sink.received() == 3000 + sent);
         drop((stream, sink, loaded));
@@ -134,7 +134,7 @@ fn of_two_subflows_the_one_concerned_is_reset_and_the_other_is_alone() {
     let before = objects();
     let loaded = load(&"semicoupled".parse().unwrap()).unwrap();
     let network = with_checksums();
-    let [change, stop] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let change = Arc::new(AtomicBool::new(false));
     let changing = change.clone();
     let middle = Middle::on(&network, 0, move |mut packet| {
         if is_data(&packet) && changing.load(Relaxed) {
@@ -146,7 +146,7 @@ fn of_two_subflows_the_one_concerned_is_reset_and_the_other_is_alone() {
     network.add_endpoint(1, "");
     let sink = network.sink();
     let stream = network.inside(Host::Client, || connect("semicoupled", true));
-    let sending = keep_sending(stream, &stop);
+    let (stop, sending) = keep_sending(stream);
     // Semicoupled's alpha is a subflow's part of the windows that count.
     wait_until(
         "two couple",
@@ -163,7 +163,7 @@ fn of_two_subflows_the_one_concerned_is_reset_and_the_other_is_alone() {
         assert_eq!(count(&network, Host::Client, received), 1, "{received}");
     }
 
-    stop.store(true, Relaxed);
+    drop(stop);
     let (sent, stream) = sending.join().unwrap();
     wait_until("all has arrived", || sink.received() == sent);
     drop((stream, sink, loaded, middle));
