@@ -3,14 +3,15 @@
 
 mod common;
 
+use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use anabranch_kernel::{Loaded, Subflow, connections, load};
 use common::network::{Host, Network, connect, send_for};
-use common::{can_load, is_installed, names_are_ours, wait_until};
+use common::{can_load, counter, is_installed, names_are_ours, wait_until};
 use socket2::Protocol;
 
 /// EWTCP with a twentieth of NewReno's growth: who runs the rule is easily told from who does not.
@@ -152,20 +153,6 @@ fn an_application_that_sends_little_does_not_make_the_window_grow() {
         });
         assert_eq!(before, after, "Multipath TCP: {multipath}");
     }
-}
-
-/// A counter of TCP or Multipath TCP in the namespace that the calling thread is in.
-fn counter(name: &str) -> u64 {
-    let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
-    let lines: Vec<&str> = text.lines().collect();
-    // A line of names, then one of values.
-    let pairs = lines
-        .chunks_exact(2)
-        .flat_map(|two| two[0].split(' ').zip(two[1].split(' ')));
-    let mut values = pairs
-        .filter(|(known, _)| *known == name)
-        .map(|(_, value)| value);
-    values.next().unwrap().parse().unwrap()
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Choice, load, registered};
 use common::network::{Host, Network, connect, send_for};
-use common::{can_load, names_are_ours, wait_until};
-use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
+use common::{can_load, names_are_ours, objects, wait_until};
 use socket2::SockRef;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_anabranch-kernel");
@@ -260,13 +258,6 @@ fn choice(text: &str) -> Choice {
 
 fn has(name: &str) -> bool {
     registered().unwrap().iter().any(|other| other == name)
-}
-
-/// Every map and program of the kernel by its id.
-fn objects() -> BTreeSet<(&'static str, u32)> {
-    let maps = MapInfoIter::default().map(|map| ("map", map.id));
-    maps.chain(ProgInfoIter::default().map(|program| ("program", program.id)))
-        .collect()
 }
 
 /// The kernel's log since a moment.

@@ -29,3 +29,4 @@ mod sys;
 pub use error::Error;
 pub use lab::{Lab, Outcome, end_at_a_panic};
 pub use lateness::Summary;
+pub use sys::open_tun;

@@ -1,18 +1,21 @@
 //! What several tests use.
 #![allow(dead_code, reason = "every test file takes its share")]
 
+pub mod middle;
 pub mod network;
 pub mod question;
 pub mod states;
 
+use std::collections::BTreeSet;
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Connection, connections};
+use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use network::{Host, Network, connect, send_for};
 use rustix::fs::FlockOperation;
 use rustix::process::geteuid;
@@ -58,6 +61,13 @@ pub fn names_are_ours() -> File {
     file
 }
 
+/// Every map and program of the kernel by its id.
+pub fn objects() -> BTreeSet<(&'static str, u32)> {
+    let maps = MapInfoIter::default().map(|map| ("map", map.id));
+    maps.chain(ProgInfoIter::default().map(|program| ("program", program.id)))
+        .collect()
+}
+
 /// Waits until something is so, for 20 s at most; the kernel frees after a grace period.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -65,6 +75,20 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(20), "{what}");
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// A counter of TCP or Multipath TCP in the namespace that the calling thread is in.
+pub fn counter(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    // A line of names, then one of values.
+    let pairs = lines
+        .chunks_exact(2)
+        .flat_map(|two| two[0].split(' ').zip(two[1].split(' ')));
+    let mut values = pairs
+        .filter(|(known, _)| *known == name)
+        .map(|(_, value)| value);
+    values.next().unwrap().parse().unwrap()
 }
 
 /// Sends from the client with an algorithm, over both links with Multipath TCP; returns the bytes received

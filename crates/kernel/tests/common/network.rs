@@ -59,6 +59,12 @@ impl Network {
             )),
             Some(mbps) => self.add_bridge(k, mbps),
         }
+        self.bring_up(k);
+    }
+
+    /// Gives the devices of link k their addresses.
+    pub fn bring_up(&self, k: usize) {
+        let (client, server) = (self.name(Host::Client), self.name(Host::Server));
         for (name, host) in [(&client, Host::Client), (&server, Host::Server)] {
             ip(&format!(
                 "-n {name} address add 10.77.{k}.{}/24 dev v{k}",
