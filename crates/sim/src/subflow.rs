@@ -138,6 +138,11 @@ impl Subflow {
         self.deadline.is_some()
     }
 
+    /// When the timer runs out.
+    pub fn timer_ends(&self) -> Option<Time> {
+        self.deadline
+    }
+
     /// The calendar asks: has the timer run out? Otherwise, when must it ask again?
     pub fn timer_asks(&mut self, now: Time) -> Alarm {
         if now != self.asked_at {
