@@ -12,10 +12,12 @@ use anabranch_net::Time;
 
 use crate::calendar::Event;
 use crate::connection::{Connection, Tcp, World};
+use crate::subflow::Subflow;
 
 /// The most that a path is dealt at once, bytes (`MPTCP_SEND_BURST_SIZE`).
 const BURST: u64 = 1 << 16;
-/// What is sent again at once, bytes: data is kept in fragments (`SKB_FRAG_PAGE_ORDER`).
+/// Data is kept in fragments of so many bytes (`SKB_FRAG_PAGE_ORDER`): a path's buffer is looked at
+/// between two of them, and one is what is sent again at a time.
 const FRAGMENT: u64 = 1 << 15;
 /// Smallest window that a path's buffer is made for, packets (`TCP_INIT_CWND`).
 const LEAST_WINDOW: u32 = 10;
@@ -43,8 +45,8 @@ struct Lane {
     queue: VecDeque<(u32, bool)>,
     /// The path's send buffer, bytes. It grows with the window and never shrinks.
     buffer: u64,
-    /// The path's smoothed rate, packets/s; 0 before there is one.
-    rate: f64,
+    /// The path's smoothed rate, packets/s.
+    rate: Option<f64>,
 }
 
 /// Memory that Linux reckons with for a full packet in flight, bytes: `tcp_sndbuf_expand` with
@@ -98,16 +100,22 @@ impl Dealer {
         connection.subflows[r].sender.outstanding() + self.lanes[r].queue.len() as u32
     }
 
+    /// Whether a path's buffer has room.
+    fn has_room(&self, connection: &Connection, tcp: &Tcp, r: usize) -> bool {
+        self.load(connection, r) < packets(tcp, self.lanes[r].buffer)
+    }
+
     /// Deals data out, while the path that would be done first has room (`mptcp_subflow_get_send`).
     fn deal(&mut self, connection: &mut Connection, tcp: &Tcp) {
-        let burst = packets(tcp, BURST);
-        while let Some(r) = self.soonest(connection) {
-            let room = packets(tcp, self.lanes[r].buffer).saturating_sub(self.load(connection, r));
-            if room == 0 {
-                return;
-            }
+        let (burst, fragment) = (packets(tcp, BURST), packets(tcp, FRAGMENT));
+        while let Some(r) = self.soonest(connection)
+            && self.has_room(connection, tcp, r)
+        {
             self.smooth(connection, r, burst);
-            for _ in 0..burst.min(room) {
+            for place in 0..burst {
+                if place % fragment == 0 && !self.has_room(connection, tcp, r) {
+                    break;
+                }
                 let Some(data) = connection.next_new(tcp, self.written) else {
                     return;
                 };
@@ -119,13 +127,8 @@ impl Dealer {
     /// The path that would be done first with what it has; one without a rate yet before all others.
     fn soonest(&self, connection: &Connection) -> Option<usize> {
         let linger = |r: &usize| {
-            let load = f64::from(self.load(connection, *r));
-            let rate = self.lanes[*r].rate;
-            if rate > 0.0 {
-                load / rate
-            } else {
-                load / f64::MAX
-            }
+            let rate = self.lanes[*r].rate.unwrap_or(f64::MAX);
+            f64::from(self.load(connection, *r)) / rate
         };
         (0..self.lanes.len()).min_by(|a, b| linger(a).total_cmp(&linger(b)))
     }
@@ -135,14 +138,9 @@ impl Dealer {
         let load = self.load(connection, r);
         let path = connection.controller.path(r);
         if path.rtt.is_finite() {
-            let lane = &mut self.lanes[r];
-            let past = if lane.rate > 0.0 {
-                lane.rate
-            } else {
-                path.rate()
-            };
+            let past = self.lanes[r].rate.unwrap_or(path.rate());
             let (load, burst) = (f64::from(load), f64::from(burst));
-            lane.rate = (past * load + path.rate() * burst) / (load + burst);
+            self.lanes[r].rate = Some((past * load + path.rate() * burst) / (load + burst));
         }
     }
 
@@ -163,14 +161,17 @@ impl Dealer {
     }
 
     /// Starts the timer anew whenever data was acknowledged: it takes as long as the longest of the
-    /// paths' own (`mptcp_set_timeout`).
+    /// paths' own, without those that ran out already (`mptcp_timeout_from_subflow`).
     fn watch(&mut self, connection: &Connection, world: &mut World) {
         if connection.data_una > self.una || connection.data_una == connection.data_next {
             self.una = connection.data_una;
             self.resend_at = None;
         }
         if self.resend_at.is_none() && self.una < connection.data_next {
-            let ends = connection.subflows.iter().filter_map(|s| s.timer_ends());
+            let ends = connection
+                .subflows
+                .iter()
+                .filter_map(Subflow::first_timeout);
             let shortest = world.now + world.tcp.min_rto;
             let time = ends
                 .max()
@@ -195,12 +196,15 @@ impl Dealer {
             return false;
         }
         self.asked_at = None;
-        match self.resend_at {
-            Some(time) if time > world.now => self.ask_at(connection, world, time),
-            Some(_) => self.resend_at = None,
-            None => return false,
+        let Some(time) = self.resend_at else {
+            return false;
+        };
+        if time > world.now {
+            self.ask_at(connection, world, time);
+            return false;
         }
-        self.resend_at.is_none()
+        self.resend_at = None;
+        true
     }
 
     /// Gives the oldest data to a path that has nothing to do (`__mptcp_retrans`).

@@ -138,9 +138,9 @@ impl Subflow {
         self.deadline.is_some()
     }
 
-    /// When the timer runs out.
-    pub fn timer_ends(&self) -> Option<Time> {
-        self.deadline
+    /// When the timer runs out, if that were the first time since something was acknowledged.
+    pub fn first_timeout(&self) -> Option<Time> {
+        self.deadline.filter(|_| self.backoff == 0)
     }
 
     /// The calendar asks: has the timer run out? Otherwise, when must it ask again?
