@@ -45,8 +45,6 @@ struct Lane {
     queue: VecDeque<(u32, bool)>,
     /// The path's send buffer, bytes. It grows with the window and never shrinks.
     buffer: u64,
-    /// The path's smoothed rate, packets/s.
-    rate: Option<f64>,
 }
 
 /// Memory that Linux reckons with for a full packet in flight, bytes: `tcp_sndbuf_expand` with
@@ -111,7 +109,6 @@ impl Dealer {
         while let Some(r) = self.soonest(connection)
             && self.has_room(connection, tcp, r)
         {
-            self.smooth(connection, r, burst);
             for place in 0..burst {
                 if place % fragment == 0 && !self.has_room(connection, tcp, r) {
                     break;
@@ -124,24 +121,15 @@ impl Dealer {
         }
     }
 
-    /// The path that would be done first with what it has; one without a rate yet before all others.
+    /// The path that would be done first with what it has; those without an RTT before all others.
     fn soonest(&self, connection: &Connection) -> Option<usize> {
         let linger = |r: &usize| {
-            let rate = self.lanes[*r].rate.unwrap_or(f64::MAX);
+            let path = connection.controller.path(*r);
+            let measured = path.rtt.is_finite();
+            let rate = if measured { path.rate() } else { f64::MAX };
             f64::from(self.load(connection, *r)) / rate
         };
         (0..self.lanes.len()).min_by(|a, b| linger(a).total_cmp(&linger(b)))
-    }
-
-    /// Takes the path's rate in, weighed by what is dealt against what it has.
-    fn smooth(&mut self, connection: &Connection, r: usize, burst: u32) {
-        let load = self.load(connection, r);
-        let path = connection.controller.path(r);
-        if path.rtt.is_finite() {
-            let past = self.lanes[r].rate.unwrap_or(path.rate());
-            let (load, burst) = (f64::from(load), f64::from(burst));
-            self.lanes[r].rate = Some((past * load + path.rate() * burst) / (load + burst));
-        }
     }
 
     /// Sends what a path has as far as its window has room.
