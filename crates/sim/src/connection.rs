@@ -165,8 +165,10 @@ impl Connection {
 
     /// Whether nothing of this connection is under way and nothing will be.
     pub fn is_over(&self) -> bool {
-        let dealt = self.dealer.as_ref().is_none_or(|dealer| dealer.is_empty());
-        self.in_network == 0 && self.is_complete() && self.data_una == self.data_end && dealt
+        self.in_network == 0
+            && self.is_complete()
+            && self.data_una == self.data_end
+            && self.dealer.as_ref().is_none_or(|dealer| dealer.is_empty())
     }
 
     /// Payload of the file, 0 for a workload without end.
