@@ -31,7 +31,7 @@ pub struct Loaded {
 pub fn load(choice: &Choice) -> Result<Loaded> {
     let name = choice.program.name;
     ensure!(
-        !registered()?.iter().any(|other| other == name),
+        !is_registered(name)?,
         "{name} is already registered: `anabranch-kernel status` says how; unload it first"
     );
     let open = open(choice).with_context(|| format!("cannot open {name}"))?;
@@ -52,6 +52,10 @@ pub fn registered() -> Result<Vec<String>> {
     let names =
         fs::read_to_string(AVAILABLE).with_context(|| format!("cannot read {AVAILABLE}"))?;
     Ok(names.split_whitespace().map(String::from).collect())
+}
+
+pub(crate) fn is_registered(name: &str) -> Result<bool> {
+    Ok(registered()?.iter().any(|other| other == name))
 }
 
 /// Gives one socket a weight of its own with `vegas_k`, in packets; `None` takes it back. `weights` is

@@ -3,12 +3,14 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::MapHandle;
 
 use crate::algorithm::PROGRAMS;
-use crate::load::registered;
+use crate::load::is_registered;
 
 /// Where the BPF file system is mounted.
 pub const BPF_FS: &str = "/sys/fs/bpf";
@@ -46,16 +48,23 @@ fn is_pinned(name: &str) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// Where it is not pinned, or this user may not.
+/// Where it is not pinned, or this user may not, or somebody else holds it too.
 pub fn unpin(name: &str) -> Result<()> {
-    if is_pinned(name)? {
-        return clear(name);
+    if !is_pinned(name)? {
+        ensure!(is_registered(name)?, "{name} is not loaded");
+        bail!("{name} is not pinned: stop the `anabranch-kernel load` that holds it");
     }
-    ensure!(
-        registered()?.iter().any(|other| other == name),
-        "{name} is not loaded"
-    );
-    bail!("{name} is not pinned: stop the `anabranch-kernel load` that holds it")
+    clear(name)?;
+    // The kernel lets go of what was pinned a little later; who loads it again must not come too early.
+    let start = Instant::now();
+    while is_registered(name)? {
+        ensure!(
+            start.elapsed() < Duration::from_secs(10),
+            "{name} is not pinned any more but still registered: another program holds its link"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 /// The weights of single sockets of the pinned `vegas_k`.

@@ -201,6 +201,7 @@ fn a_pinned_algorithm_outlives_the_loader_until_it_is_unloaded() {
         ! $0 weight 4711
         ! $0 weight 4711 0
         $0 unload balia
+        for again in 1 2 3; do $0 load balia --pin; $0 unload balia; done
         $0 unload --all
         test ! -e /sys/fs/bpf/anabranch
         cat /proc/sys/net/ipv4/tcp_available_congestion_control";
