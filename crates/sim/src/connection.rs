@@ -143,8 +143,7 @@ impl Connection {
     /// Sends no new data from now on, but for what a gateway holds.
     pub fn pause(&mut self) {
         if self.gateway.is_none() {
-            let written = self.dealer.as_ref().map_or(0, |dealer| dealer.written());
-            self.data_end = self.data_next.max(written);
+            self.data_end = self.data_next;
         }
     }
 

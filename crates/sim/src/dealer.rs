@@ -67,11 +67,6 @@ impl Lane {
 }
 
 impl Dealer {
-    /// Data below this the application has written.
-    pub fn written(&self) -> u32 {
-        self.written
-    }
-
     /// Whether nothing waits at a path. What was dealt is sent, though another path sent it too.
     pub fn is_empty(&self) -> bool {
         self.lanes.iter().all(|lane| lane.queue.is_empty())
