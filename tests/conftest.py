@@ -82,7 +82,13 @@ def anabranch() -> Anabranch:
 
 def interrupt(command: Sequence[object], begun: Callable[[], bool]) -> tuple[int, str, str]:
     """Start a process, send Ctrl-C a little after it has begun; its exit code, stdout, stderr."""
-    process = subprocess.Popen(list(map(str, command)), stdout=-1, stderr=-1, text=True)
+
+    def heed() -> None:  # what runs in the background has Ctrl-C ignored, and so have its children
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    process = subprocess.Popen(
+        list(map(str, command)), stdout=-1, stderr=-1, text=True, preexec_fn=heed
+    )
     try:
         while not begun():
             assert process.poll() is None, process.communicate()

@@ -136,6 +136,13 @@ def test_what_the_kernel_can_not_run_is_one_line(
     assert result.stderr.count("\n") == 1
 
 
+def test_what_every_run_warns_of_is_told_once(scenario: Path, anabranch: Anabranch) -> None:
+    short = ["--set", "measure.duration_s=0.6", "--set", "tcp.header_bytes=40"]
+    result = anabranch("run", scenario, "--on", "kernel", "--seeds", "2", *short)
+    assert result.returncode == 0
+    assert result.stderr.count("warning: tcp.header_bytes has no effect on kernel") == 1
+
+
 def test_a_rule_in_python_is_refused(scenario: Path) -> None:
     class Mine(anabranch.Rule):
         def increase(self, r, paths):

@@ -131,7 +131,13 @@ def test_an_algorithm_that_no_flow_would_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_cancelled_run_raises_at_once_and_a_cancelled_one_never_begins(long: Path) -> None:
     run = _core.Run(anabranch.load(long), None, 1)
-    threading.Timer(0.3, run.cancel).start()
+
+    def cancel_what_goes_on() -> None:
+        while run.progress == 0:
+            time.sleep(0.01)
+        run.cancel()
+
+    threading.Thread(target=cancel_what_goes_on).start()
     with pytest.raises(anabranch.Cancelled):
         run.execute()
     reached = run.progress

@@ -102,10 +102,20 @@ class Run:
         if self._process.returncode != 0:
             message = stderr.strip().removeprefix(f"{PROGRAM}: ")
             raise ScenarioError(message or f"{PROGRAM} ended without a word")
-        if stderr:
-            print(stderr.rstrip(), file=sys.stderr)
+        _tell(stderr.splitlines())
         self._done = True
         return _tables(json.loads(stdout), self._scenario)
+
+
+_told: set[str] = set()
+
+
+def _tell(warnings: list[str]) -> None:
+    """Print what a run warns of, but not what one before it said word for word."""
+    for warning in warnings:
+        if warning not in _told:
+            print(warning, file=sys.stderr)
+    _told.update(warnings)
 
 
 def _tables(document: dict[str, Any], scenario: Scenario) -> dict[str, dict[str, Any]]:

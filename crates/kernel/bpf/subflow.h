@@ -71,7 +71,10 @@ static inline bool counts(const struct mptcp_subflow_context *context, const str
 
 	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT)
 		return false;
-	if (!tp->srtt_us || BPF_CORE_READ_BITFIELD(context, closing))
+	if (!tp->srtt_us)
+		return false;
+	/* Before Linux 6.19 and what was taken back from it, one that closes leaves the list or its state. */
+	if (bpf_core_field_exists(context->closing) && BPF_CORE_READ_BITFIELD(context, closing))
 		return false;
 	if (BPF_CORE_READ_BITFIELD(context, backup) || BPF_CORE_READ_BITFIELD(context, request_bkup))
 		return tp->packets_out > 0;

@@ -69,7 +69,7 @@ impl FromStr for Choice {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Choice> {
-        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        let (name, parameters) = text.split_at(text.find(':').unwrap_or(text.len()));
         let program = Program::find(name).ok_or_else(|| {
             let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
             anyhow!(
@@ -77,8 +77,7 @@ impl FromStr for Choice {
                 known.join(", ")
             )
         })?;
-        let separator = if parameters.is_empty() { "" } else { ":" };
-        let specification = format!("{}{separator}{parameters}", program.rule);
+        let specification = format!("{}{parameters}", program.rule);
         let algorithm = Algorithm::parse(&specification).map_err(Error::msg)?;
         Ok(Choice { program, algorithm })
     }

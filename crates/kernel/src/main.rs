@@ -2,8 +2,8 @@
 
 mod report;
 
-use std::io::{IsTerminal, Write, stderr, stdout};
-use std::process::ExitCode;
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::process::{self, ExitCode};
 use std::thread;
 use std::time::Duration;
 
@@ -155,6 +155,11 @@ fn run(command: Command) -> Result<ExitCode> {
 
 /// Registers all or, where one fails, none.
 fn run_load(choices: &[Choice], pin: bool) -> Result<()> {
+    for (i, choice) in choices.iter().enumerate() {
+        let name = choice.program.name;
+        let before = choices[..i].iter().any(|other| other.program.name == name);
+        ensure!(!before, "{name} is named twice");
+    }
     let loaded = choices.iter().map(load).collect::<Result<Vec<Loaded>>>()?;
     let names: Vec<String> = choices.iter().map(Choice::to_string).collect();
     if !pin {
@@ -216,7 +221,9 @@ fn unload(names: Vec<String>) -> Result<()> {
 
 fn print(text: &str) -> Result<()> {
     let mut out = stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .context("cannot write")
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever reads has enough: `status --watch | head`.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => process::exit(0),
+        written => written.context("cannot write"),
+    }
 }

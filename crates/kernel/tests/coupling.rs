@@ -8,17 +8,64 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use anabranch_kernel::{Subflow, connections, load};
-use common::network::{Host, Network, connect, send_for};
-use common::{WHILE, can_load, names_are_ours, seen, wait_until};
+use anabranch_kernel::{Loaded, Subflow, connections, load};
+use common::network::{Host, Network, Sink, connect, send_for};
+use common::{WHILE, can_load, names_are_ours, wait_until};
 
-/// The client's two subflows under Semicoupled, that of the first link first.
-fn two_subflows(network: &Network) -> [Subflow; 2] {
-    let _loaded = load(&"semicoupled".parse().unwrap()).unwrap();
-    let (_, connections) = seen(network, "semicoupled", true);
-    let mut subflows = connections[0].subflows.clone();
-    subflows.sort_by_key(|subflow| subflow.local);
-    subflows.try_into().expect("two subflows")
+/// A connection under Semicoupled that sends until it is dropped.
+struct Sending<'a> {
+    network: &'a Network,
+    stop: Arc<AtomicBool>,
+    _loaded: Loaded,
+    _sink: Sink,
+}
+
+impl Sending<'_> {
+    fn over(network: &Network) -> Sending<'_> {
+        let loaded = load(&"semicoupled".parse().unwrap()).unwrap();
+        let sink = network.sink();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        network.spawn(Host::Client, move || {
+            let mut stream = connect("semicoupled", true);
+            while !stopped.load(Relaxed) {
+                send_for(&mut stream, WHILE / 10);
+            }
+        });
+        Sending {
+            network,
+            stop,
+            _loaded: loaded,
+            _sink: sink,
+        }
+    }
+
+    /// Its subflows, that of the first link first.
+    fn look(&self) -> Vec<Subflow> {
+        let look = || connections().unwrap();
+        let connections = self.network.inside(Host::Client, look);
+        let mut subflows: Vec<Subflow> = connections
+            .into_iter()
+            .flat_map(|one| one.subflows)
+            .collect();
+        subflows.sort_by_key(|subflow| subflow.local);
+        subflows
+    }
+
+    /// Waits until its subflows have looked so for some round trips: just after a loss, alpha is off.
+    fn comes_to(&self, what: &str, holds: impl Fn(&[Subflow]) -> bool) {
+        let holds_now = |_| {
+            thread::sleep(WHILE / 30);
+            holds(&self.look())
+        };
+        wait_until(what, || (0..6).all(holds_now));
+    }
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+    }
 }
 
 fn is_alone(subflow: &Subflow) -> bool {
@@ -37,8 +84,10 @@ fn siblings_share_one_increase() {
         return;
     }
     let _names = names_are_ours();
-    let [one, two] = two_subflows(&Network::new(2, Some(50)));
-    assert!(is_coupled(&one) && is_coupled(&two), "{one:?} {two:?}");
+    let network = Network::new(2, Some(50));
+    Sending::over(&network).comes_to("both are coupled", |of| {
+        of.len() == 2 && of.iter().all(is_coupled)
+    });
 }
 
 #[test]
@@ -50,9 +99,9 @@ fn a_backup_that_is_idle_does_not_count() {
     let network = Network::new(1, Some(50));
     network.add_link(1, Some(50));
     network.add_endpoint(1, "backup");
-    let [one, two] = two_subflows(&network);
-    assert!(two.backup && !one.backup, "{one:?} {two:?}");
-    assert!(is_alone(&one), "{one:?} {two:?}");
+    Sending::over(&network).comes_to("the first is alone", |of| {
+        of.len() == 2 && of[1].backup && !of[0].backup && is_alone(&of[0])
+    });
 }
 
 #[test]
@@ -71,12 +120,13 @@ fn a_sibling_with_another_algorithm_counts() {
             .unwrap()
             .success()
     );
-    let [one, two] = two_subflows(&network);
-    assert_eq!(
-        (one.algorithm.as_str(), two.algorithm.as_str()),
-        ("semicoupled", "reno")
-    );
-    assert!(is_coupled(&one) && two.alpha.is_none(), "{one:?} {two:?}");
+    Sending::over(&network).comes_to("the first is coupled with Reno", |of| {
+        of.len() == 2
+            && of[0].algorithm == "semicoupled"
+            && is_coupled(&of[0])
+            && of[1].algorithm == "reno"
+            && of[1].alpha.is_none()
+    });
 }
 
 #[test]
@@ -85,47 +135,21 @@ fn who_counts_follows_the_path_manager() {
         return;
     }
     let _names = names_are_ours();
-    let _loaded = load(&"semicoupled".parse().unwrap()).unwrap();
     let network = Network::new(2, Some(50));
-    let _sink = network.sink();
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = stop.clone();
-    let sending = network.spawn(Host::Client, move || {
-        let mut stream = connect("semicoupled", true);
-        // Not for ever, should this test fail.
-        for _ in 0..500 {
-            if !stopped.load(Relaxed) {
-                send_for(&mut stream, WHILE / 10);
-            }
-        }
-    });
-    let look = || {
-        let connections = network.inside(Host::Client, || connections().unwrap());
-        let mut subflows = connections[0].subflows.clone();
-        subflows.sort_by_key(|subflow| subflow.local);
-        subflows
-    };
-    // Until it has held for some round trips: just after a loss, alpha is off.
-    let wait = |what: &str, holds: fn(&[Subflow]) -> bool| {
-        let holds_now = |_| {
-            thread::sleep(WHILE / 30);
-            holds(&look())
-        };
-        wait_until(what, || (0..6).all(holds_now));
-    };
-    wait("two couple", |of| of.len() == 2 && is_coupled(&of[0]));
+    let sending = Sending::over(&network);
+    sending.comes_to("two couple", |of| of.len() == 2 && is_coupled(&of[0]));
     network.change_endpoint(1, "backup");
-    wait("a backup does not count", |of| {
-        of[1].backup && is_alone(&of[0])
+    sending.comes_to("a backup does not count", |of| {
+        of.len() == 2 && of[1].backup && is_alone(&of[0])
     });
     network.change_endpoint(1, "nobackup");
-    wait("it counts again", |of| !of[1].backup && is_coupled(&of[0]));
+    sending.comes_to("it counts again", |of| {
+        of.len() == 2 && !of[1].backup && is_coupled(&of[0])
+    });
     network.remove_endpoint(1);
-    wait("one is left", |of| of.len() == 1 && is_alone(&of[0]));
+    sending.comes_to("one is left", |of| of.len() == 1 && is_alone(&of[0]));
     network.add_endpoint(1, "");
-    wait("a new one couples", |of| {
+    sending.comes_to("a new one couples", |of| {
         of.len() == 2 && is_coupled(&of[0])
     });
-    stop.store(true, Relaxed);
-    sending.join().unwrap();
 }

@@ -4,12 +4,12 @@ mod common;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anabranch_kernel::load;
+use anabranch_kernel::{connections, load};
 use common::network::{Host, Network, connect, send_for};
-use common::{can_load, names_are_ours};
+use common::{WHILE, can_load, names_are_ours, wait_until};
 use rustix::process::geteuid;
 use serde_json::Value;
 
@@ -79,6 +79,11 @@ fn what_is_wrong_is_one_line() {
             &["load", "lia", "balia:cap"],
             "balia: expected parameter=value, got \"cap\"",
         ),
+        (&["load", "lia", "balia", "lia"], "lia is named twice"),
+        (
+            &["load", "balia:"],
+            "balia: expected parameter=value, got \"\"",
+        ),
         (&["unload", "nonsense"], "nonsense is not loaded"),
         (
             &["weight", "1", "0"],
@@ -98,6 +103,16 @@ fn what_is_wrong_is_one_line() {
         );
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn who_reads_no_further_is_told_nothing() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut list = Command::new(BINARY);
+    let list = list.arg("list").stdout(writer).stderr(Stdio::piped());
+    let output = list.spawn().unwrap().wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty());
 }
 
 /// The program without any capability.
@@ -214,12 +229,22 @@ fn status_tells_of_each_subflow() {
     let _loaded = load(&"lia".parse().unwrap()).unwrap();
     let network = Network::new(2, Some(50));
     let _sink = network.sink();
-    let sending = network.spawn(Host::Client, || {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let sending = network.spawn(Host::Client, move || {
         let mut stream = connect("lia", true);
-        send_for(&mut stream, Duration::from_secs(4));
+        while !stopped.load(Relaxed) {
+            send_for(&mut stream, WHILE);
+        }
     });
-    thread::sleep(Duration::from_secs(1));
-    let (once, watched, words) = network.inside(Host::Client, || {
+    let (once, watched, words) = network.inside(Host::Client, move || {
+        wait_until("two subflows that deliver", || {
+            let subflows = connections()
+                .unwrap()
+                .into_iter()
+                .flat_map(|one| one.subflows);
+            subflows.filter(|subflow| subflow.rate_mbps > 0.0).count() == 2
+        });
         let once = text(&run(&["status", "--json"]).stdout);
         let mut watch = Command::new(BINARY)
             .args(["status", "--watch", "--json"])
@@ -230,8 +255,11 @@ fn status_tells_of_each_subflow() {
         let watched: Vec<String> = lines.take(2).map(Result::unwrap).collect();
         watch.kill().unwrap();
         watch.wait().unwrap();
-        (once, watched, text(&run(&["status"]).stdout))
+        let words = text(&run(&["status"]).stdout);
+        stop.store(true, Relaxed);
+        (once, watched, words)
     });
+    sending.join().unwrap();
     for document in watched.iter().chain([&once]) {
         let status: Value = serde_json::from_str(document).unwrap();
         let registered = status["registered"].as_array().unwrap();
@@ -264,7 +292,6 @@ fn status_tells_of_each_subflow() {
             "{words}"
         );
     }
-    sending.join().unwrap();
 }
 
 /// In a mount namespace of its own, with the capabilities that the unit leaves to the service.

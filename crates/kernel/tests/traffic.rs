@@ -80,7 +80,8 @@ fn a_delay_based_rule_takes_back_what_slow_start_overshot() {
     let _loaded = load(&"vegas_k".parse().unwrap()).unwrap();
     let _sink = network.sink();
     let connections = network.inside(Host::Client, || {
-        send_for(&mut connect("vegas_k", false), Duration::from_secs(2));
+        let mut stream = connect("vegas_k", false);
+        send_for(&mut stream, Duration::from_secs(2));
         connections().unwrap()
     });
     let windows: Vec<f64> = connections.iter().map(|c| c.subflows[0].window).collect();

@@ -18,6 +18,7 @@ use crate::address;
 use crate::clock::Clock;
 use crate::connection::{self, Cargo, Connection};
 use crate::error::{Context, Error};
+use crate::forwarder::LONGEST_WAIT;
 use crate::host::{self, Host};
 use crate::setup;
 
@@ -173,7 +174,7 @@ impl<'a> Agents<'a> {
                 continue;
             }
             ready.clear();
-            let timeout = Clock::span(now, time);
+            let timeout = Clock::span(now, time.min(now + LONGEST_WAIT));
             let room = rustix::buffer::spare_capacity(&mut ready);
             match epoll::wait(&self.events, room, Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}

@@ -18,8 +18,8 @@ use crate::sys::run_in_real_time;
 const LARGEST: usize = 65_535;
 /// Packets read from one device before others are delivered that are due meanwhile.
 const BATCH: usize = 8;
-/// The longest wait, ps, after which it looks whether it should stop.
-const LONGEST_WAIT: Time = 100_000_000_000;
+/// The longest wait of a thread, ps, after which it looks whether it should stop.
+pub const LONGEST_WAIT: Time = 100_000_000_000;
 /// Devices looked at in one go.
 const EVENTS: usize = 64;
 /// The name of the server's device among the events; paths go by their row.

@@ -7,7 +7,7 @@ use anabranch_net::Time;
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot, UserGauge};
 use anabranch_scenario::seats::{Seat, seats};
 use anabranch_scenario::time::from_seconds;
-use anabranch_scenario::{Record, Scenario, Scheduler, Workload};
+use anabranch_scenario::{Record, Scenario, Scheduler, Tcp, Workload};
 
 use crate::address::{MOST_PATHS, MOST_USERS};
 use crate::agents::{Agents, Played};
@@ -130,7 +130,9 @@ impl Lab {
             // Whichever fails ends the other.
             let forwarder = scope.spawn(|| {
                 let forwarded = forward(network, &self.devices, clock, &marks.times, &idle, &stop);
-                stop.store(forwarded.is_err(), Ordering::Relaxed);
+                if forwarded.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                }
                 forwarded
             });
             let players = scope.spawn(|| {
@@ -224,7 +226,7 @@ impl Lab {
     }
 
     fn warnings<T>(&self, forwarded: &Forwarded<T>, played: &Played) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings = without_effect(&self.scenario.tcp);
         let late = forwarded.lateness.summary();
         if late.p99_us > LATE_US {
             warnings.push(format!(
@@ -332,6 +334,21 @@ fn check(scenario: &Scenario) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The keys that say something else than they do by default, and that nothing here follows.
+fn without_effect(tcp: &Tcp) -> Vec<String> {
+    let usual = Tcp::default();
+    let keys = [
+        ("header_bytes", tcp.header_bytes != usual.header_bytes),
+        (
+            "min_ssthresh_packets",
+            tcp.min_ssthresh_packets != usual.min_ssthresh_packets,
+        ),
+    ];
+    let set = keys.into_iter().filter(|(_, differs)| *differs);
+    set.map(|(key, _)| format!("tcp.{key} has no effect on kernel (docs/lab.md)"))
+        .collect()
 }
 
 /// The smallest packets that every IPv4 host can receive, bytes (RFC 791).

@@ -1,10 +1,12 @@
 //! Programs that outlive their lab. Namespaces and devices go with the process that made them, but
 //! a program started in a host may have started others, and a lab that is killed can't end those.
 //!
-//! So each of them carries in its environment who started it: a process by number and start time.
-//! The next lab ends those whose starter is gone.
+//! So each of them carries in its environment who started it: a process by number, start time and the
+//! namespace of its number, as a container's processes have others there than outside. The next lab in
+//! the same namespace ends those whose starter is gone.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
 use std::thread;
@@ -18,14 +20,20 @@ use crate::error::{Context, Error};
 /// The variable that names the lab a program belongs to.
 pub const OWNER: &str = "ANABRANCH_LAB_OWNER";
 
-/// This process, by number and start time.
+/// This process, by number, start time and the namespace of its number.
 ///
 /// # Errors
 /// If the kernel does not tell.
 pub fn own_name() -> Result<String, Error> {
     let number = process::id() as i32;
     let start = start_of(number).ok_or_else(|| Error::new("/proc/self/stat can't be read"))?;
-    Ok(format!("{number}-{start}"))
+    Ok(format!("{number}-{start}-{}", namespace()?))
+}
+
+/// The namespace in which this process sees others' numbers.
+fn namespace() -> Result<u64, Error> {
+    let link = "/proc/self/ns/pid";
+    Ok(fs::metadata(link).context(link)?.ino())
 }
 
 /// Ends what programs of this process have left running.
@@ -42,7 +50,8 @@ pub fn end_own() -> Result<(), Error> {
 /// # Errors
 /// If processes can't be listed.
 pub fn end_orphans() -> Result<(), Error> {
-    end(|owner| !is_alive(owner))
+    let here = namespace()?;
+    end(|owner| is_gone(owner, here))
 }
 
 /// Ends every process whose owner is chosen.
@@ -100,15 +109,15 @@ fn owner(environment: &[u8]) -> Option<&str> {
     })
 }
 
-/// Whether a process of this number and start time lives. What is not such a name is not ours to end.
-fn is_alive(owner: &str) -> bool {
-    let Some((number, start)) = owner.split_once('-') else {
-        return true;
+/// Whether the process of this name was here and is gone. What is no such name is not ours to end.
+fn is_gone(owner: &str, here: u64) -> bool {
+    let mut parts = owner.split('-').map(str::parse::<u64>);
+    let (Some(Ok(number)), Some(Ok(start)), Some(Ok(namespace)), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
     };
-    match (number.parse(), start.parse()) {
-        (Ok(number), Ok(start)) => start_of(number) == Some(start),
-        _ => true,
-    }
+    namespace == here && start_of(number as i32) != Some(start)
 }
 
 /// When a process started, in clock ticks since boot: field 22 of its stat.
@@ -142,12 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_name_whose_process_is_gone_is_an_orphans() {
-        let own = own_name().unwrap();
-        assert!(is_alive(&own));
-        assert!(!is_alive(&format!("{own}0")), "another start time");
-        for stranger in ["", "nonsense", "1-", "x-5"] {
-            assert!(is_alive(stranger), "{stranger:?}");
+    fn only_a_name_whose_process_was_here_and_is_gone_is_an_orphans() {
+        let (own, here) = (own_name().unwrap(), namespace().unwrap());
+        assert!(!is_gone(&own, here));
+        assert!(is_gone(&format!("1-1-{here}"), here), "another start time");
+        assert!(!is_gone("1-1-7", here), "another namespace");
+        for stranger in ["", "nonsense", "1-", "x-5-6", "1-1"] {
+            assert!(!is_gone(stranger, here), "{stranger:?}");
         }
     }
 
@@ -164,18 +174,23 @@ mod tests {
 
     #[test]
     fn a_program_that_is_just_starting_is_waited_for() {
+        // Ours: an orphan would be ended by any lab that begins meanwhile.
+        let own = own_name().unwrap();
         for _ in 0..200 {
-            let mut child = sleeper("1-1");
+            let mut child = sleeper(&own);
             let seen = environment(format!("/proc/{}", child.id()).as_ref());
             child.kill().unwrap();
             child.wait().unwrap();
-            assert_eq!(owner(&seen), Some("1-1"));
+            assert_eq!(owner(&seen), Some(own.as_str()));
         }
     }
 
     #[test]
     fn programs_of_a_lab_that_is_gone_are_ended_and_no_others() {
-        let (mut orphan, mut ours) = (sleeper("1-1"), sleeper(&own_name().unwrap()));
+        let (mut orphan, mut ours) = (
+            sleeper(&format!("1-1-{}", namespace().unwrap())),
+            sleeper(&own_name().unwrap()),
+        );
         end_orphans().unwrap();
         assert!(!orphan.wait().unwrap().success());
         assert!(ours.try_wait().unwrap().is_none());

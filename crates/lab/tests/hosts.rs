@@ -10,9 +10,7 @@ use anabranch_lab::network::Tap;
 use anabranch_lab::{Lab, end_at_a_panic};
 use anabranch_net::{Backlog, Fate, MILLISECOND, Time};
 use anabranch_scenario::Scenario;
-use common::{
-    TWO_LINKS, file, held_by, held_by_anybody, hosts_can_be_made, lab, running, wait_for,
-};
+use common::{Hosts, TWO_LINKS, file, hosts_can_be_made, lab};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn scenario(text: &str) -> Scenario {
@@ -161,11 +159,34 @@ fn what_the_kernel_can_not_do_is_one_line() {
 }
 
 #[test]
+fn keys_that_the_kernel_does_not_follow_are_told() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let short = TWO_LINKS.replace("duration_s = 3, warmup_s = 1", "duration_s = 0.2");
+    let told = |keys: &str| {
+        let lab = Lab::build(&scenario(&format!("{keys}\n{short}")), 1, None).unwrap();
+        let warnings = lab.run(()).unwrap().warnings;
+        let mut keys = warnings.into_iter();
+        keys.find(|warning| warning.contains("no effect"))
+    };
+    assert_eq!(told("tcp.initial_window_packets = 4"), None);
+    assert_eq!(
+        told("tcp.header_bytes = 0").as_deref(),
+        Some("tcp.header_bytes has no effect on kernel (docs/lab.md)")
+    );
+    assert_eq!(
+        told("tcp.min_ssthresh_packets = 2").as_deref(),
+        Some("tcp.min_ssthresh_packets has no effect on kernel (docs/lab.md)")
+    );
+}
+
+#[test]
 fn programs_run_in_a_host_with_its_algorithm() {
     if !hosts_can_be_made() {
         return;
     }
-    let scenario = file("programs", TWO_LINKS);
+    let scenario = file(TWO_LINKS);
     let show = "ip -brief address; ip route; ip mptcp endpoint; exit 7";
     let command = [
         "exec",
@@ -194,20 +215,17 @@ fn nothing_is_left_of_a_lab_that_is_killed_or_interrupted() {
     if !hosts_can_be_made() {
         return;
     }
-    let scenario = file("killed", TWO_LINKS);
+    let scenario = file(TWO_LINKS);
     let scenario = scenario.to_str().unwrap();
     for signal in [Signal::INT, Signal::KILL] {
         let mut run = lab(&["run", scenario, "--set", "measure.duration_s=60"])
             .spawn()
             .unwrap();
-        // One namespace for each of the two users, one for the server.
-        let hosts = wait_for("hosts", || {
-            Some(held_by(&run)).filter(|held| held.len() == 3)
-        });
+        let hosts = Hosts::of(&run);
         thread::sleep(Duration::from_millis(300)); // connections are open by now
         kill_process(Pid::from_child(&run), signal).unwrap();
         run.wait().unwrap();
-        assert!(held_by_anybody().is_disjoint(&hosts), "after {signal:?}");
+        hosts.wait_for_their_end();
     }
 }
 
@@ -237,44 +255,13 @@ fn nothing_is_left_of_a_lab_that_panics() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let hosts = wait_for("hosts", || {
-        Some(held_by(&panicking)).filter(|held| held.len() == 3)
-    });
+    let hosts = Hosts::of(&panicking);
     let output = panicking.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(101));
     assert!(String::from_utf8_lossy(&output.stderr).contains("as the test wants it"));
     // It ended with the panic, before the harness could tell of it.
     assert!(!String::from_utf8_lossy(&output.stdout).contains("FAILED"));
-    assert!(held_by_anybody().is_disjoint(&hosts));
-}
-
-#[test]
-fn what_a_killed_labs_programs_left_running_ends_with_the_next_start() {
-    if !hosts_can_be_made() {
-        return;
-    }
-    let scenario = file("orphans", TWO_LINKS);
-    let scenario = scenario.to_str().unwrap();
-    // The shell dies with the lab, the two it has started don't.
-    let name = format!("61.{}", std::process::id());
-    let daemons = format!("sleep {name} & setsid sleep {name} & wait");
-    let mut exec = lab(&["exec", scenario, "two", "--", "sh", "-c", &daemons])
-        .spawn()
-        .unwrap();
-    let hosts = wait_for("hosts", || {
-        Some(held_by(&exec)).filter(|held| held.len() == 3)
-    });
-    let sleepers = || running(&["sleep", &name]);
-    wait_for("programs", || (sleepers() == 2).then_some(()));
-    exec.kill().unwrap();
-    exec.wait().unwrap();
-    assert_eq!(sleepers(), 2);
-    let next = lab(&["exec", scenario, "one", "--", "true"])
-        .status()
-        .unwrap();
-    assert!(next.success());
-    wait_for("end of the programs", || (sleepers() == 0).then_some(()));
-    assert!(held_by_anybody().is_disjoint(&hosts));
+    hosts.wait_for_their_end();
 }
 
 #[test]
@@ -282,12 +269,12 @@ fn a_second_program_joins_the_lab_that_is_up() {
     if !hosts_can_be_made() {
         return;
     }
-    let scenario = file("joined", TWO_LINKS);
+    let scenario = file(TWO_LINKS);
     let scenario = scenario.to_str().unwrap();
     let mut first = lab(&["exec", scenario, "server", "--", "sleep", "60"])
         .spawn()
         .unwrap();
-    wait_for("hosts", || (held_by(&first).len() == 3).then_some(()));
+    let hosts = Hosts::of(&first);
     let namespace = |host: &str| {
         let command = [
             "exec",
@@ -301,16 +288,16 @@ fn a_second_program_joins_the_lab_that_is_up() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
-    let hosts = held_by(&first);
+    let names = hosts.names();
     for host in ["two", "one.0", "server"] {
         assert!(
-            hosts.contains(&namespace(host)),
-            "{host} is not one of {hosts:?}"
+            names.contains(&namespace(host)),
+            "{host} is not one of {names:?}"
         );
     }
     first.kill().unwrap();
     first.wait().unwrap();
-    assert!(!hosts.contains(&namespace("two")));
+    assert!(!names.contains(&namespace("two")));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::fs::{self, File};
+use std::fs::File;
 
 use anabranch_lab::Lab;
 use anabranch_lab::capture::Capture;
@@ -37,7 +37,7 @@ fn every_kind_of_link_loses_packets_for_its_own_reason() {
         return;
     }
     // 1500 bytes in each of the first 4 of 8 ms: 6 Mbps.
-    let trace = file("trace", "1\n2\n3\n4\n8\n");
+    let trace = file("1\n2\n3\n4\n8\n");
     let text = KINDS.replace("TRACE", trace.to_str().unwrap());
     let lab = Lab::build(&scenario(&text), 3, None).unwrap();
     let record = lab.run(()).unwrap().record;
@@ -81,9 +81,8 @@ fn a_capture_has_every_packet_and_says_why_it_was_dropped() {
     }
     let text = KINDS.replace("trace_file = \"TRACE\"", "rate_mbps = 6");
     let scenario = scenario(&text.replace("duration_s = 3", "duration_s = 1.5"));
-    let directory = file("capture", "");
-    fs::remove_file(&directory).unwrap();
-    let capture = Capture::new(&scenario, &directory).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let capture = Capture::new(&scenario, directory.path()).unwrap();
     let outcome = Lab::build(&scenario, 3, None)
         .unwrap()
         .run(capture)
@@ -95,12 +94,11 @@ fn a_capture_has_every_packet_and_says_why_it_was_dropped() {
         .enumerate()
     {
         let name = &scenario.links[number].name;
-        let (packets, comments) = read(&directory.join(format!("{number}-{name}.pcapng")));
+        let (packets, comments) = read(&directory.path().join(format!("{number}-{name}.pcapng")));
         assert_eq!(packets, links.arrived_packets[number], "{name}");
         let dropped = format!("dropped: {cause}");
         assert!(comments.contains(&dropped), "{name}: {comments:?}");
     }
-    fs::remove_dir_all(directory).unwrap();
 }
 
 /// The number of packets in a file, all of IPv4 as they are said to be, and the comments.

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Output, Stdio};
 
-use common::{TWO_LINKS, file, held_by, hosts_can_be_made, lab, running, wait_for};
+use common::{Hosts, TWO_LINKS, file, hosts_can_be_made, lab, running, wait_for};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Accepts one connection, says from where it is, and counts what it is sent.
@@ -49,7 +49,7 @@ fn a_program_sends_over_both_paths_under_the_hosts_algorithm() {
     if !hosts_can_be_made() {
         return;
     }
-    let scenario = file("sends", TWO_LINKS);
+    let scenario = file(TWO_LINKS);
     let scenario = scenario.to_str().unwrap();
     // The file says reno, and the namespace's default may be anything.
     let server = [
@@ -64,7 +64,7 @@ fn a_program_sends_over_both_paths_under_the_hosts_algorithm() {
         SERVER,
     ];
     let server = lab(&server).spawn().unwrap();
-    wait_for("hosts", || (held_by(&server).len() == 3).then_some(()));
+    Hosts::of(&server);
     let client = ["exec", scenario, "two", "--", "python3", "-c", CLIENT];
     assert_eq!(said(&lab(&client).output().unwrap()), "cubic 1\n");
     let received = said(&server.wait_with_output().unwrap());
@@ -76,7 +76,7 @@ fn a_shell_is_the_users_own_in_the_host() {
     if !hosts_can_be_made() {
         return;
     }
-    let scenario = file("shell", TWO_LINKS);
+    let scenario = file(TWO_LINKS);
     let mut shell = lab(&["shell", scenario.to_str().unwrap(), "one"]);
     let mut shell = shell
         .env("SHELL", "/bin/sh")
@@ -99,7 +99,7 @@ fn ctrl_c_ends_the_program_and_then_the_lab() {
     if !hosts_can_be_made() {
         return;
     }
-    let scenario = file("interrupted", TWO_LINKS);
+    let scenario = file(TWO_LINKS);
     let name = format!("62.{}", std::process::id());
     let arguments = [
         "exec",
@@ -124,7 +124,7 @@ fn what_is_wrong_with_a_command_is_one_line() {
     if !hosts_can_be_made() {
         return;
     }
-    let scenario = file("wrong", TWO_LINKS);
+    let scenario = file(TWO_LINKS);
     let scenario = scenario.to_str().unwrap();
     for (arguments, expected) in [
         (

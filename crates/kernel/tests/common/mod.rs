@@ -59,7 +59,7 @@ pub fn names_are_ours() -> File {
 }
 
 /// Waits until something is so, for 20 s at most; the kernel frees after a grace period.
-pub fn wait_until(what: &str, done: impl Fn() -> bool) {
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < Duration::from_secs(20), "{what}");
@@ -67,14 +67,18 @@ pub fn wait_until(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-/// Sends from the client with an algorithm; returns the bytes received, and the client's connections
-/// near the end.
+/// Sends from the client with an algorithm, over both links with Multipath TCP; returns the bytes received
+/// in a while, and the client's connections at its end.
 pub fn seen(network: &Network, algorithm: &'static str, multipath: bool) -> (u64, Vec<Connection>) {
     let sink = network.sink();
-    let connections = network.inside(Host::Client, move || {
-        let mut stream = connect(algorithm, multipath);
-        send_for(&mut stream, WHILE);
-        connections().unwrap()
+    let mut stream = network.inside(Host::Client, move || connect(algorithm, multipath));
+    let look = || network.inside(Host::Client, || connections().unwrap());
+    wait_until("all its subflows", || {
+        send_for(&mut stream, WHILE / 10);
+        let subflows = look().iter().map(|one| one.subflows.len()).sum::<usize>();
+        subflows == if multipath { 2 } else { 1 }
     });
-    (sink.received(), connections)
+    let before = sink.received();
+    send_for(&mut stream, WHILE);
+    (sink.received() - before, look())
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::process::setpriority_process;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -167,7 +168,8 @@ impl Network {
         }
     }
 
-    /// Runs `work` in a thread within a host.
+    /// Runs `work` in a thread within a host. It and those it starts run before others, so that a busy
+    /// machine does not make senders slow, whose windows then would not grow.
     pub fn spawn<T: Send + 'static>(
         &self,
         host: Host,
@@ -176,6 +178,7 @@ impl Network {
         let namespace = File::open(format!("/run/netns/{}", self.name(host))).unwrap();
         thread::spawn(move || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            setpriority_process(None, -20).unwrap();
             work()
         })
     }

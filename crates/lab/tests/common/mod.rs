@@ -2,12 +2,16 @@
 #![allow(dead_code)] // no test uses all of it
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
+
+use tempfile::{NamedTempFile, TempPath};
 
 /// The program.
 pub const LAB: &str = env!("CARGO_BIN_EXE_anabranch-lab");
@@ -48,11 +52,11 @@ pub fn hosts_can_be_made() -> bool {
     able
 }
 
-/// Writes a scenario to a file of its own.
-pub fn file(name: &str, text: &str) -> PathBuf {
-    let file = env::temp_dir().join(format!("anabranch-lab-{}-{name}.toml", std::process::id()));
-    fs::write(&file, text).expect("the temporary directory takes it");
-    file
+/// Writes a scenario, or a trace, to a file that is there as long as what is returned.
+pub fn file(text: &str) -> TempPath {
+    let mut file = NamedTempFile::new().expect("the temporary directory takes it");
+    file.write_all(text.as_bytes()).expect("it takes the text");
+    file.into_temp_path()
 }
 
 /// The program with these arguments.
@@ -83,26 +87,60 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The network namespaces that a process holds by its descriptors, as `net:[4026532198]`.
-pub fn held_by(child: &Child) -> BTreeSet<String> {
-    links(&format!("/proc/{}/fd", child.id()))
+/// The hosts of a lab of [`TWO_LINKS`], held: while they are, no other namespace gets their numbers.
+pub struct Hosts(Vec<File>);
+
+impl Hosts {
+    /// Waits for them: one for each of the two users, one for the server.
+    pub fn of(lab: &Child) -> Hosts {
+        let descriptors = PathBuf::from(format!("/proc/{}/fd", lab.id()));
+        wait_for("hosts", || {
+            let held = namespaces(&descriptors);
+            let files = held.iter().map(|(link, _)| File::open(link).ok());
+            let files: Option<Vec<File>> = files.collect();
+            files.filter(|files| files.len() == 3).map(Hosts)
+        })
+    }
+
+    /// Their names, such as `net:[4026532198]`.
+    pub fn names(&self) -> BTreeSet<String> {
+        let link = |file: &File| fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let names = self.0.iter().map(|file| link(file).expect("it is open"));
+        names.map(|name| name.display().to_string()).collect()
+    }
+
+    /// Waits until no other process holds one of them or is in it.
+    pub fn wait_for_their_end(&self) {
+        let names = self.names();
+        wait_for("end of the hosts", || {
+            held_by_others().is_disjoint(&names).then_some(())
+        });
+    }
 }
 
-/// The network namespaces that any process holds or is in.
-pub fn held_by_anybody() -> BTreeSet<String> {
+/// The network namespaces that any other process holds or is in.
+fn held_by_others() -> BTreeSet<String> {
     let processes = fs::read_dir("/proc").expect("/proc is there").flatten();
-    let numbers = processes.filter(|entry| {
-        let name = entry.file_name();
-        name.to_string_lossy().parse::<u32>().is_ok()
+    let others = processes.filter(|entry| {
+        let number = entry.file_name().to_string_lossy().parse::<u32>();
+        number.is_ok_and(|number| number != std::process::id())
     });
-    numbers
-        .flat_map(|process| {
-            let at = |what| format!("{}/{what}", process.path().display());
-            let mut found = links(&at("fd"));
-            found.extend(fs::read_link(at("ns/net")).map(|link| link.display().to_string()));
-            found
-        })
-        .collect()
+    let of_each = others.flat_map(|process| {
+        let held = namespaces(&process.path().join("fd"));
+        held.into_iter()
+            .chain(namespaces(&process.path().join("ns")))
+    });
+    of_each.map(|(_, name)| name).collect()
+}
+
+/// The links in a directory that lead to network namespaces, and their names.
+fn namespaces(directory: &Path) -> Vec<(PathBuf, String)> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let links = entries.filter_map(|entry| {
+        let name = fs::read_link(entry.path()).ok()?.display().to_string();
+        name.starts_with("net:[").then(|| (entry.path(), name))
+    });
+    links.collect()
 }
 
 /// How many processes have exactly these words as their command line.
@@ -113,13 +151,4 @@ pub fn running(words: &[&str]) -> usize {
         .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
         .filter(|command| *command == wanted.as_bytes())
         .count()
-}
-
-fn links(directory: &str) -> BTreeSet<String> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| fs::read_link(entry.path()).ok())
-        .map(|link| link.display().to_string())
-        .filter(|link| link.starts_with("net:["))
-        .collect()
 }

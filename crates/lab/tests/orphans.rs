@@ -1,0 +1,32 @@
+//! What a killed lab leaves running. Alone in its file: any lab that begins ends it. Needs root.
+
+mod common;
+
+use common::{Hosts, TWO_LINKS, file, hosts_can_be_made, lab, running, wait_for};
+
+#[test]
+fn what_a_killed_labs_programs_left_running_ends_with_the_next_start() {
+    if !hosts_can_be_made() {
+        return;
+    }
+    let scenario = file(TWO_LINKS);
+    let scenario = scenario.to_str().unwrap();
+    // The shell dies with the lab, the two it has started don't.
+    let name = format!("61.{}", std::process::id());
+    let daemons = format!("sleep {name} & setsid sleep {name} & wait");
+    let mut exec = lab(&["exec", scenario, "two", "--", "sh", "-c", &daemons])
+        .spawn()
+        .unwrap();
+    let hosts = Hosts::of(&exec);
+    let sleepers = || running(&["sleep", &name]);
+    wait_for("programs", || (sleepers() == 2).then_some(()));
+    exec.kill().unwrap();
+    exec.wait().unwrap();
+    assert_eq!(sleepers(), 2);
+    let next = lab(&["exec", scenario, "one", "--", "true"])
+        .status()
+        .unwrap();
+    assert!(next.success());
+    wait_for("end of the programs", || (sleepers() == 0).then_some(()));
+    hosts.wait_for_their_end();
+}
