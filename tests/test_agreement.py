@@ -13,7 +13,7 @@ from anabranch.scenario import ScenarioError
 
 
 def test_only_the_named_cases_run_with_the_values_all_backends_share():
-    paper = narrowed(open_paper("olia"))
+    paper = narrowed(open_paper("olia"), {})
     wanted = paper.experiments["agreement"]
     (table6,) = [item for item in paper.experiments["items"] if item["id"] == "table6"]
     named = [case.removeprefix("C.") for case in wanted["items"]["table6"]]
@@ -27,7 +27,14 @@ def test_a_paper_that_compares_nothing_says_so():
     paper = open_paper("olia")
     without = {k: v for k, v in paper.experiments.items() if k != "agreement"}
     with pytest.raises(ScenarioError, match=r"papers/olia/experiments.toml has no \[agreement\]"):
-        narrowed(Paper(**(vars(paper) | {"experiments": without})))
+        narrowed(Paper(**(vars(paper) | {"experiments": without})), {})
+
+
+def test_values_from_outside_win_over_the_papers_own():
+    values = {"tcp.scheduler": "linux", "tcp.min_ssthresh_packets": 3}
+    paper = narrowed(open_paper("olia"), values)
+    (lia,) = [case for case in cases(paper.experiments["groups"]["C"]) if case.name == "n1_10.lia"]
+    assert values.items() <= lia.overrides.items()
 
 
 def test_differences_are_from_the_first_backend():

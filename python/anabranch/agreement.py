@@ -139,15 +139,16 @@ def agree(
     jobs: int | None = None,
     progress: Progress | None = None,
     beside: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
 ) -> Agreement:
     """Run what a paper's `[agreement]` asks for on each backend.
 
     The first backend is what the others are compared with. `jobs`: runs at a time, which in real
     time are one by default. `out` gets agreement.json and agreement.md. `beside`: an agreement.json
-    whose backends come after these, for runs that took another machine or a night. Raises
-    `ScenarioError`.
+    whose backends come after these, for runs that took another machine or a night.
+    `overrides`: values of all scenarios, dotted keys. Raises `ScenarioError`.
     """
-    paper = narrowed(open_paper(name))
+    paper = narrowed(open_paper(name), overrides or {})
     earlier = _earlier(beside, name) if beside else {}
     with staged(out) if out else nullcontext() as stage:
         means = {}
@@ -169,8 +170,10 @@ def agree(
     return agreement
 
 
-def narrowed(paper: Paper) -> Paper:
+def narrowed(paper: Paper, overrides: Mapping[str, Any]) -> Paper:
     """The paper with those items, cases, seeds and lengths of runs alone that it compares.
+
+    `overrides` win over its own values.
 
     Raises `ScenarioError` for a paper that compares nothing.
     """
@@ -180,6 +183,7 @@ def narrowed(paper: Paper) -> Paper:
             f"papers/{paper.name}/experiments.toml has no [agreement]: it says which cases are run "
             "on several backends"
         )
+    wanted = {**wanted, "set": {**wanted.get("set", {}), **overrides}}
     items = [
         {**item, "measures": list(_chosen(item, wanted["items"][item["id"]])), "figures": []}
         for item in paper.experiments["items"]
@@ -195,7 +199,7 @@ def narrowed(paper: Paper) -> Paper:
 def _as_wanted(group: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """A group with the seeds and values that all backends share, which win over all others."""
     algorithms = {
-        label: {**entry, "set": {**entry.get("set", {}), **wanted.get("set", {})}}
+        label: {**entry, "set": {**entry.get("set", {}), **wanted["set"]}}
         for label, entry in group["algorithms"].items()
     }
     return {**group, "algorithms": algorithms, "seeds": wanted["seeds"]}

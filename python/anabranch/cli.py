@@ -239,6 +239,7 @@ def agree(
             metavar="FILE", help="An agreement.json of an earlier run, to be put beside this one."
         ),
     ] = None,
+    settings: Set = None,
     as_json: Json = False,
 ) -> None:
     """Run some of a paper's cases on several backends: do they agree?
@@ -248,11 +249,14 @@ def agree(
         anabranch agree olia --on sim,equilibrium,kernel --out results/olia-agreement
 
         anabranch agree olia --on sim,equilibrium --beside results/olia-kernel/agreement.json
+
+        anabranch agree olia --on sim --set tcp.scheduler=linux
     """
     from anabranch import agreement  # here, because the other commands do not need it
 
     with show.progress() as progress:
-        agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside)
+        values = overrides(settings)
+        agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside, values)
     show.answer(agreed, as_json, show.report)
 
 

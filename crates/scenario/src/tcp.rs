@@ -72,4 +72,8 @@ pub enum Scheduler {
     MinRtt,
     /// The paths in turn, as far as their windows have room.
     RoundRobin,
+    /// As Linux 6.18 does it, for connections with several paths: a send buffer that grows with the
+    /// windows, bursts of up to 64 kB that wait at a path until its window has room, and an idle path
+    /// that sends the oldest data again.
+    Linux,
 }

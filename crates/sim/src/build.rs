@@ -76,6 +76,7 @@ pub(crate) fn tcp(scenario: &Scenario) -> Tcp {
         scheduler: match tcp.scheduler {
             scenario::Scheduler::MinRtt => Scheduler::MinRtt,
             scenario::Scheduler::RoundRobin => Scheduler::RoundRobin,
+            scenario::Scheduler::Linux => Scheduler::Linux,
         },
     }
 }

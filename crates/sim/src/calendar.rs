@@ -20,6 +20,8 @@ pub(crate) enum Event {
     Timeout { connection: u32, subflow: u16 },
     /// The delayed-ACK timer of a subflow.
     DelayedAck { connection: u32, subflow: u16 },
+    /// An idle path of a connection may send the oldest data again.
+    Resend(u32),
     /// A user's workload begins, resumes or brings its next file.
     Begin(u32),
     /// A user's workload pauses.

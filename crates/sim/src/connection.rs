@@ -7,6 +7,7 @@ use anabranch_control::AnyController;
 use anabranch_net::Time;
 
 use crate::bits::Reassembly;
+use crate::dealer::Dealer;
 use crate::gateway::Gateway;
 use crate::network::Network;
 use crate::scheduler::Scheduler;
@@ -66,6 +67,8 @@ pub(crate) struct Connection {
     pub(crate) file_bytes: u64,
     /// What the data is, where it is the files of a gateway.
     pub(crate) gateway: Option<Box<Gateway>>,
+    /// Who deals data out to the paths, where that is Linux' scheduler.
+    pub(crate) dealer: Option<Box<Dealer>>,
     /// Data to be sent again over another path than the one, by number, where it timed out.
     pub(crate) reinjections: VecDeque<(u32, u16)>,
     /// Data as the receiver has it, where subflows' own order does not tell.
@@ -81,19 +84,28 @@ pub(crate) struct Connection {
 impl Connection {
     /// A silent connection without a path: it sends when [`open_paths`](Self::open_paths) gave it
     /// one, and [`resume`](Self::resume) or [`send_file`](Self::send_file) something to send.
-    pub fn new(number: u32, user: u32, controller: AnyController, routes: &[Route]) -> Connection {
+    pub fn new(
+        number: u32,
+        user: u32,
+        controller: AnyController,
+        routes: &[Route],
+        scheduler: Scheduler,
+    ) -> Connection {
+        let several = routes.len() > 1;
+        let deals = several && scheduler == Scheduler::Linux;
         Connection {
             number,
             user,
             started_at: 0,
             subflows: Vec::with_capacity(routes.len()),
-            several: routes.len() > 1,
+            several,
             controller,
             data_next: 0,
             data_una: 0,
             data_end: 0,
             file_bytes: 0,
             gateway: None,
+            dealer: deals.then(Box::default),
             reinjections: VecDeque::new(),
             data_receiver: Reassembly::default(),
             starved: true,
@@ -152,7 +164,10 @@ impl Connection {
 
     /// Whether nothing of this connection is under way and nothing will be.
     pub fn is_over(&self) -> bool {
-        self.in_network == 0 && self.is_complete() && self.data_una == self.data_end
+        self.in_network == 0
+            && self.is_complete()
+            && self.data_una == self.data_end
+            && self.dealer.as_ref().is_none_or(|dealer| dealer.is_empty())
     }
 
     /// Payload of the file, 0 for a workload without end.

@@ -8,6 +8,7 @@ mod bits;
 mod build;
 mod calendar;
 mod connection;
+mod dealer;
 mod gateway;
 mod network;
 mod receiving;

@@ -11,6 +11,8 @@ pub(crate) enum Scheduler {
     MinRtt,
     /// The paths in turn.
     RoundRobin,
+    /// The dealer's choice; a connection with one path needs none.
+    Linux,
 }
 
 impl Scheduler {
@@ -23,7 +25,7 @@ impl Scheduler {
     ) -> Option<usize> {
         let paths = subflows.len();
         match self {
-            Scheduler::MinRtt => {
+            Scheduler::MinRtt | Scheduler::Linux => {
                 let open = (0..paths).filter(|&r| subflows[r].has_room());
                 let measured = |rtt: f64| if rtt.is_finite() { rtt } else { 0.0 };
                 let rtt = |r: &usize| measured(controller.path(*r).rtt);

@@ -52,7 +52,7 @@ impl Connection {
         }
         let opened = ack.data_cumulative > self.data_una;
         self.data_una = self.data_una.max(ack.data_cumulative);
-        if self.starved && opened || !self.reinjections.is_empty() {
+        if self.starved && opened || !self.reinjections.is_empty() || self.dealer.is_some() {
             self.pump_all(world);
         } else {
             self.pump(world, r);
@@ -80,7 +80,7 @@ impl Connection {
         subflow.sender.on_timeout();
         subflow.back_off();
         subflow.window = self.controller.window(r) as u32;
-        if self.several {
+        if self.several && self.dealer.is_none() {
             let lost = subflow.take_lost_data();
             self.reinjections.extend(lost.map(|data| (data, r as u16)));
         }
@@ -106,6 +106,9 @@ impl Connection {
 
     /// Fills every path's window, new data where the scheduler says.
     pub(crate) fn pump_all(&mut self, world: &mut World) {
+        if self.dealer.is_some() {
+            return self.deal(world);
+        }
         for r in 0..self.subflows.len() {
             while self.subflows[r].has_room() && self.retransmit(world, r) {}
         }
@@ -142,7 +145,7 @@ impl Connection {
 
     /// Sends the first lost packet of a path again, if there is one.
     #[inline]
-    fn retransmit(&mut self, world: &mut World, r: usize) -> bool {
+    pub(crate) fn retransmit(&mut self, world: &mut World, r: usize) -> bool {
         let subflow = &mut self.subflows[r];
         if !subflow.sender.has_lost() {
             return false;
@@ -171,25 +174,40 @@ impl Connection {
                 data
             }
             None => {
-                let window_end = self.data_una.saturating_add(world.tcp.receive_buffer);
-                if self.data_next >= self.data_end.min(window_end) {
+                let Some(data) = self.next_new(world.tcp, self.data_end) else {
                     return false;
-                }
-                let data = self.data_next;
-                self.data_next += 1;
-                if let Some(gateway) = &mut self.gateway {
-                    gateway.take(data);
-                }
+                };
                 data
             }
         };
+        self.send_first(world, r, data);
+        true
+    }
+
+    /// Takes the next new data below `end`, if the receiver has room for it.
+    #[inline]
+    pub(crate) fn next_new(&mut self, tcp: &Tcp, end: u32) -> Option<u32> {
+        let window_end = self.data_una.saturating_add(tcp.receive_buffer);
+        if self.data_next >= end.min(window_end) {
+            return None;
+        }
+        let data = self.data_next;
+        self.data_next += 1;
+        if let Some(gateway) = &mut self.gateway {
+            gateway.take(data);
+        }
+        Some(data)
+    }
+
+    /// Sends data in a packet of its own over a path.
+    #[inline]
+    pub(crate) fn send_first(&mut self, world: &mut World, r: usize, data: u32) {
         let subflow = &mut self.subflows[r];
         let sequence = subflow.sender.send_new();
         if self.several {
-            self.subflows[r].carry(data);
+            subflow.carry(data);
         }
         self.transmit(world, r, sequence, data);
-        true
     }
 
     /// The next data to be sent again over `r`: not yet acknowledged, and lost on another path.

@@ -189,6 +189,11 @@ impl Simulation {
                     connection.on_ack_delay(world, subflow);
                 });
             }
+            Event::Resend(connection) => {
+                self.connect(connection, |connection, world| {
+                    connection.on_resend_timer(world);
+                });
+            }
             Event::Begin(user) => self.begin(user),
             Event::Pause(user) => self.pause(user),
             Event::OpenPath(user) => self.open_paths(user),

@@ -138,6 +138,11 @@ impl Subflow {
         self.deadline.is_some()
     }
 
+    /// When the timer runs out, if that were the first time since something was acknowledged.
+    pub fn first_timeout(&self) -> Option<Time> {
+        self.deadline.filter(|_| self.backoff == 0)
+    }
+
     /// The calendar asks: has the timer run out? Otherwise, when must it ask again?
     pub fn timer_asks(&mut self, now: Time) -> Alarm {
         if now != self.asked_at {

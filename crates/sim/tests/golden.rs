@@ -66,6 +66,15 @@ const RUNS: &[[&str; 4]] = &[
             { name = "wvegas", algorithm = "wvegas", paths = [["C"], ["C", "B"]] }]"#,
     ],
     [
+        "Linux' scheduler: chance, an outage, on and off",
+        "scheduler = 'linux'",
+        "links.A = { rate_mbps = 8, delay_ms = 10, down = [{ from_s = 7, to_s = 9 }] }
+         links.B = { rate_mbps = 4, delay_ms = 50, loss.bernoulli = { probability = 0.02 } }",
+        r#"[{ name = "lia", algorithm = "lia", paths = [["A"], ["B"]] },
+            { name = "olia", algorithm = "olia", paths = [["A"], ["B"]],
+              workload.on_off = { on_s = 3, off_s = 2 } }]"#,
+    ],
+    [
         "files, on and off, a trace",
         "",
         "links.lte = { trace_file = 'lte.trace', delay_ms = 15, queue.drop_tail = { bytes = 90000 } }

@@ -195,6 +195,36 @@ fn a_short_file_takes_one_path_or_the_paths_in_turn() {
     assert_eq!(record.paths.sent_packets, [5, 5]);
 }
 
+/// Linux' scheduler, with a first path that never carries anything.
+fn dealt_to_a_dead_path(duration: &str) -> Record {
+    let dead = format!("{LINK}, down = [{{ from_s = 0, to_s = 100 }}]");
+    two_paths([&dead, LINK], duration, "scheduler = \"linux\"", &file(66))
+}
+
+#[test]
+fn all_wait_for_what_linux_dealt_to_a_path() {
+    // A path's first buffer has room for 10 packets twice, of 2304 bytes: 31 payloads. Two fragments
+    // of 22 go there, because the first leaves room. The connection's buffer, 4096 bytes more than its
+    // paths' together, has room for 66 payloads: 22 are left for the other path. The first can send a
+    // window of its 44.
+    let record = dealt_to_a_dead_path("duration_s = 0.9");
+    assert_eq!(record.paths.sent_packets, [10, 22]);
+    assert_eq!(record.flows.delivered_bytes, [0]);
+}
+
+#[test]
+fn with_linux_scheduler_an_idle_path_sends_the_oldest_data_again() {
+    // The dead path's timer, which is the connection's, runs out after 1 s, and the other sends the
+    // first fragment again; 0.2 s after its last acknowledgement the second. It starts at 20 packets
+    // per round trip of 21 ms, or more: 22 take up to 50 ms.
+    let record = dealt_to_a_dead_path("duration_s = 10");
+    assert_eq!(record.transfers.len(), 1);
+    let duration_s = record.transfers.duration_s[0];
+    println!("{duration_s} s");
+    assert!((1.2..1.35).contains(&duration_s), "{duration_s} s");
+    assert_eq!(record.paths.retransmitted_packets[1], 44);
+}
+
 /// Share of a bottleneck that a user with two paths over it gets beside a user of plain TCP.
 fn share_beside_reno(algorithm: &str) -> f64 {
     let text = format!(

@@ -73,7 +73,8 @@ impl Simulation {
         if plan.routes.len() > 1 {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }
-        let mut connection = Connection::new(number, user, controller, &plan.routes);
+        let mut connection =
+            Connection::new(number, user, controller, &plan.routes, self.tcp.scheduler);
         connection.open_paths(self.now, &plan.routes, &self.tcp);
         match self.connections.get_mut(number as usize) {
             Some(place) => *place = connection,

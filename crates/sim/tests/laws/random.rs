@@ -112,7 +112,7 @@ fn tcp() -> impl Strategy<Value = String> {
         any::<bool>(),
         sample::select(vec!["sack", "newreno"]),
         buffer,
-        sample::select(vec!["min-rtt", "round-robin"]),
+        sample::select(vec!["min-rtt", "round-robin", "linux"]),
     )
         .prop_map(
             |(bytes, initial, ssthresh, smallest, delayed, recovery, buffer, scheduler)| {
