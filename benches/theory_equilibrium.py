@@ -9,8 +9,8 @@ import time
 import numpy as np
 from scipy import sparse
 
-from anabranch.theory.equilibrium import equilibrium
 from anabranch.theory.errors import NotConverged
+from anabranch.theory.fluid.newton import equilibrium
 from anabranch.theory.network import Network, Queues
 
 RULES = (

@@ -13,8 +13,8 @@ import time
 import numpy as np
 from scipy import sparse
 
-from anabranch.theory.maximise import CONIC_PATHS, Problem, solve
-from anabranch.theory.utility import AlphaFair
+from anabranch.theory.optimum.maximise import CONIC_PATHS, Problem, solve
+from anabranch.theory.optimum.utility import AlphaFair
 
 
 def random_problem(links: int, flows: int, seed: int = 1) -> Problem:

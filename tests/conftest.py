@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from anabranch import folder
-from anabranch.report import Report
+from anabranch.papers import folder
+from anabranch.papers.report import Report
 
 SMALL = """\
 name = "small"
@@ -48,7 +48,7 @@ LONG = SMALL.replace("duration_s = 6", "duration_s = 1e6").replace(
     "sample_ms = 100", "sample_ms = 1e9"
 )
 
-CLI = [sys.executable, "-c", "from anabranch.cli import main; main()"]
+CLI = [sys.executable, "-m", "anabranch"]
 
 Anabranch = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -1,11 +1,16 @@
-"""Dependencies point downward only, between crates and between Python modules (ARCHITECTURE.md)."""
+"""Dependencies point downward only, between crates, modules and folders (ARCHITECTURE.md)."""
 
 import ast
 import json
+import re
 import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "anabranch"
 
 CRATES = {
     "anabranch-control": set(),
@@ -22,23 +27,28 @@ CRATES = {
     },
 }
 
-# From the bottom up: a module or package may import what stands in an earlier layer, or
-# beside it.
+# From the bottom up: a module or folder may import what is in an earlier layer, or in its own.
 LAYERS = [
     ["_core", "files"],
     ["rule", "scenario", "result"],
-    ["lab"],
+    ["kernel"],
     ["runner", "sweep"],
-    ["plot", "show", "options"],
-    ["quantities", "claims", "folder"],
-    ["theory", "figures"],
-    ["report", "summary"],
-    ["draw", "judged", "page"],
+    ["theory"],
+    ["figures"],
     ["papers"],
-    ["agreement"],
     ["cli"],
+    ["__main__"],
 ]
-RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+
+TOPICS = ["fluid", "games", "guarantees", "optimum", "queueing"]
+"""Folders of `theory`, which do not import one another."""
+
+MOST_FILES = 15
+FILE_PER_ITEM = {"crates/control/src/rules"}
+"""Folders with a file per algorithm, as many as there are."""
+
+Graph = dict[str, set[str]]
 
 
 def test_crates_depend_downward_only():
@@ -53,24 +63,106 @@ def test_crates_depend_downward_only():
         assert ours <= CRATES[package["name"]], package["name"]
 
 
-def test_every_module_has_its_layer_and_imports_downward_only():
-    package = ROOT / "python" / "anabranch"
-    for file in package.rglob("*.py"):
-        module = file.relative_to(package).parts[0].removesuffix(".py")
-        if module == "__init__":
-            continue
-        for imported in imports(file):
-            assert RANK[imported] <= RANK[module], f"{module} imports {imported}"
+def test_every_python_module_has_a_layer_and_imports_downward_only():
+    for module, imported in python_imports(PACKAGE).items():
+        for other in imported:
+            below, above = other.split(".")[0], module.split(".")[0]
+            assert above == "__init__" or RANK[below] <= RANK[above], f"{module} imports {other}"
 
 
-def imports(file: Path) -> set[str]:
-    """The modules of this package that a file imports, also within functions."""
-    found: set[str] = set()
+def test_topics_of_theory_do_not_import_one_another():
+    for module, imported in python_imports(PACKAGE).items():
+        for topic in TOPICS:
+            if module.startswith(f"theory.{topic}."):
+                others = [f"theory.{other}." for other in TOPICS if other != topic]
+                assert not [name for name in imported if name.startswith(tuple(others))], module
+
+
+def test_no_python_modules_import_each_other_in_a_circle():
+    assert circle(python_imports(PACKAGE)) is None
+
+
+def test_no_rust_modules_use_each_other_in_a_circle_but_where_a_comment_says_why():
+    for source in sorted(ROOT.glob("crates/*/src")):
+        for folder, uses in rust_uses(source):
+            assert circle(uses) is None, folder
+
+
+def test_no_folder_of_code_has_more_than_fifteen_files():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True)
+    code = [Path(name) for name in listed.stdout.decode().split() if is_code(Path(name))]
+    folders = Counter(str(file.parent) for file in code if (ROOT / file).exists())
+    full = {folder: n for folder, n in folders.items() if n > MOST_FILES}
+    assert full.keys() <= FILE_PER_ITEM, full
+
+
+def test_a_circle_of_python_modules_is_found(tmp_path: Path):
+    (tmp_path / "a.py").write_text("def f():\n    from anabranch.b import x\n")
+    (tmp_path / "b.py").write_text("from anabranch import a\n")
+    assert set(circle(python_imports(tmp_path)) or ()) == {"a", "b"}
+
+
+def test_a_circle_of_rust_modules_is_found_unless_a_comment_says_why(tmp_path: Path):
+    (tmp_path / "lib.rs").write_text("mod a;\nmod b;\n")
+    (tmp_path / "a.rs").write_text("use crate::b::B;\n")
+    (tmp_path / "b.rs").write_text("struct B(crate::a::A);\n")
+    assert [circle(uses) is None for _, uses in rust_uses(tmp_path)] == [False]
+    (tmp_path / "b.rs").write_text("// Import circle with `a`: both are one.\nuse crate::a::A;\n")
+    assert [circle(uses) is None for _, uses in rust_uses(tmp_path)] == [True]
+
+
+def circle(graph: Mapping[str, set[str]]) -> list[str] | None:
+    """The modules of a circle, if there is one."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return None
+
+
+def is_code(file: Path) -> bool:
+    return file.suffix in {".rs", ".py", ".c", ".h"}
+
+
+def python_imports(package: Path) -> Graph:
+    """Every module, and those it imports anywhere: within functions and for annotations, too."""
+    files = {name_of(file, package): file for file in package.rglob("*.py")}
+    known = {*files, "_core"}
+    return {name: set(imports(file, known)) - {name} for name, file in files.items()}
+
+
+def name_of(file: Path, package: Path) -> str:
+    return ".".join(file.relative_to(package).with_suffix("").parts)
+
+
+def imports(file: Path, known: set[str]) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module != "anabranch":
-            head, *rest = node.module.split(".")
-            if head == "anabranch":
-                found.add(rest[0])
-        elif isinstance(node, ast.ImportFrom) and node.module == "anabranch":
-            found.update(alias.name for alias in node.names if alias.name in RANK)
-    return found
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "anabranch":
+            base = (node.module or "").removeprefix("anabranch").lstrip(".")
+            for alias in node.names:
+                inside = f"{base}.{alias.name}".lstrip(".")
+                if found := next(
+                    (m for m in (inside, base, f"{base}.__init__") if m in known), None
+                ):
+                    yield found
+
+
+def rust_uses(source: Path) -> Iterator[tuple[str, Graph]]:
+    """Of every folder of modules, which of them use which: a module is a file with its folder."""
+    for folder in [source, *(path for path in sorted(source.rglob("*")) if path.is_dir())]:
+        siblings = {path.stem for path in folder.iterdir()} - {"lib", "main", "mod"}
+        uses: Graph = {name: set() for name in siblings}
+        for file in folder.rglob("*.rs"):
+            place = file.relative_to(folder)
+            if (module := place.parts[0].removesuffix(".rs")) in siblings:
+                text = file.read_text().split("#[cfg(test)]\nmod tests")[0]
+                explained = set(re.findall(r"^// Import circle with `(\w+)`: \S", text, re.M))
+                found = set(re.findall(prefix(folder, source, len(place.parts)), text))
+                uses[module] |= (found & siblings) - explained - {module}
+        yield str(folder), uses
+
+
+def prefix(folder: Path, source: Path, depth: int) -> str:
+    """The expression that finds the name of a sibling module in a path."""
+    inside = "".join(f"{part}::" for part in folder.relative_to(source).parts)
+    return rf"(?:\bcrate::{inside}|(?<![:\w]){'super::' * depth})(\w+)"

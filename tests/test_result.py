@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import anabranch
-from anabranch import plot
+from anabranch.figures import result as figures
+from anabranch.figures import style
 from anabranch.files import staged
 from conftest import SMALL
 
@@ -116,24 +117,24 @@ def test_a_file_is_no_output_directory(tmp_path: Path) -> None:
 
 def test_figures_have_a_bar_or_panel_per_flow_and_algorithm(small: Path) -> None:
     result = anabranch.run(small, ["lia", "olia"], seeds=2)
-    (bars,) = plot.goodput(result).axes
+    (bars,) = figures.goodput(result).axes
     assert len(bars.patches) == 2 * 2
     assert [label.get_text() for label in bars.get_xticklabels()] == ["two", "one"]
-    windows = plot.windows(result).axes
+    windows = figures.windows(result).axes
     assert [(a.get_title(loc="left"), len(a.lines)) for a in windows] == [
         ("two, lia", 2),
         ("two, olia", 2),
         ("one, lia", 1),
         ("one, olia", 1),
     ]
-    assert len(plot.queues(result).axes) == 2 * 2
+    assert len(figures.queues(result).axes) == 2 * 2
 
 
 def test_the_same_result_gives_the_same_figures(small: Path, tmp_path: Path) -> None:
     result = anabranch.run(small, seeds=2)
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-        plot.write(result, tmp_path / name)
+        figures.write(result, tmp_path / name)
     files = sorted(p.name for p in (tmp_path / "first").iterdir())
     assert len(files) == 6
     for name in files:
@@ -142,9 +143,9 @@ def test_the_same_result_gives_the_same_figures(small: Path, tmp_path: Path) -> 
 
 def test_every_algorithm_has_a_style_of_its_own() -> None:
     names = [rule["name"] for rule in anabranch.rules()]
-    assert set(names) <= set(plot.STYLES)
-    colours = [colour for colour, _ in [*plot.STYLES.values(), *plot.OTHERS]]
+    assert set(names) <= set(style.STYLES)
+    colours = [colour for colour, _ in [*style.STYLES.values(), *style.OTHERS]]
     assert len(set(colours)) == len(colours)
     twins = ["balia", "balia:cap=inf", "Mine"]
-    assert len({plot.style(name, twins) for name in twins}) == 3
-    assert plot.style("balia", twins) == plot.style("balia") == plot.STYLES["balia"]
+    assert len({style.style(name, twins) for name in twins}) == 3
+    assert style.style("balia", twins) == style.style("balia") == style.STYLES["balia"]

@@ -1,11 +1,16 @@
-"""Output files that appear together and whole, or not at all."""
+"""Output files that appear together and whole, or not at all; sections of pages between markers."""
 
+import datetime
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from anabranch._core import ScenarioError
+
+END = "<!-- end -->"
 
 
 @contextmanager
@@ -26,3 +31,28 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
             os.replace(file, place)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+
+
+def section(page: Path, command: str) -> tuple[str, str]:
+    """What stands before and after a page's section of this command, markers included.
+
+    The section lies between the lines `<!-- command -->` and `<!-- end -->`; `command` is without
+    its options. Raises `ScenarioError` when a marker is missing.
+    """
+    start = f"<!-- {command} -->\n"
+    before, found, rest = page.read_text(encoding="utf-8").partition(start)
+    _, end, after = rest.partition(END)
+    if not found or not end:
+        raise ScenarioError(f"{page}: expected the lines {start.strip()} and {END}")
+    return before + start, END + after
+
+
+def put_section(page: Path, command: str, lines: Iterable[str], used: str | None = None) -> None:
+    """Replace the section of `command` by these lines, below what was `used` and the date (UTC).
+
+    `used` is the command with its options. Raises `ScenarioError` when a marker is missing.
+    """
+    before, after = section(page, command)
+    today = datetime.datetime.now(datetime.UTC).date()
+    body = "\n".join([f"`{used or command}`, {today}.", "", *lines])
+    page.write_text(f"{before}{body}\n{after}", encoding="utf-8")

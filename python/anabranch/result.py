@@ -58,6 +58,17 @@ def _median_half_width(values: pd.Series) -> float:
     return float("nan") if k == 0 else float(ordered[-k] - ordered[k - 1]) / 2
 
 
+def between(samples: pd.DataFrame, from_s: float | None, to_s: float | None) -> pd.DataFrame:
+    """The samples that end after `from_s` and not after `to_s`; None is the end of the run."""
+    time = samples["time_s"]
+    start = -float("inf") if from_s is None else from_s
+    stop = float("inf") if to_s is None else to_s
+    chosen = samples[(time > start) & (time <= stop)]
+    if chosen.empty:
+        raise LookupError(f"no samples from {start:g} to {stop:g} s")
+    return chosen
+
+
 @dataclass(frozen=True)
 class Result:
     """The tables of one or several runs. Totals are over [warmup_s, duration_s] of the scenario.

@@ -38,9 +38,9 @@ class Backend:
 
 BACKENDS = {
     "sim": Backend("anabranch._core:Run"),
-    "fluid": Backend("anabranch.theory.fluid:FluidRun", random=False),
-    "equilibrium": Backend("anabranch.theory.steady:EquilibriumRun", random=False),
-    "kernel": Backend("anabranch.lab:Run", real_time=True),
+    "fluid": Backend("anabranch.theory.fluid.integrate:FluidRun", random=False),
+    "equilibrium": Backend("anabranch.theory.fluid.steady:EquilibriumRun", random=False),
+    "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 
 

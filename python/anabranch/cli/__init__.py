@@ -1,0 +1,1 @@
+"""The command line: `anabranch run`, `compare`, `reproduce`, `agree`, `theory`, ..."""

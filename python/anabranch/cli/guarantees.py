@@ -1,0 +1,104 @@
+"""`anabranch theory check`, `statements` and `map`: what a rule guarantees and what it costs."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anabranch.cli import tables
+from anabranch.files import staged
+from anabranch.scenario import ScenarioError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("check")(check_command)
+    app.command("statements")(statements_command)
+    app.command("map")(map_command)
+
+
+def check_command(
+    rule: Annotated[
+        str | None, typer.Argument(metavar="RULE", help="An algorithm, such as balia:cap=inf.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every algorithm there is.")] = False,
+    paths: Annotated[
+        int | None,
+        typer.Option(min=2, max=12, metavar="N", help="Users with N paths. Default: 2 to 8."),
+    ] = None,
+    rtt_ratio: Annotated[
+        float,
+        typer.Option(min=1.0, max=1000.0, metavar="R", help="Longest RTT over shortest, at most."),
+    ] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Test Balia's conditions C0 to C5 on a rule: holds at so many states, or a counterexample.
+
+    Each counterexample is a line of Python that makes the states, to paste into a test.
+
+    Examples:
+
+        anabranch theory check lia
+
+        anabranch theory check lia --rtt-ratio 10
+
+        anabranch theory check --all
+    """
+    from anabranch.cli import guarantees_tables
+    from anabranch.theory.guarantees import check
+
+    if every == (rule is not None):
+        raise ScenarioError("theory check: expected either a RULE, such as lia, or --all")
+    numbers = check.PATHS if paths is None else [paths]
+    if rule is not None:
+        found = check.check(rule, numbers, rtt_ratio)
+        tables.answer(found, as_json, guarantees_tables.guarantees)
+    else:
+        with tables.progress() as progress:
+            survey = check.check_all(numbers, rtt_ratio, progress)
+        tables.answer(survey, as_json, guarantees_tables.survey)
+
+
+def statements_command(as_json: Json = False) -> None:
+    """Put to the test what Balia's paper states of rules; a minute at most.
+
+    Example:
+
+        anabranch theory statements
+    """
+    from anabranch.cli import guarantees_tables
+    from anabranch.theory.guarantees import statements
+
+    with tables.progress() as progress:
+        found = statements.statements(progress)
+    tables.answer(found, as_json, guarantees_tables.statements)
+
+
+def map_command(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where map.svg, map.png and map.json go.")
+    ] = Path("results/map"),
+    as_json: Json = False,
+) -> None:
+    """Draw friendliness, responsiveness and oscillation over beta and eta of Balia's family.
+
+    Example:
+
+        anabranch theory map --out results/map
+    """
+    from anabranch.cli import guarantees_tables
+    from anabranch.figures import design_map as figure
+    from anabranch.figures import style
+    from anabranch.theory.guarantees import design_map
+
+    with staged(out) as stage:
+        with tables.progress() as progress:
+            found = design_map.design_map(progress)
+        style.save(figure.draw(found), stage / "map")
+        (stage / "map.json").write_text(json.dumps(found.as_dict(), allow_nan=False) + "\n")
+    tables.answer(found, as_json, guarantees_tables.rules_on_map)
+    print(f"The map is {out / 'map.png'}", file=sys.stderr)

@@ -1,0 +1,199 @@
+"""`anabranch theory optimum`, `wvegas` and `fixed-points`."""
+
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anabranch.cli import tables
+from anabranch.files import staged
+from anabranch.scenario import ScenarioError, load
+
+# Theory and Matplotlib are imported where they are used: the command line starts without them.
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML).")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Probing = Annotated[
+    bool, typer.Option("--probing", help="Every path carries at least one packet per RTT.")
+]
+Rtt = Annotated[
+    float | None,
+    typer.Option(
+        "--rtt-ms", min=0.001, metavar="MS", help="The RTT of every path. Default: its base RTT."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("optimum")(optimum_command)
+    app.command("fixed-points")(fixed_points_command)
+    app.command("wvegas")(wvegas_command)
+
+
+def optimum_command(
+    file: File,
+    utility: Annotated[
+        str, typer.Option(metavar="U", help="log (proportional fairness), or alpha=A.")
+    ] = "log",
+    probing: Probing = False,
+    rtt_ms: Rtt = None,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FLOW=W", help="The weight of a flow's users. Repeatable."),
+    ] = None,
+    algorithm: Annotated[
+        str,
+        typer.Option("--algorithm", "-a", metavar="A,B,...", help="Fixed points to show beside."),
+    ] = "",
+    split: Annotated[
+        bool, typer.Option("--split", help="The least and most an optimum may put on each path.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """The best rates that a scenario's users can have, and the price of every link.
+
+    Where flows come and go or links fail: the optimum of each interval.
+
+    Examples:
+
+        anabranch theory optimum examples/two_links.toml
+
+        anabranch theory optimum papers/olia/scenario_a.toml --probing --rtt-ms 150 -a lia,olia
+
+        anabranch theory optimum examples/two_links.toml --utility alpha=2 --json
+    """
+    from anabranch.cli import optimum_tables
+    from anabranch.theory.optimum.fixed_points import fixed_point_of
+    from anabranch.theory.optimum.optimum import optima
+    from anabranch.theory.optimum.utility import AlphaFair
+
+    scenario, rtt_s = load(file), rtt_ms and rtt_ms / 1e3
+    fair, weights = AlphaFair.parse(utility), dict(map(_weight, weight or []))
+    with tables.progress() as progress:
+        found = optima(
+            scenario, fair, probing=probing, rtt_s=rtt_s, weights=weights, progress=progress
+        )
+        rules = [
+            {
+                name: fixed_point_of(scenario, name, best.interval, rtt_s, probing).user_mbps()
+                for name in filter(None, algorithm.split(","))
+            }
+            for best in found
+        ]
+    if as_json:
+        words = {"scenario": scenario.name, "utility": str(fair), "probing": probing}
+        pairs = zip(found, rules, strict=True)
+        documents = [best.as_dict(split) | {"fixed_points_mbps": points} for best, points in pairs]
+        print(json.dumps({**words, "intervals": documents}, indent=2, allow_nan=False))
+    else:
+        tables.STDOUT.print(f"{scenario.name or 'scenario'}: the optimum for utility {fair}")
+        for best, points in zip(found, rules, strict=True):
+            optimum_tables.optimum(best, points, split)
+
+
+def _weight(setting: str) -> tuple[str, float]:
+    flow, _, value = setting.rpartition("=")
+    try:
+        return flow, float(value)
+    except ValueError:
+        raise ScenarioError(f"--weight {setting}: expected FLOW=W, as in phone=2") from None
+
+
+def fixed_points_command(
+    what: Annotated[
+        str, typer.Argument(metavar="FILE|PAPER", help="A scenario file, or a paper such as olia.")
+    ],
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="The rules.")
+    ] = "lia,olia",
+    probing: Probing = False,
+    rtt_ms: Rtt = None,
+    as_json: Json = False,
+) -> None:
+    """Where the windows of loss-based rules stand still, at RTTs that are known.
+
+    Of a paper: what theory predicts for its runs, beside what it printed.
+
+    Examples:
+
+        anabranch theory fixed-points olia
+
+        anabranch theory fixed-points examples/two_links.toml --algorithm lia,olia,balia
+    """
+    from anabranch.cli import optimum_tables
+    from anabranch.theory.optimum.fixed_points import fixed_point_of
+    from anabranch.theory.timeline import intervals
+
+    if not Path(what).suffix:
+        _predictions(what, as_json)
+        return
+    scenario, rtt_s = load(what), rtt_ms and rtt_ms / 1e3
+    found = [
+        (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
+        for interval in intervals(scenario)
+        for name in algorithm.split(",")
+    ]
+    if as_json:
+        documents = [
+            {"from_s": interval.from_s, "to_s": interval.to_s, "algorithm": name, **point.as_dict()}
+            for interval, name, point in found
+        ]
+        text = {"scenario": scenario.name, "fixed_points": documents}
+        print(json.dumps(text, indent=2, allow_nan=False))
+    else:
+        for interval, name, point in found:
+            optimum_tables.fixed_point(interval, name, point)
+
+
+def _predictions(name: str, as_json: bool) -> None:
+    from anabranch.cli import optimum_tables
+    from anabranch.papers.folder import open_paper
+    from anabranch.papers.predictions import predictions
+
+    paper = open_paper(name)
+    found = predictions(paper)
+    if not found:
+        raise ScenarioError(f"{name}: its experiments.toml asks for no [predictions]")
+    if as_json:
+        print(json.dumps([vars(entry) for entry in found], indent=2, allow_nan=False))
+    else:
+        optimum_tables.predictions(paper, found)
+
+
+def wvegas_command(
+    steps: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Of the iterations.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the random weights.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the figure (SVG, PNG) to DIR.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """The iterations of wVegas' paper beside the solver, on its two networks (figures 3a and 4).
+
+    Example:
+
+        anabranch theory wvegas --out results/wvegas
+    """
+    from anabranch.cli import optimum_tables
+    from anabranch.papers.folder import open_paper
+    from anabranch.theory.optimum.wvegas import convergence
+
+    with staged(out) if out else nullcontext() as stage:
+        found = convergence(open_paper("wvegas").folder, steps, seed)
+        if stage:
+            from anabranch.figures import style
+            from anabranch.figures.wvegas import figure
+
+            style.save(figure(found), stage / "wvegas_iterations")
+        if as_json:
+            print(json.dumps([one.as_dict() for one in found], indent=2, allow_nan=False))
+        else:
+            optimum_tables.convergence(found)
+    if out:
+        print(f"The figure is in {out}", file=sys.stderr)

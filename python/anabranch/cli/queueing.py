@@ -1,0 +1,186 @@
+"""`anabranch theory queueing`, `adjustment` and `rent`."""
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anabranch.cli import tables
+from anabranch.files import staged
+from anabranch.scenario import ScenarioError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Theory and Matplotlib are imported where they are used: the command line starts without them.
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write the numbers (JSON) and the figure to DIR.")
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of the random starts or states.")]
+Loads = Annotated[
+    str,
+    typer.Option("--load", metavar="R1,R2", help="Offered loads, as shares of the bottleneck."),
+]
+
+
+def queueing(
+    load: Loads = "0.52,0.24",
+    shape: Annotated[
+        str, typer.Option(metavar="N1,N2", help="Tail indexes of the Pareto sizes.")
+    ] = "2.5,1.2",
+    share: Annotated[
+        str,
+        typer.Option(metavar="P,...", help="Guaranteed rates of subnet 1; subnet 2 has the rest."),
+    ] = "0.4,0.5,0.6,0.7",
+    files: Annotated[
+        int, typer.Option(min=1000, max=10_000_000, metavar="N", help="Files per seed.")
+    ] = 400_000,
+    seeds: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Seeds 1 to N.")] = 20,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """Tails of sojourn times under processor sharing beside theorems 1 to 3 of the I-TCP paper.
+
+    Mean service times are the paper's, 52 and 24 ms. The defaults are its loads and its 20 000 s.
+
+    Examples:
+
+        anabranch theory queueing
+
+        anabranch theory queueing --share 0.3,0.5 --files 4000000 --seeds 10 --out results
+    """
+    from anabranch.cli.queueing_tables import show_queueing
+    from anabranch.theory.queueing import measured_tails
+    from anabranch.theory.queueing.tail_theorems import PAPER, Traffic
+
+    loads, shapes = _two("--load", load), _two("--shape", shape)
+    first, second = (
+        Traffic(rho, one.mean_s, nu) for rho, one, nu in zip(loads, PAPER, shapes, strict=True)
+    )
+    shares = _numbers("--share", share)
+
+    def find(progress: Callable[[float], None] | None) -> measured_tails.Tails:
+        return measured_tails.measure((first, second), shares, files, seeds, progress)
+
+    def draw(found: measured_tails.Tails) -> "Figure":
+        from anabranch.figures import queueing
+
+        return queueing.tails(found)
+
+    _answer("queueing", find, show_queueing, as_json, out, draw)
+
+
+def adjustment(
+    load: Loads = "0.52,0.24",
+    epsilon: Annotated[
+        float, typer.Option(help="By how much a share should exceed its load.")
+    ] = 0.1,
+    gamma: Annotated[float, typer.Option(help="What a decrease takes off kappa.")] = 0.2,
+    starts: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Random starts per trial.")
+    ] = 2000,
+    seed: Seed = 1,
+    as_json: Json = False,
+) -> None:
+    """How I-TCP's kappas move: equations (11) and (12), and proposition 1 over random starts.
+
+    Every step is the rule's own, crates/control/src/itcp.rs.
+
+    Examples:
+
+        anabranch theory adjustment
+
+        anabranch theory adjustment --load 0.28,0.08,0.08,0.24 --epsilon 0.05 --json
+    """
+    from anabranch.cli.queueing_tables import show_adjustment
+    from anabranch.theory.queueing import proposition
+
+    loads = _numbers("--load", load)
+
+    def find(progress: Callable[[float], None] | None) -> proposition.Adjustment:
+        return proposition.study(loads, epsilon, gamma, starts, seed, progress)
+
+    _answer("adjustment", find, show_adjustment, as_json)
+
+
+def rent(
+    paths: Annotated[int, typer.Option(max=50, metavar="K", help="Paths of the connection.")] = 2,
+    price: Annotated[float, typer.Option(metavar="P", help="p_hat, per unit of rate.")] = 0.1,
+    states: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Random states per game.")
+    ] = 2000,
+    seed: Seed = 1,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """The rent-seeking game of the RSF paper: equilibria, Rosen's condition, what holds of it.
+
+    Examples:
+
+        anabranch theory rent
+
+        anabranch theory rent --paths 4 --price 0.01 --out results
+    """
+    from anabranch.cli.queueing_tables import show_rent
+    from anabranch.theory.games import rent_study
+
+    def find(progress: Callable[[float], None] | None) -> rent_study.Rent:
+        return rent_study.study(paths, price, states, seed, progress)
+
+    def draw(_: rent_study.Rent) -> "Figure":
+        from anabranch.figures import queueing
+
+        return queueing.region()
+
+    _answer("rent", find, show_rent, as_json, out, draw)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the three commands to `anabranch theory`."""
+    for command in (queueing, adjustment, rent):
+        app.command()(command)
+
+
+def _answer(
+    name: str,
+    find: Callable[[Callable[[float], None] | None], Any],
+    in_words: Callable[[Any], None],
+    as_json: bool,
+    out: Path | None = None,
+    draw: "Callable[[Any], Figure] | None" = None,
+) -> None:
+    # The output directory is opened first: one that can't be written is told before the work.
+    with staged(out) if out else nullcontext() as stage:
+        with tables.progress() as progress:
+            found = find(progress)
+        if stage and draw:
+            from anabranch.figures import style
+
+            text = json.dumps(found.as_dict(), indent=2, allow_nan=False)
+            (stage / f"{name}.json").write_text(text + "\n")
+            style.save(draw(found), stage / name)
+    tables.answer(found, as_json, in_words)
+    if out:
+        print(f"Numbers and figure are in {out}", file=sys.stderr)
+
+
+def _numbers(option: str, text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise ScenarioError(
+            f"{option} {text}: expected numbers with commas, as 0.52,0.24"
+        ) from None
+
+
+def _two(option: str, text: str) -> tuple[float, ...]:
+    numbers = _numbers(option, text)
+    if len(numbers) != 2:
+        raise ScenarioError(f"{option} {text}: expected two numbers, one per subnet")
+    return numbers

@@ -1,0 +1,173 @@
+"""What `theory queueing`, `adjustment` and `rent` found, as tables on the terminal."""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from anabranch.cli.tables import STDOUT, new_table
+from anabranch.theory.games.rent_study import Rent
+from anabranch.theory.games.rosen import leading_eigenvalue
+from anabranch.theory.queueing.measured_tails import FIT_S, GRID_S, TOGETHER, Tails
+from anabranch.theory.queueing.proposition import Adjustment
+
+READ_S = GRID_S[[10, 15, 20, 25, 30, 35, 40]]
+"""Where a table reads a tail: 0.1 to 100 s, two points per decade."""
+
+
+def show_queueing(found: Tails) -> None:
+    """Slopes, then theorem 1, 2 and 3 beside what was measured."""
+    loads = " and ".join(f"{one.load:g} (index {one.shape:g})" for one in found.traffic)
+    STDOUT.print(
+        f"Loads {loads}; {found.files} files in {found.duration_s:.0f} s, {found.seeds} seeds\n"
+    )
+    slopes = new_table("case", "sojourn times", "tail index", "theory")
+    for row in found.slopes.to_dict(orient="records"):
+        subnet = f"subnet {str(row['quantity'])[-1]}"
+        slopes.add_row(row["case"], subnet, _plus(row, "index", 2), row["theory"])
+    low, high = FIT_S
+    _titled(f"Index of P(S > x) from {low:g} to {high:g} s, median ± 95 % interval", slopes)
+    together = found.tails[found.tails["case"] == TOGETHER]
+    for number in (1, 2):
+        rows = together[together["quantity"] == f"sojourn{number}"]
+        _tail(f"Theorem 1, subnet {number}, one queue: P(S > x)", rows, "P(B > (1 - rho) x)")
+    for case, rows in found.tails.groupby("case", sort=False):
+        workload = rows[rows["quantity"] == "workload1"]
+        if case != TOGETHER and workload["theory"].notna().any():
+            _tail(f"Theorem 2, {case}: P(V1 > x)", workload, "theorem 2")
+            sojourn = rows[rows["quantity"] == "sojourn1"]
+            _tail(f"Theorem 3, {case}: P(S1 > x)", sojourn, "lower bound")
+
+
+def _tail(title: str, rows: pd.DataFrame, theory: str) -> None:
+    rows = rows[np.isclose(rows["x_s"].to_numpy()[:, None], READ_S).any(axis=1)]
+    within = rows["within"].notna().any()
+    table = new_table(
+        "x (s)",
+        "mean ± 95 %",
+        "median",
+        theory,
+        "measured / theory",
+        *(["in so short a run", "measured / that"] if within else []),
+    )
+    for row in rows.to_dict(orient="records"):
+        mean = row["mean"]
+        cells = [f"{row['x_s']:.3g}", _plus(row, "mean", 3), f"{row['median']:.3g}"]
+        for column in ["theory", "within"] if within else ["theory"]:
+            expected = row[column]
+            cells += [f"{expected:.3g}", f"{mean / expected:.3g}" if expected > 0 else "-"]
+        table.add_row(*cells)
+    _titled(title, table)
+
+
+def show_adjustment(found: Adjustment) -> None:
+    """Eigenvalues of (12), where (11) ends, proposition 1 over random starts."""
+    linear = found.linear
+    STDOUT.print(
+        f"Loads {_list(linear.loads)}, epsilon {linear.epsilon:g}\n\n"
+        f"Equation (12)\n"
+        f"  eigenvalues per round  {_list(linear.eigenvalues)}\n"
+        f"  kappa                  {'tends to 0' if linear.is_stable else 'grows without bound'}\n"
+        f"  phi tends to           {_list(linear.shares)}, which is rho / sum rho\n"
+        f"  at the rate            {linear.gap:.4g} per round\n\n"
+        f"Equation (11), 1 <= kappa <= M\n"
+        f"  from every kappa = M   {_list(found.flow.kappa[-1])} after "
+        f"{found.flow.rounds[-1]:g} rounds\n"
+        f"  phi                    {_list(found.flow.shares[-1])}\n"
+    )
+    table = new_table(
+        "proposition 1", "starts", "keep (iv)", "reach phi > rho", "stuck", "no end", "worst steps"
+    )
+    for trial in found.trials:
+        table.add_row(
+            trial.name,
+            f"{trial.starts}",
+            f"{trial.kept}",
+            f"{trial.reached} ({100 * trial.reached / max(1, trial.kept):.1f} %)",
+            f"{trial.stuck}",
+            f"{trial.endless}",
+            f"{trial.worst_steps}",
+        )
+    STDOUT.print(table)
+    for trial in found.trials:
+        if start := trial.counterexample:
+            STDOUT.print(f"\nCounterexample, {trial.name}:\n  {start}")
+
+
+def show_rent(found: Rent) -> None:
+    """Equilibria, Rosen's condition with its region, the rules beside the game."""
+    STDOUT.print(f"Price {found.price:g}, {found.paths} paths\n")
+    table = new_table(
+        "game", "capacity", "weights z", "rates", "multiplier", "KKT residual", "a deviation gains"
+    )
+    for name, capacity, equilibrium in found.equilibria:
+        table.add_row(
+            name,
+            f"{capacity:.4g}",
+            _list(equilibrium.weights),
+            _list(equilibrium.rates),
+            f"{equilibrium.multiplier:.4g}",
+            f"{equilibrium.kkt_residual:.1e}",
+            f"{equilibrium.best_gain:.1e}",
+        )
+    for split in found.splits:
+        table.add_row(
+            f"(15), (16), {split.name}",
+            f"{split.rates.sum():.4g}",
+            "1, 1",
+            " and ".join(_list(row) for row in split.rates),
+            "the same",
+            f"{split.kkt_residual:.1e}",
+            f"{split.best_gain:.1e}",
+        )
+    _titled("Equilibria", table)
+    table = new_table("game", "players", "weights z", "states", "holds", "largest eigenvalue")
+    for scan in found.scans:
+        holds = f"{scan.holding} ({100 * scan.holding / scan.states:.1f} %)"
+        # What is 0 in exact numbers is of rounding's size here.
+        worst = "0" if abs(scan.worst) < 1e-12 else f"{scan.worst:.2g}"
+        table.add_row(scan.game, f"{scan.players}", scan.weights, f"{scan.states}", holds, worst)
+    _titled("Rosen's condition: (G + G') S^2 / 2 negative definite", table)
+    STDOUT.print(f"{region()}\n")
+    table = new_table("rule", "RTT (ms)", "loss", "rates (packets/s)", "ratio", "the game's ratio")
+    for one in found.rule_rates:
+        table.add_row(
+            one.rule,
+            _list([1e3 * rtt for rtt in one.rtt_s]),
+            _list(one.loss),
+            _list(one.rates),
+            f"{one.rates[0] / one.rates[1]:.3g}",
+            "1",
+        )
+    _titled("Where the paper's rules stand still", table)
+    table = new_table("statement", "", "because")
+    for statement in found.statements:
+        verdict = "holds" if statement.holds else "false"
+        table.add_row(statement.text, verdict, statement.because)
+    STDOUT.print(table)
+
+
+def region() -> str:
+    """The map of Rosen's condition for two players: + where it holds."""
+    shares, ratios = np.linspace(0.025, 0.975, 39), [1.0, 2.0, 4.0, 8.0, 16.0, 64.0]
+    lines = ["Two players: + where it holds, over the share u of the first (0 to 1)"]
+    for ratio in ratios:
+        marks = (leading_eigenvalue([u, 1 - u], [1.0, ratio]) < 0 for u in shares)
+        lines.append(f"  z2 / z1 = {ratio:4g}  " + "".join("+" if m else "." for m in marks))
+    return "\n".join(lines)
+
+
+def _titled(title: str, table: object) -> None:
+    STDOUT.print(title, table, "", sep="\n")
+
+
+def _list(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:.4g}" for value in values)
+
+
+def _plus(row: dict[object, float], column: str, digits: int) -> str:
+    value, half = row[column], row[f"{column}_ci95"]
+    if math.isnan(value):
+        return "-"
+    return f"{value:.{digits}g}" + ("" if math.isnan(half) else f" ± {half:.1g}")

@@ -1,0 +1,1 @@
+"""Figures (Matplotlib): one style, and a module for each subject."""

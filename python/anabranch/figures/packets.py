@@ -1,0 +1,103 @@
+"""The figure of theory meets packets: predicted against measured shares, a panel for each rule."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from anabranch.figures import style
+from anabranch.theory.fluid.against_packets import Comparison, band
+
+NAME = "theory-meets-packets"
+TICKS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+VISIBLE = 0.05
+"""A spread over seeds below this part of a share is hidden by its marker."""
+BAND = "#ededed"
+INK = "#555555"
+SHEET: dict[Any, Any] = {
+    **style.SHEET,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+def draw(comparison: Comparison) -> Figure:
+    """Small multiples with one scale: on the diagonal theory and packets agree."""
+    rules = comparison.rules
+    columns = min(5, len(rules))
+    rows = -(-len(rules) // columns)
+    shares = comparison.flows[["predicted", "measured"]]
+    limits = 0.8 * float(shares.min().min()), min(1.0, 1.25 * float(shares.max().max()))
+    with matplotlib.rc_context(SHEET):
+        figure = Figure(figsize=(2.25 * columns, 2.45 * rows + 0.75))
+        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        for axes, rule in zip(panels.flat, rules, strict=False):
+            _panel(axes, comparison, rule, limits)
+        for axes in panels.flat[len(rules) :]:
+            axes.set_axis_off()
+        figure.supxlabel("share of all goodput: fluid equilibrium", fontsize="medium", color=INK)
+        figure.supylabel("simulator", fontsize="medium", color=INK)
+        figure.legend(handles=_key(), loc="outside upper center", ncols=4, labelcolor=INK)
+    return figure
+
+
+def write(comparison: Comparison, directory: Path) -> None:
+    """Write the figure into a directory, as SVG and as PNG."""
+    directory.mkdir(parents=True, exist_ok=True)
+    style.save(draw(comparison), directory / NAME)
+
+
+def _panel(axes: Axes, comparison: Comparison, rule: str, limits: tuple[float, float]) -> None:
+    flows = comparison.flows[comparison.flows["rule"] == rule]
+    _, worst = band(rule)
+    line = np.array(limits)
+    axes.fill_between(line, line * (1 - worst), line * (1 + worst), color=BAND, linewidth=0)
+    axes.plot(line, line, color="#9a9a9a", linewidth=0.8)
+    colour, _ = style.style(rule)
+    wide = flows[flows["spread"] > VISIBLE * flows["measured"]]
+    least = np.maximum(wide["measured"] - wide["spread"], limits[0])
+    axes.vlines(wide["predicted"], least, wide["measured"] + wide["spread"], colour, linewidth=0.7)
+    for several, rows in flows.groupby(flows["paths"] > 1):
+        axes.plot(
+            rows["predicted"],
+            rows["measured"],
+            "o",
+            markersize=4.0 if several else 3.4,
+            markerfacecolor=colour if several else "white",
+            markeredgecolor="white" if several else colour,
+            markeredgewidth=0.5 if several else 0.9,
+            zorder=3 if several else 2,
+        )
+    size = flows["deviation"].abs()
+    axes.set_title(rule, color=colour, fontweight="bold")
+    axes.text(
+        0.96,
+        0.05,
+        f"median {100 * size.median():.0f} %\nworst {100 * size.max():.0f} %",
+        transform=axes.transAxes,
+        ha="right",
+        fontsize="small",
+        color=INK,
+    )
+    axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(FixedLocator(TICKS[1::2] if limits[0] < 0.01 else TICKS))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+
+
+def _key() -> list[Any]:
+    shape: dict[str, Any] = {"marker": "o", "linestyle": "", "color": INK}
+    return [
+        Line2D([], [], **shape, markersize=4.5, label="several paths, the rule"),
+        Line2D([], [], **shape, markersize=4, markerfacecolor="white", label="one path, NewReno"),
+        Line2D([], [], color="#9a9a9a", linewidth=0.8, label="theory = packets"),
+        Patch(color=BAND, label="band stated before the run"),
+    ]

@@ -1,0 +1,91 @@
+"""Figures of `theory queueing` and `theory rent`."""
+
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from anabranch.figures.style import DASHES, SHEET, STYLES
+from anabranch.theory.games.rosen import leading_eigenvalue, two_player_edge
+from anabranch.theory.queueing import tail_theorems
+from anabranch.theory.queueing.measured_tails import GRID_S, TOGETHER, Tails
+
+COLOURS = [STYLES[name][0] for name in ("reno", "lia", "olia", "balia", "rsf-db", "coupled")]
+INK = "#111111"
+
+
+def tails(found: Tails) -> Figure:
+    """Sojourn times of both subnets and the workload of the first, means over seeds."""
+    titles = {
+        "sojourn1": "Sojourn times, subnet 1",
+        "sojourn2": "Sojourn times, subnet 2",
+        "workload1": "Workload of subnet 1",
+    }
+    cases = list(found.tails["case"].unique())
+    colours = {case: COLOURS[i % len(COLOURS)] for i, case in enumerate(cases)}
+    with matplotlib.rc_context(SHEET):
+        figure = Figure(figsize=(10.5, 3.9))
+        panels = figure.subplots(1, 3, sharey=True)
+        for axes, (quantity, title) in zip(panels, titles.items(), strict=True):
+            chosen = found.tails[found.tails["quantity"] == quantity]
+            for case, rows in chosen.groupby("case", sort=False):
+                seen = rows[rows["mean"] > 0]
+                axes.loglog(seen["x_s"], seen["mean"], color=colours[case], lw=1.4)
+                dash = DASHES[2] if quantity == "sojourn1" and case != TOGETHER else DASHES[1]
+                column = "within" if quantity == "workload1" else "theory"
+                theory = rows[rows[column] > 0]
+                axes.loglog(theory["x_s"], theory[column], dash, color=colours[case], lw=0.9)
+            if quantity != "workload1":
+                one = found.traffic[int(quantity[-1]) - 1]
+                axes.loglog(GRID_S, tail_theorems.size_tail(one, GRID_S), "-.", color=INK, lw=0.9)
+            axes.set_title(title)
+            axes.set_xlabel("x (s)")
+            axes.set_ylim(1e-6, 1.5)
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_major_formatter("{x:g}")
+        panels[0].set_ylabel("P(> x)")
+        lines: list[tuple[str, dict[str, Any]]] = [
+            (case, {"color": colours[case], "lw": 1.4}) for case in cases
+        ]
+        lines += [
+            ("theorem 1; theorem 2 in so long a run", {"color": INK, "ls": "--", "lw": 0.9}),
+            ("theorem 3, a lower bound", {"color": INK, "ls": ":", "lw": 0.9}),
+            ("file sizes", {"color": INK, "ls": "-.", "lw": 0.9}),
+        ]
+        handles = [Line2D([], [], label=name, **look) for name, look in lines]
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    return figure
+
+
+def region() -> Figure:
+    """Where Rosen's condition holds: two players by weights, and even weights by concentration."""
+    ratios, shares = np.geomspace(1 / 64, 64, 121), np.linspace(0.0, 1.0, 121)[1:-1]
+    inside = np.array(
+        [[leading_eigenvalue([u, 1 - u], [1, r]) < 0 for r in ratios] for u in shares]
+    )
+    with matplotlib.rc_context(SHEET):
+        figure = Figure(figsize=(8.6, 3.6))
+        left, right = figure.subplots(1, 2)
+        left.contourf(ratios, shares, inside, levels=[0.5, 1.5], colors=[STYLES["olia"][0]])
+        edge = np.array([two_player_edge([1, r]) for r in ratios])
+        for side in (-1, 1):
+            left.plot(ratios, 0.5 + side * edge / 2, color=INK, lw=1.0)
+        left.set_xscale("log", base=4)
+        left.xaxis.set_major_formatter("{x:g}")
+        left.set_title("Two paths: the condition holds in blue")
+        left.set_xlabel("z2 / z1")
+        left.set_ylabel("share of path 1")
+        for players, colour in zip((2, 3, 5, 8), COLOURS[1:], strict=False):
+            # One path has the share s, the others the rest alike.
+            big = np.linspace(1 / players, 1.0, 60)[:-1]
+            states = [[s, *[(1 - s) / (players - 1)] * (players - 1)] for s in big]
+            squares = [float(np.sum(np.square(state))) for state in states]
+            values = [leading_eigenvalue(state, np.ones(players)) for state in states]
+            right.plot(squares, values, color=colour, label=f"{players} paths")
+        right.set_title("Equal weights: it holds below 0")
+        right.set_xlabel("sum of squared shares")
+        right.set_ylabel("largest eigenvalue")
+        right.legend(loc="upper left")
+    return figure

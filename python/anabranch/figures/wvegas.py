@@ -1,0 +1,75 @@
+"""The figure of wVegas' iterations: rates, the prices a flow sees, and how errors shrink."""
+
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from anabranch.figures.style import SHEET
+from anabranch.theory.optimum.wvegas import Convergence
+
+COLOURS = ["#4e79a7", "#e15759", "#f28e2b", "#59a14f", "#b07aa1", "#9c755f"]
+"""Of paths; of algorithms the first three."""
+
+
+def figure(found: Sequence[Convergence]) -> Figure:
+    """A row per network."""
+    with matplotlib.rc_context(SHEET):
+        made = Figure(figsize=(10.5, 3.4 * len(found)))
+        rows = made.subplots(len(found), 3, squeeze=False)
+        for one, (rates, prices, errors) in zip(found, rows, strict=True):
+            _rates(rates, one)
+            _prices(prices, one)
+            _errors(errors, one)
+            rates.set_title(one.name)
+            prices.set_title("what the paths of one user cost")
+            errors.set_title("the three iterations")
+    return made
+
+
+def _rates(axes: Axes, one: Convergence) -> None:
+    """Algorithm 2 in full, the optimum dashed."""
+    iteration = one.iterations[0]
+    steps = np.arange(iteration.steps + 1)
+    for path, label in enumerate(one.labels):
+        colour = COLOURS[path % len(COLOURS)]
+        axes.plot(steps, iteration.rate[:, path], color=colour, linewidth=1.2, label=label)
+        axes.axhline(one.optimum[path], color=colour, linewidth=0.8, linestyle="--")
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("rate (Mbps)")
+    axes.set_xlabel("step of algorithm 2")
+    _legend(axes)
+
+
+def _prices(axes: Axes, one: Convergence) -> None:
+    """What the paths of users with several cost: equal where they are used."""
+    iteration = one.iterations[0]
+    prices = iteration.price @ one.routes
+    for path, label in enumerate(one.labels):
+        if "-" in label:
+            axes.plot(prices[:, path], color=COLOURS[path % len(COLOURS)], label=label)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("price (per Mbps)")
+    axes.set_xlabel("step of algorithm 2")
+    _legend(axes)
+
+
+def _errors(axes: Axes, one: Convergence) -> None:
+    """The worst path of each algorithm, on log axes."""
+    for iteration, colour in zip(one.iterations, COLOURS, strict=False):
+        error = iteration.error(one.optimum)
+        axes.loglog(np.arange(1, len(error) + 1), error, color=colour, label=iteration.name)
+    axes.axhline(one.within_mbps, color="#999999", linewidth=0.8, linestyle=":")
+    axes.set_ylabel("farthest from the optimum (Mbps)")
+    axes.set_xlabel("step")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
+    _legend(axes)
+
+
+def _legend(axes: Axes) -> None:
+    """Below the axes, where no line runs through it."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3, fontsize="small")

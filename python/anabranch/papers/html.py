@@ -1,0 +1,33 @@
+"""Reports as HTML files that need nothing else: no script, no font, no other host."""
+
+import jinja2
+
+from anabranch.papers.claims import Verdict
+from anabranch.papers.report import Report, measured, number, percent
+from anabranch.papers.summary import Summary
+from anabranch.papers.svg import Pictures
+
+
+def html(report: Report) -> str:
+    """The page of one paper. The same report gives the same bytes."""
+    pictures = Pictures(report)
+    figures = {item.id: pictures.item(item) for item in report.items}
+    return _page("report.html.j2", report=report, figures=figures, colours=pictures.colours)
+
+
+def index(summary: Summary) -> str:
+    """The page that leads to the pages of all papers."""
+    total = sum(summary.totals().values())
+    return _page("index.html.j2", summary=summary, total=total, verdicts=list(Verdict), colours=[])
+
+
+def _page(template: str, **values: object) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("anabranch.papers", package_path=""),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"number": number, "percent": percent, "measured": measured}
+    return environment.get_template(template).render(**values)

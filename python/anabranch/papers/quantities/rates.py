@@ -1,0 +1,119 @@
+"""Rates, round-trip times and losses: over the whole run, or from one time to another.
+
+Without `from_s` and `to_s` a quantity is over the measurement window, as the totals of a Result
+are. With one of them it is the mean of the samples that end in between.
+"""
+
+from anabranch.papers.quantities.table import quantity, rows, runs
+from anabranch.result import Result, between
+
+
+@quantity
+def user_goodput_mbps(
+    result: Result, flow: str, from_s: float | None = None, to_s: float | None = None
+) -> float:
+    """Goodput of one user of a flow, the mean over its users, Mbps."""
+    if from_s is None and to_s is None:
+        return float(rows(result.flows, flow=flow)["goodput_mbps"].mean())
+    samples = between(rows(result.flow_samples, flow=flow), from_s, to_s)
+    return float(samples["goodput_mbps"].mean())
+
+
+@quantity
+def aggregate_goodput_mbps(
+    result: Result, from_s: float | None = None, to_s: float | None = None
+) -> float:
+    """Goodput of all users of all flows together, Mbps."""
+    if from_s is None and to_s is None:
+        return float(result.flows["goodput_mbps"].sum() / runs(result.flows))
+    samples = between(result.flow_samples, from_s, to_s)
+    instants = runs(samples) * samples["time_s"].nunique()
+    return float(samples["goodput_mbps"].sum() / instants)
+
+
+@quantity
+def goodput_share(result: Result, flow: str) -> float:
+    """What all users of a flow get together, over what all users of all flows get."""
+    of_flow = rows(result.flows, flow=flow)["goodput_mbps"].sum()
+    return float(of_flow / result.flows["goodput_mbps"].sum())
+
+
+@quantity
+def relative_goodput(result: Result, flow: str, to: str) -> float:
+    """Goodput of one user of a flow over that of one user of the flow `to`."""
+    return user_goodput_mbps(result, flow) / user_goodput_mbps(result, to)
+
+
+@quantity
+def path_share(result: Result, flow: str, path: int) -> float:
+    """What a flow's users get over one path, over what they get over all their paths."""
+    of_flow = rows(result.paths, flow=flow)
+    return float(rows(of_flow, path=path)["goodput_mbps"].sum() / of_flow["goodput_mbps"].sum())
+
+
+@quantity
+def path_goodput_mbps(
+    result: Result, flow: str, path: int, from_s: float | None = None, to_s: float | None = None
+) -> float:
+    """Goodput over one path of a flow, the mean over its users, Mbps."""
+    if from_s is None and to_s is None:
+        return float(rows(result.paths, flow=flow, path=path)["goodput_mbps"].mean())
+    samples = between(rows(result.path_samples, flow=flow, path=path), from_s, to_s)
+    return float(samples["goodput_mbps"].mean())
+
+
+@quantity
+def path_rtt_ms(
+    result: Result, flow: str, path: int, from_s: float | None = None, to_s: float | None = None
+) -> float:
+    """Round-trip time over one path of a flow, queueing included, the mean over its users, ms.
+
+    Over a stretch of time it is the mean of the smoothed RTT.
+    """
+    if from_s is None and to_s is None:
+        return float(rows(result.paths, flow=flow, path=path)["rtt_ms"].mean())
+    samples = between(rows(result.path_samples, flow=flow, path=path), from_s, to_s)
+    return float(samples["rtt_ms"].mean())
+
+
+@quantity
+def user_timeouts(result: Result, flow: str) -> float:
+    """Retransmission timeouts of one user of a flow, the mean over its users."""
+    return float(rows(result.flows, flow=flow)["timeouts"].mean())
+
+
+@quantity
+def path_loss_probability(result: Result, flow: str, path: int) -> float:
+    """Packets lost over packets sent on one path of a flow, all its users together."""
+    chosen = rows(result.paths, flow=flow, path=path)
+    lost = (chosen["loss_probability"] * chosen["sent_packets"]).sum()
+    return float(lost / chosen["sent_packets"].sum())
+
+
+@quantity
+def link_loss_probability(result: Result, link: str) -> float:
+    """Packets that a link dropped, of every cause, over packets that arrived at it."""
+    return float(rows(result.links, link=link)["loss_probability"].mean())
+
+
+@quantity
+def link_utilization(result: Result, link: str) -> float:
+    """Share of a link's rate that was used."""
+    return float(rows(result.links, link=link)["utilization"].mean())
+
+
+@quantity
+def link_queue_packets(
+    result: Result, link: str, from_s: float | None = None, to_s: float | None = None
+) -> float:
+    """Packets that wait at a link, the mean of the samples."""
+    if from_s is None and to_s is None:
+        return float(rows(result.links, link=link)["queue_packets"].mean())
+    return float(
+        between(rows(result.link_samples, link=link), from_s, to_s)["queue_packets"].mean()
+    )
+
+
+def drop_percent(before: float, after: float) -> float:
+    """How much was lost between two values of a quantity, in percent of the first."""
+    return 100.0 * (before - after) / before

@@ -1,0 +1,43 @@
+"""How much a flow's window swings: all its paths together, from the samples of a run.
+
+Samples more than a round trip apart miss losses, so a scenario that measures these sets
+`sample_ms` below its RTT.
+"""
+
+import pandas as pd
+
+from anabranch.papers.quantities.table import quantity, rows, run_keys
+from anabranch.result import Result, between
+
+
+@quantity
+def window_variation(
+    result: Result, flow: str, from_s: float | None = None, to_s: float | None = None
+) -> float:
+    """Coefficient of variation of a user's window, all paths together: deviation over mean.
+
+    Of the population, not of a sample of it; the mean over users.
+    """
+    windows = _windows(result, flow, from_s, to_s)
+    return float((windows.std(axis="columns", ddof=0) / windows.mean(axis="columns")).mean())
+
+
+@quantity
+def window_drop_per_loss(
+    result: Result, flow: str, from_s: float | None = None, to_s: float | None = None
+) -> float:
+    """Part of a user's window, all paths together, that is lost when a loss strikes; the mean.
+
+    Every fall from one sample to the next is a loss event, as all rules that answer losses only
+    ever let the window fall then. Losses within the same sample count as one event.
+    """
+    windows = _windows(result, flow, from_s, to_s)
+    change = windows.pct_change(axis="columns", fill_method=None)
+    return float(-change.where(change < 0).stack().mean())
+
+
+def _windows(result: Result, flow: str, from_s: float | None, to_s: float | None) -> pd.DataFrame:
+    """A row per run and user, a column per time."""
+    samples = between(rows(result.path_samples, flow=flow), from_s, to_s)
+    users = [*run_keys(samples), "user"]
+    return samples.groupby([*users, "time_s"])["window_packets"].sum().unstack("time_s")

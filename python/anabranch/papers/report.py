@@ -1,0 +1,238 @@
+"""What reproducing a paper gives: published beside measured beside theory, each claim judged."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+from anabranch.papers.claims import Verdict
+from anabranch.papers.curves import Drawing
+
+STYLES = {
+    Verdict.HOLDS: "green",
+    Verdict.FAILS: "bold red",
+    Verdict.NOT_REPRODUCED: "yellow",
+    Verdict.NOT_COMPARABLE: "dim",
+    Verdict.READER: "dim",
+}
+
+PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case of a metric."""
+
+    case: str
+    """A setting and an algorithm, joined by a dot."""
+    published: float | None
+    measured: float | None
+    """Mean over seeds, or their median."""
+    interval: float | None
+    """Half its 95 % interval."""
+    theory: Mapping[str, float]
+    """By name: `fixed_point`, `opt_probing`."""
+
+    @property
+    def difference(self) -> float | None:
+        """Measured less published, relative to published."""
+        if self.published is None or self.measured is None or self.published == 0:
+            return None
+        return (self.measured - self.published) / self.published
+
+
+@dataclass(frozen=True)
+class Table:
+    """One metric of an item, over its cases."""
+
+    metric: str
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper and what became of it."""
+
+    id: str
+    text: str
+    band: str
+    """Why the check is as wide as it is."""
+    verdict: Verdict
+    because: str
+    """The numbers that decided."""
+    reason: str = ""
+    """Why it is not reproduced, found by experiment."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure of the paper."""
+
+    id: str
+    title: str
+    place: str
+    tables: Sequence[Table]
+    claims: Sequence[Claim]
+    bars: Sequence[str] = ()
+    """The metrics that are drawn as bars."""
+    drawings: Sequence[Drawing] = ()
+    """The other figures."""
+
+    def counts(self) -> dict[Verdict, int]:
+        """How many of its claims got each verdict."""
+        return count(self.claims)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A reproduction of one paper."""
+
+    paper: str
+    """Its folder."""
+    name: str
+    """What a summary calls it."""
+    title: str
+    source: str
+    authors: Sequence[str]
+    summary: str
+    items: Sequence[Item]
+    labels: Mapping[str, str]
+    """How the parts of metrics and cases are written out."""
+    algorithms: Mapping[str, str]
+    """The algorithm behind the last part of a case."""
+    theory: Mapping[str, str]
+    """What each kind of theory value is."""
+    assumed: Sequence[Mapping[str, str]]
+    errata: Sequence[Mapping[str, str]]
+    scenarios: Mapping[str, str]
+    """The scenario files, by name."""
+    seeds: Sequence[int]
+    average: str
+    """What a measured number is over them: mean or median."""
+    command: str
+    versions: Mapping[str, str]
+
+    @property
+    def claims(self) -> list[Claim]:
+        """All claims, in the order of the items."""
+        return [claim for item in self.items for claim in item.claims]
+
+    @property
+    def failed(self) -> list[Claim]:
+        """Claims that fail without a reason: why `anabranch reproduce` exits with 1."""
+        return [claim for claim in self.claims if claim.verdict is Verdict.FAILS]
+
+    def counts(self) -> dict[Verdict, int]:
+        """How many claims got each verdict, all five verdicts in order."""
+        return count(self.claims)
+
+    def theories(self, item: Item) -> list[str]:
+        """The kinds of theory value that an item has."""
+        rows = [row for table in item.tables for row in table.rows]
+        return [name for name in self.theory if any(name in row.theory for row in rows)]
+
+    def tally(self) -> str:
+        """The counts in words, without the verdicts nobody got."""
+        return ", ".join(
+            f"{n} {PLURAL.get(verdict, verdict) if n > 1 else verdict}"
+            for verdict, n in self.counts().items()
+            if n
+        )
+
+    def label(self, name: str) -> str:
+        """A metric, case or part of a case as a reader wants it: `n1_10.lia` is `N1 = 10, LIA`."""
+        return ", ".join(self.labels.get(part, part) for part in name.split("."))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {**_plain(asdict(self)), "counts": self.counts(), "failed": len(self.failed)}
+
+    def __rich_console__(self, console: object, options: object) -> Iterator[RenderableType]:
+        yield Text(f"{self.title} ({self.source})", style="bold")
+        for item in self.items:
+            if item.tables:
+                yield Text(f"\n{item.title} ({item.place})")
+                yield self._numbers(item)
+        yield Text("\nClaims: " + self.tally())
+        yield self._verdicts()
+
+    def _numbers(self, item: Item) -> Grid:
+        theories = self.theories(item)
+        grid = Grid(box=box.SIMPLE, pad_edge=False)
+        for name in ("", "case"):
+            grid.add_column(name)
+        for name in ("published", "measured", "differs", *map(self.label, theories)):
+            grid.add_column(name, justify="right")
+        for table in item.tables:
+            for i, row in enumerate(table.rows):
+                grid.add_row(
+                    self.label(table.metric) if i == 0 else "",
+                    self.label(row.case),
+                    number(row.published),
+                    measured(row),
+                    percent(row.difference),
+                    *(number(row.theory.get(name)) for name in theories),
+                )
+            grid.add_section()
+        return grid
+
+    def _verdicts(self) -> Grid:
+        grid = Grid(box=box.SIMPLE, pad_edge=False)
+        for name in ("claim", "verdict", "", "numbers"):
+            grid.add_column(name)
+        for claim in self.claims:
+            because = f"{claim.because}\n{claim.reason}" if claim.reason else claim.because
+            verdict = Text(claim.verdict, style=STYLES[claim.verdict])
+            grid.add_row(claim.id, verdict, Text(claim.text), Text(because))
+        return grid
+
+
+def count(claims: Sequence[Claim]) -> dict[Verdict, int]:
+    """How many claims got each verdict, all five verdicts in order."""
+    counter = Counter(claim.verdict for claim in claims)
+    return {verdict: counter[verdict] for verdict in Verdict}
+
+
+def number(value: float | None) -> str:
+    """A number as the paper prints it; nothing where there is none."""
+    return "" if value is None else f"{value:g}"
+
+
+def measured(row: Row) -> str:
+    """The mean to three significant digits, or as far as its interval, if any, needs."""
+    if row.measured is None:
+        return ""
+    decimals = max(0, 2 - _magnitude(row.measured))
+    if row.interval is None:
+        return f"{row.measured:.{decimals}f}"
+    decimals = max(decimals, min(decimals + 2, -_magnitude(row.interval)))
+    return f"{row.measured:.{decimals}f} ± {row.interval:.{decimals}f}"
+
+
+def percent(value: float | None) -> str:
+    """A relative difference, signed, in whole percent."""
+    return "" if value is None else f"{value:+.0%}"
+
+
+def _magnitude(value: float) -> int:
+    """The power of ten of the first digit."""
+    return math.floor(math.log10(abs(value))) if value else 0
+
+
+def _plain(value: Any) -> Any:
+    """NaN and infinity have no place in JSON."""
+    match value:
+        case dict():
+            return {key: _plain(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [_plain(entry) for entry in value]
+        case float() if not math.isfinite(value):
+            return None
+        case _:
+            return value

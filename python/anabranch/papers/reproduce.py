@@ -1,0 +1,273 @@
+"""Reproducing a paper: run what its folder asks for, measure, judge, write the report."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from anabranch.files import put_section, section, staged
+from anabranch.papers import curves
+from anabranch.papers.folder import Case, Paper, cases, known_papers, open_paper, seeds
+from anabranch.papers.judge import report_of
+from anabranch.papers.quantities import measure
+from anabranch.papers.quantities.rates import drop_percent
+from anabranch.papers.report import Report
+from anabranch.papers.summary import Summary
+from anabranch.result import Result
+from anabranch.runner import BACKENDS, Progress, collect, collect_parts, plan
+from anabranch.scenario import load
+from anabranch.theory.errors import NotConverged
+
+COMMAND = "anabranch reproduce all"
+"""What a README's section of the summary is called."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the runs of a paper gave."""
+
+    numbers: pd.DataFrame
+    """A row per item, metric, case and seed, with its `value`."""
+    drawings: Mapping[tuple[str, int], curves.Drawing]
+    """The figures that need whole runs, by item and place among the item's figures."""
+    unsolved: Sequence[tuple[str, str, str]] = ()
+    """Item, metric and case of the numbers that theory did not find."""
+
+
+def reproduce(
+    name: str, quick: bool = False, out: Path | None = None, progress: Progress | None = None
+) -> Report:
+    """Run everything a paper's folder asks for, and judge its claims.
+
+    `quick`: fewer seeds and shorter runs, as the folder says. `out`: where report.html and
+    report.json go. `progress` is told the fraction done, 0 to 1.
+
+    Raises `ScenarioError` for an unknown paper or a folder that does not fit together.
+    """
+    paper = open_paper(name)
+    with staged(out) if out else nullcontext() as stage:
+        measured = measure_all(paper, quick, progress)
+        if "predictions" in paper.experiments:
+            from anabranch.papers.predictions import predicted  # here: the others do not need it
+
+            paper = predicted(paper)
+        report = report_of(paper, measured.numbers, measured.drawings, quick)
+        if stage:
+            write(report, stage)
+    return report
+
+
+def reproduce_all(
+    quick: bool = False,
+    out: Path | None = None,
+    readme: Path | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """Reproduce every paper there is.
+
+    `out` gets index.html with the summary, summary.json, and a folder per paper with what
+    `reproduce` writes. `readme` gets the summary, dated, between its markers. A paper's runs are
+    let go before the next one begins.
+    """
+    if readme:
+        section(readme, COMMAND)  # one that can't take the summary is told before the runs
+    names = known_papers()
+    reports = []
+    for i, name in enumerate(names):
+        of_paper = part(progress, i / len(names), 1 / len(names))
+        reports.append(reproduce(name, quick, out and out / name, of_paper))
+    summary = Summary(reports, COMMAND + (" --quick" if quick else ""))
+    if out:
+        from anabranch.papers import html  # here, because Matplotlib takes half a second to load
+
+        with staged(out) as stage:
+            (stage / "index.html").write_text(html.index(summary), encoding="utf-8")
+            data = json.dumps(summary.as_dict(), indent=1)
+            (stage / "summary.json").write_text(data + "\n", encoding="utf-8")
+    if readme:
+        put_section(readme, COMMAND, summary.markdown(), summary.command)
+    return summary
+
+
+def write(report: Report, directory: Path) -> None:
+    """Write report.html and report.json into an existing directory."""
+    from anabranch.papers import html  # here, because Matplotlib takes half a second to load
+
+    (directory / "report.html").write_text(html.html(report), encoding="utf-8")
+    data = json.dumps(report.as_dict(), indent=1, allow_nan=False)
+    (directory / "report.json").write_text(data + "\n", encoding="utf-8")
+
+
+def measure_all(
+    paper: Paper,
+    quick: bool,
+    progress: Progress | None = None,
+    *,
+    on: str = "sim",
+    jobs: int | None = None,
+) -> Measured:
+    """Run all groups that an item asks for on a backend, and take its numbers and curves.
+
+    Groups run one after the other; within a group all cases and seeds run in parallel, and no more
+    than one case is kept. Theory has its cases one after the other.
+    """
+    groups = paper.experiments["groups"]
+    measures = {name: list(_measures(paper, name)) for name in groups}
+    plotted = {name: list(_curves(paper, name)) for name in groups}
+    wanted = {
+        name: _wanted(groups[name], [*measures[name], *(c for _, c in plotted[name])])
+        for name in groups
+    }
+    sizes = {name: len(of_group) for name, of_group in wanted.items() if of_group}
+    rows: list[dict[str, Any]] = []
+    drawings: dict[tuple[str, int], curves.Drawing] = {}
+    unsolved: list[tuple[str, str, str]] = []
+    done = 0.0
+    for name, size in sizes.items():
+        share = size / sum(sizes.values())
+        of_group = part(progress, done, share)
+        for case, result in run_group(paper, name, quick, wanted[name], of_group, on, jobs):
+            if isinstance(result, NotConverged):
+                asked = _asked(measures[name], case)
+                unsolved += [(names["item"], names["metric"], names["case"]) for names, _ in asked]
+                continue
+            for seed, run in each_run(result):
+                rows += _numbers(measures[name], case, seed, run)
+            for place, spec in plotted[name]:
+                if case in (spec["cases"] or [case]):
+                    drawing = DRAW[spec["kind"]](spec, result, [case])
+                    drawings[place] = curves.joined(drawings.get(place), drawing)
+        done += share
+    # Cases that were given the same name are one: a sweep's mean, seed by seed.
+    frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
+    frame = frame.groupby(NAMES, sort=False, as_index=False)["value"].mean()
+    numbers = pd.concat([frame, *_drops(paper, frame)], ignore_index=True)
+    return Measured(numbers, drawings, unsolved)
+
+
+def _wanted(group: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> list[Case]:
+    """The cases of a group that some measure or figure looks at."""
+    everything = any(entry["cases"] is None for entry in entries)
+    names = {name for entry in entries for name in entry["cases"] or []}
+    return [case for case in cases(group) if everything or case.name in names] if entries else []
+
+
+DRAW = {"series": curves.series, "tail": curves.tail}
+"""The figures that need whole runs; the others are drawn from numbers."""
+
+
+def part(progress: Progress | None, done: float, share: float) -> Progress | None:
+    """Progress of a part of the work that begins at `done` and is `share` of it all."""
+    return progress and (lambda fraction: progress(done + share * fraction))
+
+
+def run_group(
+    paper: Paper,
+    name: str,
+    quick: bool,
+    wanted: Sequence[Case],
+    progress: Progress | None = None,
+    on: str = "sim",
+    threads: int | None = None,
+) -> Iterator[tuple[str, Result | NotConverged]]:
+    """Each wanted case of a group and the Result of all its seeds, in the order of the cases.
+
+    A case that theory does not solve leaves the others as they are.
+    """
+    group = paper.experiments["groups"][name]
+    file, shorter = paper.folder / group["scenario"], {}
+    if quick:
+        shorter = group.get("quick", paper.experiments["quick"].get("set", {}))
+    own_seeds = group.get("seeds", seeds(paper, quick))
+    jobs = {}
+    for case in wanted:
+        scenario = load(file, {**case.overrides, **shorter})
+        jobs[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name}, on)
+    if BACKENDS[on].random:
+        results = collect_parts(load(file), list(jobs.values()), on, threads, progress)
+        yield from zip(jobs, results, strict=True)
+        return
+    for number, (name_of_case, of_case) in enumerate(jobs.items()):
+        try:
+            of_part = part(progress, number / len(jobs), 1 / len(jobs))
+            yield name_of_case, collect(load(file), of_case, on, threads, of_part)
+        except NotConverged as error:
+            yield name_of_case, error
+
+
+def each_run(result: Result) -> Iterator[tuple[int, Result]]:
+    """Each seed and the part of a case's Result that it gave."""
+    tables = result.tables()
+    parts = {name: dict(iter(table.groupby("seed"))) for name, table in tables.items()}
+    for seed in parts["links"]:
+        run = {name: part.get(seed, tables[name].iloc[:0]) for name, part in parts.items()}
+        yield int(seed), replace(result, **run)
+
+
+def _measures(paper: Paper, group: str) -> Iterator[dict[str, Any]]:
+    """Every measure of a group, with the item it belongs to and the cases it is for."""
+    for item in paper.experiments["items"]:
+        for entry in item.get("measures", []):
+            if entry.get("group", item.get("group")) == group:
+                words = {"cases": item.get("cases"), "during": item.get("during", {}), **entry}
+                yield from ({**one, "item": item["id"]} for one in _during(words))
+
+
+def _during(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A measure over each of its stretches of time, unless it has a time of its own."""
+    if not entry["during"] or "from_s" in entry or "to_s" in entry:
+        yield entry
+        return
+    for name, (from_s, to_s) in entry["during"].items():
+        case = f"{name}.{entry.get('case', '{case}')}"
+        yield {**entry, "case": case, "from_s": from_s, "to_s": to_s}
+
+
+def _curves(paper: Paper, group: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+    """Every figure that needs the runs of a group: its place, and what it says."""
+    for item in paper.experiments["items"]:
+        for number, spec in enumerate(item.get("figures", [])):
+            if spec["kind"] in DRAW and spec.get("group", item.get("group")) == group:
+                yield (item["id"], number), {"cases": item.get("cases"), **spec}
+
+
+NAMES = ["item", "metric", "case", "seed"]
+"""The words that tell one number from another."""
+
+WORDS = {"item", "cases", "metric", "quantity", "group", "case", "during"}
+"""The words of a measure that are not parameters of its quantity."""
+
+
+def _numbers(
+    measures: Sequence[Mapping[str, Any]], case: str, seed: int, run: Result
+) -> Iterator[dict[str, Any]]:
+    for names, entry in _asked(measures, case):
+        parameters = {word: value for word, value in entry.items() if word not in WORDS}
+        value = measure(entry["quantity"], run, **parameters)
+        yield {**names, "seed": seed, "value": value}
+
+
+def _asked(
+    measures: Sequence[Mapping[str, Any]], case: str
+) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
+    """What the numbers of a case are called, and how each is measured."""
+    for entry in measures:
+        if entry["cases"] is None or case in entry["cases"]:
+            name = entry.get("case", "{case}")
+            called = name.format(case=case, algorithm=case.rpartition(".")[2])
+            yield {"item": entry["item"], "metric": entry["metric"], "case": called}, entry
+
+
+def _drops(paper: Paper, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """What got lost between two cases of a metric, seed by seed."""
+    for item in paper.experiments["items"]:
+        for drop in item.get("drops", []):
+            of = frame[(frame["item"] == item["id"]) & (frame["metric"] == drop["of"])]
+            before = of[of["case"] == drop["from"]].set_index("seed")["value"]
+            after = of[of["case"] == drop["to"]].set_index("seed")["value"]
+            lost = before.combine(after, drop_percent).rename("value").reset_index()
+            yield lost.assign(item=item["id"], metric=drop["metric"], case=drop["case"])

@@ -1,0 +1,1 @@
+"""Fluid models of a network and their equilibria, and how they compare with packets."""

@@ -1,0 +1,94 @@
+"""What a fluid run went through: paths and links at moments in time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anabranch.theory.fluid.model import Point
+from anabranch.theory.network import Network
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """Everything at one time. Paths that do not send have rate 0; their other values are NaN."""
+
+    time: float
+    window: Array
+    rate: Array
+    rtt: Array
+    path_loss: Array
+    waiting: Array
+    """Of each link, packets in the queue."""
+    loss: Array
+    """Of each link, what the queue drops."""
+    load: Array
+    """Of each link, packets/s offered."""
+    served: Array
+    """Of each link, packets/s that leave the queue."""
+
+    @classmethod
+    def of(cls, time: float, sending: Array, point: Point, served: Array) -> "Moment":
+        """From a point of the model of those paths that send."""
+
+        def spread(values: Array, elsewhere: float) -> Array:
+            whole = np.full(len(sending), elsewhere)
+            whole[sending] = values
+            return whole
+
+        return cls(
+            time=time,
+            window=spread(point.window, np.nan),
+            rate=spread(point.rate, 0.0),
+            rtt=spread(point.states.rtt, np.nan),
+            path_loss=spread(point.path_loss, np.nan),
+            waiting=point.waiting,
+            loss=point.loss,
+            load=point.load,
+            served=served,
+        )
+
+
+class History:
+    """Moments in order of time; two at one time where something jumps."""
+
+    def __init__(self, sample_s: float) -> None:
+        self.sample_s = sample_s
+        self._moments: list[Moment] = []
+
+    def add(self, moment: Moment) -> None:
+        """The moment is not earlier than the last one."""
+        self._moments.append(moment)
+
+    def samples(self, begin: float, end: float) -> Array:
+        """The times in [begin, end] at which samples are due."""
+        first, last = np.ceil(begin / self.sample_s), np.floor(end / self.sample_s)
+        return np.arange(first, last + 1) * self.sample_s
+
+    @property
+    def time(self) -> Array:
+        return np.array([moment.time for moment in self._moments])
+
+    def column(self, name: str) -> Array:
+        """Moments by paths or links."""
+        return np.array([getattr(moment, name) for moment in self._moments])
+
+
+def part(network: Network, paths: Array) -> Network:
+    """The network with only those paths (a mask), and the users that have one of them."""
+    counts = network.sums @ paths.astype(float)
+    users = np.flatnonzero(counts).tolist()
+    return Network(
+        links=network.links,
+        capacity=network.capacity,
+        queues=network.queues,
+        routes=network.routes[:, np.flatnonzero(paths)],
+        base_rtt=network.base_rtt[paths],
+        service=network.service[paths],
+        starts=np.concatenate([[0], np.cumsum(counts[users])]).astype(np.int64),
+        algorithms=[network.algorithms[user] for user in users],
+        flows=[network.flows[user] for user in users],
+        packet_bits=network.packet_bits,
+        payload_bits=network.payload_bits,
+    )

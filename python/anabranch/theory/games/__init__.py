@@ -1,0 +1,1 @@
+"""The rent-seeking game of the RSF paper."""

@@ -1,0 +1,178 @@
+"""The rent-seeking game of the RSF paper: Nash and normalised equilibria under (7) and (16).
+
+Each path of a connection (6), or each connection (15), is a player who takes the rate lambda_i for
+a share of the throughput and pays p per unit of rate. Written in shares u_i = lambda_i / S, the
+first order conditions (1 - u_i) / S = p + L / z_i are those of a concave programme in u (as in
+Johari and Tsitsiklis, Mathematics of Operations Research 29, 2004), which is solved here; best
+responses check it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq, minimize_scalar
+
+from anabranch.scenario import ScenarioError
+from anabranch.theory.games.rosen import marginals, utilities
+from anabranch.theory.law import Law, States
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """An equilibrium of the game under sum lambda <= B."""
+
+    rates: Array
+    multiplier: float
+    """L: player i pays L / z_i more per unit of rate; 0 where the capacity is not used up."""
+    weights: Array
+    """Rosen's z."""
+    kkt_residual: float
+    """By how much the first order conditions are missed."""
+    best_gain: float
+    """The most that a player gains by another rate while the others stay."""
+
+    @property
+    def binds(self) -> bool:
+        """Whether the whole capacity is used."""
+        return self.multiplier > 0
+
+
+def check(players: int, price: float, capacity: float) -> None:
+    """Raise `ScenarioError` for a game without an equilibrium, or numbers without meaning."""
+    if not price > 0:
+        raise ScenarioError(f"price {price:g}: expected more than 0, or rates grow without bound")
+    if not capacity > 0:
+        raise ScenarioError(f"capacity {capacity:g}: expected more than 0")
+    if players < 2:
+        raise ScenarioError(
+            f"{players} player: its utility is 1 - p lambda, which every smaller rate improves on, "
+            "so that there is no equilibrium; expected two or more"
+        )
+
+
+def equilibrium(
+    players: int, price: float, capacity: float, weights: Sequence[float] | None = None
+) -> Equilibrium:
+    """The normalised equilibrium for weights z, 1 each by default.
+
+    Without the capacity it is the Nash equilibrium, lambda_i = (K - 1) / (K^2 p), for every z.
+    """
+    check(players, price, capacity)
+    z = np.ones(players) if weights is None else np.asarray(weights, dtype=float)
+    if z.shape != (players,) or not np.all(z > 0):
+        raise ScenarioError(f"weights {list(z)}: expected {players} numbers above 0")
+    # The multiplier of sum u = 1 is 1 - u_i = p S: it gives the total.
+    shares, level = _shares(np.ones(players), np.zeros(players))
+    rates, multiplier = shares * level / price, 0.0
+    if level / price > capacity:
+        shares, level = _shares(z, np.full(players, price * capacity))
+        rates, multiplier = shares * capacity, level / capacity
+    residual = _kkt_residual(rates, price, multiplier / z)
+    gain = best_gain(rates, price, np.maximum(0.0, capacity - rates.sum()) + rates)
+    return Equilibrium(rates, multiplier, z, residual, gain)
+
+
+def _shares(z: Array, cost: Array) -> tuple[Array, float]:
+    """The shares that maximise sum z (u - u^2 / 2 - cost u), and the multiplier of sum u = 1."""
+    import cvxpy as cp  # here, because it takes a second to load
+
+    u = cp.Variable(len(z), nonneg=True)
+    ones = np.ones(len(z))
+    whole = ones @ u == 1
+    goal = (z * (1 - cost)) @ u - cp.quad_form(u, np.diag(z / 2))
+    problem = cp.Problem(cp.Maximize(goal), [whole])
+    problem.solve(solver=cp.CLARABEL)
+    if problem.status != cp.OPTIMAL:
+        raise ArithmeticError(f"the shares could not be found: {problem.status}")
+    return np.maximum(0.0, np.asarray(u.value)), abs(float(whole.dual_value))
+
+
+def _kkt_residual(rates: Array, price: float, extra: Array) -> float:
+    """Of m_i = L / z_i where lambda_i > 0, and m_i <= L / z_i elsewhere; times S, so that it has no
+    unit."""
+    miss = (marginals(rates, price) - extra) * rates.sum()
+    # A share that the solver leaves at 1e-7 is 0.
+    return float(np.max(np.where(rates > 1e-6 * rates.sum(), np.abs(miss), np.maximum(0.0, miss))))
+
+
+def best_gain(rates: ArrayLike, price: float, room: ArrayLike) -> float:
+    """The most that a player gains by another rate from 0 to its `room` while the others stay."""
+    rates, room = np.asarray(rates, dtype=float), np.asarray(room, dtype=float)
+    now = utilities(rates, price)
+    gains = []
+    for i, most in enumerate(room):
+
+        def loss(rate: float, i: int = i) -> float:
+            tried = rates.copy()
+            tried[i] = rate
+            return -float(utilities(tried, price)[i])
+
+        best = minimize_scalar(
+            loss, bounds=(0.0, most), method="bounded", options={"xatol": 1e-12 * most}
+        )
+        gains.append(max(-best.fun, -loss(most)) - now[i])
+    return float(max(gains))
+
+
+@dataclass(frozen=True)
+class Split:
+    """One of the equilibria of (15) under (16): rates of each connection (row) on each path."""
+
+    name: str
+    rates: Array
+    kkt_residual: float
+    best_gain: float
+
+
+def splits(connections: int, capacities: Sequence[float], price: float) -> list[Split]:
+    """Two equilibria of (15) under (16) with the same multipliers: each connection in proportion to
+    the paths' capacities, and each on as few paths as it needs.
+
+    A connection's utility depends on the sum of its rates alone, so that paths that are not full
+    cost all the same, and full ones have the same multiplier.
+    """
+    for number, capacity in enumerate(capacities, 1):
+        if not capacity > 0:
+            raise ScenarioError(f"capacity {capacity:g} of path {number}: expected more than 0")
+    whole = equilibrium(connections, price, sum(capacities))
+    each, left = float(whole.rates[0]), np.array(capacities, dtype=float)
+    even = np.tile(each * left / left.sum(), (connections, 1))
+    few = np.zeros_like(even)
+    for n in range(connections):
+        for path in range(len(left)):
+            few[n, path] = min(each - few[n].sum(), left[path])
+            left[path] -= few[n, path]
+    few[few < 1e-9 * each] = 0.0  # what rounding left over
+    ways = {"even": even, "few": few}
+    return [_split(name, rates, capacities, price, whole) for name, rates in ways.items()]
+
+
+def _split(
+    name: str, rates: Array, capacities: Sequence[float], price: float, whole: Equilibrium
+) -> Split:
+    sums = rates.sum(axis=1)
+    spare = float(sum(capacities) - sums.sum())
+    residual = _kkt_residual(sums, price, whole.multiplier / whole.weights)
+    overload = float(np.max(rates.sum(axis=0) - capacities))
+    return Split(
+        name, rates, max(residual, overload), best_gain(sums, price, sums + max(0.0, spare))
+    )
+
+
+def rule_rates(rule: str, rtt_s: Sequence[float], loss: Sequence[float]) -> Array:
+    """Rates in packets/s at which a rule of uncoupled paths stands still: phi_r = p_r.
+
+    Queues are empty; `loss` is random loss.
+    """
+    law = Law(rule)
+
+    def still(log_window: float, path: int) -> float:
+        states = States.of_user([np.exp(log_window)], [rtt_s[path]], 0.0, [loss[path]])
+        return float(law.phi(states)[0] - loss[path])
+
+    windows = [np.exp(brentq(still, 0.0, 20.0, args=(r,))) for r in range(len(rtt_s))]
+    return np.asarray(np.asarray(windows) / np.asarray(rtt_s))

@@ -1,0 +1,173 @@
+"""What holds of the RSF paper's section 3: its statements, each with the numbers that decide it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from anabranch.theory.games import rent, rosen
+from anabranch.theory.games.rent import Equilibrium, Split
+from anabranch.theory.games.rosen import Scan
+
+RULES = ("rsf-db", "rsf-lb")
+RTT_S, LOSS = (0.050, 0.150), (0.001, 0.001)
+"""Two paths that differ in RTT alone: queues are empty and losses few, so that both rules are in
+their first branch."""
+
+
+@dataclass(frozen=True)
+class RuleRates:
+    """Where a rule stands still on two paths."""
+
+    rule: str
+    rtt_s: tuple[float, ...]
+    loss: tuple[float, ...]
+    rates: tuple[float, ...]
+    """Packets/s."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What the paper says, in our words; whether it holds, and why."""
+
+    text: str
+    holds: bool
+    because: str
+
+
+@dataclass(frozen=True)
+class Rent:
+    """The rent-seeking game of one connection and of several."""
+
+    paths: int
+    price: float
+    equilibria: list[tuple[str, float, Equilibrium]]
+    """Name, capacity, equilibrium."""
+    splits: list[Split]
+    scans: list[Scan]
+    rule_rates: list[RuleRates]
+    statements: list[Statement]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        equilibria = [
+            {"game": name, "capacity": capacity, **_plain(vars(one))}
+            for name, capacity, one in self.equilibria
+        ]
+        return {
+            "paths": self.paths,
+            "price": self.price,
+            "equilibria": equilibria,
+            "splits": [_plain(vars(split)) for split in self.splits],
+            "rosen": [asdict(scan) for scan in self.scans],
+            "rules": [asdict(rates) for rates in self.rule_rates],
+            "statements": [asdict(statement) for statement in self.statements],
+        }
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: v.tolist() if isinstance(v, np.ndarray) else v for key, v in fields.items()}
+
+
+def study(
+    paths: int = 2,
+    price: float = 0.1,
+    states: int = 2000,
+    seed: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> Rent:
+    """Solve the game with enough capacity and with half of what it would take, scan Rosen's
+    condition, and judge the statements.
+
+    Raises `ScenarioError` for a game without an equilibrium.
+    """
+    rent.check(paths, price, capacity=1.0)
+    wanted = (paths - 1) / paths / price
+    uneven = [1.0] + [3.0] * (paths - 1)
+    equilibria = [
+        ("(6)", 2 * wanted, rent.equilibrium(paths, price, 2 * wanted)),
+        ("(6), (7)", wanted / 2, rent.equilibrium(paths, price, wanted / 2)),
+        ("(6), (7)", wanted / 2, rent.equilibrium(paths, price, wanted / 2, uneven)),
+    ]
+    # Two connections on two paths that hold half of what they would take: 1 / (4 p).
+    splits = rent.splits(2, [1 / (8 * price)] * 2, price)
+    scans: list[Scan] = []
+    for players in sorted({2, 3, 5, paths}):
+        for spread in (1.0, 4.0):
+            scans.append(rosen.scan(players, spread, states, seed))
+        if progress:
+            progress(players / (max(5, paths) + 1))
+    scans += [rosen.scan_connections(n, 2, states, seed) for n in (2, 3)]
+    rates = [
+        RuleRates(rule, RTT_S, LOSS, tuple(rent.rule_rates(rule, RTT_S, LOSS).tolist()))
+        for rule in RULES
+    ]
+    statements = _statements(equilibria, splits, scans, rates)
+    return Rent(paths, price, equilibria, splits, scans, rates, statements)
+
+
+def _statements(
+    equilibria: list[tuple[str, float, Equilibrium]],
+    splits: list[Split],
+    scans: list[Scan],
+    rates: list[RuleRates],
+) -> list[Statement]:
+    even = [scan for scan in scans if scan.game.startswith("(6)") and scan.weights == "1"]
+    uneven = [scan for scan in scans if scan.game.startswith("(6)") and scan.weights != "1"]
+    several = [scan for scan in scans if scan.game.startswith("(15)")]
+    worst = max(uneven, key=lambda scan: scan.worst)
+    alone = rosen.condition([1.0, 0.0], [2.0, 0.0], [1.0, 1.0])
+    (_, _, one), (_, _, other) = equilibria[1:]
+    ratio = rates[0].rates[0] / rates[0].rates[1]
+    return [
+        Statement(
+            "(6) is diagonally strictly concave for z = 1 while all rates are above 0",
+            all(scan.holding == scan.states for scan in even),
+            f"all of {sum(scan.states for scan in even)} states: the sum of u_i^2 is below 1",
+        ),
+        Statement(
+            "and for every z > 0",
+            all(scan.holding == scan.states for scan in uneven),
+            f"G + G' has the eigenvalue {worst.worst:.2g} at the shares {_short(worst.at)}",
+        ),
+        Statement(
+            "and where rates may be 0, as in (11)",
+            alone > 0,
+            f"(11) is {alone:g} for the states (1, 0) and (2, 0)",
+        ),
+        Statement(
+            "The normalised equilibrium under (7) is unique for z = 1",
+            all(scan.holding == scan.states for scan in even),
+            "Rosen's theorem; where all rates are above 0",
+        ),
+        Statement(
+            "The equilibrium under (7) is globally unique",
+            bool(np.allclose(one.rates, other.rates) or max(one.best_gain, other.best_gain) > 1e-9),
+            f"({_short(one.rates)}) and ({_short(other.rates)}) both leave nobody a better rate",
+        ),
+        Statement(
+            "(15) is diagonally strictly concave",
+            all(scan.holding == scan.states for scan in several),
+            "a connection that shifts rate between its paths changes no utility: the eigenvalue 0",
+        ),
+        Statement(
+            "and its equilibrium under (16) unique",
+            bool(np.allclose(splits[0].rates, splits[1].rates)),
+            "the two of the table have the same multipliers",
+        ),
+        Statement(
+            "(15) has an equilibrium with one connection",
+            bool(rosen.utilities([1.0], 0.1)[0] >= rosen.utilities([0.5], 0.1)[0]),
+            "its utility is 1 - p times its rate: every smaller rate is better, and 0 undefined",
+        ),
+        Statement(
+            "RSF-DB and RSF-LB find the game's equilibrium, equal rates",
+            abs(ratio - 1) < 0.01,
+            f"with few losses and empty queues both are NewReno per path: {ratio:.3g} to 1 here",
+        ),
+    ]
+
+
+def _short(values: Any) -> str:
+    return ", ".join(f"{value:.3g}" for value in values)

@@ -1,0 +1,202 @@
+"""The guarantees of a rule: each condition holds at so many states, or a counterexample."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anabranch.scenario import rules
+from anabranch.theory.guarantees import counterexamples, random_states
+from anabranch.theory.guarantees.conditions import CONDITIONS, Test
+from anabranch.theory.guarantees.jacobian import phi_jacobian, regular
+from anabranch.theory.guarantees.smoothness import CHANGE, kink
+from anabranch.theory.law import Array, Law, States
+
+PATHS = range(2, 9)
+USERS = 1000
+SEED = 1
+
+DRIVEN = ("C2", "C4")
+"""Conditions for which an optimiser looks where no random state violates them."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """One user whose paths violate a condition."""
+
+    window: list[float]
+    rtt: list[float]
+    queue_delay: list[float]
+    loss_probability: list[float]
+    why: str
+
+    @classmethod
+    def of(cls, test: Test, law: Law, states: States) -> "Counterexample":
+        loss = 1.0 / states.loss_interval
+        columns = (states.window, states.rtt, states.queue_delay, loss)
+        window, rtt, delay, loss_probability = (_short(column) for column in columns)
+        return cls(window, rtt, delay, loss_probability, test.why(law, states))
+
+    def states(self) -> States:
+        return States.of_user(self.window, self.rtt, self.queue_delay, self.loss_probability)
+
+    @property
+    def code(self) -> str:
+        """What makes these states, to paste into a test."""
+        rest = ""
+        if any(self.queue_delay):
+            rest += f", queue_delay={self.queue_delay}"
+        if any(loss != 0.01 for loss in self.loss_probability):
+            rest += f", loss_probability={self.loss_probability}"
+        return f"States.of_user({self.window}, {self.rtt}{rest})"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"code": self.code, "why": self.why}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one condition."""
+
+    condition: str
+    states: int
+    """How many states were tried; 0 where there is none at which the rule stands still."""
+    counterexample: Counterexample | None
+
+    @property
+    def holds(self) -> bool:
+        return self.states > 0 and self.counterexample is None
+
+    def as_dict(self) -> dict[str, Any]:
+        example = self.counterexample
+        return {
+            "holds": self.holds,
+            "states": self.states,
+            "counterexample": example.as_dict() if example else None,
+        }
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """The verdicts on one rule."""
+
+    rule: str
+    paths: Sequence[int]
+    rtt_ratio: float
+    verdicts: dict[str, Verdict]
+    """Of each condition; empty where they don't apply."""
+    notes: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "paths": list(self.paths),
+            "rtt_ratio": self.rtt_ratio,
+            "conditions": {name: verdict.as_dict() for name, verdict in self.verdicts.items()},
+            "notes": self.notes,
+        }
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The verdicts on many rules."""
+
+    rules: list[Guarantees]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"rules": [one.as_dict() for one in self.rules]}
+
+
+def check(
+    spec: str,
+    paths: Sequence[int] = PATHS,
+    rtt_ratio: float = 1.0,
+    seed: int = SEED,
+    users: int = USERS,
+) -> Guarantees:
+    """Every condition on one rule, for users with so many paths. Raises `ScenarioError`.
+
+    `users` are drawn for each number of paths; a test that takes long tries a part of them.
+    """
+    law = Law(spec)
+    if law.delay_based:
+        notes = ["acts once per round trip: it has no increase per packet, hence no phi"]
+        return Guarantees(law.name, paths, rtt_ratio, {}, notes)
+    drawn = {
+        n: random_states.draw(n, users, rtt_ratio, np.random.default_rng([seed, n])) for n in paths
+    }
+    if not any(random_states.with_prices(law, states).any() for states in drawn.values()):
+        notes = ["has no positive phi at any state tried: its increase is no function of the rates"]
+        return Guarantees(law.name, paths, rtt_ratio, {}, notes)
+    verdicts = {name: _verdict(law, name, drawn, rtt_ratio, seed) for name in CONDITIONS}
+    return Guarantees(law.name, paths, rtt_ratio, verdicts, _notes(law, drawn))
+
+
+def check_all(
+    paths: Sequence[int] = PATHS,
+    rtt_ratio: float = 1.0,
+    progress: Callable[[float], None] | None = None,
+) -> Survey:
+    """Every rule of the table, and Balia as its paper prints it, without a cap."""
+    names = [rule["name"] for rule in rules()]
+    names.insert(names.index("balia") + 1, "balia:cap=inf")
+    found = []
+    for i, name in enumerate(names):
+        if progress:
+            progress(i / len(names))
+        found.append(check(name, paths, rtt_ratio))
+    return Survey(found)
+
+
+def _verdict(
+    law: Law, condition: str, drawn: dict[int, States], rtt_ratio: float, seed: int
+) -> Verdict:
+    tried = 0
+    for test in CONDITIONS[condition][1]:
+        for states in drawn.values():
+            part = np.arange(max(1, round(test.share * (len(states.starts) - 1))))
+            number, bad = counterexamples.violators(test, law, random_states.pick(states, part))
+            tried += number
+            if bad:
+                example = counterexamples.readable(test, law, bad, rtt_ratio)
+                return Verdict(condition, tried, Counterexample.of(test, law, example))
+    if condition in DRIVEN:
+        test = CONDITIONS[condition][1][0]
+        excess, worst, number = counterexamples.worst(test, law, max(drawn), rtt_ratio, seed)
+        tried += number
+        if excess > 0:
+            example = counterexamples.readable(test, law, worst, rtt_ratio)
+            return Verdict(condition, tried, Counterexample.of(test, law, example))
+    return Verdict(condition, tried, None)
+
+
+def _notes(law: Law, drawn: dict[int, States]) -> list[str]:
+    """What a reader of the verdicts should know: other arguments of phi, kinks."""
+    states = next(iter(drawn.values()))
+    notes = []
+    for what, others in {
+        "the loss interval": _with_rest(states, queue_delay=states.queue_delay),
+        "the queueing delay": _with_rest(states, loss_interval=states.loss_interval),
+    }.items():
+        if not np.allclose(law.phi(states), law.phi(others), rtol=1e-9, atol=0):
+            notes.append(f"phi depends on {what} too, which is held while the rates move")
+    few = random_states.pick(states, np.arange(min(50, len(states.starts) - 1)))
+    if (kink(law, few) > CHANGE).any():
+        notes.append("Phi has kinks: C0 and C2 are judged on either side of them")
+    still = random_states.pick(few, random_states.with_prices(law, few))
+    if not regular(phi_jacobian(law, still)).any():
+        notes.append("the Jacobian is singular: C4's sums are the least z with z' J = 1', if any")
+    return notes
+
+
+def _with_rest(
+    states: States, queue_delay: Array | None = None, loss_interval: Array | None = None
+) -> States:
+    delay = np.zeros_like(states.rtt) if queue_delay is None else queue_delay
+    interval = np.full_like(states.rtt, 100.0) if loss_interval is None else loss_interval
+    return States(states.starts, states.window, states.rtt, states.rtt - delay, delay, interval)
+
+
+def _short(column: Array) -> list[float]:
+    return [float(f"{value:.6g}") for value in column]

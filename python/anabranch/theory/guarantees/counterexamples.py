@@ -1,0 +1,85 @@
+"""States that violate a test: drawn at random, driven there by an optimiser, made readable."""
+
+import numpy as np
+from scipy.optimize import differential_evolution
+
+from anabranch.theory.guarantees import random_states
+from anabranch.theory.guarantees.conditions import Test
+from anabranch.theory.law import Array, Law, States
+
+DECADES = 4.0
+"""How far apart the optimiser may take the rates of a user, powers of ten."""
+
+GENERATIONS = 60
+
+
+def violators(test: Test, law: Law, drawn: States) -> tuple[int, States | None]:
+    """How many of the users drawn were tried, and those that violate the test."""
+    states = drawn
+    if test.positive:
+        states = random_states.pick(drawn, random_states.with_prices(law, drawn))
+    tried = len(states.starts) - 1
+    if tried == 0:
+        return 0, None
+    bad = test.excess(law, states) > 0
+    return tried, random_states.pick(states, bad) if bad.any() else None
+
+
+def worst(
+    test: Test, law: Law, paths: int, rtt_ratio: float, seed: int, generations: int = GENERATIONS
+) -> tuple[float, States, int]:
+    """The largest excess that differential evolution finds, where, and how many states it tried.
+
+    Over rates `DECADES` apart and, beyond a ratio of 1, RTTs within it.
+    """
+    unequal = rtt_ratio > 1
+
+    def states(columns: Array) -> States:
+        rate = random_states.SLOWEST_RATE * 10 ** columns[:paths].T
+        place = columns[paths:].T if unequal else np.zeros_like(rate)
+        rtt = random_states.SHORTEST_RTT * rtt_ratio**place
+        return random_states.plain(rate * rtt, rtt)
+
+    tried = 0
+
+    def shortfall(columns: Array) -> Array:
+        nonlocal tried
+        here = states(columns)
+        tried += columns.shape[1]
+        excess = test.excess(law, here)
+        return -np.where(random_states.with_prices(law, here), excess, -10.0)
+
+    bounds = [(0.0, DECADES)] * paths + [(0.0, 1.0)] * (paths if unequal else 0)
+    found = differential_evolution(
+        shortfall,
+        bounds,
+        vectorized=True,
+        updating="deferred",
+        polish=False,
+        popsize=10,
+        maxiter=generations,
+        tol=0.0,
+        rng=np.random.default_rng(seed),
+    )
+    return -float(found.fun), states(found.x[:, None]), tried
+
+
+def readable(test: Test, law: Law, bad: States, rtt_ratio: float) -> States:
+    """The clearest violator among these, written with as few digits as will do.
+
+    Losses and then queues are left out where the test is violated without them. Rates that tie
+    only through rounding are avoided, because Phi may have a kink there.
+    """
+    for rest in (random_states.Rest.NONE, random_states.Rest.LOSSES, random_states.Rest.ALL):
+        for digits in (1, 2, 3):
+            states = random_states.rounded(bad, digits, rest)
+            good = random_states.rtt_ratio(states) <= rtt_ratio
+            good &= random_states.distinct(random_states.by_user(states, states.rate))
+            if test.positive:
+                good &= random_states.with_prices(law, states)
+            if good.any():
+                states = random_states.pick(states, good)
+                excess = test.excess(law, states)
+                if excess.max() > 0:
+                    return random_states.pick(states, np.array([excess.argmax()]))
+    return random_states.pick(bad, np.array([test.excess(law, bad).argmax()]))

@@ -1,0 +1,192 @@
+"""Fixed points of loss-based rules where the RTTs are known: the loss-throughput formula.
+
+At a fixed point a window stands still, `phi_r = q_r`, on every path above its least window, and
+there `q_r` is the sum of the loss probabilities of its links; a link loses packets only where it is
+full. For LIA this says that windows are inversely proportional to losses, in all as much as one TCP
+on the best path (OLIA draft, section 2); for OLIA, that only best paths are used, in all as much as
+one TCP on one of them. No formula of a rule stands here: `Law.phi` is evaluated.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.errors import NotConverged
+from anabranch.theory.law import Law, States
+from anabranch.theory.network import Network
+from anabranch.theory.optimum.interior_point import of_each
+from anabranch.theory.optimum.standstill import Standstill, stand_still
+from anabranch.theory.timeline import Interval
+
+Array = np.ndarray
+
+RULES = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia", "generalized")
+"""Those whose windows and RTTs alone say at which loss they stand still."""
+
+ACCEPTED_RESIDUAL = 1e-8
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """Where all windows stand still; all users of a flow are alike."""
+
+    network: Network
+    """With one user for each flow, whose paths cross a link as often as all users' do."""
+    users: Array
+    """Of each flow, how many there are."""
+    window: Array
+    """Of each path, packets."""
+    rtt: Array
+    """Of each path, s."""
+    loss: Array
+    """Of each link, a probability. With all RTTs alike its level depends on them, rates do not."""
+    residual: float
+    """How far the worst pair of conditions is from what it should be, relative."""
+
+    @property
+    def rate_mbps(self) -> Array:
+        """Goodput of each path of one user."""
+        return self.network.goodput_mbps(self.window / self.rtt)
+
+    @property
+    def path_loss(self) -> Array:
+        """Of each path."""
+        return np.asarray(self.network.routes.T @ self.loss / self.users[self.network.user_of_path])
+
+    def paths(self) -> pd.DataFrame:
+        """Per flow and path of one user: `rate_mbps`, `window`, `rtt_ms`, `loss`."""
+        network = self.network
+        user = network.user_of_path
+        return pd.DataFrame(
+            {
+                "flow": np.array(network.flows, dtype=object)[user],
+                "users": self.users[user],
+                "path": np.arange(network.paths) - network.starts[:-1][user],
+                "rate_mbps": self.rate_mbps,
+                "window": self.window,
+                "rtt_ms": self.rtt * 1e3,
+                "loss": self.path_loss,
+            }
+        )
+
+    def links(self) -> pd.DataFrame:
+        """Per link: `capacity_mbps` and `load_mbps` of goodput, and `loss`."""
+        network = self.network
+        return pd.DataFrame(
+            {
+                "link": list(network.links),
+                "capacity_mbps": network.goodput_mbps(network.capacity),
+                "load_mbps": network.routes @ self.rate_mbps,
+                "loss": self.loss,
+            }
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "residual": self.residual,
+            "flows_mbps": self.user_mbps(),
+            "paths": self.paths().to_dict(orient="records"),
+            "links": self.links().to_dict(orient="records"),
+        }
+
+    def user_mbps(self) -> dict[str, float]:
+        """Goodput of a user of each flow."""
+        totals = self.network.sums @ self.rate_mbps
+        return dict(zip(self.network.flows, map(float, totals), strict=True))
+
+
+def fixed_point_of(
+    scenario: Scenario, algorithm: str, interval: Interval, rtt_s: float | None, probing: bool
+) -> FixedPoint:
+    """The fixed point in one interval; `algorithm` is what flows without one of their own run."""
+    there = Network.of(scenario, algorithm).of_paths(interval.present)
+    return fixed_point(there, rtt_s, 1.0 if probing else 0.0)
+
+
+def fixed_point(
+    network: Network, rtt_s: float | None = None, least_window: float = 0.0
+) -> FixedPoint:
+    """The fixed point of a network's rules.
+
+    `rtt_s`: of every path; its base RTT without it, as if queues were short. `least_window`:
+    packets, 1 where every path is probed. (An equilibrium solver that can be given RTTs replaces
+    this search.)
+
+    Raises `ScenarioError` for a rule that does not go by loss alone, and `NotConverged`.
+    """
+    one, users = _one_user_per_flow(network)
+    rtt = one.base_rtt if rtt_s is None else np.full(one.paths, rtt_s)
+    asked = Standstill(
+        phi=_phi(one, rtt),
+        load=(one.routes / one.capacity[:, None] / rtt).toarray(),
+        crossed=(one.routes / users[one.user_of_path]).toarray(),
+        least=least_window,
+    )
+    crossing = np.maximum(one.routes.sum(axis=1), 1)
+    share = of_each(np.minimum, sparse.csr_array(one.routes.T), one.capacity / crossing)
+    start = np.maximum(share * rtt, 1.1 * least_window)
+    rng, least_residual = np.random.default_rng(1), np.inf
+    for attempt in range(ATTEMPTS):  # a rule's kinks can hold a search up: then it begins elsewhere
+        elsewhere = start * np.exp(0.3 * attempt * rng.standard_normal(len(start)))
+        window, loss, residual = stand_still(asked, elsewhere)
+        if residual <= ACCEPTED_RESIDUAL:
+            return FixedPoint(one, users, window, rtt, loss, residual)
+        least_residual = min(residual, least_residual)
+    raise NotConverged(
+        f"no fixed point found from {ATTEMPTS} starts: the least residual is {least_residual:.1e}",
+        least_residual,
+    )
+
+
+def _one_user_per_flow(network: Network) -> tuple[Network, Array]:
+    """A network in which the first user of each flow stands for all, and their numbers."""
+    flows = list(dict.fromkeys(network.flows))
+    first = np.array([network.flows.index(flow) for flow in flows])
+    users = np.array([network.flows.count(flow) for flow in flows])
+    one = network.of_paths(np.isin(network.user_of_path, first))
+    times = sparse.diags_array(users[one.user_of_path].astype(float))
+    return replace(one, routes=sparse.csr_array(one.routes @ times)), users
+
+
+def _phi(network: Network, rtt: Array) -> Callable[[Array], tuple[Array, Array]]:
+    """phi of every path and its Jacobian in the windows, as a function of the windows."""
+    laws = list(_laws(network))
+
+    def of(window: Array) -> tuple[Array, Array]:
+        phi, jacobian = np.empty(len(window)), np.zeros((len(window), len(window)))
+        for law, starts, own in laws:
+            states = _states(starts, window[own], rtt[own])
+            phi[own] = law.phi(states)
+            jacobian[np.ix_(own, own)] = law.phi_derivatives(states, "window").toarray()
+        return phi, jacobian
+
+    return of
+
+
+def _laws(network: Network) -> Iterator[tuple[Law, Array, Array]]:
+    """Each rule, where the paths of its users start, and which paths they are."""
+    algorithms = np.array(network.algorithms, dtype=object)
+    sizes = np.diff(network.starts)
+    for name in dict.fromkeys(network.algorithms):
+        if name.split(":")[0] not in RULES:
+            raise ScenarioError(
+                f"{name} has no fixed point by losses alone: expected one of {', '.join(RULES)}"
+            )
+        own = algorithms == name
+        starts = np.concatenate([[0], np.cumsum(sizes[own])]).astype(np.int64)
+        yield Law(name), starts, np.flatnonzero(own[network.user_of_path])
+
+
+def _states(starts: Array, window: Array, rtt: Array) -> States:
+    """States in which the best paths are those with the largest windows.
+
+    There OLIA's alpha is 0. At its fixed point it has to be: it moves windows until it is.
+    """
+    return States(starts, window, rtt, rtt, np.zeros_like(rtt), window * rtt**2)

@@ -1,0 +1,232 @@
+"""The iterations of wVegas' paper: they look for the optimum as its flows and links would.
+
+Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", 2012, sections II and III. They are
+centralised and know no packets: all rates in Mbps, prices of links by (12), `alpha_s` = 1 for every
+flow. The rule that runs packets, algorithm 3, is `wvegas` in the table of rules.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from anabranch.scenario import load
+from anabranch.theory.errors import NotConverged
+from anabranch.theory.network import Network
+from anabranch.theory.optimum.interior_point import of_each
+from anabranch.theory.optimum.maximise import Problem, solve
+from anabranch.theory.optimum.optimum import PROPORTIONAL
+
+Array = np.ndarray
+Step = tuple[Array, Array]
+"""Rates of paths and prices of links."""
+
+GAMMA = 0.01
+"""Step of the links' prices, (12). The paper says "sufficiently small"; at 0.03 it diverges."""
+
+THETA = 3.0
+"""Step of the rates in (11), Mbps squared: the paper says "positive"; at 10 it goes on swinging."""
+
+NO_PRICE_STEP = 1.0
+"""What a rate grows by where its path has no price, Mbps: (21)."""
+
+WEIGHT_CHANGE = 1e-7
+"""Algorithm 2 stops when no weight changes by more: the "predetermined threshold" of its line 4."""
+
+LEAST_WEIGHT = 1e-9
+"""Below it a weight is lost in the solver's residual."""
+
+
+@dataclass(frozen=True, eq=False)
+class Iteration:
+    """An algorithm step by step."""
+
+    name: str
+    rate: Array
+    """Steps by paths, Mbps."""
+    price: Array
+    """Steps by links."""
+
+    @property
+    def steps(self) -> int:
+        return len(self.rate) - 1
+
+    def error(self, optimum: Array) -> Array:
+        """By how many Mbps the worst path is off, at each step."""
+        return np.asarray(np.max(np.abs(self.rate - optimum), axis=1))
+
+    def settled(self, optimum: Array, within_mbps: float) -> int:
+        """The first step after which it stays within so many Mbps; raises `NotConverged`."""
+        outside = np.flatnonzero(~(self.error(optimum) <= within_mbps))
+        first = int(outside[-1]) + 1 if len(outside) else 0
+        if first > self.steps:
+            last = self.error(optimum)[-1]
+            raise NotConverged(
+                f"{self.name}: after {self.steps} steps a path is {last:.3g} Mbps off the optimum",
+                float(last),
+            )
+        return first
+
+
+def approximate(problem: Problem, steps: int, theta: float, gamma: float) -> Iteration:
+    """The approximate iterative algorithm, (11) and (12)."""
+
+    def run() -> Iterator[Step]:
+        rate, price = equal_shares(problem), np.zeros(len(problem.capacity))
+        while True:
+            yield rate, price
+            slope = problem.sums.T @ PROPORTIONAL.slope(problem.sums @ rate)
+            rate = np.maximum(rate + theta * (slope - problem.routes.T @ price), 0)
+            price = _next_price(problem, rate, price, gamma)  # links hear of the new rates
+
+    return _collect("(11) and (12)", run(), steps)
+
+
+def algorithm_1(problem: Problem, steps: int, gamma: float) -> Iteration:
+    """The weight adjustment algorithm: a rate is its weight over its price, (19) to (21)."""
+
+    def run() -> Iterator[Step]:
+        rate, price = equal_shares(problem), np.zeros(len(problem.capacity))
+        while True:
+            yield rate, price
+            weight = _shares_of_users(problem, rate)
+            price = _next_price(problem, rate, price, gamma)
+            q = np.asarray(problem.routes.T @ price)
+            priced = q > 0
+            rate = np.where(priced, weight / np.where(priced, q, 1), rate + NO_PRICE_STEP)
+
+    return _collect("algorithm 1", run(), steps)
+
+
+def algorithm_2(problem: Problem, weight: Array, steps: int) -> Iteration:
+    """The weight allocation problem: the optimum for given weights (22), then new weights (24)."""
+
+    def run() -> Iterator[Step]:
+        k = weight
+        while True:
+            rate, price = _weighted(problem, k)
+            yield rate, price
+            new = _shares_of_users(problem, rate)
+            if np.max(np.abs(new - k)) < WEIGHT_CHANGE:
+                return
+            k = new
+
+    return _collect("algorithm 2", run(), steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Convergence:
+    """The iterations on one network, beside the solver."""
+
+    name: str
+    labels: Sequence[str]
+    """Of the paths."""
+    optimum: Array
+    """Of each path, Mbps, from the solver."""
+    routes: sparse.csr_array
+    iterations: Sequence[Iteration]
+    within_mbps: float = 0.05
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "network": self.name,
+            "paths": list(self.labels),
+            "optimum_mbps": self.optimum.tolist(),
+            "iterations": [
+                {
+                    "algorithm": it.name,
+                    "steps": it.steps,
+                    "rate_mbps": it.rate[-1].tolist(),
+                    "settled_step": it.settled(self.optimum, self.within_mbps),
+                    "error_mbps": float(it.error(self.optimum)[-1]),
+                }
+                for it in self.iterations
+            ],
+        }
+
+
+def convergence(folder: Path, steps: int, seed: int) -> list[Convergence]:
+    """The three iterations on the networks of the paper's figures 3(a) and 4.
+
+    `folder` is the paper's, which has the two scenarios.
+
+    Algorithm 2 starts as the paper says: in figure 3(a) flow 2-1 has "much less" weight than 2-2,
+    in figure 4 all weights are random. Raises `NotConverged`.
+    """
+    few = np.array([1, 0.05, 0.95, 1, 1])
+    random = np.random.default_rng(seed).uniform(size=6)
+    fig2a, fig1b = folder / "scenario_fig2a.toml", folder / "scenario_fig1b.toml"
+    return [
+        _converge("figure 3(a), the network of figure 2(a)", fig2a, few, steps),
+        _converge("figure 4, the triangle of figure 1(b)", fig1b, random, steps),
+    ]
+
+
+def _converge(name: str, file: Path, weight: Array, steps: int) -> Convergence:
+    network = Network.of(load(file))
+    problem = Problem.of(network)
+    weight = weight / (network.sums.T @ (network.sums @ weight))
+    iterations = [
+        algorithm_2(problem, weight, steps),
+        algorithm_1(problem, steps, GAMMA),
+        approximate(problem, steps, THETA, GAMMA),
+    ]
+    best = solve(problem, PROPORTIONAL).rate
+    made = Convergence(name, _labels(network), best, problem.routes, iterations)
+    for iteration in iterations:
+        iteration.settled(best, made.within_mbps)
+    return made
+
+
+def _labels(network: Network) -> list[str]:
+    """flow1, or flow2-1 and flow2-2 where a user has several paths."""
+    sizes = np.diff(network.starts)
+    return [
+        flow if size == 1 else f"{flow}-{path + 1}"
+        for flow, size in zip(network.flows, sizes, strict=True)
+        for path in range(size)
+    ]
+
+
+def equal_shares(problem: Problem) -> Array:
+    """Where the iterations begin: each link shared equally among the paths that cross it."""
+    share = problem.capacity / np.maximum(problem.routes.sum(axis=1), 1)
+    return of_each(np.minimum, sparse.csr_array(problem.routes.T), share)
+
+
+def _weighted(problem: Problem, weight: Array) -> Step:
+    """(22): every path is a user of its own, with its weight."""
+    paths = len(weight)
+    alone = Problem(
+        capacity=problem.capacity,
+        routes=problem.routes,
+        sums=sparse.eye_array(paths, format="csr"),
+        weight=np.maximum(weight, LEAST_WEIGHT),
+        floor=np.zeros(paths),
+        links=problem.links,
+        users=[f"path {path}" for path in range(paths)],
+    )
+    solution = solve(alone, PROPORTIONAL)
+    return solution.rate, solution.price
+
+
+def _next_price(problem: Problem, rate: Array, price: Array, gamma: float) -> Array:
+    """(12)."""
+    return np.asarray(np.maximum(price - gamma * (problem.capacity - problem.routes @ rate), 0))
+
+
+def _shares_of_users(problem: Problem, rate: Array) -> Array:
+    """k_r = x_r / y_s, (20)."""
+    return np.asarray(rate / (problem.sums.T @ (problem.sums @ rate)))
+
+
+def _collect(name: str, run: Iterator[Step], steps: int) -> Iteration:
+    with np.errstate(all="ignore"):  # an iteration that diverges is told by `settled`
+        taken = list(islice(run, steps + 1))
+    rate, price = (np.array(column) for column in zip(*taken, strict=True))
+    return Iteration(name, rate, price)

@@ -1,0 +1,1 @@
+"""Processor-sharing queues and the adjustment of weights of the I-TCP paper."""

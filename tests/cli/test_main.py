@@ -1,0 +1,170 @@
+"""The command line: what it prints, where, and how it exits."""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from anabranch import runner
+from anabranch.cli.main import app
+from conftest import CLI, SMALL, Anabranch, interrupt
+
+HOW_IT_IS_CALLED_WRONGLY = {
+    "no file": (["run"], "FILE"),
+    "a missing file": (["run", "nowhere.toml"], "nowhere.toml: expected a scenario file"),
+    "a directory": (["run", "{tmp}"], "expected a scenario file"),
+    "an unknown command": (["fly"], "fly"),
+    "an algorithm that is no text": (["run", "{small}", "--algorithm", "\udcff"], "can't encode"),
+    "an unknown option": (["run", "{small}", "--fast"], "--fast"),
+    "no seeds": (["run", "{small}", "--seeds", "0"], "--seeds"),
+    "seeds in words": (["run", "{small}", "--seeds", "abc"], "--seeds"),
+    "an unknown algorithm": (["run", "{small}", "--algorithm", "lia,olla"], 'algorithm "olla"'),
+    "an empty algorithm": (["run", "{small}", "--algorithm", ""], "unknown algorithm"),
+    "an unknown parameter": (["run", "{small}", "--algorithm", "lia:x=1"], '"x"'),
+    "an unknown backend": (["run", "{small}", "--on", "paper"], "backend 'paper'"),
+    "a setting without value": (["run", "{small}", "--set", "seeds"], "expected KEY=VALUE"),
+    "a setting of no key": (["run", "{small}", "--set", "links.R9.delay_ms=1"], "links.R9"),
+    "a negative rate": (["run", "{small}", "--set", "links.R1.rate_mbps=-3"], "rate_mbps"),
+    "an output that is a file": (["run", "{small}", "--out", "{small}"], "small.toml"),
+    "an output below a file": (["run", "{small}", "--out", "{small}/x"], "small.toml"),
+    "no runs at a time": (["compare", "{small}", "-a", "lia", "--jobs", "0"], "--jobs"),
+    "no algorithm to compare": (["compare", "{small}"], "--algorithm"),
+    "an unknown paper": (["reproduce", "naughty"], "naughty"),
+}
+
+
+@pytest.mark.parametrize("case", HOW_IT_IS_CALLED_WRONGLY)
+def test_a_user_error_is_one_line_on_stderr_and_exit_code_2(
+    case: str, small: Path, tmp_path: Path, anabranch: Anabranch
+) -> None:
+    arguments, told = HOW_IT_IS_CALLED_WRONGLY[case]
+    names = {"small": small, "tmp": tmp_path}
+    before = sorted(tmp_path.rglob("*"))
+    done = anabranch(*(argument.format(**names) for argument in arguments))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("anabranch: ")
+    assert done.stderr.count("\n") == 1
+    assert told in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_fault_of_the_scenario_names_file_line_and_key(
+    tmp_path: Path, anabranch: Anabranch
+) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(SMALL.replace('paths = [["R2"]]', 'paths = [["R3"]]'))
+    done = anabranch("run", file)
+    line = 1 + SMALL[: SMALL.index('paths = [["R2"]]')].count("\n")
+    assert f"{file}:{line}: flows[1].paths" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.returncode == 2
+
+
+def test_run_prints_a_line_per_flow_and_link(small: Path, anabranch: Anabranch) -> None:
+    done = anabranch("run", small)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    rows = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("lia ")]
+    assert rows == [["lia", "two"], ["lia", "one"], ["lia", "R1"], ["lia", "R2"]]
+
+
+def test_compare_prints_a_column_per_algorithm(small: Path, anabranch: Anabranch) -> None:
+    done = anabranch("compare", small, "--algorithm", "max,olia", "--seeds", 2)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert any(line.split() == ["lia", "olia"] for line in lines)
+    (jain,) = [line for line in lines if "Jain's index over users" in line]
+    assert jain.count("±") == 2
+
+
+def test_json_is_one_document_with_all_rows_and_no_nan(small: Path, anabranch: Anabranch) -> None:
+    done = anabranch("run", small, "--algorithm", "lia,reno", "--seeds", 1, "--json")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    result = json.loads(done.stdout, parse_constant=refuse)
+    assert done.stderr == ""
+    assert result["scenario"]["name"] == "small"
+    assert result["algorithms"] == ["lia", "reno"]
+    assert result["seeds"] == [1]
+    assert [(row["algorithm"], row["flow"]) for row in result["flows"]] == [
+        ("lia", "two"),
+        ("lia", "one"),
+        ("reno", "two"),
+        ("reno", "one"),
+    ]
+    assert [row["link"] for row in result["links"]] == ["R1", "R2", "R1", "R2"]
+    assert {row["goodput_mbps_ci95"] for row in result["flows"]} == {None}  # one seed
+
+
+def test_set_replaces_values_of_the_scenario(small: Path, anabranch: Anabranch) -> None:
+    settings = ["--set", "links.R1.rate_mbps=1", "--set", "name=slow"]
+    done = anabranch("run", small, *settings, "--json")
+    result = json.loads(done.stdout)
+    assert result["scenario"]["name"] == "slow"
+    assert max(r["throughput_mbps"] for r in result["links"] if r["link"] == "R1") <= 1.01
+
+
+def test_out_holds_tables_figures_and_the_scenario(
+    small: Path, tmp_path: Path, anabranch: Anabranch
+) -> None:
+    out = tmp_path / "deep" / "out"
+    done = anabranch("run", small, "--out", out, "--set", "seeds=[7]")
+    assert (done.returncode, done.stderr) == (0, f"Tables and figures are in {out}\n")
+    tables = ["flows", "paths", "links", "transfers", "flow_samples", "path_samples"]
+    figures = ["goodput", "windows", "queues"]
+    expected = [f"{table}.parquet" for table in [*tables, "link_samples"]]
+    expected += [f"{figure}.{kind}" for figure in figures for kind in ("png", "svg")]
+    assert sorted(os.listdir(out)) == sorted([*expected, "scenario.toml"])
+    again = anabranch("run", out / "scenario.toml", "--json")
+    assert json.loads(again.stdout)["seeds"] == [7]
+
+
+def test_list_names_every_algorithm(anabranch: Anabranch) -> None:
+    done = anabranch("list")
+    assert done.returncode == 0
+    assert {"reno", "lia,", "olia"} <= {
+        line.split()[0] for line in done.stdout.split("\n") if line.strip()
+    }
+
+
+def test_the_schema_accepts_a_scenario_and_refuses_an_unknown_key(anabranch: Anabranch) -> None:
+    schema = json.loads(anabranch("schema").stdout)
+    scenario = tomllib.loads(SMALL)
+    jsonschema.validate(scenario, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**scenario, "flavour": "vanilla"}, schema)
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "list", "schema", "reproduce"])
+def test_help_is_there_for_every_command(command: str, anabranch: Anabranch) -> None:
+    done = anabranch(command, "--help")
+    assert done.returncode == 0
+    assert f"anabranch {command}" in done.stdout.replace("  ", " ")
+
+
+def test_ctrl_c_stops_a_long_run_and_leaves_nothing_behind(long: Path, tmp_path: Path) -> None:
+    command = [*CLI, "run", long, "--seeds", "4", "--out", tmp_path / "out"]
+    code, stdout, stderr = interrupt(command, lambda: any(tmp_path.glob(".anabranch-*")))
+    assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
+    assert sorted(tmp_path.iterdir()) == [long]
+
+
+def test_jobs_are_the_runs_at_a_time(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+
+    def execute(runs: Sequence[Any], threads: int, progress: Any) -> Iterator[Any]:
+        asked.append(threads)
+        return (run.execute() for run in runs)
+
+    monkeypatch.setattr(runner, "_execute", execute)
+    for command in ("run", "compare"):
+        app([command, str(small), "-a", "lia,olia", "--jobs", "3"], standalone_mode=False)
+    assert asked == [3, 3]

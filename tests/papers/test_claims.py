@@ -1,0 +1,169 @@
+"""The checks that judge a paper's claims, on numbers made by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anabranch import ScenarioError
+from anabranch.papers.claims import CHECKS, Verdict, judge
+
+NUMBERS = {
+    "rate": {"low": 0.4, "mid": 0.7, "high": 0.94, "goal": 1.0, "zero": 0.0},
+    "loss": {"low": 0.05, "mid": 0.02},
+}
+
+
+def verdict(**check: object) -> Verdict:
+    return judge(check, NUMBERS).verdict
+
+
+def because(**check: object) -> str:
+    return judge(check, NUMBERS).because
+
+
+def test_an_order_ascends_and_may_stand_still() -> None:
+    assert verdict(type="order", metric="rate", cases=["low", "mid", "mid", "high"]) == "holds"
+    assert verdict(type="order", metric="rate", cases=["low", "high", "mid"]) == "fails"
+    assert verdict(type="order", metric="rate", cases=["mid", "low", "high"]) == "fails"
+
+
+def test_slack_forgives_a_fall_of_that_share() -> None:
+    # From 0.94 to 0.7 is a fall of 25.5 %.
+    falling = {"type": "order", "metric": "rate", "cases": ["high", "mid"]}
+    assert verdict(**falling, slack_rel=0.25) == "fails"
+    assert verdict(**falling, slack_rel=0.26) == "holds"
+
+
+def test_an_order_shows_where_it_breaks() -> None:
+    line = because(type="order", metric="rate", cases=["low", "high", "mid"])
+    assert line == "low 0.4 ≤ high 0.94 > mid 0.7"
+
+
+def test_monotone_goes_the_way_it_says() -> None:
+    way = {"type": "monotone", "metric": "rate", "cases": ["high", "mid", "low"]}
+    assert verdict(**way, direction="decreasing") == "holds"
+    assert verdict(**way, direction="increasing") == "fails"
+    assert because(**way, direction="decreasing") == "high 0.94 ≥ mid 0.7 ≥ low 0.4"
+
+
+def test_a_ratio_lies_within_its_band_and_its_ends_count() -> None:
+    # 0.7 / 1.0
+    seven = {"type": "ratio", "metric": "rate", "num": "mid", "den": "goal"}
+    assert verdict(**seven, min=0.7, max=0.7) == "holds"
+    assert verdict(**seven, max=0.69) == "fails"
+    assert verdict(**seven, min=0.71) == "fails"
+    assert because(**seven, min=0.6) == "mid / goal = 0.7 / 1 = 0.7, expected at least 0.6"
+
+
+def test_a_ratio_may_be_to_another_metric() -> None:
+    # 0.4 / 0.05 = 8
+    eight = {"type": "ratio", "metric": "rate", "num": "low", "den": "low", "den_metric": "loss"}
+    assert verdict(**eight, min=7.9, max=8.1) == "holds"
+    assert verdict(**eight, max=7.9) == "fails"
+
+
+def test_a_ratio_to_nothing_is_not_comparable() -> None:
+    assert verdict(type="ratio", metric="rate", num="mid", den="zero", min=1) == "not comparable"
+
+
+def test_a_range_bounds_a_case() -> None:
+    assert verdict(type="range", metric="rate", case="mid", min=0.6, max=0.8) == "holds"
+    assert verdict(type="range", metric="rate", case="mid", max=0.6) == "fails"
+    assert because(type="range", metric="rate", case="mid", max=0.6) == (
+        "mid = 0.7, expected at most 0.6"
+    )
+
+
+def test_close_takes_the_larger_tolerance() -> None:
+    # 0.7 is 6.7 % below 0.75, and 0.05.
+    near = {"type": "close", "metric": "rate", "case": "mid", "target": 0.75}
+    assert verdict(**near, tol_rel=0.07) == "holds"
+    assert verdict(**near, tol_rel=0.06) == "fails"
+    assert verdict(**near, tol_rel=0.06, tol_abs=0.051) == "holds"
+    assert because(**near, tol_rel=0.07) == "mid = 0.7, expected 0.75 ± 7%, -6.7%"
+
+
+def test_closer_compares_distances() -> None:
+    # From 1.0: high is 0.06 away, mid 0.3.
+    to_goal = {"type": "closer", "metric": "rate", "target_case": "goal"}
+    assert verdict(**to_goal, case="high", other="mid") == "holds"
+    assert verdict(**to_goal, case="mid", other="high") == "fails"
+    assert verdict(**to_goal, case="mid", other="mid") == "fails"
+
+
+def test_closer_adds_up_the_distances_of_several() -> None:
+    numbers = {"rate": {"a.ours": 1.0, "a.theirs": 2.0, "a.goal": 1.5, "b.ours": 5.0}}
+    numbers["rate"] |= {"b.theirs": 4.5, "b.goal": 4.0}
+    check = {"type": "closer", "metric": "rate", "target_case": "*.goal"}
+    sides = {"case": "*.theirs", "other": "*.ours"}
+    # Theirs are 0.5 and 0.5 away, ours 0.5 and 1.
+    judgement = judge({**check, **sides, "over": ["a", "b"]}, numbers)
+    assert judgement.verdict == "holds"
+    assert judgement.because == "from *.goal: *.theirs 1, *.ours 1.5"
+    assert judge({**check, **sides, "over": ["a"]}, numbers).verdict == "fails"
+    assert judge({**check, **sides, "over": ["a", "c"]}, numbers).verdict == "not comparable"
+
+
+def test_text_is_left_to_the_reader_with_its_note() -> None:
+    judgement = judge({"type": "text", "note": "see figure 3"}, {})
+    assert (judgement.verdict, judgement.because) == ("for a reader", "see figure 3")
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"type": "order", "metric": "rate", "cases": ["low", "absent"]},
+        {"type": "range", "metric": "absent", "case": "low", "min": 0},
+        {"type": "ratio", "metric": "rate", "num": "low", "den": "high", "den_metric": "loss"},
+    ],
+)
+def test_a_number_that_is_not_there_makes_a_claim_not_comparable(check: dict) -> None:
+    judgement = judge(check, NUMBERS)
+    assert judgement.verdict == "not comparable"
+    assert judgement.because.startswith("no number for ")
+
+
+def test_a_number_that_was_never_measured_is_not_comparable() -> None:
+    check = {"type": "range", "metric": "rtt", "case": "a", "max": 1}
+    assert judge(check, {"rtt": {"a": float("nan")}}).verdict == "not comparable"
+
+
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        ({"type": "ordre"}, "unknown check 'ordre'"),
+        ({"type": "range", "metric": "rate", "case": "low", "minimum": 0}, "minimum"),
+        ({"type": "range", "metric": "rate"}, "case"),
+        ({"type": "monotone", "metric": "rate", "cases": ["low"], "direction": "up"}, "'up'"),
+    ],
+)
+def test_a_wrong_check_is_told_in_one_line(check: dict, says: str) -> None:
+    with pytest.raises(ScenarioError, match=says) as error:
+        judge(check, NUMBERS)
+    assert "\n" not in str(error.value)
+
+
+FINITE = st.floats(1e-6, 1e6)
+
+
+@given(st.dictionaries(st.text(min_size=1), FINITE, min_size=2))
+def test_sorted_cases_are_in_order_and_reversed_ones_decrease(values: dict[str, float]) -> None:
+    cases = sorted(values, key=values.__getitem__)
+    numbers = {"m": values}
+    up = {"type": "order", "metric": "m", "cases": cases}
+    down = {"type": "monotone", "metric": "m", "cases": cases[::-1], "direction": "decreasing"}
+    assert judge(up, numbers).verdict == judge(down, numbers).verdict == "holds"
+
+
+@given(FINITE, st.floats(0, 0.5), st.floats(-1, 1))
+def test_close_and_range_agree(target: float, tolerance: float, off: float) -> None:
+    numbers = {"m": {"a": target * (1 + off)}}
+    ends = {"min": target - tolerance * target, "max": target + tolerance * target}
+    close = {"type": "close", "metric": "m", "case": "a", "target": target, "tol_rel": tolerance}
+    if abs(abs(off) - tolerance) > 1e-9:  # at the very edge rounding decides
+        within = judge({"type": "range", "metric": "m", "case": "a", **ends}, numbers)
+        assert judge(close, numbers).verdict == within.verdict
+
+
+def test_every_check_says_what_it_does() -> None:
+    assert all(check.__doc__ for check in CHECKS.values())

@@ -1,0 +1,205 @@
+"""The curves of a paper's figures, on samples made by hand, and their pictures."""
+
+import math
+import re
+
+import pandas as pd
+import pytest
+
+from anabranch import Result, ScenarioError
+from anabranch.papers import curves
+from anabranch.papers.curves import Curve, Drawing, Panel
+from anabranch.papers.report import Item, Report
+from anabranch.papers.svg import Pictures
+from conftest import blank_report
+
+CASES = ["near.lia", "near.olia"]
+
+
+def result(**tables: pd.DataFrame) -> Result:
+    """A Result of the tables given."""
+    names = ("flows", "paths", "links", "transfers")
+    samples = ("flow_samples", "path_samples", "link_samples")
+    made = {name: tables.get(name, pd.DataFrame()) for name in names + samples}
+    return Result(scenario=None, backend="sim", keys=("case", "algorithm", "seed"), **made)
+
+
+def windows() -> Result:
+    """Two cases, two seeds, one user with two paths, four samples.
+
+    Path 0 has the window 10 t, path 1 the window 1; seed 2 has 2 more on path 0, olia twice all.
+    """
+    rows = [
+        {
+            "case": case,
+            "seed": seed,
+            "time_s": t,
+            "flow": "mp",
+            "user": 0,
+            "path": path,
+            "window_packets": scale * (1 if path else 10 * t + 2 * (seed == 2)),
+        }
+        for case, scale in zip(CASES, (1, 2), strict=True)
+        for seed in (1, 2)
+        for t in (0.5, 1.0, 1.5, 2.0)
+        for path in (0, 1)
+    ]
+    return result(path_samples=pd.DataFrame(rows))
+
+
+WINDOW = {"column": "path_samples.window_packets", "flow": "mp"}
+
+
+def test_a_series_adds_paths_and_averages_seeds() -> None:
+    drawing = curves.series({"lines": [WINDOW]}, windows(), CASES)
+    (panel,) = drawing.panels
+    lia, olia = panel.curves
+    assert lia.x == [0.5, 1.0, 1.5, 2.0]
+    assert lia.y == [7, 12, 17, 22]  # 10 t + 1 and, with seed 2, two more
+    assert olia.y == [14, 24, 34, 44]
+    assert (lia.name, lia.algorithm, olia.algorithm) == ("near.lia", "lia", "olia")
+
+
+def test_a_series_may_be_of_one_seed_path_and_stretch_of_time() -> None:
+    spec = {"lines": [{**WINDOW, "path": 0}], "seed": 2, "from_s": 0.5, "to_s": 1.5}
+    (panel,) = curves.series(spec, windows(), CASES[:1]).panels
+    assert (panel.curves[0].x, panel.curves[0].y) == ([1.0, 1.5], [12, 17])
+
+
+def test_a_bin_is_the_mean_of_the_samples_that_end_in_it() -> None:
+    spec = {"lines": [{**WINDOW, "path": 0}], "seed": 1, "bin_s": 1.0}
+    (panel,) = curves.series(spec, windows(), CASES[:1]).panels
+    # 5 and 10 end within the first second, 15 and 20 within the next.
+    assert (panel.curves[0].x, panel.curves[0].y) == ([0.5, 1.5], [7.5, 17.5])
+
+
+def test_panels_are_cases_or_lines_and_the_other_is_named_in_the_legend() -> None:
+    lines = [{**WINDOW, "path": path, "label": f"path{path}"} for path in (0, 1)]
+    by_case = curves.series({"lines": lines, "panels": "case"}, windows(), CASES)
+    assert [panel.title for panel in by_case.panels] == CASES
+    assert [(c.name, c.dash) for c in by_case.panels[0].curves] == [("path0", 0), ("path1", 1)]
+    by_line = curves.series({"lines": lines, "panels": "line"}, windows(), CASES)
+    assert [panel.title for panel in by_line.panels] == ["path0", "path1"]
+    assert [(c.name, c.dash) for c in by_line.panels[1].curves] == [(case, 0) for case in CASES]
+    together = curves.series({"lines": lines}, windows(), CASES[:1])
+    assert [c.name for c in together.panels[0].curves] == ["near.lia.path0", "near.lia.path1"]
+
+
+def test_a_line_may_have_another_colour_and_levels_beside_it() -> None:
+    line = {**WINDOW, "algorithm": "reno", "levels": [[0, 1, 5], [1, 2, 7]]}
+    (panel,) = curves.series({"lines": [line]}, windows(), CASES[:1]).panels
+    measured, *levels = panel.curves
+    assert measured.algorithm == "reno"
+    assert [(level.x, level.y) for level in levels] == [([0, 1], [5, 5]), ([1, 2], [7, 7])]
+
+
+def test_a_tail_has_its_ccdf_and_the_fitted_line() -> None:
+    # P(X >= x) = x^-1 at x = 1000 / i, i = 1 ... 1000.
+    durations = [1000 / i for i in range(1, 1001)]
+    transfers = pd.DataFrame({"case": "near.lia", "flow": "f", "duration_s": durations})
+    drawing = curves.tail({"low_s": 2.0, "high_s": 100.0}, result(transfers=transfers), CASES[:1])
+    (panel,) = drawing.panels
+    curve, fit = panel.curves
+    assert (panel.title, drawing.log) == ("near", "xy")
+    assert (curve.x[0], curve.y[0], curve.y[-1]) == (1.0, 1.0, 0.001)
+    assert re.fullmatch(r"lia\.slope −1\.0\d", fit.name)
+    assert fit.x == [2.0, 100.0]
+    assert fit.y == pytest.approx([0.5, 0.01], rel=0.05)
+
+
+def test_a_sweep_has_a_line_per_algorithm_and_a_panel_per_setting() -> None:
+    cases = ["a.mb4.lia", "a.mb2.lia", "a.mb2.olia", "b.mb2.lia"]
+    means = pd.DataFrame(
+        {"case": cases, "value": [4.0, 2.0, 3.0, 9.0], "value_ci95": [0.1, math.nan, 0.3, 0.2]}
+    )
+    spec = {"metric": "mbps", "over": {"mb2": 2, "mb4": 4}}
+    theory = {"best": {"a.mb4": 5.0, "a.mb2": 2.5}, "worst": {"b": 1.0}}
+    facts = {"published": {"a.mb4.lia": 4.4}, "theory": theory}
+    drawing = curves.sweep(spec, means, facts)
+    a, b = drawing.panels
+    lia, published, olia, best = a.curves
+    assert (a.title, b.title) == ("a", "b")
+    assert (lia.x, lia.y, lia.interval) == ([2, 4], [2, 4], [None, 0.1])
+    assert (published.x, published.y, published.mark) == ([4], [4.4], "hollow")
+    assert (olia.x, olia.algorithm) == ([2], "olia")
+    assert (best.name, best.x, best.y, best.dash) == ("best", [2, 4], [2.5, 5.0], 0)
+    assert [(c.name, c.x, c.dash) for c in b.curves] == [("lia", [2], 0), ("worst", [2], 1)]
+    with pytest.raises(ScenarioError, match=r"a\.mb4\.lia: expected one of mb2 in"):
+        curves.sweep({"metric": "mbps", "over": {"mb2": 2}}, means, {})
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"kind": "pie"}, "table: unknown figure 'pie': expected one of bars, series"),
+        ({"kind": "tail", "bin_s": 1}, "a figure of kind tail has no 'bin_s'"),
+        ({"kind": "series", "lines": [{"colum": "x"}]}, "a figure of kind series has no 'colum'"),
+    ],
+)
+def test_a_wrong_figure_is_told_in_one_line(spec: dict, says: str) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(says)):
+        curves.check(spec, "table")
+
+
+# ------------------------------------------------------------------ pictures
+def report(*drawings: Drawing) -> Report:
+    item = Item("i", "An item", "Somewhere", [], [], (), drawings)
+    algorithms = {"balia": "balia", "capless": "balia:cap=inf", "lia": "lia"}
+    labels = {"balia": "Balia", "near": "Near", "capless": "Balia, no cap"}
+    return blank_report(items=[item], labels=labels, algorithms=algorithms)
+
+
+def curve(name: str, algorithm: str, **look: object) -> Curve:
+    return Curve(name, algorithm, [1.0, 2.0, 3.0], [1.0, 4.0, 2.0], **look)
+
+
+def test_curves_have_the_colours_of_their_algorithms_and_the_page_s_ink() -> None:
+    drawing = Drawing("", "time (s)", "Mbps", [Panel("near", [curve("balia", "balia")])])
+    pictures = Pictures(report(drawing))
+    (svg,) = pictures.item(pictures.report.items[0])
+    green = pictures.colours.index("#59a14f")
+    assert f"stroke: var(--series-{green})" in svg
+    assert "var(--ink)" in svg
+    assert "#59a14f" not in svg
+    assert "Near" in svg
+
+
+def test_labels_with_the_same_algorithm_differ_in_colour() -> None:
+    pictures = Pictures(report())
+    colours = [pictures.style(label)[0] for label in ("balia", "capless", "lia")]
+    assert len(set(colours)) == 3
+    assert colours[0] == "#59a14f"
+
+
+def test_a_legend_has_one_entry_per_name_in_ink_where_panels_differ() -> None:
+    panels = [
+        Panel(case, [curve("path0", case), curve("path1", case, dash=1)])
+        for case in ("balia", "lia")
+    ]
+    pictures = Pictures(report())
+    handles = pictures.curve_legend(Drawing("", "", "", panels))
+    assert [handle.get_label() for handle in handles] == ["path0", "path1"]
+    assert {handle.get_color() for handle in handles} == {"#010203"}
+
+
+def test_the_axes_of_all_panels_reach_as_far_as_any_curve() -> None:
+    low, high = Panel("near", [curve("a", "lia")]), Curve("b", "lia", [1.0, 2.0], [40.0, 50.0])
+    drawing = Drawing("", "x", "y", [low, Panel("far", [high])])
+    (svg,) = Pictures(report(drawing)).item(report(drawing).items[0])
+    assert ">40</text>" in svg
+
+
+def test_every_kind_of_figure_can_be_drawn_again_to_the_same_bytes() -> None:
+    points = curve("lia", "lia", mark="full", interval=[0.1, None, 0.2])
+    hollow = curve("published", "lia", mark="hollow")
+    drawing = Drawing("", "x", "y", [Panel("", [points, hollow, curve("level", "")])], log="xy")
+    first, again = (Pictures(report(drawing)) for _ in range(2))
+    assert first.item(first.report.items[0]) == again.item(again.report.items[0])
+
+
+def test_a_logarithmic_axis_has_plain_numbers() -> None:
+    drawing = Drawing("", "x", "y", [Panel("", [Curve("lia", "lia", [1, 2], [0.01, 10])])], log="y")
+    pictures = Pictures(report(drawing))
+    text = str(pictures.item(pictures.report.items[0]))
+    assert "math" not in text
+    assert re.findall(r">([0-9.]+)</text>", text)[-4:] == ["0.01", "0.1", "1", "10"]

@@ -1,0 +1,389 @@
+"""Papers: their data fits together, and the machinery puts the numbers where they belong."""
+
+import json
+import re
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from anabranch import ScenarioError
+from anabranch.papers import curves, folder, html, reproduce
+from anabranch.papers.claims import CHECKS, Verdict, judge
+from anabranch.papers.curves import Curve, Drawing, Panel
+from anabranch.papers.judge import report_of, theory_cases
+from anabranch.papers.quantities import QUANTITIES
+from anabranch.papers.report import Claim, Item, Report, Row, Table, measured
+from anabranch.runner import plan
+from anabranch.scenario import load
+
+PAPERS = folder.known_papers()
+
+
+def test_cases_are_settings_times_algorithms() -> None:
+    group = {
+        "set": {"x": 1, "y": 1},
+        "settings": {"few": {}, "many": {"y": 2}},
+        "algorithms": {"lia": {}, "before": {"algorithm": "reno", "set": {"y": 3}}},
+    }
+    made = {case.name: (case.algorithm, case.overrides) for case in folder.cases(group)}
+    assert made == {
+        "few.lia": ("lia", {"x": 1, "y": 1}),
+        "few.before": ("reno", {"x": 1, "y": 3}),
+        "many.lia": ("lia", {"x": 1, "y": 2}),
+        "many.before": ("reno", {"x": 1, "y": 3}),
+    }
+    assert [case.name for case in folder.cases({"algorithms": {"lia": {}}})] == ["lia"]
+
+
+def test_a_measure_is_taken_over_each_stretch_of_time_unless_it_has_its_own() -> None:
+    measure = {"metric": "mbps", "case": "a.{case}", "during": {"0_50": [0, 50], "50_90": [50, 90]}}
+    made = [(one["case"], one["from_s"], one["to_s"]) for one in reproduce._during(measure)]
+    assert made == [("0_50.a.{case}", 0, 50), ("50_90.a.{case}", 50, 90)]
+    for alone in ({**measure, "from_s": 20}, {**measure, "to_s": 20}, {**measure, "during": {}}):
+        assert list(reproduce._during(alone)) == [alone]
+
+
+def test_a_long_file_goes_on_in_others(tiny: Path) -> None:
+    more = (tiny / "tiny" / "claims.toml").read_text().replace('id = "', 'id = "again_')
+    (tiny / "tiny" / "claims_more.toml").write_text(more)
+    (tiny / "tiny" / "experiments_more.toml").write_text('labels = { slow = "1 Mbps" }')
+    paper = folder.open_paper("tiny")
+    assert [claim["id"] for claim in paper.claims] == ["more", "lost", "again_more", "again_lost"]
+    assert paper.experiments["labels"] == {"slow": "1 Mbps"}
+    assert {item["id"] for item in paper.experiments["items"]} == {"table", "other"}
+
+
+def test_theory_is_known_by_its_case_and_its_name() -> None:
+    facts = {"theory": {"optimum": {"few": 1.0}, "fixed_point": {"few.lia": 0.7}}}
+    assert theory_cases(facts) == {"few.optimum": 1.0, "few.lia.fixed_point": 0.7}
+
+
+def test_an_unknown_paper_is_told_with_those_there_are() -> None:
+    with pytest.raises(ScenarioError, match=r"unknown paper 'oliva': expected one of .*olia"):
+        folder.open_paper("oliva")
+
+
+# ------------------------------------------------------------------ every folder fits together
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_case_of_a_paper_is_a_scenario_that_can_run(name: str) -> None:
+    paper = folder.open_paper(name)
+    for group in paper.experiments["groups"].values():
+        for case in folder.cases(group):
+            scenario = load(paper.folder / group["scenario"], case.overrides)
+            assert plan(scenario, case.algorithm, [1])
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_number_of_a_paper_has_a_place_and_a_label(name: str) -> None:
+    paper = folder.open_paper(name)
+    assert "name" in paper.published["paper"]
+    items, labels = paper.published["items"], paper.experiments["labels"]
+    for item in paper.experiments["items"]:
+        assert item["id"] in items
+        assert {entry["quantity"] for entry in item.get("measures", [])} <= set(QUANTITIES)
+        groups = {entry.get("group", item.get("group")) for entry in item.get("measures", [])}
+        assert groups <= set(paper.experiments["groups"])
+    for facts in items.values():
+        for metric, entry in facts.items():
+            if isinstance(entry, dict):
+                assert metric in labels
+                assert set(entry) <= {"published", "theory"}
+                assert set(entry.get("theory", {})) <= set(paper.published["theory"])
+                for case in entry.get("published", {}):
+                    assert set(case.split(".")) <= set(labels)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_figure_of_a_paper_is_of_a_known_kind_and_group(name: str) -> None:
+    paper = folder.open_paper(name)
+    for item in paper.experiments["items"]:
+        for spec in item.get("figures", []):
+            curves.check(spec, item["id"])
+            if spec["kind"] in reproduce.DRAW:
+                assert spec.get("group", item.get("group")) in paper.experiments["groups"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_claim_names_an_item_and_a_check_and_says_why_its_band(name: str) -> None:
+    paper = folder.open_paper(name)
+    assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
+    for claim in paper.claims:
+        assert claim["item"] in paper.published["items"]
+        assert claim["check"]["type"] in {*CHECKS, "text"}
+        assert ("band" in claim) == (claim["check"]["type"] != "text"), claim["id"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_no_claim_fails_on_the_paper_s_own_numbers(name: str) -> None:
+    paper = folder.open_paper(name)
+    verdicts = []
+    for claim in paper.claims:
+        metrics = paper.published["items"][claim["item"]]
+        numbers = {
+            metric: {**theory_cases(facts), **facts.get("published", {})}
+            for metric, facts in metrics.items()
+            if isinstance(facts, dict)
+        }
+        judgement = judge(claim["check"], numbers)
+        assert judgement.verdict is not Verdict.FAILS, f"{claim['id']}: {judgement.because}"
+        if any("published" in facts for facts in metrics.values() if isinstance(facts, dict)):
+            verdicts.append(judgement.verdict)
+    assert verdicts.count(Verdict.HOLDS) > len(verdicts) / 2
+
+
+# ------------------------------------------------------------------ from numbers to a report
+def olia_frame(factor: float = 1.0) -> pd.DataFrame:
+    """What the OLIA draft prints, times a factor, as if two seeds had measured it."""
+    items = folder.open_paper("olia").published["items"]
+    rows = [
+        {"item": id, "metric": metric, "case": case, "seed": seed, "value": value * factor * spread}
+        for id, facts in items.items()
+        for metric, entry in facts.items()
+        if isinstance(entry, dict)
+        for case, value in entry.get("published", {}).items()
+        for seed, spread in ((1, 0.99), (2, 1.01))
+    ]
+    return pd.DataFrame(rows)
+
+
+def olia(factor: float = 1.0) -> Report:
+    return report_of(folder.open_paper("olia"), olia_frame(factor), {}, quick=True)
+
+
+def row(report: Report, item: str, metric: str, case: str) -> Row:
+    (found,) = (
+        row
+        for entry in report.items
+        if entry.id == item
+        for table in entry.tables
+        if table.metric == metric
+        for row in table.rows
+        if row.case == case
+    )
+    return found
+
+
+def test_a_row_has_published_measured_and_theory() -> None:
+    found = row(olia(1.1), "table1", "type2_mbps", "n1_10.lia")
+    assert (found.published, found.measured) == (0.70, pytest.approx(0.77))
+    # Two values 0.7623 and 0.7777: standard error 0.0077, Student's t with 1 degree 12.706.
+    assert found.interval == pytest.approx(0.0978, abs=1e-4)
+    assert found.difference == pytest.approx(0.10)
+    assert found.theory == {"fixed_point": 0.74, "opt_probing": 0.94, "opt_no_probing": 1.0}
+
+
+def test_a_paper_that_measures_what_it_prints_has_no_failing_claim() -> None:
+    assert olia().failed == []
+    assert {claim.id for claim in olia(0.8).failed} >= {"a8", "a9", "o4", "o5"}
+
+
+def test_a_marked_failure_is_shown_with_its_reason_and_does_not_count() -> None:
+    paper = folder.open_paper("olia")
+    for claim in paper.claims:
+        claim.pop("not_reproduced", None)
+        if claim["id"] in ("a8", "full"):
+            claim["not_reproduced"] = "the moon was full"
+    report = report_of(paper, olia_frame(0.8), {}, quick=True)
+    by_id = {claim.id: claim for claim in report.claims}
+    assert by_id["a8"].verdict is Verdict.NOT_REPRODUCED
+    assert by_id["a8"].reason == "the moon was full"
+    assert "a8" not in {claim.id for claim in report.failed}
+    assert by_id["a9"].verdict is Verdict.FAILS
+    assert by_id["full"].verdict is Verdict.NOT_COMPARABLE  # a mark is no excuse for no number
+    assert by_id["full"].reason.startswith("Marked as not reproduced, which these runs do not show")
+
+
+@pytest.mark.parametrize(
+    ("mean", "interval", "text"),
+    [
+        (0.7031, 0.0123, "0.703 ± 0.012"),
+        (62.63, 0.18, "62.6 ± 0.2"),
+        (0.01834, 0.0004, "0.0183 ± 0.0004"),
+        (147.4, 0.3, "147.4 ± 0.3"),
+        (1.1541, 0.0032, "1.154 ± 0.003"),
+        (1.1541, 0.0000032, "1.1541 ± 0.0000"),
+        (-5.93, 1.49, "-5.93 ± 1.49"),
+        (0.0, 0.0, "0.00 ± 0.00"),
+        (0.7031, None, "0.703"),
+        (None, None, ""),
+    ],
+)
+def test_a_measurement_has_three_digits_or_as_many_as_its_interval_needs(
+    mean: float | None, interval: float | None, text: str
+) -> None:
+    assert measured(Row("a", None, mean, interval, {})) == text
+
+
+class Page(HTMLParser):
+    """What a page refers to, and its visible text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.refers: list[str] = []
+        self.ids: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name in ("href", "src", "xlink:href") and value:
+                self.refers.append(value)
+            if name == "id" and value:
+                self.ids.append(value)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@cache
+def olia_page() -> str:
+    return html.html(olia(1.1))
+
+
+def test_the_page_stands_alone() -> None:
+    text = olia_page()
+    parsed = Page(text)
+    assert not re.search(r"https?:|@import|@font-face", text)
+    assert {"script", "link", "img", "iframe"}.isdisjoint(parsed.tags)
+    assert all(reference.startswith("#") for reference in parsed.refers)
+    assert {reference[1:] for reference in parsed.refers} <= set(parsed.ids)
+    assert len(parsed.ids) == len(set(parsed.ids))
+
+
+def test_the_page_shows_every_claim_number_and_erratum() -> None:
+    report = olia(1.1)
+    text = Page(olia_page()).text
+    for claim in report.claims:
+        assert claim.text in text
+        assert claim.because in text
+    assert "0.770 ± 0.098" in text
+    shown = [*report.scenarios.values(), *(erratum["correct"] for erratum in report.errata)]
+    assert all(part in text for part in [*shown, report.command])
+
+
+def test_the_page_escapes_what_it_is_given() -> None:
+    evil = "<b onclick='x'>&"
+    claim = Claim("c", evil, evil, Verdict.FAILS, evil, evil)
+    table = Table("m", [Row("s.lia", 1.0, 1.1, 0.1, {})])
+    drawing = Drawing(evil, evil, evil, [Panel(evil, [Curve(evil, "lia", [0.0, 1.0], [1.0, 2.0])])])
+    item = Item("i", evil, evil, [table], [claim], ["m"], [drawing])
+    report = Report(
+        paper="p",
+        name=evil,
+        title=evil,
+        source=evil,
+        authors=[evil],
+        summary=evil,
+        items=[item],
+        labels={"lia": evil, "s": evil, "m": evil},
+        algorithms={"lia": "lia"},
+        theory={},
+        assumed=[],
+        errata=[],
+        scenarios={evil: evil},
+        average=evil,
+        seeds=[1],
+        command=evil,
+        versions={"v": evil},
+    )
+    text = html.html(report)
+    assert "<b onclick" not in text
+    assert Page(text).text.count(evil) > 10
+
+
+def test_the_same_report_gives_the_same_page() -> None:
+    assert html.html(olia(1.1)) == olia_page()
+
+
+def test_a_report_is_plain_json() -> None:
+    data = json.loads(json.dumps(olia(0.8).as_dict(), allow_nan=False))
+    assert data["counts"]["fails"] == data["failed"] > 0
+    assert data["items"][0]["tables"][0]["rows"][0]["published"] == 0.98
+
+
+# ------------------------------------------------------------------ the real thing, small
+def test_a_paper_is_run_measured_judged_and_written(tiny: Path) -> None:
+    told: list[float] = []
+    report = reproduce.reproduce("tiny", out=tiny / "out", progress=told.append)
+    assert [claim.verdict for claim in report.claims] == ["holds", "holds"]
+    assert row(report, "table", "mbps", "fast.lia").interval is not None
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(1.0)
+    assert sorted(file.name for file in (tiny / "out").iterdir()) == ["report.html", "report.json"]
+    data = json.loads((tiny / "out" / "report.json").read_text())
+    assert (data["seeds"], data["command"]) == ([3, 4], "anabranch reproduce tiny")
+
+
+def test_a_quick_reproduction_has_its_own_seeds_and_no_interval_from_one(tiny: Path) -> None:
+    report = reproduce.reproduce("tiny", quick=True)
+    assert report.seeds == [3]
+    assert report.command.endswith("--quick")
+    assert row(report, "table", "mbps", "fast.lia").interval is None
+
+
+def test_every_case_and_seed_has_its_own_number(tiny: Path) -> None:
+    paper = folder.open_paper("tiny")
+    full, quick = (reproduce.measure_all(paper, quick).numbers for quick in (False, True))
+    names = ["item", "metric", "case", "seed"]
+    assert not full.duplicated(names).any()
+    assert {tuple(row) for row in full[names[:3]].to_numpy()} == {
+        ("table", "mbps", "slow.lia"),
+        ("table", "mbps", "fast.lia"),
+        ("table", "drop", "lia"),
+        ("other", "mbps", "C.fast.lia"),
+        ("other", "mbps", "olia"),
+    }
+    assert (set(full["seed"]), set(quick["seed"])) == ({3, 4}, {3})
+    assert full["value"].nunique() == len(full)
+    # Quick runs are shorter, so even the seed they share gives other numbers.
+    assert set(full["value"]).isdisjoint(quick["value"])
+
+
+def test_cases_given_the_same_name_are_averaged_seed_by_seed(tiny: Path) -> None:
+    with (tiny / "tiny" / "experiments.toml").open("a") as file:
+        file.write(
+            """
+            [[items]]
+            id = "mean"
+            group = "C"
+            cases = ["no case: the measure's own go before"]
+            [[items.measures]]
+            metric = "mbps"
+            quantity = "user_goodput_mbps"
+            flow = "multipath"
+            cases = ["slow.lia", "fast.lia"]
+            case = "mean.{algorithm}"
+            """
+        )
+    frame = reproduce.measure_all(folder.open_paper("tiny"), quick=False).numbers
+    value = frame.set_index(["item", "case", "seed"])["value"]
+    for seed in (3, 4):
+        each = [value["table", f"{setting}.lia", seed] for setting in ("slow", "fast")]
+        assert value["mean", "mean.lia", seed] == pytest.approx(sum(each) / 2)
+    assert len(value["mean"]) == 2
+
+
+def test_progress_goes_on_from_group_to_group() -> None:
+    told: list[float] = []
+    for done, share in ((0.0, 0.25), (0.25, 0.75)):
+        part = reproduce.part(told.append, done, share)
+        assert part is not None
+        for fraction in (0.0, 1.0):
+            part(fraction)
+    assert told == [0.0, 0.25, 0.25, 1.0]
+    assert reproduce.part(None, 0.0, 1.0) is None
+
+
+def test_a_reproduction_is_deterministic(tiny: Path) -> None:
+    assert reproduce.reproduce("tiny").as_dict() == reproduce.reproduce("tiny").as_dict()
+
+
+def test_a_folder_that_is_not_toml_is_told_by_its_file(tiny: Path) -> None:
+    (tiny / "tiny" / "claims.toml").write_text("claims = [")
+    with pytest.raises(ScenarioError, match=r"tiny/claims\.toml"):
+        reproduce.reproduce("tiny")

@@ -1,0 +1,190 @@
+"""The kernel backend as Python sees it: the same tables, one line for what can't be run, Ctrl-C."""
+
+import json
+import os
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+
+import pytest
+
+import anabranch
+from anabranch import kernel
+from anabranch.runner import plan
+from conftest import CLI, Anabranch, interrupt
+
+ROOT = Path(__file__).parent.parent
+
+SCENARIO = """\
+name = "lab"
+algorithm = "reno"
+[measure]
+duration_s = 2
+warmup_s = 0.5
+[links.A]
+trace_file = "steady.trace"
+delay_ms = 5
+[links.B]
+rate_mbps = 6
+delay_ms = 5
+[[flows]]
+name = "two"
+paths = [["A"], ["B"]]
+[[flows]]
+name = "one"
+count = 2
+paths = [["B"]]
+"""
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    """The program, built; without root, TUN or Multipath TCP the test is skipped, loudly."""
+    needs = {
+        "root": os.geteuid() == 0,
+        "/dev/net/tun": Path("/dev/net/tun").exists(),
+        "Multipath TCP": Path("/proc/sys/net/mptcp/enabled").exists(),
+        "ip (iproute2)": shutil.which("ip") is not None,
+    }
+    missing = [need for need, there in needs.items() if not there]
+    if missing:
+        message = f"hosts can't be made here: no {', no '.join(missing)}"
+        assert "ANABRANCH_REQUIRE_KERNEL" not in os.environ, message
+        warnings.warn(f"SKIPPED: {message}", stacklevel=1)
+        pytest.skip(message)
+    build = ["cargo", "build", "--quiet", "--package", "anabranch-lab"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    metadata = ["cargo", "metadata", "--no-deps", "--format-version=1"]
+    output = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return str(Path(json.loads(output)["target_directory"]) / "debug" / "anabranch-lab")
+
+
+@pytest.fixture
+def scenario(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three users on two links, one of which follows a trace: 1500 bytes per ms, 12 Mbps."""
+    monkeypatch.setenv("ANABRANCH_LAB", program)
+    (tmp_path / "steady.trace").write_text("1\n")
+    file = tmp_path / "lab.toml"
+    file.write_text(SCENARIO)
+    return file
+
+
+def test_the_kernel_fills_the_same_columns_as_the_simulator(scenario: Path) -> None:
+    real = anabranch.run(scenario, on="kernel", seeds=1)
+    simulated = anabranch.run(scenario, seeds=1)
+    for name, table in simulated.tables().items():
+        assert list(real.tables()[name].columns) == list(table.columns), name
+        if len(table):  # a column without a row has no type
+            assert list(real.tables()[name].dtypes) == list(table.dtypes), name
+    assert real.backend == "kernel"
+    assert list(real.flows["flow"]) == list(simulated.flows["flow"])
+    assert list(real.links["link"]) == ["A", "B"]
+    assert list(real.flows["rule"]) == ["reno"] * 3
+    assert list(real.flow_samples["time_s"]) == pytest.approx(simulated.flow_samples["time_s"])
+    assert real.flows["delivered_bytes"].gt(0).all()
+
+
+def test_a_file_meets_its_second_path_and_the_run_ends_with_it(scenario: Path) -> None:
+    """Where the kernel takes the whole file at once, a later path finds nothing to send."""
+    files = {
+        "measure.duration_s": 600,
+        "measure.warmup_s": 0,
+        "measure.sample_ms": 100_000,
+        "links.A.delay_ms": 75,
+        "links.B.delay_ms": 75,
+        "flows[0].workload.file.bytes": 2_000_000,
+        "flows[1].workload.file.bytes": 100_000,
+    }
+    result = anabranch.run(scenario, on="kernel", seeds=1, overrides=files)
+    assert sorted(result.transfers["flow"]) == ["one", "one", "two"]
+    # A has 12 Mbps and B 6: a third of the file over B, less what it takes to open.
+    two = result.paths[result.paths["flow"] == "two"]["delivered_bytes"]
+    assert two.min() > 0.15 * two.sum()
+    assert result.transfers["duration_s"].max() < 60
+
+
+def test_an_algorithm_that_only_the_kernel_has_is_one_there(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "reno" in kernel.Run.algorithms()
+    monkeypatch.setattr(kernel.Run, "algorithms", lambda: ["reno", "bbr"])
+    (job,) = plan(anabranch.load(scenario), "bbr", [1], on="kernel")
+    assert job.keys["algorithm"] == "bbr"
+    with pytest.raises(anabranch.ScenarioError, match="unknown algorithm"):
+        anabranch.run(scenario, "bbr")
+    with pytest.raises(anabranch.ScenarioError, match="unknown algorithm"):
+        anabranch.run(scenario, "nonsense", on="kernel")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--algorithm", "generalized"], "load it with `anabranch-kernel load generalized`"),
+        (["--algorithm", "balia:cap=inf"], "an algorithm has no parameters"),
+        (["--set", "tcp.scheduler=round-robin"], "round-robin is not available on kernel"),
+    ],
+)
+def test_what_the_kernel_can_not_run_is_one_line(
+    scenario: Path, anabranch: Anabranch, arguments: list[str], expected: str
+) -> None:
+    result = anabranch("run", scenario, "--on", "kernel", *arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert expected in result.stderr
+    assert result.stderr.startswith("anabranch: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_what_every_run_warns_of_is_told_once(scenario: Path, anabranch: Anabranch) -> None:
+    short = ["--set", "measure.duration_s=0.6", "--set", "tcp.header_bytes=40"]
+    result = anabranch("run", scenario, "--on", "kernel", "--seeds", "2", *short)
+    assert result.returncode == 0
+    assert result.stderr.count("warning: tcp.header_bytes has no effect on kernel") == 1
+
+
+def test_a_rule_in_python_is_refused(scenario: Path) -> None:
+    class Mine(anabranch.Rule):
+        def increase(self, r, paths):
+            return 0.0
+
+    with pytest.raises(anabranch.ScenarioError, match="not available on kernel"):
+        anabranch.run(scenario, Mine(), on="kernel")
+
+
+def test_without_the_program_the_remedy_is_told(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANABRANCH_LAB")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CARGO_TARGET_DIR", "nowhere")
+    monkeypatch.setattr(kernel.sys, "executable", "nowhere/python")
+    with pytest.raises(anabranch.ScenarioError, match="cargo build --release -p anabranch-lab"):
+        anabranch.run(scenario, on="kernel")
+
+
+def test_ctrl_c_ends_the_run_and_its_program(scenario: Path) -> None:
+    command = [*CLI, "run", scenario, "--on", "kernel", "--set", "measure.duration_s=600"]
+    code, stdout, stderr = interrupt(command, lambda: bool(programs(scenario)))
+    assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
+    assert programs(scenario) == []
+
+
+def programs(scenario: Path) -> list[str]:
+    """The processes of the lab that run in the scenario's folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+            if b"anabranch-lab\0run" in command and (process / "cwd").readlink() == scenario.parent:
+                found.append(process.name)
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+def test_lab_passes_everything_on(scenario: Path, anabranch: Anabranch) -> None:
+    command = ["lab", "exec", scenario, "one.1", "--", "sh", "-c", "ip -br address; exit $0", "9"]
+    result = anabranch(*command)
+    assert "10.0.2.1/32" in result.stdout
+    assert result.returncode == 9

@@ -1,0 +1,206 @@
+"""The equilibrium of a network: by hand where a hand can do it, by its own equations elsewhere."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.errors import NotConverged
+from anabranch.theory.fluid import equilibrium as balance
+from anabranch.theory.fluid import random_scenarios, rounds
+from anabranch.theory.fluid.model import Model
+from anabranch.theory.fluid.newton import equilibrium
+from anabranch.theory.network import Network
+
+HEAD = """
+algorithm = "{algorithm}"
+seeds = [1]
+[measure]
+duration_s = 10
+[tcp]
+header_bytes = 0
+"""
+RED = (
+    "queue.red = { min_packets = 20, mid_packets = 60, max_packets = 120, mid_probability = 0.02 }"
+)
+
+
+def link(name: str, rate_mbps: float = 12.0, queue: str = RED, delay_ms: float = 20) -> str:
+    return f"[links.{name}]\nrate_mbps = {rate_mbps}\ndelay_ms = {delay_ms}\n{queue}\n"
+
+
+def flow(name: str, *paths: str, more: str = "") -> str:
+    routes = ", ".join(f'["{path}"]' for path in paths)
+    return f'[[flows]]\nname = "{name}"\npaths = [{routes}]\n{more}\n'
+
+
+def network(*parts: str, algorithm: str = "lia") -> Network:
+    return Network.of(Scenario.parse(HEAD.format(algorithm=algorithm) + "\n".join(parts)))
+
+
+def test_one_reno_flow_by_hand():
+    # Random loss 0.0005 and a link it does not fill: phi = (1/w)/(w/2) = 2/w^2 = p, so
+    # w = sqrt(2/p) = 63.2456; the RTT is 40 ms and one transmission of 12000/120e6 = 0.1 ms.
+    lossy = "loss.bernoulli = { probability = 0.0005 }"
+    found = equilibrium(network(link("L", 120, lossy), flow("f", "L"), algorithm="reno"))
+    assert found.window == pytest.approx([63.2455532], rel=1e-7)
+    assert found.rate == pytest.approx([63.2455532 / 0.0401], rel=1e-7)
+    assert found.loss == pytest.approx([0.0])
+    assert found.residual < 1e-9
+    assert found.isolated
+
+
+def test_a_red_queue_stands_where_its_curve_gives_the_loss_that_windows_need():
+    # With b packets waiting p = 0.02 (b - 20)/40, the RTT is 0.041 + b/1000 and the window
+    # w = sqrt(2/p); the link is full when (1 - p) w/RTT = 1000.
+    found = equilibrium(network(link("L"), flow("f", "L"), algorithm="reno"))
+    b = found.waiting[0]
+    p = 0.02 * (b - 20) / 40
+    assert found.loss == pytest.approx([p])
+    assert (1 - p) * np.sqrt(2 / p) / (0.041 + b / 1000) == pytest.approx(1000)
+
+
+def test_two_equal_flows_share():
+    found = equilibrium(network(link("L"), flow("f", "L", more="count = 2")))
+    assert found.share == pytest.approx([0.5, 0.5])
+
+
+def test_a_full_link_below_the_threshold_of_red_delays_and_does_not_drop():
+    # The loss of B gives the window, sqrt(2/0.0006) = 57.735; A carries 1000 packets/s. There and
+    # back take 40 ms, the transmissions 1 and 0.1 ms: the queue of A makes up the rest of w/1000.
+    lossy = "loss.bernoulli = { probability = 0.0006 }"
+    text = '[[flows]]\nname = "f"\npaths = [["A", "B"]]\n'
+    found = equilibrium(
+        network(link("A", delay_ms=10), link("B", 120, lossy, 10), text, algorithm="reno")
+    )
+    assert found.waiting[0] == pytest.approx(1000 * (57.7350269 / 1000 - 0.0411), rel=1e-6)
+    assert found.loss[0] == 0
+
+
+def test_lia_on_two_equal_links_takes_as_much_as_one_reno_flow():
+    # Two-path LIA beside one NewReno flow on each link. By symmetry its windows are equal, w each:
+    # I = (w/tau^2)/(2w/tau)^2 = 1/(4w), D = w/2, so p = 1/(2 w^2), and NewReno's p = 2/v^2: v = 2w.
+    found = equilibrium(
+        network(
+            link("A"),
+            link("B"),
+            flow("two", "A", "B"),
+            flow("a", "A", more='algorithm = "reno"'),
+            flow("b", "B", more='algorithm = "reno"'),
+        )
+    )
+    assert found.window[:2] * 2 == pytest.approx(found.window[2:])
+    assert found.share == pytest.approx([1 / 3] * 3)
+
+
+def test_olia_leaves_the_worse_path_nearly_to_the_others():
+    # OLIA's fixed points use the best paths only; the other keeps a few packets for probing.
+    parts = [link("A"), link("B"), flow("two", "A", "B")]
+    parts += [flow(f"b{k}", "B", more='algorithm = "reno"') for k in range(6)]
+    found = equilibrium(network(*parts, algorithm="olia"))
+    assert found.window[1] < 0.1 * found.window[0]
+    lia = equilibrium(network(*parts, algorithm="lia"))
+    assert found.window[1] < lia.window[1]
+
+
+def test_coupled_paths_of_equal_price_are_one_of_many_equilibria():
+    parts = [link("A"), link("B"), flow("f", "A", "B", more="count = 2")]
+    assert not equilibrium(network(*parts, algorithm="coupled")).isolated
+    assert equilibrium(network(*parts, algorithm="lia")).isolated
+
+
+def test_a_window_stays_at_one_packet_where_the_law_would_shrink_it_further():
+    # Path B loses a packet in 5: phi at w = 1 is far below.
+    lossy = "loss.bernoulli = { probability = 0.2 }"
+    parts = [link("A"), link("B", 120, lossy), flow("f", "A", "B")]
+    found = equilibrium(network(*parts, algorithm="coupled"))
+    assert found.window[1] == 1
+    assert found.window[0] > 10
+
+
+def test_unused_links_and_disconnected_parts_do_no_harm():
+    alone = equilibrium(network(link("A"), flow("f", "A")))
+    both = equilibrium(network(link("A"), link("B"), link("C"), flow("f", "A"), flow("g", "B")))
+    assert both.window == pytest.approx([alone.window[0]] * 2)
+    assert both.waiting[2] == 0
+
+
+@pytest.mark.parametrize("rule", ["reno", "semicoupled", "lia", "balia", "generalized", "rsf-lb"])
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_at_the_equilibrium_of_any_network_phi_is_the_loss_and_full_links_are_full(rule, seed):
+    net = Network.of(random_scenarios.scenario(seed), rule)
+    found = equilibrium(net)
+    point = Model(net).at(found.window, found.backlog)
+    drift, increase_decrease = point.drift, point.increase_decrease
+    scale = increase_decrease[1] * (point.path_loss + point.window**-2)
+    used = found.window > 1
+    assert drift[used] == pytest.approx(np.zeros(used.sum()), abs=1e-8 * scale[used].max())
+    assert (drift[~used] <= 0).all()
+    assert (point.excess <= 1e-6 * net.capacity).all()
+    full = found.backlog > 0
+    assert point.excess[full] == pytest.approx(np.zeros(full.sum()), abs=1e-6 * net.capacity.max())
+
+
+@pytest.mark.parametrize("rule", ["reno", "lia", "balia", "coupled", "rsf-db", "rsf-lb"])
+def test_derivatives_are_those_of_differences(rule):
+    net = Network.of(random_scenarios.scenario(4), rule)
+    model, dice = Model(net), np.random.default_rng(1)
+    window = dice.uniform(5, 60, net.paths)
+    backlog = dice.uniform(0.2, 1.5, len(net.capacity)) * model.backlogs.scale
+    point = model.at(window, backlog)
+    drift, excess = point.drift_derivatives(), point.excess_derivatives()
+    step = 1e-6
+    for k in range(0, net.paths, 5):
+        factor = np.where(np.arange(net.paths) == k, np.exp(step), 1.0)
+        up, down = model.at(window * factor, backlog), model.at(window / factor, backlog)
+        assert drift[0].toarray()[:, k] == pytest.approx(
+            (up.drift - down.drift) / (2 * step), rel=1e-3, abs=1e-5
+        )
+        assert excess[0].toarray()[:, k] == pytest.approx(
+            (up.excess - down.excess) / (2 * step), rel=1e-4, abs=1e-3
+        )
+    for k in range(len(net.capacity)):
+        change = np.where(np.arange(len(net.capacity)) == k, step, 0.0)
+        up, down = model.at(window, backlog + change), model.at(window, backlog - change)
+        assert drift[1].toarray()[:, k] == pytest.approx(
+            (up.drift - down.drift) / (2 * step), rel=1e-3, abs=1e-7
+        )
+        assert excess[1].toarray()[:, k] == pytest.approx(
+            (up.excess - down.excess) / (2 * step), rel=1e-4, abs=1e-3
+        )
+
+
+def test_vegas_flows_share_as_their_weights():
+    # I-TCP, section III: kappa_i / sum kappa_j, here 10 and 30, but for steps of kappa.
+    queue = "queue.drop_tail = { packets = 1000 }"
+    flows = [flow(f"f{k}", "L", more=f'algorithm = "vegas:kappa={k}"') for k in (10, 30)]
+    text = HEAD.format(algorithm="reno") + "\n".join([link("L", 60, queue), *flows])
+    found = balance.of(Scenario.parse(text)).found
+    assert found.share == pytest.approx([0.25, 0.75], abs=0.04)
+    assert found.waiting[0] == pytest.approx(40, abs=8)
+    assert found.rate.sum() == pytest.approx(5000, rel=1e-3)
+
+
+def test_queues_of_given_windows_by_hand():
+    # 100 packets in flight over 40 ms at 1000 packets/s: 60 wait, 60 ms.
+    net = network(link("L"), flow("f", "L"))
+    net = replace(net, base_rtt=np.array([0.04]))
+    assert rounds.waits(net, np.array([100.0]), np.zeros(1)) == pytest.approx([0.06])
+    assert rounds.waits(net, np.array([30.0]), np.array([0.5])) == pytest.approx([0.0])
+
+
+def test_a_bottleneck_without_limit_has_no_equilibrium_and_says_why():
+    net = network(link("L"), flow("f", "L"), algorithm="reno")
+    endless = replace(net.queues, red=[None], limit=np.array([np.inf]))
+    with pytest.raises(NotConverged, match=r"residual .* path 0 of f meets no loss") as caught:
+        equilibrium(replace(net, queues=endless))
+    assert caught.value.residual > 0.1
+
+
+def test_cubic_has_no_fluid_model_and_says_so():
+    with pytest.raises(ScenarioError, match="cubic has no fluid model"):
+        equilibrium(network(link("L"), flow("f", "L"), algorithm="cubic"))

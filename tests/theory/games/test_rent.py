@@ -1,0 +1,184 @@
+"""The rent-seeking game of the RSF paper, by hand, and the commands of this part of theory."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.differentiate import jacobian
+from typer.testing import CliRunner
+
+from anabranch import ScenarioError
+from anabranch.cli import queueing
+from anabranch.theory.games import rent, rent_study, rosen
+
+rates = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6)
+
+
+# ---------------------------------------------------------------- equilibria
+def test_two_paths_with_room_take_a_quarter_of_the_inverse_price_each() -> None:
+    # d/dx (x / (x + y) - p x) = y / (x + y)^2 - p = 0 with x = y: x = 1 / (4 p) = 2.5.
+    found = rent.equilibrium(2, 0.1, 100.0)
+    assert found.rates == pytest.approx([2.5, 2.5], rel=1e-6)
+    assert not found.binds
+
+
+def test_two_paths_without_room_take_half_each_and_a_price_makes_up_the_rest() -> None:
+    # B = 3: 1.5 / 9 = 1/6 is the marginal share; the multiplier is 1/6 - 0.1.
+    found = rent.equilibrium(2, 0.1, 3.0)
+    assert found.rates == pytest.approx([1.5, 1.5], rel=1e-6)
+    assert found.multiplier == pytest.approx(1 / 6 - 0.1, rel=1e-6)
+
+
+def test_another_weight_gives_another_equilibrium_and_nobody_gains_by_leaving_it() -> None:
+    # (1 - u1) / 3 - 0.1 = L and (1 - u2) / 3 - 0.1 = L / 3 with u1 + u2 = 1: L = 0.1, u1 = 0.4.
+    found = rent.equilibrium(2, 0.1, 3.0, (1.0, 3.0))
+    assert found.rates == pytest.approx([1.2, 1.8], rel=1e-6)
+    assert found.multiplier == pytest.approx(0.1, rel=1e-6)
+    assert found.best_gain < 1e-9
+
+
+def test_a_best_response_finds_what_is_no_equilibrium() -> None:
+    # From (1, 1) at p = 0.1 the best answer to 1 is sqrt(1 / 0.1) - 1 = 2.162, where the utility is
+    # 2.162 / 3.162 - 0.2162 = 0.46754 instead of 0.4.
+    assert rent.best_gain([1.0, 1.0], 0.1, [10.0, 10.0]) == pytest.approx(0.06754, abs=1e-5)
+
+
+@given(st.integers(2, 6), st.floats(0.01, 10.0), st.floats(0.1, 3.0))
+def test_the_solver_meets_the_closed_form(players: int, price: float, room: float) -> None:
+    wanted = (players - 1) / players / price
+    found = rent.equilibrium(players, price, room * wanted)
+    total = min(1.0, room) * wanted
+    assert found.rates == pytest.approx(np.full(players, total / players), rel=1e-5)
+    assert found.kkt_residual < 1e-6
+    assert found.best_gain < 1e-6
+
+
+def test_several_connections_have_more_than_one_equilibrium() -> None:
+    even, few = rent.splits(2, [1.0, 1.0], 0.1)
+    assert even.rates == pytest.approx(np.full((2, 2), 0.5), rel=1e-6)
+    assert few.rates == pytest.approx(np.eye(2), rel=1e-6, abs=1e-12)
+    for split in (even, few):
+        assert split.kkt_residual < 1e-8
+        assert split.best_gain < 1e-9
+
+
+# ---------------------------------------------------------------- Rosen's condition
+@given(st.lists(st.floats(0.5, 5.0), min_size=2, max_size=6), st.floats(0.01, 1.0))
+def test_marginals_and_jacobian_are_the_derivatives(x: list[float], price: float) -> None:
+    def utilities(points: np.ndarray) -> np.ndarray:
+        return points / points.sum(axis=0) - price * points
+
+    def marginals(points: np.ndarray) -> np.ndarray:
+        total = points.sum(axis=0)
+        return (total - points) / total**2
+
+    at = np.array(x)
+    slopes = np.diag(jacobian(utilities, at, initial_step=0.1).df)
+    assert rosen.marginals(at, price) == pytest.approx(slopes, rel=1e-6, abs=1e-9)
+    weights = np.arange(1.0, len(x) + 1)
+    expected = weights[:, None] * jacobian(marginals, at, initial_step=0.1).df
+    assert rosen.jacobian(at, weights) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@given(rates)
+def test_even_weights_meet_the_condition_wherever_all_rates_are_above_0(x: list[float]) -> None:
+    # The eigenvalues are those of w 1' + 1 w' - 2 I with w = 2 u - 1, halved with S: the largest is
+    # below 0 just where the sum of squared shares is below 1.
+    assert rosen.leading_eigenvalue(x, np.ones(len(x))) < 0
+
+
+def test_uneven_weights_break_it_beyond_the_means_of_the_weights() -> None:
+    # z = (1, 4): geometric 2 over arithmetic 2.5 is 0.8, that is shares of 0.9 and 0.1.
+    assert rosen.two_player_edge([1.0, 4.0]) == pytest.approx(0.8)
+    assert rosen.leading_eigenvalue([0.899, 0.101], [1.0, 4.0]) < 0
+    assert rosen.leading_eigenvalue([0.901, 0.099], [1.0, 4.0]) > 0
+    assert rosen.leading_eigenvalue([0.9, 0.1], [1.0, 4.0]) == pytest.approx(0, abs=1e-12)
+
+
+@given(rates, st.floats(1.1, 5.0))
+def test_two_states_of_even_weights_meet_11(x: list[float], factor: float) -> None:
+    other = [factor * x[0], *x[1:]]
+    assert rosen.condition(x, other, np.ones(len(x))) > 0
+
+
+def test_two_states_with_one_path_in_use_do_not() -> None:
+    assert rosen.condition([1.0, 0.0], [2.0, 0.0], [1.0, 1.0]) == 0
+
+
+def test_the_papers_rules_are_newreno_per_path_where_queues_are_empty_and_losses_few() -> None:
+    # sqrt(2 / p) / tau with p = 0.001: 894.43 at 50 ms, 298.14 at 150 ms.
+    for rule in ("rsf-db", "rsf-lb", "reno"):
+        found = rent.rule_rates(rule, (0.05, 0.15), (0.001, 0.001))
+        assert found == pytest.approx([894.427, 298.142], rel=1e-4)
+
+
+def test_the_verdicts_on_the_paper() -> None:
+    found = rent_study.study(states=200)
+    assert [s.holds for s in found.statements] == [True, False, False, True, *[False] * 5]
+
+
+@pytest.mark.parametrize(
+    ("game", "told"),
+    [
+        ((1, 0.1, 1.0), "no equilibrium"),
+        ((2, 0.0, 1.0), "price 0"),
+        ((2, 0.1, -1.0), "capacity -1"),
+        ((2, 0.1, 1.0, (1.0, 0.0)), "expected 2 numbers above 0"),
+    ],
+)
+def test_a_game_without_equilibrium_is_refused(game: tuple[object, ...], told: str) -> None:
+    with pytest.raises(ScenarioError, match=told):
+        rent.equilibrium(*game)
+
+
+# ---------------------------------------------------------------- the commands
+APP = typer.Typer()
+queueing.register(APP)
+
+SMALL = {
+    "queueing": ["--files", "2000", "--seeds", "2", "--share", "0.5"],
+    "adjustment": ["--starts", "20"],
+    "rent": ["--states", "50"],
+}
+
+
+@pytest.mark.parametrize("command", SMALL)
+def test_a_command_prints_words_or_json(command: str) -> None:
+    call = [command, *SMALL[command]]
+    words = CliRunner().invoke(APP, call, catch_exceptions=False)
+    assert words.exit_code == 0
+    document = json.loads(CliRunner().invoke(APP, [*call, "--json"], catch_exceptions=False).stdout)
+    assert {"queueing": "slopes", "adjustment": "eigenvalues", "rent": "rosen"}[command] in document
+
+
+@pytest.mark.parametrize("command", ["queueing", "rent"])
+def test_out_gets_the_numbers_and_the_figure(command: str, tmp_path: Path) -> None:
+    call = [command, *SMALL[command], "--json", "--out", str(tmp_path)]
+    printed = CliRunner().invoke(APP, call, catch_exceptions=False).stdout
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {f"{command}.{kind}" for kind in ("json", "svg", "png")}
+    assert json.loads((tmp_path / f"{command}.json").read_text()) == json.loads(printed)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (["queueing", "--load", "0.6,0.5"], "add up to 1.1"),
+        (["queueing", "--load", "0.6"], "--load 0.6: expected two numbers"),
+        (["queueing", "--shape", "2,x"], "--shape 2,x: expected numbers"),
+        (["queueing", "--share", "1"], "share 1: expected"),
+        (["queueing", "--load", "0.5,1e-9", "--files", "1000"], "none is of class 2"),
+        (["adjustment", "--load", "0.6,0.5"], "add up to 1.1"),
+        (["rent", "--paths", "1"], "no equilibrium"),
+        (["rent", "--price", "0"], "price 0"),
+    ],
+)
+def test_a_wrong_call_says_what_and_where_in_one_line(call: list[str], told: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        CliRunner().invoke(APP, call, catch_exceptions=False)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)

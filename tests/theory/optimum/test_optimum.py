@@ -1,0 +1,270 @@
+"""The optimum: by hand, and by its own conditions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.errors import NotConverged
+from anabranch.theory.optimum import interior_point, maximise
+from anabranch.theory.optimum.maximise import Solution, certified, solve
+from anabranch.theory.optimum.optimum import optima, ranges
+from anabranch.theory.optimum.utility import AlphaFair
+from optimum_problems import TWO_LINKS, networks, problem
+
+LOG = AlphaFair(1)
+SOLVERS = ["clarabel", "interior-point"]
+
+
+def best_of(text: str, utility: AlphaFair = LOG, **words: object):
+    """The only interval's optimum."""
+    (best,) = optima(Scenario.parse(text), utility, **words)
+    return best
+
+
+def rates(best) -> dict[str, float]:
+    """By flow, Mbps."""
+    return best.flows().set_index("flow")["rate_mbps"].to_dict()
+
+
+# ------------------------------------------------------------------ by hand
+
+
+def test_users_of_two_links_share_them_as_if_they_were_one():
+    # 6 and 9 Mbps are 15 for three users, and 5 fits each: 1 + 5 on top, 4 + 5 at the bottom.
+    best = best_of(TWO_LINKS)
+    assert rates(best) == pytest.approx({"both": 5, "above": 5, "below": 5}, abs=1e-4)
+    assert best.rate == pytest.approx([1, 4, 5, 5], abs=1e-4)
+    # One Mbps more goes to all three: what it is worth is log's slope, 1/5, on either link.
+    assert best.price == pytest.approx([0.2, 0.2], abs=1e-5)
+    assert best.used.all()
+
+
+def test_a_path_that_costs_more_than_its_users_rate_is_worth_is_not_used():
+    # With 3 Mbps the upper user would pay 1/3 per Mbps; the others share 9 Mbps and pay 1/4.5.
+    best = best_of(TWO_LINKS.replace("rate_mbps = 6", "rate_mbps = 3"))
+    assert best.rate == pytest.approx([0, 4.5, 3, 4.5], abs=1e-4)
+    assert best.used.tolist() == [False, True, True, True]
+    assert best.path_price == pytest.approx([1 / 3, 1 / 4.5, 1 / 3, 1 / 4.5], abs=1e-5)
+
+
+def test_probes_are_carried_and_paid_for():
+    # 8000 bits per 80 ms are 0.1 Mbps on the upper path of `both`, which is not worth using.
+    text = TWO_LINKS.replace("rate_mbps = 6", "rate_mbps = 3")
+    best = best_of(text, probing=True, rtt_s=0.08)
+    # `above` keeps 2.9; `both` and `below` split 9 so that both have 4.55 in all.
+    assert best.rate == pytest.approx([0.1, 4.45, 2.9, 4.55], abs=1e-4)
+    assert best.used.tolist() == [False, True, True, True]
+
+
+def test_without_an_rtt_probes_go_once_per_base_rtt():
+    # Base RTT: 20 ms there, 20 ms back, and 8000 bits at 3 Mbps, 8/3 ms.
+    best = best_of(TWO_LINKS.replace("rate_mbps = 6", "rate_mbps = 3"), probing=True)
+    assert best.floor[0] == pytest.approx(8 / (40 + 8 / 3))
+
+
+def test_a_user_of_twice_the_weight_gets_twice_the_rate():
+    # On one link log utilities share in proportion to their weights.
+    text = TWO_LINKS.replace('[["top"], ["bottom"]]', '[["top"]]')
+    assert rates(best_of(text, weights={"both": 2})) == pytest.approx(
+        {"both": 4, "above": 2, "below": 9}, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize(("alpha", "long"), [(1, 1 / 3), (2, 1 / (1 + 2**0.5)), (0, 0.0)])
+def test_fairer_utilities_give_more_to_a_user_of_two_links(alpha, long):
+    # Links of 1 Mbps with a user each, and one over both: y^-alpha = 2 (1 - y)^-alpha, so
+    # y = 1/(1 + 2^(1/alpha)); the largest total leaves it nothing.
+    three = problem([1, 1], [[0, 1], [0], [1]], [1, 1, 1])
+    for solver in SOLVERS:
+        found = solve(three, AlphaFair(alpha), solver)
+        assert found.rate == pytest.approx([long, 1 - long, 1 - long], abs=1e-4)
+
+
+def test_what_nobody_uses_costs_nothing_and_parts_do_not_see_each_other():
+    apart = problem([4, 10, 7], [[0], [2]], [1, 1])
+    for solver in SOLVERS:
+        found = solve(apart, LOG, solver)
+        assert found.rate == pytest.approx([4, 7], rel=1e-4)
+        assert found.price == pytest.approx([1 / 4, 0, 1 / 7], abs=1e-5)
+
+
+# ------------------------------------------------------------------ by its conditions
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@settings(max_examples=40, deadline=None)
+@given(network=networks(), alpha=st.sampled_from([0.5, 1, 2, 3]))
+def test_rates_and_prices_keep_the_conditions_of_the_optimum(solver, network, alpha):
+    utility = AlphaFair(alpha)
+    found = solve(network, utility, solver)
+    total = network.sums @ found.rate
+    load, slope = network.routes @ found.rate, utility.slope(total)
+    paid = slope @ total
+    assert (load <= network.capacity * (1 + 1e-9)).all()
+    assert (found.rate >= network.floor).all()
+    assert (found.price >= 0).all()
+    # A link that is not full is free, and what a path carries beyond its floor is worth its price.
+    # All against what users pay together, as the gap: a gap of 1e-6 leaves rates, whose worth is
+    # flat at the optimum, about sqrt(1e-6) open.
+    assert found.price @ (network.capacity - load) <= 1e-4 * paid
+    dearer = network.routes.T @ found.price - network.sums.T @ slope
+    assert (dearer * (network.sums.T @ total) >= -5e-3 * paid).all()
+    assert np.abs(dearer) @ (found.rate - network.floor) <= 5e-3 * paid
+    assert found.gap <= 1e-5
+
+
+@settings(max_examples=25, deadline=None)
+@given(network=networks(), alpha=st.sampled_from([1, 2]))
+def test_both_solvers_find_the_same_totals(network, alpha):
+    by = [network.sums @ solve(network, AlphaFair(alpha), solver).rate for solver in SOLVERS]
+    assert by[0] == pytest.approx(by[1], rel=1e-2, abs=1e-3)
+
+
+def test_a_price_is_what_more_capacity_is_worth():
+    base = np.array([5.0, 10, 6])
+
+    def worth(capacity: np.ndarray) -> float:
+        network = problem(capacity.tolist(), [[0], [1, 2], [0], [1], [2]], [2, 1, 1, 1])
+        return float(np.sum(np.log(network.sums @ solve(network, LOG).rate)))
+
+    network = problem(base.tolist(), [[0], [1, 2], [0], [1], [2]], [2, 1, 1, 1])
+    for link, price in enumerate(solve(network, LOG).price):
+        step = 1e-3 * np.eye(3)[link]
+        more, less = worth(base + step), worth(base - step)
+        assert price == pytest.approx((more - less) / 2e-3, rel=1e-3)
+
+
+def test_conjugate_gradients_find_what_factors_find(monkeypatch):
+    rng = np.random.default_rng(7)
+    paths = [rng.choice(40, 2, replace=False).tolist() for _ in range(160)]
+    network = problem(rng.uniform(5, 50, 40).tolist(), paths, [2] * 80)
+    exact = network.sums @ solve(network, LOG, "interior-point").rate
+    monkeypatch.setattr(interior_point, "DENSE_LINKS", 0)
+    iterated = network.sums @ solve(network, LOG, "interior-point").rate
+    assert iterated == pytest.approx(exact, rel=1e-3)
+
+
+def test_the_gap_tells_how_much_better_rates_could_be():
+    # One user on 10 Mbps with 9: it could have log(10/9) more, and pays 1 in all.
+    one = problem([10], [[0]], [1])
+    rough = Solution(np.array([9.0]), np.array([0.1]), "nobody", 0)
+    assert certified(one, LOG, rough).gap == pytest.approx(np.log(10 / 9))
+    # At 9 Mbps one more is worth 1/9, where a price of 1/10 is asked.
+    assert certified(one, LOG, rough).mismatch == pytest.approx(0.1)
+    # Wrong prices prove less: at 0.2 per Mbps the user would want 5, and the link earns 2.
+    dear = Solution(np.array([10.0]), np.array([0.2]), "nobody", 0)
+    assert certified(one, LOG, dear).gap == pytest.approx(np.log(5) - 1 + 2 - np.log(10))
+
+
+def test_a_user_who_pays_next_to_nothing_gets_its_rate_too():
+    # At alpha = 2 a user of 10 Gbps pays 1e-4 and three of 33 kbps 30 each: a gap of 1e-6 would
+    # leave the first anywhere.
+    wide = problem([0.1, 10_000], [[0], [1], [0], [0], [0]], [2, 1, 1, 1])
+    found = solve(wide, AlphaFair(2))
+    assert wide.sums @ found.rate == pytest.approx([10_000, *[0.1 / 3] * 3], rel=1e-4)
+    with pytest.raises(NotConverged, match="the worst user pays a price that is"):
+        solve(wide, AlphaFair(2), "clarabel")
+    with pytest.raises(NotConverged, match="the worst user pays a price that is"):
+        solve(wide, AlphaFair(8))
+
+
+def test_rates_that_are_too_much_for_a_link_are_cut_on_its_paths_only():
+    apart = problem([10, 4], [[0], [1]], [1, 1])
+    rough = Solution(np.array([11.0, 4.0]), np.array([0.1, 0.25]), "nobody", 0)
+    found = certified(apart, LOG, rough)
+    assert found.rate == pytest.approx([10, 4])
+    assert found.gap == pytest.approx(0, abs=1e-12)
+
+
+# ------------------------------------------------------------------ what comes and goes
+
+
+def test_a_path_that_opens_later_counts_from_then():
+    text = TWO_LINKS.replace(
+        '["bottom"]]\n[[flows]]', '{ links = ["bottom"], start_s = 15 }]\n[[flows]]', 1
+    )
+    alone, both = optima(Scenario.parse(text))
+    assert str(alone.interval) == "0 to 15 s"
+    assert rates(alone) == pytest.approx({"both": 3, "above": 3, "below": 9}, abs=1e-4)
+    assert rates(both) == pytest.approx({"both": 5, "above": 5, "below": 5}, abs=1e-4)
+
+
+def test_a_link_that_fails_takes_its_paths_away_and_a_user_without_a_path_waits():
+    text = TWO_LINKS.replace("rate_mbps = 6", "rate_mbps = 6\ndown = [{ from_s = 20, to_s = 40 }]")
+    before, failed, after = optima(Scenario.parse(text))
+    assert [str(best.interval) for best in (before, failed, after)] == [
+        "0 to 20 s",
+        "20 to 40 s",
+        "40 to 60 s",
+    ]
+    assert rates(failed) == pytest.approx({"both": 4.5, "below": 4.5}, abs=1e-4)
+    assert rates(after) == pytest.approx(rates(before))
+    assert not failed.sending[1]
+
+
+def test_an_interval_without_anybody_has_an_empty_optimum():
+    text = TWO_LINKS.replace('name = "both"', 'name = "both"\nstart_s = 10')
+    text = text.replace('name = "above"', 'name = "above"\nstart_s = 10')
+    text = text.replace('name = "below"', 'name = "below"\nstart_s = 10')
+    empty, all_three = optima(Scenario.parse(text))
+    assert empty.flows().empty
+    assert empty.solution.gap == 0
+    assert len(all_three.flows()) == 3
+
+
+def test_least_and_most_say_what_is_not_unique():
+    # Two users with the same two paths: any split that fills both links will do.
+    text = TWO_LINKS.replace('name = "above"\npaths = [["top"]]', 'name = "above"\n' + BOTH)
+    text = text.replace('name = "below"\npaths = [["bottom"]]', 'name = "below"\n' + BOTH)
+    best = best_of(text)
+    least, most = ranges(best)
+    # Each has 5 in all; the other two have 10 and can fill top's 6 or leave it at 1.
+    assert least == pytest.approx([0, 0, 0, 0, 0, 0], abs=1e-4)
+    assert most == pytest.approx([5, 5, 5, 5, 5, 5], abs=1e-4)
+
+
+BOTH = 'paths = [["top"], ["bottom"]]'
+
+
+# ------------------------------------------------------------------ what can't be solved
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "told"),
+    [
+        (TWO_LINKS, {"probing": True, "rtt_s": 1e-3}, "infeasible: .* over link top"),
+        (TWO_LINKS, {"weights": {"all": 1.0}}, "weight all=1: .* both, above, below"),
+        (TWO_LINKS, {"weights": {"both": -1.0}}, "expected a number above 0"),
+        (
+            TWO_LINKS + "workload.on_off = { on_s = 1, off_s = 1 }",
+            {},
+            "flow below: a workload 'on_off' has no optimum",
+        ),
+    ],
+)
+def test_what_has_no_optimum_is_told(text, words, told):
+    with pytest.raises(ScenarioError, match=told):
+        optima(Scenario.parse(text), **words)
+
+
+def test_a_path_over_no_link_is_unbounded():
+    with pytest.raises(ScenarioError, match="unbounded: a path of flow 1 crosses no link"):
+        solve(problem([1], [[0], []], [1, 1]), LOG)
+
+
+@pytest.mark.parametrize("text", ["", "logarithm", "alpha=", "alpha=-1", "alpha=nan", "beta=1"])
+def test_an_unknown_utility_is_told(text):
+    with pytest.raises(ScenarioError, match="expected log, or alpha=A"):
+        AlphaFair.parse(text)
+
+
+def test_what_does_not_converge_names_its_residual(monkeypatch):
+    monkeypatch.setattr(interior_point, "MOST_STEPS", 2)
+    network = problem([5, 10, 6], [[0], [1, 2], [0], [1], [2]], [2, 1, 1, 1])
+    with pytest.raises(NotConverged, match=r"after 2 iterations with a relative duality gap of"):
+        solve(network, LOG, "interior-point")
+    monkeypatch.setattr(maximise, "ACCEPTED_GAP", 1e-30)
+    with pytest.raises(NotConverged, match="Clarabel stopped after"):
+        solve(network, LOG, "clarabel")
