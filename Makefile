@@ -4,6 +4,7 @@
 VENV   := .venv
 BIN    := $(VENV)/bin
 PYTHON ?= python3
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 .PHONY: demo test lint test-rust test-python test-kernel bench lab clean
@@ -16,6 +17,7 @@ test: lint test-rust test-python
 lint: $(VENV)/.dev
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
@@ -23,19 +25,22 @@ lint: $(VENV)/.dev
 test-rust:
 	cargo test --quiet
 
+# The tests of the kernel backend run the anabranch-lab that the Rust tests have built.
 test-python: $(VENV)/.dev
-	$(BIN)/pytest --quiet
+	cargo test --quiet --no-run
+	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet
 
 # Needs clang, pkg-config, libelf-dev and zlib1g-dev to build; root, iproute2, nftables and a kernel that
 # can run BPF to test.
 test-kernel:
 	cargo clippy --quiet --package anabranch-kernel --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --package anabranch-kernel
 	cargo test --quiet --package anabranch-kernel
 
 # The kernel backend, beside the Python that uses it (docs/lab.md).
 lab: $(VENV)/.anabranch
 	cargo build --quiet --release -p anabranch-lab
-	install "$${CARGO_TARGET_DIR:-target}/release/anabranch-lab" $(BIN)
+	install $(TARGET)/release/anabranch-lab $(BIN)
 
 # Ratios measured in one run; see CONTRIBUTING.md. Never part of the tests.
 bench:

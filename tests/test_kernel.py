@@ -1,9 +1,7 @@
 """The kernel backend as Python sees it: the same tables, one line for what can't be run, Ctrl-C."""
 
-import json
 import os
 import shutil
-import subprocess
 import warnings
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from anabranch import kernel
 from anabranch.runner import plan
 from conftest import CLI, Anabranch, interrupt
 
-ROOT = Path(__file__).parent.parent
 
 SCENARIO = """\
 name = "lab"
@@ -40,7 +37,7 @@ paths = [["B"]]
 
 @pytest.fixture(scope="session")
 def program() -> str:
-    """The program, built; without root, TUN or Multipath TCP the test is skipped, loudly."""
+    """The program; without root, TUN or Multipath TCP the test is skipped, loudly."""
     needs = {
         "root": os.geteuid() == 0,
         "/dev/net/tun": Path("/dev/net/tun").exists(),
@@ -53,11 +50,7 @@ def program() -> str:
         assert "ANABRANCH_REQUIRE_KERNEL" not in os.environ, message
         warnings.warn(f"SKIPPED: {message}", stacklevel=1)
         pytest.skip(message)
-    build = ["cargo", "build", "--quiet", "--package", "anabranch-lab"]
-    subprocess.run(build, cwd=ROOT, check=True)
-    metadata = ["cargo", "metadata", "--no-deps", "--format-version=1"]
-    output = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return str(Path(json.loads(output)["target_directory"]) / "debug" / "anabranch-lab")
+    return kernel.program()  # `make test-python` builds it and names it in ANABRANCH_LAB
 
 
 @pytest.fixture
