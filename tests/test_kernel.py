@@ -12,7 +12,6 @@ from anabranch import kernel
 from anabranch.runner import plan
 from conftest import CLI, Anabranch, interrupt
 
-
 SCENARIO = """\
 name = "lab"
 algorithm = "reno"
