@@ -1,0 +1,38 @@
+"""The pages of the documentation: lines that can be read, links that lead somewhere."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+WIDTH = 100
+
+
+def pages() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True)
+    return [name for name in listed.stdout.decode().split() if (ROOT / name).exists()]
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines that are neither tables nor code nor comments."""
+    code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        code ^= line.startswith("```")
+        if not code and not line.startswith(("|", "```", "<!--", "![", "    ")):
+            yield number, line
+
+
+@pytest.mark.parametrize("page", pages())
+def test_lines_of_prose_are_short(page: str) -> None:
+    long = [n for n, line in prose((ROOT / page).read_text()) if len(line) > WIDTH]
+    assert not long, f"{page}: lines {long} are longer than {WIDTH} characters"
+
+
+@pytest.mark.parametrize("page", pages())
+def test_links_to_files_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
+        assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
