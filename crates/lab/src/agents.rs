@@ -14,15 +14,16 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use socket2::Socket;
 
-use crate::address;
-use crate::clock::Clock;
-use crate::connection::{self, Cargo, Connection};
+use self::connection::{Cargo, Connection};
 use crate::error::{Context, Error};
-use crate::forwarder::LONGEST_WAIT;
-use crate::host::{self, Host};
-use crate::setup;
+use crate::hosts::address;
+use crate::hosts::host::{self, Host};
+use crate::hosts::setup;
+use crate::network::clock::Clock;
+use crate::network::forwarder::LONGEST_WAIT;
 
-mod counting;
+pub mod connection;
+mod counters;
 mod users;
 
 /// Sockets looked at in one go.

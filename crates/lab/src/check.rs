@@ -9,11 +9,11 @@ use anabranch_net::{Backlog, Cause, Fate, Queue, Red, Time};
 use anabranch_scenario::Scenario;
 use serde::Serialize;
 
-use crate::address;
 use crate::error::{Context, Error};
-use crate::host::Host;
+use crate::hosts::address;
+use crate::hosts::host::Host;
 use crate::lab::Lab;
-use crate::network::Tap;
+use crate::network::emulator::Tap;
 
 /// Two connections, 25 Mbps each. A queue of 100 packets is more than twice what is in flight
 /// without it (42), so it is never empty once slow start is over.

@@ -9,17 +9,17 @@ use anabranch_scenario::seats::{Seat, seats};
 use anabranch_scenario::time::from_seconds;
 use anabranch_scenario::{Record, Scenario, Scheduler, Tcp, Workload};
 
-use crate::address::{MOST_PATHS, MOST_USERS};
 use crate::agents::{Agents, Played};
-use crate::algorithms;
-use crate::clock::Clock;
 use crate::error::Error;
-use crate::forwarder::{Devices, Forwarded, forward};
-use crate::host::Host;
-use crate::lateness::Summary;
-use crate::leftovers;
-use crate::network::{Network, Tap};
-use crate::setup;
+use crate::hosts::address::{MOST_PATHS, MOST_USERS};
+use crate::hosts::algorithms;
+use crate::hosts::host::Host;
+use crate::hosts::orphans;
+use crate::hosts::setup;
+use crate::network::clock::Clock;
+use crate::network::emulator::{Network, Tap};
+use crate::network::forwarder::{Devices, Forwarded, forward};
+use crate::network::lateness::Summary;
 
 /// The hosts of a scenario and the devices between them. When it is dropped, or the process ends,
 /// all of it is gone.
@@ -66,7 +66,7 @@ impl Lab {
     /// If the scenario asks for what the kernel can't do, or this machine lacks something.
     pub fn build(scenario: &Scenario, seed: u64, chosen: Option<&str>) -> Result<Lab, Error> {
         check_machine(scenario)?;
-        leftovers::end_orphans()?;
+        orphans::end_orphans()?;
         check(scenario)?;
         let algorithms = algorithms::of_flows(scenario, chosen)?;
         let seats = seats(scenario, seed);
@@ -190,7 +190,7 @@ impl Lab {
     fn record(
         &self,
         marks: &Marks,
-        counted: Vec<crate::forwarder::Counted>,
+        counted: Vec<crate::network::forwarder::Counted>,
         played: Played,
     ) -> Record {
         let start = Snapshot {

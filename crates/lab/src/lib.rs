@@ -5,28 +5,16 @@
 //! links of its path ([`anabranch_net::Link`], driven by the clock) and writes it to the device at
 //! the other end. The hosts are the kernel's own: its TCP, its Multipath TCP, its path manager.
 
-pub mod address;
 mod agents;
-mod algorithms;
-pub mod capture;
 pub mod check;
-mod clock;
-mod connection;
-pub mod door;
+pub mod control_socket;
 mod error;
-mod forwarder;
-pub mod host;
+pub mod hosts;
 mod lab;
-mod lateness;
-mod ledger;
-mod leftovers;
 pub mod network;
-pub mod packet;
-pub mod program;
-mod setup;
-mod sys;
 
 pub use error::Error;
+pub use hosts::program;
+pub use hosts::sys::open_tun;
 pub use lab::{Lab, Outcome, end_at_a_panic};
-pub use lateness::Summary;
-pub use sys::open_tun;
+pub use network::lateness::Summary;

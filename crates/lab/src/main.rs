@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anabranch_lab::capture::Capture;
-use anabranch_lab::door::{self, Door};
+use anabranch_lab::control_socket::{self, Door};
+use anabranch_lab::network::capture::Capture;
 use anabranch_lab::{Error, Lab, Outcome, check, end_at_a_panic, program};
 use anabranch_scenario::Scenario;
 use clap::{Args, Parser, Subcommand};
@@ -193,7 +193,7 @@ fn check_machine(json: bool) -> Result<ExitCode, Error> {
 fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, Error> {
     let scenario = source.scenario()?;
     let multipath = scenario.flows.iter().any(|flow| flow.paths.len() > 1);
-    let code = match door::knock(&source.file)? {
+    let code = match control_socket::knock(&source.file)? {
         Door::Theirs(stream) => {
             if !source.set.is_empty() || source.algorithm.is_some() {
                 return Err(Error::new(format!(
@@ -201,13 +201,13 @@ fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, E
                     source.file.display()
                 )));
             }
-            program::run(&door::host(stream, host)?, command, multipath)?
+            program::run(&control_socket::host(stream, host)?, command, multipath)?
         }
         Door::Ours(listener) => {
             let lab = Lab::build(&scenario, scenario.seeds[0], source.algorithm.as_deref())?;
             let names: Vec<String> = lab.hosts().map(|(name, _)| name).collect();
-            let index = door::position(names.iter().map(String::as_str), host)?;
-            door::answer(listener, &lab);
+            let index = control_socket::position(names.iter().map(String::as_str), host)?;
+            control_socket::answer(listener, &lab);
             let (_, inside) = lab.hosts().nth(index).expect("it was found by name");
             lab.carry((), || program::run(inside, command, multipath))?
                 .1

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use anabranch_lab::network::Tap;
+use anabranch_lab::network::emulator::Tap;
 use anabranch_lab::{Lab, end_at_a_panic};
 use anabranch_net::{Backlog, Fate, MILLISECOND, Time};
 use anabranch_scenario::Scenario;

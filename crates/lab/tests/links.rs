@@ -5,7 +5,7 @@ mod common;
 use std::fs::File;
 
 use anabranch_lab::Lab;
-use anabranch_lab::capture::Capture;
+use anabranch_lab::network::capture::Capture;
 use anabranch_scenario::Scenario;
 use common::{file, hosts_can_be_made};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;

@@ -9,7 +9,7 @@ use anabranch_scenario::time::from_seconds;
 use rustix::event::epoll;
 
 use super::{Agents, Event, watch_sender};
-use crate::connection::{self, Cargo, Connection};
+use crate::agents::connection::{self, Cargo, Connection};
 use crate::error::{Context, Error};
 
 impl Agents<'_> {

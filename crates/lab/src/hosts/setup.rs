@@ -6,11 +6,11 @@ use std::path::Path;
 
 use anabranch_scenario::{Flow, Recovery, Scenario, Tcp};
 
-use crate::address;
-use crate::algorithms;
 use crate::error::{Context, Error};
-use crate::host::{self, Host};
-use crate::sys::open_tun;
+use crate::hosts::address;
+use crate::hosts::algorithms;
+use crate::hosts::host::{self, Host};
+use crate::hosts::sys::open_tun;
 
 /// The name of the server's device.
 const SERVER_DEVICE: &str = "paths";

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::{process, thread};
 
 use crate::error::{Context, Error};
-use crate::host::Host;
+use crate::hosts::host::Host;
 use crate::lab::Lab;
 
 /// What stands at a scenario's door.

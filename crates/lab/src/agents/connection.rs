@@ -7,8 +7,8 @@ use std::time::Duration;
 use anabranch_net::Time;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::address;
-use crate::sys::{self, Subflow};
+use crate::hosts::address;
+use crate::hosts::sys::{self, Subflow};
 
 /// Bytes written or read at once.
 const CHUNK: usize = 128 << 10;

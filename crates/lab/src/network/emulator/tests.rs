@@ -5,8 +5,8 @@ use anabranch_scenario::seats::seats;
 use proptest::prelude::*;
 
 use super::*;
-use crate::address::{SERVER, of_path};
-use crate::packet::tests::tcp;
+use crate::hosts::address::{SERVER, of_path};
+use crate::network::packet::tests::tcp;
 
 /// Two links in series for user 0, of which user 1 takes the second only. 1500 bytes take 1.2 ms at
 /// 10 Mbps and 2.4 ms at 5 Mbps.

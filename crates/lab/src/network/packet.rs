@@ -62,8 +62,8 @@ pub(crate) mod tests {
         packet[0] = 0x45;
         packet[2..4].copy_from_slice(&(40 + bytes as u16).to_be_bytes());
         packet[9] = TCP;
-        packet[12..16].copy_from_slice(&crate::address::of_path(user, 0).octets());
-        packet[16..20].copy_from_slice(&crate::address::SERVER.octets());
+        packet[12..16].copy_from_slice(&crate::hosts::address::of_path(user, 0).octets());
+        packet[16..20].copy_from_slice(&crate::hosts::address::SERVER.octets());
         packet[20..22].copy_from_slice(&port.to_be_bytes());
         packet[24..28].copy_from_slice(&sequence.to_be_bytes());
         packet[32] = 0x50;
@@ -81,7 +81,7 @@ pub(crate) mod tests {
             opens: false,
         };
         assert_eq!(Segment::of(&packet), Some(segment));
-        assert_eq!(destination(&packet), Some(crate::address::SERVER));
+        assert_eq!(destination(&packet), Some(crate::hosts::address::SERVER));
     }
 
     #[test]

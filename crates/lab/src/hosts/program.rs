@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use rustix::process::Signal;
 
 use crate::error::{Context, Error};
-use crate::host::Host;
-use crate::leftovers;
+use crate::hosts::host::Host;
+use crate::hosts::orphans;
 
 /// Runs a program in a host until it ends; its exit code. Moves the calling thread, which must live
 /// as long as the program, into the host. `multipath`: sockets for TCP that it opens become
@@ -47,7 +47,7 @@ pub fn run(host: &Host, program: &[OsString], multipath: bool) -> Result<u8, Err
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
-        .env(leftovers::OWNER, leftovers::own_name()?);
+        .env(orphans::OWNER, orphans::own_name()?);
     // SAFETY: between fork and exec the closure makes one system call and touches no memory of
     // other threads.
     unsafe {
@@ -61,7 +61,7 @@ pub fn run(host: &Host, program: &[OsString], multipath: bool) -> Result<u8, Err
         .spawn()
         .context(format_args!("starting {}", program[0].display()))?;
     let status = child.wait().context("waiting for the program")?;
-    leftovers::end_own()?;
+    orphans::end_own()?;
     // As a shell has it: 128 and the number of the signal.
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))

@@ -68,7 +68,7 @@ impl Capture {
     }
 }
 
-impl crate::network::Tap for Capture {
+impl crate::network::emulator::Tap for Capture {
     fn offered(&mut self, at: Time, link: usize, _: Backlog, bytes: &[u8], fate: Fate) {
         // A writer that has failed says so at the end.
         let _ = self.packets.send(Packet {

@@ -4,7 +4,7 @@ use anabranch_scenario::recorder::PathGauge;
 
 use super::{Agents, Counted};
 use crate::error::{Context, Error};
-use crate::sys::Subflow;
+use crate::hosts::sys::Subflow;
 
 /// A window beyond this, packets, is no rule's: the kernel has passed a program over and taken what it
 /// found for an answer, until the next acknowledgement (docs/kernel.md).

@@ -10,11 +10,11 @@ use anabranch_scenario::recorder::Snapshot;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
-use crate::clock::Clock;
 use crate::error::{Context, Error};
-use crate::lateness::Lateness;
-use crate::network::{Delivery, Device, Network, Tap};
-use crate::sys::run_in_real_time;
+use crate::hosts::sys::run_in_real_time;
+use crate::network::clock::Clock;
+use crate::network::emulator::{Delivery, Device, Network, Tap};
+use crate::network::lateness::Lateness;
 
 /// The largest packet that IPv4 allows, bytes.
 const LARGEST: usize = 65_535;

@@ -6,7 +6,7 @@ use anabranch_net::{Cause, Time};
 use anabranch_scenario::recorder::PathTotals;
 use anabranch_scenario::time::seconds;
 
-use crate::packet::Segment;
+use crate::network::packet::Segment;
 
 /// Counts of one path, over all connections that use it. A segment is `sent`, then either `lost` or
 /// `delivered`.
