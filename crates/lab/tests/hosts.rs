@@ -7,10 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use anabranch_lab::network::emulator::Tap;
-use anabranch_lab::{Lab, end_at_a_panic};
+use anabranch_lab::{Lab, exit_on_panic};
 use anabranch_net::{Backlog, Fate, MILLISECOND, Time};
 use anabranch_scenario::Scenario;
-use common::{Hosts, TWO_LINKS, file, hosts_can_be_made, lab};
+use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn scenario(text: &str) -> Scenario {
@@ -19,7 +19,7 @@ fn scenario(text: &str) -> Scenario {
 
 #[test]
 fn reno_over_two_links_fills_them_and_both_paths_are_used() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let lab = Lab::build(&scenario(TWO_LINKS), 1, None).unwrap();
@@ -64,7 +64,7 @@ fn reno_over_two_links_fills_them_and_both_paths_are_used() {
 
 #[test]
 fn users_whose_opening_packets_are_lost_keep_their_paths() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     // Of the third packet of the opening and the first with data, both are lost for 4 users of 25.
@@ -82,7 +82,7 @@ flows = [{ name = "two", count = 40, paths = [["A"], ["A"]] }]
 
 #[test]
 fn files_arrive_whole_and_are_those_of_the_seed() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let text = r#"
@@ -124,7 +124,7 @@ flows = [
 
 #[test]
 fn what_the_kernel_can_not_do_is_one_line() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let refused = |text: String, chosen: Option<&str>| {
@@ -160,7 +160,7 @@ fn what_the_kernel_can_not_do_is_one_line() {
 
 #[test]
 fn keys_that_the_kernel_does_not_follow_are_told() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let short = TWO_LINKS.replace("duration_s = 3, warmup_s = 1", "duration_s = 0.2");
@@ -183,7 +183,7 @@ fn keys_that_the_kernel_does_not_follow_are_told() {
 
 #[test]
 fn programs_run_in_a_host_with_its_algorithm() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -212,7 +212,7 @@ fn programs_run_in_a_host_with_its_algorithm() {
 
 #[test]
 fn nothing_is_left_of_a_lab_that_is_killed_or_interrupted() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -239,14 +239,14 @@ fn a_lab_panics() {
             assert!(now < 1000 * MILLISECOND, "as the test wants it");
         }
     }
-    end_at_a_panic();
+    exit_on_panic();
     let long = TWO_LINKS.replace("duration_s = 3", "duration_s = 15");
     let _ = Lab::build(&scenario(&long), 1, None).unwrap().run(Panics);
 }
 
 #[test]
 fn nothing_is_left_of_a_lab_that_panics() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let panicking = Command::new(std::env::current_exe().unwrap())
@@ -266,7 +266,7 @@ fn nothing_is_left_of_a_lab_that_panics() {
 
 #[test]
 fn a_second_program_joins_the_lab_that_is_up() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -302,7 +302,7 @@ fn a_second_program_joins_the_lab_that_is_up() {
 
 #[test]
 fn the_namespace_around_the_lab_stays_as_it_was() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let around = || {

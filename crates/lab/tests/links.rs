@@ -7,7 +7,7 @@ use std::fs::File;
 use anabranch_lab::Lab;
 use anabranch_lab::network::capture::Capture;
 use anabranch_scenario::Scenario;
-use common::{file, hosts_can_be_made};
+use common::{can_create_hosts, file};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -33,7 +33,7 @@ fn scenario(text: &str) -> Scenario {
 
 #[test]
 fn every_kind_of_link_loses_packets_for_its_own_reason() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     // 1500 bytes in each of the first 4 of 8 ms: 6 Mbps.
@@ -76,7 +76,7 @@ fn every_kind_of_link_loses_packets_for_its_own_reason() {
 
 #[test]
 fn a_capture_has_every_packet_and_says_why_it_was_dropped() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let text = KINDS.replace("trace_file = \"TRACE\"", "rate_mbps = 6");
@@ -121,7 +121,7 @@ fn read(file: &std::path::Path) -> (u64, Vec<String>) {
 
 #[test]
 fn a_path_that_begins_later_opens_later() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let text = r#"

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{Hosts, TWO_LINKS, file, hosts_can_be_made, lab, running, wait_for};
+use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
 
 #[test]
 fn what_a_killed_labs_programs_left_running_ends_with_the_next_start() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Output, Stdio};
 
-use common::{Hosts, TWO_LINKS, file, hosts_can_be_made, lab, running, wait_for};
+use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Accepts one connection, says from where it is, and counts what it is sent.
@@ -46,7 +46,7 @@ fn said(output: &Output) -> String {
 
 #[test]
 fn a_program_sends_over_both_paths_under_the_hosts_algorithm() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -73,7 +73,7 @@ fn a_program_sends_over_both_paths_under_the_hosts_algorithm() {
 
 #[test]
 fn a_shell_is_the_users_own_in_the_host() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -96,7 +96,7 @@ fn a_shell_is_the_users_own_in_the_host() {
 
 #[test]
 fn ctrl_c_ends_the_program_and_then_the_lab() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -121,7 +121,7 @@ fn ctrl_c_ends_the_program_and_then_the_lab() {
 
 #[test]
 fn what_is_wrong_with_a_command_is_one_line() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);

@@ -1,4 +1,4 @@
-//! The links between the hosts as a pure state machine: packets and times in, packets and times out.
+//! The emulated links as a pure state machine: packets and times in, packets and times out.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,94 +10,95 @@ use anabranch_scenario::time::from_seconds;
 use anabranch_scenario::{Path, Scenario};
 
 use crate::hosts::address;
-use crate::network::ledger::{Ledger, Place};
+use crate::network::ledger::{Ledger, SequenceRange};
 use crate::network::packet::{Segment, destination, is_ipv4};
 
-/// A device that packets come from and go to.
+/// A device that sends and receives packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// The end of a path at its user, by the path's row in the result.
+    /// The user's device of a path, by the path's row in the result.
     Path(usize),
-    /// The server, where all paths end.
+    /// The server's device, where all paths end.
     Server,
 }
 
-/// Sees every packet that is offered to a link.
+/// Observes every packet that is offered to a link.
 pub trait Tap {
-    /// At `now`, `packet` met `waiting` others at the queue of `link`, and `fate` befell it.
+    /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had `fate`.
     fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &[u8], fate: Fate);
 }
 
-/// Nobody looks.
+/// No observer.
 impl Tap for () {
     fn offered(&mut self, _: Time, _: usize, _: Backlog, _: &[u8], _: Fate) {}
 }
 
-/// A packet that has to be handed to a device.
+/// A packet to be written to a device.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When, ps.
+    /// When it is due, ps.
     pub due: Time,
-    /// Where.
+    /// The device.
     pub to: Device,
-    /// What.
+    /// The packet.
     pub packet: Vec<u8>,
 }
 
-/// Links, and the packets on them. From users to the server a packet crosses the links of its path;
-/// from the server to a user it only takes the path's return delay.
+/// The links and the packets in transit. From a user to the server a packet traverses the links of its
+/// path; from the server to a user it is only delayed, by the path's return delay.
 #[derive(Debug)]
-pub struct Network<T> {
+pub struct Emulator<T> {
     links: Vec<Link>,
     /// By row.
     paths: Vec<Route>,
     /// The row of each user's first path.
     first_rows: Vec<usize>,
-    /// Due times decide, then the order of sending: so packets of one link keep their order.
+    /// Ordered by due time, then by order of sending: packets of one link are not reordered.
     transits: BinaryHeap<Reverse<Transit>>,
     sent: u64,
-    /// Sees the packets.
+    /// Observes the packets.
     pub tap: T,
 }
 
 #[derive(Debug)]
 struct Route {
     links: Vec<usize>,
-    back: Time,
+    return_delay: Time,
     ledger: Ledger,
 }
 
-/// A packet on its way to the next hop.
+/// A packet in transit to the next hop.
 #[derive(Debug)]
 struct Transit {
     due: Time,
     order: u64,
     row: usize,
     packet: Vec<u8>,
-    way: Way,
+    direction: Direction,
 }
 
 #[derive(Debug)]
-enum Way {
-    /// So many links are behind it; when it left, and which data it carries.
-    There {
+enum Direction {
+    /// From the user to the server: links traversed, when it was sent, and its payload.
+    Forward {
         hops: usize,
-        left_at: Time,
-        place: Option<Place>,
+        sent_at: Time,
+        range: Option<SequenceRange>,
     },
-    Back,
+    /// From the server to the user.
+    Return,
 }
 
-impl<T: Tap> Network<T> {
-    /// The links of a scenario, without a packet on them. `seats` are its users.
-    pub fn new(scenario: &Scenario, seats: &[Seat], seed: u64, tap: T) -> Network<T> {
+impl<T: Tap> Emulator<T> {
+    /// The links of a scenario, without packets. `seats` are its users.
+    pub fn new(scenario: &Scenario, seats: &[Seat], seed: u64, tap: T) -> Emulator<T> {
         let links = scenario.links.iter().enumerate();
         let route = |path: &Path| Route {
             links: path.links.clone(),
-            back: from_seconds(path.return_delay_ms.get() * 1e-3),
+            return_delay: from_seconds(path.return_delay_ms.get() * 1e-3),
             ledger: Ledger::default(),
         };
-        Network {
+        Emulator {
             links: links
                 .map(|(index, link)| {
                     let seed = element_seed(seed, kind::LINKS, index);
@@ -115,8 +116,8 @@ impl<T: Tap> Network<T> {
         }
     }
 
-    /// A device sends a packet at `now`, which must not be earlier than any time told before. What
-    /// is not IPv4, or goes to nobody, is gone.
+    /// A device sends a packet at `now`, which must not be earlier than in any call before. Packets
+    /// that are not IPv4, or whose destination is no host, are dropped.
     pub fn send(&mut self, now: Time, from: Device, packet: Vec<u8>) {
         match from {
             Device::Path(row) => {
@@ -124,47 +125,52 @@ impl<T: Tap> Network<T> {
                     return;
                 }
                 let ledger = &mut self.paths[row].ledger;
-                let place = Segment::of(&packet).and_then(|segment| ledger.sent(&segment));
-                self.cross(now, now, row, 0, place, packet);
+                let range = Segment::of(&packet).and_then(|segment| ledger.sent(&segment));
+                self.offer(now, now, row, 0, range, packet);
             }
             Device::Server => {
                 let Some(row) = self.row_of(&packet) else {
                     return;
                 };
-                self.depart(now + self.paths[row].back, row, packet, Way::Back);
+                self.schedule(
+                    now + self.paths[row].return_delay,
+                    row,
+                    packet,
+                    Direction::Return,
+                );
             }
         }
     }
 
-    /// When something happens next.
+    /// When the next packet arrives at a hop.
     pub fn next_due(&self) -> Option<Time> {
         self.transits.peek().map(|Reverse(transit)| transit.due)
     }
 
-    /// Moves packets on until `now`, and gives the next one that has to be handed to a device by
-    /// then. `None`: all of them have been, and it is `now` on every link.
+    /// Moves packets on until `now`, and returns the next one that is due at a device by then.
+    /// `None` if there is no other: the time of every link is `now`.
     pub fn deliver(&mut self, now: Time) -> Option<Delivery> {
         while self.next_due()? <= now {
             let Reverse(transit) = self.transits.pop()?;
             let Transit {
                 due, row, packet, ..
             } = transit;
-            match transit.way {
-                Way::There {
+            match transit.direction {
+                Direction::Forward {
                     hops,
-                    left_at,
-                    place,
+                    sent_at,
+                    range,
                 } if hops < self.paths[row].links.len() => {
-                    self.cross(due, left_at, row, hops, place, packet);
+                    self.offer(due, sent_at, row, hops, range, packet);
                 }
-                Way::There { left_at, place, .. } => {
-                    if let Some(place) = place {
-                        self.paths[row].ledger.delivered(&place, due - left_at);
+                Direction::Forward { sent_at, range, .. } => {
+                    if let Some(range) = range {
+                        self.paths[row].ledger.delivered(&range, due - sent_at);
                     }
                     let to = Device::Server;
                     return Some(Delivery { due, to, packet });
                 }
-                Way::Back => {
+                Direction::Return => {
                     let to = Device::Path(row);
                     return Some(Delivery { due, to, packet });
                 }
@@ -173,7 +179,7 @@ impl<T: Tap> Network<T> {
         None
     }
 
-    /// All counters at `now`, but for what the hosts count, and what waits at each link.
+    /// All counters at `now`, except those of the hosts, and the backlog of each link.
     pub fn snapshot(&mut self, now: Time) -> (Snapshot, Vec<Backlog>) {
         let backlogs = self.links.iter_mut().map(|link| link.queue(now)).collect();
         let snapshot = Snapshot {
@@ -190,13 +196,13 @@ impl<T: Tap> Network<T> {
     }
 
     /// Offers a packet to the next link of its path.
-    fn cross(
+    fn offer(
         &mut self,
         now: Time,
-        left_at: Time,
+        sent_at: Time,
         row: usize,
         hops: usize,
-        place: Option<Place>,
+        range: Option<SequenceRange>,
         packet: Vec<u8>,
     ) {
         let index = self.paths[row].links[hops];
@@ -204,21 +210,21 @@ impl<T: Tap> Network<T> {
         let waiting = link.queue(now);
         let fate = link.offer(now, packet.len() as u32);
         self.tap.offered(now, index, waiting, &packet, fate);
-        match (fate, place) {
-            (Fate::Delivered { at }, place) => {
-                let way = Way::There {
+        match (fate, range) {
+            (Fate::Delivered { at }, range) => {
+                let direction = Direction::Forward {
                     hops: hops + 1,
-                    left_at,
-                    place,
+                    sent_at,
+                    range,
                 };
-                self.depart(at, row, packet, way);
+                self.schedule(at, row, packet, direction);
             }
-            (Fate::Dropped(cause), Some(place)) => self.paths[row].ledger.lost(&place, cause),
+            (Fate::Dropped(cause), Some(range)) => self.paths[row].ledger.lost(&range, cause),
             (Fate::Dropped(_), None) => {}
         }
     }
 
-    fn depart(&mut self, due: Time, row: usize, packet: Vec<u8>, way: Way) {
+    fn schedule(&mut self, due: Time, row: usize, packet: Vec<u8>, direction: Direction) {
         let order = self.sent;
         self.sent += 1;
         self.transits.push(Reverse(Transit {
@@ -226,11 +232,11 @@ impl<T: Tap> Network<T> {
             order,
             row,
             packet,
-            way,
+            direction,
         }));
     }
 
-    /// The row of the path at whose end the packet's destination is.
+    /// The row of the path whose user's address is the packet's destination.
     fn row_of(&self, packet: &[u8]) -> Option<usize> {
         let (user, path) = address::path_of(destination(packet)?)?;
         let first = *self.first_rows.get(user)?;

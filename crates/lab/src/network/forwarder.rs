@@ -1,4 +1,4 @@
-//! The thread that carries packets between devices, through the network, as the clock says.
+//! The forwarder: the thread that moves packets between devices and the emulator in real time.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,96 +11,90 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use crate::error::{Context, Error};
-use crate::hosts::sys::run_in_real_time;
+use crate::hosts::sys::set_realtime_priority;
 use crate::network::clock::Clock;
-use crate::network::emulator::{Delivery, Device, Network, Tap};
+use crate::network::emulator::{Delivery, Device, Emulator, Tap};
 use crate::network::lateness::Lateness;
 
 /// The largest packet that IPv4 allows, bytes.
-const LARGEST: usize = 65_535;
-/// Packets read from one device before others are delivered that are due meanwhile.
+const MAX_PACKET_BYTES: usize = 65_535;
+/// Packets read from one device before due packets are delivered.
 const BATCH: usize = 8;
-/// The longest wait of a thread, ps, after which it looks whether it should stop.
-pub const LONGEST_WAIT: Time = 100_000_000_000;
-/// Devices looked at in one go.
+/// The longest wait of a thread, ps, before it checks whether it should stop.
+pub const MAX_WAIT: Time = 100_000_000_000;
+/// Devices handled per call of epoll.
 const EVENTS: usize = 64;
-/// The name of the server's device among the events; paths go by their row.
+/// The epoll token of the server's device; the token of a path is its row.
 const SERVER: u64 = u64::MAX;
 
 /// The devices of all hosts.
 #[derive(Debug)]
 pub struct Devices {
-    /// The users' ends of the paths, by row.
+    /// The users' devices, one per path, by row.
     pub paths: Vec<OwnedFd>,
-    /// The server's.
+    /// The server's device.
     pub server: OwnedFd,
 }
 
-/// The counters of all links and paths at one moment, and what waits at each link.
-pub type Counted = (Snapshot, Vec<Backlog>);
+/// The counters of all links and paths at one sample time, and the backlog of each link.
+pub type LinkCounters = (Snapshot, Vec<Backlog>);
 
-/// What a forwarder leaves.
+/// The result of a run, as the forwarder sees it.
 #[derive(Debug)]
-pub struct Forwarded<T> {
-    /// The counters at each of the moments asked for.
-    pub counted: Vec<Counted>,
+pub struct ForwarderReport<T> {
+    /// The counters at each sample time.
+    pub counters: Vec<LinkCounters>,
     /// How late packets were delivered.
     pub lateness: Lateness,
-    /// Packets that a device did not take.
-    pub refused: u64,
-    /// What saw the packets.
+    /// Packets that a device rejected.
+    pub rejected: u64,
+    /// The observer of the packets.
     pub tap: T,
 }
 
-/// Carries packets until the last of the `marks`, increasing times at which counters are taken, or
-/// until `stop`. `u64::MAX` as the last mark is never.
+/// Forwards packets until the last of the `sample_times`, which increase, or until `stop` is set.
+/// When `idle` is set, takes the remaining samples at once.
 ///
 /// # Errors
 /// If a device fails.
 pub fn forward<T: Tap>(
-    network: Network<T>,
+    emulator: Emulator<T>,
     devices: &Devices,
     clock: Clock,
-    marks: &[Time],
+    sample_times: &[Time],
     idle: &AtomicBool,
     stop: &AtomicBool,
-) -> Result<Forwarded<T>, Error> {
-    // Without them the forwarder works too, only later: `check` and the lateness of a run tell.
-    let _ = run_in_real_time();
-    let _awake = keep_awake();
-    let events = watch(devices).context("watching the devices")?;
+) -> Result<ForwarderReport<T>, Error> {
+    // If either fails, packets are only later, which `check` and the lateness of a run show.
+    let _ = set_realtime_priority();
+    let _awake = keep_processors_awake();
+    let epoll = watch(devices).context("watching the devices")?;
     let mut forwarder = Forwarder {
-        network,
+        emulator,
         devices,
         clock,
-        buffer: vec![0; LARGEST],
-        forwarded: Forwarded {
-            counted: Vec::with_capacity(marks.len()),
-            lateness: Lateness::default(),
-            refused: 0,
-            tap: (),
-        },
+        buffer: vec![0; MAX_PACKET_BYTES],
+        counters: Vec::with_capacity(sample_times.len()),
+        lateness: Lateness::default(),
+        rejected: 0,
     };
-    let mut marks = marks.iter().copied().peekable();
+    let mut sample_times = sample_times.iter().copied().peekable();
     let mut ready = Vec::with_capacity(EVENTS);
-    while let Some(&mark) = marks.peek()
+    while let Some(&sample_at) = sample_times.peek()
         && !stop.load(Ordering::Relaxed)
     {
-        let now = forwarder.deliver(mark)?;
-        if now >= mark || idle.load(Ordering::Relaxed) {
-            let counted = forwarder.network.snapshot(mark);
-            forwarder.forwarded.counted.push(counted);
-            marks.next();
+        let now = forwarder.deliver(sample_at)?;
+        if now >= sample_at || idle.load(Ordering::Relaxed) {
+            let counters = forwarder.emulator.snapshot(sample_at);
+            forwarder.counters.push(counters);
+            sample_times.next();
             continue;
         }
-        let next = forwarder.network.next_due().unwrap_or(mark).min(mark);
-        let timeout = Clock::span(now, next.min(now + LONGEST_WAIT));
+        let next = forwarder.emulator.next_due().unwrap_or(sample_at);
+        let timeout = Clock::timeout(now, next.min(sample_at).min(now + MAX_WAIT));
         ready.clear();
-        match epoll::wait(
-            &events,
-            rustix::buffer::spare_capacity(&mut ready),
-            Some(&timeout),
-        ) {
+        let room = rustix::buffer::spare_capacity(&mut ready);
+        match epoll::wait(&epoll, room, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(Error::new(format!("waiting for packets: {error}"))),
         }
@@ -109,81 +103,81 @@ pub fn forward<T: Tap>(
                 SERVER => Device::Server,
                 row => Device::Path(row as usize),
             };
-            forwarder.take(device, mark)?;
+            forwarder.read(device, sample_at)?;
         }
     }
-    let Forwarder {
-        network, forwarded, ..
-    } = forwarder;
-    Ok(Forwarded {
-        counted: forwarded.counted,
-        lateness: forwarded.lateness,
-        refused: forwarded.refused,
-        tap: network.tap,
+    Ok(ForwarderReport {
+        counters: forwarder.counters,
+        lateness: forwarder.lateness,
+        rejected: forwarder.rejected,
+        tap: forwarder.emulator.tap,
     })
 }
 
-/// Keeps idle processors from falling asleep until the file is closed, by whatever: one that sleeps
-/// takes tens of microseconds to notice a packet's time, one of a busy host's guests milliseconds.
-fn keep_awake() -> io::Result<File> {
-    let mut quality = File::options().write(true).open("/dev/cpu_dma_latency")?;
-    let most_us = 0i32;
-    quality.write_all(&most_us.to_ne_bytes())?;
-    Ok(quality)
+/// Keeps idle processors out of sleep states until the file is closed, also by the end of the
+/// process. A sleeping processor takes tens of microseconds to wake up, in a virtual machine on a
+/// busy host milliseconds.
+fn keep_processors_awake() -> io::Result<File> {
+    let mut latency = File::options().write(true).open("/dev/cpu_dma_latency")?;
+    let max_us = 0i32;
+    latency.write_all(&max_us.to_ne_bytes())?;
+    Ok(latency)
 }
 
 fn watch(devices: &Devices) -> rustix::io::Result<OwnedFd> {
-    let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let paths = devices.paths.iter().zip(0..);
-    for (device, name) in paths.chain([(&devices.server, SERVER)]) {
-        let data = epoll::EventData::new_u64(name);
-        epoll::add(&events, device, data, epoll::EventFlags::IN)?;
+    for (device, token) in paths.chain([(&devices.server, SERVER)]) {
+        let data = epoll::EventData::new_u64(token);
+        epoll::add(&epoll, device, data, epoll::EventFlags::IN)?;
     }
-    Ok(events)
+    Ok(epoll)
 }
 
 struct Forwarder<'a, T> {
-    network: Network<T>,
+    emulator: Emulator<T>,
     devices: &'a Devices,
     clock: Clock,
     buffer: Vec<u8>,
-    forwarded: Forwarded<()>,
+    counters: Vec<LinkCounters>,
+    lateness: Lateness,
+    rejected: u64,
 }
 
 impl<T: Tap> Forwarder<'_, T> {
-    /// Delivers what is due by now, or by `mark` if that is earlier, and says what time it is.
-    fn deliver(&mut self, mark: Time) -> Result<Time, Error> {
+    /// Delivers what is due by now, but at most until `sample_at`, and returns the current time.
+    fn deliver(&mut self, sample_at: Time) -> Result<Time, Error> {
         loop {
             let now = self.clock.now();
-            match self.network.deliver(now.min(mark)) {
-                Some(delivery) => self.hand_over(delivery, now)?,
+            match self.emulator.deliver(now.min(sample_at)) {
+                Some(delivery) => self.write(delivery, now)?,
                 None => return Ok(now),
             }
         }
     }
 
-    fn hand_over(&mut self, delivery: Delivery, now: Time) -> Result<(), Error> {
-        self.forwarded.lateness.count(delivery.due, now);
+    fn write(&mut self, delivery: Delivery, now: Time) -> Result<(), Error> {
+        self.lateness.count(delivery.due, now);
         let device = match delivery.to {
             Device::Path(row) => self.devices.paths[row].as_fd(),
             Device::Server => self.devices.server.as_fd(),
         };
         match rustix::io::write(device, &delivery.packet) {
             Ok(_) => Ok(()),
-            // The host has taken its device down, or has no memory: its loss, but not unnoticed.
+            // The device is down, or the host has no memory: counted, and reported as a warning.
             Err(Errno::IO | Errno::NOBUFS | Errno::INVAL) => {
-                self.forwarded.refused += 1;
+                self.rejected += 1;
                 Ok(())
             }
             Err(error) => Err(Error::new(format!("writing to a TUN device: {error}"))),
         }
     }
 
-    /// Takes packets from a device. What was due before they came is delivered first, so the links
-    /// see time go forward.
-    fn take(&mut self, device: Device, mark: Time) -> Result<(), Error> {
-        let now = self.deliver(mark)?;
-        if now >= mark {
+    /// Reads packets from a device. Packets that were due earlier are delivered first, so that time
+    /// never decreases at a link.
+    fn read(&mut self, device: Device, sample_at: Time) -> Result<(), Error> {
+        let now = self.deliver(sample_at)?;
+        if now >= sample_at {
             return Ok(());
         }
         let from = match device {
@@ -194,10 +188,10 @@ impl<T: Tap> Forwarder<'_, T> {
             match rustix::io::read(from, &mut self.buffer[..]) {
                 Ok(bytes) => {
                     let packet = self.buffer[..bytes].to_vec();
-                    self.network.send(now, device, packet);
+                    self.emulator.send(now, device, packet);
                 }
                 Err(Errno::AGAIN | Errno::INTR) => break,
-                // The host has taken the device down.
+                // The device is down.
                 Err(Errno::IO) => break,
                 Err(error) => {
                     return Err(Error::new(format!("reading from a TUN device: {error}")));

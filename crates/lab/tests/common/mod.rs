@@ -31,7 +31,7 @@ flows = [
 
 /// Whether hosts can be made here. Says loudly that a test is skipped where not; with
 /// ANABRANCH_REQUIRE_KERNEL=1 that is a failure.
-pub fn hosts_can_be_made() -> bool {
+pub fn can_create_hosts() -> bool {
     let root = rustix::process::geteuid().is_root();
     let tun = Path::new("/dev/net/tun").exists();
     let multipath = Path::new("/proc/sys/net/mptcp/enabled").exists();

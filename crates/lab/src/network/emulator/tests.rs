@@ -1,4 +1,4 @@
-//! The network with a clock of our own: what it does to a list of packets.
+//! The emulator with a simulated clock.
 
 use anabranch_net::MILLISECOND;
 use anabranch_scenario::seats::seats;
@@ -8,8 +8,8 @@ use super::*;
 use crate::hosts::address::{SERVER, of_path};
 use crate::network::packet::tests::tcp;
 
-/// Two links in series for user 0, of which user 1 takes the second only. 1500 bytes take 1.2 ms at
-/// 10 Mbps and 2.4 ms at 5 Mbps.
+/// Two links in series for user 0; user 1 uses the second only. 1500 bytes take 1.2 ms at 10 Mbps
+/// and 2.4 ms at 5 Mbps.
 const LINKS: &str = r#"
 algorithm = "reno"
 measure.duration_s = 1
@@ -21,9 +21,9 @@ flows = [
 ]
 "#;
 
-fn network() -> Network<()> {
-    let scenario = Scenario::parse(LINKS.as_bytes(), "test", &[]).expect("it is valid");
-    Network::new(&scenario, &seats(&scenario, 1), 1, ())
+fn emulator() -> Emulator<()> {
+    let scenario = Scenario::parse(LINKS.as_bytes(), "test", &[]).expect("the scenario is valid");
+    Emulator::new(&scenario, &seats(&scenario, 1), 1, ())
 }
 
 fn data(user: usize, number: u32) -> Vec<u8> {
@@ -31,59 +31,59 @@ fn data(user: usize, number: u32) -> Vec<u8> {
 }
 
 /// From the server to path 0 of a user.
-fn answer(user: usize) -> Vec<u8> {
+fn reply(user: usize) -> Vec<u8> {
     let mut packet = tcp(user, 5001, 0, 0, 0x10);
     packet[12..16].copy_from_slice(&SERVER.octets());
     packet[16..20].copy_from_slice(&of_path(user, 0).octets());
     packet
 }
 
-fn dues(network: &mut Network<()>, now: Time) -> Vec<(f64, Device)> {
-    let all = std::iter::from_fn(|| network.deliver(now));
+fn dues(emulator: &mut Emulator<()>, now: Time) -> Vec<(f64, Device)> {
+    let all = std::iter::from_fn(|| emulator.deliver(now));
     all.map(|delivery| (delivery.due as f64 / MILLISECOND as f64, delivery.to))
         .collect()
 }
 
 #[test]
-fn a_packet_takes_the_links_of_its_path() {
-    let mut network = network();
-    network.send(0, Device::Path(0), data(0, 0));
+fn a_packet_traverses_the_links_of_its_path() {
+    let mut emulator = emulator();
+    emulator.send(0, Device::Path(0), data(0, 0));
     // 1.2 + 10 ms, then 2.4 + 20 ms.
     assert_eq!(
-        dues(&mut network, 40 * MILLISECOND),
+        dues(&mut emulator, 40 * MILLISECOND),
         [(33.6, Device::Server)]
     );
 }
 
 #[test]
-fn nothing_is_delivered_before_it_is_due() {
-    let mut network = network();
-    network.send(0, Device::Path(1), data(1, 0));
-    assert_eq!(network.deliver(22_399_999_999), None);
-    assert_eq!(network.next_due(), Some(22_400_000_000));
-    assert!(network.deliver(22_400_000_000).is_some());
+fn no_packet_is_delivered_before_it_is_due() {
+    let mut emulator = emulator();
+    emulator.send(0, Device::Path(1), data(1, 0));
+    assert_eq!(emulator.deliver(22_399_999_999), None);
+    assert_eq!(emulator.next_due(), Some(22_400_000_000));
+    assert!(emulator.deliver(22_400_000_000).is_some());
 }
 
 #[test]
-fn an_answer_takes_the_return_delay_of_its_path_and_no_link() {
-    let mut network = network();
+fn a_reply_has_the_return_delay_of_its_path_and_traverses_no_link() {
+    let mut emulator = emulator();
     for user in [0, 1, 0] {
-        network.send(0, Device::Server, answer(user));
+        emulator.send(0, Device::Server, reply(user));
     }
     let (long, short) = (Device::Path(0), Device::Path(1));
     let expected = [(7.0, long), (7.0, long), (20.0, short)];
-    assert_eq!(dues(&mut network, 40 * MILLISECOND), expected);
+    assert_eq!(dues(&mut emulator, 40 * MILLISECOND), expected);
 }
 
 #[test]
-fn what_a_link_drops_is_counted_on_its_path() {
-    let mut network = network();
-    // One in transmission, two waiting: the fourth and fifth are too many.
+fn a_drop_is_counted_on_its_path() {
+    let mut emulator = emulator();
+    // One in transmission, two in the queue: the fourth and fifth are dropped.
     for number in 0..5 {
-        network.send(0, Device::Path(1), data(1, number));
+        emulator.send(0, Device::Path(1), data(1, number));
     }
-    assert_eq!(dues(&mut network, 100 * MILLISECOND).len(), 3);
-    let (counters, backlogs) = network.snapshot(100 * MILLISECOND);
+    assert_eq!(dues(&mut emulator, 100 * MILLISECOND).len(), 3);
+    let (counters, backlogs) = emulator.snapshot(100 * MILLISECOND);
     assert_eq!(counters.paths[1].lost, [2, 0, 0, 0]);
     assert_eq!(counters.paths[1].delivered_bytes, 3 * 1460);
     assert_eq!(counters.paths[0].sent_packets, 0);
@@ -92,55 +92,55 @@ fn what_a_link_drops_is_counted_on_its_path() {
 }
 
 #[test]
-fn what_goes_to_nobody_is_gone() {
-    let mut network = network();
-    let mut stranger = answer(0);
-    stranger[16..20].copy_from_slice(&[10, 0, 0, 2]); // a second path, which user 0 does not have
-    network.send(0, Device::Server, stranger);
-    network.send(0, Device::Server, answer(2));
-    network.send(0, Device::Server, vec![0x60; 40]); // IPv6
-    network.send(0, Device::Path(0), vec![0x60; 40]);
-    assert_eq!(network.next_due(), None);
+fn packets_to_unknown_destinations_are_dropped() {
+    let mut emulator = emulator();
+    let mut unknown = reply(0);
+    unknown[16..20].copy_from_slice(&[10, 0, 0, 2]); // user 0 has no second path
+    emulator.send(0, Device::Server, unknown);
+    emulator.send(0, Device::Server, reply(2));
+    emulator.send(0, Device::Server, vec![0x60; 40]); // IPv6
+    emulator.send(0, Device::Path(0), vec![0x60; 40]);
+    assert_eq!(emulator.next_due(), None);
 }
 
-/// Offers packets at given times and picks up what is due at others.
-fn carry(packets: &[(Time, usize)], looks: &[Time]) -> Vec<Delivery> {
-    let mut network = network();
+/// Sends packets at given times, and delivers what is due at these and at `polls`.
+fn run(packets: &[(Time, usize)], polls: &[Time]) -> Vec<Delivery> {
+    let mut emulator = emulator();
     let mut deliveries = Vec::new();
-    let mut events: Vec<(Time, Option<usize>)> = looks.iter().map(|&time| (time, None)).collect();
+    let mut events: Vec<(Time, Option<usize>)> = polls.iter().map(|&time| (time, None)).collect();
     events.extend(packets.iter().map(|&(time, user)| (time, Some(user))));
     events.sort_by_key(|&(time, user)| (time, user.is_some()));
     for (number, (time, user)) in events.into_iter().enumerate() {
-        // As the forwarder does: what was due before comes first.
-        deliveries.extend(std::iter::from_fn(|| network.deliver(time)));
+        // As in the forwarder: earlier packets are delivered first.
+        deliveries.extend(std::iter::from_fn(|| emulator.deliver(time)));
         if let Some(user) = user {
-            network.send(time, Device::Path(user), data(user, number as u32));
+            emulator.send(time, Device::Path(user), data(user, number as u32));
         }
     }
-    deliveries.extend(std::iter::from_fn(|| network.deliver(Time::MAX)));
+    deliveries.extend(std::iter::from_fn(|| emulator.deliver(Time::MAX)));
     deliveries
 }
 
 proptest! {
-    /// A forwarder that comes late delivers late, but links don't notice: a packet is due when it
-    /// would have been due anyway.
+    /// A late forwarder delivers late, but does not affect the links: packets are due at the same
+    /// times.
     #[test]
-    fn when_nobody_looks_nothing_changes(
+    fn due_times_do_not_depend_on_polling(
         packets in prop::collection::vec((0..100 * MILLISECOND, 0_usize..2), 1..60),
-        looks in prop::collection::vec(0..200 * MILLISECOND, 0..30),
+        polls in prop::collection::vec(0..200 * MILLISECOND, 0..30),
     ) {
-        let due = |looks: &[Time]| -> Vec<(Time, Device)> {
-            carry(&packets, looks).iter().map(|it| (it.due, it.to)).collect()
+        let due = |polls: &[Time]| -> Vec<(Time, Device)> {
+            run(&packets, polls).iter().map(|it| (it.due, it.to)).collect()
         };
-        prop_assert_eq!(due(&looks), due(&[]));
+        prop_assert_eq!(due(&polls), due(&[]));
     }
 
-    /// Packets that arrive over one link arrive as far apart as it takes to transmit them.
+    /// Packets of one link arrive at least one transmission time apart.
     #[test]
     fn a_link_never_delivers_faster_than_its_rate(
         packets in prop::collection::vec((0..100 * MILLISECOND, 0_usize..2), 2..60),
     ) {
-        let deliveries = carry(&packets, &[]);
+        let deliveries = run(&packets, &[]);
         for pair in deliveries.windows(2) {
             prop_assert!(pair[1].due - pair[0].due >= 2_400_000_000);
         }
