@@ -74,8 +74,8 @@ pub struct Outcome<T> {
 }
 
 impl Lab {
-    /// Builds every host. Flows without an algorithm of their own run `chosen`, the kernel's name of
-    /// an algorithm; `None`: what the scenario specifies.
+    /// Builds every host. Flows without an algorithm of their own run `chosen`, the kernel's name
+    /// of an algorithm; `None`: what the scenario specifies.
     ///
     /// # Errors
     /// If the kernel backend does not support the scenario, or this machine lacks something.

@@ -2,8 +2,8 @@
 //!
 //! Each user is a network namespace with a TUN device per path; one more namespace is the server
 //! that all users send to. One thread reads packets from the devices, passes them through the links
-//! of their paths ([`anabranch_net::Link`], in real time) and writes them to the device at the other
-//! end. The hosts run the kernel's own TCP, Multipath TCP and path manager.
+//! of their paths ([`anabranch_net::Link`], in real time) and writes them to the device at the
+//! other end. The hosts run the kernel's own TCP, Multipath TCP and path manager.
 //!
 //! What needs no root is the emulator, a pure state machine over given times:
 //!

@@ -104,8 +104,8 @@ pub fn reset_on_close(socket: &Socket) -> io::Result<()> {
 
 impl Connection {
     /// Whether there is data to write. Endless data waits until the server has accepted a multipath
-    /// connection: if the third packet of the handshake and the first data packet are both lost, the
-    /// server falls back to plain TCP (RFC 8684, section 3.7), and the user keeps one path.
+    /// connection: if the third packet of the handshake and the first data packet are both lost,
+    /// the server falls back to plain TCP (RFC 8684, section 3.7), and the user keeps one path.
     pub fn has_data(&self) -> bool {
         match self.payload {
             Payload::Endless { paused } => !paused && (self.receiver.is_some() || !self.multipath),
@@ -137,7 +137,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads all data that has arrived. Returns true when a file is complete or the stream has ended.
+    /// Reads all data that has arrived. Returns true when a file is complete or the stream has
+    /// ended.
     ///
     /// # Errors
     /// If the connection has failed.

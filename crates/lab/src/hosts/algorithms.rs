@@ -59,8 +59,8 @@ fn kernel_name(wanted: &str, registered: &[String]) -> Result<String, Error> {
     let canonical = Algorithm::parse(wanted).map_or(wanted.to_owned(), |known| known.to_string());
     if canonical.contains(':') {
         return Err(Error::new(format!(
-            "algorithm {canonical:?} is not available on kernel: parameters are set when an algorithm \
-             is loaded; pass them to `anabranch-kernel load`, and omit them here"
+            "algorithm {canonical:?} is not available on kernel: parameters are set when an \
+             algorithm is loaded; pass them to `anabranch-kernel load`, and omit them here"
         )));
     }
     let name = match canonical.as_str() {

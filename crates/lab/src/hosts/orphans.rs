@@ -1,6 +1,6 @@
 //! Programs that outlive their lab. The kernel removes namespaces and devices with the process that
-//! created them, but a program run in a host may have started others, and a lab that is killed can't
-//! end those.
+//! created them, but a program run in a host may have started others, and a lab that is killed
+//! can't end those.
 //!
 //! So each of them has its lab's identity in its environment: process number, start time and PID
 //! namespace, because a process number means another process in a container than outside. The next
@@ -110,8 +110,8 @@ fn owner(environment: &[u8]) -> Option<&str> {
     })
 }
 
-/// Whether the owner was a process of the PID namespace `here` and has ended. False if `owner` is not
-/// an identity.
+/// Whether the owner was a process of the PID namespace `here` and has ended. False if `owner` is
+/// not an identity.
 fn is_gone(owner: &str, here: u64) -> bool {
     let mut parts = owner.split('-').map(str::parse::<u64>);
     let (Some(Ok(number)), Some(Ok(start)), Some(Ok(namespace)), None) =
@@ -130,8 +130,8 @@ fn start_of(number: i32) -> Option<u64> {
     )
 }
 
-/// A field of a stat, counted from 1. The second field, the name, may contain any character and ends
-/// at the last parenthesis.
+/// A field of a stat, counted from 1. The second field, the name, may contain any character and
+/// ends at the last parenthesis.
 fn field(stat: &str, number: usize) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(number - 3)?.parse().ok()

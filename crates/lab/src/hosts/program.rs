@@ -14,9 +14,9 @@ use crate::error::{Context, Error};
 use crate::hosts::host::Host;
 use crate::hosts::orphans;
 
-/// Runs a program in a host until it ends, and returns its exit code. Moves the calling thread, which
-/// must live as long as the program, into the host. With `multipath`, `mptcpize` makes the program's
-/// TCP sockets Multipath TCP sockets, if it is installed.
+/// Runs a program in a host until it ends, and returns its exit code. Moves the calling thread,
+/// which must live as long as the program, into the host. With `multipath`, `mptcpize` makes the
+/// program's TCP sockets Multipath TCP sockets, if it is installed.
 ///
 /// Ctrl-C is left to the program. Processes that the program leaves running are killed.
 ///
@@ -34,8 +34,8 @@ pub fn run(host: &Host, program: &[OsString], multipath: bool) -> Result<u8, Err
         match find_program("mptcpize".as_ref()) {
             Some(path) => words.extend([path.into_os_string(), "run".into()]),
             None => eprintln!(
-                "anabranch-lab: mptcpize (Debian package mptcpize) is not installed: only programs that \
-                 request Multipath TCP will use it"
+                "anabranch-lab: mptcpize (Debian package mptcpize) is not installed: only programs \
+                 that request Multipath TCP will use it"
             ),
         }
     }

@@ -17,14 +17,14 @@ const SERVER_DEVICE: &str = "paths";
 /// Length of a TUN device's queue, packets: more than ever wait there for the forwarder, because
 /// packets may be lost only at links.
 const DEVICE_PACKETS: u32 = 10_000;
-/// Largest amount of unsent payload in a socket's send buffer, bytes: small, so that a workload that
-/// pauses stops sending soon.
+/// Largest amount of unsent payload in a socket's send buffer, bytes: small, so that a workload
+/// that pauses stops sending soon.
 const UNSENT_BYTES: u32 = 128 << 10;
 /// A socket's initial receive buffer, bytes, from which autotuning starts.
 const FIRST_RECEIVE_BYTES: u64 = 4 << 20;
-/// A socket's initial send buffer, bytes: Linux's default. Multipath TCP's scheduler assigns data to
-/// subflows as long as their buffers, not their windows, have room: with a larger buffer the first
-/// subflow would get a whole file before the second is established.
+/// A socket's initial send buffer, bytes: Linux's default. Multipath TCP's scheduler assigns data
+/// to subflows as long as their buffers, not their windows, have room: with a larger buffer the
+/// first subflow would get a whole file before the second is established.
 const FIRST_SEND_BYTES: u64 = 16 << 10;
 
 /// A user's host and the device of each path.
@@ -202,9 +202,9 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes an algorithm the namespace's default, for sockets that don't choose one. The kernel rejects
-/// a restricted algorithm and then leaks a reference to it. So this skips restricted algorithms, and
-/// only the routes (`congctl`) determine what sockets run.
+/// Makes an algorithm the namespace's default, for sockets that don't choose one. The kernel
+/// rejects a restricted algorithm and then leaks a reference to it. So this skips restricted
+/// algorithms, and only the routes (`congctl`) determine what sockets run.
 fn default_algorithm(name: &str) -> Result<(), Error> {
     if algorithms::unrestricted()?
         .iter()

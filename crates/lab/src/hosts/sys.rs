@@ -38,8 +38,8 @@ pub fn open_tun(name: &str) -> io::Result<OwnedFd> {
     request[..name.len()].copy_from_slice(name.as_bytes());
     let kind = (libc::IFF_TUN | libc::IFF_NO_PI) as u16;
     request[libc::IFNAMSIZ..][..2].copy_from_slice(&kind.to_ne_bytes());
-    // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, and `request` has its size; its name is
-    // shorter than IFNAMSIZ, so it ends with a 0, and its flags come right after the name.
+    // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, and `request` has its size; its name
+    // is shorter than IFNAMSIZ, so it ends with a 0, and its flags come right after the name.
     let result = unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF, request.as_mut_ptr()) };
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -25,8 +25,8 @@ impl Clock {
         (monotonic_ns() - self.started_ns) * PS_PER_NS
     }
 
-    /// The time from `now` until `time`, rounded up so that a wait never ends early; 0 if `time` has
-    /// passed.
+    /// The time from `now` until `time`, rounded up so that a wait never ends early; 0 if `time`
+    /// has passed.
     pub fn timeout(now: Time, time: Time) -> Timespec {
         let ns = time.saturating_sub(now).div_ceil(PS_PER_NS);
         Timespec {

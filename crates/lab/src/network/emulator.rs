@@ -24,7 +24,8 @@ pub enum Device {
 
 /// Observes every packet that is offered to a link.
 pub trait Tap {
-    /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had `fate`.
+    /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had
+    /// `fate`.
     fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &[u8], fate: Fate);
 }
 
@@ -44,8 +45,8 @@ pub struct Delivery {
     pub packet: Vec<u8>,
 }
 
-/// The links and the packets in transit. From a user to the server a packet traverses the links of its
-/// path; from the server to a user it is only delayed, by the path's return delay.
+/// The links and the packets in transit. From a user to the server a packet traverses the links of
+/// its path; from the server to a user it is only delayed, by the path's return delay.
 #[derive(Debug)]
 pub struct Emulator<T> {
     links: Vec<Link>,

@@ -33,8 +33,8 @@ struct Stream {
 struct LossEvent {
     /// The first byte lost.
     first: u64,
-    /// The next byte to be sent when the first lost byte was retransmitted; losses below it are part
-    /// of the event (RFC 6675). `None` before that.
+    /// The next byte to be sent when the first lost byte was retransmitted; losses below it are
+    /// part of the event (RFC 6675). `None` before that.
     recovery_point: Option<u64>,
 }
 
@@ -141,7 +141,8 @@ impl Stream {
         true
     }
 
-    /// Records the arrival of a retransmission. Returns how many of its bytes had not arrived before.
+    /// Records the arrival of a retransmission. Returns how many of its bytes had not arrived
+    /// before.
     fn repair(&mut self, range: &SequenceRange) -> u64 {
         let end = range.first + u64::from(range.bytes);
         let arrived: Vec<u64> = self
