@@ -113,7 +113,7 @@ def test_an_algorithm_that_only_the_kernel_has_is_one_there(
     ("arguments", "expected"),
     [
         (["--algorithm", "generalized"], "load it with `anabranch-kernel load generalized`"),
-        (["--algorithm", "balia:cap=inf"], "an algorithm has no parameters"),
+        (["--algorithm", "balia:cap=inf"], "parameters are set when an algorithm is loaded"),
         (["--set", "tcp.scheduler=round-robin"], "round-robin is not available on kernel"),
     ],
 )

@@ -1,8 +1,8 @@
-//! What goes wrong in a lab, in one line.
+//! The errors of the lab.
 
 use std::fmt;
 
-/// What failed and what to do about it, in one line.
+/// What failed and how to fix it, in one line.
 #[derive(Debug)]
 pub struct Error(String);
 
@@ -21,9 +21,9 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Says what was being done when something failed.
+/// Adds to an error what was being done.
 pub trait Context<T> {
-    /// The error becomes `<doing>: <what the system says>`.
+    /// The error becomes `<doing>: <error>`.
     fn context(self, doing: impl fmt::Display) -> Result<T, Error>;
 }
 

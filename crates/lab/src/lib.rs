@@ -1,32 +1,45 @@
-//! The real-time backend: a scenario with real Linux hosts.
+//! The kernel backend: runs a scenario with real Linux hosts in real time.
 //!
 //! Each user is a network namespace with a TUN device per path; one more namespace is the server
-//! that all users send to. One thread reads every packet from the devices, takes it through the
-//! links of its path ([`anabranch_net::Link`], driven by the clock) and writes it to the device at
-//! the other end. The hosts are the kernel's own: its TCP, its Multipath TCP, its path manager.
+//! that all users send to. One thread reads packets from the devices, passes them through the links
+//! of their paths ([`anabranch_net::Link`], in real time) and writes them to the device at the
+//! other end. The hosts run the kernel's own TCP, Multipath TCP and path manager.
+//!
+//! What needs no root is the emulator, a pure state machine over given times:
+//!
+//! ```
+//! use anabranch_lab::network::emulator::{Device, Emulator};
+//! use anabranch_net::MILLISECOND;
+//! use anabranch_scenario::Scenario;
+//! use anabranch_scenario::seats::seats;
+//!
+//! let text = r#"
+//! algorithm = "reno"
+//! measure.duration_s = 1
+//! links.A = { rate_mbps = 10, delay_ms = 5 }
+//! flows = [{ name = "one", paths = [["A"]] }]
+//! "#;
+//! let scenario = Scenario::parse(text.as_bytes(), "example", &[]).unwrap();
+//! let mut emulator = Emulator::new(&scenario, &seats(&scenario, 1), 1, ());
+//! let mut packet = vec![0; 1250]; // 1 ms at 10 Mbps
+//! packet[0] = 0x45; // IPv4
+//! emulator.send(0, Device::Path(0), packet);
+//! let delivery = emulator.deliver(10 * MILLISECOND).expect("one packet is due");
+//! assert_eq!((delivery.due, delivery.to), (6 * MILLISECOND, Device::Server));
+//! ```
 
-pub mod address;
 mod agents;
-mod algorithms;
-pub mod capture;
 pub mod check;
-mod clock;
-mod connection;
-pub mod door;
+pub mod control_socket;
 mod error;
-mod forwarder;
-pub mod host;
+pub mod hosts;
 mod lab;
-mod lateness;
-mod ledger;
-mod leftovers;
+mod limits;
 pub mod network;
-pub mod packet;
-pub mod program;
-mod setup;
-mod sys;
+mod sample_times;
 
 pub use error::Error;
-pub use lab::{Lab, Outcome, end_at_a_panic};
-pub use lateness::Summary;
-pub use sys::open_tun;
+pub use hosts::program;
+pub use hosts::sys::open_tun;
+pub use lab::{Lab, Outcome, exit_on_panic};
+pub use network::lateness::LatenessSummary;

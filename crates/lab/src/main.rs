@@ -1,13 +1,13 @@
-//! The command line of the lab: `anabranch-lab run`, `check`, `shell`, `exec`.
+//! The command line: `anabranch-lab run`, `check`, `shell`, `exec`.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anabranch_lab::capture::Capture;
-use anabranch_lab::door::{self, Door};
-use anabranch_lab::{Error, Lab, Outcome, check, end_at_a_panic, program};
+use anabranch_lab::control_socket::{self, ControlSocket};
+use anabranch_lab::network::capture::Capture;
+use anabranch_lab::{Error, Lab, Outcome, check, exit_on_panic, program};
 use anabranch_scenario::Scenario;
 use clap::{Args, Parser, Subcommand};
 
@@ -24,31 +24,31 @@ Examples:
 )]
 struct Command {
     #[command(subcommand)]
-    verb: Verb,
+    action: Action,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum Action {
     /// Run a scenario in real time and print its tables as JSON
     ///
-    /// `anabranch run FILE --on kernel` is the comfortable way.
+    /// `anabranch run FILE --on kernel` is more convenient.
     #[command(
         after_help = "Example:\n  anabranch-lab run examples/two_links.toml --algorithm reno"
     )]
     Run {
         #[command(flatten)]
         source: Source,
-        /// The seed of everything random
+        /// The seed of all random numbers
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Write what each link was offered to DIR, a pcapng file per link
+        /// Write the packets offered to each link to a pcapng file in DIR
         #[arg(long, value_name = "DIR")]
         capture: Option<PathBuf>,
     },
-    /// Check that emulated links on this machine are what they are said to be
+    /// Check that the emulated links on this machine behave as configured
     ///
-    /// Rate, lateness, random loss and RED, in about 15 s. Exits with 1 when something is out of
-    /// bounds.
+    /// Measures rate, lateness, random loss and RED in about 15 s. Exits with 1 if a measurement is
+    /// out of bounds.
     #[command(after_help = "Example:\n  anabranch-lab check --json")]
     Check {
         /// Print one JSON document and nothing else
@@ -57,8 +57,8 @@ enum Verb {
     },
     /// Open a shell in a host of a scenario
     ///
-    /// The links work, but nobody sends. The lab lives as long as the shell that brought it up;
-    /// further shells of the same file join it.
+    /// The links work, but the scenario's workloads do not run. The lab exists until the shell that
+    /// started it ends; further shells of the same file join it.
     #[command(after_help = "Example:\n  anabranch-lab shell examples/two_links.toml two-path")]
     Shell {
         #[command(flatten)]
@@ -89,22 +89,22 @@ struct Source {
     /// Replace a value of the scenario, such as links.left.rate_mbps=30; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// What flows without an algorithm of their own run: any that this kernel has, such as bbr
+    /// The algorithm of flows without one of their own: any of this kernel, such as bbr
     #[arg(long, short, value_name = "NAME")]
     algorithm: Option<String>,
 }
 
 fn main() -> ExitCode {
-    end_at_a_panic();
-    let result = match Command::parse().verb {
-        Verb::Run {
+    exit_on_panic();
+    let result = match Command::parse().action {
+        Action::Run {
             source,
             seed,
             capture,
         } => run(&source, seed, capture.as_deref()),
-        Verb::Check { json } => check_machine(json),
-        Verb::Shell { source, host } => exec(&source, &host, &[program::shell()]),
-        Verb::Exec {
+        Action::Check { json } => check_machine(json),
+        Action::Shell { source, host } => exec(&source, &host, &[program::shell()]),
+        Action::Exec {
             source,
             host,
             command,
@@ -138,7 +138,7 @@ impl Source {
 fn run(source: &Source, seed: u64, capture: Option<&Path>) -> Result<ExitCode, Error> {
     let scenario = source.scenario()?;
     let lab = Lab::build(&scenario, seed, source.algorithm.as_deref())?;
-    tell(&format!("running for {} s", scenario.measure.duration_s));
+    print_progress(&format!("running for {} s", scenario.measure.duration_s));
     match capture {
         None => print(lab.run(())?)?,
         Some(directory) => print(lab.run(Capture::new(&scenario, directory)?)?)?.finish()?,
@@ -146,7 +146,7 @@ fn run(source: &Source, seed: u64, capture: Option<&Path>) -> Result<ExitCode, E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what a run gave, but for what saw its packets.
+/// Prints the result of a run, and returns the observer of its packets.
 fn print<T>(outcome: Outcome<T>) -> Result<T, Error> {
     for warning in &outcome.warnings {
         eprintln!("anabranch-lab: warning: {warning}");
@@ -171,7 +171,7 @@ fn print<T>(outcome: Outcome<T>) -> Result<T, Error> {
 }
 
 fn check_machine(json: bool) -> Result<ExitCode, Error> {
-    let lines = check::check(|next| tell(&format!("checking {next}")))?;
+    let lines = check::check(|next| print_progress(&format!("checking {next}")))?;
     let text = if json {
         serde_json::json!({ "lines": lines }).to_string()
     } else {
@@ -189,35 +189,39 @@ fn check_machine(json: bool) -> Result<ExitCode, Error> {
     Ok(ExitCode::from(u8::from(!holds)))
 }
 
-/// Runs a program in a host: of the lab of this file that is up, or of a new one.
+/// Runs a program in a host of the running lab of this file, or of a new one.
 fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, Error> {
     let scenario = source.scenario()?;
     let multipath = scenario.flows.iter().any(|flow| flow.paths.len() > 1);
-    let code = match door::knock(&source.file)? {
-        Door::Theirs(stream) => {
+    let code = match control_socket::open(&source.file)? {
+        ControlSocket::Connected(stream) => {
             if !source.set.is_empty() || source.algorithm.is_some() {
                 return Err(Error::new(format!(
-                    "{}: its lab is up already; join it without --set and --algorithm",
+                    "{}: its lab is already running; omit --set and --algorithm to join it",
                     source.file.display()
                 )));
             }
-            program::run(&door::host(stream, host)?, command, multipath)?
+            program::run(
+                &control_socket::find_host(stream, host)?,
+                command,
+                multipath,
+            )?
         }
-        Door::Ours(listener) => {
+        ControlSocket::Listening(listener) => {
             let lab = Lab::build(&scenario, scenario.seeds[0], source.algorithm.as_deref())?;
             let names: Vec<String> = lab.hosts().map(|(name, _)| name).collect();
-            let index = door::position(names.iter().map(String::as_str), host)?;
-            door::answer(listener, &lab);
-            let (_, inside) = lab.hosts().nth(index).expect("it was found by name");
-            lab.carry((), || program::run(inside, command, multipath))?
+            let index = control_socket::host_index(names.iter().map(String::as_str), host)?;
+            control_socket::serve(listener, &lab);
+            let (_, inside) = lab.hosts().nth(index).expect("the index is that of a host");
+            lab.forward_while((), || program::run(inside, command, multipath))?
                 .1
         }
     };
     Ok(ExitCode::from(code))
 }
 
-/// Says what goes on, to a person.
-fn tell(what: &str) {
+/// Prints progress, if stderr is a terminal.
+fn print_progress(what: &str) {
     if io::stderr().is_terminal() {
         eprintln!("anabranch-lab: {what}");
     }

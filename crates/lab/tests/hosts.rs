@@ -1,4 +1,4 @@
-//! Real hosts, and what is left of them. Needs root; each takes a few seconds.
+//! Real hosts, and their removal. Needs root; each test takes a few seconds.
 
 mod common;
 
@@ -6,20 +6,20 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use anabranch_lab::network::Tap;
-use anabranch_lab::{Lab, end_at_a_panic};
+use anabranch_lab::network::emulator::Tap;
+use anabranch_lab::{Lab, exit_on_panic};
 use anabranch_net::{Backlog, Fate, MILLISECOND, Time};
 use anabranch_scenario::Scenario;
-use common::{Hosts, TWO_LINKS, file, hosts_can_be_made, lab};
+use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn scenario(text: &str) -> Scenario {
-    Scenario::parse(text.as_bytes(), "test", &[]).expect("it is valid")
+    Scenario::parse(text.as_bytes(), "test", &[]).expect("the scenario is valid")
 }
 
 #[test]
 fn reno_over_two_links_fills_them_and_both_paths_are_used() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let lab = Lab::build(&scenario(TWO_LINKS), 1, None).unwrap();
@@ -34,8 +34,8 @@ fn reno_over_two_links_fills_them_and_both_paths_are_used() {
     for (path, packets) in paths.sent_packets.iter().enumerate() {
         assert!(*packets > 100, "path {path} sent {packets} packets");
     }
-    // What arrives can't be more than the links carry, 8 and 4 Mbps, less 52 bytes of 1500 for
-    // headers; most of it does. In order it can: what waited for a gap is counted when that is filled.
+    // Paths deliver at most what the links carry, 8 and 4 Mbps minus 52 bytes of 1500 for headers,
+    // and most of it. Flows can deliver more: data behind a gap is counted when the gap is filled.
     let arrived: f64 = paths.goodput_mbps.iter().sum();
     assert!(arrived < 12.0 * 1448.0 / 1500.0 + 0.05, "{arrived} Mbps");
     let total: f64 = flows.goodput_mbps.iter().sum();
@@ -56,18 +56,19 @@ fn reno_over_two_links_fills_them_and_both_paths_are_used() {
             .iter()
             .any(|&window| window > 5.0)
     );
-    // Every data packet that was lost was dropped by a link, and the link says why.
+    // Every lost data packet was dropped by a link, with a cause.
     let lost: u64 = flows.lost_packets.iter().sum();
     let overflow: u64 = paths.lost_overflow.iter().sum();
     assert_eq!(lost, overflow);
 }
 
 #[test]
-fn users_whose_opening_packets_are_lost_keep_their_paths() {
-    if !hosts_can_be_made() {
+fn users_keep_multipath_tcp_if_packets_of_the_handshake_are_lost() {
+    if !can_create_hosts() {
         return;
     }
-    // Of the third packet of the opening and the first with data, both are lost for 4 users of 25.
+    // The third packet of the handshake and the first data packet are both lost with probability
+    // 0.4 * 0.4 = 4/25.
     let text = r#"
 algorithm = "reno"
 measure = { duration_s = 6, warmup_s = 1 }
@@ -81,8 +82,8 @@ flows = [{ name = "two", count = 40, paths = [["A"], ["A"]] }]
 }
 
 #[test]
-fn files_arrive_whole_and_are_those_of_the_seed() {
-    if !hosts_can_be_made() {
+fn files_are_received_completely_and_depend_on_the_seed() {
+    if !can_create_hosts() {
         return;
     }
     let text = r#"
@@ -117,17 +118,17 @@ flows = [
     assert!((15..70).contains(&web.len()), "{} files", web.len());
     assert_eq!(record.flows.delivered_bytes[1], web.iter().sum::<u64>());
     assert_eq!(record.flows.transfers_done[1], web.len() as u64);
-    // Half a second at 40 Mbps is 2.5 MB; what had been handed to the kernel still goes out.
+    // Half a second at 40 Mbps is 2.5 MB; data already written to the socket is still sent.
     let speech = record.flows.delivered_bytes[2];
     assert!((1_000_000..4_000_000).contains(&speech), "{speech} bytes");
 }
 
 #[test]
-fn what_the_kernel_can_not_do_is_one_line() {
-    if !hosts_can_be_made() {
+fn unsupported_scenarios_are_errors_of_one_line() {
+    if !can_create_hosts() {
         return;
     }
-    let refused = |text: String, chosen: Option<&str>| {
+    let error_of = |text: String, chosen: Option<&str>| {
         Lab::build(&scenario(&text), 1, chosen)
             .unwrap_err()
             .to_string()
@@ -151,39 +152,43 @@ fn what_the_kernel_can_not_do_is_one_line() {
             None,
             "`anabranch-kernel load generalized`",
         ),
-        (TWO_LINKS.to_owned(), Some("balia:cap=inf"), "no parameters"),
+        (
+            TWO_LINKS.to_owned(),
+            Some("balia:cap=inf"),
+            "parameters are set when an algorithm is loaded",
+        ),
     ] {
-        let error = refused(text, chosen);
+        let error = error_of(text, chosen);
         assert!(error.contains(expected) && !error.contains('\n'), "{error}");
     }
 }
 
 #[test]
-fn keys_that_the_kernel_does_not_follow_are_told() {
-    if !hosts_can_be_made() {
+fn ignored_keys_are_reported_in_a_warning() {
+    if !can_create_hosts() {
         return;
     }
     let short = TWO_LINKS.replace("duration_s = 3, warmup_s = 1", "duration_s = 0.2");
-    let told = |keys: &str| {
+    let warning = |keys: &str| {
         let lab = Lab::build(&scenario(&format!("{keys}\n{short}")), 1, None).unwrap();
         let warnings = lab.run(()).unwrap().warnings;
         let mut keys = warnings.into_iter();
         keys.find(|warning| warning.contains("no effect"))
     };
-    assert_eq!(told("tcp.initial_window_packets = 4"), None);
+    assert_eq!(warning("tcp.initial_window_packets = 4"), None);
     assert_eq!(
-        told("tcp.header_bytes = 0").as_deref(),
+        warning("tcp.header_bytes = 0").as_deref(),
         Some("tcp.header_bytes has no effect on kernel (docs/lab.md)")
     );
     assert_eq!(
-        told("tcp.min_ssthresh_packets = 2").as_deref(),
+        warning("tcp.min_ssthresh_packets = 2").as_deref(),
         Some("tcp.min_ssthresh_packets has no effect on kernel (docs/lab.md)")
     );
 }
 
 #[test]
 fn programs_run_in_a_host_with_its_algorithm() {
-    if !hosts_can_be_made() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -198,21 +203,21 @@ fn programs_run_in_a_host_with_its_algorithm() {
         show,
     ];
     let output = lab(&command).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     for expected in [
         "10.0.0.1/32",
         "10.0.0.2/32",
         "congctl reno",
         "id 2 subflow dev path1",
     ] {
-        assert!(said.contains(expected), "{expected:?} is not in {said}");
+        assert!(stdout.contains(expected), "{expected:?} is not in {stdout}");
     }
     assert_eq!(output.status.code(), Some(7));
 }
 
 #[test]
-fn nothing_is_left_of_a_lab_that_is_killed_or_interrupted() {
-    if !hosts_can_be_made() {
+fn no_host_is_left_of_a_lab_that_is_killed_or_interrupted() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -229,24 +234,24 @@ fn nothing_is_left_of_a_lab_that_is_killed_or_interrupted() {
     }
 }
 
-/// The process of the test after it: a lab whose forwarder panics at its first packet after a second.
+/// Run as a process by the next test: a lab whose forwarder panics at the first packet after 1 s.
 #[test]
 #[ignore = "started by the test of a panic"]
 fn a_lab_panics() {
     struct Panics;
     impl Tap for Panics {
         fn offered(&mut self, now: Time, _: usize, _: Backlog, _: &[u8], _: Fate) {
-            assert!(now < 1000 * MILLISECOND, "as the test wants it");
+            assert!(now < 1000 * MILLISECOND, "panic of the test");
         }
     }
-    end_at_a_panic();
+    exit_on_panic();
     let long = TWO_LINKS.replace("duration_s = 3", "duration_s = 15");
     let _ = Lab::build(&scenario(&long), 1, None).unwrap().run(Panics);
 }
 
 #[test]
-fn nothing_is_left_of_a_lab_that_panics() {
-    if !hosts_can_be_made() {
+fn no_host_is_left_of_a_lab_that_panics() {
+    if !can_create_hosts() {
         return;
     }
     let panicking = Command::new(std::env::current_exe().unwrap())
@@ -258,15 +263,15 @@ fn nothing_is_left_of_a_lab_that_panics() {
     let hosts = Hosts::of(&panicking);
     let output = panicking.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(101));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("as the test wants it"));
-    // It ended with the panic, before the harness could tell of it.
+    assert!(String::from_utf8_lossy(&output.stderr).contains("panic of the test"));
+    // The process ended at the panic, before the test harness could report it.
     assert!(!String::from_utf8_lossy(&output.stdout).contains("FAILED"));
     hosts.wait_for_their_end();
 }
 
 #[test]
-fn a_second_program_joins_the_lab_that_is_up() {
-    if !hosts_can_be_made() {
+fn a_second_program_joins_the_running_lab() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -301,12 +306,12 @@ fn a_second_program_joins_the_lab_that_is_up() {
 }
 
 #[test]
-fn the_namespace_around_the_lab_stays_as_it_was() {
-    if !hosts_can_be_made() {
+fn the_namespace_of_the_lab_itself_is_not_changed() {
+    if !can_create_hosts() {
         return;
     }
-    let around = || {
-        // Not which algorithms there are, and not other addresses: others may change those.
+    let state = || {
+        // Without the list of algorithms and other addresses, which other tests may change.
         let show = "ip -o address | grep ' 10[.]'; ip rule; ip mptcp endpoint; ip mptcp limits; \
                     cd /proc/sys/net; grep . mptcp/* ipv4/tcp_congestion_control \
                     ipv4/tcp_[b-z]*mem ipv4/tcp_*save ipv4/tcp_sack ipv4/tcp_notsent_lowat \
@@ -314,11 +319,11 @@ fn the_namespace_around_the_lab_stays_as_it_was() {
         let output = Command::new("sh").args(["-c", show]).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    let before = around();
+    let before = state();
     let short = TWO_LINKS.replace("duration_s = 3, warmup_s = 1", "duration_s = 1");
     Lab::build(&scenario(&short), 1, None)
         .unwrap()
         .run(())
         .unwrap();
-    assert_eq!(around(), before);
+    assert_eq!(state(), before);
 }

@@ -1,13 +1,13 @@
-//! What links can do, met by real packets, and what is written down of them. Needs root; a few seconds.
+//! Links of every kind with real packets, and captures. Needs root; takes a few seconds.
 
 mod common;
 
 use std::fs::File;
 
 use anabranch_lab::Lab;
-use anabranch_lab::capture::Capture;
+use anabranch_lab::network::capture::Capture;
 use anabranch_scenario::Scenario;
-use common::{file, hosts_can_be_made};
+use common::{can_create_hosts, file};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -28,12 +28,12 @@ flows = [
 "#;
 
 fn scenario(text: &str) -> Scenario {
-    Scenario::parse(text.as_bytes(), "test", &[]).expect("it is valid")
+    Scenario::parse(text.as_bytes(), "test", &[]).expect("the scenario is valid")
 }
 
 #[test]
-fn every_kind_of_link_loses_packets_for_its_own_reason() {
-    if !hosts_can_be_made() {
+fn packets_are_lost_for_the_reason_of_the_link() {
+    if !can_create_hosts() {
         return;
     }
     // 1500 bytes in each of the first 4 of 8 ms: 6 Mbps.
@@ -51,13 +51,13 @@ fn every_kind_of_link_loses_packets_for_its_own_reason() {
         ]
         .map(|lost| lost > 0)
     });
-    // Full, early, random, down. RED's queue may be full too, when slow start ends.
+    // Overflow, RED, random, down. RED's queue may also overflow at the end of slow start.
     assert_eq!(early[1..], [true, false, false]);
     assert_eq!(random[2..], [true, false]);
     assert_eq!(broken[1..], [false, false, true]);
     assert_eq!(traced, [true, false, false, false]);
 
-    // Nothing arrives over a link that is down, but for what was on its way: samples of 0.1 s.
+    // Nothing arrives over a link that is down, except packets in flight; samples of 0.1 s.
     let samples = &record.flow_samples;
     let goodput = |from: f64, to: f64| -> f64 {
         let within = (0..samples.len())
@@ -67,16 +67,16 @@ fn every_kind_of_link_loses_packets_for_its_own_reason() {
     };
     assert_eq!(goodput(1.15, 1.55), 0.0);
     assert!(goodput(0.0, 0.95) > 20.0, "8 Mbps in most of nine samples");
-    assert!(goodput(1.55, 3.05) > 0.0, "it goes on");
+    assert!(goodput(1.55, 3.05) > 0.0, "the transfer continues");
 
-    // 5 packets of 1500 bytes in 8 ms: 7.5 Mbps, less 52 bytes of headers.
+    // 5 packets of 1500 bytes in 8 ms: 7.5 Mbps, minus 52 bytes of headers per packet.
     let rate = record.flows.goodput_mbps[3];
     assert!((5.0..7.5 * 1448.0 / 1500.0 + 0.1).contains(&rate), "{rate}");
 }
 
 #[test]
-fn a_capture_has_every_packet_and_says_why_it_was_dropped() {
-    if !hosts_can_be_made() {
+fn a_capture_has_every_packet_and_the_cause_of_drops() {
+    if !can_create_hosts() {
         return;
     }
     let text = KINDS.replace("trace_file = \"TRACE\"", "rate_mbps = 6");
@@ -101,7 +101,7 @@ fn a_capture_has_every_packet_and_says_why_it_was_dropped() {
     }
 }
 
-/// The number of packets in a file, all of IPv4 as they are said to be, and the comments.
+/// The number of packets in a file, all of which must be IPv4, and the comments.
 fn read(file: &std::path::Path) -> (u64, Vec<String>) {
     let mut reader = PcapNgReader::new(File::open(file).unwrap()).unwrap();
     let (mut packets, mut comments) = (0, Vec::new());
@@ -120,8 +120,8 @@ fn read(file: &std::path::Path) -> (u64, Vec<String>) {
 }
 
 #[test]
-fn a_path_that_begins_later_opens_later() {
-    if !hosts_can_be_made() {
+fn a_path_with_a_start_time_opens_then() {
+    if !can_create_hosts() {
         return;
     }
     let text = r#"

@@ -1,17 +1,18 @@
-//! What a killed lab leaves running. Alone in its file: any lab that begins ends it. Needs root.
+//! Processes that a killed lab leaves running. The only test in its file, because every lab that
+//! starts kills them. Needs root.
 
 mod common;
 
-use common::{Hosts, TWO_LINKS, file, hosts_can_be_made, lab, running, wait_for};
+use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
 
 #[test]
-fn what_a_killed_labs_programs_left_running_ends_with_the_next_start() {
-    if !hosts_can_be_made() {
+fn the_next_lab_kills_the_orphans_of_a_killed_one() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
     let scenario = scenario.to_str().unwrap();
-    // The shell dies with the lab, the two it has started don't.
+    // The shell dies with the lab, the two processes that it has started don't.
     let name = format!("61.{}", std::process::id());
     let daemons = format!("sleep {name} & setsid sleep {name} & wait");
     let mut exec = lab(&["exec", scenario, "two", "--", "sh", "-c", &daemons])

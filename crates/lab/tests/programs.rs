@@ -1,4 +1,4 @@
-//! Programs inside a scenario's hosts. Needs root and python3.
+//! Programs in the hosts of a scenario. Needs root and python3.
 
 mod common;
 
@@ -6,10 +6,10 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Output, Stdio};
 
-use common::{Hosts, TWO_LINKS, file, hosts_can_be_made, lab, running, wait_for};
+use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Accepts one connection, says from where it is, and counts what it is sent.
+/// Accepts one connection, and prints the client's address and the number of bytes received.
 const SERVER: &str = "
 import socket
 listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
@@ -22,8 +22,8 @@ while block := connection.recv(1 << 16):
 print(peer[0], total)
 ";
 
-/// Sends 2 MB and says under which algorithm, and over how many more subflows than the first:
-/// the first byte of `struct mptcp_info`.
+/// Sends 2 MB, and prints the algorithm and the number of additional subflows, the first byte of
+/// `struct mptcp_info`.
 const CLIENT: &str = "
 import socket, time
 for attempt in range(100):
@@ -39,19 +39,19 @@ SOL_MPTCP, MPTCP_INFO = 284, 1
 print(algorithm.rstrip(bytes(1)).decode(), connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 64)[0])
 ";
 
-fn said(output: &Output) -> String {
+fn stdout_of(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
-fn a_program_sends_over_both_paths_under_the_hosts_algorithm() {
-    if !hosts_can_be_made() {
+fn a_program_sends_over_both_paths_with_the_hosts_algorithm() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
     let scenario = scenario.to_str().unwrap();
-    // The file says reno, and the namespace's default may be anything.
+    // The scenario has reno, and the namespace's default may be anything.
     let server = [
         "exec",
         "--algorithm",
@@ -66,14 +66,14 @@ fn a_program_sends_over_both_paths_under_the_hosts_algorithm() {
     let server = lab(&server).spawn().unwrap();
     Hosts::of(&server);
     let client = ["exec", scenario, "two", "--", "python3", "-c", CLIENT];
-    assert_eq!(said(&lab(&client).output().unwrap()), "cubic 1\n");
-    let received = said(&server.wait_with_output().unwrap());
+    assert_eq!(stdout_of(&lab(&client).output().unwrap()), "cubic 1\n");
+    let received = stdout_of(&server.wait_with_output().unwrap());
     assert_eq!(received, "10.0.0.1 2000000\n");
 }
 
 #[test]
-fn a_shell_is_the_users_own_in_the_host() {
-    if !hosts_can_be_made() {
+fn shell_runs_the_users_shell_in_the_host() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -86,17 +86,17 @@ fn a_shell_is_the_users_own_in_the_host() {
     let mut stdin = shell.stdin.take().unwrap();
     stdin.write_all(b"ip -brief address; exit 5\n").unwrap();
     let output = shell.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        said.contains("path0") && said.contains("10.0.1.1/32"),
-        "{said}"
+        stdout.contains("path0") && stdout.contains("10.0.1.1/32"),
+        "{stdout}"
     );
     assert_eq!(output.status.code(), Some(5));
 }
 
 #[test]
-fn ctrl_c_ends_the_program_and_then_the_lab() {
-    if !hosts_can_be_made() {
+fn ctrl_c_ends_the_program_and_the_lab() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -109,7 +109,7 @@ fn ctrl_c_ends_the_program_and_then_the_lab() {
         "sleep",
         &name,
     ];
-    // Both get it, as from a terminal.
+    // Both get the signal, as from a terminal.
     let exec = lab(&arguments).process_group(0).spawn().unwrap();
     wait_for("program", || {
         (running(&["sleep", &name]) == 1).then_some(())
@@ -120,8 +120,8 @@ fn ctrl_c_ends_the_program_and_then_the_lab() {
 }
 
 #[test]
-fn what_is_wrong_with_a_command_is_one_line() {
-    if !hosts_can_be_made() {
+fn errors_are_one_line() {
+    if !can_create_hosts() {
         return;
     }
     let scenario = file(TWO_LINKS);
@@ -133,11 +133,11 @@ fn what_is_wrong_with_a_command_is_one_line() {
         ),
         (
             ["exec", scenario, "two", "--", "nonsense"],
-            "nonsense: there is no such program",
+            "nonsense: program not found",
         ),
         (
             ["exec", scenario, "two", "--", "./nonsense"],
-            "./nonsense: there is no such program",
+            "./nonsense: program not found",
         ),
         (
             ["run", scenario, "--algorithm", "nonsense", "--seed=1"],

@@ -1,4 +1,4 @@
-//! What users do: begin, fall silent, open connections.
+//! What users do: start, pause, open connections.
 
 use std::cmp::Reverse;
 
@@ -8,30 +8,31 @@ use anabranch_scenario::seats::{next_gap, next_size};
 use anabranch_scenario::time::from_seconds;
 use rustix::event::epoll;
 
-use super::{Agents, Event, watch_sender};
-use crate::connection::{self, Cargo, Connection};
+use super::connection::{self, Connection, Payload};
+use super::{Agents, TimerEvent, watch_sender};
 use crate::error::{Context, Error};
 
 impl Agents<'_> {
-    /// Every user's beginning and end, and the paths that open later.
-    pub(super) fn plan(&mut self) {
+    /// Sets the timers of every user's start and stop, and of the paths that open later.
+    pub(super) fn schedule_users(&mut self) {
         for (user, seat) in self.seats.iter().enumerate() {
-            self.agenda.push(Reverse((seat.start, Event::Begin(user))));
+            self.timers
+                .push(Reverse((seat.start, TimerEvent::Begin(user))));
             if let Some(stop) = seat.stop {
-                self.agenda.push(Reverse((stop, Event::Pause(user))));
+                self.timers.push(Reverse((stop, TimerEvent::Pause(user))));
             }
             let paths = &self.scenario.flows[seat.flow as usize].paths;
             for (path, opens) in paths.iter().enumerate().skip(1) {
                 if opens.start_s.get() > 0.0 {
                     let time = from_seconds(opens.start_s.get());
-                    self.agenda
-                        .push(Reverse((time, Event::OpenPath(user, path))));
+                    self.timers
+                        .push(Reverse((time, TimerEvent::OpenPath(user, path))));
                 }
             }
         }
     }
 
-    /// As in the simulator: a file arrives, or data without end begins or goes on.
+    /// A file arrives at the sender, or endless data starts or resumes, as in the simulator.
     pub(super) fn begin(&mut self, now: Time, user: usize) -> Result<(), Error> {
         let seat = &mut self.seats[user];
         if seat.has_stopped(now) {
@@ -40,56 +41,55 @@ impl Agents<'_> {
         let workload = &self.scenario.flows[seat.flow as usize].workload;
         if let Workload::OnOff { on_s, .. } = workload {
             let pause = now + from_seconds(on_s.get());
-            self.agenda.push(Reverse((pause, Event::Pause(user))));
+            self.timers.push(Reverse((pause, TimerEvent::Pause(user))));
         }
         if let Some(gap) = next_gap(workload, &mut seat.dice) {
-            self.agenda.push(Reverse((now + gap, Event::Begin(user))));
+            self.timers
+                .push(Reverse((now + gap, TimerEvent::Begin(user))));
         }
-        match (next_size(workload, &mut seat.dice), self.only[user]) {
+        match (next_size(workload, &mut seat.dice), self.endless[user]) {
             (Some(bytes), _) => {
-                let arrived_at = now;
-                let left = bytes;
                 self.open(
                     user,
-                    Cargo::File {
-                        arrived_at,
+                    Payload::File {
+                        started_at: now,
                         bytes,
-                        left,
+                        unwritten: bytes,
                     },
                 )?;
             }
             (None, None) => {
-                let number = self.open(user, Cargo::Endless { paused: false })?;
-                self.only[user] = Some(number);
+                let number = self.open(user, Payload::Endless { paused: false })?;
+                self.endless[user] = Some(number);
             }
-            (None, Some(number)) => self.silence(number, false)?,
+            (None, Some(number)) => self.set_paused(number, false)?,
         }
         Ok(())
     }
 
-    /// Data without end goes silent; files under way are finished.
+    /// Endless data pauses; files in transfer are completed.
     pub(super) fn pause(&mut self, now: Time, user: usize) -> Result<(), Error> {
-        if let Some(number) = self.only[user] {
-            self.silence(number, true)?;
+        if let Some(number) = self.endless[user] {
+            self.set_paused(number, true)?;
         }
         let seat = &self.seats[user];
         let workload = &self.scenario.flows[seat.flow as usize].workload;
         if let (Workload::OnOff { off_s, .. }, false) = (workload, seat.has_stopped(now)) {
             let resume = now + from_seconds(off_s.get());
-            self.agenda.push(Reverse((resume, Event::Begin(user))));
+            self.timers.push(Reverse((resume, TimerEvent::Begin(user))));
         }
         Ok(())
     }
 
-    fn silence(&mut self, number: u64, silent: bool) -> Result<(), Error> {
+    fn set_paused(&mut self, number: u64, paused: bool) -> Result<(), Error> {
         if let Some(connection) = self.connections.get_mut(&number) {
-            connection.cargo = Cargo::Endless { paused: silent };
-            watch_sender(&self.events, number, connection).context("epoll")?;
+            connection.payload = Payload::Endless { paused };
+            watch_sender(&self.epoll, number, connection).context("epoll")?;
         }
         Ok(())
     }
 
-    fn open(&mut self, user: usize, cargo: Cargo) -> Result<u64, Error> {
+    fn open(&mut self, user: usize, payload: Payload) -> Result<u64, Error> {
         let flow = self.seats[user].flow as usize;
         let multipath = self.scenario.flows[flow].paths.len() > 1;
         let algorithm = &self.algorithms[flow];
@@ -98,16 +98,16 @@ impl Agents<'_> {
         let sender = connection::connect(user, multipath, algorithm).context(doing())?;
         let port = sender.local_addr().context(doing())?.as_socket_ipv4();
         let port = port.map_or(0, |address| address.port());
-        let number = self.opened;
-        self.opened += 1;
-        self.expected.insert((user, port), number);
+        let number = self.next_number;
+        self.next_number += 1;
+        self.unaccepted.insert((user, port), number);
         let data = epoll::EventData::new_u64(number * 2);
-        epoll::add(&self.events, &sender, data, epoll::EventFlags::OUT).context("epoll")?;
+        epoll::add(&self.epoll, &sender, data, epoll::EventFlags::OUT).context("epoll")?;
         let connection = Connection {
             user,
             sender,
             receiver: None,
-            cargo,
+            payload,
             received: 0,
             multipath,
             fell_back: false,

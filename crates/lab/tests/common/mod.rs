@@ -1,5 +1,5 @@
-//! What the tests of real hosts share: whether they can run here, and the program.
-#![allow(dead_code)] // no test uses all of it
+//! Shared by the tests with real hosts: whether they can run on this machine, and the program.
+#![allow(dead_code)] // no test uses everything
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -29,37 +29,38 @@ flows = [
 ]
 "#;
 
-/// Whether hosts can be made here. Says loudly that a test is skipped where not; with
-/// ANABRANCH_REQUIRE_KERNEL=1 that is a failure.
-pub fn hosts_can_be_made() -> bool {
+/// Whether hosts can be created on this machine. If not, prints that the test is skipped; with
+/// ANABRANCH_REQUIRE_KERNEL=1 it fails.
+pub fn can_create_hosts() -> bool {
     let root = rustix::process::geteuid().is_root();
     let tun = Path::new("/dev/net/tun").exists();
     let multipath = Path::new("/proc/sys/net/mptcp/enabled").exists();
     let able = root && tun && multipath;
     if !able {
-        let lacks = format!("root: {root}, /dev/net/tun: {tun}, Multipath TCP: {multipath}");
+        let state = format!("root: {root}, /dev/net/tun: {tun}, Multipath TCP: {multipath}");
         assert!(
             env::var_os("ANABRANCH_REQUIRE_KERNEL").is_none(),
-            "ANABRANCH_REQUIRE_KERNEL is set, but {lacks}"
+            "ANABRANCH_REQUIRE_KERNEL is set, but {state}"
         );
-        // Not `eprintln!`: that shows only if the test fails.
+        // Not `eprintln!`, whose output is shown only if the test fails.
         writeln!(
             io::stderr(),
-            "SKIPPED, because hosts can't be made here ({lacks})"
+            "SKIPPED, because hosts can't be created here ({state})"
         )
         .expect("stderr is open");
     }
     able
 }
 
-/// Writes a scenario, or a trace, to a file that is there as long as what is returned.
+/// Writes a scenario or a trace to a temporary file, which is removed with the returned value.
 pub fn file(text: &str) -> TempPath {
-    let mut file = NamedTempFile::new().expect("the temporary directory takes it");
-    file.write_all(text.as_bytes()).expect("it takes the text");
+    let mut file = NamedTempFile::new().expect("the temporary directory is writable");
+    file.write_all(text.as_bytes())
+        .expect("the file is writable");
     file.into_temp_path()
 }
 
-/// The program with these arguments.
+/// A command that runs the program with these arguments.
 pub fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(LAB);
     command.args(arguments);
@@ -67,7 +68,7 @@ pub fn lab(arguments: &[&str]) -> Command {
     // SAFETY: signal is safe to call between fork and exec.
     unsafe {
         command.pre_exec(|| {
-            // What runs in the background has Ctrl-C ignored, and so have its children.
+            // Processes in the background, and their children, inherit that SIGINT is ignored.
             libc::signal(libc::SIGINT, libc::SIG_DFL);
             Ok(())
         });
@@ -75,23 +76,24 @@ pub fn lab(arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits until something is there, for 20 s at most.
+/// Waits until `look` returns something, at most 20 s.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "no {what}");
+        assert!(start.elapsed() < Duration::from_secs(20), "no {what}");
         thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// The hosts of a lab of [`TWO_LINKS`], held: while they are, no other namespace gets their numbers.
+/// Descriptors of the hosts of a lab of [`TWO_LINKS`]; while they are open, the numbers of the
+/// namespaces are not reused.
 pub struct Hosts(Vec<File>);
 
 impl Hosts {
-    /// Waits for them: one for each of the two users, one for the server.
+    /// Waits until the lab has created them: one for each of the two users, one for the server.
     pub fn of(lab: &Child) -> Hosts {
         let descriptors = PathBuf::from(format!("/proc/{}/fd", lab.id()));
         wait_for("hosts", || {
@@ -102,25 +104,28 @@ impl Hosts {
         })
     }
 
-    /// Their names, such as `net:[4026532198]`.
+    /// The names of the namespaces, such as `net:[4026532198]`.
     pub fn names(&self) -> BTreeSet<String> {
         let link = |file: &File| fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let names = self.0.iter().map(|file| link(file).expect("it is open"));
+        let names = self
+            .0
+            .iter()
+            .map(|file| link(file).expect("the descriptor is open"));
         names.map(|name| name.display().to_string()).collect()
     }
 
-    /// Waits until no other process holds one of them or is in it.
+    /// Waits until no other process uses one of them.
     pub fn wait_for_their_end(&self) {
         let names = self.names();
         wait_for("end of the hosts", || {
-            held_by_others().is_disjoint(&names).then_some(())
+            used_by_others().is_disjoint(&names).then_some(())
         });
     }
 }
 
-/// The network namespaces that any other process holds or is in.
-fn held_by_others() -> BTreeSet<String> {
-    let processes = fs::read_dir("/proc").expect("/proc is there").flatten();
+/// The network namespaces that other processes have open or are in.
+fn used_by_others() -> BTreeSet<String> {
+    let processes = fs::read_dir("/proc").expect("/proc is mounted").flatten();
     let others = processes.filter(|entry| {
         let number = entry.file_name().to_string_lossy().parse::<u32>();
         number.is_ok_and(|number| number != std::process::id())
@@ -133,7 +138,7 @@ fn held_by_others() -> BTreeSet<String> {
     of_each.map(|(_, name)| name).collect()
 }
 
-/// The links in a directory that lead to network namespaces, and their names.
+/// The links to network namespaces in a directory, and the names of the namespaces.
 fn namespaces(directory: &Path) -> Vec<(PathBuf, String)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let links = entries.filter_map(|entry| {
@@ -143,10 +148,10 @@ fn namespaces(directory: &Path) -> Vec<(PathBuf, String)> {
     links.collect()
 }
 
-/// How many processes have exactly these words as their command line.
+/// The number of processes with exactly this command line.
 pub fn running(words: &[&str]) -> usize {
     let wanted: String = words.iter().map(|word| format!("{word}\0")).collect();
-    let processes = fs::read_dir("/proc").expect("/proc is there").flatten();
+    let processes = fs::read_dir("/proc").expect("/proc is mounted").flatten();
     processes
         .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
         .filter(|command| *command == wanted.as_bytes())

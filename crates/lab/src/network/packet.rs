@@ -1,4 +1,4 @@
-//! What the lab reads of a packet: addresses, and of TCP the port and the sequence numbers.
+//! Parses packets: IPv4 addresses, and the source port and sequence number of TCP.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ pub fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     is_ipv4(packet).then(|| Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]))
 }
 
-/// Whether it is an IPv4 packet with a whole header.
+/// Whether it is an IPv4 packet with a complete header.
 pub fn is_ipv4(packet: &[u8]) -> bool {
     packet.len() >= 20 && packet[0] >> 4 == 4
 }
@@ -20,17 +20,17 @@ pub fn is_ipv4(packet: &[u8]) -> bool {
 pub struct Segment {
     /// The sender's port.
     pub port: u16,
-    /// Sequence number of the first byte.
+    /// Sequence number of the first byte of payload, or of the SYN.
     pub sequence: u32,
     /// Bytes of payload.
     pub bytes: u32,
-    /// Whether it opens a connection.
-    pub opens: bool,
+    /// Whether it is a SYN.
+    pub is_syn: bool,
 }
 
 impl Segment {
-    /// The segment in an IPv4 packet; `None` where it is not TCP, is cut short, or only
-    /// acknowledges.
+    /// The segment in an IPv4 packet; `None` if it is not TCP, is truncated, or is a pure
+    /// acknowledgement.
     pub fn of(packet: &[u8]) -> Option<Segment> {
         if !is_ipv4(packet) || packet[9] != TCP {
             return None;
@@ -42,12 +42,12 @@ impl Segment {
             return None;
         }
         let payload = tcp.get(usize::from(tcp[12] >> 4) * 4..)?;
-        let opens = tcp[13] & SYN != 0;
-        (opens || !payload.is_empty()).then(|| Segment {
+        let is_syn = tcp[13] & SYN != 0;
+        (is_syn || !payload.is_empty()).then(|| Segment {
             port: u16::from_be_bytes([tcp[0], tcp[1]]),
             sequence: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
             bytes: payload.len() as u32,
-            opens,
+            is_syn,
         })
     }
 }
@@ -62,8 +62,8 @@ pub(crate) mod tests {
         packet[0] = 0x45;
         packet[2..4].copy_from_slice(&(40 + bytes as u16).to_be_bytes());
         packet[9] = TCP;
-        packet[12..16].copy_from_slice(&crate::address::of_path(user, 0).octets());
-        packet[16..20].copy_from_slice(&crate::address::SERVER.octets());
+        packet[12..16].copy_from_slice(&crate::hosts::address::of_path(user, 0).octets());
+        packet[16..20].copy_from_slice(&crate::hosts::address::SERVER.octets());
         packet[20..22].copy_from_slice(&port.to_be_bytes());
         packet[24..28].copy_from_slice(&sequence.to_be_bytes());
         packet[32] = 0x50;
@@ -78,26 +78,26 @@ pub(crate) mod tests {
             port: 4000,
             sequence: 77,
             bytes: 100,
-            opens: false,
+            is_syn: false,
         };
         assert_eq!(Segment::of(&packet), Some(segment));
-        assert_eq!(destination(&packet), Some(crate::address::SERVER));
+        assert_eq!(destination(&packet), Some(crate::hosts::address::SERVER));
     }
 
     #[test]
-    fn what_only_acknowledges_is_no_segment_but_what_opens_is() {
+    fn a_syn_is_a_segment_and_a_pure_acknowledgement_is_not() {
         assert_eq!(Segment::of(&tcp(0, 1, 1, 0, 0x10)), None);
-        assert!(Segment::of(&tcp(0, 1, 1, 0, SYN)).is_some_and(|segment| segment.opens));
+        assert!(Segment::of(&tcp(0, 1, 1, 0, SYN)).is_some_and(|segment| segment.is_syn));
     }
 
     #[test]
-    fn no_packet_cut_short_is_a_segment() {
+    fn a_truncated_packet_is_no_segment() {
         let packet = tcp(0, 1, 1, 10, 0x10);
         for length in 0..packet.len() {
             assert_eq!(Segment::of(&packet[..length]), None, "{length} bytes");
         }
         let mut wide = packet;
-        wide[32] = 0xf0; // a header of 60 bytes, where 30 are left
+        wide[32] = 0xf0; // a header of 60 bytes, but 30 are left
         assert_eq!(Segment::of(&wide), None);
     }
 }

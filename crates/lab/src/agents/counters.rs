@@ -1,28 +1,25 @@
-//! What the agents count, and what the kernel tells them.
+//! The counters of the agents, and the state of each path that the kernel reports.
 
+use anabranch_control::MAX_WINDOW;
 use anabranch_scenario::recorder::PathGauge;
 
-use super::{Agents, Counted};
+use super::{Agents, HostCounters};
 use crate::error::{Context, Error};
-use crate::sys::Subflow;
-
-/// A window beyond this, packets, is no rule's: the kernel has passed a program over and taken what it
-/// found for an answer, until the next acknowledgement (docs/kernel.md).
-const LARGEST_WINDOW: u32 = 1 << 24;
+use crate::hosts::sys::Subflow;
 
 impl Agents<'_> {
-    /// Takes all counters.
-    pub(super) fn count(&mut self) -> Result<(), Error> {
+    /// Takes one sample of all counters.
+    pub(super) fn sample(&mut self) -> Result<(), Error> {
         let mut gauges = vec![PathGauge::default(); self.totals.len()];
         let numbers: Vec<u64> = self.connections.keys().copied().collect();
         for number in numbers {
-            self.look(number, Some(&mut gauges))?;
+            self.update_paths(number, Some(&mut gauges))?;
         }
-        let mut users = self.done.clone();
+        let mut users = self.finished.clone();
         for connection in self.connections.values() {
             users[connection.user].0 += connection.received;
         }
-        self.played.counted.push(Counted {
+        self.report.counters.push(HostCounters {
             users,
             gauges,
             paths: self.totals.clone(),
@@ -30,8 +27,8 @@ impl Agents<'_> {
         Ok(())
     }
 
-    /// Asks the kernel about a connection, and adds up what it says.
-    pub(super) fn look(
+    /// Reads a connection's state from the kernel and adds it to the totals and to `gauges`.
+    pub(super) fn update_paths(
         &mut self,
         number: u64,
         mut gauges: Option<&mut [PathGauge]>,
@@ -41,9 +38,11 @@ impl Agents<'_> {
         };
         let user = connection.user;
         let first_row = self.seats[user].first_path as usize;
-        let subflows = connection.look().context("asking about a connection")?;
-        if connection.fell_back && !self.played.fell_back.contains(&user) {
-            self.played.fell_back.push(user);
+        let subflows = connection
+            .subflows()
+            .context("reading a connection's state")?;
+        if connection.fell_back && !self.report.fell_back.contains(&user) {
+            self.report.fell_back.push(user);
         }
         for (path, subflow, timeouts) in subflows {
             let totals = &mut self.totals[first_row + path];
@@ -57,16 +56,18 @@ impl Agents<'_> {
             if let Some(gauges) = &mut gauges
                 && !add(&mut gauges[first_row + path], &subflow)
             {
-                self.played.left_out += 1;
+                self.report.discarded_windows += 1;
             }
         }
         Ok(())
     }
 }
 
-/// Adds a subflow to what its path looks like, unless its window can't be one.
+/// Adds a subflow to the gauge of its path. Returns false, and adds nothing, if its window is above
+/// [`MAX_WINDOW`]: no rule sets one, so the kernel has skipped a BPF program and read uninitialised
+/// stack memory as its result (docs/kernel.md).
 fn add(gauge: &mut PathGauge, subflow: &Subflow) -> bool {
-    if subflow.window > LARGEST_WINDOW {
+    if f64::from(subflow.window) > MAX_WINDOW {
         return false;
     }
     gauge.window += f64::from(subflow.window);
@@ -80,9 +81,9 @@ fn add(gauge: &mut PathGauge, subflow: &Subflow) -> bool {
 mod tests {
     use super::*;
 
-    /// 2 183 148 773 packets for a threshold, a fifth of it for a window: seen in a run.
+    /// One run had a ssthresh of 2 183 148 773 packets and a window of a fifth of it.
     #[test]
-    fn a_window_that_is_no_rules_is_left_out() {
+    fn windows_above_the_largest_are_discarded() {
         let subflow = |window| Subflow {
             window,
             in_flight: 3,

@@ -1,4 +1,4 @@
-//! A connection from a user to the server: its two sockets, what it sends and what arrived.
+//! A connection from a user to the server: both sockets, the data to send and the data received.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Ipv4Addr;
@@ -7,57 +7,57 @@ use std::time::Duration;
 use anabranch_net::Time;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::address;
-use crate::sys::{self, Subflow};
+use crate::hosts::address;
+use crate::hosts::sys::{self, Subflow};
 
-/// Bytes written or read at once.
+/// Bytes per write.
 const CHUNK: usize = 128 << 10;
 
-/// What a connection has to send.
+/// The data of a connection.
 #[derive(Debug)]
-pub enum Cargo {
-    /// Data without end, unless it pauses.
+pub enum Payload {
+    /// Endless data, with pauses.
     Endless {
-        /// Whether it is silent.
+        /// Whether it pauses now.
         paused: bool,
     },
     /// One file.
     File {
-        /// When it came to the sender.
-        arrived_at: Time,
+        /// When the sender had it to send.
+        started_at: Time,
         /// Its size, bytes.
         bytes: u64,
-        /// What has not been written yet.
-        left: u64,
+        /// Bytes not written to the socket yet.
+        unwritten: u64,
     },
 }
 
 /// Both ends of a connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// Whose it is.
+    /// Index of the user.
     pub user: usize,
-    /// The end that sends.
+    /// The user's socket.
     pub sender: Socket,
-    /// The other one, once it is accepted.
+    /// The server's socket, once it has accepted the connection.
     pub receiver: Option<Socket>,
-    /// What it sends.
-    pub cargo: Cargo,
-    /// Payload that arrived in order, bytes.
+    /// The data to send.
+    pub payload: Payload,
+    /// Payload received in order, bytes.
     pub received: u64,
-    /// Whether it may have several paths.
+    /// Whether it is a Multipath TCP connection.
     pub multipath: bool,
-    /// Whether it should have several paths and has only one, for good.
+    /// Whether it is a Multipath TCP connection that fell back to plain TCP, which is final.
     pub fell_back: bool,
-    /// Timeouts seen of each subflow, by its number.
+    /// The kernel's count of timeouts of each subflow when last read, by its number.
     pub timeouts: Vec<(u32, u16)>,
 }
 
-/// Opens a socket of the calling thread's namespace that connects to the server over `path` 0, with
+/// Opens a socket in the calling thread's namespace and connects it to the server over path 0, with
 /// this congestion control.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// The error of the system call.
 pub fn connect(user: usize, multipath: bool, algorithm: &str) -> io::Result<Socket> {
     let socket = open(multipath)?;
     socket.set_tcp_congestion(algorithm.as_bytes())?;
@@ -69,10 +69,10 @@ pub fn connect(user: usize, multipath: bool, algorithm: &str) -> io::Result<Sock
     }
 }
 
-/// Opens the socket of the calling thread's namespace that accepts all connections.
+/// Opens the server's listening socket in the calling thread's namespace.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// The error of the system call.
 pub fn listen(multipath: bool) -> io::Result<Socket> {
     let socket = open(multipath)?;
     socket.set_reuse_address(true)?;
@@ -89,63 +89,65 @@ fn open(multipath: bool) -> io::Result<Socket> {
     };
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
     socket.set_nonblocking(true)?;
-    at_once(&socket)?;
+    reset_on_close(&socket)?;
     Ok(socket)
 }
 
-/// When the socket is closed, by whatever, it is gone at once, and does not hold its namespace.
+/// Makes the socket send a reset when it is closed, also by the end of the process: then it doesn't
+/// linger and keep its namespace alive.
 ///
 /// # Errors
-/// What the kernel refuses.
-pub fn at_once(socket: &Socket) -> io::Result<()> {
+/// The error of the system call.
+pub fn reset_on_close(socket: &Socket) -> io::Result<()> {
     socket.set_linger(Some(Duration::ZERO))
 }
 
 impl Connection {
-    /// Whether there is something to write. Data without end waits until the server has the connection: if
-    /// the packets that open it are lost, and data comes before them, the server takes it for plain TCP
-    /// (RFC 8684, section 3.7), and the user would have one path for the whole run.
+    /// Whether there is data to write. Endless data waits until the server has accepted a multipath
+    /// connection: if the third packet of the handshake and the first data packet are both lost,
+    /// the server falls back to plain TCP (RFC 8684, section 3.7), and the user keeps one path.
     pub fn has_data(&self) -> bool {
-        match self.cargo {
-            Cargo::Endless { paused } => !paused && (self.receiver.is_some() || !self.multipath),
-            Cargo::File { left, .. } => left > 0,
+        match self.payload {
+            Payload::Endless { paused } => !paused && (self.receiver.is_some() || !self.multipath),
+            Payload::File { unwritten, .. } => unwritten > 0,
         }
     }
 
-    /// Writes what the kernel takes. A file's end is not said: a connection that is closing opens no
-    /// more paths, though its data may be far from sent.
+    /// Writes as much as the socket accepts. Does not shut the socket down after a file: a closing
+    /// connection opens no more subflows, although most of its data may still be unsent.
     ///
     /// # Errors
-    /// If the connection is broken.
+    /// If the connection has failed.
     pub fn write(&mut self) -> io::Result<()> {
         static DATA: [u8; CHUNK] = [0; CHUNK];
         while self.has_data() {
-            let most = match self.cargo {
-                Cargo::Endless { .. } => CHUNK,
-                Cargo::File { left, .. } => left.min(CHUNK as u64) as usize,
+            let size = match self.payload {
+                Payload::Endless { .. } => CHUNK,
+                Payload::File { unwritten, .. } => unwritten.min(CHUNK as u64) as usize,
             };
-            let written = match (&self.sender).write(&DATA[..most]) {
+            let written = match (&self.sender).write(&DATA[..size]) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 result => result?,
             };
-            if let Cargo::File { left, .. } = &mut self.cargo {
-                *left -= written as u64;
+            if let Payload::File { unwritten, .. } = &mut self.payload {
+                *unwritten -= written as u64;
             }
         }
         Ok(())
     }
 
-    /// Reads what has arrived. True when it is a whole file, or the end of the stream.
+    /// Reads all data that has arrived. Returns true when a file is complete or the stream has
+    /// ended.
     ///
     /// # Errors
-    /// If the connection is broken.
+    /// If the connection has failed.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         let Some(mut receiver) = self.receiver.as_ref() else {
             return Ok(false);
         };
         loop {
-            if let Cargo::File { bytes, .. } = self.cargo
+            if let Payload::File { bytes, .. } = self.payload
                 && self.received >= bytes
             {
                 return Ok(true);
@@ -160,23 +162,23 @@ impl Connection {
         }
     }
 
-    /// What the kernel knows of each path that carries data, and the timeouts on each since the
-    /// last look. Subflows of no known path are left out.
+    /// Of each subflow its path, the kernel's state, and the timeouts since the last call. Subflows
+    /// with an address of no path are ignored.
     ///
     /// # Errors
-    /// If the kernel does not tell.
-    pub fn look(&mut self) -> io::Result<Vec<(usize, Subflow, u64)>> {
-        let several = if self.multipath {
+    /// If the kernel does not report it.
+    pub fn subflows(&mut self) -> io::Result<Vec<(usize, Subflow, u64)>> {
+        let subflows = if self.multipath {
             sys::mptcp_info(&self.sender)?
         } else {
             None
         };
-        self.fell_back = self.multipath && several.is_none();
-        let subflows = match several {
+        self.fell_back = self.multipath && subflows.is_none();
+        let subflows = match subflows {
             Some(subflows) => subflows,
             None => vec![sys::tcp_info(&self.sender)?],
         };
-        let seen = subflows.into_iter().filter_map(|subflow| {
+        let of_paths = subflows.into_iter().filter_map(|subflow| {
             let path = self.path_of(subflow.local)?;
             let known = self.timeouts.iter_mut().find(|(id, _)| *id == subflow.id);
             let new = match known {
@@ -192,7 +194,7 @@ impl Connection {
             };
             Some((path, subflow, u64::from(new)))
         });
-        Ok(seen.collect())
+        Ok(of_paths.collect())
     }
 
     fn path_of(&self, local: Option<Ipv4Addr>) -> Option<usize> {

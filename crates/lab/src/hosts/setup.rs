@@ -1,4 +1,4 @@
-//! What is set up within each host: devices, addresses, routes, path manager, kernel parameters.
+//! Sets up the hosts: devices, addresses, routes, path manager, kernel parameters.
 
 use std::fmt::Write;
 use std::os::fd::OwnedFd;
@@ -6,27 +6,28 @@ use std::path::Path;
 
 use anabranch_scenario::{Flow, Recovery, Scenario, Tcp};
 
-use crate::address;
-use crate::algorithms;
 use crate::error::{Context, Error};
-use crate::host::{self, Host};
-use crate::sys::open_tun;
+use crate::hosts::address;
+use crate::hosts::algorithms;
+use crate::hosts::host::{self, Host};
+use crate::hosts::sys::open_tun;
 
 /// The name of the server's device.
 const SERVER_DEVICE: &str = "paths";
-/// Packets that a TUN device holds until the forwarder takes them: more than ever wait there, for
-/// nothing may be lost but on a link.
+/// Length of a TUN device's queue, packets: more than ever wait there for the forwarder, because
+/// packets may be lost only at links.
 const DEVICE_PACKETS: u32 = 10_000;
-/// Payload that the kernel takes in before it is sent, beyond what is in flight, bytes: a workload
-/// that falls silent is silent soon.
+/// Largest amount of unsent payload in a socket's send buffer, bytes: small, so that a workload
+/// that pauses stops sending soon.
 const UNSENT_BYTES: u32 = 128 << 10;
-/// A socket's first receive buffer, bytes; what autotuning starts from.
+/// A socket's initial receive buffer, bytes, from which autotuning starts.
 const FIRST_RECEIVE_BYTES: u64 = 4 << 20;
-/// A socket's first send buffer, bytes: Linux's own. Multipath TCP deals data out to subflows as far as their
-/// buffers take it, not their windows: with more, the first would have a whole file before the second is there.
+/// A socket's initial send buffer, bytes: Linux's default. Multipath TCP's scheduler assigns data
+/// to subflows as long as their buffers, not their windows, have room: with a larger buffer the
+/// first subflow would get a whole file before the second is established.
 const FIRST_SEND_BYTES: u64 = 16 << 10;
 
-/// A user: its host and the device of each path.
+/// A user's host and the device of each path.
 #[derive(Debug)]
 pub struct Client {
     /// The host.
@@ -35,23 +36,23 @@ pub struct Client {
     pub devices: Vec<OwnedFd>,
 }
 
-/// Sets up the host of the user with this index. Programs there run `algorithm` too.
+/// Sets up the host of the user with this index. Programs in it run `algorithm` too.
 ///
 /// # Errors
-/// What the system refuses, in one line.
+/// The error of the system or of `ip`, in one line.
 pub fn client(
     scenario: &Scenario,
     flow: &Flow,
     user: usize,
     algorithm: &str,
 ) -> Result<Client, Error> {
-    let host = Host::new().context("making a network namespace")?;
+    let host = Host::new().context("creating a network namespace")?;
     let devices = host.within(|| {
         let open = |path| open_tun(&device(path)).context("opening a TUN device");
         let devices = (0..flow.paths.len()).map(open).collect::<Result<_, _>>()?;
         parameters(&scenario.tcp)?;
         default_algorithm(algorithm)?;
-        host::ip(&client_commands(&scenario.tcp, flow, user, algorithm))?;
+        host::run_ip(&client_commands(&scenario.tcp, flow, user, algorithm))?;
         Ok(devices)
     })?;
     Ok(Client { host, devices })
@@ -60,13 +61,13 @@ pub fn client(
 /// Sets up the server: its host and its device.
 ///
 /// # Errors
-/// What the system refuses, in one line.
+/// The error of the system or of `ip`, in one line.
 pub fn server(scenario: &Scenario) -> Result<(Host, OwnedFd), Error> {
-    let host = Host::new().context("making a network namespace")?;
+    let host = Host::new().context("creating a network namespace")?;
     let device = host.within(|| {
         let device = open_tun(SERVER_DEVICE).context("opening a TUN device")?;
         parameters(&scenario.tcp)?;
-        host::ip(&server_commands(&scenario.tcp))?;
+        host::run_ip(&server_commands(&scenario.tcp))?;
         Ok(device)
     })?;
     Ok((host, device))
@@ -85,8 +86,8 @@ fn device(path: usize) -> String {
     format!("path{path}")
 }
 
-/// Every path has a device, an address, and a routing table of its own that packets from that
-/// address take. The first path is what a socket uses that is not bound.
+/// Every path has a device, an address, and a routing table of its own for packets from that
+/// address. Sockets that are not bound use the first path.
 fn client_commands(tcp: &Tcp, flow: &Flow, user: usize, algorithm: &str) -> String {
     let mut commands = "link set lo up\n".to_owned();
     for (number, path) in flow.paths.iter().enumerate() {
@@ -99,12 +100,12 @@ fn client_commands(tcp: &Tcp, flow: &Flow, user: usize, algorithm: &str) -> Stri
             "address add {address}/32 dev {name}\n\
              rule add from {address} table {table}\n"
         )
-        .expect("a string takes it");
+        .expect("writing to a string can't fail");
         commands += &route_command(tcp, &name, &format!("{source} table {table}"));
         if number == 0 {
             commands += &route_command(tcp, &name, &source);
         }
-        // Later paths are opened in their time, by the agents.
+        // Paths that start later are opened by the agents.
         if number > 0 && path.start_s.get() == 0.0 {
             commands += &open_path(user, number);
         }
@@ -125,9 +126,9 @@ fn server_commands(tcp: &Tcp) -> String {
         "address add {}/32 dev {SERVER_DEVICE}",
         address::SERVER
     )
-    .expect("a string takes it");
+    .expect("writing to a string can't fail");
     commands += &route_command(tcp, SERVER_DEVICE, &source);
-    if multipath_is_there() {
+    if mptcp_available() {
         commands += "mptcp limits set subflows 8 add_addr_accepted 0\n";
     }
     commands
@@ -138,25 +139,27 @@ fn device_commands(tcp: &Tcp, name: &str) -> String {
     format!("link set dev {name} mtu {mtu} txqueuelen {DEVICE_PACKETS} up\n")
 }
 
-/// The route carries what Linux takes as properties of the way: first window, first slow-start
-/// threshold, smallest timeout.
+/// The route has what Linux defines as route attributes: initial window, initial ssthresh, smallest
+/// RTO.
 fn route_command(tcp: &Tcp, device: &str, rest: &str) -> String {
     let mut command = format!("route add default dev {device} {rest}");
-    write!(command, " initcwnd {}", tcp.initial_window_packets).expect("a string takes it");
-    write!(command, " rto_min {}ms", tcp.min_rto_ms.get().ceil()).expect("a string takes it");
+    write!(command, " initcwnd {}", tcp.initial_window_packets)
+        .expect("writing to a string can't fail");
+    write!(command, " rto_min {}ms", tcp.min_rto_ms.get().ceil())
+        .expect("writing to a string can't fail");
     let ssthresh = tcp.initial_ssthresh_packets.get();
     if ssthresh.is_finite() {
-        write!(command, " ssthresh {}", ssthresh.round()).expect("a string takes it");
+        write!(command, " ssthresh {}", ssthresh.round()).expect("writing to a string can't fail");
     }
     command + "\n"
 }
 
 /// Kernel parameters of the calling thread's namespace.
 fn parameters(tcp: &Tcp) -> Result<(), Error> {
-    // A packet of payload takes up about twice its bytes in the kernel's accounts.
+    // The kernel accounts about twice a packet's size as buffer memory.
     let packets = u64::from(tcp.receive_buffer_packets.get());
-    let most = (packets * u64::from(tcp.packet_bytes.get()) * 2).min(i32::MAX as u64);
-    let from = |first: u64| format!("4096 {} {most}", first.min(most));
+    let max = (packets * u64::from(tcp.packet_bytes.get()) * 2).min(i32::MAX as u64);
+    let from = |first: u64| format!("4096 {} {max}", first.min(max));
     let (receive, send) = (from(FIRST_RECEIVE_BYTES), from(FIRST_SEND_BYTES));
     let sack = if tcp.recovery == Recovery::Sack {
         "1"
@@ -167,52 +170,52 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
     let parameters = [
         ("ipv4/conf/all/rp_filter", "0"),
         ("ipv4/conf/default/rp_filter", "0"),
-        // No connection learns from the one before it.
+        // Connections do not use metrics of earlier ones.
         ("ipv4/tcp_no_metrics_save", "1"),
         ("ipv4/tcp_no_ssthresh_metrics_save", "0"),
         ("ipv4/tcp_sack", sack),
         ("ipv4/tcp_rmem", &receive),
         ("ipv4/tcp_wmem", &send),
         ("ipv4/tcp_notsent_lowat", &unsent),
-        // Connections of a lab that is gone don't linger, nor their namespaces.
+        // Connections of an ended lab don't linger, which would keep their namespaces alive.
         ("ipv4/tcp_orphan_retries", "1"),
         ("ipv4/tcp_fin_timeout", "1"),
     ];
     for (parameter, value) in parameters {
-        host::set(parameter, value)?;
+        host::set_sysctl(parameter, value)?;
     }
     if Path::new("/proc/sys/net/ipv6").exists() {
-        host::set("ipv6/conf/all/disable_ipv6", "1")?;
+        host::set_sysctl("ipv6/conf/all/disable_ipv6", "1")?;
     }
-    if multipath_is_there() {
-        host::set("mptcp/enabled", "1")?;
+    if mptcp_available() {
+        host::set_sysctl("mptcp/enabled", "1")?;
     }
-    // Links lose packets, also those that open a connection: no reason to give up on its paths.
+    // Links also lose packets of handshakes; Multipath TCP must not fall back because of that.
     for (parameter, value) in [
-        ("mptcp/syn_retrans_before_tcp_fallback", "128"), // as often as there are retransmissions
+        ("mptcp/syn_retrans_before_tcp_fallback", "128"), // all SYNs keep the options
         ("mptcp/blackhole_timeout", "0"),
     ] {
         if Path::new("/proc/sys/net").join(parameter).exists() {
-            host::set(parameter, value)?;
+            host::set_sysctl(parameter, value)?;
         }
     }
     Ok(())
 }
 
-/// Makes an algorithm the namespace's default, for sockets that don't choose. The kernel refuses it
-/// where the algorithm is restricted, and then leaks a reference: so it is not tried there, and the
-/// routes alone (`congctl`) say what sockets run.
+/// Makes an algorithm the namespace's default, for sockets that don't choose one. The kernel
+/// rejects a restricted algorithm and then leaks a reference to it. So this skips restricted
+/// algorithms, and only the routes (`congctl`) determine what sockets run.
 fn default_algorithm(name: &str) -> Result<(), Error> {
     if algorithms::unrestricted()?
         .iter()
         .any(|known| known == name)
     {
-        host::set("ipv4/tcp_congestion_control", name)?;
+        host::set_sysctl("ipv4/tcp_congestion_control", name)?;
     }
     Ok(())
 }
 
 /// Whether this kernel has Multipath TCP.
-pub fn multipath_is_there() -> bool {
+pub fn mptcp_available() -> bool {
     Path::new("/proc/sys/net/mptcp/enabled").exists()
 }

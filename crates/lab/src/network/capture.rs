@@ -1,4 +1,4 @@
-//! What passed each link, in files that Wireshark reads.
+//! Captures the packets at each link in pcapng files.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -22,8 +22,8 @@ use crate::error::{Context, Error};
 
 type Writer = PcapNgWriter<BufWriter<File>>;
 
-/// Writes a file per link of the packets offered to it, each at its arrival; one that the link
-/// drops says why in a comment. The writing is done by a thread of its own.
+/// Writes the packets offered to each link, with their arrival times, to a file per link; a comment
+/// on a dropped packet has the cause. A separate thread writes the files.
 #[derive(Debug)]
 pub struct Capture {
     packets: Sender<Packet>,
@@ -55,10 +55,10 @@ impl Capture {
         Ok(Capture { packets, writer })
     }
 
-    /// Waits until everything is written.
+    /// Waits until all packets are written.
     ///
     /// # Errors
-    /// If it could not be written.
+    /// If a packet could not be written.
     pub fn finish(self) -> Result<(), Error> {
         drop(self.packets);
         match self.writer.join() {
@@ -68,9 +68,9 @@ impl Capture {
     }
 }
 
-impl crate::network::Tap for Capture {
+impl crate::network::emulator::Tap for Capture {
     fn offered(&mut self, at: Time, link: usize, _: Backlog, bytes: &[u8], fate: Fate) {
-        // A writer that has failed says so at the end.
+        // If the writer has failed, `finish` returns its error.
         let _ = self.packets.send(Packet {
             at,
             link,
@@ -80,7 +80,7 @@ impl crate::network::Tap for Capture {
     }
 }
 
-/// A name that is a file's on every system.
+/// The link's name with only characters that every file system allows.
 fn file_name(link: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     link.chars().map(plain).take(64).collect()
@@ -99,9 +99,9 @@ fn create(file: &Path, link: &str) -> Result<Writer, PcapError> {
 }
 
 fn write(mut files: Vec<Writer>, packets: &Receiver<Packet>) -> Result<(), PcapError> {
-    let began = SystemTime::now();
-    let began = began.duration_since(SystemTime::UNIX_EPOCH);
-    let began = began.unwrap_or_default();
+    let start = SystemTime::now();
+    let start = start.duration_since(SystemTime::UNIX_EPOCH);
+    let start = start.unwrap_or_default();
     for packet in packets {
         let mut options = Vec::new();
         if let Fate::Dropped(cause) = packet.fate {
@@ -110,7 +110,7 @@ fn write(mut files: Vec<Writer>, packets: &Receiver<Packet>) -> Result<(), PcapE
         }
         files[packet.link].write_pcapng_block(EnhancedPacketBlock {
             interface_id: 0,
-            timestamp: began + Duration::from_nanos(packet.at / 1000),
+            timestamp: start + Duration::from_nanos(packet.at / 1000),
             original_len: packet.bytes.len() as u32,
             data: Cow::Owned(packet.bytes),
             options,
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_of_any_name_has_a_file() {
+    fn a_link_name_is_made_a_file_name() {
         assert_eq!(file_name("../R 1"), "___R_1");
     }
 }

@@ -1,29 +1,29 @@
-//! How late packets were delivered.
+//! Lateness: the time from when a packet was due to when it was written to its device.
 
 use anabranch_net::Time;
 use serde::Serialize;
 
-/// Width of a bin, ps, and how many there are: up to 20 ms in steps of 1 us.
+/// Width of a bin, ps, and number of bins: up to 20 ms in steps of 1 us.
 const BIN: Time = 1_000_000;
 const BINS: usize = 20_000;
 
-/// From when a packet was due to when it was handed to its device: a count for each microsecond.
+/// A histogram of lateness with bins of 1 us.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     counts: Vec<u64>,
     worst: Time,
 }
 
-/// What is told of it.
+/// Percentiles of the lateness of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct LatenessSummary {
     /// Packets delivered.
     pub packets: u64,
     /// Median, us.
     pub median_us: f64,
     /// 99th percentile, us.
     pub p99_us: f64,
-    /// The latest, us.
+    /// Maximum, us.
     pub worst_us: f64,
 }
 
@@ -44,9 +44,9 @@ impl Lateness {
         self.worst = self.worst.max(late);
     }
 
-    /// Percentiles, each the upper edge of its microsecond; NaN without a packet.
-    pub fn summary(&self) -> Summary {
-        Summary {
+    /// The percentiles, each the upper edge of its bin; NaN without a packet.
+    pub fn summary(&self) -> LatenessSummary {
+        LatenessSummary {
             packets: self.counts.iter().sum(),
             median_us: self.percentile_us(0.5),
             p99_us: self.percentile_us(0.99),
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_those_of_the_packets() {
+    fn percentiles_are_upper_edges_of_bins() {
         let mut lateness = Lateness::default();
         for late_us in 0..100 {
             lateness.count(5, 5 + late_us * BIN);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_delivered_is_not_on_time() {
+    fn percentiles_without_packets_are_nan() {
         assert!(Lateness::default().summary().median_us.is_nan());
     }
 }

@@ -1,4 +1,4 @@
-//! The time of day as links take it: picoseconds since the run began.
+//! The clock of a run: picoseconds since its start.
 
 use anabranch_net::Time;
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -6,27 +6,28 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 const PS_PER_NS: u64 = 1000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// CLOCK_MONOTONIC, from the moment the clock was started.
+/// CLOCK_MONOTONIC, relative to the time when the clock was started.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started_ns: u64,
 }
 
 impl Clock {
-    /// A clock that stands at 0 now.
+    /// Starts a clock at 0.
     pub fn start() -> Clock {
         Clock {
             started_ns: monotonic_ns(),
         }
     }
 
-    /// The time now, ps.
+    /// The current time, ps.
     pub fn now(&self) -> Time {
         (monotonic_ns() - self.started_ns) * PS_PER_NS
     }
 
-    /// How long from `now` until `time`, rounded up: nothing wakes too early. 0 if it is past.
-    pub fn span(now: Time, time: Time) -> Timespec {
+    /// The time from `now` until `time`, rounded up so that a wait never ends early; 0 if `time`
+    /// has passed.
+    pub fn timeout(now: Time, time: Time) -> Timespec {
         let ns = time.saturating_sub(now).div_ceil(PS_PER_NS);
         Timespec {
             tv_sec: (ns / NS_PER_S) as i64,

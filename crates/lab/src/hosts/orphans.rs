@@ -1,9 +1,10 @@
-//! Programs that outlive their lab. Namespaces and devices go with the process that made them, but
-//! a program started in a host may have started others, and a lab that is killed can't end those.
+//! Programs that outlive their lab. The kernel removes namespaces and devices with the process that
+//! created them, but a program run in a host may have started others, and a lab that is killed
+//! can't end those.
 //!
-//! So each of them carries in its environment who started it: a process by number, start time and the
-//! namespace of its number, as a container's processes have others there than outside. The next lab in
-//! the same namespace ends those whose starter is gone.
+//! So each of them has its lab's identity in its environment: process number, start time and PID
+//! namespace, because a process number means another process in a container than outside. The next
+//! lab in the same PID namespace kills those whose lab is gone.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,45 +18,45 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use crate::error::{Context, Error};
 
-/// The variable that names the lab a program belongs to.
+/// The environment variable with the identity of the lab that a program belongs to.
 pub const OWNER: &str = "ANABRANCH_LAB_OWNER";
 
-/// This process, by number, start time and the namespace of its number.
+/// The identity of this process: number, start time and PID namespace, joined by hyphens.
 ///
 /// # Errors
-/// If the kernel does not tell.
-pub fn own_name() -> Result<String, Error> {
+/// If /proc can't be read.
+pub fn own_id() -> Result<String, Error> {
     let number = process::id() as i32;
     let start = start_of(number).ok_or_else(|| Error::new("/proc/self/stat can't be read"))?;
-    Ok(format!("{number}-{start}-{}", namespace()?))
+    Ok(format!("{number}-{start}-{}", pid_namespace()?))
 }
 
-/// The namespace in which this process sees others' numbers.
-fn namespace() -> Result<u64, Error> {
+/// The PID namespace of this process.
+fn pid_namespace() -> Result<u64, Error> {
     let link = "/proc/self/ns/pid";
     Ok(fs::metadata(link).context(link)?.ino())
 }
 
-/// Ends what programs of this process have left running.
+/// Kills the processes that programs of this lab have left running.
 ///
 /// # Errors
-/// If processes can't be listed.
-pub fn end_own() -> Result<(), Error> {
-    let own = own_name()?;
-    end(|owner| owner == own)
+/// If processes can't be listed or killed.
+pub fn kill_own() -> Result<(), Error> {
+    let own = own_id()?;
+    kill(|owner| owner == own)
 }
 
-/// Ends what programs of labs have left running that are gone.
+/// Kills the processes that programs of ended labs have left running.
 ///
 /// # Errors
-/// If processes can't be listed.
-pub fn end_orphans() -> Result<(), Error> {
-    let here = namespace()?;
-    end(|owner| is_gone(owner, here))
+/// If processes can't be listed or killed.
+pub fn kill_orphans() -> Result<(), Error> {
+    let here = pid_namespace()?;
+    kill(|owner| is_gone(owner, here))
 }
 
-/// Ends every process whose owner is chosen.
-fn end(chosen: impl Fn(&str) -> bool) -> Result<(), Error> {
+/// Kills every process whose owner matches.
+fn kill(matches: impl Fn(&str) -> bool) -> Result<(), Error> {
     for entry in fs::read_dir("/proc").context("/proc")?.flatten() {
         let Some(number) = entry
             .file_name()
@@ -67,23 +68,23 @@ fn end(chosen: impl Fn(&str) -> bool) -> Result<(), Error> {
         let Some(pid) = Pid::from_raw(number) else {
             continue;
         };
-        // Held before it is looked at: a number may pass to another process, this can't.
-        let Ok(held) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
+        // Opened before the environment is read: a number may be reused, a pidfd never is.
+        let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
             continue;
         };
         let environment = environment(&entry.path());
-        if owner(&environment).is_some_and(&chosen) {
-            match rustix::process::pidfd_send_signal(&held, Signal::KILL) {
+        if owner(&environment).is_some_and(&matches) {
+            match rustix::process::pidfd_send_signal(&pidfd, Signal::KILL) {
                 Ok(()) | Err(Errno::SRCH) => {}
-                Err(error) => return Err(Error::new(format!("ending process {number}: {error}"))),
+                Err(error) => return Err(Error::new(format!("killing process {number}: {error}"))),
             }
         }
     }
     Ok(())
 }
 
-/// The environment of a process in /proc. A program that is just starting shows none yet: it is
-/// waited for, a second at most.
+/// The environment of a process in /proc. While a program is starting its environment is empty, so
+/// this waits for it, at most one second.
 fn environment(process: &Path) -> Vec<u8> {
     for _ in 0..1000 {
         if !is_starting(process) {
@@ -94,14 +95,14 @@ fn environment(process: &Path) -> Vec<u8> {
     fs::read(process.join("environ")).unwrap_or_default()
 }
 
-/// Whether a process has a program (kernel threads and zombies have none) whose environment has no
-/// place yet: env_end, field 51 of its stat, is 0.
+/// Whether a process has an executable (kernel threads and zombies have none) whose environment is
+/// not set up yet: env_end, field 51 of its stat, is 0.
 fn is_starting(process: &Path) -> bool {
     let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
     process.join("exe").read_link().is_ok() && field(&stat, 51) == Some(0)
 }
 
-/// The value of [`OWNER`] in an environment as /proc shows it.
+/// The value of [`OWNER`] in an environment in the format of /proc.
 fn owner(environment: &[u8]) -> Option<&str> {
     environment.split(|&byte| byte == 0).find_map(|entry| {
         let value = std::str::from_utf8(entry).ok()?.strip_prefix(OWNER)?;
@@ -109,7 +110,8 @@ fn owner(environment: &[u8]) -> Option<&str> {
     })
 }
 
-/// Whether the process of this name was here and is gone. What is no such name is not ours to end.
+/// Whether the owner was a process of the PID namespace `here` and has ended. False if `owner` is
+/// not an identity.
 fn is_gone(owner: &str, here: u64) -> bool {
     let mut parts = owner.split('-').map(str::parse::<u64>);
     let (Some(Ok(number)), Some(Ok(start)), Some(Ok(namespace)), None) =
@@ -120,7 +122,7 @@ fn is_gone(owner: &str, here: u64) -> bool {
     namespace == here && start_of(number as i32) != Some(start)
 }
 
-/// When a process started, in clock ticks since boot: field 22 of its stat.
+/// The start time of a process, in clock ticks since boot: field 22 of its stat.
 fn start_of(number: i32) -> Option<u64> {
     field(
         &fs::read_to_string(format!("/proc/{number}/stat")).ok()?,
@@ -128,8 +130,8 @@ fn start_of(number: i32) -> Option<u64> {
     )
 }
 
-/// A field of a stat, the first being 1 and the third the first after the name, which may hold
-/// anything but ends at the last parenthesis.
+/// A field of a stat, counted from 1. The second field, the name, may contain any character and
+/// ends at the last parenthesis.
 fn field(stat: &str, number: usize) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(number - 3)?.parse().ok()
@@ -151,18 +153,18 @@ mod tests {
     }
 
     #[test]
-    fn only_a_name_whose_process_was_here_and_is_gone_is_an_orphans() {
-        let (own, here) = (own_name().unwrap(), namespace().unwrap());
+    fn only_an_ended_process_of_this_namespace_is_gone() {
+        let (own, here) = (own_id().unwrap(), pid_namespace().unwrap());
         assert!(!is_gone(&own, here));
         assert!(is_gone(&format!("1-1-{here}"), here), "another start time");
         assert!(!is_gone("1-1-7", here), "another namespace");
-        for stranger in ["", "nonsense", "1-", "x-5-6", "1-1"] {
-            assert!(!is_gone(stranger, here), "{stranger:?}");
+        for invalid in ["", "nonsense", "1-", "x-5-6", "1-1"] {
+            assert!(!is_gone(invalid, here), "{invalid:?}");
         }
     }
 
-    /// A process that sleeps. Whoever starts one goes on while it still has its starter's memory; its
-    /// name shows that it has its own, which its environment may not have reached yet.
+    /// A process that sleeps. `spawn` returns before exec has replaced the parent's memory; the
+    /// process's name shows that exec has begun, but its environment may not be set up yet.
     fn sleeper(owner: &str) -> Child {
         let mut sleep = Command::new("sleep");
         let child = sleep.arg("60").env(OWNER, owner).spawn().unwrap();
@@ -173,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_just_starting_is_waited_for() {
-        // Ours: an orphan would be ended by any lab that begins meanwhile.
-        let own = own_name().unwrap();
+    fn the_environment_of_a_starting_program_is_waited_for() {
+        // With this process as its owner: a lab that starts meanwhile would kill an orphan.
+        let own = own_id().unwrap();
         for _ in 0..200 {
             let mut child = sleeper(&own);
             let seen = environment(format!("/proc/{}", child.id()).as_ref());
@@ -186,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_a_lab_that_is_gone_are_ended_and_no_others() {
+    fn only_programs_of_an_ended_lab_are_killed() {
         let (mut orphan, mut ours) = (
-            sleeper(&format!("1-1-{}", namespace().unwrap())),
-            sleeper(&own_name().unwrap()),
+            sleeper(&format!("1-1-{}", pid_namespace().unwrap())),
+            sleeper(&own_id().unwrap()),
         );
-        end_orphans().unwrap();
+        kill_orphans().unwrap();
         assert!(!orphan.wait().unwrap().success());
         assert!(ours.try_wait().unwrap().is_none());
         ours.kill().unwrap();

@@ -1,4 +1,5 @@
-//! What became of a path's data, seen from the links: the sender is the kernel and does not say.
+//! Counts a path's packets, retransmissions, losses and deliveries at the links, because the kernel
+//! does not report them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,56 +7,56 @@ use anabranch_net::{Cause, Time};
 use anabranch_scenario::recorder::PathTotals;
 use anabranch_scenario::time::seconds;
 
-use crate::packet::Segment;
+use crate::network::packet::Segment;
 
-/// Counts of one path, over all connections that use it. A segment is `sent`, then either `lost` or
-/// `delivered`.
+/// Counters of one path, over all connections that use it. A segment is `sent`, then either `lost`
+/// or `delivered`.
 #[derive(Debug, Default)]
 pub struct Ledger {
     totals: PathTotals,
-    /// By the sender's port.
+    /// By source port.
     streams: HashMap<u16, Stream>,
 }
 
-/// One connection's bytes. Sequence numbers are unfolded, so that they don't wrap.
+/// The byte stream of one connection, with sequence numbers of 64 bits, which don't wrap.
 #[derive(Debug)]
 struct Stream {
-    /// The first byte never sent.
+    /// The next byte to be sent for the first time.
     next: u64,
-    /// What links dropped and has not arrived since: first byte to number of bytes.
+    /// Ranges that links dropped and that have not arrived since: number of bytes by first byte.
     missing: BTreeMap<u64, u32>,
     loss: Option<LossEvent>,
 }
 
-/// Losses that the sender answers with one reduction of its window.
+/// Losses to which the sender responds with one reduction of its window.
 #[derive(Debug)]
 struct LossEvent {
     /// The first byte lost.
     first: u64,
-    /// What had been sent when the loss was repaired, as far as it has been: losses below this
-    /// are part of the event (the "recovery point" of RFC 6675).
-    until: Option<u64>,
+    /// The next byte to be sent when the first lost byte was retransmitted; losses below it are
+    /// part of the event (RFC 6675). `None` before that.
+    recovery_point: Option<u64>,
 }
 
-/// Where a segment lies in its stream.
+/// The bytes of a segment in their stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct SequenceRange {
     port: u16,
     first: u64,
     bytes: u32,
-    /// Whether these bytes were sent for the first time.
-    fresh: bool,
+    /// Whether they are sent for the first time.
+    is_new: bool,
 }
 
 impl Ledger {
-    /// The counts so far.
+    /// The counters so far.
     pub fn totals(&self) -> PathTotals {
         self.totals
     }
 
-    /// A segment leaves the sender. `None` if it carries no data.
-    pub fn sent(&mut self, segment: &Segment) -> Option<Place> {
-        if segment.opens {
+    /// The sender sends a segment. Returns `None` if it has no payload.
+    pub fn sent(&mut self, segment: &Segment) -> Option<SequenceRange> {
+        if segment.is_syn {
             let stream = Stream::new(segment.sequence.wrapping_add(1));
             self.streams.insert(segment.port, stream);
         }
@@ -66,25 +67,25 @@ impl Ledger {
             .streams
             .entry(segment.port)
             .or_insert_with(|| Stream::new(segment.sequence));
-        let place = stream.send(segment);
+        let range = stream.send(segment);
         self.totals.sent_packets += 1;
-        self.totals.retransmitted_packets += u64::from(!place.fresh);
-        Some(place)
+        self.totals.retransmitted_packets += u64::from(!range.is_new);
+        Some(range)
     }
 
-    /// A link drops it.
-    pub fn lost(&mut self, place: &Place, cause: Cause) {
+    /// A link drops a segment.
+    pub fn lost(&mut self, range: &SequenceRange, cause: Cause) {
         self.totals.lost[cause as usize] += 1;
-        if let Some(stream) = self.streams.get_mut(&place.port) {
-            self.totals.loss_events += u64::from(stream.lose(place));
+        if let Some(stream) = self.streams.get_mut(&range.port) {
+            self.totals.loss_events += u64::from(stream.lose(range));
         }
     }
 
-    /// It reaches the receiver, `delay` after it left.
-    pub fn delivered(&mut self, place: &Place, delay: Time) {
-        let bytes = match self.streams.get_mut(&place.port) {
-            Some(stream) if !place.fresh => stream.repair(place),
-            _ => u64::from(place.bytes),
+    /// A segment reaches the receiver, `delay` after it was sent.
+    pub fn delivered(&mut self, range: &SequenceRange, delay: Time) {
+        let bytes = match self.streams.get_mut(&range.port) {
+            Some(stream) if !range.is_new => stream.repair(range),
+            _ => u64::from(range.bytes),
         };
         if bytes > 0 {
             self.totals.delivered_packets += 1;
@@ -103,49 +104,54 @@ impl Stream {
         }
     }
 
-    fn send(&mut self, segment: &Segment) -> Place {
+    fn send(&mut self, segment: &Segment) -> SequenceRange {
         let ahead = segment.sequence.wrapping_sub(self.next as u32) as i32;
         let first = self.next.wrapping_add_signed(i64::from(ahead));
-        let fresh = ahead >= 0;
+        let is_new = ahead >= 0;
         let end = first + u64::from(segment.bytes);
         self.next = self.next.max(end);
         if let Some(loss) = &mut self.loss
             && (first..end).contains(&loss.first)
-            && loss.until.is_none()
+            && loss.recovery_point.is_none()
         {
-            loss.until = Some(self.next);
+            loss.recovery_point = Some(self.next);
         }
-        Place {
+        SequenceRange {
             port: segment.port,
             first,
             bytes: segment.bytes,
-            fresh,
+            is_new,
         }
     }
 
-    /// Whether this begins a new loss event.
-    fn lose(&mut self, place: &Place) -> bool {
-        self.missing.insert(place.first, place.bytes);
-        let belongs = |loss: &LossEvent| loss.until.is_none_or(|until| place.first < until);
-        if self.loss.as_ref().is_some_and(belongs) {
+    /// Records a lost range. Returns whether it starts a new loss event.
+    fn lose(&mut self, range: &SequenceRange) -> bool {
+        self.missing.insert(range.first, range.bytes);
+        let is_part = |loss: &LossEvent| {
+            let point = loss.recovery_point;
+            point.is_none_or(|point| range.first < point)
+        };
+        if self.loss.as_ref().is_some_and(is_part) {
             return false;
         }
         self.loss = Some(LossEvent {
-            first: place.first,
-            until: None,
+            first: range.first,
+            recovery_point: None,
         });
         true
     }
 
-    /// The bytes that a retransmission brings and that had not arrived before.
-    fn repair(&mut self, place: &Place) -> u64 {
-        let end = place.first + u64::from(place.bytes);
-        let here: Vec<u64> = self
+    /// Records the arrival of a retransmission. Returns how many of its bytes had not arrived
+    /// before.
+    fn repair(&mut self, range: &SequenceRange) -> u64 {
+        let end = range.first + u64::from(range.bytes);
+        let arrived: Vec<u64> = self
             .missing
-            .range(place.first..end)
+            .range(range.first..end)
             .map(|(&first, _)| first)
             .collect();
-        here.iter()
+        arrived
+            .iter()
             .filter_map(|first| self.missing.remove(first))
             .map(u64::from)
             .sum()
@@ -156,35 +162,35 @@ impl Stream {
 mod tests {
     use super::*;
 
-    /// Segments of 100 bytes on one connection: number 0 begins just before the numbers wrap.
-    fn send(ledger: &mut Ledger, number: u32) -> Place {
+    /// Sends a segment of 100 bytes; sequence numbers wrap soon after number 0.
+    fn send(ledger: &mut Ledger, number: u32) -> SequenceRange {
         let segment = Segment {
             port: 9,
             sequence: (u32::MAX - 149).wrapping_add(number * 100),
             bytes: 100,
-            opens: false,
+            is_syn: false,
         };
-        ledger.sent(&segment).expect("it has data")
+        ledger.sent(&segment).expect("the segment has payload")
     }
 
     fn deliver(ledger: &mut Ledger, number: u32) {
-        let place = send(ledger, number);
-        ledger.delivered(&place, 2_000_000_000);
+        let range = send(ledger, number);
+        ledger.delivered(&range, 2_000_000_000);
     }
 
     fn lose(ledger: &mut Ledger, number: u32) {
-        let place = send(ledger, number);
-        ledger.lost(&place, Cause::Overflow);
+        let range = send(ledger, number);
+        ledger.lost(&range, Cause::Overflow);
     }
 
     #[test]
-    fn a_loss_that_is_repaired_counts_as_delivered_once() {
+    fn a_retransmitted_loss_is_delivered_once() {
         let mut ledger = Ledger::default();
         deliver(&mut ledger, 0);
         lose(&mut ledger, 1);
         deliver(&mut ledger, 2);
         deliver(&mut ledger, 1);
-        deliver(&mut ledger, 2); // sent again for nothing
+        deliver(&mut ledger, 2); // spurious retransmission
         let totals = ledger.totals();
         assert_eq!((totals.sent_packets, totals.retransmitted_packets), (5, 2));
         assert_eq!((totals.delivered_packets, totals.delivered_bytes), (3, 300));
@@ -199,7 +205,7 @@ mod tests {
         lose(&mut ledger, 1);
         deliver(&mut ledger, 2);
         lose(&mut ledger, 3);
-        lose(&mut ledger, 1); // the repair is lost too; 4 is the first never sent by then
+        lose(&mut ledger, 1); // the retransmission is lost too; the next new segment is 4
         deliver(&mut ledger, 1);
         deliver(&mut ledger, 3);
         assert_eq!(ledger.totals().loss_events, 1);
@@ -208,23 +214,23 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_opens_forgets_the_one_before_it() {
+    fn a_syn_starts_a_new_stream() {
         let mut ledger = Ledger::default();
         lose(&mut ledger, 5);
-        let opening = Segment {
+        let syn = Segment {
             port: 9,
             sequence: 1000,
             bytes: 0,
-            opens: true,
+            is_syn: true,
         };
-        assert!(ledger.sent(&opening).is_none());
+        assert!(ledger.sent(&syn).is_none());
         let first = Segment {
             sequence: 1001,
             bytes: 10,
-            opens: false,
-            ..opening
+            is_syn: false,
+            ..syn
         };
-        assert!(ledger.sent(&first).is_some_and(|place| place.fresh));
+        assert!(ledger.sent(&first).is_some_and(|range| range.is_new));
         assert_eq!(ledger.totals().retransmitted_packets, 0);
     }
 }

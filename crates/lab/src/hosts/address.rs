@@ -1,23 +1,23 @@
-//! Addresses of the lab's hosts: 10.a.b.p is path p - 1 of user 256 a + b, and the server is
-//! 10.255.255.254. They exist in the lab's own namespaces only.
+//! Addresses of the hosts: 10.a.b.p is path p - 1 of user 256 a + b, and the server is
+//! 10.255.255.254. They exist only in the lab's own namespaces.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// The host that every user sends to.
+/// The server, which every user sends to.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 254);
 
-/// Where the server's receivers listen.
+/// The address that the server listens on.
 pub const LISTENER: SocketAddrV4 = SocketAddrV4::new(SERVER, 5001);
 
-/// Most users of a lab: 10.255.x.x is the server's.
-pub const MOST_USERS: usize = 255 << 8;
+/// The largest number of users: 10.255.x.x is reserved for the server.
+pub const MAX_USERS: usize = 255 << 8;
 
-/// Most paths of a user: the first one and the 8 that the kernel's path manager adds to it.
-pub const MOST_PATHS: usize = 9;
+/// The largest number of paths of a user: the first, and 8 that the kernel's path manager adds.
+pub const MAX_PATHS: usize = 9;
 
-/// The address of a path at its user's end.
+/// The user's address on a path.
 pub fn of_path(user: usize, path: usize) -> Ipv4Addr {
-    debug_assert!(user < MOST_USERS && path < MOST_PATHS);
+    debug_assert!(user < MAX_USERS && path < MAX_PATHS);
     Ipv4Addr::new(10, (user >> 8) as u8, user as u8, path as u8 + 1)
 }
 
@@ -37,9 +37,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_names_its_user_and_path() {
-        for user in [0, 1, 255, 256, MOST_USERS - 1] {
-            for path in 0..MOST_PATHS {
+    fn an_address_identifies_its_user_and_path() {
+        for user in [0, 1, 255, 256, MAX_USERS - 1] {
+            for path in 0..MAX_PATHS {
                 assert_eq!(path_of(of_path(user, path)), Some((user, path)));
             }
         }
@@ -47,9 +47,9 @@ mod tests {
     }
 
     #[test]
-    fn the_server_and_strangers_are_no_users() {
-        for stranger in [SERVER, Ipv4Addr::new(10, 0, 0, 0), Ipv4Addr::LOCALHOST] {
-            assert_eq!(path_of(stranger), None);
+    fn other_addresses_belong_to_no_user() {
+        for other in [SERVER, Ipv4Addr::new(10, 0, 0, 0), Ipv4Addr::LOCALHOST] {
+            assert_eq!(path_of(other), None);
         }
     }
 }

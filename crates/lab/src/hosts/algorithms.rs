@@ -1,4 +1,4 @@
-//! Which of the kernel's congestion controls a flow runs.
+//! Which of the kernel's congestion controls each flow runs.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use anabranch_scenario::Scenario;
 
 use crate::error::{Context, Error};
 
-/// The kernel's name of each flow's algorithm. Flows without an algorithm of their own run `chosen`,
-/// if it is given: any name the kernel has, so also those that only the kernel has (`bbr`).
+/// The kernel's name of each flow's algorithm. Flows without an algorithm of their own run `chosen`
+/// if it is given: any algorithm of the kernel, also one that only the kernel has (`bbr`).
 ///
 /// # Errors
-/// If an algorithm has parameters, or the kernel does not have it.
+/// If an algorithm has parameters, or is not registered in the kernel.
 pub fn of_flows(scenario: &Scenario, chosen: Option<&str>) -> Result<Vec<String>, Error> {
-    let there = available()?;
+    let registered = available()?;
     let flows = scenario.flows.iter().enumerate();
     flows
         .map(|(index, flow)| {
@@ -21,7 +21,7 @@ pub fn of_flows(scenario: &Scenario, chosen: Option<&str>) -> Result<Vec<String>
                 Some(name) if !scenario.has_own_algorithm(index) => name.to_owned(),
                 _ => flow.algorithm.to_string(),
             };
-            kernel_name(&wanted, &there)
+            kernel_name(&wanted, &registered)
         })
         .collect()
 }
@@ -29,15 +29,15 @@ pub fn of_flows(scenario: &Scenario, chosen: Option<&str>) -> Result<Vec<String>
 /// The congestion controls registered in this kernel.
 ///
 /// # Errors
-/// If the kernel does not tell.
+/// If the list can't be read.
 pub fn available() -> Result<Vec<String>, Error> {
     listed("tcp_available_congestion_control")
 }
 
-/// Those that a namespace may have as its default, and any user may choose.
+/// Those that unprivileged users may choose, and that may be a namespace's default.
 ///
 /// # Errors
-/// If the kernel does not tell.
+/// If the list can't be read.
 pub fn unrestricted() -> Result<Vec<String>, Error> {
     listed("tcp_allowed_congestion_control")
 }
@@ -48,19 +48,19 @@ fn listed(parameter: &str) -> Result<Vec<String>, Error> {
     Ok(names.split_whitespace().map(str::to_owned).collect())
 }
 
-/// An algorithm's name in the kernel, of those that are `there`. A name that the kernel has stands
-/// for itself; others are those of the table, where the kernel has an underscore for a hyphen and
-/// `vegas_k` for our weighted Vegas.
-fn kernel_name(wanted: &str, there: &[String]) -> Result<String, Error> {
-    let has = |name: &str| there.iter().any(|known| known == name);
+/// An algorithm's name in a kernel where the algorithms in `registered` are. A registered name is
+/// used as it is. Other names are those of the table; in the kernel they have underscores instead
+/// of hyphens, and our weighted Vegas is `vegas_k`.
+fn kernel_name(wanted: &str, registered: &[String]) -> Result<String, Error> {
+    let has = |name: &str| registered.iter().any(|known| known == name);
     if wanted != "vegas" && has(wanted) {
         return Ok(wanted.to_owned());
     }
     let canonical = Algorithm::parse(wanted).map_or(wanted.to_owned(), |known| known.to_string());
     if canonical.contains(':') {
         return Err(Error::new(format!(
-            "algorithm {canonical:?} is not available on kernel: there an algorithm has no parameters \
-             but those it was loaded with; give them to `anabranch-kernel load` and name it without"
+            "algorithm {canonical:?} is not available on kernel: parameters are set when an \
+             algorithm is loaded; pass them to `anabranch-kernel load`, and omit them here"
         )));
     }
     let name = match canonical.as_str() {
@@ -73,7 +73,7 @@ fn kernel_name(wanted: &str, there: &[String]) -> Result<String, Error> {
     Err(Error::new(format!(
         "algorithm {name:?} is not registered in this kernel, which has {}: load it with \
          `anabranch-kernel load {name}`, if `anabranch-kernel list` has it",
-        there.join(", ")
+        registered.join(", ")
     )))
 }
 
@@ -81,28 +81,28 @@ fn kernel_name(wanted: &str, there: &[String]) -> Result<String, Error> {
 mod tests {
     use super::*;
 
-    fn named(wanted: &str, there: &[&str]) -> Result<String, String> {
-        let there: Vec<String> = there.iter().map(|&name| name.to_owned()).collect();
-        kernel_name(wanted, &there).map_err(|error| error.to_string())
+    fn named(wanted: &str, registered: &[&str]) -> Result<String, String> {
+        let registered: Vec<String> = registered.iter().map(|&name| name.to_owned()).collect();
+        kernel_name(wanted, &registered).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn the_kernels_own_names_stand_for_themselves() {
+    fn registered_names_are_used_as_they_are() {
         for name in ["reno", "cubic", "bbr"] {
             assert_eq!(named(name, &["reno", "cubic", "bbr"]), Ok(name.to_owned()));
         }
     }
 
     #[test]
-    fn names_of_the_table_find_theirs_in_the_kernel() {
-        let there = ["lia", "rsf_db", "vegas", "vegas_k"];
-        assert_eq!(named("max", &there), Ok("lia".to_owned()));
-        assert_eq!(named("rsf-db", &there), Ok("rsf_db".to_owned()));
-        assert_eq!(named("vegas", &there), Ok("vegas_k".to_owned()));
+    fn names_of_the_table_map_to_those_of_the_kernel() {
+        let registered = ["lia", "rsf_db", "vegas", "vegas_k"];
+        assert_eq!(named("max", &registered), Ok("lia".to_owned()));
+        assert_eq!(named("rsf-db", &registered), Ok("rsf_db".to_owned()));
+        assert_eq!(named("vegas", &registered), Ok("vegas_k".to_owned()));
     }
 
     #[test]
-    fn what_is_not_loaded_says_how_to_load_it() {
+    fn an_unregistered_algorithm_is_an_error_that_says_how_to_load_it() {
         let error = named("olia", &["reno", "cubic"]).unwrap_err();
         assert_eq!(
             error,
@@ -112,10 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_refused() {
+    fn parameters_are_rejected() {
         let error = named("balia:cap=inf", &["balia"]).unwrap_err();
-        assert!(error.contains("no parameters"), "{error}");
-        // What the table gives by default is not a parameter.
+        assert!(
+            error.contains("parameters are set when an algorithm is loaded"),
+            "{error}"
+        );
+        // The default value is not written, so it is no parameter.
         assert_eq!(named("balia:cap=1.5", &["balia"]), Ok("balia".to_owned()));
     }
 }

@@ -1,7 +1,7 @@
-//! A host: a network namespace that has no name and lives as long as somebody holds it.
+//! A host: an unnamed network namespace that exists as long as a descriptor of it is open.
 //!
-//! Nothing has to be removed. When the process ends, however it ends, the kernel closes its
-//! descriptors; with them go the TUN devices, the sockets, and then the namespaces.
+//! Nothing has to be cleaned up. When the process ends, for whatever reason, the kernel closes its
+//! descriptors, and removes the TUN devices, the sockets, and then the namespaces.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,32 +14,32 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::error::{Context, Error};
 
-/// A network namespace of the lab's own.
+/// A network namespace that the lab created.
 #[derive(Debug)]
 pub struct Host(OwnedFd);
 
 impl Host {
-    /// A new one, in which nothing is set up.
+    /// Creates a network namespace without any configuration.
     ///
     /// # Errors
-    /// If this process may not make namespaces.
+    /// If this process may not create namespaces.
     pub fn new() -> io::Result<Host> {
-        // The thread is in it and ends; the descriptor keeps it.
-        apart(|| {
-            // SAFETY: only the network namespace of this thread changes, so nothing that other
-            // threads share: no memory, no descriptors.
+        // The thread enters it and ends; the descriptor keeps it alive.
+        in_new_thread(|| {
+            // SAFETY: only the network namespace of this thread changes; memory and descriptors
+            // stay shared with the other threads.
             unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
             Ok(Host(File::open("/proc/thread-self/ns/net")?.into()))
         })
     }
 
-    /// The host whose namespace this is.
+    /// The host with this namespace.
     pub fn from_fd(namespace: OwnedFd) -> Host {
         Host(namespace)
     }
 
-    /// Moves the calling thread into the host: sockets it opens from now on, and processes it
-    /// starts, belong there.
+    /// Moves the calling thread into the host: sockets that it opens and processes that it starts
+    /// from now on belong to the host.
     ///
     /// # Errors
     /// If this process may not enter namespaces.
@@ -51,15 +51,15 @@ impl Host {
         )?)
     }
 
-    /// Does something within the host, in a thread of its own.
+    /// Runs `act` in the host, in a new thread.
     ///
     /// # Errors
-    /// If the host can't be entered, and what `act` gives.
+    /// If the host can't be entered, and those of `act`.
     pub fn within<T: Send>(
         &self,
         act: impl FnOnce() -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
-        apart(|| {
+        in_new_thread(|| {
             self.enter().context("entering a network namespace")?;
             act()
         })
@@ -78,18 +78,18 @@ impl AsRawFd for Host {
     }
 }
 
-fn apart<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+fn in_new_thread<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| match scope.spawn(act).join() {
         Ok(value) => value,
         Err(panic) => std::panic::resume_unwind(panic),
     })
 }
 
-/// Gives `ip` (iproute2) a list of commands, in the namespace of the calling thread.
+/// Runs a list of commands of `ip` (iproute2) in the namespace of the calling thread.
 ///
 /// # Errors
-/// What `ip` says, in one line.
-pub fn ip(commands: &str) -> Result<(), Error> {
+/// The error message of `ip`, in one line.
+pub fn run_ip(commands: &str) -> Result<(), Error> {
     let mut ip = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
@@ -97,23 +97,23 @@ pub fn ip(commands: &str) -> Result<(), Error> {
         .stderr(Stdio::piped())
         .spawn()
         .context("starting ip (install iproute2)")?;
-    let mut stdin = ip.stdin.take().expect("it is piped");
+    let mut stdin = ip.stdin.take().expect("stdin is piped");
     stdin.write_all(commands.as_bytes()).context("ip")?;
     drop(stdin);
     let output = ip.wait_with_output().context("ip")?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let words: Vec<&str> = said.split_whitespace().collect();
+    let message = String::from_utf8_lossy(&output.stderr);
+    let words: Vec<&str> = message.split_whitespace().collect();
     Err(Error::new(format!("ip: {}", words.join(" "))))
 }
 
-/// Writes a kernel parameter under `/proc/sys/net` in the namespace of the calling thread.
+/// Sets a kernel parameter under `/proc/sys/net` in the namespace of the calling thread.
 ///
 /// # Errors
-/// If this kernel does not have it or refuses the value.
-pub fn set(parameter: &str, value: &str) -> Result<(), Error> {
+/// If this kernel does not have the parameter or rejects the value.
+pub fn set_sysctl(parameter: &str, value: &str) -> Result<(), Error> {
     let file = Path::new("/proc/sys/net").join(parameter);
     fs::write(&file, value).context(format_args!("{} = {value}", file.display()))
 }

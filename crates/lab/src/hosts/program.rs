@@ -1,4 +1,4 @@
-//! Any program within a host.
+//! Runs a program in a host.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -11,45 +11,45 @@ use std::sync::atomic::AtomicBool;
 use rustix::process::Signal;
 
 use crate::error::{Context, Error};
-use crate::host::Host;
-use crate::leftovers;
+use crate::hosts::host::Host;
+use crate::hosts::orphans;
 
-/// Runs a program in a host until it ends; its exit code. Moves the calling thread, which must live
-/// as long as the program, into the host. `multipath`: sockets for TCP that it opens become
-/// Multipath TCP's, if `mptcpize` is installed.
+/// Runs a program in a host until it ends, and returns its exit code. Moves the calling thread,
+/// which must live as long as the program, into the host. With `multipath`, `mptcpize` makes the
+/// program's TCP sockets Multipath TCP sockets, if it is installed.
 ///
-/// Ctrl-C is the program's business. What it leaves running ends with it.
+/// Ctrl-C is left to the program. Processes that the program leaves running are killed.
 ///
 /// # Errors
 /// If the program can't be started.
 pub fn run(host: &Host, program: &[OsString], multipath: bool) -> Result<u8, Error> {
-    // mptcpize would end without a word.
-    if found(&program[0]).is_none() {
+    // mptcpize fails silently.
+    if find_program(&program[0]).is_none() {
         let name = program[0].display();
-        return Err(Error::new(format!("{name}: there is no such program")));
+        return Err(Error::new(format!("{name}: program not found")));
     }
     host.enter().context("entering a network namespace")?;
     let mut words = Vec::new();
     if multipath {
-        match found("mptcpize".as_ref()) {
+        match find_program("mptcpize".as_ref()) {
             Some(path) => words.extend([path.into_os_string(), "run".into()]),
             None => eprintln!(
-                "anabranch-lab: only programs that ask for Multipath TCP will use it: mptcpize \
-                 (Debian package mptcpize) is not installed"
+                "anabranch-lab: mptcpize (Debian package mptcpize) is not installed: only programs \
+                 that request Multipath TCP will use it"
             ),
         }
     }
     words.extend_from_slice(program);
-    // A handler that does nothing, so that Ctrl-C ends the program and not the lab around it.
+    // A handler that does nothing, so that Ctrl-C ends the program but not the lab.
     let ignored = Arc::new(AtomicBool::new(false));
     let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, ignored);
     handler.context("a signal handler")?;
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
-        .env(leftovers::OWNER, leftovers::own_name()?);
-    // SAFETY: between fork and exec the closure makes one system call and touches no memory of
-    // other threads.
+        .env(orphans::OWNER, orphans::own_id()?);
+    // SAFETY: between fork and exec the closure makes one system call and accesses no memory that
+    // other threads share.
     unsafe {
         command.pre_exec(|| {
             Ok(rustix::process::set_parent_process_death_signal(Some(
@@ -61,14 +61,14 @@ pub fn run(host: &Host, program: &[OsString], multipath: bool) -> Result<u8, Err
         .spawn()
         .context(format_args!("starting {}", program[0].display()))?;
     let status = child.wait().context("waiting for the program")?;
-    leftovers::end_own()?;
-    // As a shell has it: 128 and the number of the signal.
+    orphans::kill_own()?;
+    // As in a shell: 128 plus the number of the signal.
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// Where a shell would find a program.
-fn found(program: &OsStr) -> Option<PathBuf> {
+/// The file that a shell would run, found as given or on the PATH.
+fn find_program(program: &OsStr) -> Option<PathBuf> {
     let file = PathBuf::from(program);
     if file.components().count() > 1 {
         return file.is_file().then_some(file);
@@ -79,7 +79,7 @@ fn found(program: &OsStr) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The shell of the person who asks.
+/// The user's shell.
 pub fn shell() -> OsString {
     env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())
 }

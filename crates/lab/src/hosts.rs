@@ -1,0 +1,9 @@
+//! The hosts: network namespaces, their devices and addresses, and programs that run in them.
+
+pub mod address;
+pub mod algorithms;
+pub mod host;
+pub mod orphans;
+pub mod program;
+pub mod setup;
+pub mod sys;

@@ -1,0 +1,271 @@
+//! The emulated links as a pure state machine: packets and times in, packets and times out.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use anabranch_net::{Backlog, Fate, Link, Time};
+use anabranch_scenario::recorder::Snapshot;
+use anabranch_scenario::seats::{Seat, element_seed, kind};
+use anabranch_scenario::time::from_seconds;
+use anabranch_scenario::{Path, Scenario};
+
+use crate::hosts::address;
+use crate::network::ledger::{Ledger, SequenceRange};
+use crate::network::packet::{Segment, destination, is_ipv4};
+
+/// A device that sends and receives packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// The user's device of a path, by the path's row in the result.
+    Path(usize),
+    /// The server's device, where all paths end.
+    Server,
+}
+
+/// Observes every packet that is offered to a link.
+pub trait Tap {
+    /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had
+    /// `fate`.
+    fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &[u8], fate: Fate);
+}
+
+/// No observer.
+impl Tap for () {
+    fn offered(&mut self, _: Time, _: usize, _: Backlog, _: &[u8], _: Fate) {}
+}
+
+/// A packet to be written to a device.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When it is due, ps.
+    pub due: Time,
+    /// The device.
+    pub to: Device,
+    /// The packet.
+    pub packet: Vec<u8>,
+}
+
+/// The links and the packets in transit. From a user to the server a packet traverses the links of
+/// its path; from the server to a user it is only delayed, by the path's return delay.
+#[derive(Debug)]
+pub struct Emulator<T> {
+    links: Vec<Link>,
+    /// By row.
+    paths: Vec<Route>,
+    /// The row of each user's first path.
+    first_rows: Vec<usize>,
+    /// Ordered by due time, then by order of sending: packets of one link are not reordered.
+    transits: BinaryHeap<Reverse<Transit>>,
+    sent: u64,
+    /// Observes the packets.
+    pub tap: T,
+}
+
+#[derive(Debug)]
+struct Route {
+    links: Vec<usize>,
+    return_delay: Time,
+    ledger: Ledger,
+}
+
+/// A packet in transit to the next hop.
+#[derive(Debug)]
+struct Transit {
+    due: Time,
+    order: u64,
+    row: usize,
+    packet: Vec<u8>,
+    direction: Direction,
+}
+
+#[derive(Debug)]
+enum Direction {
+    /// From the user to the server: links traversed, when it was sent, and its payload.
+    Forward {
+        hops: usize,
+        sent_at: Time,
+        range: Option<SequenceRange>,
+    },
+    /// From the server to the user.
+    Return,
+}
+
+impl<T: Tap> Emulator<T> {
+    /// The links of a scenario, without packets. `seats` are its users.
+    pub fn new(scenario: &Scenario, seats: &[Seat], seed: u64, tap: T) -> Emulator<T> {
+        let links = scenario.links.iter().enumerate();
+        let route = |path: &Path| Route {
+            links: path.links.clone(),
+            return_delay: from_seconds(path.return_delay_ms.get() * 1e-3),
+            ledger: Ledger::default(),
+        };
+        Emulator {
+            links: links
+                .map(|(index, link)| {
+                    let seed = element_seed(seed, kind::LINKS, index);
+                    Link::new(link.config.clone(), seed)
+                })
+                .collect(),
+            paths: seats
+                .iter()
+                .flat_map(|seat| scenario.flows[seat.flow as usize].paths.iter().map(route))
+                .collect(),
+            first_rows: seats.iter().map(|seat| seat.first_path as usize).collect(),
+            transits: BinaryHeap::new(),
+            sent: 0,
+            tap,
+        }
+    }
+
+    /// A device sends a packet at `now`, which must not be earlier than in any call before. Packets
+    /// that are not IPv4, or whose destination is no host, are dropped.
+    pub fn send(&mut self, now: Time, from: Device, packet: Vec<u8>) {
+        match from {
+            Device::Path(row) => {
+                if !is_ipv4(&packet) {
+                    return;
+                }
+                let ledger = &mut self.paths[row].ledger;
+                let range = Segment::of(&packet).and_then(|segment| ledger.sent(&segment));
+                self.offer(now, now, row, 0, range, packet);
+            }
+            Device::Server => {
+                let Some(row) = self.row_of(&packet) else {
+                    return;
+                };
+                self.schedule(
+                    now + self.paths[row].return_delay,
+                    row,
+                    packet,
+                    Direction::Return,
+                );
+            }
+        }
+    }
+
+    /// When the next packet arrives at a hop.
+    pub fn next_due(&self) -> Option<Time> {
+        self.transits.peek().map(|Reverse(transit)| transit.due)
+    }
+
+    /// Moves packets on until `now`, and returns the next one that is due at a device by then.
+    /// `None` if there is no other: the time of every link is `now`.
+    pub fn deliver(&mut self, now: Time) -> Option<Delivery> {
+        while self.next_due()? <= now {
+            let Reverse(transit) = self.transits.pop()?;
+            let Transit {
+                due, row, packet, ..
+            } = transit;
+            match transit.direction {
+                Direction::Forward {
+                    hops,
+                    sent_at,
+                    range,
+                } if hops < self.paths[row].links.len() => {
+                    self.offer(due, sent_at, row, hops, range, packet);
+                }
+                Direction::Forward { sent_at, range, .. } => {
+                    if let Some(range) = range {
+                        self.paths[row].ledger.delivered(&range, due - sent_at);
+                    }
+                    let to = Device::Server;
+                    return Some(Delivery { due, to, packet });
+                }
+                Direction::Return => {
+                    let to = Device::Path(row);
+                    return Some(Delivery { due, to, packet });
+                }
+            }
+        }
+        None
+    }
+
+    /// All counters at `now`, except those of the hosts, and the backlog of each link.
+    pub fn snapshot(&mut self, now: Time) -> (Snapshot, Vec<Backlog>) {
+        let backlogs = self.links.iter_mut().map(|link| link.queue(now)).collect();
+        let snapshot = Snapshot {
+            time: now,
+            users: Vec::new(),
+            paths: self.paths.iter().map(|path| path.ledger.totals()).collect(),
+            links: self
+                .links
+                .iter()
+                .map(|link| link.counters().clone())
+                .collect(),
+        };
+        (snapshot, backlogs)
+    }
+
+    /// Offers a packet to the next link of its path.
+    fn offer(
+        &mut self,
+        now: Time,
+        sent_at: Time,
+        row: usize,
+        hops: usize,
+        range: Option<SequenceRange>,
+        packet: Vec<u8>,
+    ) {
+        let index = self.paths[row].links[hops];
+        let link = &mut self.links[index];
+        let waiting = link.queue(now);
+        let fate = link.offer(now, packet.len() as u32);
+        self.tap.offered(now, index, waiting, &packet, fate);
+        match (fate, range) {
+            (Fate::Delivered { at }, range) => {
+                let direction = Direction::Forward {
+                    hops: hops + 1,
+                    sent_at,
+                    range,
+                };
+                self.schedule(at, row, packet, direction);
+            }
+            (Fate::Dropped(cause), Some(range)) => self.paths[row].ledger.lost(&range, cause),
+            (Fate::Dropped(_), None) => {}
+        }
+    }
+
+    fn schedule(&mut self, due: Time, row: usize, packet: Vec<u8>, direction: Direction) {
+        let order = self.sent;
+        self.sent += 1;
+        self.transits.push(Reverse(Transit {
+            due,
+            order,
+            row,
+            packet,
+            direction,
+        }));
+    }
+
+    /// The row of the path whose user's address is the packet's destination.
+    fn row_of(&self, packet: &[u8]) -> Option<usize> {
+        let (user, path) = address::path_of(destination(packet)?)?;
+        let first = *self.first_rows.get(user)?;
+        let next = self.first_rows.get(user + 1).copied();
+        let end = next.unwrap_or(self.paths.len());
+        Some(first + path).filter(|&row| row < end)
+    }
+}
+
+impl PartialEq for Transit {
+    fn eq(&self, other: &Transit) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Transit {}
+
+impl PartialOrd for Transit {
+    fn partial_cmp(&self, other: &Transit) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Transit {
+    fn cmp(&self, other: &Transit) -> std::cmp::Ordering {
+        (self.due, self.order).cmp(&(other.due, other.order))
+    }
+}
+
+#[cfg(test)]
+mod tests;

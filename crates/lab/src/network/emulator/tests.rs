@@ -1,0 +1,148 @@
+//! The emulator with a simulated clock.
+
+use anabranch_net::MILLISECOND;
+use anabranch_scenario::seats::seats;
+use proptest::prelude::*;
+
+use super::*;
+use crate::hosts::address::{SERVER, of_path};
+use crate::network::packet::tests::tcp;
+
+/// Two links in series for user 0; user 1 uses the second only. 1500 bytes take 1.2 ms at 10 Mbps
+/// and 2.4 ms at 5 Mbps.
+const LINKS: &str = r#"
+algorithm = "reno"
+measure.duration_s = 1
+links.near = { rate_mbps = 10, delay_ms = 10 }
+links.far = { rate_mbps = 5, delay_ms = 20, queue.drop_tail = { packets = 2 } }
+flows = [
+  { name = "long", paths = [{ links = ["near", "far"], return_delay_ms = 7 }] },
+  { name = "short", paths = [["far"]] },
+]
+"#;
+
+fn emulator() -> Emulator<()> {
+    let scenario = Scenario::parse(LINKS.as_bytes(), "test", &[]).expect("the scenario is valid");
+    Emulator::new(&scenario, &seats(&scenario, 1), 1, ())
+}
+
+fn data(user: usize, number: u32) -> Vec<u8> {
+    tcp(user, 4000, number * 1460, 1460, 0x10)
+}
+
+/// From the server to path 0 of a user.
+fn reply(user: usize) -> Vec<u8> {
+    let mut packet = tcp(user, 5001, 0, 0, 0x10);
+    packet[12..16].copy_from_slice(&SERVER.octets());
+    packet[16..20].copy_from_slice(&of_path(user, 0).octets());
+    packet
+}
+
+fn dues(emulator: &mut Emulator<()>, now: Time) -> Vec<(f64, Device)> {
+    let all = std::iter::from_fn(|| emulator.deliver(now));
+    all.map(|delivery| (delivery.due as f64 / MILLISECOND as f64, delivery.to))
+        .collect()
+}
+
+#[test]
+fn a_packet_traverses_the_links_of_its_path() {
+    let mut emulator = emulator();
+    emulator.send(0, Device::Path(0), data(0, 0));
+    // 1.2 + 10 ms, then 2.4 + 20 ms.
+    assert_eq!(
+        dues(&mut emulator, 40 * MILLISECOND),
+        [(33.6, Device::Server)]
+    );
+}
+
+#[test]
+fn no_packet_is_delivered_before_it_is_due() {
+    let mut emulator = emulator();
+    emulator.send(0, Device::Path(1), data(1, 0));
+    assert_eq!(emulator.deliver(22_399_999_999), None);
+    assert_eq!(emulator.next_due(), Some(22_400_000_000));
+    assert!(emulator.deliver(22_400_000_000).is_some());
+}
+
+#[test]
+fn a_reply_has_the_return_delay_of_its_path_and_traverses_no_link() {
+    let mut emulator = emulator();
+    for user in [0, 1, 0] {
+        emulator.send(0, Device::Server, reply(user));
+    }
+    let (long, short) = (Device::Path(0), Device::Path(1));
+    let expected = [(7.0, long), (7.0, long), (20.0, short)];
+    assert_eq!(dues(&mut emulator, 40 * MILLISECOND), expected);
+}
+
+#[test]
+fn a_drop_is_counted_on_its_path() {
+    let mut emulator = emulator();
+    // One in transmission, two in the queue: the fourth and fifth are dropped.
+    for number in 0..5 {
+        emulator.send(0, Device::Path(1), data(1, number));
+    }
+    assert_eq!(dues(&mut emulator, 100 * MILLISECOND).len(), 3);
+    let (counters, backlogs) = emulator.snapshot(100 * MILLISECOND);
+    assert_eq!(counters.paths[1].lost, [2, 0, 0, 0]);
+    assert_eq!(counters.paths[1].delivered_bytes, 3 * 1460);
+    assert_eq!(counters.paths[0].sent_packets, 0);
+    assert_eq!(counters.links[1].arrived.packets, 5);
+    assert_eq!(backlogs[1].packets, 0);
+}
+
+#[test]
+fn packets_to_unknown_destinations_are_dropped() {
+    let mut emulator = emulator();
+    let mut unknown = reply(0);
+    unknown[16..20].copy_from_slice(&[10, 0, 0, 2]); // user 0 has no second path
+    emulator.send(0, Device::Server, unknown);
+    emulator.send(0, Device::Server, reply(2));
+    emulator.send(0, Device::Server, vec![0x60; 40]); // IPv6
+    emulator.send(0, Device::Path(0), vec![0x60; 40]);
+    assert_eq!(emulator.next_due(), None);
+}
+
+/// Sends packets at given times, and delivers what is due at these and at `polls`.
+fn run(packets: &[(Time, usize)], polls: &[Time]) -> Vec<Delivery> {
+    let mut emulator = emulator();
+    let mut deliveries = Vec::new();
+    let mut events: Vec<(Time, Option<usize>)> = polls.iter().map(|&time| (time, None)).collect();
+    events.extend(packets.iter().map(|&(time, user)| (time, Some(user))));
+    events.sort_by_key(|&(time, user)| (time, user.is_some()));
+    for (number, (time, user)) in events.into_iter().enumerate() {
+        // As in the forwarder: earlier packets are delivered first.
+        deliveries.extend(std::iter::from_fn(|| emulator.deliver(time)));
+        if let Some(user) = user {
+            emulator.send(time, Device::Path(user), data(user, number as u32));
+        }
+    }
+    deliveries.extend(std::iter::from_fn(|| emulator.deliver(Time::MAX)));
+    deliveries
+}
+
+proptest! {
+    /// A late forwarder delivers late, but does not affect the links: packets are due at the same
+    /// times.
+    #[test]
+    fn due_times_do_not_depend_on_polling(
+        packets in prop::collection::vec((0..100 * MILLISECOND, 0_usize..2), 1..60),
+        polls in prop::collection::vec(0..200 * MILLISECOND, 0..30),
+    ) {
+        let due = |polls: &[Time]| -> Vec<(Time, Device)> {
+            run(&packets, polls).iter().map(|it| (it.due, it.to)).collect()
+        };
+        prop_assert_eq!(due(&polls), due(&[]));
+    }
+
+    /// Packets of one link arrive at least one transmission time apart.
+    #[test]
+    fn a_link_never_delivers_faster_than_its_rate(
+        packets in prop::collection::vec((0..100 * MILLISECOND, 0_usize..2), 2..60),
+    ) {
+        let deliveries = run(&packets, &[]);
+        for pair in deliveries.windows(2) {
+            prop_assert!(pair[1].due - pair[0].due >= 2_400_000_000);
+        }
+    }
+}
