@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anabranch_net::Time;
 use anabranch_scenario::Scenario;
 use anabranch_scenario::recorder::{PathGauge, PathTotals};
-use anabranch_scenario::seats::Seat;
+use anabranch_scenario::users::UserSlot;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use socket2::Socket;
@@ -84,7 +84,7 @@ pub struct Agents<'a> {
     /// The kernel's name of each flow's algorithm.
     algorithms: &'a [String],
     clock: Clock,
-    seats: Vec<Seat>,
+    seats: Vec<UserSlot>,
     events: OwnedFd,
     listener: Socket,
     agenda: BinaryHeap<Reverse<(Time, Event)>>,
@@ -111,7 +111,7 @@ impl<'a> Agents<'a> {
         hosts: &'a [Host],
         server: &Host,
         algorithms: &'a [String],
-        seats: Vec<Seat>,
+        seats: Vec<UserSlot>,
         clock: Clock,
     ) -> Result<Agents<'a>, Error> {
         let multipath = scenario.flows.iter().any(|flow| flow.paths.len() > 1);

@@ -5,8 +5,8 @@ use std::{panic, process, thread};
 
 use anabranch_net::Time;
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot, UserGauge};
-use anabranch_scenario::seats::{Seat, seats};
 use anabranch_scenario::time::from_seconds;
+use anabranch_scenario::users::{UserSlot, user_slots};
 use anabranch_scenario::{Record, Scenario, Scheduler, Tcp, Workload};
 
 use crate::address::{MOST_PATHS, MOST_USERS};
@@ -28,7 +28,7 @@ pub struct Lab {
     scenario: Scenario,
     seed: u64,
     algorithms: Vec<String>,
-    seats: Vec<Seat>,
+    seats: Vec<UserSlot>,
     users: Vec<Host>,
     server: Host,
     devices: Devices,
@@ -69,7 +69,7 @@ impl Lab {
         leftovers::end_orphans()?;
         check(scenario)?;
         let algorithms = algorithms::of_flows(scenario, chosen)?;
-        let seats = seats(scenario, seed);
+        let seats = user_slots(scenario, seed);
         let (server, server_device) = setup::server(scenario)?;
         let mut users = Vec::with_capacity(seats.len());
         let mut devices = Devices {

@@ -5,8 +5,9 @@ use std::collections::BinaryHeap;
 
 use anabranch_net::{Backlog, Fate, Link, Time};
 use anabranch_scenario::recorder::Snapshot;
-use anabranch_scenario::seats::{Seat, element_seed, kind};
+use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::from_seconds;
+use anabranch_scenario::users::UserSlot;
 use anabranch_scenario::{Path, Scenario};
 
 use crate::address;
@@ -90,7 +91,7 @@ enum Way {
 
 impl<T: Tap> Network<T> {
     /// The links of a scenario, without a packet on them. `seats` are its users.
-    pub fn new(scenario: &Scenario, seats: &[Seat], seed: u64, tap: T) -> Network<T> {
+    pub fn new(scenario: &Scenario, seats: &[UserSlot], seed: u64, tap: T) -> Network<T> {
         let links = scenario.links.iter().enumerate();
         let route = |path: &Path| Route {
             links: path.links.clone(),

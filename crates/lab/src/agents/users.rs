@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use anabranch_net::Time;
 use anabranch_scenario::Workload;
-use anabranch_scenario::seats::{next_gap, next_size};
 use anabranch_scenario::time::from_seconds;
+use anabranch_scenario::users::{next_gap, next_size};
 use rustix::event::epoll;
 
 use super::{Agents, Event, watch_sender};

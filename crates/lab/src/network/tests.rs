@@ -1,7 +1,7 @@
 //! The network with a clock of our own: what it does to a list of packets.
 
 use anabranch_net::MILLISECOND;
-use anabranch_scenario::seats::seats;
+use anabranch_scenario::users::user_slots;
 use proptest::prelude::*;
 
 use super::*;
@@ -23,7 +23,7 @@ flows = [
 
 fn network() -> Network<()> {
     let scenario = Scenario::parse(LINKS.as_bytes(), "test", &[]).expect("it is valid");
-    Network::new(&scenario, &seats(&scenario, 1), 1, ())
+    Network::new(&scenario, &user_slots(&scenario, 1), 1, ())
 }
 
 fn data(user: usize, number: u32) -> Vec<u8> {

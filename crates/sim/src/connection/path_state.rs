@@ -1,19 +1,19 @@
-//! One subflow: a path of a connection, its sender, its receiver and its timers.
+//! One path: a path of a connection, its sender, its receiver and its timers.
 
 use std::collections::VecDeque;
 
 use anabranch_control::Path;
 use anabranch_net::Time;
 
-use crate::bits::Reassembly;
-use crate::sender::Sender;
+use crate::connection::bits::Reassembly;
+use crate::connection::sender::Sender;
 use anabranch_scenario::recorder::PathTotals;
 use anabranch_scenario::time::from_seconds;
 
 /// The longest retransmission timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
 const MAX_RTO: Time = from_seconds(60.0);
 
-/// Where a subflow's packets go, and how long the way is.
+/// Where a path's packets go, and how long the way is.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     /// Where the route starts in the network's table of hops.
@@ -27,7 +27,7 @@ pub(crate) struct Route {
 }
 
 #[derive(Debug)]
-pub(crate) struct Subflow {
+pub(crate) struct PathState {
     pub route: Route,
     pub sender: Sender,
     pub receiver: Reassembly,
@@ -54,9 +54,9 @@ pub(crate) struct Subflow {
     pub totals: PathTotals,
 }
 
-impl Subflow {
-    pub fn new(route: Route, selective: bool, window: u32) -> Subflow {
-        Subflow {
+impl PathState {
+    pub fn new(route: Route, selective: bool, window: u32) -> PathState {
+        PathState {
             route,
             sender: Sender::new(selective),
             receiver: Reassembly::default(),
@@ -169,8 +169,8 @@ impl Subflow {
 
     /// Whether the sender was silent for longer than its timeout, so that its window says nothing
     /// about the path any more (RFC 5681 section 4.1).
-    pub fn is_stale(&self, now: Time, path: &Path<f64>, rto_s: f64, min_rto: Time) -> bool {
-        path.rtt.is_finite()
+    pub fn is_stale(&self, now: Time, measured: &Path<f64>, rto_s: f64, min_rto: Time) -> bool {
+        measured.rtt.is_finite()
             && self.sender.outstanding() == 0
             && now - self.last_sent > from_seconds(rto_s).max(min_rto)
     }

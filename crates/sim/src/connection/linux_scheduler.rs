@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 use anabranch_net::Time;
 
 use crate::calendar::Event;
-use crate::connection::{Connection, Tcp, World};
-use crate::subflow::Subflow;
+use crate::connection::path_state::PathState;
+use crate::connection::tcp::Tcp;
+use crate::connection::{Connection, World};
 
 /// The most that a path is dealt at once, bytes (`MPTCP_SEND_BURST_SIZE`).
 const BURST: u64 = 1 << 16;
@@ -26,10 +27,10 @@ const OWN: u64 = 4096;
 
 /// Deals a connection's data out to its paths.
 #[derive(Debug, Default)]
-pub(crate) struct Dealer {
+pub(crate) struct LinuxScheduler {
     /// Data below this the application has written.
     written: u32,
-    lanes: Vec<Lane>,
+    queues: Vec<SendQueue>,
     /// Data below this was acknowledged when the timer was last looked at.
     una: u32,
     /// When an idle path sends the oldest data again.
@@ -40,9 +41,9 @@ pub(crate) struct Dealer {
 
 /// What waits at a path.
 #[derive(Debug, Default)]
-struct Lane {
+struct SendQueue {
     /// Data dealt to the path and not sent on it yet, and whether the connection sent it before.
-    queue: VecDeque<(u32, bool)>,
+    packets: VecDeque<(u32, bool)>,
     /// The path's send buffer, bytes. It grows with the window and never shrinks.
     buffer: u64,
 }
@@ -58,7 +59,7 @@ fn packets(tcp: &Tcp, bytes: u64) -> u32 {
     (bytes / tcp.payload()).max(1) as u32
 }
 
-impl Lane {
+impl SendQueue {
     /// Lets the buffer grow to twice the window (`tcp_sndbuf_expand`).
     fn expand(&mut self, packet_bytes: u16, window: u32) {
         let window = u64::from(window.max(LEAST_WINDOW));
@@ -66,20 +67,20 @@ impl Lane {
     }
 }
 
-impl Dealer {
+impl LinuxScheduler {
     /// Whether nothing waits at a path. What was dealt is sent, though another path sent it too.
     pub fn is_empty(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.queue.is_empty())
+        self.queues.iter().all(|queue| queue.packets.is_empty())
     }
 
     /// The application writes: it wakes when a third of the buffer is free, and fills it.
     fn write(&mut self, connection: &Connection, tcp: &Tcp) {
-        self.lanes
-            .resize_with(connection.subflows.len(), Lane::default);
-        for (lane, subflow) in self.lanes.iter_mut().zip(&connection.subflows) {
-            lane.expand(tcp.packet_bytes, subflow.window);
+        self.queues
+            .resize_with(connection.paths.len(), SendQueue::default);
+        for (queue, path) in self.queues.iter_mut().zip(&connection.paths) {
+            queue.expand(tcp.packet_bytes, path.window);
         }
-        let buffer: u64 = self.lanes.iter().map(|lane| lane.buffer).sum();
+        let buffer: u64 = self.queues.iter().map(|queue| queue.buffer).sum();
         let buffer = packets(tcp, OWN + buffer);
         let held = self.written.saturating_sub(connection.data_una);
         if u64::from(held) * 3 <= u64::from(buffer) * 2 {
@@ -90,12 +91,12 @@ impl Dealer {
 
     /// Packets a path has in flight and in its queue.
     fn load(&self, connection: &Connection, r: usize) -> u32 {
-        connection.subflows[r].sender.outstanding() + self.lanes[r].queue.len() as u32
+        connection.paths[r].sender.outstanding() + self.queues[r].packets.len() as u32
     }
 
     /// Whether a path's buffer has room.
     fn has_room(&self, connection: &Connection, tcp: &Tcp, r: usize) -> bool {
-        self.load(connection, r) < packets(tcp, self.lanes[r].buffer)
+        self.load(connection, r) < packets(tcp, self.queues[r].buffer)
     }
 
     /// Deals data out, while the path that would be done first has room (`mptcp_subflow_get_send`).
@@ -111,7 +112,7 @@ impl Dealer {
                 let Some(data) = connection.next_new(tcp, self.written) else {
                     return;
                 };
-                self.lanes[r].queue.push_back((data, false));
+                self.queues[r].packets.push_back((data, false));
             }
         }
     }
@@ -124,23 +125,23 @@ impl Dealer {
             let rate = if measured { path.rate() } else { f64::MAX };
             f64::from(self.load(connection, *r)) / rate
         };
-        (0..self.lanes.len()).min_by(|a, b| linger(a).total_cmp(&linger(b)))
+        (0..self.queues.len()).min_by(|a, b| linger(a).total_cmp(&linger(b)))
     }
 
     /// Sends what a path has as far as its window has room.
     fn drain(&mut self, connection: &mut Connection, world: &mut World, r: usize) {
-        while connection.subflows[r].has_room() {
+        while connection.paths[r].has_room() {
             if connection.retransmit(world, r) {
                 continue;
             }
-            let Some((data, again)) = self.lanes[r].queue.pop_front() else {
+            let Some((data, again)) = self.queues[r].packets.pop_front() else {
                 break;
             };
-            connection.subflows[r].totals.retransmitted_packets += u64::from(again);
+            connection.paths[r].totals.retransmitted_packets += u64::from(again);
             connection.send_first(world, r, data);
         }
-        let subflow = &mut connection.subflows[r];
-        subflow.window_limited = !subflow.has_room();
+        let path = &mut connection.paths[r];
+        path.window_limited = !path.has_room();
     }
 
     /// Starts the timer anew whenever data was acknowledged: it takes as long as the longest of the
@@ -151,10 +152,7 @@ impl Dealer {
             self.resend_at = None;
         }
         if self.resend_at.is_none() && self.una < connection.data_next {
-            let ends = connection
-                .subflows
-                .iter()
-                .filter_map(Subflow::first_timeout);
+            let ends = connection.paths.iter().filter_map(PathState::first_timeout);
             let shortest = world.now + world.tcp.min_rto;
             let time = ends
                 .max()
@@ -192,13 +190,13 @@ impl Dealer {
 
     /// Gives the oldest data to a path that has nothing to do (`__mptcp_retrans`).
     fn resend(&mut self, connection: &Connection, tcp: &Tcp) {
-        let idle = (0..self.lanes.len()).find(|&r| self.load(connection, r) == 0);
+        let idle = (0..self.queues.len()).find(|&r| self.load(connection, r) == 0);
         if let Some(r) = idle {
             let fragment = packets(tcp, FRAGMENT);
             let first = connection.data_una;
             let end = (first / fragment + 1) * fragment;
             let oldest = (first..end.min(connection.data_next)).map(|data| (data, true));
-            self.lanes[r].queue.extend(oldest);
+            self.queues[r].packets.extend(oldest);
         }
     }
 }
@@ -206,29 +204,29 @@ impl Dealer {
 impl Connection {
     /// Fills every path's window where Linux' scheduler deals.
     pub(crate) fn deal(&mut self, world: &mut World) {
-        let Some(mut dealer) = self.dealer.take() else {
+        let Some(mut scheduler) = self.linux.take() else {
             return;
         };
-        dealer.write(self, world.tcp);
-        dealer.deal(self, world.tcp);
-        for r in 0..self.subflows.len() {
-            dealer.drain(self, world, r);
+        scheduler.write(self, world.tcp);
+        scheduler.deal(self, world.tcp);
+        for r in 0..self.paths.len() {
+            scheduler.drain(self, world, r);
         }
-        dealer.watch(self, world);
-        self.dealer = Some(dealer);
+        scheduler.watch(self, world);
+        self.linux = Some(scheduler);
     }
 
     /// The calendar asks whether an idle path is to send the oldest data again.
     pub fn on_resend_timer(&mut self, world: &mut World) {
         // As for the other timers: this may be another connection by now.
-        let Some(mut dealer) = self.dealer.take() else {
+        let Some(mut scheduler) = self.linux.take() else {
             return;
         };
-        let due = dealer.is_due(self, world);
+        let due = scheduler.is_due(self, world);
         if due {
-            dealer.resend(self, world.tcp);
+            scheduler.resend(self, world.tcp);
         }
-        self.dealer = Some(dealer);
+        self.linux = Some(scheduler);
         if due {
             self.deal(world);
         }
@@ -239,14 +237,14 @@ impl Connection {
 mod tests {
     use super::*;
 
-    /// What `ss -m` shows on Linux 6.18 for subflows with an MSS of 1448 bytes: `tb46080` at first,
+    /// What `ss -m` shows on Linux 6.18 for paths with an MSS of 1448 bytes: `tb46080` at first,
     /// `tb87552` once the window was 19, and no less after that.
     #[test]
     fn a_path_has_the_buffer_that_linux_gives_it() {
-        let mut lane = Lane::default();
+        let mut queue = SendQueue::default();
         let buffers = [1, 19, 3].map(|window| {
-            lane.expand(1500, window);
-            lane.buffer
+            queue.expand(1500, window);
+            queue.buffer
         });
         assert_eq!(buffers, [46080, 87552, 87552]);
     }
