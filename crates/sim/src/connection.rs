@@ -18,6 +18,7 @@ use crate::network::Network;
 mod bits;
 mod gateway;
 mod linux_scheduler;
+mod linux_sending;
 pub(crate) mod path_state;
 mod pooling;
 mod receiving;
@@ -25,6 +26,7 @@ pub(crate) mod scheduler;
 mod sender;
 mod sending;
 pub(crate) mod tcp;
+mod timer;
 
 /// What a connection acts upon.
 pub(crate) struct World<'a> {
@@ -57,8 +59,8 @@ pub(crate) struct Connection {
     pub(crate) file_bytes: u64,
     /// What the data is, where it is the files of a gateway.
     pub(crate) gateway: Option<Box<Gateway>>,
-    /// Who deals data out to the paths, where that is Linux' scheduler.
-    pub(crate) linux: Option<Box<LinuxScheduler>>,
+    /// What assigns data to the paths, where that is Linux' scheduler.
+    pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
     /// Data to be sent again over another path than the one, by number, where it timed out.
     pub(crate) reinjections: VecDeque<(u32, u16)>,
     /// Data as the receiver has it, where paths' own order does not tell.
@@ -95,7 +97,7 @@ impl Connection {
             data_end: 0,
             file_bytes: 0,
             gateway: None,
-            linux: uses_linux.then(Box::default),
+            linux_scheduler: uses_linux.then(Box::default),
             reinjections: VecDeque::new(),
             data_receiver: Reassembly::default(),
             starved: true,
@@ -157,7 +159,10 @@ impl Connection {
         self.in_network == 0
             && self.is_complete()
             && self.data_una == self.data_end
-            && self.linux.as_ref().is_none_or(|linux| linux.is_empty())
+            && self
+                .linux_scheduler
+                .as_ref()
+                .is_none_or(|scheduler| scheduler.is_empty())
     }
 
     /// Payload of the file, 0 for a workload without end.

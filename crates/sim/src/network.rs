@@ -6,6 +6,9 @@ use anabranch_net::{Cause, Fate, Link, Time};
 
 use crate::calendar::{Calendar, Event};
 
+/// Counts the packets of a path or of a connection.
+pub(crate) type PacketNumber = u32;
+
 /// A data packet on its way. It carries its route: `hop` points into [`Network::hops`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {

@@ -5,8 +5,8 @@ use anabranch_net::Time;
 use anabranch_scenario::time::seconds;
 
 use crate::calendar::Event;
-use crate::connection::path_state::Alarm;
 use crate::connection::tcp::Tcp;
+use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
 use crate::network::{Ack, Packet};
 
@@ -53,24 +53,25 @@ impl Connection {
         }
         let opened = ack.data_cumulative > self.data_una;
         self.data_una = self.data_una.max(ack.data_cumulative);
-        if self.starved && opened || !self.reinjections.is_empty() || self.linux.is_some() {
+        if self.starved && opened || !self.reinjections.is_empty() || self.linux_scheduler.is_some()
+        {
             self.pump_all(world);
         } else {
             self.pump(world, r);
         }
     }
 
-    /// The calendar asks whether the retransmission timer has run out.
+    /// An event of a path's retransmission timer.
     pub fn on_timer(&mut self, world: &mut World, r: u16) {
         let index = usize::from(r);
         // A timer may outlive its connection and find another in its place, with fewer paths.
         let Some(path) = self.paths.get_mut(index) else {
             return;
         };
-        match path.timer_asks(world.now) {
-            Alarm::Stale => {}
-            Alarm::Again(time) => self.schedule_timer(world, index, time),
-            Alarm::RunOut => self.time_out(world, index),
+        match path.timer.on_event(world.now) {
+            TimerEvent::Stale => {}
+            TimerEvent::Later(time) => self.schedule_timer(world, index, time),
+            TimerEvent::Expired => self.time_out(world, index),
         }
     }
 
@@ -81,7 +82,7 @@ impl Connection {
         path.sender.on_timeout();
         path.back_off();
         path.window = self.controller.window(r) as u32;
-        if self.several && self.linux.is_none() {
+        if self.several && self.linux_scheduler.is_none() {
             let lost = path.take_lost_data();
             self.reinjections.extend(lost.map(|data| (data, r as u16)));
         }
@@ -107,8 +108,8 @@ impl Connection {
 
     /// Fills every path's window, new data where the scheduler says.
     pub(crate) fn pump_all(&mut self, world: &mut World) {
-        if self.linux.is_some() {
-            return self.deal(world);
+        if self.linux_scheduler.is_some() {
+            return self.send_as_linux(world);
         }
         for r in 0..self.paths.len() {
             while self.paths[r].has_room() && self.retransmit(world, r) {}
@@ -245,7 +246,7 @@ impl Connection {
         if let Err(cause) = world.network.send(world.now, packet) {
             self.on_drop(r as u16, cause);
         }
-        if !self.paths[r].timer_runs() {
+        if self.paths[r].timer.deadline().is_none() {
             self.restart_timer(world, r);
         }
     }
