@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use anabranch_net::Time;
 use anabranch_scenario::Scenario;
 use anabranch_scenario::recorder::{PathGauge, PathTotals};
-use anabranch_scenario::seats::Seat;
+use anabranch_scenario::users::UserSlot;
 use rustix::event::epoll;
 use socket2::Socket;
 
@@ -81,7 +81,7 @@ pub struct Agents<'a> {
     /// The kernel's name of each flow's algorithm.
     algorithms: &'a [String],
     clock: Clock,
-    seats: Vec<Seat>,
+    slots: Vec<UserSlot>,
     epoll: OwnedFd,
     listener: Socket,
     timers: BinaryHeap<Reverse<(Time, TimerEvent)>>,
@@ -101,7 +101,7 @@ pub struct Agents<'a> {
 }
 
 impl<'a> Agents<'a> {
-    /// Agents that have not started; `hosts` are those of the users, in the order of `seats`.
+    /// Agents that have not started; `hosts` are those of the users, in the order of `slots`.
     ///
     /// # Errors
     /// If the server can't listen.
@@ -110,7 +110,7 @@ impl<'a> Agents<'a> {
         hosts: &'a [Host],
         server: &Host,
         algorithms: &'a [String],
-        seats: Vec<Seat>,
+        slots: Vec<UserSlot>,
         clock: Clock,
     ) -> Result<Agents<'a>, Error> {
         let multipath = scenario.flows.iter().any(|flow| flow.paths.len() > 1);
@@ -118,9 +118,9 @@ impl<'a> Agents<'a> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("epoll")?;
         let data = epoll::EventData::new_u64(LISTENER);
         epoll::add(&epoll, &listener, data, epoll::EventFlags::IN).context("epoll")?;
-        let rows = seats
+        let rows = slots
             .iter()
-            .map(|seat| scenario.flows[seat.flow as usize].paths.len())
+            .map(|slot| scenario.flows[slot.flow as usize].paths.len())
             .sum();
         Ok(Agents {
             scenario,
@@ -133,21 +133,21 @@ impl<'a> Agents<'a> {
             connections: HashMap::new(),
             next_number: 0,
             unaccepted: HashMap::new(),
-            endless: vec![None; seats.len()],
-            finished: vec![(0, 0); seats.len()],
+            endless: vec![None; slots.len()],
+            finished: vec![(0, 0); slots.len()],
             totals: vec![PathTotals::default(); rows],
             report: AgentReport::default(),
             buffer: vec![0; BUFFER],
-            seats,
+            slots,
         })
     }
 
     /// The user's name in error messages.
     fn name(&self, user: usize) -> String {
-        let seat = &self.seats[user];
+        let slot = &self.slots[user];
         format!(
             "{}.{}",
-            self.scenario.flows[seat.flow as usize].name, seat.number
+            self.scenario.flows[slot.flow as usize].name, slot.number
         )
     }
 }

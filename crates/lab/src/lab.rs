@@ -6,7 +6,7 @@ use std::{panic, process, thread};
 use anabranch_control::MAX_WINDOW;
 use anabranch_net::Time;
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot, UserGauge};
-use anabranch_scenario::seats::{Seat, seats};
+use anabranch_scenario::users::{UserSlot, user_slots};
 use anabranch_scenario::{Record, Scenario};
 
 use crate::agents::{AgentReport, Agents};
@@ -43,7 +43,7 @@ pub struct Lab {
     scenario: Scenario,
     seed: u64,
     algorithms: Vec<String>,
-    seats: Vec<Seat>,
+    slots: Vec<UserSlot>,
     users: Vec<Host>,
     server: Host,
     devices: Devices,
@@ -84,16 +84,16 @@ impl Lab {
         orphans::kill_orphans()?;
         limits::check_scenario(scenario)?;
         let algorithms = algorithms::of_flows(scenario, chosen)?;
-        let seats = seats(scenario, seed);
+        let slots = user_slots(scenario, seed);
         let (server, server_device) = setup::server(scenario)?;
-        let mut users = Vec::with_capacity(seats.len());
+        let mut users = Vec::with_capacity(slots.len());
         let mut devices = Devices {
             paths: Vec::new(),
             server: server_device,
         };
-        for (user, seat) in seats.iter().enumerate() {
-            let flow = &scenario.flows[seat.flow as usize];
-            let algorithm = &algorithms[seat.flow as usize];
+        for (user, slot) in slots.iter().enumerate() {
+            let flow = &scenario.flows[slot.flow as usize];
+            let algorithm = &algorithms[slot.flow as usize];
             let client = setup::client(scenario, flow, user, algorithm)?;
             users.push(client.host);
             devices.paths.extend(client.devices);
@@ -102,7 +102,7 @@ impl Lab {
             scenario: scenario.clone(),
             seed,
             algorithms,
-            seats,
+            slots,
             users,
             server,
             devices,
@@ -111,9 +111,9 @@ impl Lab {
 
     /// The hosts by name: `FLOW.USER` for each user, then `server`.
     pub fn hosts(&self) -> impl Iterator<Item = (String, &Host)> {
-        let named = self.seats.iter().map(|seat| {
-            let flow = &self.scenario.flows[seat.flow as usize].name;
-            format!("{flow}.{}", seat.number)
+        let named = self.slots.iter().map(|slot| {
+            let flow = &self.scenario.flows[slot.flow as usize].name;
+            format!("{flow}.{}", slot.number)
         });
         let server = ("server".to_owned(), &self.server);
         named.zip(&self.users).chain([server])
@@ -130,7 +130,7 @@ impl Lab {
     /// If a connection fails or the kernel rejects a command.
     pub fn run<T: Tap + Send>(self, tap: T) -> Result<Outcome<T>, Error> {
         let samples = SampleTimes::of(&self.scenario);
-        let emulator = Emulator::new(&self.scenario, &self.seats, self.seed, tap);
+        let emulator = Emulator::new(&self.scenario, &self.slots, self.seed, tap);
         let clock = Clock::start();
         let (idle, stop) = (AtomicBool::new(false), AtomicBool::new(false));
         let agents = Agents::new(
@@ -138,7 +138,7 @@ impl Lab {
             &self.users,
             &self.server,
             &self.algorithms,
-            self.seats.clone(),
+            self.slots.clone(),
             clock,
         )?;
         let (forwarder, agents) = thread::scope(|scope| {
@@ -176,7 +176,7 @@ impl Lab {
         tap: T,
         act: impl FnOnce() -> Result<R, Error>,
     ) -> Result<(ForwarderReport<T>, R), Error> {
-        let emulator = Emulator::new(&self.scenario, &self.seats, self.seed, tap);
+        let emulator = Emulator::new(&self.scenario, &self.slots, self.seed, tap);
         let clock = Clock::start();
         let (idle, stop) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
@@ -216,16 +216,16 @@ impl Lab {
     ) -> Record {
         let start = Snapshot {
             time: 0,
-            users: vec![(0, 0); self.seats.len()],
+            users: vec![(0, 0); self.slots.len()],
             paths: vec![PathTotals::default(); self.devices.paths.len()],
             links: vec![Default::default(); self.scenario.links.len()],
         };
-        let mut recorder = Recorder::new(start, self.seats.clone());
+        let mut recorder = Recorder::new(start, self.slots.clone());
         for transfer in &agents.transfers {
             let (started_at, bytes) = (transfer.started_at, transfer.bytes);
             recorder.transfer(transfer.user, started_at, bytes, transfer.done_at);
         }
-        let user_gauges = vec![UserGauge::default(); self.seats.len()];
+        let user_gauges = vec![UserGauge::default(); self.slots.len()];
         let mut end = Snapshot::default();
         let both = links.into_iter().zip(agents.counters);
         for (index, ((links, backlogs), hosts)) in both.enumerate() {

@@ -11,7 +11,7 @@
 //! use anabranch_lab::network::emulator::{Device, Emulator};
 //! use anabranch_net::MILLISECOND;
 //! use anabranch_scenario::Scenario;
-//! use anabranch_scenario::seats::seats;
+//! use anabranch_scenario::users::user_slots;
 //!
 //! let text = r#"
 //! algorithm = "reno"
@@ -20,7 +20,7 @@
 //! flows = [{ name = "one", paths = [["A"]] }]
 //! "#;
 //! let scenario = Scenario::parse(text.as_bytes(), "example", &[]).unwrap();
-//! let mut emulator = Emulator::new(&scenario, &seats(&scenario, 1), 1, ());
+//! let mut emulator = Emulator::new(&scenario, &user_slots(&scenario, 1), 1, ());
 //! let mut packet = vec![0; 1250]; // 1 ms at 10 Mbps
 //! packet[0] = 0x45; // IPv4
 //! emulator.send(0, Device::Path(0), packet);

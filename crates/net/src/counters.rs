@@ -1,6 +1,7 @@
 //! What a link has counted since it was made.
 
-use crate::{Cause, Time};
+use crate::fate::Cause;
+use crate::time::Time;
 
 /// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

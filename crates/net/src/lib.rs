@@ -14,30 +14,28 @@
 //! assert_eq!(link.offer(0, 1500), Fate::Delivered { at: 62_400_000_000 });
 //! ```
 
+mod arrival;
 mod counters;
 mod dice;
+mod fate;
 mod link;
 mod loss;
 mod outages;
 mod queue;
 mod rate;
 mod red;
+pub mod time;
 mod trace;
+mod transmission;
 
+pub use arrival::Backlog;
 pub use counters::{Counters, Tally};
 pub use dice::Dice;
-pub use link::{Cause, Fate, Link, LinkConfig};
+pub use fate::{Cause, Fate};
+pub use link::{Link, LinkConfig};
 pub use loss::Loss;
-pub use queue::{Backlog, Queue};
+pub use queue::Queue;
 pub use rate::Rate;
 pub use red::Red;
+pub use time::{MILLISECOND, SECOND, Time};
 pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
-
-/// A point in time or a duration, in picoseconds. 64 bits last for 213 days.
-pub type Time = u64;
-
-/// One millisecond.
-pub const MILLISECOND: Time = 1_000_000_000;
-
-/// One second.
-pub const SECOND: Time = 1_000_000_000_000;

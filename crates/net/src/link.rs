@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 
+use crate::arrival::{Arrival, Backlog};
+use crate::counters::Counters;
 use crate::dice::Dice;
-use crate::loss::Wire;
+use crate::fate::{Cause, Fate};
+use crate::loss::{Loss, Wire};
 use crate::outages::Outages;
-use crate::queue::{Admission, Arrival};
-use crate::rate::Server;
-use crate::{Backlog, Counters, Loss, Queue, Rate, Time};
+use crate::queue::{Admission, Queue};
+use crate::rate::{Rate, Server};
+use crate::time::Time;
 
 /// What a link is.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,31 +41,6 @@ impl LinkConfig {
             down: Vec::new(),
         }
     }
-}
-
-/// What becomes of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It reaches the other end.
-    Delivered {
-        /// When its last bit arrives, ps.
-        at: Time,
-    },
-    /// It is lost.
-    Dropped(Cause),
-}
-
-/// Why a packet is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// The queue was full.
-    Overflow,
-    /// RED dropped it early.
-    Red,
-    /// It was lost on the wire, at random.
-    Random,
-    /// The link was down, or went down before the packet was transmitted.
-    Down,
 }
 
 /// One direction of a link: packets wait in a queue, are transmitted one after the other, and

@@ -1,6 +1,6 @@
 //! The times at which a link is down.
 
-use crate::Time;
+use crate::time::Time;
 
 /// Disjoint, increasing intervals `[from, to)`, walked by a cursor as time goes on.
 #[derive(Clone, Debug)]

@@ -1,18 +1,9 @@
 //! Which packets a link takes in.
 
+use crate::arrival::Arrival;
 use crate::dice::Dice;
-use crate::red::Averager;
-use crate::{Cause, Red, Time};
-
-/// The packets that wait at a link: those whose transmission has not started. The packet in
-/// service does not count, as in ns-2 and in the queueing disciplines of Linux.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backlog {
-    /// Packets waiting.
-    pub packets: u32,
-    /// Bytes waiting.
-    pub bytes: u64,
-}
+use crate::fate::Cause;
+use crate::red::{Averager, Red};
 
 /// The queueing discipline of a link, always first in, first out.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,18 +17,6 @@ pub enum Queue {
     },
     /// Random early detection.
     Red(Red),
-}
-
-/// What a discipline may know of an arrival.
-pub(crate) struct Arrival {
-    pub(crate) now: Time,
-    pub(crate) bytes: u32,
-    /// Whether the packet would have to wait.
-    pub(crate) waits: bool,
-    /// When the last packet before it is, or was, transmitted.
-    pub(crate) free_at: Time,
-    /// The packets that wait before it.
-    pub(crate) backlog: Backlog,
 }
 
 /// A [`Queue`] and its state.

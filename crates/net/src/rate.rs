@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::trace::Opportunities;
-use crate::{Time, Trace};
+use crate::time::Time;
+use crate::trace::{Opportunities, Trace};
+use crate::transmission::Transmission;
 
 /// Constant rates, bit/s, for which transmission times and their fractions fit 64 bits.
 const RATES: RangeInclusive<f64> = 1.0..=1e12;
@@ -28,12 +29,6 @@ impl Rate {
             Rate::Trace(trace) => trace.mean_mbps(),
         }
     }
-}
-
-/// The transmission of one packet: from its first bit to its last, ps.
-pub(crate) struct Transmission {
-    pub(crate) start: Time,
-    pub(crate) end: Time,
 }
 
 /// The transmitter of a link: one packet at a time, first come, first served.

@@ -1,7 +1,7 @@
 //! Random early detection as the testbed of the OLIA draft states it.
 
-use crate::Time;
-use crate::queue::Arrival;
+use crate::arrival::Arrival;
+use crate::time::Time;
 
 /// The packet that stands for those an idle link could have transmitted.
 const TYPICAL_BYTES: u32 = 1500;

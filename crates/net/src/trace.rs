@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::rate::Transmission;
-use crate::{MILLISECOND, Time};
+use crate::time::{MILLISECOND, Time};
+use crate::transmission::Transmission;
 
 /// Bytes that one delivery opportunity of a trace carries at most.
 pub const OPPORTUNITY_BYTES: u32 = 1500;

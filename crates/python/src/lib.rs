@@ -1,6 +1,7 @@
 //! The Python module `anabranch._core`: converts values and releases the GIL, no logic.
 
 mod adjustment;
+mod errors;
 mod law;
 mod network;
 mod record;
@@ -11,25 +12,15 @@ mod run;
 mod scenario;
 mod sharing;
 
-use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
-
-pyo3::create_exception!(
-    anabranch,
-    ScenarioError,
-    PyValueError,
-    "What is wrong with a scenario, in one line: file and line, key, what was expected."
-);
-
-pyo3::create_exception!(anabranch, Cancelled, PyException, "The run was cancelled.");
 
 /// Anabranch's scenario files and simulator.
 #[pymodule]
 mod _core {
     #[pymodule_export]
     use super::{
-        Cancelled, ScenarioError,
         adjustment::RateAdjustment,
+        errors::{Cancelled, ScenarioError},
         law::Law,
         rounds::Rounds,
         rule::Path,

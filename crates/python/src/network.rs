@@ -1,11 +1,9 @@
 //! A scenario as plain data for theory.
 
-use anabranch_net::{LinkConfig, Queue, SECOND, Time};
+use anabranch_net::{LinkConfig, MILLISECOND, Queue, SECOND, Time};
 use anabranch_scenario::{Flow, Link, Path, Scenario, Workload};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-const MILLISECONDS: f64 = 1e9;
 
 /// Links and flows as dicts, with the names of the scenario file where it has them.
 pub fn network<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyDict>> {
@@ -40,7 +38,7 @@ fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
     let entry = PyDict::new(py);
     entry.set_item("name", &link.name)?;
     entry.set_item("rate_mbps", link.rate_mbps())?;
-    entry.set_item("delay_ms", *delay as f64 / MILLISECONDS)?;
+    entry.set_item("delay_ms", *delay as f64 / MILLISECOND as f64)?;
     entry.set_item("loss_probability", loss.mean())?;
     entry.set_item("down_s", down)?;
     match queue {

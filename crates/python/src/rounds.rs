@@ -4,7 +4,7 @@ use anabranch_control::{Ack, Algorithm, AnyController};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::ScenarioError;
+use crate::errors::ScenarioError;
 
 /// The controllers of many users, told of whole round trips instead of packets.
 ///

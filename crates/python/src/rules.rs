@@ -4,7 +4,7 @@ use anabranch_control::{Algorithm, RULES};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::ScenarioError;
+use crate::errors::ScenarioError;
 
 /// The algorithms: name, aliases, summary, source, delay_based, parameters.
 #[pyfunction]

@@ -9,10 +9,10 @@ use anabranch_sim::Simulation;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::Cancelled;
+use crate::errors::{Cancelled, raise};
 use crate::record;
 use crate::rule::PythonRule;
-use crate::scenario::{Scenario, raise};
+use crate::scenario::Scenario;
 
 /// Wall time between two looks at the cancel flag: short for a person, long for the simulator.
 const SLICE: Duration = Duration::from_millis(20);

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use anabranch_scenario::{Error, Scenario as Complete};
+use anabranch_scenario::Scenario as Complete;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::{ScenarioError, network};
+use crate::errors::raise;
+use crate::network;
 
 /// A scenario, checked and complete.
 #[pyclass(frozen, module = "anabranch")]
@@ -111,9 +112,4 @@ impl Scenario {
     fn __repr__(&self) -> String {
         format!("Scenario({:?})", self.0.name)
     }
-}
-
-/// The exception for a fault of a scenario.
-pub(crate) fn raise(error: Error) -> PyErr {
-    ScenarioError::new_err(error.to_string())
 }

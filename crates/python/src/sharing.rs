@@ -6,7 +6,7 @@ use numpy::ndarray::Array2;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::ScenarioError;
+use crate::errors::ScenarioError;
 
 /// Serves files from an empty start by generalised processor sharing: the first `count` as a dict
 /// of arrays (class, arrival_s, service_s, sojourn_s, workload_s: a row per file, a column per

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::key::Key;
-
 /// What is wrong with a scenario: `file.toml:12: links.R1.rate_mbps: expected a number above 0, got -3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -38,13 +36,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// What is wrong at a key, before anybody has looked where the key stands.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) key: Key,
-    pub(crate) message: String,
-}
 
 /// No more than so many names in a list.
 const LONGEST_LIST: usize = 20;

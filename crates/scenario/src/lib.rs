@@ -3,38 +3,32 @@
 //! A scenario is one TOML file: links, flows, algorithms, workloads, seeds. [`Scenario::load`] reads
 //! it and either answers with a value that is complete (every default resolved, every name an index)
 //! or with an [`Error`] of one line that names file, line and key and says what was expected.
-//! [`columns`] holds the tables that every backend fills, [`recorder`] fills them, [`seats`] says when
+//! [`columns`] holds the tables that every backend fills, [`recorder`] fills them, [`users`] says when
 //! users start and what they send, and [`schema()`] the JSON Schema of the file.
 
-mod adjust;
-mod bounded;
-pub mod columns;
-mod document;
 mod error;
 mod file;
-mod flows;
-mod key;
-mod links;
-mod measure;
+mod load;
 mod memory;
-mod number;
-mod phrase;
-pub mod recorder;
+mod model;
+pub mod record;
 mod resolve;
 mod scenario;
-mod schema;
-pub mod seats;
-mod tcp;
-pub mod time;
-mod totals;
+pub mod seed;
+pub mod users;
 
-pub use adjust::Adjust;
-pub use columns::Record;
+pub use anabranch_net::time;
+
 pub use error::Error;
-pub use flows::{Flow, Path, Size, Workload};
-pub use links::Link;
-pub use measure::Measure;
-pub use number::{AboveOne, Bytes, Count, NonNegative, Positive, PositiveOrInfinite, Probability};
+pub use file::schema::schema;
+pub use model::adjust::Adjust;
+pub use model::flows::{Flow, Path, Size, Workload};
+pub use model::links::Link;
+pub use model::measure::Measure;
+pub use model::number::{
+    AboveOne, Bytes, Count, NonNegative, Positive, PositiveOrInfinite, Probability,
+};
+pub use model::tcp::{Recovery, Scheduler, Tcp};
+pub use record::columns::Record;
+pub use record::{columns, recorder};
 pub use scenario::Scenario;
-pub use schema::schema;
-pub use tcp::{Recovery, Scheduler, Tcp};

@@ -2,9 +2,8 @@
 
 use anabranch_net::{Queue, SECOND};
 
-use crate::error::Fault;
-use crate::flows::{Flow, Path, Size, Workload};
-use crate::key::Key;
+use crate::file::key::{Fault, Key};
+use crate::model::flows::{Flow, Path, Size, Workload};
 use crate::scenario::Scenario;
 
 /// State of a user, and of each of its paths, rows of the tables of totals included, bytes.
@@ -21,9 +20,20 @@ const TIMEOUT_S: f64 = 1.0;
 const OVERSHOOT: f64 = 2.0;
 const GIB: f64 = 1_073_741_824.0;
 
+impl Scenario {
+    /// Bytes that one run could need at most: 2 KiB for each user and each of its paths, 64 B for each
+    /// packet that can be outstanding (bounded by file sizes, receive buffers and what the links hold
+    /// over a round trip and a timeout), 128 B for each row of samples and finished files, and the
+    /// connections of those files that a Poisson workload brings faster than its paths carry them. A
+    /// scenario above `measure.max_memory_gib` is refused when it is read.
+    pub fn memory_estimate(&self) -> u64 {
+        estimate(self) as u64
+    }
+}
+
 /// Bytes that a run of the scenario could need: for each user and path its state, the packets that
 /// can be outstanding, the files that finish and the samples.
-pub(crate) fn estimate(scenario: &Scenario) -> f64 {
+fn estimate(scenario: &Scenario) -> f64 {
     samples(scenario) + flows(scenario).map(|(_, bytes, _)| bytes).sum::<f64>()
 }
 

@@ -1,21 +1,21 @@
 //! From the file as written to a complete scenario: defaults resolved, names turned into indexes,
 //! and everything refused that no simulation could mean.
 
-use std::ops::RangeInclusive;
 use std::path::Path;
 
 use indexmap::IndexSet;
 
-use crate::error::Fault;
-use crate::file;
-use crate::flows::Flow;
-use crate::key::Key;
-use crate::links::Link;
-use crate::measure::Measure;
-use crate::tcp::Tcp;
+use crate::file::key::{Fault, Key};
+use crate::file::written;
+use crate::model::flows::Flow;
+use crate::model::links::Link;
+use crate::model::measure::Measure;
+use crate::model::tcp::Tcp;
+use crate::resolve::range::within;
 
 mod flows;
 mod links;
+mod range;
 
 pub(crate) use flows::algorithm;
 
@@ -24,7 +24,7 @@ pub(crate) use flows::algorithm;
 /// # Errors
 /// The first fault found, in the order of the file.
 pub(crate) fn resolve(
-    file: &file::Scenario,
+    file: &written::Scenario,
     directory: &Path,
 ) -> Result<(Vec<Link>, Vec<Flow>), Fault> {
     check_seeds(&file.seeds)?;
@@ -80,16 +80,4 @@ fn check_tcp(tcp: &Tcp) -> Result<(), Fault> {
         return Err(packet_key.fault(message));
     }
     Ok(())
-}
-
-/// Refuses what virtual time, a u64 of picoseconds, could not carry.
-fn within(key: &Key, x: f64, range: RangeInclusive<f64>, unit: &str) -> Result<(), Fault> {
-    if range.contains(&x) {
-        return Ok(());
-    }
-    Err(key.fault(format!(
-        "expected {} to {} {unit}, got {x}",
-        range.start(),
-        range.end()
-    )))
 }

@@ -3,15 +3,22 @@
 use anabranch_control::AnyRule;
 use anabranch_net::{Dice, Link, Time};
 use anabranch_scenario as scenario;
-use anabranch_scenario::seats::{element_seed, kind};
+use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::{from_seconds, seconds};
-use anabranch_scenario::{Recovery, Scenario};
+use anabranch_scenario::{Recovery, Scenario, Workload};
 
-use crate::connection::Tcp;
+use crate::connection::path_state::Route;
+use crate::connection::scheduler::Scheduler;
+use crate::connection::tcp::Tcp;
 use crate::network::Network;
-use crate::scheduler::Scheduler;
-use crate::simulation::Plan;
-use crate::subflow::Route;
+
+/// What the users of one flow have in common.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub rule: AnyRule,
+    pub routes: Vec<Route>,
+    pub workload: Workload,
+}
 
 /// The links, without a packet on them.
 pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {

@@ -16,10 +16,10 @@ pub(crate) enum Event {
     Link(u32),
     /// The head of a return line reaches its sender.
     Return(u32),
-    /// The retransmission timer of a subflow.
-    Timeout { connection: u32, subflow: u16 },
-    /// The delayed-ACK timer of a subflow.
-    DelayedAck { connection: u32, subflow: u16 },
+    /// The retransmission timer of a path.
+    Timeout { connection: u32, path: u16 },
+    /// The delayed-ACK timer of a path.
+    DelayedAck { connection: u32, path: u16 },
     /// An idle path of a connection may send the oldest data again.
     Resend(u32),
     /// A user's workload begins, resumes or brings its next file.

@@ -1,40 +1,32 @@
-//! A TCP connection, or a Multipath TCP connection over several subflows (RFC 8684): one data
+//! A TCP connection, or a Multipath TCP connection over several paths (RFC 8684): one data
 //! sequence space, one receive buffer, one controller.
 
 use std::collections::VecDeque;
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
-
-use crate::bits::Reassembly;
-use crate::dealer::Dealer;
-use crate::gateway::Gateway;
-use crate::network::Network;
-use crate::scheduler::Scheduler;
-use crate::subflow::{Route, Subflow};
 use anabranch_scenario::time::seconds;
 
-/// What all endpoints of a scenario have in common.
-#[derive(Clone, Debug)]
-pub(crate) struct Tcp {
-    pub packet_bytes: u16,
-    pub header_bytes: u16,
-    pub min_rto: Time,
-    pub delayed_acks: bool,
-    pub selective: bool,
-    /// Where slow start ends on a new path, in packets.
-    pub initial_ssthresh: f64,
-    /// The receive buffer in packets.
-    pub receive_buffer: u32,
-    pub scheduler: Scheduler,
-}
+use crate::connection::bits::Reassembly;
+use crate::connection::gateway::Gateway;
+use crate::connection::linux_scheduler::LinuxScheduler;
+use crate::connection::path_state::{PathState, Route};
+use crate::connection::scheduler::Scheduler;
+use crate::connection::tcp::Tcp;
+use crate::network::Network;
 
-impl Tcp {
-    /// Payload of a full packet.
-    pub fn payload(&self) -> u64 {
-        u64::from(self.packet_bytes - self.header_bytes)
-    }
-}
+mod bits;
+mod gateway;
+mod linux_scheduler;
+mod linux_sending;
+pub(crate) mod path_state;
+mod pooling;
+mod receiving;
+pub(crate) mod scheduler;
+mod sender;
+mod sending;
+pub(crate) mod tcp;
+mod timer;
 
 /// What a connection acts upon.
 pub(crate) struct World<'a> {
@@ -55,8 +47,8 @@ pub(crate) struct Connection {
     pub started_at: Time,
     pub controller: AnyController,
     /// Those that are open: paths open in order.
-    pub subflows: Vec<Subflow>,
-    /// Whether it has several paths, open or not, and so a data sequence apart from the subflows'.
+    pub paths: Vec<PathState>,
+    /// Whether it has several paths, open or not, and so a data sequence apart from the paths'.
     pub(crate) several: bool,
     /// The data sequence number of the next new packet, of the first not acknowledged, and of the
     /// first that the application does not have.
@@ -67,11 +59,11 @@ pub(crate) struct Connection {
     pub(crate) file_bytes: u64,
     /// What the data is, where it is the files of a gateway.
     pub(crate) gateway: Option<Box<Gateway>>,
-    /// Who deals data out to the paths, where that is Linux' scheduler.
-    pub(crate) dealer: Option<Box<Dealer>>,
+    /// What assigns data to the paths, where that is Linux' scheduler.
+    pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
     /// Data to be sent again over another path than the one, by number, where it timed out.
     pub(crate) reinjections: VecDeque<(u32, u16)>,
-    /// Data as the receiver has it, where subflows' own order does not tell.
+    /// Data as the receiver has it, where paths' own order does not tell.
     pub(crate) data_receiver: Reassembly,
     /// Some path had room, and there was nothing to send on it.
     pub(crate) starved: bool,
@@ -92,12 +84,12 @@ impl Connection {
         scheduler: Scheduler,
     ) -> Connection {
         let several = routes.len() > 1;
-        let deals = several && scheduler == Scheduler::Linux;
+        let uses_linux = several && scheduler == Scheduler::Linux;
         Connection {
             number,
             user,
             started_at: 0,
-            subflows: Vec::with_capacity(routes.len()),
+            paths: Vec::with_capacity(routes.len()),
             several,
             controller,
             data_next: 0,
@@ -105,7 +97,7 @@ impl Connection {
             data_end: 0,
             file_bytes: 0,
             gateway: None,
-            dealer: deals.then(Box::default),
+            linux_scheduler: uses_linux.then(Box::default),
             reinjections: VecDeque::new(),
             data_receiver: Reassembly::default(),
             starved: true,
@@ -116,24 +108,24 @@ impl Connection {
 
     /// Opens those of its paths whose time has come.
     pub fn open_paths(&mut self, now: Time, routes: &[Route], tcp: &Tcp) {
-        let closed = routes.iter().enumerate().skip(self.subflows.len());
+        let closed = routes.iter().enumerate().skip(self.paths.len());
         for (r, route) in closed.take_while(|(_, route)| route.opens_at <= now) {
             self.controller.add_path();
             self.controller.set_ssthresh(r, tcp.initial_ssthresh);
             let window = self.controller.window(r) as u32;
-            self.subflows
-                .push(Subflow::new(route.clone(), tcp.selective, window));
+            self.paths
+                .push(PathState::new(route.clone(), tcp.selective, window));
         }
     }
 
     /// Begins or resumes a bulk transfer.
     pub fn resume(&mut self, world: &mut World) {
-        for r in 0..self.subflows.len() {
+        for r in 0..self.paths.len() {
             let rto_s = self.controller.rto_s(r);
-            let path = self.controller.path(r);
-            if self.subflows[r].is_stale(world.now, path, rto_s, world.tcp.min_rto) {
+            let measured = self.controller.path(r);
+            if self.paths[r].is_stale(world.now, measured, rto_s, world.tcp.min_rto) {
                 self.controller.on_idle(r, seconds(world.now));
-                self.subflows[r].window = self.controller.window(r) as u32;
+                self.paths[r].window = self.controller.window(r) as u32;
             }
         }
         self.data_end = ENDLESS;
@@ -167,7 +159,10 @@ impl Connection {
         self.in_network == 0
             && self.is_complete()
             && self.data_una == self.data_end
-            && self.dealer.as_ref().is_none_or(|dealer| dealer.is_empty())
+            && self
+                .linux_scheduler
+                .as_ref()
+                .is_none_or(|scheduler| scheduler.is_empty())
     }
 
     /// Payload of the file, 0 for a workload without end.
@@ -193,13 +188,13 @@ impl Connection {
         if self.several {
             self.data_receiver.next()
         } else {
-            self.subflows[0].receiver.next()
+            self.paths[0].receiver.next()
         }
     }
 
     /// A packet was dropped on its way.
-    pub fn on_drop(&mut self, subflow: u16, cause: anabranch_net::Cause) {
+    pub fn on_drop(&mut self, path: u16, cause: anabranch_net::Cause) {
         self.in_network -= 1;
-        self.subflows[usize::from(subflow)].totals.lost[cause as usize] += 1;
+        self.paths[usize::from(path)].totals.lost[cause as usize] += 1;
     }
 }

@@ -4,20 +4,11 @@
 //! fills the tables of a Result. Data packets cross links with queues; acknowledgements return over
 //! a pure delay: they are neither queued nor lost. [`sharing`] is a fluid model of one shared server.
 
-mod bits;
 mod build;
 mod calendar;
 mod connection;
-mod dealer;
-mod gateway;
 mod network;
-mod receiving;
-mod scheduler;
-mod sender;
-mod sending;
 pub mod sharing;
 mod simulation;
-mod subflow;
-mod user;
 
 pub use simulation::Simulation;

@@ -6,17 +6,20 @@ use anabranch_net::{Cause, Fate, Link, Time};
 
 use crate::calendar::{Calendar, Event};
 
+/// Counts the packets of a path or of a connection.
+pub(crate) type PacketNumber = u32;
+
 /// A data packet on its way. It carries its route: `hop` points into [`Network::hops`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub sent_at: Time,
     pub connection: u32,
-    /// Number within the subflow.
+    /// Number within the path.
     pub sequence: u32,
     /// Number within the connection.
     pub data_sequence: u32,
     pub hop: u32,
-    pub subflow: u16,
+    pub path: u16,
     pub bytes: u16,
 }
 
@@ -26,14 +29,14 @@ pub(crate) struct Ack {
     /// When the packet that asked for this acknowledgement was sent (RFC 7323's echo).
     pub sent_at: Time,
     pub connection: u32,
-    /// Every number of the subflow below this has arrived.
+    /// Every number of the path below this has arrived.
     pub cumulative: u32,
     /// The packet that caused this acknowledgement. No acknowledgement is ever lost, so one number
     /// tells the sender all that RFC 2018's blocks would.
     pub selective: u32,
     /// Every number of the connection below this has arrived.
     pub data_cumulative: u32,
-    pub subflow: u16,
+    pub path: u16,
 }
 
 /// Things that arrive in the order they were put in.
@@ -71,7 +74,7 @@ struct Wire {
     line: Line<Packet>,
 }
 
-/// The way back of every subflow with the same return delay: pure delay, no queue, no loss.
+/// The way back of every path with the same return delay: pure delay, no queue, no loss.
 #[derive(Debug)]
 struct Return {
     delay: Time,

@@ -9,7 +9,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use anabranch_net::Dice;
-use anabranch_scenario::seats::element_seed;
+use anabranch_scenario::seed::element_seed;
 
 /// A run ends at the latest after this many times as many files as it reports: a file of a heavy
 /// tail can outlast them all.

@@ -5,28 +5,21 @@ use std::sync::Arc;
 use anabranch_control::rules::Custom;
 use anabranch_control::{AnyRule, External};
 use anabranch_net::Time;
-use anabranch_scenario::seats::seats;
-use anabranch_scenario::{Record, Scenario, Workload};
+use anabranch_scenario::users::user_slots;
+use anabranch_scenario::{Record, Scenario};
 
-use crate::build;
+use crate::build::{self, Plan};
 use crate::calendar::Event;
-use crate::connection::{Connection, Tcp, World};
+use crate::connection::tcp::Tcp;
+use crate::connection::{Connection, World};
 use crate::network::{Network, Packet};
-use crate::subflow::Route;
-use crate::user::User;
+use crate::simulation::user::User;
 use anabranch_scenario::recorder::PathTotals;
 use anabranch_scenario::recorder::{PathGauge, Recorder, Snapshot, UserGauge};
 use anabranch_scenario::time::{from_seconds, seconds};
 
+mod user;
 mod users;
-
-/// What the users of one flow have in common.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub rule: AnyRule,
-    pub routes: Vec<Route>,
-    pub workload: Workload,
-}
 
 /// A run of a scenario with one seed, in virtual time.
 ///
@@ -71,10 +64,10 @@ impl Simulation {
     fn with_rules(scenario: &Scenario, seed: u64, rules: Vec<AnyRule>) -> Simulation {
         let mut network = build::network(scenario, seed);
         let plans = build::plans(scenario, rules, &mut network);
-        let seats = seats(scenario, seed);
-        let paths: usize = seats
+        let slots = user_slots(scenario, seed);
+        let paths: usize = slots
             .iter()
-            .map(|seat| plans[seat.flow as usize].routes.len())
+            .map(|slot| plans[slot.flow as usize].routes.len())
             .sum();
         let measure = &scenario.measure;
         // Before any user begins: what is sent at that very moment counts.
@@ -84,7 +77,7 @@ impl Simulation {
         network
             .calendar
             .push(from_seconds(measure.sample_ms.get() * 1e-3), Event::Sample);
-        for (row, user) in seats.iter().enumerate() {
+        for (row, user) in slots.iter().enumerate() {
             network.calendar.push(user.start, Event::Begin(row as u32));
             if let Some(stop) = user.stop {
                 network.calendar.push(stop, Event::Pause(row as u32));
@@ -98,7 +91,7 @@ impl Simulation {
         }
         let start = Snapshot {
             time: 0,
-            users: vec![(0, 0); seats.len()],
+            users: vec![(0, 0); slots.len()],
             paths: vec![PathTotals::default(); paths],
             links: network
                 .links()
@@ -115,8 +108,8 @@ impl Simulation {
             connections: Vec::new(),
             spare: Vec::new(),
             retired: vec![PathTotals::default(); paths],
-            recorder: Recorder::new(start, seats.clone()),
-            users: seats.into_iter().map(User::new).collect(),
+            recorder: Recorder::new(start, slots.clone()),
+            users: slots.into_iter().map(User::new).collect(),
         }
     }
 
@@ -173,20 +166,14 @@ impl Simulation {
     fn handle_rare(&mut self, event: Event) {
         match event {
             Event::Link(_) | Event::Return(_) => unreachable!("handled above"),
-            Event::Timeout {
-                connection,
-                subflow,
-            } => {
+            Event::Timeout { connection, path } => {
                 self.connect(connection, |connection, world| {
-                    connection.on_timer(world, subflow)
+                    connection.on_timer(world, path)
                 });
             }
-            Event::DelayedAck {
-                connection,
-                subflow,
-            } => {
+            Event::DelayedAck { connection, path } => {
                 self.connect(connection, |connection, world| {
-                    connection.on_ack_delay(world, subflow);
+                    connection.on_ack_delay(world, path);
                 });
             }
             Event::Resend(connection) => {
@@ -221,7 +208,7 @@ impl Simulation {
     fn arrive(&mut self, mut packet: Packet) {
         if self.network.step(&mut packet) {
             if let Err(cause) = self.network.send(self.now, packet) {
-                self.connections[packet.connection as usize].on_drop(packet.subflow, cause);
+                self.connections[packet.connection as usize].on_drop(packet.path, cause);
                 self.retire_if_over(packet.connection);
             }
             return;
@@ -260,10 +247,10 @@ impl Simulation {
         }
         let user = &mut self.users[connection.user as usize];
         user.received_bytes += connection.received_bytes(&self.tcp);
-        let first = user.seat.first_path as usize;
-        let subflows = std::mem::take(&mut connection.subflows);
-        for (retired, subflow) in self.retired[first..].iter_mut().zip(subflows) {
-            *retired += subflow.totals;
+        let first = user.slot.first_path as usize;
+        let paths = std::mem::take(&mut connection.paths);
+        for (retired, path) in self.retired[first..].iter_mut().zip(paths) {
+            *retired += path.totals;
         }
         self.spare.push(number);
     }
@@ -272,7 +259,7 @@ impl Simulation {
         let open = self
             .connections
             .iter()
-            .filter(|connection| !connection.subflows.is_empty());
+            .filter(|connection| !connection.paths.is_empty());
         open.map(|connection| (connection, &self.users[connection.user as usize]))
     }
 
@@ -290,9 +277,9 @@ impl Simulation {
         let mut paths = self.retired.clone();
         for (connection, user) in self.live() {
             users[connection.user as usize].0 += connection.received_bytes(&self.tcp);
-            let rows = &mut paths[user.seat.first_path as usize..];
+            let rows = &mut paths[user.slot.first_path as usize..];
             rows.iter_mut()
-                .zip(&connection.subflows)
+                .zip(&connection.paths)
                 .for_each(|(row, s)| *row += s.totals);
         }
         Snapshot {
@@ -310,13 +297,13 @@ impl Simulation {
             .push(self.now + every.max(1), Event::Sample);
         let mut gauges = vec![PathGauge::default(); self.retired.len()];
         for (connection, user) in self.live() {
-            for (r, subflow) in connection.subflows.iter().enumerate() {
-                let gauge = &mut gauges[user.seat.first_path as usize + r];
-                let path = connection.controller.path(r);
-                gauge.window += path.window;
-                gauge.in_flight += u64::from(subflow.sender.in_flight());
-                if path.rtt.is_finite() {
-                    gauge.rtt_sum_s += path.rtt;
+            for (r, path) in connection.paths.iter().enumerate() {
+                let gauge = &mut gauges[user.slot.first_path as usize + r];
+                let measured = connection.controller.path(r);
+                gauge.window += measured.window;
+                gauge.in_flight += u64::from(path.sender.in_flight());
+                if measured.rtt.is_finite() {
+                    gauge.rtt_sum_s += measured.rtt;
                     gauge.measured += 1;
                 }
             }

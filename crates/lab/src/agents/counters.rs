@@ -37,7 +37,7 @@ impl Agents<'_> {
             return Ok(());
         };
         let user = connection.user;
-        let first_row = self.seats[user].first_path as usize;
+        let first_row = self.slots[user].first_path as usize;
         let subflows = connection
             .subflows()
             .context("reading a connection's state")?;

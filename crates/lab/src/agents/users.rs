@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use anabranch_net::Time;
 use anabranch_scenario::Workload;
-use anabranch_scenario::seats::{next_gap, next_size};
 use anabranch_scenario::time::from_seconds;
+use anabranch_scenario::users::{next_gap, next_size};
 use rustix::event::epoll;
 
 use super::connection::{self, Connection, Payload};
@@ -15,13 +15,13 @@ use crate::error::{Context, Error};
 impl Agents<'_> {
     /// Sets the timers of every user's start and stop, and of the paths that open later.
     pub(super) fn schedule_users(&mut self) {
-        for (user, seat) in self.seats.iter().enumerate() {
+        for (user, slot) in self.slots.iter().enumerate() {
             self.timers
-                .push(Reverse((seat.start, TimerEvent::Begin(user))));
-            if let Some(stop) = seat.stop {
+                .push(Reverse((slot.start, TimerEvent::Begin(user))));
+            if let Some(stop) = slot.stop {
                 self.timers.push(Reverse((stop, TimerEvent::Pause(user))));
             }
-            let paths = &self.scenario.flows[seat.flow as usize].paths;
+            let paths = &self.scenario.flows[slot.flow as usize].paths;
             for (path, opens) in paths.iter().enumerate().skip(1) {
                 if opens.start_s.get() > 0.0 {
                     let time = from_seconds(opens.start_s.get());
@@ -34,20 +34,20 @@ impl Agents<'_> {
 
     /// A file arrives at the sender, or endless data starts or resumes, as in the simulator.
     pub(super) fn begin(&mut self, now: Time, user: usize) -> Result<(), Error> {
-        let seat = &mut self.seats[user];
-        if seat.has_stopped(now) {
+        let slot = &mut self.slots[user];
+        if slot.has_stopped(now) {
             return Ok(());
         }
-        let workload = &self.scenario.flows[seat.flow as usize].workload;
+        let workload = &self.scenario.flows[slot.flow as usize].workload;
         if let Workload::OnOff { on_s, .. } = workload {
             let pause = now + from_seconds(on_s.get());
             self.timers.push(Reverse((pause, TimerEvent::Pause(user))));
         }
-        if let Some(gap) = next_gap(workload, &mut seat.dice) {
+        if let Some(gap) = next_gap(workload, &mut slot.dice) {
             self.timers
                 .push(Reverse((now + gap, TimerEvent::Begin(user))));
         }
-        match (next_size(workload, &mut seat.dice), self.endless[user]) {
+        match (next_size(workload, &mut slot.dice), self.endless[user]) {
             (Some(bytes), _) => {
                 self.open(
                     user,
@@ -72,9 +72,9 @@ impl Agents<'_> {
         if let Some(number) = self.endless[user] {
             self.set_paused(number, true)?;
         }
-        let seat = &self.seats[user];
-        let workload = &self.scenario.flows[seat.flow as usize].workload;
-        if let (Workload::OnOff { off_s, .. }, false) = (workload, seat.has_stopped(now)) {
+        let slot = &self.slots[user];
+        let workload = &self.scenario.flows[slot.flow as usize].workload;
+        if let (Workload::OnOff { off_s, .. }, false) = (workload, slot.has_stopped(now)) {
             let resume = now + from_seconds(off_s.get());
             self.timers.push(Reverse((resume, TimerEvent::Begin(user))));
         }
@@ -90,7 +90,7 @@ impl Agents<'_> {
     }
 
     fn open(&mut self, user: usize, payload: Payload) -> Result<u64, Error> {
-        let flow = self.seats[user].flow as usize;
+        let flow = self.slots[user].flow as usize;
         let multipath = self.scenario.flows[flow].paths.len() > 1;
         let algorithm = &self.algorithms[flow];
         let doing = || format!("{}: opening a connection with {algorithm}", self.name(user));

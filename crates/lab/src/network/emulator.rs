@@ -5,8 +5,9 @@ use std::collections::BinaryHeap;
 
 use anabranch_net::{Backlog, Fate, Link, Time};
 use anabranch_scenario::recorder::Snapshot;
-use anabranch_scenario::seats::{Seat, element_seed, kind};
+use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::from_seconds;
+use anabranch_scenario::users::UserSlot;
 use anabranch_scenario::{Path, Scenario};
 
 use crate::hosts::address;
@@ -91,8 +92,8 @@ enum Direction {
 }
 
 impl<T: Tap> Emulator<T> {
-    /// The links of a scenario, without packets. `seats` are its users.
-    pub fn new(scenario: &Scenario, seats: &[Seat], seed: u64, tap: T) -> Emulator<T> {
+    /// The links of a scenario, without packets. `slots` are its users.
+    pub fn new(scenario: &Scenario, slots: &[UserSlot], seed: u64, tap: T) -> Emulator<T> {
         let links = scenario.links.iter().enumerate();
         let route = |path: &Path| Route {
             links: path.links.clone(),
@@ -106,11 +107,11 @@ impl<T: Tap> Emulator<T> {
                     Link::new(link.config.clone(), seed)
                 })
                 .collect(),
-            paths: seats
+            paths: slots
                 .iter()
-                .flat_map(|seat| scenario.flows[seat.flow as usize].paths.iter().map(route))
+                .flat_map(|slot| scenario.flows[slot.flow as usize].paths.iter().map(route))
                 .collect(),
-            first_rows: seats.iter().map(|seat| seat.first_path as usize).collect(),
+            first_rows: slots.iter().map(|slot| slot.first_path as usize).collect(),
             transits: BinaryHeap::new(),
             sent: 0,
             tap,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::number::{Bytes, Count, NonNegative, Positive, Probability};
+use crate::model::number::{Bytes, Count, NonNegative, Positive, Probability};
 
 /// A link, one way. Give `rate_mbps` or `trace_file`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,17 +3,17 @@
 use anabranch_control::Algorithm;
 use indexmap::{IndexMap, IndexSet};
 
-use super::within;
-use crate::adjust::Adjust;
-use crate::error::{Fault, expected_one_of};
-use crate::file;
-use crate::flows::{Flow, Path, Size, Workload};
-use crate::key::Key;
-use crate::number::NonNegative;
+use crate::error::expected_one_of;
+use crate::file::key::{Fault, Key};
+use crate::file::written;
+use crate::model::adjust::Adjust;
+use crate::model::flows::{Flow, Path, Size, Workload};
+use crate::model::number::NonNegative;
+use crate::resolve::range::within;
 
-type Links = IndexMap<String, file::Link>;
+type Links = IndexMap<String, written::Link>;
 
-pub(super) fn flows(file: &file::Scenario) -> Result<Vec<Flow>, Fault> {
+pub(super) fn flows(file: &written::Scenario) -> Result<Vec<Flow>, Fault> {
     let key = Key::root("flows");
     if file.flows.is_empty() {
         return Err(key.fault("expected at least one flow, got none"));
@@ -45,7 +45,7 @@ pub(super) fn flows(file: &file::Scenario) -> Result<Vec<Flow>, Fault> {
     Ok(flows)
 }
 
-fn check_times(key: &Key, flow: &file::Flow) -> Result<(), Fault> {
+fn check_times(key: &Key, flow: &written::Flow) -> Result<(), Fault> {
     let (start_s, spread_s) = (flow.start_s.get(), flow.start_spread_s.get());
     within(&key.key("start_s"), start_s, 0.0..=1e7, "s")?;
     within(&key.key("start_spread_s"), spread_s, 0.0..=1e7, "s")?;
@@ -107,7 +107,7 @@ fn check_adjust(key: &Key, adjust: &Adjust) -> Result<(), Fault> {
     within(&key.key("max_kappa"), max_kappa, 1.0..=1e6, "packets")
 }
 
-fn paths(key: &Key, flow: &file::Flow, links: &Links) -> Result<Vec<Path>, Fault> {
+fn paths(key: &Key, flow: &written::Flow, links: &Links) -> Result<Vec<Path>, Fault> {
     if flow.paths.is_empty() {
         return Err(key.fault("expected at least one path, such as [[\"R1\"]], got none"));
     }
@@ -141,11 +141,11 @@ fn check_starts(key: &Key, paths: &[Path], flow_start_s: NonNegative) -> Result<
     })
 }
 
-fn path(key: &Key, path: &file::Path, links: &Links) -> Result<Path, Fault> {
+fn path(key: &Key, path: &written::Path, links: &Links) -> Result<Path, Fault> {
     let at_once = NonNegative::constant(0.0);
     let (key_of_links, names, written_ms, start_s) = match path {
-        file::Path::Links(names) => (key.clone(), names, None, at_once),
-        file::Path::Full(path) => {
+        written::Path::Links(names) => (key.clone(), names, None, at_once),
+        written::Path::Full(path) => {
             let key_of_links = key.key("links");
             (
                 key_of_links,
@@ -198,7 +198,7 @@ fn route(key: &Key, names: &[String], links: &Links) -> Result<Vec<usize>, Fault
 ///
 /// # Errors
 /// If neither is given, or what is given is not known, or has no kappa that its gateway could adjust.
-pub(crate) fn algorithm(file: &file::Scenario, i: usize) -> Result<Algorithm, Fault> {
+pub(crate) fn algorithm(file: &written::Scenario, i: usize) -> Result<Algorithm, Fault> {
     let algorithm = named_algorithm(file, i)?;
     let flow = &file.flows[i];
     let key = Key::root("flows").index(i);
@@ -221,7 +221,7 @@ pub(crate) fn algorithm(file: &file::Scenario, i: usize) -> Result<Algorithm, Fa
     Ok(algorithm)
 }
 
-fn named_algorithm(file: &file::Scenario, i: usize) -> Result<Algorithm, Fault> {
+fn named_algorithm(file: &written::Scenario, i: usize) -> Result<Algorithm, Fault> {
     let flow = &file.flows[i];
     let flow_key = Key::root("flows").index(i);
     let (key, spec) = match (&flow.algorithm, &file.algorithm) {

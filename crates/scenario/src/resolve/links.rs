@@ -5,20 +5,19 @@ use std::path::Path;
 use anabranch_net::{LinkConfig, Loss, MILLISECOND, Queue, Rate, Red, SECOND, Time, Trace};
 use indexmap::IndexMap;
 
-use super::within;
-use crate::bounded;
-use crate::error::Fault;
-use crate::file;
-use crate::key::Key;
-use crate::links::Link;
-use crate::number::Count;
+use crate::file::bounded;
+use crate::file::key::{Fault, Key};
+use crate::file::written;
+use crate::model::links::Link;
+use crate::model::number::Count;
+use crate::resolve::range::within;
 
 /// Drop-tail without a size of its own holds so much of the link's rate, and at least so much.
 const DEFAULT_QUEUE_S: f64 = 0.1;
 const DEFAULT_QUEUE_PACKETS: f64 = 10.0;
 
 pub(super) fn links(
-    links: &IndexMap<String, file::Link>,
+    links: &IndexMap<String, written::Link>,
     packet_bytes: Count,
     directory: &Path,
 ) -> Result<Vec<Link>, Fault> {
@@ -40,7 +39,7 @@ pub(super) fn links(
 
 fn config(
     key: &Key,
-    link: &file::Link,
+    link: &written::Link,
     packet_bytes: Count,
     directory: &Path,
 ) -> Result<LinkConfig, Fault> {
@@ -60,7 +59,7 @@ fn config(
     })
 }
 
-fn rate(key: &Key, link: &file::Link, directory: &Path) -> Result<Rate, Fault> {
+fn rate(key: &Key, link: &written::Link, directory: &Path) -> Result<Rate, Fault> {
     match (&link.rate_mbps, &link.trace_file) {
         (Some(mbps), None) => {
             within(&key.key("rate_mbps"), mbps.get(), 0.001..=1e6, "Mbps")?;
@@ -88,7 +87,7 @@ fn rate(key: &Key, link: &file::Link, directory: &Path) -> Result<Rate, Fault> {
 
 fn queue(
     key: &Key,
-    queue: Option<&file::Queue>,
+    queue: Option<&written::Queue>,
     mbps: f64,
     packet_bytes: Count,
 ) -> Result<Queue, Fault> {
@@ -101,21 +100,21 @@ fn queue(
                 bytes: None,
             })
         }
-        Some(file::Queue::DropTail {
+        Some(written::Queue::DropTail {
             packets: None,
             bytes: None,
         }) => Err(key
             .key("drop_tail")
             .fault("expected packets, bytes or both, got neither")),
-        Some(file::Queue::DropTail { packets, bytes }) => Ok(Queue::DropTail {
+        Some(written::Queue::DropTail { packets, bytes }) => Ok(Queue::DropTail {
             packets: packets.map(Count::get),
             bytes: bytes.map(|bytes| bytes.get()),
         }),
-        Some(file::Queue::Red(written)) => red(&key.key("red"), written, mbps).map(Queue::Red),
+        Some(written::Queue::Red(written)) => red(&key.key("red"), written, mbps).map(Queue::Red),
     }
 }
 
-fn red(key: &Key, red: &file::Red, mbps: f64) -> Result<Red, Fault> {
+fn red(key: &Key, red: &written::Red, mbps: f64) -> Result<Red, Fault> {
     let draft = Red::scaled(mbps);
     let min_packets = red.min_packets.map_or(draft.min_packets, |x| x.get());
     let mid_packets = red.mid_packets.map_or(draft.mid_packets, |x| x.get());
@@ -146,13 +145,13 @@ fn red(key: &Key, red: &file::Red, mbps: f64) -> Result<Red, Fault> {
     })
 }
 
-fn loss(loss: &file::Loss) -> Loss {
+fn loss(loss: &written::Loss) -> Loss {
     match *loss {
-        file::Loss::None => Loss::None,
-        file::Loss::Bernoulli { probability } => Loss::Bernoulli {
+        written::Loss::None => Loss::None,
+        written::Loss::Bernoulli { probability } => Loss::Bernoulli {
             probability: probability.get(),
         },
-        file::Loss::GilbertElliott {
+        written::Loss::GilbertElliott {
             good_to_bad,
             bad_to_good,
             loss_good,
@@ -166,7 +165,7 @@ fn loss(loss: &file::Loss) -> Loss {
     }
 }
 
-fn down(key: &Key, outages: &[file::Outage]) -> Result<Vec<(Time, Time)>, Fault> {
+fn down(key: &Key, outages: &[written::Outage]) -> Result<Vec<(Time, Time)>, Fault> {
     let mut up_since = 0.0;
     let mut down = Vec::new();
     for (i, outage) in outages.iter().enumerate() {

@@ -7,17 +7,17 @@ use super::Simulation;
 use crate::build::adjuster_dice;
 use crate::calendar::Event;
 use crate::connection::{Connection, World};
-use anabranch_scenario::seats::{next_gap, next_size};
 use anabranch_scenario::time::from_seconds;
+use anabranch_scenario::users::{next_gap, next_size};
 
 impl Simulation {
     pub(super) fn begin(&mut self, user: u32) {
         let row = user as usize;
-        if self.users[row].seat.has_stopped(self.now) {
+        if self.users[row].slot.has_stopped(self.now) {
             return;
         }
-        let workload = &self.plans[self.users[row].seat.flow as usize].workload;
-        let dice = &mut self.users[row].seat.dice;
+        let workload = &self.plans[self.users[row].slot.flow as usize].workload;
+        let dice = &mut self.users[row].slot.dice;
         if let Workload::OnOff { on_s, .. } = workload {
             let pause = self.now + from_seconds(on_s.get());
             self.network.calendar.push(pause, Event::Pause(user));
@@ -57,8 +57,8 @@ impl Simulation {
         if let Some(number) = row.connection {
             self.connections[number as usize].pause();
         }
-        let workload = &self.plans[row.seat.flow as usize].workload;
-        if let (Workload::OnOff { off_s, .. }, false) = (workload, row.seat.has_stopped(self.now)) {
+        let workload = &self.plans[row.slot.flow as usize].workload;
+        if let (Workload::OnOff { off_s, .. }, false) = (workload, row.slot.has_stopped(self.now)) {
             let resume = self.now + from_seconds(off_s.get());
             self.network.calendar.push(resume, Event::Begin(user));
         }
@@ -66,7 +66,7 @@ impl Simulation {
 
     fn open(&mut self, user: u32) -> u32 {
         let number = self.spare.pop().unwrap_or(self.connections.len() as u32);
-        let plan = &self.plans[self.users[user as usize].seat.flow as usize];
+        let plan = &self.plans[self.users[user as usize].slot.flow as usize];
         let tcp = &self.scenario.tcp;
         let initial_window = f64::from(tcp.initial_window_packets.get());
         let mut controller = plan.rule.controller(0, initial_window);
@@ -85,7 +85,7 @@ impl Simulation {
 
     /// Another path of a user opens, in every connection that it has.
     pub(super) fn open_paths(&mut self, user: u32) {
-        let routes = &self.plans[self.users[user as usize].seat.flow as usize].routes;
+        let routes = &self.plans[self.users[user as usize].slot.flow as usize].routes;
         let mut world = World {
             now: self.now,
             network: &mut self.network,
@@ -94,7 +94,7 @@ impl Simulation {
         let live = self
             .connections
             .iter_mut()
-            .filter(|connection| connection.user == user && !connection.subflows.is_empty());
+            .filter(|connection| connection.user == user && !connection.paths.is_empty());
         for connection in live {
             connection.open_paths(self.now, routes, &self.tcp);
             connection.pump_all(&mut world);
@@ -109,7 +109,7 @@ impl Simulation {
         let number = self.open(user);
         self.users[user as usize].connection = Some(number);
         let connection = &mut self.connections[number as usize];
-        let adjuster = match &self.plans[self.users[user as usize].seat.flow as usize].workload {
+        let adjuster = match &self.plans[self.users[user as usize].slot.flow as usize].workload {
             Workload::Gateway {
                 adjust: Some(adjust),
                 ..

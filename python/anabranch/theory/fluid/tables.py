@@ -1,4 +1,4 @@
-"""A fluid run as the seven tables of a Result; crates/scenario/src/columns.rs says their columns.
+"""A fluid run as the seven tables of a Result; scenario/src/record/columns.rs says their columns.
 
 What a fluid does not know: `timeouts`, `lost_down` and `buffer_packets` are 0; `kappa` is 0; every
 lost packet counts as retransmitted; loss events are losses, at most one per round trip.

@@ -1,7 +1,7 @@
 //! The emulator with a simulated clock.
 
 use anabranch_net::MILLISECOND;
-use anabranch_scenario::seats::seats;
+use anabranch_scenario::users::user_slots;
 use proptest::prelude::*;
 
 use super::*;
@@ -23,7 +23,7 @@ flows = [
 
 fn emulator() -> Emulator<()> {
     let scenario = Scenario::parse(LINKS.as_bytes(), "test", &[]).expect("the scenario is valid");
-    Emulator::new(&scenario, &seats(&scenario, 1), 1, ())
+    Emulator::new(&scenario, &user_slots(&scenario, 1), 1, ())
 }
 
 fn data(user: usize, number: u32) -> Vec<u8> {

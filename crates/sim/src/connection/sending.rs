@@ -2,24 +2,25 @@
 
 use anabranch_control::Ack as ControlAck;
 use anabranch_net::Time;
+use anabranch_scenario::time::seconds;
 
 use crate::calendar::Event;
-use crate::connection::{Connection, Tcp, World};
+use crate::connection::tcp::Tcp;
+use crate::connection::timer::TimerEvent;
+use crate::connection::{Connection, World};
 use crate::network::{Ack, Packet};
-use crate::subflow::Alarm;
-use anabranch_scenario::time::seconds;
 
 impl Connection {
     /// An acknowledgement reaches the sender.
     #[inline]
     pub fn on_ack(&mut self, world: &mut World, ack: &Ack) {
         self.in_network -= 1;
-        let r = usize::from(ack.subflow);
-        let subflow = &mut self.subflows[r];
-        let news = subflow.sender.on_ack(ack);
+        let r = usize::from(ack.path);
+        let path = &mut self.paths[r];
+        let news = path.sender.on_ack(ack);
         let rtt_s = seconds(world.now - ack.sent_at);
-        subflow.totals.rtt_sum_s += rtt_s;
-        subflow.totals.rtt_samples += 1;
+        path.totals.rtt_sum_s += rtt_s;
+        path.totals.rtt_samples += 1;
         let now = seconds(world.now);
         self.controller.on_ack(
             r,
@@ -28,9 +29,9 @@ impl Connection {
                 sent_at: seconds(ack.sent_at),
                 packets: news.delivered,
                 rtt: rtt_s,
-                queue_delay: (rtt_s - subflow.route.propagation_s).max(0.0),
+                queue_delay: (rtt_s - path.route.propagation_s).max(0.0),
                 // Duplicates do not open the window (RFC 5681, section 3.2, step 1).
-                window_limited: subflow.window_limited && news.advanced,
+                window_limited: path.window_limited && news.advanced,
             },
         );
         if news.recovered {
@@ -38,12 +39,12 @@ impl Connection {
         }
         if news.loss {
             self.controller.on_loss(r);
-            subflow.totals.loss_events += 1;
+            path.totals.loss_events += 1;
         }
-        subflow.window = self.controller.window(r) as u32;
+        path.window = self.controller.window(r) as u32;
         if news.advanced {
-            subflow.forget_backoff();
-            subflow.forget_acknowledged();
+            path.forget_backoff();
+            path.forget_acknowledged();
             self.restart_timer(world, r);
         }
         if news.loss {
@@ -52,36 +53,37 @@ impl Connection {
         }
         let opened = ack.data_cumulative > self.data_una;
         self.data_una = self.data_una.max(ack.data_cumulative);
-        if self.starved && opened || !self.reinjections.is_empty() || self.dealer.is_some() {
+        if self.starved && opened || !self.reinjections.is_empty() || self.linux_scheduler.is_some()
+        {
             self.pump_all(world);
         } else {
             self.pump(world, r);
         }
     }
 
-    /// The calendar asks whether the retransmission timer has run out.
+    /// An event of a path's retransmission timer.
     pub fn on_timer(&mut self, world: &mut World, r: u16) {
-        let path = usize::from(r);
+        let index = usize::from(r);
         // A timer may outlive its connection and find another in its place, with fewer paths.
-        let Some(subflow) = self.subflows.get_mut(path) else {
+        let Some(path) = self.paths.get_mut(index) else {
             return;
         };
-        match subflow.timer_asks(world.now) {
-            Alarm::Stale => {}
-            Alarm::Again(time) => self.schedule_timer(world, path, time),
-            Alarm::RunOut => self.time_out(world, path),
+        match path.timer.on_event(world.now) {
+            TimerEvent::Stale => {}
+            TimerEvent::Later(time) => self.schedule_timer(world, index, time),
+            TimerEvent::Expired => self.time_out(world, index),
         }
     }
 
     fn time_out(&mut self, world: &mut World, r: usize) {
         self.controller.on_timeout(r);
-        let subflow = &mut self.subflows[r];
-        subflow.totals.timeouts += 1;
-        subflow.sender.on_timeout();
-        subflow.back_off();
-        subflow.window = self.controller.window(r) as u32;
-        if self.several && self.dealer.is_none() {
-            let lost = subflow.take_lost_data();
+        let path = &mut self.paths[r];
+        path.totals.timeouts += 1;
+        path.sender.on_timeout();
+        path.back_off();
+        path.window = self.controller.window(r) as u32;
+        if self.several && self.linux_scheduler.is_none() {
+            let lost = path.take_lost_data();
             self.reinjections.extend(lost.map(|data| (data, r as u16)));
         }
         self.restart_timer(world, r);
@@ -91,7 +93,7 @@ impl Connection {
     #[inline]
     fn restart_timer(&mut self, world: &mut World, r: usize) {
         let rto_s = self.controller.rto_s(r);
-        if let Some(time) = self.subflows[r].restart_timer(world.now, rto_s, world.tcp.min_rto) {
+        if let Some(time) = self.paths[r].restart_timer(world.now, rto_s, world.tcp.min_rto) {
             self.schedule_timer(world, r, time);
         }
     }
@@ -99,63 +101,63 @@ impl Connection {
     fn schedule_timer(&self, world: &mut World, r: usize, time: Time) {
         let event = Event::Timeout {
             connection: self.number,
-            subflow: r as u16,
+            path: r as u16,
         };
         world.network.calendar.push(time, event);
     }
 
     /// Fills every path's window, new data where the scheduler says.
     pub(crate) fn pump_all(&mut self, world: &mut World) {
-        if self.dealer.is_some() {
-            return self.deal(world);
+        if self.linux_scheduler.is_some() {
+            return self.send_as_linux(world);
         }
-        for r in 0..self.subflows.len() {
-            while self.subflows[r].has_room() && self.retransmit(world, r) {}
+        for r in 0..self.paths.len() {
+            while self.paths[r].has_room() && self.retransmit(world, r) {}
         }
         let scheduler = world.tcp.scheduler;
         self.starved = false;
-        while let Some(r) = scheduler.pick(&self.subflows, &self.controller, self.turn) {
+        while let Some(r) = scheduler.pick(&self.paths, &self.controller, self.turn) {
             // What is to be reinjected may not go over every path.
             let sent = self.send_next(world, r)
-                || (0..self.subflows.len())
-                    .any(|other| self.subflows[other].has_room() && self.send_next(world, other));
+                || (0..self.paths.len())
+                    .any(|other| self.paths[other].has_room() && self.send_next(world, other));
             if !sent {
                 self.starved = true;
                 break;
             }
             self.turn = r;
         }
-        for subflow in &mut self.subflows {
-            subflow.window_limited = !subflow.has_room();
+        for path in &mut self.paths {
+            path.window_limited = !path.has_room();
         }
     }
 
     /// Fills one path's window: all others are full, or have nothing to send.
     #[inline]
     fn pump(&mut self, world: &mut World, r: usize) {
-        while self.subflows[r].has_room() {
+        while self.paths[r].has_room() {
             if !self.retransmit(world, r) && !self.send_next(world, r) {
                 self.starved = true;
-                self.subflows[r].window_limited = false;
+                self.paths[r].window_limited = false;
                 return;
             }
         }
-        self.subflows[r].window_limited = true;
+        self.paths[r].window_limited = true;
     }
 
     /// Sends the first lost packet of a path again, if there is one.
     #[inline]
     pub(crate) fn retransmit(&mut self, world: &mut World, r: usize) -> bool {
-        let subflow = &mut self.subflows[r];
-        if !subflow.sender.has_lost() {
+        let path = &mut self.paths[r];
+        if !path.sender.has_lost() {
             return false;
         }
-        let Some(sequence) = subflow.sender.send_lost() else {
+        let Some(sequence) = path.sender.send_lost() else {
             return false;
         };
-        subflow.totals.retransmitted_packets += 1;
-        let data = subflow.data_of(sequence);
-        let is_first = sequence == subflow.sender.una();
+        path.totals.retransmitted_packets += 1;
+        let data = path.data_of(sequence);
+        let is_first = sequence == path.sender.una();
         self.transmit(world, r, sequence, data);
         if is_first {
             // It has a whole timeout from here (RFC 6675 section 6 leaves this open; Linux and ns-2
@@ -170,7 +172,7 @@ impl Connection {
     fn send_next(&mut self, world: &mut World, r: usize) -> bool {
         let data = match self.next_reinjection(r) {
             Some(data) => {
-                self.subflows[r].totals.retransmitted_packets += 1;
+                self.paths[r].totals.retransmitted_packets += 1;
                 data
             }
             None => {
@@ -202,10 +204,10 @@ impl Connection {
     /// Sends data in a packet of its own over a path.
     #[inline]
     pub(crate) fn send_first(&mut self, world: &mut World, r: usize, data: u32) {
-        let subflow = &mut self.subflows[r];
-        let sequence = subflow.sender.send_new();
+        let path = &mut self.paths[r];
+        let sequence = path.sender.send_new();
         if self.several {
-            subflow.carry(data);
+            path.carry(data);
         }
         self.transmit(world, r, sequence, data);
     }
@@ -228,23 +230,23 @@ impl Connection {
     #[inline]
     fn transmit(&mut self, world: &mut World, r: usize, sequence: u32, data_sequence: u32) {
         let bytes = self.packet_bytes(world.tcp, data_sequence);
-        let subflow = &mut self.subflows[r];
-        subflow.totals.sent_packets += 1;
-        subflow.last_sent = world.now;
+        let path = &mut self.paths[r];
+        path.totals.sent_packets += 1;
+        path.last_sent = world.now;
         let packet = Packet {
             sent_at: world.now,
             connection: self.number,
             sequence,
             data_sequence,
-            hop: subflow.route.first_hop,
-            subflow: r as u16,
+            hop: path.route.first_hop,
+            path: r as u16,
             bytes,
         };
         self.in_network += 1;
         if let Err(cause) = world.network.send(world.now, packet) {
             self.on_drop(r as u16, cause);
         }
-        if !self.subflows[r].timer_runs() {
+        if self.paths[r].timer.deadline().is_none() {
             self.restart_timer(world, r);
         }
     }

@@ -1,30 +1,18 @@
 //! The JSON Schema of a scenario file, for editors and for programs that write scenarios.
 
-use anabranch_control::RULES;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
-use crate::file;
+use crate::file::written;
 
 /// The JSON Schema (draft 2020-12) of a scenario file, generated from the types that read it.
 pub fn schema() -> String {
     let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
-    let mut schema = generator.into_root_schema_for::<file::Scenario>();
+    let mut schema = generator.into_root_schema_for::<written::Scenario>();
     RecursiveTransform(without_null).transform(&mut schema);
     serde_json::to_string_pretty(&schema).expect("a schema is plain JSON")
-}
-
-/// Names the algorithms there are as examples; more than a name is allowed (`balia:cap=inf`).
-pub(crate) fn algorithms(schema: &mut Schema) {
-    let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
-    schema.insert("examples".to_owned(), names.into());
-}
-
-/// Drops a default that JSON cannot say: infinity.
-pub(crate) fn without_default(schema: &mut Schema) {
-    schema.remove("default");
 }
 
 /// Drops null as what an optional key may hold: TOML has none, one leaves the key out.

@@ -1,8 +1,12 @@
-//! Integer picoseconds for runs, seconds for rules and people.
+//! Time: integer picoseconds for runs, seconds for rules and people.
 
-use anabranch_net::Time;
+/// A point in time or a duration, in picoseconds. 64 bits last for 213 days.
+pub type Time = u64;
 
-/// Picoseconds in a second.
+/// One millisecond.
+pub const MILLISECOND: Time = 1_000_000_000;
+
+/// One second.
 pub const SECOND: Time = 1_000_000_000_000;
 
 /// A time or duration in seconds.

@@ -1,8 +1,8 @@
 //! The messages of serde and of the TOML parser, in the words of this crate: first what was
 //! expected, then what was found.
 
-use crate::error::{Fault, expected_one_of};
-use crate::key::Key;
+use crate::error::expected_one_of;
+use crate::file::key::{Fault, Key};
 
 /// Says of a message of serde, met at `key`, what was expected and what was found.
 pub(crate) fn fault(key: Key, message: &str) -> Fault {

@@ -1,11 +1,11 @@
-//! What a subflow's sender knows of its packets: sent, arrived, lost.
+//! What a path's sender knows of its packets: sent, arrived, lost.
 //!
 //! Loss is found as RFC 6675 says (three packets above it have arrived; the limited transmit of
 //! RFC 3042 comes with it), or without selective acknowledgements as RFC 6582 says (three
 //! duplicates, then a hole at each partial acknowledgement). A packet that is lost again after its
 //! retransmission waits for the timer in both. Windows are the controller's business.
 
-use crate::bits::Bits;
+use crate::connection::bits::Bits;
 use crate::network::Ack;
 
 /// Duplicate acknowledgements, or packets arrived above a hole, that make a loss (RFC 5681).
@@ -24,7 +24,7 @@ pub(crate) struct News {
     pub loss: bool,
 }
 
-/// The sending side of one subflow; sequence numbers count packets.
+/// The sending side of one path; sequence numbers count packets.
 #[derive(Debug)]
 pub(crate) struct Sender {
     /// The first packet not acknowledged.
@@ -257,7 +257,7 @@ mod tests {
             cumulative,
             selective,
             data_cumulative: 0,
-            subflow: 0,
+            path: 0,
         }
     }
 

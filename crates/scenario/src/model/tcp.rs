@@ -1,10 +1,9 @@
 //! The TCP and Multipath TCP endpoints.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::number::{Count, Positive, PositiveOrInfinite};
-use crate::schema::without_default;
+use crate::model::number::{Count, Positive, PositiveOrInfinite};
 
 /// How endpoints behave; the same for every flow of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +34,11 @@ pub struct Tcp {
     pub receive_buffer_packets: Count,
     /// Which path gets the next packet of a connection.
     pub scheduler: Scheduler,
+}
+
+/// Drops a default that JSON cannot say: infinity.
+fn without_default(schema: &mut Schema) {
+    schema.remove("default");
 }
 
 impl Default for Tcp {

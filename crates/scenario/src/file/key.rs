@@ -2,7 +2,12 @@
 
 use std::fmt;
 
-use crate::error::Fault;
+/// What is wrong at a key, before its line in the text is known.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) key: Key,
+    pub(crate) message: String,
+}
 
 /// One step down into a document.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::number::{NonNegative, Positive};
+use crate::model::number::{NonNegative, Positive};
 
 /// The measurement window of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

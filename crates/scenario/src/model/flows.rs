@@ -4,8 +4,8 @@ use anabranch_control::Algorithm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::adjust::Adjust;
-use crate::number::{AboveOne, Bytes, Count, NonNegative, Positive};
+use crate::model::adjust::Adjust;
+use crate::model::number::{AboveOne, Bytes, Count, NonNegative, Positive};
 
 /// A group of users that are alike.
 #[derive(Clone, Debug, PartialEq)]

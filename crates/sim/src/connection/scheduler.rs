@@ -2,7 +2,7 @@
 
 use anabranch_control::AnyController;
 
-use crate::subflow::Subflow;
+use crate::connection::path_state::PathState;
 
 /// A packet scheduler of Multipath TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,21 +19,21 @@ impl Scheduler {
     /// A path with room in its window, `None` if all are full. `last` is the path that sent last.
     pub fn pick(
         self,
-        subflows: &[Subflow],
+        paths: &[PathState],
         controller: &AnyController,
         last: usize,
     ) -> Option<usize> {
-        let paths = subflows.len();
+        let count = paths.len();
         match self {
             Scheduler::MinRtt | Scheduler::Linux => {
-                let open = (0..paths).filter(|&r| subflows[r].has_room());
+                let open = (0..count).filter(|&r| paths[r].has_room());
                 let measured = |rtt: f64| if rtt.is_finite() { rtt } else { 0.0 };
                 let rtt = |r: &usize| measured(controller.path(*r).rtt);
                 open.min_by(|a, b| rtt(a).total_cmp(&rtt(b)))
             }
             Scheduler::RoundRobin => {
-                let mut turn = (1..=paths).map(|step| (last + step) % paths);
-                turn.find(|&r| subflows[r].has_room())
+                let mut turn = (1..=count).map(|step| (last + step) % count);
+                turn.find(|&r| paths[r].has_room())
             }
         }
     }

@@ -5,9 +5,9 @@ use serde_path_to_error::Segment;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-use crate::error::{Error, Fault, expected_one_of};
-use crate::key::{Key, Step};
-use crate::phrase;
+use crate::error::{Error, expected_one_of};
+use crate::file::key::{Fault, Key, Step};
+use crate::file::phrase;
 
 /// What looks like a key is cut after so many characters.
 const LONGEST_KEY_LIKE: usize = 60;

@@ -6,11 +6,10 @@
 
 use std::collections::VecDeque;
 
-use anabranch_control::{Adjuster, AnyController, Sight};
+use anabranch_control::{Adjuster, Sight};
 use anabranch_net::{Dice, Time};
 
-use crate::connection::{Connection, Tcp, World};
-use anabranch_scenario::time::{from_seconds, seconds};
+use crate::connection::tcp::Tcp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct File {
@@ -37,6 +36,39 @@ struct Adjustment {
 }
 
 impl Gateway {
+    /// An empty gateway, whose kappa `adjuster` adjusts, if there is one.
+    pub fn new(adjuster: Option<Adjuster>, dice: Dice) -> Gateway {
+        let adjustment = adjuster.map(|adjuster| Adjustment { adjuster, dice });
+        Gateway {
+            adjustment,
+            ..Gateway::default()
+        }
+    }
+
+    /// A file of so many packets comes in.
+    pub fn push(&mut self, file: File, packets: u32) {
+        self.waiting.push_back((file, packets));
+    }
+
+    /// How long to wait for the next sample of the buffer, s; `None` if kappa is fixed.
+    pub fn wait_s(&mut self) -> Option<f64> {
+        let Adjustment { adjuster, dice } = self.adjustment.as_mut()?;
+        Some(adjuster.wait_s(|| dice.uniform()))
+    }
+
+    /// Takes a sample of the buffer and gives kappa; `None` if kappa is fixed.
+    pub fn sample(&mut self, sample: &Sight) -> Option<f64> {
+        let adjuster = &mut self.adjustment.as_mut()?.adjuster;
+        adjuster.sample(sample);
+        Some(adjuster.kappa())
+    }
+
+    /// The kappa of the adjustment; `None` if kappa is fixed.
+    pub fn kappa(&self) -> Option<f64> {
+        let adjustment = self.adjustment.as_ref()?;
+        Some(adjustment.adjuster.kappa())
+    }
+
     /// The next file in turn gives a packet, which gets the data number `data`.
     pub fn take(&mut self, data: u32) {
         let Some((file, packets)) = self.waiting.pop_front() else {
@@ -74,7 +106,7 @@ impl Gateway {
             .is_some_and(|&(last, _)| last < received)
     }
 
-    fn deliver(&mut self, tcp: &Tcp, received: u32) -> Option<File> {
+    pub fn deliver(&mut self, tcp: &Tcp, received: u32) -> Option<File> {
         if !self.has_file(received) {
             return None;
         }
@@ -89,95 +121,10 @@ fn lacking(tcp: &Tcp, file: &File) -> u16 {
     (file.bytes.next_multiple_of(tcp.payload()) - file.bytes) as u16
 }
 
-impl Connection {
-    /// Makes this the connection of a gateway from now on, whose kappa `adjuster` adjusts, if there
-    /// is one.
-    pub fn pool(&mut self, now: Time, adjuster: Option<Adjuster>, dice: Dice) {
-        let adjustment = adjuster.map(|adjuster| Adjustment { adjuster, dice });
-        self.gateway = Some(Box::new(Gateway {
-            adjustment,
-            ..Gateway::default()
-        }));
-        self.started_at = now;
-        self.show_kappa();
-    }
-
-    /// A file comes into the gateway. The window of a persistent connection stays what it was, also
-    /// after idle times.
-    pub fn pool_file(&mut self, world: &mut World, bytes: u64) {
-        let Some(gateway) = &mut self.gateway else {
-            return;
-        };
-        let file = File {
-            arrived_at: world.now,
-            bytes,
-        };
-        let packets = bytes.div_ceil(world.tcp.payload()) as u32;
-        gateway.waiting.push_back((file, packets));
-        self.data_end = self.data_end.saturating_add(packets);
-        self.pump_all(world);
-    }
-
-    /// The next file that the receiver has whole.
-    pub fn deliver_file(&mut self, tcp: &Tcp) -> Option<File> {
-        let received = self.data_received();
-        self.gateway.as_mut()?.deliver(tcp, received)
-    }
-
-    /// Data that waits in the gateway and was never sent, packets; 0 where there is no gateway.
-    pub fn buffer_packets(&self) -> u32 {
-        match self.gateway {
-            Some(_) => self.data_end - self.data_next,
-            None => 0,
-        }
-    }
-
-    /// The weight of weighted Vegas; 0 where another rule runs.
-    pub fn kappa(&self) -> f64 {
-        match &self.controller {
-            AnyController::Vegas(controller) => controller.rule().kappa(),
-            _ => 0.0,
-        }
-    }
-
-    /// How long to wait until the gateway's buffer is to be sampled; `None` if kappa is fixed.
-    pub fn wait_to_adjust(&mut self) -> Option<Time> {
-        let Adjustment { adjuster, dice } = self.gateway.as_mut()?.adjustment.as_mut()?;
-        Some(from_seconds(adjuster.wait_s(|| dice.uniform())))
-    }
-
-    /// Samples the gateway's buffer, for kappa.
-    pub fn adjust(&mut self, now: Time) {
-        let path = self.controller.path(0);
-        let sight = Sight {
-            age_s: seconds(now - self.started_at),
-            buffer_packets: f64::from(self.buffer_packets()),
-            arrived_packets: f64::from(self.data_end),
-            window: path.window,
-            base_rtt: path.base_rtt,
-        };
-        let gateway = self.gateway.as_mut();
-        if let Some(adjustment) = gateway.and_then(|gateway| gateway.adjustment.as_mut()) {
-            adjustment.adjuster.sample(&sight);
-            self.show_kappa();
-        }
-    }
-
-    /// Puts the adjuster's kappa into the rule. A rule from outside has none.
-    fn show_kappa(&mut self) {
-        let gateway = self.gateway.as_ref();
-        if let Some(adjustment) = gateway.and_then(|gateway| gateway.adjustment.as_ref())
-            && let AnyController::Vegas(controller) = &mut self.controller
-        {
-            controller.rule_mut().set_kappa(adjustment.adjuster.kappa());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::Scheduler;
+    use crate::connection::scheduler::Scheduler;
 
     const TCP: Tcp = Tcp {
         initial_ssthresh: f64::INFINITY,

@@ -1,19 +1,20 @@
-//! One subflow: a path of a connection, its sender, its receiver and its timers.
+//! One path: a path of a connection, its sender, its receiver and its timers.
 
 use std::collections::VecDeque;
 
 use anabranch_control::Path;
 use anabranch_net::Time;
 
-use crate::bits::Reassembly;
-use crate::sender::Sender;
+use crate::connection::bits::Reassembly;
+use crate::connection::sender::Sender;
+use crate::connection::timer::Timer;
 use anabranch_scenario::recorder::PathTotals;
 use anabranch_scenario::time::from_seconds;
 
 /// The longest retransmission timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
 const MAX_RTO: Time = from_seconds(60.0);
 
-/// Where a subflow's packets go, and how long the way is.
+/// Where a path's packets go, and how long the way is.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     /// Where the route starts in the network's table of hops.
@@ -27,7 +28,7 @@ pub(crate) struct Route {
 }
 
 #[derive(Debug)]
-pub(crate) struct Subflow {
+pub(crate) struct PathState {
     pub route: Route,
     pub sender: Sender,
     pub receiver: Reassembly,
@@ -40,11 +41,8 @@ pub(crate) struct Subflow {
     pub window: u32,
     /// Whether the window was what held the sender back when it last tried to send.
     pub window_limited: bool,
-    /// When the retransmission timer runs out; `None` while nothing is outstanding.
-    deadline: Option<Time>,
-    /// When the calendar will next ask. The deadline moves at every acknowledgement; the event in
-    /// the calendar only when it must.
-    asked_at: Time,
+    /// The retransmission timer: off while nothing is outstanding.
+    pub timer: Timer,
     backoff: u32,
     /// Send time of the oldest packet whose acknowledgement is delayed.
     pub held: Option<Time>,
@@ -54,9 +52,9 @@ pub(crate) struct Subflow {
     pub totals: PathTotals,
 }
 
-impl Subflow {
-    pub fn new(route: Route, selective: bool, window: u32) -> Subflow {
-        Subflow {
+impl PathState {
+    pub fn new(route: Route, selective: bool, window: u32) -> PathState {
+        PathState {
             route,
             sender: Sender::new(selective),
             receiver: Reassembly::default(),
@@ -64,8 +62,7 @@ impl Subflow {
             reinjected: 0,
             window,
             window_limited: false,
-            deadline: None,
-            asked_at: Time::MAX,
+            timer: Timer::default(),
             backoff: 0,
             held: None,
             held_until: 0,
@@ -110,50 +107,23 @@ impl Subflow {
         lost.map(|sequence| self.data_of(sequence))
     }
 
-    /// Starts the retransmission timer anew (RFC 6298 section 5) and gives the time at which the
-    /// calendar must ask, if that is not arranged already.
+    /// Starts the retransmission timer anew (RFC 6298 section 5); gives the time at which a timer
+    /// event must be scheduled.
     #[inline]
     pub fn restart_timer(&mut self, now: Time, rto_s: f64, min_rto: Time) -> Option<Time> {
         if self.sender.outstanding() == 0 {
-            self.deadline = None;
+            self.timer.stop();
             return None;
         }
         let max_rto = MAX_RTO.max(min_rto);
         let rto = from_seconds(rto_s).clamp(min_rto, max_rto);
         let deadline = now + rto.saturating_mul(1 << self.backoff).min(max_rto);
-        self.deadline = Some(deadline);
-        self.ask_at(deadline)
+        self.timer.start(deadline)
     }
 
-    fn ask_at(&mut self, time: Time) -> Option<Time> {
-        (time < self.asked_at).then(|| {
-            self.asked_at = time;
-            time
-        })
-    }
-
-    /// Whether the timer is running.
-    #[inline]
-    pub fn timer_runs(&self) -> bool {
-        self.deadline.is_some()
-    }
-
-    /// When the timer runs out, if that were the first time since something was acknowledged.
+    /// When the timer expires, if that were the first time since something was acknowledged.
     pub fn first_timeout(&self) -> Option<Time> {
-        self.deadline.filter(|_| self.backoff == 0)
-    }
-
-    /// The calendar asks: has the timer run out? Otherwise, when must it ask again?
-    pub fn timer_asks(&mut self, now: Time) -> Alarm {
-        if now != self.asked_at {
-            return Alarm::Stale;
-        }
-        self.asked_at = Time::MAX;
-        match self.deadline {
-            Some(deadline) if deadline <= now => Alarm::RunOut,
-            Some(deadline) => self.ask_at(deadline).map_or(Alarm::Stale, Alarm::Again),
-            None => Alarm::Stale,
-        }
+        self.timer.deadline().filter(|_| self.backoff == 0)
     }
 
     /// Doubles the timeout until something new is acknowledged (RFC 6298 section 5.5).
@@ -169,20 +139,9 @@ impl Subflow {
 
     /// Whether the sender was silent for longer than its timeout, so that its window says nothing
     /// about the path any more (RFC 5681 section 4.1).
-    pub fn is_stale(&self, now: Time, path: &Path<f64>, rto_s: f64, min_rto: Time) -> bool {
-        path.rtt.is_finite()
+    pub fn is_stale(&self, now: Time, measured: &Path<f64>, rto_s: f64, min_rto: Time) -> bool {
+        measured.rtt.is_finite()
             && self.sender.outstanding() == 0
             && now - self.last_sent > from_seconds(rto_s).max(min_rto)
     }
-}
-
-/// What the retransmission timer answers the calendar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alarm {
-    /// The event is out of date.
-    Stale,
-    /// Not yet: ask again at this time.
-    Again(Time),
-    /// The timer has run out.
-    RunOut,
 }

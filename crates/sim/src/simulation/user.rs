@@ -1,11 +1,11 @@
 //! A user of a flow and what it has done so far.
 
-use anabranch_scenario::seats::Seat;
+use anabranch_scenario::users::UserSlot;
 
 /// Who sends, and what it has sent so far.
 #[derive(Debug)]
 pub(crate) struct User {
-    pub seat: Seat,
+    pub slot: UserSlot,
     /// The connection of a workload that has only one.
     pub connection: Option<u32>,
     /// Payload of connections that are over, and files that are done.
@@ -15,9 +15,9 @@ pub(crate) struct User {
 
 impl User {
     /// A user that has not begun.
-    pub fn new(seat: Seat) -> User {
+    pub fn new(slot: UserSlot) -> User {
         User {
-            seat,
+            slot,
             connection: None,
             received_bytes: 0,
             transfers_done: 0,

@@ -1,11 +1,11 @@
 //! A connection's receiving side: what arrives, and what is acknowledged.
 
 use anabranch_net::Time;
+use anabranch_scenario::time::{SECOND, seconds};
 
 use crate::calendar::Event;
 use crate::connection::{Connection, World};
 use crate::network::{Ack, Packet};
-use anabranch_scenario::time::{SECOND, seconds};
 
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
 const ACK_DELAY: Time = SECOND / 25;
@@ -15,25 +15,25 @@ impl Connection {
     #[inline]
     pub fn on_packet(&mut self, world: &mut World, packet: &Packet) -> bool {
         let was_complete = self.is_complete();
-        let subflow = &mut self.subflows[usize::from(packet.subflow)];
-        let had_hole = subflow.receiver.has_hole();
-        let expected = packet.sequence == subflow.receiver.next();
-        let new = subflow.receiver.receive(packet.sequence)
+        let path = &mut self.paths[usize::from(packet.path)];
+        let had_hole = path.receiver.has_hole();
+        let expected = packet.sequence == path.receiver.next();
+        let new = path.receiver.receive(packet.sequence)
             && (!self.several || self.data_receiver.receive(packet.data_sequence));
         if new {
-            let totals = &mut subflow.totals;
+            let totals = &mut path.totals;
             totals.delivered_packets += 1;
             totals.delivered_bytes += u64::from(packet.bytes - world.tcp.header_bytes);
             totals.one_way_sum_s += seconds(world.now - packet.sent_at);
         }
         let may_wait = world.tcp.delayed_acks && expected && !had_hole;
-        if may_wait && subflow.held.is_none() && !self.is_complete() {
+        if may_wait && path.held.is_none() && !self.is_complete() {
             self.delay_ack(world, packet);
         } else {
-            let first = self.subflows[usize::from(packet.subflow)].held.take();
+            let first = self.paths[usize::from(packet.path)].held.take();
             self.acknowledge(
                 world,
-                packet.subflow,
+                packet.path,
                 packet.sequence,
                 first.unwrap_or(packet.sent_at),
             );
@@ -45,13 +45,13 @@ impl Connection {
     }
 
     fn delay_ack(&mut self, world: &mut World, packet: &Packet) {
-        let subflow = &mut self.subflows[usize::from(packet.subflow)];
-        subflow.held = Some(packet.sent_at);
-        subflow.held_until = world.now + ACK_DELAY;
+        let path = &mut self.paths[usize::from(packet.path)];
+        path.held = Some(packet.sent_at);
+        path.held_until = world.now + ACK_DELAY;
         self.in_network -= 1;
         let event = Event::DelayedAck {
             connection: self.number,
-            subflow: packet.subflow,
+            path: packet.path,
         };
         world.network.calendar.push(world.now + ACK_DELAY, event);
     }
@@ -59,14 +59,14 @@ impl Connection {
     /// The delayed-acknowledgement timer runs out.
     pub fn on_ack_delay(&mut self, world: &mut World, r: u16) {
         // As for the other timer: this may be another connection by now.
-        let Some(subflow) = self.subflows.get_mut(usize::from(r)) else {
+        let Some(path) = self.paths.get_mut(usize::from(r)) else {
             return;
         };
-        if subflow.held_until != world.now {
+        if path.held_until != world.now {
             return;
         }
-        if let Some(sent_at) = subflow.held.take() {
-            let last = subflow.receiver.next() - 1;
+        if let Some(sent_at) = path.held.take() {
+            let last = path.receiver.next() - 1;
             self.in_network += 1;
             self.acknowledge(world, r, last, sent_at);
         }
@@ -75,17 +75,15 @@ impl Connection {
     #[inline]
     fn acknowledge(&mut self, world: &mut World, r: u16, selective: u32, sent_at: Time) {
         let data_cumulative = self.data_received();
-        let subflow = &self.subflows[usize::from(r)];
+        let path = &self.paths[usize::from(r)];
         let ack = Ack {
             sent_at,
             connection: self.number,
-            cumulative: subflow.receiver.next(),
+            cumulative: path.receiver.next(),
             selective,
             data_cumulative,
-            subflow: r,
+            path: r,
         };
-        world
-            .network
-            .answer(world.now, subflow.route.return_line, ack);
+        world.network.answer(world.now, path.route.return_line, ack);
     }
 }

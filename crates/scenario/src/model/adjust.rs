@@ -4,7 +4,7 @@ use anabranch_control::RateAdjustment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::number::{Count, NonNegative, Positive, Probability};
+use crate::model::number::{Count, NonNegative, Positive, Probability};
 
 /// How a gateway adjusts the kappa of its weighted-Vegas connection. The defaults are those of I-TCP,
 /// table I.

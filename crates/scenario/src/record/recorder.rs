@@ -1,12 +1,12 @@
 //! Fills the tables of a Result, whatever backend counts.
 
-use crate::columns::{
+use crate::record::columns::{
     FlowRow, FlowSample, LinkRow, LinkSample, PathRow, PathSample, Record, TransferRow,
 };
+pub use crate::record::totals::PathTotals;
 use crate::scenario::Scenario;
-use crate::seats::Seat;
-use crate::time::seconds;
-pub use crate::totals::PathTotals;
+use crate::users::UserSlot;
+use anabranch_net::time::seconds;
 use anabranch_net::{Backlog, Cause, Counters, Time};
 
 /// All counters at one moment.
@@ -54,7 +54,7 @@ impl PathGauge {
 #[derive(Debug)]
 pub struct Recorder {
     record: Record,
-    seats: Vec<Seat>,
+    slots: Vec<UserSlot>,
     /// When each user's last file was done.
     done_at: Vec<Option<Time>>,
     /// The counters when the warm-up ended, and at the last sample.
@@ -68,10 +68,10 @@ pub struct Recorder {
 
 impl Recorder {
     /// A recorder of a run of these users whose counters stand at `start`.
-    pub fn new(start: Snapshot, seats: Vec<Seat>) -> Recorder {
+    pub fn new(start: Snapshot, slots: Vec<UserSlot>) -> Recorder {
         Recorder {
-            done_at: vec![None; seats.len()],
-            seats,
+            done_at: vec![None; slots.len()],
+            slots,
             windows: vec![0.0; start.paths.len()],
             queues: vec![0.0; start.links.len()],
             last: start,
@@ -89,7 +89,7 @@ impl Recorder {
     /// A file of the user with this index has arrived whole.
     pub fn transfer(&mut self, user: usize, started_at: Time, bytes: u64, now: Time) {
         self.done_at[user] = Some(now);
-        let user = &self.seats[user];
+        let user = &self.slots[user];
         self.record.transfers.push(TransferRow {
             flow: user.flow,
             user: user.number,
@@ -109,7 +109,7 @@ impl Recorder {
     ) {
         let time_s = seconds(snapshot.time);
         let span_s = seconds(snapshot.time - self.last.time);
-        for (row, user) in self.seats.iter().enumerate() {
+        for (row, user) in self.slots.iter().enumerate() {
             let received = snapshot.users[row].0;
             self.record.flow_samples.push(FlowSample {
                 time_s,
@@ -121,7 +121,7 @@ impl Recorder {
                 buffer_packets: user_gauges[row].buffer_packets.into(),
             });
         }
-        for (path, (user, number)) in path_rows(&self.seats, gauges.len()).enumerate() {
+        for (path, (user, number)) in path_rows(&self.slots, gauges.len()).enumerate() {
             let (gauge, totals) = (&gauges[path], snapshot.paths[path] - self.last.paths[path]);
             self.record.path_samples.push(PathSample {
                 time_s,
@@ -182,10 +182,10 @@ impl Recorder {
     }
 
     fn flow_rows(&mut self, warm: &Snapshot, end: &Snapshot, paths: &[PathTotals], span_s: f64) {
-        for (row, user) in self.seats.iter().enumerate() {
+        for (row, user) in self.slots.iter().enumerate() {
             let first = user.first_path as usize;
             let last = self
-                .seats
+                .slots
                 .get(row + 1)
                 .map_or(paths.len(), |next| next.first_path as usize);
             let sum = paths[first..last]
@@ -210,7 +210,7 @@ impl Recorder {
     }
 
     fn path_rows(&mut self, paths: &[PathTotals], span_s: f64) {
-        for (row, (user, number)) in path_rows(&self.seats, paths.len()).enumerate() {
+        for (row, (user, number)) in path_rows(&self.slots, paths.len()).enumerate() {
             let totals = &paths[row];
             self.record.paths.push(PathRow {
                 flow: user.flow,
@@ -261,13 +261,13 @@ impl Recorder {
 }
 
 /// The user and the number of each path, in the order of the record's rows.
-fn path_rows(seats: &[Seat], paths: usize) -> impl Iterator<Item = (&Seat, u32)> {
-    let ends = seats
+fn path_rows(slots: &[UserSlot], paths: usize) -> impl Iterator<Item = (&UserSlot, u32)> {
+    let ends = slots
         .iter()
         .skip(1)
         .map(|next| next.first_path)
         .chain([paths as u32]);
-    seats
+    slots
         .iter()
         .zip(ends)
         .flat_map(|(user, end)| (0..end - user.first_path).map(move |number| (user, number)))

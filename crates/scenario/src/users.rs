@@ -1,23 +1,14 @@
 //! Who sends, from when to when, and the random parts of what they send: the same for every backend.
 
-use crate::flows::{Size, Workload};
+use crate::model::flows::{Size, Workload};
 use crate::scenario::Scenario;
-use crate::time::from_seconds;
+use crate::seed::{element_seed, kind};
+use anabranch_net::time::from_seconds;
 use anabranch_net::{Dice, Time};
-
-/// Kinds of random elements, each with seeds of its own.
-pub mod kind {
-    /// Links.
-    pub const LINKS: u64 = 0;
-    /// Users.
-    pub const USERS: u64 = 1;
-    /// The waits of gateways that adjust their weight.
-    pub const ADJUSTERS: u64 = 2;
-}
 
 /// A user's place in a run.
 #[derive(Clone, Debug)]
-pub struct Seat {
+pub struct UserSlot {
     /// Index of the flow.
     pub flow: u32,
     /// Number within the flow.
@@ -32,7 +23,7 @@ pub struct Seat {
     pub dice: Dice,
 }
 
-impl Seat {
+impl UserSlot {
     /// Whether the user has stopped by `now`.
     pub fn has_stopped(&self, now: Time) -> bool {
         self.stop.is_some_and(|stop| stop <= now)
@@ -40,17 +31,17 @@ impl Seat {
 }
 
 /// Every user of every flow, in the order of the rows of a result.
-pub fn seats(scenario: &Scenario, seed: u64) -> Vec<Seat> {
-    let mut seats = Vec::new();
+pub fn user_slots(scenario: &Scenario, seed: u64) -> Vec<UserSlot> {
+    let mut slots = Vec::new();
     let mut first_path = 0;
     for (index, flow) in scenario.flows.iter().enumerate() {
         for number in 0..flow.count.get() {
-            let mut dice = Dice::new(element_seed(seed, kind::USERS, seats.len()));
+            let mut dice = Dice::new(element_seed(seed, kind::USERS, slots.len()));
             let spread_s = flow.start_spread_s.get() * dice.uniform();
             let start = from_seconds(flow.start_s.get() + spread_s);
             // A Poisson process has no file at its very beginning.
             let first = next_gap(&flow.workload, &mut dice).unwrap_or(0);
-            seats.push(Seat {
+            slots.push(UserSlot {
                 flow: index as u32,
                 number,
                 first_path,
@@ -61,7 +52,7 @@ pub fn seats(scenario: &Scenario, seed: u64) -> Vec<Seat> {
             first_path += flow.paths.len() as u32;
         }
     }
-    seats
+    slots
 }
 
 /// How long until the next file arrives; `None` if the workload has no such thing.
@@ -99,18 +90,6 @@ pub fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
 
 /// A Pareto tail has no end, packet numbers have: 2^31 full packets of 1 byte at the least.
 const LARGEST_FILE: u64 = 1 << 31;
-
-/// A seed of its own for each random element of a run (SplitMix64's finaliser).
-pub fn element_seed(seed: u64, kind: u64, index: usize) -> u64 {
-    let mut z = seed
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add(kind << 32)
-        .wrapping_add(index as u64 + 1)
-        .wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 #[cfg(test)]
 mod tests {
@@ -159,14 +138,5 @@ mod tests {
             .count();
         let share = above as f64 / f64::from(draws);
         assert!((share - 0.19245).abs() < 0.008, "{share}");
-    }
-
-    #[test]
-    fn every_element_has_a_seed_of_its_own() {
-        let seeds: std::collections::BTreeSet<u64> = (0..3)
-            .flat_map(|seed| (0..2).flat_map(move |kind| (0..50).map(move |i| (seed, kind, i))))
-            .map(|(seed, kind, index)| element_seed(seed, kind, index))
-            .collect();
-        assert_eq!(seeds.len(), 300);
     }
 }

@@ -1,0 +1,25 @@
+//! A packet that arrives at a link, and the packets it finds there.
+
+use crate::time::Time;
+
+/// The packets that wait at a link: those whose transmission has not started. The packet in
+/// service does not count, as in ns-2 and in the queueing disciplines of Linux.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets waiting.
+    pub packets: u32,
+    /// Bytes waiting.
+    pub bytes: u64,
+}
+
+/// What a discipline may know of an arrival.
+pub(crate) struct Arrival {
+    pub(crate) now: Time,
+    pub(crate) bytes: u32,
+    /// Whether the packet would have to wait.
+    pub(crate) waits: bool,
+    /// When the last packet before it is, or was, transmitted.
+    pub(crate) free_at: Time,
+    /// The packets that wait before it.
+    pub(crate) backlog: Backlog,
+}

@@ -1,0 +1,28 @@
+//! What becomes of a packet offered to a link.
+
+use crate::time::Time;
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It reaches the other end.
+    Delivered {
+        /// When its last bit arrives, ps.
+        at: Time,
+    },
+    /// It is lost.
+    Dropped(Cause),
+}
+
+/// Why a packet is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The queue was full.
+    Overflow,
+    /// RED dropped it early.
+    Red,
+    /// It was lost on the wire, at random.
+    Random,
+    /// The link was down, or went down before the packet was transmitted.
+    Down,
+}

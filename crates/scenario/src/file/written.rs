@@ -1,0 +1,170 @@
+//! The scenario file as it is written: what serde reads, what the schema describes, and what
+//! [`Scenario::to_toml`](crate::Scenario::to_toml) writes. `resolve` turns it into a
+//! [`Scenario`](crate::Scenario), where nothing is optional that has a default.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use anabranch_control::RULES;
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::model::flows::Workload;
+use crate::model::measure::Measure;
+use crate::model::number::{Count, NonNegative, Positive};
+use crate::model::tcp::Tcp;
+
+pub use crate::file::link::{Link, Loss, Outage, Queue, Red};
+
+/// An Anabranch scenario: links, flows, algorithms, workloads, seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What the scenario is called in results and reports.
+    #[serde(default)]
+    pub name: String,
+    /// What it shows, in a sentence or two.
+    #[serde(default)]
+    pub description: String,
+    /// What flows without an algorithm of their own run: a name, or a name with parameters such as
+    /// `balia:cap=inf`. `--algorithm` replaces it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = algorithms)]
+    pub algorithm: Option<String>,
+    /// A run for each; the same seed gives the same bits on every machine.
+    #[serde(default = "one_seed")]
+    #[schemars(length(min = 1), extend("uniqueItems" = true))]
+    pub seeds: Vec<u64>,
+    /// What is measured, and for how long.
+    pub measure: Measure,
+    /// How endpoints behave.
+    #[serde(default)]
+    #[schemars(extend("default" = {}))]
+    pub tcp: Tcp,
+    /// The links by name.
+    #[schemars(extend("minProperties" = 1))]
+    pub links: IndexMap<String, Link>,
+    /// The groups of users.
+    #[schemars(length(min = 1))]
+    pub flows: Vec<Flow>,
+}
+
+/// Names the algorithms there are as examples; more than a name is allowed (`balia:cap=inf`).
+fn algorithms(schema: &mut Schema) {
+    let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+    schema.insert("examples".to_owned(), names.into());
+}
+
+fn one_seed() -> Vec<u64> {
+    vec![1]
+}
+
+/// A group of users that are alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Its name in the tables of a result.
+    pub name: String,
+    /// How many users.
+    #[serde(default = "one_user")]
+    pub count: Count,
+    /// The paths each user sends on.
+    #[schemars(length(min = 1))]
+    pub paths: Vec<Path>,
+    /// The algorithm of these users, whatever `--algorithm` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = algorithms)]
+    pub algorithm: Option<String>,
+    /// Parameters of that algorithm; `anabranch list` shows them.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub parameters: IndexMap<String, f64>,
+    /// What each user sends.
+    #[serde(default)]
+    pub workload: Workload,
+    /// The earliest start, s.
+    #[serde(default = "at_once")]
+    pub start_s: NonNegative,
+    /// Each user starts uniformly within so many seconds from `start_s`.
+    #[serde(default = "at_once")]
+    pub start_spread_s: NonNegative,
+    /// When every user stops, s. Default: at the end of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_s: Option<Positive>,
+}
+
+fn one_user() -> Count {
+    Count::constant(1)
+}
+
+fn at_once() -> NonNegative {
+    NonNegative::constant(0.0)
+}
+
+/// A path: a list of links, or a table that says more about it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Path {
+    /// The links in order; ACKs return after the propagation delay of the forward way.
+    Links(Vec<String>),
+    /// The links in order, the delay of the way back, and when the path opens.
+    Full(FullPath),
+}
+
+/// A path with a way back or a start of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FullPath {
+    /// The links in order.
+    pub links: Vec<String>,
+    /// ACKs return after this pure delay, ms. Default: the propagation delay of the forward way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub return_delay_ms: Option<NonNegative>,
+    /// When it opens, s from the start of the run, or with its user if that starts later. The first
+    /// path opens with the user, and the others in their order. Default: with the user.
+    #[serde(default = "at_once")]
+    pub start_s: NonNegative,
+}
+
+/// By hand, because a derived untagged enum forgets what was wrong inside.
+impl<'de> Deserialize<'de> for Path {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListOrTable;
+
+        impl<'de> Visitor<'de> for ListOrTable {
+            type Value = Path;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of links")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Path, A::Error> {
+                Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Path::Links)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Path, A::Error> {
+                Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Path::Full)
+            }
+        }
+
+        deserializer.deserialize_any(ListOrTable)
+    }
+}
+
+impl JsonSchema for Path {
+    fn schema_name() -> Cow<'static, str> {
+        "Path".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A path: a list of links, or a table that says more about it.",
+            "anyOf": [
+                generator.subschema_for::<Vec<String>>(),
+                generator.subschema_for::<FullPath>(),
+            ],
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! Reads scenarios: from a file, from text, or with another algorithm.
+
+use std::path;
+
+use crate::error::Error;
+use crate::file::document::{self, Document};
+use crate::file::key::Fault;
+use crate::file::{bounded, written};
+use crate::memory;
+use crate::resolve::{algorithm, resolve};
+use crate::scenario::Scenario;
+
+impl Scenario {
+    /// Reads a scenario file. Each override is a dotted key and a TOML value that replaces what the
+    /// file says: `("links.R1.rate_mbps", "30")`, `("flows.type1.count", "20")`.
+    ///
+    /// # Errors
+    /// One line that names file, line and key and says what was expected.
+    pub fn load(path: &path::Path, overrides: &[(String, String)]) -> Result<Scenario, Error> {
+        let file = path.display().to_string();
+        let text = bounded::read(path).map_err(|reason| Error {
+            file: file.clone(),
+            line: None,
+            key: None,
+            message: format!("expected a scenario file, but this is {reason}"),
+        })?;
+        Scenario::parse(&text, &file, overrides)
+    }
+
+    /// Reads the text of a scenario; `file` is its name for errors, and trace files are looked for
+    /// beside it.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse(
+        text: &[u8],
+        file: &str,
+        overrides: &[(String, String)],
+    ) -> Result<Scenario, Error> {
+        let text = std::str::from_utf8(text).map_err(|error| {
+            let lossy = String::from_utf8_lossy(text);
+            let message = format!(
+                "expected UTF-8, got byte 0x{:02x}",
+                text[error.valid_up_to()]
+            );
+            document::syntax(file, &lossy, error.valid_up_to(), &message)
+        })?;
+        let document = Document::parse(file, text, overrides)?;
+        document
+            .read()
+            .and_then(|written| Scenario::new(written, file))
+            .map_err(|fault| document.error(fault))
+    }
+
+    /// The same scenario with another algorithm (`olia`, `balia:cap=inf`) for those flows that have
+    /// none of their own.
+    ///
+    /// # Errors
+    /// If there is no such algorithm or parameter.
+    pub fn with_algorithm(&self, spec: &str) -> Result<Scenario, Error> {
+        let mut scenario = self.clone();
+        scenario.algorithm = Some(spec.to_owned());
+        scenario.written.algorithm = Some(spec.to_owned());
+        for i in 0..scenario.flows.len() {
+            scenario.flows[i].algorithm =
+                algorithm(&scenario.written, i).map_err(|fault| Error {
+                    file: self.source.clone(),
+                    line: None,
+                    key: Some(format!("--algorithm {spec}")),
+                    message: fault.message,
+                })?;
+        }
+        Ok(scenario)
+    }
+
+    fn new(written: written::Scenario, source: &str) -> Result<Scenario, Fault> {
+        let directory = path::Path::new(source)
+            .parent()
+            .unwrap_or(path::Path::new(""));
+        let (links, flows) = resolve(&written, directory)?;
+        let scenario = Scenario {
+            name: written.name.clone(),
+            description: written.description.clone(),
+            algorithm: written.algorithm.clone(),
+            seeds: written.seeds.clone(),
+            measure: written.measure.clone(),
+            tcp: written.tcp.clone(),
+            links,
+            flows,
+            written,
+            source: source.to_owned(),
+        };
+        memory::check(&scenario)?;
+        Ok(scenario)
+    }
+}

@@ -1,0 +1,8 @@
+//! The parts of a scenario: flows, links, endpoints, measurement, and the numbers in them.
+
+pub(crate) mod adjust;
+pub(crate) mod flows;
+pub(crate) mod links;
+pub(crate) mod measure;
+pub(crate) mod number;
+pub(crate) mod tcp;

@@ -1,0 +1,195 @@
+//! State of Linux' scheduler of Multipath TCP (net/mptcp/protocol.c of 6.18): its send buffer, the
+//! queues of the paths, and the timer after which it sends data again.
+//!
+//! The application fills a send buffer, which holds data until it is acknowledged in order. From
+//! there the scheduler assigns bursts to the queue of a path, whatever the path's window, as far as
+//! the path's own buffer has room; what is assigned stays with the path. So one path can hold what
+//! all others wait for, and the buffer fills. Then a path without data sends the oldest data again.
+
+use std::collections::VecDeque;
+
+use anabranch_control::AnyController;
+use anabranch_net::Time;
+
+use crate::connection::path_state::PathState;
+use crate::connection::tcp::Tcp;
+use crate::connection::timer::Timer;
+use crate::network::PacketNumber;
+
+/// The most that is assigned to a path at once, bytes (`MPTCP_SEND_BURST_SIZE`).
+const BURST: u64 = 1 << 16;
+/// Data is kept in fragments of so many bytes (`SKB_FRAG_PAGE_ORDER`): a path's buffer is checked
+/// between two of them, and data is sent again one fragment at a time.
+const FRAGMENT: u64 = 1 << 15;
+/// Smallest window for which a path's buffer is sized, packets (`TCP_INIT_CWND`).
+const LEAST_WINDOW: u32 = 10;
+/// What a connection's buffer holds beyond those of its paths, bytes (`tcp_wmem[0]`).
+const OWN: u64 = 4096;
+
+/// Assigns a connection's data to its paths.
+#[derive(Debug, Default)]
+pub(crate) struct LinuxScheduler {
+    /// The application has written the data below this.
+    written: PacketNumber,
+    queues: Vec<SendQueue>,
+    /// Data below this was acknowledged when the timer was last started or stopped.
+    una: PacketNumber,
+    /// When it expires, an idle path sends the oldest data again.
+    pub resend_timer: Timer,
+}
+
+/// Data that waits at a path.
+#[derive(Debug, Default)]
+struct SendQueue {
+    /// Data assigned to the path and not sent on it yet, and whether the connection sent it before.
+    packets: VecDeque<(PacketNumber, bool)>,
+    /// The path's send buffer, bytes. It grows with the window and never shrinks.
+    buffer: u64,
+}
+
+/// Memory that Linux accounts for a full packet in flight, bytes: `tcp_sndbuf_expand` with
+/// `MAX_TCP_HEADER` of a kernel without wireless networks; 2304 for 1500.
+fn packet_memory(packet_bytes: u16) -> u64 {
+    (u64::from(packet_bytes) + 536).next_power_of_two() + 256
+}
+
+/// Full packets in so many bytes of payload, at least one.
+fn packets(tcp: &Tcp, bytes: u64) -> u32 {
+    (bytes / tcp.payload()).max(1) as u32
+}
+
+/// Packets in a burst.
+pub(super) fn burst(tcp: &Tcp) -> u32 {
+    packets(tcp, BURST)
+}
+
+/// Packets in a fragment.
+pub(super) fn fragment(tcp: &Tcp) -> u32 {
+    packets(tcp, FRAGMENT)
+}
+
+impl SendQueue {
+    /// Lets the buffer grow to twice the window (`tcp_sndbuf_expand`).
+    fn expand(&mut self, packet_bytes: u16, window: u32) {
+        let window = u64::from(window.max(LEAST_WINDOW));
+        self.buffer = self.buffer.max(2 * window * packet_memory(packet_bytes));
+    }
+}
+
+impl LinuxScheduler {
+    /// Whether every queue is empty. Assigned data is sent even if another path sent it too.
+    pub fn is_empty(&self) -> bool {
+        self.queues.iter().all(|queue| queue.packets.is_empty())
+    }
+
+    /// The application has written the data below this.
+    pub fn written(&self) -> PacketNumber {
+        self.written
+    }
+
+    /// The application writes: it wakes when a third of the buffer is free, and fills the buffer.
+    /// `una` is the first data not acknowledged, `end` the end of the application's data.
+    pub fn write(&mut self, paths: &[PathState], tcp: &Tcp, una: PacketNumber, end: PacketNumber) {
+        self.queues.resize_with(paths.len(), SendQueue::default);
+        for (queue, path) in self.queues.iter_mut().zip(paths) {
+            queue.expand(tcp.packet_bytes, path.window);
+        }
+        let buffer: u64 = self.queues.iter().map(|queue| queue.buffer).sum();
+        let buffer = packets(tcp, OWN + buffer);
+        let held = self.written.saturating_sub(una);
+        if u64::from(held) * 3 <= u64::from(buffer) * 2 {
+            let room_end = una.saturating_add(PacketNumber::from(buffer));
+            self.written = self.written.max(room_end.min(end));
+        }
+    }
+
+    /// Packets of a path in flight and in its queue.
+    fn load(&self, paths: &[PathState], r: usize) -> u32 {
+        paths[r].sender.outstanding() + self.queues[r].packets.len() as u32
+    }
+
+    /// Whether a path's buffer has room.
+    pub fn has_room(&self, paths: &[PathState], tcp: &Tcp, r: usize) -> bool {
+        self.load(paths, r) < packets(tcp, self.queues[r].buffer)
+    }
+
+    /// The path that would finish its load first (`mptcp_subflow_get_send`); those without an RTT
+    /// come before all others.
+    pub fn soonest(&self, paths: &[PathState], controller: &AnyController) -> Option<usize> {
+        let linger = |r: &usize| {
+            let path = controller.path(*r);
+            let measured = path.rtt.is_finite();
+            let rate = if measured { path.rate() } else { f64::MAX };
+            f64::from(self.load(paths, *r)) / rate
+        };
+        (0..self.queues.len()).min_by(|a, b| linger(a).total_cmp(&linger(b)))
+    }
+
+    /// Assigns new data to a path.
+    pub fn assign(&mut self, r: usize, data: PacketNumber) {
+        self.queues[r].packets.push_back((data, false));
+    }
+
+    /// Takes the next data of a path's queue, and whether the connection sent it before.
+    pub fn take(&mut self, r: usize) -> Option<(PacketNumber, bool)> {
+        self.queues[r].packets.pop_front()
+    }
+
+    /// Starts the timer anew whenever data was acknowledged: it lasts as long as the longest of the
+    /// paths' own, without those that have expired already (`mptcp_timeout_from_subflow`). `una`
+    /// and `next` are the first data not acknowledged and the first not sent. Gives the time at
+    /// which a timer event must be scheduled.
+    pub fn restart_timer(
+        &mut self,
+        paths: &[PathState],
+        una: PacketNumber,
+        next: PacketNumber,
+        now: Time,
+        min_rto: Time,
+    ) -> Option<Time> {
+        if una > self.una || una == next {
+            self.una = una;
+            self.resend_timer.stop();
+        }
+        if self.resend_timer.deadline().is_some() || self.una >= next {
+            return None;
+        }
+        let longest = paths.iter().filter_map(PathState::first_timeout).max();
+        let deadline = longest.filter(|&end| end > now);
+        self.resend_timer.start(deadline.unwrap_or(now + min_rto))
+    }
+
+    /// Assigns the oldest data to a path without data (`__mptcp_retrans`).
+    pub fn resend(
+        &mut self,
+        paths: &[PathState],
+        tcp: &Tcp,
+        una: PacketNumber,
+        next: PacketNumber,
+    ) {
+        let idle = (0..self.queues.len()).find(|&r| self.load(paths, r) == 0);
+        if let Some(r) = idle {
+            let fragment = PacketNumber::from(fragment(tcp));
+            let end = (una / fragment + 1) * fragment;
+            let oldest = (una..end.min(next)).map(|data| (data, true));
+            self.queues[r].packets.extend(oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `ss -m` shows on Linux 6.18 for paths with an MSS of 1448 bytes: `tb46080` at first,
+    /// `tb87552` once the window was 19, and no less after that.
+    #[test]
+    fn a_path_has_the_buffer_that_linux_gives_it() {
+        let mut queue = SendQueue::default();
+        let buffers = [1, 19, 3].map(|window| {
+            queue.expand(1500, window);
+            queue.buffer
+        });
+        assert_eq!(buffers, [46080, 87552, 87552]);
+    }
+}

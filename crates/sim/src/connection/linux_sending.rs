@@ -1,0 +1,81 @@
+//! A connection's sending side where Linux' scheduler assigns data to paths.
+
+use crate::calendar::Event;
+use crate::connection::linux_scheduler::{LinuxScheduler, burst, fragment};
+use crate::connection::tcp::Tcp;
+use crate::connection::timer::TimerEvent;
+use crate::connection::{Connection, World};
+
+impl Connection {
+    /// Fills every path's window.
+    pub(super) fn send_as_linux(&mut self, world: &mut World) {
+        let Some(mut scheduler) = self.linux_scheduler.take() else {
+            return;
+        };
+        scheduler.write(&self.paths, world.tcp, self.data_una, self.data_end);
+        self.assign(&mut scheduler, world.tcp);
+        for r in 0..self.paths.len() {
+            self.send_queued(&mut scheduler, world, r);
+        }
+        let (now, min_rto) = (world.now, world.tcp.min_rto);
+        let event_at =
+            scheduler.restart_timer(&self.paths, self.data_una, self.data_next, now, min_rto);
+        if let Some(time) = event_at {
+            let event = Event::Resend(self.number);
+            world.network.calendar.push(time, event);
+        }
+        self.linux_scheduler = Some(scheduler);
+    }
+
+    /// Assigns data in bursts, while the path that would finish first has room.
+    fn assign(&mut self, scheduler: &mut LinuxScheduler, tcp: &Tcp) {
+        while let Some(r) = scheduler.soonest(&self.paths, &self.controller)
+            && scheduler.has_room(&self.paths, tcp, r)
+        {
+            for place in 0..burst(tcp) {
+                if place % fragment(tcp) == 0 && !scheduler.has_room(&self.paths, tcp, r) {
+                    break;
+                }
+                let Some(data) = self.next_new(tcp, scheduler.written()) else {
+                    return;
+                };
+                scheduler.assign(r, data);
+            }
+        }
+    }
+
+    /// Sends what waits at a path as far as its window has room.
+    fn send_queued(&mut self, scheduler: &mut LinuxScheduler, world: &mut World, r: usize) {
+        while self.paths[r].has_room() {
+            if self.retransmit(world, r) {
+                continue;
+            }
+            let Some((data, again)) = scheduler.take(r) else {
+                break;
+            };
+            self.paths[r].totals.retransmitted_packets += u64::from(again);
+            self.send_first(world, r, data);
+        }
+        let path = &mut self.paths[r];
+        path.window_limited = !path.has_room();
+    }
+
+    /// The event of the timer after which an idle path sends the oldest data again.
+    pub fn on_resend_timer(&mut self, world: &mut World) {
+        // As for the other timers: this may be another connection by now.
+        let Some(scheduler) = &mut self.linux_scheduler else {
+            return;
+        };
+        match scheduler.resend_timer.on_event(world.now) {
+            TimerEvent::Stale => {}
+            TimerEvent::Later(time) => {
+                let event = Event::Resend(self.number);
+                world.network.calendar.push(time, event);
+            }
+            TimerEvent::Expired => {
+                scheduler.resend(&self.paths, world.tcp, self.data_una, self.data_next);
+                self.send_as_linux(world);
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The connection of a gateway: files come in, are delivered, and adjust kappa.
+
+use anabranch_control::{Adjuster, AnyController, Sight};
+use anabranch_net::{Dice, Time};
+use anabranch_scenario::time::{from_seconds, seconds};
+
+use crate::connection::gateway::{File, Gateway};
+use crate::connection::tcp::Tcp;
+use crate::connection::{Connection, World};
+
+impl Connection {
+    /// Makes this the connection of a gateway from now on, whose kappa `adjuster` adjusts, if there
+    /// is one.
+    pub fn pool(&mut self, now: Time, adjuster: Option<Adjuster>, dice: Dice) {
+        let gateway = Gateway::new(adjuster, dice);
+        self.started_at = now;
+        self.set_kappa(gateway.kappa());
+        self.gateway = Some(Box::new(gateway));
+    }
+
+    /// A file comes into the gateway. The window of a persistent connection stays what it was, also
+    /// after idle times.
+    pub fn pool_file(&mut self, world: &mut World, bytes: u64) {
+        let Some(gateway) = &mut self.gateway else {
+            return;
+        };
+        let file = File {
+            arrived_at: world.now,
+            bytes,
+        };
+        let packets = bytes.div_ceil(world.tcp.payload()) as u32;
+        gateway.push(file, packets);
+        self.data_end = self.data_end.saturating_add(packets);
+        self.pump_all(world);
+    }
+
+    /// The next file that the receiver has whole.
+    pub fn deliver_file(&mut self, tcp: &Tcp) -> Option<File> {
+        let received = self.data_received();
+        self.gateway.as_mut()?.deliver(tcp, received)
+    }
+
+    /// Data that waits in the gateway and was never sent, packets; 0 where there is no gateway.
+    pub fn buffer_packets(&self) -> u32 {
+        match self.gateway {
+            Some(_) => self.data_end - self.data_next,
+            None => 0,
+        }
+    }
+
+    /// The weight of weighted Vegas; 0 where another rule runs.
+    pub fn kappa(&self) -> f64 {
+        match &self.controller {
+            AnyController::Vegas(controller) => controller.rule().kappa(),
+            _ => 0.0,
+        }
+    }
+
+    /// How long to wait until the gateway's buffer is to be sampled; `None` if kappa is fixed.
+    pub fn wait_to_adjust(&mut self) -> Option<Time> {
+        self.gateway.as_mut()?.wait_s().map(from_seconds)
+    }
+
+    /// Samples the gateway's buffer, for kappa.
+    pub fn adjust(&mut self, now: Time) {
+        let path = self.controller.path(0);
+        let sample = Sight {
+            age_s: seconds(now - self.started_at),
+            buffer_packets: f64::from(self.buffer_packets()),
+            arrived_packets: f64::from(self.data_end),
+            window: path.window,
+            base_rtt: path.base_rtt,
+        };
+        let gateway = self.gateway.as_mut();
+        let kappa = gateway.and_then(|gateway| gateway.sample(&sample));
+        self.set_kappa(kappa);
+    }
+
+    /// Gives the adjusted kappa to the rule, if the rule has one.
+    fn set_kappa(&mut self, kappa: Option<f64>) {
+        if let (Some(kappa), AnyController::Vegas(controller)) = (kappa, &mut self.controller) {
+            controller.rule_mut().set_kappa(kappa);
+        }
+    }
+}

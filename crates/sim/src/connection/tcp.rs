@@ -1,0 +1,27 @@
+//! What all endpoints of a scenario have in common.
+
+use anabranch_net::Time;
+
+use crate::connection::scheduler::Scheduler;
+
+/// How every endpoint of a scenario behaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Tcp {
+    pub packet_bytes: u16,
+    pub header_bytes: u16,
+    pub min_rto: Time,
+    pub delayed_acks: bool,
+    pub selective: bool,
+    /// Where slow start ends on a new path, in packets.
+    pub initial_ssthresh: f64,
+    /// The receive buffer in packets.
+    pub receive_buffer: u32,
+    pub scheduler: Scheduler,
+}
+
+impl Tcp {
+    /// Payload of a full packet.
+    pub fn payload(&self) -> u64 {
+        u64::from(self.packet_bytes - self.header_bytes)
+    }
+}
