@@ -24,6 +24,26 @@ pub trait Rule: Clone + Debug {
     const PARAMETERS: &'static [Parameter] = &[];
     /// Whether the rule acts once per round trip instead of once per acknowledged packet.
     const DELAY_BASED: bool = false;
+    /// Whether `I_r` and `D_r` at a state describe the rule, so that it has a fluid model. False
+    /// where they depend on the time since the last loss.
+    const FLUID: bool = !Self::DELAY_BASED;
+    /// Whether the rule with its defaults is NewReno over one path: `I = 1/w`, `D = w/2`.
+    const RENO_ON_ONE_PATH: bool = Self::FLUID;
+    /// Whether windows and RTTs alone give the loss probability of the equilibrium, `phi_r`.
+    const EQUILIBRIUM_BY_LOSS: bool = Self::FLUID;
+    /// Whether `I_r` is a difference of two terms that may cancel. Its rounding error is then
+    /// relative to NewReno's `1/w_r`, not to `I_r`.
+    const INCREASE_CANCELS: bool = false;
+    /// The parameter that is a connection's weight: competing flows share a link in proportion to
+    /// it, and it may change during a connection. See [`weight`](Rule::weight).
+    const WEIGHT: Option<&'static str> = None;
+    /// The rule that this one is another reading of.
+    const VARIANT_OF: Option<&'static str> = None;
+    /// The specification that a study of all rules runs: with parameters where the defaults make
+    /// the rule NewReno by another name.
+    const STUDIED_AS: &'static str = Self::NAME;
+    /// The name in Linux, where that is not [`NAME`](Rule::NAME) with underscores for hyphens.
+    const LINUX_NAME: Option<&'static str> = None;
 
     /// What the rule remembers about one path; `()` for most.
     type Memory<S: Scalar>: Copy + Debug + Default;
@@ -32,7 +52,7 @@ pub trait Rule: Clone + Debug {
     fn with(values: &[f64]) -> Self;
 
     /// `I_r`: change of the window of path `r` per acknowledged packet, packets. May be negative.
-    /// Not asked of delay-based rules.
+    /// Never called for delay-based rules.
     fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S;
 
     /// `D_r`: what the window of path `r` loses at a loss, packets.
@@ -51,16 +71,24 @@ pub trait Rule: Clone + Debug {
         S::of(0)
     }
 
-    /// A loss struck the path this memory belongs to.
+    /// Called at a loss on the path that this memory belongs to.
     fn on_loss<S: Scalar>(&self, _memory: &mut Self::Memory<S>) {}
 
-    /// Whether the path should leave slow start; asked at the end of each round trip there.
+    /// Whether the path should leave slow start. Called at the end of each round trip in slow start.
     fn leaves_slow_start<S: Scalar>(&self, _path: &Path<S>) -> bool {
         false
     }
+
+    /// The value of the parameter [`WEIGHT`](Rule::WEIGHT); `None` without one.
+    fn weight(&self) -> Option<f64> {
+        None
+    }
+
+    /// Changes the value of the parameter [`WEIGHT`](Rule::WEIGHT); without one, does nothing.
+    fn set_weight(&mut self, _weight: f64) {}
 }
 
-/// `phi_r = I_r / D_r`: the loss probability at which the window of path `r` stands still.
+/// `phi_r = I_r / D_r`: the loss probability at which the window of path `r` is in equilibrium.
 pub fn phi<R: Rule, S: Scalar>(rule: &R, r: usize, paths: &[Path<S>]) -> S {
     rule.increase(r, paths) / rule.decrease(r, paths)
 }

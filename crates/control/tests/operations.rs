@@ -83,8 +83,12 @@ fn apply(controller: &mut AnyController, now: &mut f64, r: usize, operation: &Op
     }
 }
 
-/// Runs the list and checks after each step what must always hold.
-fn keeps_its_invariants(mut controller: AnyController, operations: &[(usize, Operation)]) {
+/// Runs the list and checks the invariants after each step.
+fn keeps_its_invariants(
+    name: &str,
+    mut controller: AnyController,
+    operations: &[(usize, Operation)],
+) {
     let (mut now, paths) = (0.0, controller.paths().len());
     let floor = if paths == 1 { 2.0 } else { 1.0 };
     for (r, operation) in operations {
@@ -96,13 +100,20 @@ fn keeps_its_invariants(mut controller: AnyController, operations: &[(usize, Ope
             let window = controller.window(k);
             assert!(
                 (1.0..=MAX_WINDOW).contains(&window),
-                "{operation:?}: window {window}"
+                "{name}: {operation:?}: window {window}"
             );
-            assert!(controller.ssthresh(k) >= floor);
-            assert!(controller.path(k).rtt > 0.0 && controller.rto_s(k) > 0.0);
+            let (ssthresh, rto_s) = (controller.ssthresh(k), controller.rto_s(k));
+            assert!(
+                ssthresh >= floor,
+                "{name}: {operation:?}: ssthresh {ssthresh}"
+            );
+            assert!(
+                controller.path(k).rtt > 0.0 && rto_s > 0.0,
+                "{name}: {operation:?}"
+            );
             assert!(
                 k == r || window == before.window(k),
-                "{operation:?} moved another path"
+                "{name}: {operation:?} moved another path"
             );
         }
         let (window, earlier) = (controller.window(r), before.window(r));
@@ -111,31 +122,36 @@ fn keeps_its_invariants(mut controller: AnyController, operations: &[(usize, Ope
                 limited, packets, ..
             } => {
                 let still = before.phase(r) == Phase::Recovery;
-                assert!(!still || window == earlier, "recovery stands still");
+                assert!(!still || window == earlier, "{name}: moved in recovery");
                 assert!(
                     *limited || window <= earlier,
-                    "no growth unless window-limited"
+                    "{name}: grew without being window-limited"
                 );
                 let slow = controller.phase(r) == Phase::SlowStart;
-                assert!(!slow || window <= (earlier + f64::from(*packets)) * (1.0 + 1e-12));
+                let most = (earlier + f64::from(*packets)) * (1.0 + 1e-12);
+                assert!(
+                    !slow || window <= most,
+                    "{name}: {operation:?} in slow start: {window}"
+                );
             }
             Operation::Loss => {
                 assert!(
                     before.phase(r) == Phase::Recovery
-                        || controller.ssthresh(r) <= earlier.max(floor)
+                        || controller.ssthresh(r) <= earlier.max(floor),
+                    "{name}: a loss raised ssthresh above {earlier}"
                 );
-                assert!(window <= earlier);
+                assert!(window <= earlier, "{name}: a loss raised the window");
             }
-            _ => assert!(window <= earlier, "{operation:?} grew the window"),
+            _ => assert!(window <= earlier, "{name}: {operation:?} grew the window"),
         }
     }
 }
 
-/// Answers with whatever is not a sensible number, in turn.
+/// Returns NaN, infinities and other numbers that make no sense, in turn.
 #[derive(Default)]
-struct Mad(AtomicUsize);
+struct Absurd(AtomicUsize);
 
-impl External for Mad {
+impl External for Absurd {
     fn increase(&self, _r: usize, _paths: &[Path<f64>]) -> f64 {
         let answers = [
             f64::NAN,
@@ -160,17 +176,17 @@ proptest! {
     fn every_rule_keeps_the_window_within_bounds(
         paths in 1usize..4, operations in prop::collection::vec((0usize..4, any_operation()), 1..200),
     ) {
-        for (_, rule) in all_rules() {
-            keeps_its_invariants(rule.controller(paths, 10.0), &operations);
+        for (info, rule) in all_rules() {
+            keeps_its_invariants(info.name, rule.controller(paths, 10.0), &operations);
         }
     }
 
     #[test]
-    fn not_even_a_mad_rule_leaves_the_bounds(
+    fn a_rule_that_returns_no_sensible_number_keeps_the_window_within_bounds(
         paths in 1usize..4, operations in prop::collection::vec((0usize..4, any_operation()), 1..200),
     ) {
-        let mad = AnyRule::Custom(Custom(Arc::new(Mad::default())));
-        keeps_its_invariants(mad.controller(paths, 10.0), &operations);
+        let absurd = AnyRule::Custom(Custom(Arc::new(Absurd::default())));
+        keeps_its_invariants("absurd", absurd.controller(paths, 10.0), &operations);
     }
 
     /// Of the path itself, by the state the acknowledgement leaves, for any number of paths.

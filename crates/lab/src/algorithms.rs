@@ -49,24 +49,25 @@ fn listed(parameter: &str) -> Result<Vec<String>, Error> {
 }
 
 /// An algorithm's name in the kernel, of those that are `there`. A name that the kernel has stands
-/// for itself; others are those of the table, where the kernel has an underscore for a hyphen and
-/// `vegas_k` for our weighted Vegas.
+/// for itself, unless the table's rule of that name has another name there (`vegas`); other names are
+/// those of the table.
 fn kernel_name(wanted: &str, there: &[String]) -> Result<String, Error> {
     let has = |name: &str| there.iter().any(|known| known == name);
-    if wanted != "vegas" && has(wanted) {
+    let known = Algorithm::parse(wanted).ok();
+    let linux_name = known.as_ref().map(|known| known.info().linux_name());
+    let is_renamed = linux_name.as_deref() != Some(wanted)
+        && known.as_ref().is_some_and(|known| known.name() == wanted);
+    if !is_renamed && has(wanted) {
         return Ok(wanted.to_owned());
     }
-    let canonical = Algorithm::parse(wanted).map_or(wanted.to_owned(), |known| known.to_string());
+    let canonical = known.map_or(wanted.to_owned(), |known| known.to_string());
     if canonical.contains(':') {
         return Err(Error::new(format!(
             "algorithm {canonical:?} is not available on kernel: there an algorithm has no parameters \
              but those it was loaded with; give them to `anabranch-kernel load` and name it without"
         )));
     }
-    let name = match canonical.as_str() {
-        "vegas" => "vegas_k".to_owned(),
-        other => other.replace('-', "_"),
-    };
+    let name = linux_name.unwrap_or_else(|| canonical.replace('-', "_"));
     if has(&name) {
         return Ok(name);
     }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_control::{Adjuster, AnyController, Sight};
+use anabranch_control::{Adjuster, Sight};
 use anabranch_net::{Dice, Time};
 
 use crate::connection::{Connection, Tcp, World};
@@ -132,12 +132,9 @@ impl Connection {
         }
     }
 
-    /// The weight of weighted Vegas; 0 where another rule runs.
+    /// The weight of the connection's rule; 0 for a rule without one.
     pub fn kappa(&self) -> f64 {
-        match &self.controller {
-            AnyController::Vegas(controller) => controller.rule().kappa(),
-            _ => 0.0,
-        }
+        self.controller.weight().unwrap_or(0.0)
     }
 
     /// How long to wait until the gateway's buffer is to be sampled; `None` if kappa is fixed.
@@ -166,10 +163,8 @@ impl Connection {
     /// Puts the adjuster's kappa into the rule. A rule from outside has none.
     fn show_kappa(&mut self) {
         let gateway = self.gateway.as_ref();
-        if let Some(adjustment) = gateway.and_then(|gateway| gateway.adjustment.as_ref())
-            && let AnyController::Vegas(controller) = &mut self.controller
-        {
-            controller.rule_mut().set_kappa(adjustment.adjuster.kappa());
+        if let Some(adjustment) = gateway.and_then(|gateway| gateway.adjustment.as_ref()) {
+            self.controller.set_weight(adjustment.adjuster.kappa());
         }
     }
 }

@@ -40,6 +40,8 @@ impl Rule for Cubic {
         unit: "packets/s^3",
         meaning: "C, how steeply the window grows",
     }];
+    /// The increase follows the time since the last loss.
+    const FLUID: bool = false;
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Cubic {

@@ -52,6 +52,7 @@ impl Rule for Generalized {
             meaning: "n, the norm of the rates",
         },
     ];
+    const INCREASE_CANCELS: bool = true;
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Generalized {

@@ -21,6 +21,7 @@ impl Rule for Olia {
     const NAME: &'static str = "olia";
     const SUMMARY: &'static str = "Opportunistic linked increases: Pareto-optimal, still responsive";
     const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control, section 3";
+    const INCREASE_CANCELS: bool = true;
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> Olia {

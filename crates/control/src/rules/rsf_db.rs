@@ -27,6 +27,11 @@ impl Rule for RsfDb {
         unit: "s",
         meaning: "queueing and service delay at which the window stands still",
     }];
+    /// Only while the queueing delay is at most half of the target.
+    const RENO_ON_ONE_PATH: bool = false;
+    /// The queueing delay matters too.
+    const EQUILIBRIUM_BY_LOSS: bool = false;
+    const INCREASE_CANCELS: bool = true;
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> RsfDb {

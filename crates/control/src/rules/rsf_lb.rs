@@ -28,6 +28,13 @@ impl Rule for RsfLb {
         unit: "packets/s",
         meaning: "lost packets per second at which the window stands still",
     }];
+    /// Only while the losses per second are at most half of the target.
+    const RENO_ON_ONE_PATH: bool = false;
+    /// The increase itself depends on the loss probability.
+    const EQUILIBRIUM_BY_LOSS: bool = false;
+    const INCREASE_CANCELS: bool = true;
+    /// Four losses per second are more than most paths have: there it is NewReno.
+    const STUDIED_AS: &'static str = "rsf-lb:mu=0.5";
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> RsfLb {

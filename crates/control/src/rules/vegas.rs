@@ -16,18 +16,6 @@ pub struct Vegas {
     kappa: f64,
 }
 
-impl Vegas {
-    /// The weight, packets.
-    pub fn kappa(&self) -> f64 {
-        self.kappa
-    }
-
-    /// Changes the weight of a connection that runs.
-    pub fn set_kappa(&mut self, kappa: f64) {
-        self.kappa = kappa;
-    }
-}
-
 impl Rule for Vegas {
     const NAME: &'static str = "vegas";
     const SUMMARY: &'static str = "Vegas on every path by itself, weighted by kappa";
@@ -42,6 +30,9 @@ impl Rule for Vegas {
         meaning: "packets to keep queued, and the step of the window",
     }];
     const DELAY_BASED: bool = true;
+    const WEIGHT: Option<&'static str> = Some("kappa");
+    /// Linux has a `vegas` of its own, without a weight.
+    const LINUX_NAME: Option<&'static str> = Some("vegas_k");
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Vegas {
@@ -59,6 +50,14 @@ impl Rule for Vegas {
 
     fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> bool {
         queued(path) > S::of(1)
+    }
+
+    fn weight(&self) -> Option<f64> {
+        Some(self.kappa)
+    }
+
+    fn set_weight(&mut self, weight: f64) {
+        self.kappa = weight;
     }
 }
 

@@ -8,7 +8,7 @@ use crate::sys::Subflow;
 
 /// A window beyond this, packets, is no rule's: the kernel has passed a program over and taken what it
 /// found for an answer, until the next acknowledgement (docs/kernel.md).
-const LARGEST_WINDOW: u32 = 1 << 24;
+const LARGEST_WINDOW: u32 = anabranch_control::MAX_WINDOW as u32;
 
 impl Agents<'_> {
     /// Takes all counters.
