@@ -241,23 +241,23 @@ impl<R: Rule> Controller<R> {
     #[inline]
     fn measure(&mut self, r: usize, ack: &Ack) {
         let (path, state) = (&mut self.paths[r], &mut self.state[r]);
-        if ack.rtt > 0.0 && ack.rtt < f64::INFINITY {
+        if let Some(rtt) = ack.rtt.filter(|&rtt| rtt > 0.0 && rtt < f64::INFINITY) {
             let first = path.base_rtt == f64::INFINITY;
             if first {
-                path.rtt = ack.rtt;
-                state.rttvar = ack.rtt / 2.0;
+                path.rtt = rtt;
+                state.rttvar = rtt / 2.0;
             } else {
-                state.rttvar += ((path.rtt - ack.rtt).abs() - state.rttvar) / 4.0;
-                path.rtt += (ack.rtt - path.rtt) / 8.0;
+                state.rttvar += ((path.rtt - rtt).abs() - state.rttvar) / 4.0;
+                path.rtt += (rtt - path.rtt) / 8.0;
             }
-            path.base_rtt = path.base_rtt.min(ack.rtt);
-            if ack.queue_delay >= 0.0 {
+            path.base_rtt = path.base_rtt.min(rtt);
+            if let Some(queue_delay) = ack.queue_delay {
                 let gain = if first { 1.0 } else { 1.0 / 8.0 };
-                path.queue_delay += gain * (ack.queue_delay - path.queue_delay);
+                path.queue_delay += gain * (queue_delay - path.queue_delay);
             } else {
                 path.queue_delay = (path.rtt - path.base_rtt).max(0.0);
             }
-            state.round_sum += ack.rtt;
+            state.round_sum += rtt;
             state.round_samples += 1;
         }
         if ack.packets > 0 {

@@ -78,7 +78,7 @@ impl RateAdjustment {
 
 /// What the endpoint sees when the buffer is sampled.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight {
+pub struct BufferSample {
     /// Time since the gateway began, s.
     pub age_s: f64,
     /// Data that waits in the gateway and was never sent, packets.
@@ -118,17 +118,17 @@ impl Round {
         smallest_rate: f64::INFINITY,
     };
 
-    fn add(&mut self, sight: &Sight) {
-        self.packets += sight.buffer_packets;
-        self.moment += f64::from(self.samples) * sight.buffer_packets;
-        if sight.buffer_packets > 0.0 {
-            self.smallest_rate = self.smallest_rate.min(sight.window / sight.base_rtt);
+    fn add(&mut self, sample: &BufferSample) {
+        self.packets += sample.buffer_packets;
+        self.moment += f64::from(self.samples) * sample.buffer_packets;
+        if sample.buffer_packets > 0.0 {
+            self.smallest_rate = self.smallest_rate.min(sample.window / sample.base_rtt);
         }
         self.samples += 1;
     }
 
     /// The line of least squares through the samples; the window is that at the end of the round.
-    fn trend(&self, last: &Sight, period_s: f64) -> Trend {
+    fn trend(&self, last: &BufferSample, period_s: f64) -> Trend {
         let n = f64::from(self.samples);
         // Sum of (i - mean)^2 over i from 0 to n - 1.
         let spread = n * (n * n - 1.0) / 12.0;
@@ -170,12 +170,12 @@ impl Adjuster {
     }
 
     /// Takes in a sample. The last one of a round changes kappa.
-    pub fn sample(&mut self, sight: &Sight) {
-        self.round.add(sight);
+    pub fn sample(&mut self, sample: &BufferSample) {
+        self.round.add(sample);
         if self.round.samples < self.adjustment.samples {
             return;
         }
-        let trend = self.round.trend(sight, self.adjustment.period_s);
+        let trend = self.round.trend(sample, self.adjustment.period_s);
         self.round = Round::NEW;
         self.falling = if trend.growth < 0.0 {
             self.falling + 1

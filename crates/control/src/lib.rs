@@ -13,8 +13,8 @@
 //!     now: 0.10, // s
 //!     sent_at: 0.0,
 //!     packets: 1,
-//!     rtt: 0.10,
-//!     queue_delay: -1.0, // not known
+//!     rtt: Some(0.10),
+//!     queue_delay: None, // not known
 //!     window_limited: true,
 //! };
 //! controller.on_ack(0, &ack); // slow start: one packet more
@@ -43,7 +43,7 @@ mod soft;
 pub use ack::Ack;
 pub use algorithm::Algorithm;
 pub use controller::{Controller, MAX_WINDOW, Phase};
-pub use itcp::{Adjuster, RateAdjustment, Sight, Trend};
+pub use itcp::{Adjuster, BufferSample, RateAdjustment, Trend};
 pub use path::{Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};
 pub use rules::{AnyController, AnyRule, Custom, External, Info, RULES};

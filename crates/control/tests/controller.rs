@@ -12,7 +12,7 @@ fn new(spec: &str, paths: usize, initial_window: f64) -> AnyController {
 fn packets(packets: u32) -> Ack {
     Ack {
         packets,
-        ..ack(0.0, 0.0)
+        ..ack(0.0, None)
     }
 }
 
@@ -267,7 +267,7 @@ fn the_rtt_estimator_is_that_of_rfc_6298() {
     controller.on_ack(0, &ack(2.0, 0.18));
     assert!(close(controller.path(0).rtt, 0.11));
     assert!(close(controller.rto_s(0), 0.11 + 4.0 * 0.0575));
-    controller.on_ack(0, &ack(3.0, 0.0));
+    controller.on_ack(0, &ack(3.0, None));
     assert!(close(controller.path(0).rtt, 0.11), "no sample, no change");
     assert_eq!(controller.path(0).base_rtt, 0.1);
 }
@@ -279,7 +279,7 @@ fn the_queue_delay_is_the_known_one_or_else_that_of_the_rtt() {
     controller.on_ack(
         0,
         &Ack {
-            queue_delay: 0.008,
+            queue_delay: Some(0.008),
             ..ack(1.0, 0.1)
         },
     );
@@ -287,7 +287,7 @@ fn the_queue_delay_is_the_known_one_or_else_that_of_the_rtt() {
     controller.on_ack(
         0,
         &Ack {
-            queue_delay: 0.016,
+            queue_delay: Some(0.016),
             ..ack(2.0, 0.1)
         },
     );

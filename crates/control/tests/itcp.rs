@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch_control::{Adjuster, RateAdjustment, Sight, Trend};
+use anabranch_control::{Adjuster, BufferSample, RateAdjustment, Trend};
 use common::close;
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn trend(growth: f64, mean_packets: f64) -> Trend {
 /// 40 ms: 500 packets/s are expected. `arriving` packets/s have come in for 10 s.
 fn round(adjuster: &mut Adjuster, lengths: [f64; 3], arriving: f64) -> f64 {
     for buffer_packets in lengths {
-        adjuster.sample(&Sight {
+        adjuster.sample(&BufferSample {
             age_s: 10.0,
             buffer_packets,
             arrived_packets: 10.0 * arriving,
@@ -135,7 +135,7 @@ fn the_share_is_the_smallest_rate_while_something_waits() {
     for (arriving, kappa) in [(400.0, 4.0), (460.0, 5.0)] {
         let mut adjuster = Adjuster::new(GUARDED, 5.0);
         for (buffer_packets, window) in [(9.0, 40.0), (5.0, 20.0), (0.0, 10.0)].repeat(2) {
-            adjuster.sample(&Sight {
+            adjuster.sample(&BufferSample {
                 age_s: 10.0,
                 buffer_packets,
                 arrived_packets: 10.0 * arriving,
@@ -152,7 +152,7 @@ fn a_round_waits_for_a_share_of_its_own_length() {
     let mut adjuster = Adjuster::new(ADJUSTMENT, 5.0);
     assert_eq!(adjuster.wait_s(|| 0.0), 0.5);
     assert_eq!(adjuster.wait_s(|| 0.5), 0.5 + 0.75);
-    let sight = Sight {
+    let sample = BufferSample {
         age_s: 1.0,
         buffer_packets: 0.0,
         arrived_packets: 0.0,
@@ -160,22 +160,22 @@ fn a_round_waits_for_a_share_of_its_own_length() {
         base_rtt: 0.04,
     };
     for _ in 0..2 {
-        adjuster.sample(&sight);
+        adjuster.sample(&sample);
         assert_eq!(adjuster.wait_s(|| unreachable!("within a round")), 0.5);
     }
-    adjuster.sample(&sight);
+    adjuster.sample(&sample);
     assert_eq!(adjuster.wait_s(|| 0.5), 1.25);
 }
 
 prop_compose! {
-    fn any_sight()(
+    fn any_sample()(
         age_s in 0.0..1e7,
         buffer_packets in prop_oneof![Just(0.0), 0.0..1e9],
         arrived_packets in 0.0..1e9,
         window in 1.0..1e6,
         base_rtt in prop_oneof![Just(f64::INFINITY), 1e-6..10.0],
-    ) -> Sight {
-        Sight { age_s, buffer_packets, arrived_packets, window, base_rtt }
+    ) -> BufferSample {
+        BufferSample { age_s, buffer_packets, arrived_packets, window, base_rtt }
     }
 }
 
@@ -187,13 +187,13 @@ proptest! {
         start in 0.01..1e6,
         gamma in 0.0..=1.0,
         guard: bool,
-        sights in prop::collection::vec(any_sight(), 0..60),
+        buffer_samples in prop::collection::vec(any_sample(), 0..60),
     ) {
         let adjustment = RateAdjustment { samples, max_kappa, gamma, guard, ..ADJUSTMENT };
         let mut adjuster = Adjuster::new(adjustment, start);
-        for sight in &sights {
+        for sample in &buffer_samples {
             prop_assert!((1.0..=max_kappa).contains(&adjuster.kappa()), "{}", adjuster.kappa());
-            adjuster.sample(sight);
+            adjuster.sample(sample);
         }
         prop_assert!((1.0..=max_kappa).contains(&adjuster.kappa()), "{}", adjuster.kappa());
     }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_control::{Adjuster, Sight};
+use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
 
 use crate::connection::{Connection, Tcp, World};
@@ -146,7 +146,7 @@ impl Connection {
     /// Samples the gateway's buffer, for kappa.
     pub fn adjust(&mut self, now: Time) {
         let path = self.controller.path(0);
-        let sight = Sight {
+        let sample = BufferSample {
             age_s: seconds(now - self.started_at),
             buffer_packets: f64::from(self.buffer_packets()),
             arrived_packets: f64::from(self.data_end),
@@ -155,7 +155,7 @@ impl Connection {
         };
         let gateway = self.gateway.as_mut();
         if let Some(adjustment) = gateway.and_then(|gateway| gateway.adjustment.as_mut()) {
-            adjustment.adjuster.sample(&sight);
+            adjustment.adjuster.sample(&sample);
             self.show_kappa();
         }
     }

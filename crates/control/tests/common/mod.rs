@@ -62,21 +62,21 @@ pub fn in_avoidance(spec: &str, windows: &[f64]) -> AnyController {
             r,
             &Ack {
                 packets: window as u32 - 1,
-                ..ack(0.0, 0.0)
+                ..ack(0.0, None)
             },
         );
     }
     controller
 }
 
-/// An acknowledgement of one packet that ends a round trip, with an RTT sample if `rtt` is positive.
-pub fn ack(now: f64, rtt: f64) -> Ack {
+/// An acknowledgement of one packet that ends a round trip.
+pub fn ack(now: f64, rtt: impl Into<Option<f64>>) -> Ack {
     Ack {
         now,
         sent_at: now,
         packets: 1,
-        rtt,
-        queue_delay: -1.0,
+        rtt: rtt.into(),
+        queue_delay: None,
         window_limited: true,
     }
 }
