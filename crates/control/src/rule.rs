@@ -1,20 +1,20 @@
-//! What a rule of congestion avoidance is.
+//! The trait of congestion avoidance rules.
 
 use core::fmt::Debug;
 
 use crate::path::Path;
 use crate::scalar::Scalar;
 
-/// A law of congestion avoidance. Its value holds its parameters and nothing else; what it computes
-/// depends on the paths alone, so the same text gives packets, fluid models and Jacobians.
+/// A law of congestion avoidance. Its value holds its parameters and nothing else; its results
+/// depend on the paths alone, so that the same source serves packets, fluid models and Jacobians.
 ///
 /// A loss-based rule is the pair [`increase`](Rule::increase) and [`decrease`](Rule::decrease). A
-/// delay-based rule acts once per round trip, in [`on_round`](Rule::on_round), and may remember
-/// something about each path.
+/// delay-based rule acts once per round trip, in [`on_round`](Rule::on_round), and may keep
+/// [`Memory`](Rule::Memory) of each path.
 pub trait Rule: Clone + Debug {
     /// The name in scenario files, on the command line and in results.
     const NAME: &'static str;
-    /// Other names it is known by.
+    /// Other names.
     const ALIASES: &'static [&'static str] = &[];
     /// One line for a list of algorithms.
     const SUMMARY: &'static str;
@@ -45,7 +45,7 @@ pub trait Rule: Clone + Debug {
     /// The name in Linux, where that is not [`NAME`](Rule::NAME) with underscores for hyphens.
     const LINUX_NAME: Option<&'static str> = None;
 
-    /// What the rule remembers about one path; `()` for most.
+    /// The rule's own state of one path; `()` for most.
     type Memory<S: Scalar>: Copy + Debug + Default;
 
     /// The rule with these parameter values, one for each of [`PARAMETERS`](Rule::PARAMETERS).
@@ -55,7 +55,7 @@ pub trait Rule: Clone + Debug {
     /// Never called for delay-based rules.
     fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S;
 
-    /// `D_r`: what the window of path `r` loses at a loss, packets.
+    /// `D_r`: decrease of the window of path `r` at a loss, packets.
     #[inline]
     fn decrease<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
         paths[r].window / S::of(2)
@@ -74,7 +74,8 @@ pub trait Rule: Clone + Debug {
     /// Called at a loss on the path that this memory belongs to.
     fn on_loss<S: Scalar>(&self, _memory: &mut Self::Memory<S>) {}
 
-    /// Whether the path should leave slow start. Called at the end of each round trip in slow start.
+    /// Whether the path should leave slow start. Called at the end of each round trip in slow
+    /// start.
     fn leaves_slow_start<S: Scalar>(&self, _path: &Path<S>) -> bool {
         false
     }
@@ -104,7 +105,7 @@ pub struct Parameter {
     pub min: f64,
     /// The largest allowed value, which may be infinite.
     pub max: f64,
-    /// The only allowed values; empty where every value from `min` to `max` will do.
+    /// The only allowed values; empty where every value from `min` to `max` is allowed.
     pub choices: &'static [f64],
     /// The unit, empty for a pure number.
     pub unit: &'static str,

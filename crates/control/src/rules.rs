@@ -1,4 +1,4 @@
-//! The table of all rules. A new one is a file in `rules/` and a line in the table.
+//! The table of all rules. A new rule is a file in `rules/` and a line in the table.
 
 mod custom;
 
@@ -13,7 +13,7 @@ use crate::path::Path;
 use crate::rule::{Parameter, Rule, phi};
 use crate::scalar::Scalar;
 
-/// What the table knows about a rule.
+/// An entry of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
     /// [`Rule::NAME`].
@@ -77,7 +77,7 @@ macro_rules! rules {
             rule: |values| AnyRule::$Rule($Rule::with(values)),
         },)*];
 
-        /// Any rule of the table, or one from outside.
+        /// Any rule of the table, or a custom one.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)]
         pub enum AnyRule { $($Rule($Rule),)* Custom(Custom) }

@@ -1,4 +1,4 @@
-//! Algorithms as users write them.
+//! Specifications of algorithms.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn every_default_is_allowed() {
 }
 
 #[test]
-fn what_a_rule_says_of_itself_names_rules_and_parameters_that_exist() {
+fn the_properties_of_a_rule_name_rules_and_parameters_that_exist() {
     for info in RULES {
         let studied = Algorithm::parse(info.studied_as).unwrap();
         assert_eq!(studied.name(), info.name, "STUDIED_AS");
@@ -164,7 +164,7 @@ fn a_value_out_of_range_says_what_was_expected() {
 }
 
 #[test]
-fn what_cannot_be_read_says_what_was_expected() {
+fn a_specification_that_cannot_be_parsed_says_what_was_expected() {
     assert_eq!(
         error("balia:cap"),
         "balia: expected parameter=value, got \"cap\""
@@ -179,7 +179,7 @@ fn what_cannot_be_read_says_what_was_expected() {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_again(n in 0..RULES.len(), values in prop::collection::vec(0.0..1.0, 3)) {
+    fn a_printed_specification_parses_to_the_same_algorithm(n in 0..RULES.len(), values in prop::collection::vec(0.0..1.0, 3)) {
         let info = &RULES[n];
         let value = |(parameter, x): (&anabranch_control::Parameter, &f64)| match parameter.choices {
             [] => (parameter.name, parameter.min + x * (parameter.max.min(1e3) - parameter.min)),
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "\\PC*") {
+    fn parsing_never_panics(text in "\\PC*") {
         let _ = Algorithm::parse(&text);
         let _ = Algorithm::parse(&format!("balia:{text}"));
     }

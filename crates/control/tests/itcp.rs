@@ -77,17 +77,17 @@ fn above_the_high_threshold_kappa_grows_by_one_or_more_and_never_shrinks() {
     assert_eq!(ADJUSTMENT.kappa_after(5.0, &trend(-0.1, 100.0), 2), 4.0);
 }
 
-/// Below the low threshold too. A round without slope, or that grows, breaks the row, and so does the
-/// decrease itself.
+/// Below the low threshold too. A round without slope, or that grows, breaks the row, and so does
+/// the decrease itself.
 #[test]
 fn kappa_shrinks_after_two_rounds_of_negative_slope() {
     let mut adjuster = Adjuster::new(ADJUSTMENT, 10.0);
-    let (falls, stands, grows) = ([9.0, 8.0, 7.0], [9.0; 3], [7.0, 8.0, 9.0]);
+    let (falls, constant, grows) = ([9.0, 8.0, 7.0], [9.0; 3], [7.0, 8.0, 9.0]);
     let rounds = [
         (falls, 10.0),
         (falls, 8.0),
         (falls, 8.0),
-        (stands, 8.0),
+        (constant, 8.0),
         (falls, 8.0),
         (grows, 8.0),
         (falls, 8.0),
@@ -114,7 +114,8 @@ fn the_slope_is_that_of_least_squares() {
     }
 }
 
-/// 448 packets/s are 0.896 of what is expected, which with epsilon is below the share; 452 are 0.904.
+/// 448 packets/s are 0.896 of what is expected, which with epsilon is below the share; 452 are
+/// 0.904.
 #[test]
 fn the_guard_holds_kappa_while_arrivals_come_near_the_share() {
     for (adjustment, arriving, kappa) in [
@@ -128,8 +129,9 @@ fn the_guard_holds_kappa_while_arrivals_come_near_the_share() {
     }
 }
 
-/// Expected are 1000, 500 and 250 packets/s, the last while nothing waits. 400 that arrive are, with
-/// epsilon, 0.9 of 500; of 1000 they would be 0.5 and of 250 1.7. 460 are 1.02 of 500 and 0.56 of 1000.
+/// Expected are 1000, 500 and 250 packets/s, the last while nothing waits. 400 that arrive are,
+/// with epsilon, 0.9 of 500; of 1000 they would be 0.5 and of 250 1.7. 460 are 1.02 of 500 and 0.56
+/// of 1000.
 #[test]
 fn the_share_is_the_smallest_rate_while_something_waits() {
     for (arriving, kappa) in [(400.0, 4.0), (460.0, 5.0)] {

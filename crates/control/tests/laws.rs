@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn permuting_the_paths_permutes_the_answers(paths in any_paths(), shift in 0usize..4, swap: bool) {
+    fn permuting_the_paths_permutes_the_results(paths in any_paths(), shift in 0usize..4, swap: bool) {
         let mut order: Vec<usize> = (0..paths.len()).collect();
         order.rotate_left(shift % paths.len());
         if swap {
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_paths_get_equal_answers(path in any_path(), other in any_path()) {
+    fn equal_paths_get_equal_results(path in any_path(), other in any_path()) {
         let paths = [path, other, path];
         for (info, rule) in all_rules() {
             let name = info.name;
@@ -105,7 +105,7 @@ proptest! {
         }
     }
 
-    /// It moves window between paths, and adds none: what its alphas give they take.
+    /// It moves window between paths without a net change.
     #[test]
     fn the_alphas_of_olia_sum_to_zero(paths in any_paths()) {
         let y: f64 = paths.iter().map(Path::rate).sum();
@@ -229,7 +229,7 @@ fn nth_field<S>(path: &mut Path<S>, n: usize) -> &mut S {
     }
 }
 
-/// Where nothing has a kink, by hand: `phi = (1/w)/(w/2) = 2/w^2`, so `dphi/dw = -4/w^3`.
+/// By hand, without a kink: `phi = (1/w)/(w/2) = 2/w^2`, so `dphi/dw = -4/w^3`.
 #[test]
 fn the_slope_of_reno_is_known() {
     let mut dual = path(10.0, 0.1).map(Dual::from_f64);
@@ -251,7 +251,7 @@ fn the_slope_of_a_square_root_is_known() {
     assert_eq!((norm.value, norm.slope), (5.0, 0.6));
 }
 
-/// A path that has never been measured has no rate: it takes nothing from the others and gives none.
+/// A path without an RTT sample has no rate and does not affect the others.
 #[test]
 fn an_unmeasured_path_does_not_hold_back_the_others() {
     let paths = [path(10.0, 0.1), path(10.0, f64::INFINITY)];

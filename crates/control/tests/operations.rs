@@ -1,4 +1,4 @@
-//! Whatever happens to a controller, in whatever order.
+//! Invariants of a controller under random operations.
 
 mod common;
 
@@ -155,7 +155,7 @@ struct Absurd(AtomicUsize);
 
 impl External for Absurd {
     fn increase(&self, _r: usize, _paths: &[Path<f64>]) -> f64 {
-        let answers = [
+        let results = [
             f64::NAN,
             f64::INFINITY,
             f64::NEG_INFINITY,
@@ -163,7 +163,7 @@ impl External for Absurd {
             -1e300,
             -0.0,
         ];
-        answers[self.0.fetch_add(1, Ordering::Relaxed) % answers.len()]
+        results[self.0.fetch_add(1, Ordering::Relaxed) % results.len()]
     }
 
     fn decrease(&self, r: usize, paths: &[Path<f64>]) -> f64 {
@@ -240,9 +240,9 @@ proptest! {
     }
 }
 
-/// Not a number is no answer: the window stands.
+/// The window does not change.
 #[test]
-fn an_answer_that_is_not_a_number_changes_nothing() {
+fn a_result_that_is_nan_changes_nothing() {
     struct Silent;
     impl External for Silent {
         fn increase(&self, _r: usize, _paths: &[Path<f64>]) -> f64 {

@@ -9,8 +9,9 @@ use crate::scalar::Scalar;
 /// Slow start ends when `diff > 1`. A flow's share of one bottleneck is `kappa_i / sum kappa_j`.
 ///
 /// The rate-adjustment algorithm for aggregate TCP (I-TCP), section III; Brakmo and Peterson 1995
-/// with alpha = beta = kappa and gamma = 1. Departures: a loss is met as NewReno meets it, Brakmo's
-/// finer retransmission timing and his slow start, which grows every other round trip, are left out.
+/// with alpha = beta = kappa and gamma = 1. Departures: the response to a
+/// loss is NewReno's; Brakmo's finer retransmission timing and his slow start, which grows every
+/// other round trip, are omitted.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     kappa: f64,
@@ -61,7 +62,7 @@ impl Rule for Vegas {
     }
 }
 
-/// `diff`: the packets of this path that wait in queues, over the round trip that just ended.
+/// `diff`: the queued packets of this path, averaged over the round trip that just ended.
 pub(super) fn queued<S: Scalar>(path: &Path<S>) -> S {
     path.window * (path.round_rtt - path.base_rtt) / path.round_rtt
 }

@@ -1,5 +1,5 @@
-//! What several tests use.
-#![allow(dead_code, reason = "every test file takes its share")]
+//! Shared by several tests.
+#![allow(dead_code, reason = "every test file uses a part")]
 
 use anabranch_control::{Ack, Algorithm, AnyController, AnyRule, Info, Path, RULES};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ pub fn path(window: f64, rtt: f64) -> Path<f64> {
     }
 }
 
-/// Any path that a rule may meet.
+/// Any valid path.
 pub fn any_path() -> impl Strategy<Value = Path<f64>> {
     let windows = (1.0..1e4, 1.0..1e4, 1.0..1e4, 1.0..1e4);
     let times = (0.001..1.0, 0.0001..0.5, 0.0..30.0);
