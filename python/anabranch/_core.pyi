@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,11 +133,59 @@ class Law:
     def name(self) -> str: ...
     @property
     def delay_based(self) -> bool: ...
+    @property
+    def fluid(self) -> bool:
+        """Whether `evaluate` describes it, so that it has a fluid model."""
     def evaluate(self, states: object) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     def derivatives(
         self, wrt: str, states: object
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
 def algorithm(spec: str) -> str: ...
-def rules() -> list[dict[str, Any]]: ...
+
+class Parameter(TypedDict):
+    """A parameter of a rule."""
+
+    name: str
+    default: float
+    min: float
+    max: float
+    """May be infinite."""
+    choices: list[float]
+    """The only allowed values; empty where every value from `min` to `max` is allowed."""
+    unit: str
+    """Empty for a pure number."""
+    meaning: str
+
+class RuleInfo(TypedDict):
+    """What the table of rules says about one of them."""
+
+    name: str
+    aliases: list[str]
+    summary: str
+    source: str
+    parameters: list[Parameter]
+    delay_based: bool
+    """It acts once per round trip and has no increase per acknowledged packet."""
+    fluid: bool
+    """Its increase and decrease at a state describe it, so that it has a fluid model."""
+    reno_on_one_path: bool
+    """With its defaults it is NewReno over one path."""
+    equilibrium_by_loss: bool
+    """Windows and RTTs alone give the loss probability of its equilibrium."""
+    weight: str | None
+    """The parameter that is a connection's weight and may change during a connection."""
+    variant_of: str | None
+    """The rule that this one is another reading of."""
+    studied_as: str
+    """The specification that a study of all rules runs."""
+    linux_name: str
+    """Its name in Linux, if it is there."""
+
+def rules() -> list[RuleInfo]:
+    """The table of rules, in its order."""
+
+MAX_WINDOW: float
+"""No congestion window grows beyond this, packets."""
+
 def schema() -> str: ...

@@ -1,6 +1,6 @@
-//! What an endpoint tells its controller.
+//! What an endpoint reports to its controller.
 
-/// What an acknowledgement tells.
+/// An acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     /// When it arrived, s.
@@ -9,12 +9,12 @@ pub struct Ack {
     pub sent_at: f64,
     /// Packets newly known to be delivered.
     pub packets: u32,
-    /// RTT sample, s; none if it is not a positive number.
-    pub rtt: f64,
-    /// Queueing and service delay of that packet on the forward way, s; negative where it is not
-    /// known.
-    pub queue_delay: f64,
-    /// Whether the window, not the application or the receiver, held the sender back. If not, no
+    /// RTT sample, s; `None` without one. A sample that is not positive and finite is ignored.
+    pub rtt: Option<f64>,
+    /// Queueing and service delay of that packet on the forward path, s, not negative; `None` if
+    /// not known.
+    pub queue_delay: Option<f64>,
+    /// Whether the window, not the application or the receiver, limited the sender. If not, no
     /// window grows.
     pub window_limited: bool,
 }

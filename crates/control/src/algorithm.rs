@@ -1,4 +1,4 @@
-//! A rule and its parameters as a user writes them.
+//! Algorithms as specified in scenario files and on the command line.
 
 use alloc::format;
 use alloc::string::String;
@@ -18,8 +18,11 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// Reads a specification such as `reno` or `balia:cap=inf`. The error is one line that says what
-    /// was expected.
+    /// Parses a specification such as `reno` or `balia:cap=inf`.
+    ///
+    /// # Errors
+    ///
+    /// One line that says what was expected.
     pub fn parse(text: &str) -> Result<Algorithm, String> {
         let mut parts = text.split(':').map(str::trim);
         let name = parts.next().unwrap_or_default();
@@ -38,7 +41,10 @@ impl Algorithm {
     }
 
     /// The rule called `name` (or an alias), with these parameters and the defaults for the others.
-    /// The error is one line that says what was expected.
+    ///
+    /// # Errors
+    ///
+    /// One line that says what was expected.
     pub fn new(name: &str, parameters: &[(&str, f64)]) -> Result<Algorithm, String> {
         let info = find(name)?;
         let mut values: Vec<f64> = info.parameters.iter().map(|p| p.default).collect();
@@ -58,7 +64,7 @@ impl Algorithm {
         self.info.name
     }
 
-    /// What the table knows about the rule.
+    /// The rule's entry in the table.
     pub fn info(&self) -> &'static Info {
         self.info
     }

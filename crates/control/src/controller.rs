@@ -9,26 +9,33 @@ use crate::rule::Rule;
 /// No window grows beyond this, packets.
 pub const MAX_WINDOW: f64 = (1 << 24) as f64;
 
-/// Weight of the newest interval in [`Path::loss_interval`]. An average that remembers about
-/// `(2 - g) / g = 7` intervals, near the eight of TFRC (RFC 5348, section 5.4).
-const LOSS_INTERVAL_GAIN: f64 = 1.0 / 4.0;
+/// The smallest slow start threshold of a connection with several paths, packets (Balia, section
+/// V).
+pub const SMALLEST_SSTHRESH: f64 = 1.0;
 
-/// Where a path stands.
+/// The smallest slow start threshold of a connection with one path, packets (RFC 5681, equation 4).
+pub const SMALLEST_SSTHRESH_ONE_PATH: f64 = 2.0;
+
+/// Weight of the newest interval in [`Path::loss_interval`]. The average spans about
+/// `(2 - g) / g = 7` intervals, near the eight of TFRC (RFC 5348, section 5.4).
+pub const LOSS_INTERVAL_GAIN: f64 = 1.0 / 4.0;
+
+/// The phase of congestion control that a path is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The window grows by one per acknowledged packet, up to ssthresh.
     SlowStart,
-    /// The rule decides.
+    /// The window changes as the rule says.
     Avoidance,
-    /// A loss was seen and its repair is not complete: the window stands still.
+    /// From a loss until its repair is complete; the window does not change.
     Recovery,
 }
 
-/// What the controller keeps of a path and no rule may see.
+/// The state of a path that is not visible to rules.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct Hidden {
     phase: Phase,
-    /// No packet was acknowledged since the last timeout.
+    /// No packet has been acknowledged since the last timeout.
     timed_out: bool,
     round_samples: u32,
     ssthresh: f64,
@@ -40,10 +47,9 @@ struct State {
 
 /// Congestion control of one connection: a rule, and for each path its window.
 ///
-/// The endpoint tells what happened ([`on_ack`](Controller::on_ack),
-/// [`on_loss`](Controller::on_loss), ...) and reads [`window`](Controller::window). Whatever it
-/// tells, and whatever the rule answers, every window stays within `[1, MAX_WINDOW]`; an answer that
-/// is not a number changes nothing.
+/// The endpoint reports events ([`on_ack`](Controller::on_ack), [`on_loss`](Controller::on_loss),
+/// ...) and reads [`window`](Controller::window). Whatever it reports, and whatever the rule
+/// returns, every window stays within `[1, MAX_WINDOW]`; a result that is NaN changes nothing.
 #[derive(Clone, Debug)]
 pub struct Controller<R: Rule> {
     rule: R,
@@ -51,7 +57,7 @@ pub struct Controller<R: Rule> {
     smallest_ssthresh: f64,
     paths: Vec<Path<f64>>,
     memory: Vec<R::Memory<f64>>,
-    state: Vec<State>,
+    state: Vec<Hidden>,
 }
 
 impl<R: Rule> Controller<R> {
@@ -61,8 +67,11 @@ impl<R: Rule> Controller<R> {
         let mut controller = Controller {
             rule,
             initial_window: within_bounds(initial_window),
-            // RFC 5681, equation 4, for one path; for several, Balia section V.
-            smallest_ssthresh: if paths > 1 { 1.0 } else { 2.0 },
+            smallest_ssthresh: if paths > 1 {
+                SMALLEST_SSTHRESH
+            } else {
+                SMALLEST_SSTHRESH_ONE_PATH
+            },
             paths: Vec::with_capacity(paths),
             memory: Vec::with_capacity(paths),
             state: Vec::with_capacity(paths),
@@ -71,10 +80,10 @@ impl<R: Rule> Controller<R> {
         controller
     }
 
-    /// Another path, after those there are, as [`new`](Controller::new) makes them: from here on the
-    /// rule sees it. The smallest ssthresh stays.
+    /// Appends a path in the initial state of [`new`](Controller::new). The smallest ssthresh does
+    /// not change.
     pub fn add_path(&mut self) {
-        // Paths are few and seldom added: no room for more than there are.
+        // Paths are few and rarely added: no spare capacity.
         self.paths.reserve_exact(1);
         self.memory.reserve_exact(1);
         self.state.reserve_exact(1);
@@ -85,7 +94,7 @@ impl<R: Rule> Controller<R> {
             ..Path::default()
         });
         self.memory.push(R::Memory::default());
-        self.state.push(State {
+        self.state.push(Hidden {
             phase: Phase::SlowStart,
             timed_out: false,
             round_samples: 0,
@@ -109,8 +118,8 @@ impl<R: Rule> Controller<R> {
         self.state[r].ssthresh
     }
 
-    /// Sets the slow start threshold of path `r`, packets: what a scenario starts from. A path whose
-    /// window has reached it is in congestion avoidance.
+    /// Sets the slow start threshold of path `r`, packets, such as a scenario's initial value. A
+    /// path whose window has reached it is in congestion avoidance.
     pub fn set_ssthresh(&mut self, r: usize, packets: f64) {
         self.state[r].ssthresh = packets.max(self.smallest_ssthresh);
         if self.state[r].phase != Phase::Recovery {
@@ -118,14 +127,15 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// Sets the floor of every path's slow start threshold, packets, at least 1. It is 1 if
-    /// the controller was made with several paths, and else 2, unless set.
+    /// Sets the smallest slow start threshold of every path, packets, at least 1. The default is
+    /// [`SMALLEST_SSTHRESH`] if the controller was made with several paths, and else
+    /// [`SMALLEST_SSTHRESH_ONE_PATH`].
     pub fn set_smallest_ssthresh(&mut self, packets: f64) {
         self.smallest_ssthresh = packets.max(1.0);
     }
 
     /// The retransmission timeout of path `r`, s: srtt + 4 rttvar, and 1 s before the first sample
-    /// (RFC 6298, section 2). Neither bounded nor backed off: that is the endpoint's.
+    /// (RFC 6298, section 2). Bounds and backoff are up to the endpoint.
     #[inline]
     pub fn rto_s(&self, r: usize) -> f64 {
         let rtt = self.paths[r].rtt;
@@ -136,19 +146,19 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// Path `r` as the rule sees it.
+    /// The state of path `r` that the rule uses.
     #[inline]
     pub fn path(&self, r: usize) -> &Path<f64> {
         &self.paths[r]
     }
 
-    /// All paths as the rule sees them.
+    /// The states of all paths that the rule uses.
     #[inline]
     pub fn paths(&self) -> &[Path<f64>] {
         &self.paths
     }
 
-    /// Where path `r` stands.
+    /// The phase of path `r`.
     #[inline]
     pub fn phase(&self, r: usize) -> Phase {
         self.state[r].phase
@@ -159,7 +169,7 @@ impl<R: Rule> Controller<R> {
         &self.rule
     }
 
-    /// The rule, to change a parameter while it runs.
+    /// The rule, to change a parameter during the connection.
     pub fn rule_mut(&mut self) -> &mut R {
         &mut self.rule
     }
@@ -178,7 +188,7 @@ impl<R: Rule> Controller<R> {
     }
 
     /// A loss event on path `r`: the window falls by the rule's decrease, to no less than the
-    /// smallest ssthresh, and stands still until [`on_recovered`](Controller::on_recovered). The
+    /// smallest ssthresh, and does not change until [`on_recovered`](Controller::on_recovered). The
     /// endpoint reports at most one per round trip; in recovery it is ignored.
     pub fn on_loss(&mut self, r: usize) {
         if self.state[r].phase == Phase::Recovery {
@@ -203,12 +213,12 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// The retransmission timer of path `r` ran out: a window of 1 and slow start, up to what the
+    /// The retransmission timer of path `r` expired: a window of 1 and slow start, up to what the
     /// rule's decrease leaves (RFC 5681, equation 4, with the window for the flight size).
     ///
     /// Another timeout before any packet is acknowledged is the same packet's, and keeps ssthresh
-    /// (RFC 5681, section 3.1). So does a timeout in recovery: the flight is still that of the loss,
-    /// and its ssthresh is set.
+    /// (RFC 5681, section 3.1). So does a timeout in recovery: the flight is still that of the
+    /// loss, and its ssthresh is set.
     pub fn on_timeout(&mut self, r: usize) {
         if self.state[r].timed_out {
             return;
@@ -221,7 +231,7 @@ impl<R: Rule> Controller<R> {
         self.state[r].timed_out = true;
         let path = &mut self.paths[r];
         path.window = 1.0;
-        // RFC 9438, section 4.8: the stage after a timeout knows no earlier peak.
+        // RFC 9438, section 4.8: the stage after a timeout has no earlier peak.
         path.peak = 0.0;
         path.prior_peak = 0.0;
     }
@@ -241,23 +251,23 @@ impl<R: Rule> Controller<R> {
     #[inline]
     fn measure(&mut self, r: usize, ack: &Ack) {
         let (path, state) = (&mut self.paths[r], &mut self.state[r]);
-        if ack.rtt > 0.0 && ack.rtt < f64::INFINITY {
+        if let Some(rtt) = ack.rtt.filter(|&rtt| rtt > 0.0 && rtt < f64::INFINITY) {
             let first = path.base_rtt == f64::INFINITY;
             if first {
-                path.rtt = ack.rtt;
-                state.rttvar = ack.rtt / 2.0;
+                path.rtt = rtt;
+                state.rttvar = rtt / 2.0;
             } else {
-                state.rttvar += ((path.rtt - ack.rtt).abs() - state.rttvar) / 4.0;
-                path.rtt += (ack.rtt - path.rtt) / 8.0;
+                state.rttvar += ((path.rtt - rtt).abs() - state.rttvar) / 4.0;
+                path.rtt += (rtt - path.rtt) / 8.0;
             }
-            path.base_rtt = path.base_rtt.min(ack.rtt);
-            if ack.queue_delay >= 0.0 {
+            path.base_rtt = path.base_rtt.min(rtt);
+            if let Some(queue_delay) = ack.queue_delay {
                 let gain = if first { 1.0 } else { 1.0 / 8.0 };
-                path.queue_delay += gain * (ack.queue_delay - path.queue_delay);
+                path.queue_delay += gain * (queue_delay - path.queue_delay);
             } else {
                 path.queue_delay = (path.rtt - path.base_rtt).max(0.0);
             }
-            state.round_sum += ack.rtt;
+            state.round_sum += rtt;
             state.round_samples += 1;
         }
         if ack.packets > 0 {
@@ -320,7 +330,7 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// The rule's increase. The usual numbers of paths are spelled out, so that the compiler unrolls
+    /// The rule's increase. One and two paths have arms of their own, so that the compiler unrolls
     /// the rule's loops for them.
     #[inline]
     fn increase(&self, r: usize) -> f64 {
@@ -354,7 +364,7 @@ impl<R: Rule> Controller<R> {
     fn cut_ssthresh(&mut self, r: usize) {
         let window = self.paths[r].window;
         let decrease = self.rule.decrease(r, &self.paths);
-        // `f64::min` passes over an answer that is not a number.
+        // `f64::min` ignores NaN.
         let left = (window - decrease).min(window);
         self.state[r].ssthresh = left.max(self.smallest_ssthresh);
     }

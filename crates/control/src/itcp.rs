@@ -1,8 +1,8 @@
-//! Rate adjustment for an aggregate connection (I-TCP): kappa of a weighted-Vegas connection follows
-//! the buffer of the gateway that feeds it.
+//! Rate adjustment for an aggregate connection (I-TCP): kappa of a weighted-Vegas connection
+//! follows the buffer of the gateway that feeds it.
 //!
-//! The endpoint samples the buffer when the adjuster asks for it; there is no clock here, and the one
-//! random number is the endpoint's.
+//! The endpoint samples the buffer after the time that the adjuster gives; there is no clock here,
+//! and the one random number is the endpoint's.
 
 /// The parameters of the paper's table I.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,13 +13,13 @@ pub struct RateAdjustment {
     pub period_s: f64,
     /// M: the largest kappa.
     pub max_kappa: f64,
-    /// The buffer that the thresholds are shares of, packets.
+    /// The buffer size that the thresholds are relative to, packets.
     pub max_queue_packets: f64,
-    /// By how much a share should exceed the offered load, relative to the share.
+    /// Margin by which the share should exceed the offered load, relative to the share.
     pub epsilon: f64,
-    /// What a decrease takes off kappa, as a share of it.
+    /// The decrease of kappa, relative to kappa.
     pub gamma: f64,
-    /// No increase while the mean buffer is at most this share of the largest.
+    /// No increase while the mean buffer is at most this fraction of `max_queue_packets`.
     pub low_threshold: f64,
     /// No decrease, and an increase by at least 1, while the mean buffer is above this share of the
     /// largest.
@@ -29,19 +29,19 @@ pub struct RateAdjustment {
     pub guard: bool,
 }
 
-/// What a round of samples says of the buffer.
+/// The result of a round of buffer samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// L' of equation (9): the slope of the buffer over the connection's expected rate, which is its
-    /// window over its smallest RTT.
+    /// L' of equation (9): the slope of the buffer over the connection's expected rate, which is
+    /// its window over its smallest RTT.
     pub growth: f64,
     /// Mean length of the buffer, packets.
     pub mean_packets: f64,
     /// The arrival rate since the gateway began, over the smallest expected rate of those samples
     /// that found something in the buffer. The rate within a round would not do: of heavy-tailed
-    /// files most rounds see less than the load. And when the others are idle a connection gets more
-    /// than its share, so that the smallest rate is nearest to it. 0 where the buffer was always
-    /// empty.
+    /// files most rounds see less than the load. And when the others are idle a connection gets
+    /// more than its share, so that the smallest rate is nearest to it. 0 where the buffer was
+    /// always empty.
     pub load: f64,
 }
 
@@ -49,8 +49,8 @@ impl RateAdjustment {
     /// kappa after a round of samples: equation (10) and the text around it. `falling` counts the
     /// rounds with a negative slope in a row, this one included.
     ///
-    /// Unstated in the paper: below the low threshold a decrease is allowed, and a slope of 0 changes
-    /// nothing.
+    /// Unstated in the paper: below the low threshold a decrease is allowed, and a slope of 0
+    /// changes nothing.
     pub fn kappa_after(&self, kappa: f64, trend: &Trend, falling: u32) -> f64 {
         let too_long = trend.mean_packets > self.high_threshold * self.max_queue_packets;
         let changed = if trend.growth > 0.0 {
@@ -62,7 +62,7 @@ impl RateAdjustment {
             } else {
                 kappa
             }
-        } else if falling >= 2 && !too_long && !self.holds_on(trend) {
+        } else if falling >= 2 && !too_long && !self.guard_applies(trend) {
             (1.0 - self.gamma) * kappa
         } else {
             kappa
@@ -70,20 +70,20 @@ impl RateAdjustment {
         changed.min(self.max_kappa).max(1.0)
     }
 
-    /// Whether the guard forbids a decrease.
-    fn holds_on(&self, trend: &Trend) -> bool {
+    /// Whether the guard prevents a decrease.
+    fn guard_applies(&self, trend: &Trend) -> bool {
         self.guard && trend.load + self.epsilon > 1.0
     }
 }
 
-/// What the endpoint sees when the buffer is sampled.
+/// A sample of the gateway's buffer, with the state of the aggregate connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight {
-    /// Time since the gateway began, s.
+pub struct BufferSample {
+    /// Time since the gateway started, s.
     pub age_s: f64,
     /// Data that waits in the gateway and was never sent, packets.
     pub buffer_packets: f64,
-    /// Data that has ever come into the gateway, packets.
+    /// All data that has arrived at the gateway, packets.
     pub arrived_packets: f64,
     /// Congestion window of the aggregate connection, packets.
     pub window: f64,
@@ -91,7 +91,7 @@ pub struct Sight {
     pub base_rtt: f64,
 }
 
-/// The rate adjustment of one gateway: what it has sampled in the present round, and its kappa.
+/// The rate adjustment of one gateway: the samples of the present round, and kappa.
 #[derive(Clone, Debug)]
 pub struct Adjuster {
     adjustment: RateAdjustment,
@@ -118,17 +118,17 @@ impl Round {
         smallest_rate: f64::INFINITY,
     };
 
-    fn add(&mut self, sight: &Sight) {
-        self.packets += sight.buffer_packets;
-        self.moment += f64::from(self.samples) * sight.buffer_packets;
-        if sight.buffer_packets > 0.0 {
-            self.smallest_rate = self.smallest_rate.min(sight.window / sight.base_rtt);
+    fn add(&mut self, sample: &BufferSample) {
+        self.packets += sample.buffer_packets;
+        self.moment += f64::from(self.samples) * sample.buffer_packets;
+        if sample.buffer_packets > 0.0 {
+            self.smallest_rate = self.smallest_rate.min(sample.window / sample.base_rtt);
         }
         self.samples += 1;
     }
 
     /// The line of least squares through the samples; the window is that at the end of the round.
-    fn trend(&self, last: &Sight, period_s: f64) -> Trend {
+    fn trend(&self, last: &BufferSample, period_s: f64) -> Trend {
         let n = f64::from(self.samples);
         // Sum of (i - mean)^2 over i from 0 to n - 1.
         let spread = n * (n * n - 1.0) / 12.0;
@@ -142,7 +142,7 @@ impl Round {
 }
 
 impl Adjuster {
-    /// An adjuster that starts with this kappa, or what is nearest to it from 1 to the largest.
+    /// An adjuster with this initial kappa, clamped to between 1 and the largest.
     pub fn new(adjustment: RateAdjustment, kappa: f64) -> Adjuster {
         Adjuster {
             adjustment,
@@ -158,7 +158,7 @@ impl Adjuster {
     }
 
     /// How long to wait until the next sample, s: the period, and before the first of a round also
-    /// `draw`, uniform on [0, 1), of the time a round takes, lest gateways adjust in step.
+    /// `draw`, uniform on [0, 1), of the time a round takes, so that gateways do not synchronise.
     pub fn wait_s(&self, draw: impl FnOnce() -> f64) -> f64 {
         let RateAdjustment {
             samples, period_s, ..
@@ -169,13 +169,13 @@ impl Adjuster {
         period_s + draw() * f64::from(samples) * period_s
     }
 
-    /// Takes in a sample. The last one of a round changes kappa.
-    pub fn sample(&mut self, sight: &Sight) {
-        self.round.add(sight);
+    /// Adds a sample. The last one of a round changes kappa.
+    pub fn sample(&mut self, sample: &BufferSample) {
+        self.round.add(sample);
         if self.round.samples < self.adjustment.samples {
             return;
         }
-        let trend = self.round.trend(sight, self.adjustment.period_s);
+        let trend = self.round.trend(sample, self.adjustment.period_s);
         self.round = Round::NEW;
         self.falling = if trend.growth < 0.0 {
             self.falling + 1

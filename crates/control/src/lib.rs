@@ -1,9 +1,9 @@
 //! Congestion control over one or several paths.
 //!
-//! A [`Rule`] is a law of congestion avoidance, written once and generic over its number: what a path
-//! gains per acknowledged packet and what it gives up at a loss. A [`Controller`] is the machinery
-//! all rules share: slow start, recovery, timeouts, floors, round trips. [`RULES`] lists every rule,
-//! and an [`Algorithm`] is one of them with its parameters, as a user writes it: `balia:cap=inf`.
+//! A [`Rule`] is a law of congestion avoidance, written once and generic over its number: the
+//! increase of a window per acknowledged packet and its decrease at a loss. A [`Controller`] is the
+//! machinery all rules share: slow start, recovery, timeouts, floors, round trips. [`RULES`] lists
+//! every rule, and an [`Algorithm`] is one of them with its parameters, such as `balia:cap=inf`.
 //!
 //! ```
 //! use anabranch_control::{Ack, Algorithm};
@@ -13,8 +13,8 @@
 //!     now: 0.10, // s
 //!     sent_at: 0.0,
 //!     packets: 1,
-//!     rtt: 0.10,
-//!     queue_delay: -1.0, // not known
+//!     rtt: Some(0.10),
+//!     queue_delay: None, // not known
 //!     window_limited: true,
 //! };
 //! controller.on_ack(0, &ack); // slow start: one packet more
@@ -24,7 +24,7 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! There is no clock, no I/O and no randomness here: time comes in as an argument.
+//! There is no clock, no I/O and no randomness here: time is an argument.
 
 #![no_std]
 
@@ -42,8 +42,11 @@ mod soft;
 
 pub use ack::Ack;
 pub use algorithm::Algorithm;
-pub use controller::{Controller, MAX_WINDOW, Phase};
-pub use itcp::{Adjuster, RateAdjustment, Sight, Trend};
+pub use controller::{
+    Controller, LOSS_INTERVAL_GAIN, MAX_WINDOW, Phase, SMALLEST_SSTHRESH,
+    SMALLEST_SSTHRESH_ONE_PATH,
+};
+pub use itcp::{Adjuster, BufferSample, RateAdjustment, Trend};
 pub use path::{Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};
 pub use rules::{AnyController, AnyRule, Custom, External, Info, RULES};

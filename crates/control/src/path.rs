@@ -1,20 +1,20 @@
-//! What a rule may know of a path.
+//! The state of a path that a rule may use.
 
 use crate::scalar::Scalar;
 
-/// One path as a rule sees it: plain data, in packets and seconds.
+/// The state of one path that a rule may use, in packets and seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Path<S> {
     /// Congestion window, packets.
     pub window: S,
-    /// Smoothed RTT, s. Infinite before the first sample: such a path has no rate yet.
+    /// Smoothed RTT, s. Infinite before the first sample, so that the rate is 0.
     pub rtt: S,
     /// Smallest RTT seen, s. Infinite before the first sample.
     pub base_rtt: S,
     /// Mean RTT over the round trip that just ended, s; 0 before the first (delay-based rules).
     pub round_rtt: S,
-    /// Smoothed queueing and service delay on the forward way, s: propagation is not in it. Where
-    /// only RTTs are seen it is `rtt - base_rtt`.
+    /// Smoothed queueing and service delay on the forward path, s, without propagation. If only
+    /// RTTs are known, it is `rtt - base_rtt`.
     pub queue_delay: S,
     /// Packets acknowledged since the last loss.
     pub since_loss: S,
@@ -23,14 +23,14 @@ pub struct Path<S> {
     /// Smoothed packets between losses, whose inverse estimates the loss probability; 0 = no loss
     /// yet.
     pub loss_interval: S,
-    /// Window when the last loss struck, packets; 0 = none since the start or the last timeout.
+    /// Window at the last loss, packets; 0 = none since the start or the last timeout.
     pub peak: S,
     /// Window at the loss before that, packets; 0 = none.
     pub prior_peak: S,
-    /// Window when the present stage of congestion avoidance began, packets; 0 = none yet.
+    /// Window at the start of the present stage of congestion avoidance, packets; 0 = none yet.
     pub epoch_window: S,
-    /// Time in that stage, s, without the times when the application had less to send than the
-    /// window allowed.
+    /// Time in that stage, s, without the times when the application sent less than the window
+    /// allowed.
     pub age: S,
 }
 
@@ -41,7 +41,7 @@ impl<S: Scalar> Path<S> {
         self.window / self.rtt
     }
 
-    /// The same path in another number: every field through `convert`.
+    /// The same path in another number type: `convert` applied to every field.
     pub fn map<T>(&self, convert: impl Fn(S) -> T) -> Path<T> {
         Path {
             window: convert(self.window),

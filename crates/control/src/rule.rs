@@ -1,20 +1,20 @@
-//! What a rule of congestion avoidance is.
+//! The trait of congestion avoidance rules.
 
 use core::fmt::Debug;
 
 use crate::path::Path;
 use crate::scalar::Scalar;
 
-/// A law of congestion avoidance. Its value holds its parameters and nothing else; what it computes
-/// depends on the paths alone, so the same text gives packets, fluid models and Jacobians.
+/// A law of congestion avoidance. Its value holds its parameters and nothing else; its results
+/// depend on the paths alone, so that the same source serves packets, fluid models and Jacobians.
 ///
 /// A loss-based rule is the pair [`increase`](Rule::increase) and [`decrease`](Rule::decrease). A
-/// delay-based rule acts once per round trip, in [`on_round`](Rule::on_round), and may remember
-/// something about each path.
+/// delay-based rule acts once per round trip, in [`on_round`](Rule::on_round), and may keep
+/// [`Memory`](Rule::Memory) of each path.
 pub trait Rule: Clone + Debug {
     /// The name in scenario files, on the command line and in results.
     const NAME: &'static str;
-    /// Other names it is known by.
+    /// Other names.
     const ALIASES: &'static [&'static str] = &[];
     /// One line for a list of algorithms.
     const SUMMARY: &'static str;
@@ -24,18 +24,38 @@ pub trait Rule: Clone + Debug {
     const PARAMETERS: &'static [Parameter] = &[];
     /// Whether the rule acts once per round trip instead of once per acknowledged packet.
     const DELAY_BASED: bool = false;
+    /// Whether `I_r` and `D_r` at a state describe the rule, so that it has a fluid model. False
+    /// where they depend on the time since the last loss.
+    const FLUID: bool = !Self::DELAY_BASED;
+    /// Whether the rule with its defaults is NewReno over one path: `I = 1/w`, `D = w/2`.
+    const RENO_ON_ONE_PATH: bool = Self::FLUID;
+    /// Whether windows and RTTs alone give the loss probability of the equilibrium, `phi_r`.
+    const EQUILIBRIUM_BY_LOSS: bool = Self::FLUID;
+    /// Whether `I_r` is a difference of two terms that may cancel. Its rounding error is then
+    /// relative to NewReno's `1/w_r`, not to `I_r`.
+    const INCREASE_CANCELS: bool = false;
+    /// The parameter that is a connection's weight: competing flows share a link in proportion to
+    /// it, and it may change during a connection. See [`weight`](Rule::weight).
+    const WEIGHT: Option<&'static str> = None;
+    /// The rule that this one is another reading of.
+    const VARIANT_OF: Option<&'static str> = None;
+    /// The specification that a study of all rules runs: with parameters where the defaults make
+    /// the rule NewReno by another name.
+    const STUDIED_AS: &'static str = Self::NAME;
+    /// The name in Linux, where that is not [`NAME`](Rule::NAME) with underscores for hyphens.
+    const LINUX_NAME: Option<&'static str> = None;
 
-    /// What the rule remembers about one path; `()` for most.
+    /// The rule's own state of one path; `()` for most.
     type Memory<S: Scalar>: Copy + Debug + Default;
 
     /// The rule with these parameter values, one for each of [`PARAMETERS`](Rule::PARAMETERS).
     fn with(values: &[f64]) -> Self;
 
     /// `I_r`: change of the window of path `r` per acknowledged packet, packets. May be negative.
-    /// Not asked of delay-based rules.
+    /// Never called for delay-based rules.
     fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S;
 
-    /// `D_r`: what the window of path `r` loses at a loss, packets.
+    /// `D_r`: decrease of the window of path `r` at a loss, packets.
     #[inline]
     fn decrease<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
         paths[r].window / S::of(2)
@@ -51,16 +71,25 @@ pub trait Rule: Clone + Debug {
         S::of(0)
     }
 
-    /// A loss struck the path this memory belongs to.
+    /// Called at a loss on the path that this memory belongs to.
     fn on_loss<S: Scalar>(&self, _memory: &mut Self::Memory<S>) {}
 
-    /// Whether the path should leave slow start; asked at the end of each round trip there.
+    /// Whether the path should leave slow start. Called at the end of each round trip in slow
+    /// start.
     fn leaves_slow_start<S: Scalar>(&self, _path: &Path<S>) -> bool {
         false
     }
+
+    /// The value of the parameter [`WEIGHT`](Rule::WEIGHT); `None` without one.
+    fn weight(&self) -> Option<f64> {
+        None
+    }
+
+    /// Changes the value of the parameter [`WEIGHT`](Rule::WEIGHT); without one, does nothing.
+    fn set_weight(&mut self, _weight: f64) {}
 }
 
-/// `phi_r = I_r / D_r`: the loss probability at which the window of path `r` stands still.
+/// `phi_r = I_r / D_r`: the loss probability at which the window of path `r` is in equilibrium.
 pub fn phi<R: Rule, S: Scalar>(rule: &R, r: usize, paths: &[Path<S>]) -> S {
     rule.increase(r, paths) / rule.decrease(r, paths)
 }
@@ -76,7 +105,7 @@ pub struct Parameter {
     pub min: f64,
     /// The largest allowed value, which may be infinite.
     pub max: f64,
-    /// The only allowed values; empty where every value from `min` to `max` will do.
+    /// The only allowed values; empty where every value from `min` to `max` is allowed.
     pub choices: &'static [f64],
     /// The unit, empty for a pure number.
     pub unit: &'static str,

@@ -1,9 +1,11 @@
-//! The table of all rules. A new one is a file in `rules/` and a line in the table.
+//! The table of all rules. A new rule is a file in `rules/` and a line in the table.
 
 mod custom;
 
 pub use custom::{Custom, External};
 pub use wvegas::WvegasMemory;
+
+use alloc::string::String;
 
 use crate::ack::Ack;
 use crate::controller::{Controller, Phase};
@@ -11,7 +13,7 @@ use crate::path::Path;
 use crate::rule::{Parameter, Rule, phi};
 use crate::scalar::Scalar;
 
-/// What the table knows about a rule.
+/// An entry of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
     /// [`Rule::NAME`].
@@ -26,7 +28,30 @@ pub struct Info {
     pub parameters: &'static [Parameter],
     /// [`Rule::DELAY_BASED`].
     pub delay_based: bool,
+    /// [`Rule::FLUID`].
+    pub fluid: bool,
+    /// [`Rule::RENO_ON_ONE_PATH`].
+    pub reno_on_one_path: bool,
+    /// [`Rule::EQUILIBRIUM_BY_LOSS`].
+    pub equilibrium_by_loss: bool,
+    /// [`Rule::INCREASE_CANCELS`].
+    pub increase_cancels: bool,
+    /// [`Rule::WEIGHT`].
+    pub weight: Option<&'static str>,
+    /// [`Rule::VARIANT_OF`].
+    pub variant_of: Option<&'static str>,
+    /// [`Rule::STUDIED_AS`].
+    pub studied_as: &'static str,
+    linux_name: Option<&'static str>,
     pub(crate) rule: fn(&[f64]) -> AnyRule,
+}
+
+impl Info {
+    /// The name that the rule has in Linux, if it is there.
+    pub fn linux_name(&self) -> String {
+        self.linux_name
+            .map_or_else(|| self.name.replace('-', "_"), String::from)
+    }
 }
 
 macro_rules! rules {
@@ -41,10 +66,18 @@ macro_rules! rules {
             source: $Rule::SOURCE,
             parameters: $Rule::PARAMETERS,
             delay_based: $Rule::DELAY_BASED,
+            fluid: $Rule::FLUID,
+            reno_on_one_path: $Rule::RENO_ON_ONE_PATH,
+            equilibrium_by_loss: $Rule::EQUILIBRIUM_BY_LOSS,
+            increase_cancels: $Rule::INCREASE_CANCELS,
+            weight: $Rule::WEIGHT,
+            variant_of: $Rule::VARIANT_OF,
+            studied_as: $Rule::STUDIED_AS,
+            linux_name: $Rule::LINUX_NAME,
             rule: |values| AnyRule::$Rule($Rule::with(values)),
         },)*];
 
-        /// Any rule of the table, or one from outside.
+        /// Any rule of the table, or a custom one.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)]
         pub enum AnyRule { $($Rule($Rule),)* Custom(Custom) }
@@ -113,6 +146,11 @@ impl AnyRule {
     pub fn phi<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
         each!(AnyRule, self, rule => phi(rule, r, paths))
     }
+
+    /// [`Rule::weight`].
+    pub fn weight(&self) -> Option<f64> {
+        each!(AnyRule, self, rule => rule.weight())
+    }
 }
 
 impl AnyController {
@@ -165,6 +203,16 @@ impl AnyController {
     #[inline]
     pub fn phase(&self, r: usize) -> Phase {
         each!(AnyController, self, controller => controller.phase(r))
+    }
+
+    /// [`Rule::weight`].
+    pub fn weight(&self) -> Option<f64> {
+        each!(AnyController, self, controller => controller.rule().weight())
+    }
+
+    /// [`Rule::set_weight`].
+    pub fn set_weight(&mut self, weight: f64) {
+        each!(AnyController, self, controller => controller.rule_mut().set_weight(weight));
     }
 
     /// [`Controller::on_ack`].

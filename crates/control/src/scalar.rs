@@ -1,12 +1,12 @@
-//! The number a rule is evaluated in.
+//! The number types that a rule is evaluated in.
 
 use core::cmp::Ordering;
 use core::fmt::Debug;
 use core::ops::{Add, Div, Mul, Sub};
 
-/// A number with the four operations, an order and a square root: all that a rule may use, so that
-/// one text of a rule drives a simulator (`f64`), gives exact derivatives ([`Dual`]) and can be
-/// computed where there is no floating point ([`Soft`](crate::Soft)).
+/// A number with the four operations, an order and a square root. A rule uses nothing else, so that
+/// the same source runs in a simulator (`f64`), gives exact derivatives ([`Dual`]) and runs where
+/// there is no floating point ([`Soft`](crate::Soft)).
 pub trait Scalar:
     Copy
     + Debug
@@ -23,7 +23,7 @@ pub trait Scalar:
     /// A parameter of a rule.
     fn from_f64(x: f64) -> Self;
 
-    /// The value, without anything else the number may carry.
+    /// The value, without a derivative.
     fn to_f64(self) -> f64;
 
     /// The square root.

@@ -1,4 +1,5 @@
-//! A floating-point number made of integer operations: what a rule is computed in within the kernel.
+//! A floating-point number made of integer operations: what a rule is computed in within the
+//! kernel.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -8,19 +9,20 @@ use crate::scalar::Scalar;
 
 /// A number of 32 significant bits and an exponent of 16, for where there is no floating point.
 ///
-/// `crates/kernel/bpf/soft.h` is the same arithmetic in C, held bit-equal to this one. Every
-/// operation but the square root takes only 64-bit integers and one unsigned division.
+/// `crates/kernel/bpf/soft.h` is the same arithmetic in C, tested to be bit-equal to this one.
+/// Every operation but the square root takes only 64-bit integers and one unsigned division.
 ///
 /// - Each operation gives the number nearest to its exact result, ties away from zero: the relative
 ///   error is at most 2^-32, about 2.3e-10.
 /// - There is neither infinity nor NaN. What is too large becomes the largest number, about
-///   2^32799, which stands for infinity; what is too small, below 2^-32737, becomes 0.
-/// - `x / 0` is the largest number with the sign of x, and `0 / 0` is 0: where `f64` answers NaN, an
-///   increase of 0 changes nothing either. A path without an RTT yet has the largest one, hence a
-///   rate too small to count.
+///   2^32799, which represents infinity; what is too small, below 2^-32737, becomes 0.
+/// - `x / 0` is the largest number with the sign of x, and `0 / 0` is 0: where `f64` gives NaN,
+///   an increase of 0 changes nothing either. A path without an RTT yet has the largest one, hence
+///   a rate too small to count.
 ///
-/// Bits 0 to 31 hold the mantissa m, 2^31 <= m < 2^32, bits 32 to 47 the exponent e, bit 63 the sign:
-/// the value is `±m 2^(e - 32768)`. Zero is all zeros. So positive numbers are ordered as integers.
+/// Bits 0 to 31 hold the mantissa m, 2^31 <= m < 2^32, bits 32 to 47 the exponent e, bit 63 the
+/// sign: the value is `±m 2^(e - 32768)`. Zero is all zeros. So positive numbers are ordered as
+/// integers.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Soft(u64);
@@ -201,7 +203,7 @@ impl Scalar for Soft {
         }
     }
 
-    /// The square root; 0 of a negative number, where `f64` answers NaN.
+    /// The square root; 0 of a negative number, where `f64` gives NaN.
     fn sqrt(self) -> Soft {
         if self.is_zero() || self.sign() != 0 {
             return Soft(0);

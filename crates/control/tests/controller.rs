@@ -1,4 +1,4 @@
-//! The machinery around the rules, one example at a time.
+//! The controller, by examples.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn new(spec: &str, paths: usize, initial_window: f64) -> AnyController {
 fn packets(packets: u32) -> Ack {
     Ack {
         packets,
-        ..ack(0.0, 0.0)
+        ..ack(0.0, None)
     }
 }
 
@@ -67,7 +67,7 @@ fn a_sender_that_is_not_window_limited_does_not_grow() {
 }
 
 #[test]
-fn a_loss_cuts_once_and_recovery_stands_still() {
+fn a_loss_reduces_the_window_once_and_recovery_keeps_it() {
     let mut controller = in_avoidance("reno", &[20.0]);
     controller.on_loss(0);
     assert_eq!((controller.window(0), controller.ssthresh(0)), (10.0, 10.0));
@@ -92,8 +92,9 @@ fn each_path_has_its_own_phase() {
     assert_eq!((controller.window(0), controller.window(1)), (20.0, 10.0));
 }
 
-/// LIA with windows 10 and 1 and 0.1 s on both: `max(w/rtt^2) / (sum w/rtt)^2 = 1000 / 110^2` per packet.
-/// Alone it was Reno, 1/10; beside a path without a sample, which has no rate yet, it still is.
+/// LIA with windows 10 and 1 and 0.1 s on both: `max(w/rtt^2) / (sum w/rtt)^2 = 1000 / 110^2` per
+/// packet. Alone it was Reno, 1/10; beside a path without a sample, which has no rate yet, it still
+/// is.
 #[test]
 fn a_rule_sees_a_path_from_when_it_is_added() {
     let mut controller = in_avoidance("lia", &[10.0]);
@@ -151,7 +152,7 @@ fn the_smallest_ssthresh_can_be_set() {
 }
 
 #[test]
-fn no_way_leads_below_the_smallest_ssthresh() {
+fn ssthresh_is_never_below_the_smallest() {
     let mut set = new("reno", 1, 10.0);
     set.set_ssthresh(0, 0.0);
     assert_eq!(set.ssthresh(0), 2.0);
@@ -169,7 +170,7 @@ fn no_way_leads_below_the_smallest_ssthresh() {
     assert_eq!((left.phase(0), left.ssthresh(0)), (Phase::Avoidance, 2.0));
 }
 
-/// A window of 1 has nothing to give; after the repair it is below the ssthresh of 2.
+/// A window of 1 cannot be reduced; after the repair it is below the ssthresh of 2.
 #[test]
 fn a_loss_never_raises_the_window() {
     let mut controller = new("reno", 1, 1.0);
@@ -248,7 +249,7 @@ fn idle_time_does_not_age_a_path() {
 }
 
 #[test]
-fn an_idle_path_gains_nothing_by_it() {
+fn an_idle_restart_never_raises_the_window() {
     let mut controller = new("reno", 1, 10.0);
     controller.on_timeout(0);
     controller.on_idle(0, 9.0);
@@ -267,7 +268,7 @@ fn the_rtt_estimator_is_that_of_rfc_6298() {
     controller.on_ack(0, &ack(2.0, 0.18));
     assert!(close(controller.path(0).rtt, 0.11));
     assert!(close(controller.rto_s(0), 0.11 + 4.0 * 0.0575));
-    controller.on_ack(0, &ack(3.0, 0.0));
+    controller.on_ack(0, &ack(3.0, None));
     assert!(close(controller.path(0).rtt, 0.11), "no sample, no change");
     assert_eq!(controller.path(0).base_rtt, 0.1);
 }
@@ -279,7 +280,7 @@ fn the_queue_delay_is_the_known_one_or_else_that_of_the_rtt() {
     controller.on_ack(
         0,
         &Ack {
-            queue_delay: 0.008,
+            queue_delay: Some(0.008),
             ..ack(1.0, 0.1)
         },
     );
@@ -287,7 +288,7 @@ fn the_queue_delay_is_the_known_one_or_else_that_of_the_rtt() {
     controller.on_ack(
         0,
         &Ack {
-            queue_delay: 0.016,
+            queue_delay: Some(0.016),
             ..ack(2.0, 0.1)
         },
     );

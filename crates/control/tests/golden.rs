@@ -1,12 +1,14 @@
-//! What every rule answers in a handful of states, pinned as one table a person can read.
+//! Increase and decrease of every rule in a handful of states, pinned as a table; and the page that
+//! lists the rules.
 //!
-//! To write `golden.txt` anew, after a change that is meant to change it:
+//! To regenerate `golden.txt` and `docs/rules.md` after a new rule or an intended change:
 //!
 //! ```text
 //! UPDATE_GOLDEN=1 cargo test -p anabranch-control --test golden
 //! ```
 
 mod common;
+mod page;
 
 use std::fmt::Write;
 use std::{env, fs};
@@ -15,6 +17,8 @@ use anabranch_control::Path;
 use common::{all_rules, path, rule};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");
+
+const UPDATE: &str = "If that is intended: UPDATE_GOLDEN=1 cargo test -p anabranch-control";
 
 const HEADER: &str = "\
 # I_r (packets per acknowledged packet), D_r (packets) and phi_r = I_r / D_r of every rule at its
@@ -96,17 +100,33 @@ fn table() -> String {
     text
 }
 
+/// Fails at the first line that differs; with `UPDATE_GOLDEN` writes the file first.
+fn is_up_to_date(file: &str, text: &str) {
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(file, text).unwrap();
+    }
+    let pinned = fs::read_to_string(file).unwrap();
+    for (now, before) in text.lines().zip(pinned.lines()) {
+        assert_eq!(
+            now, before,
+            "now (left) and in {file} (right) differ. {UPDATE}"
+        );
+    }
+    let (now, before) = (text.lines().count(), pinned.lines().count());
+    assert_eq!(
+        now, before,
+        "lines now (left) and in {file} (right). {UPDATE}"
+    );
+}
+
 #[test]
 fn the_table_is_pinned() {
-    let table = table();
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(FILE, &table).unwrap();
-    }
-    let pinned = fs::read_to_string(FILE).unwrap();
-    for (now, before) in table.lines().zip(pinned.lines()) {
-        assert_eq!(now, before, "now (left) and pinned (right) differ");
-    }
-    assert_eq!(table.lines().count(), pinned.lines().count());
+    is_up_to_date(FILE, &table());
+}
+
+#[test]
+fn the_page_of_rules_is_up_to_date() {
+    is_up_to_date(page::FILE, &page::page());
 }
 
 /// The state `unequal`, by hand: w = (10, 20), tau = (1/20, 1/5), so x = (200, 100), y = 300 and
@@ -154,9 +174,9 @@ fn rows_derived_by_hand() {
     }
 }
 
-/// The state `three`, by hand, at equal RTTs: windows 4, 8, 16, of 28 in all; l = (100, 100, 50), some of
-/// it since the last loss, some between the last two, so
-/// B = {0, 1}, M = {2} and alpha = (1/6, 1/6, -1/3).
+/// The state `three`, by hand, at equal RTTs: windows 4, 8, 16, of 28 in all; l = (100, 100, 50),
+/// some of it since the last loss, some between the last two, so B = {0, 1}, M = {2} and alpha =
+/// (1/6, 1/6, -1/3).
 #[test]
 fn olia_shares_among_several_best_paths() {
     let (_, paths) = states().swap_remove(3);

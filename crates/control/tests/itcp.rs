@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch_control::{Adjuster, RateAdjustment, Sight, Trend};
+use anabranch_control::{Adjuster, BufferSample, RateAdjustment, Trend};
 use common::close;
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn trend(growth: f64, mean_packets: f64) -> Trend {
 /// 40 ms: 500 packets/s are expected. `arriving` packets/s have come in for 10 s.
 fn round(adjuster: &mut Adjuster, lengths: [f64; 3], arriving: f64) -> f64 {
     for buffer_packets in lengths {
-        adjuster.sample(&Sight {
+        adjuster.sample(&BufferSample {
             age_s: 10.0,
             buffer_packets,
             arrived_packets: 10.0 * arriving,
@@ -77,17 +77,17 @@ fn above_the_high_threshold_kappa_grows_by_one_or_more_and_never_shrinks() {
     assert_eq!(ADJUSTMENT.kappa_after(5.0, &trend(-0.1, 100.0), 2), 4.0);
 }
 
-/// Below the low threshold too. A round without slope, or that grows, breaks the row, and so does the
-/// decrease itself.
+/// Below the low threshold too. A round without slope, or that grows, breaks the row, and so does
+/// the decrease itself.
 #[test]
 fn kappa_shrinks_after_two_rounds_of_negative_slope() {
     let mut adjuster = Adjuster::new(ADJUSTMENT, 10.0);
-    let (falls, stands, grows) = ([9.0, 8.0, 7.0], [9.0; 3], [7.0, 8.0, 9.0]);
+    let (falls, constant, grows) = ([9.0, 8.0, 7.0], [9.0; 3], [7.0, 8.0, 9.0]);
     let rounds = [
         (falls, 10.0),
         (falls, 8.0),
         (falls, 8.0),
-        (stands, 8.0),
+        (constant, 8.0),
         (falls, 8.0),
         (grows, 8.0),
         (falls, 8.0),
@@ -114,7 +114,8 @@ fn the_slope_is_that_of_least_squares() {
     }
 }
 
-/// 448 packets/s are 0.896 of what is expected, which with epsilon is below the share; 452 are 0.904.
+/// 448 packets/s are 0.896 of what is expected, which with epsilon is below the share; 452 are
+/// 0.904.
 #[test]
 fn the_guard_holds_kappa_while_arrivals_come_near_the_share() {
     for (adjustment, arriving, kappa) in [
@@ -128,14 +129,15 @@ fn the_guard_holds_kappa_while_arrivals_come_near_the_share() {
     }
 }
 
-/// Expected are 1000, 500 and 250 packets/s, the last while nothing waits. 400 that arrive are, with
-/// epsilon, 0.9 of 500; of 1000 they would be 0.5 and of 250 1.7. 460 are 1.02 of 500 and 0.56 of 1000.
+/// Expected are 1000, 500 and 250 packets/s, the last while nothing waits. 400 that arrive are,
+/// with epsilon, 0.9 of 500; of 1000 they would be 0.5 and of 250 1.7. 460 are 1.02 of 500 and 0.56
+/// of 1000.
 #[test]
 fn the_share_is_the_smallest_rate_while_something_waits() {
     for (arriving, kappa) in [(400.0, 4.0), (460.0, 5.0)] {
         let mut adjuster = Adjuster::new(GUARDED, 5.0);
         for (buffer_packets, window) in [(9.0, 40.0), (5.0, 20.0), (0.0, 10.0)].repeat(2) {
-            adjuster.sample(&Sight {
+            adjuster.sample(&BufferSample {
                 age_s: 10.0,
                 buffer_packets,
                 arrived_packets: 10.0 * arriving,
@@ -152,7 +154,7 @@ fn a_round_waits_for_a_share_of_its_own_length() {
     let mut adjuster = Adjuster::new(ADJUSTMENT, 5.0);
     assert_eq!(adjuster.wait_s(|| 0.0), 0.5);
     assert_eq!(adjuster.wait_s(|| 0.5), 0.5 + 0.75);
-    let sight = Sight {
+    let sample = BufferSample {
         age_s: 1.0,
         buffer_packets: 0.0,
         arrived_packets: 0.0,
@@ -160,22 +162,22 @@ fn a_round_waits_for_a_share_of_its_own_length() {
         base_rtt: 0.04,
     };
     for _ in 0..2 {
-        adjuster.sample(&sight);
+        adjuster.sample(&sample);
         assert_eq!(adjuster.wait_s(|| unreachable!("within a round")), 0.5);
     }
-    adjuster.sample(&sight);
+    adjuster.sample(&sample);
     assert_eq!(adjuster.wait_s(|| 0.5), 1.25);
 }
 
 prop_compose! {
-    fn any_sight()(
+    fn any_sample()(
         age_s in 0.0..1e7,
         buffer_packets in prop_oneof![Just(0.0), 0.0..1e9],
         arrived_packets in 0.0..1e9,
         window in 1.0..1e6,
         base_rtt in prop_oneof![Just(f64::INFINITY), 1e-6..10.0],
-    ) -> Sight {
-        Sight { age_s, buffer_packets, arrived_packets, window, base_rtt }
+    ) -> BufferSample {
+        BufferSample { age_s, buffer_packets, arrived_packets, window, base_rtt }
     }
 }
 
@@ -187,13 +189,13 @@ proptest! {
         start in 0.01..1e6,
         gamma in 0.0..=1.0,
         guard: bool,
-        sights in prop::collection::vec(any_sight(), 0..60),
+        buffer_samples in prop::collection::vec(any_sample(), 0..60),
     ) {
         let adjustment = RateAdjustment { samples, max_kappa, gamma, guard, ..ADJUSTMENT };
         let mut adjuster = Adjuster::new(adjustment, start);
-        for sight in &sights {
+        for sample in &buffer_samples {
             prop_assert!((1.0..=max_kappa).contains(&adjuster.kappa()), "{}", adjuster.kappa());
-            adjuster.sample(sight);
+            adjuster.sample(sample);
         }
         prop_assert!((1.0..=max_kappa).contains(&adjuster.kappa()), "{}", adjuster.kappa());
     }

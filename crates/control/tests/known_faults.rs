@@ -1,5 +1,5 @@
-//! Faults of the out-of-tree Multipath TCP kernel that must not come back. Each test restates the old
-//! integer arithmetic in a function `old_*`, shows that it goes wrong, and that ours does not.
+//! Faults of the out-of-tree Multipath TCP kernel that must not recur. Each test restates the
+//! old integer arithmetic in a function `old_*`, shows that it goes wrong, and that ours does not.
 //!
 //! There a smoothed RTT was kept in units of 1/8 us.
 
@@ -9,7 +9,7 @@ use anabranch_control::rules::Wvegas;
 use anabranch_control::{Path, Rule};
 use common::{ack, close, in_avoidance, path, rule};
 
-/// A path as the old kernel held it: window in packets, RTT in 1/8 us.
+/// A path as the old kernel stored it: window in packets, RTT in 1/8 us.
 type Old = (u64, u64);
 
 fn old(path: &Path<f64>) -> Old {
@@ -35,8 +35,8 @@ fn old_lia_increase(r: usize, paths: &[Path<f64>]) -> f64 {
     1.0 / packets_per_increment as f64
 }
 
-/// Two equal paths should grow by `w / (2w)^2 = 1/(4w)` each, a quarter of Reno. In twelve bits that
-/// is 0 from w = 1025 on, and the 1 put in its place gives `1/max(4096, w)`.
+/// Two equal paths should grow by `w / (2w)^2 = 1/(4w)` each, a quarter of Reno. In twelve bits
+/// that is 0 from w = 1025 on, and the 1 put in its place gives `1/max(4096, w)`.
 #[test]
 fn lia_stays_coupled_at_large_windows() {
     for (window, old_share) in [(1000.0, 0.25), (2048.0, 0.5), (8000.0, 1.0)] {
@@ -47,9 +47,9 @@ fn lia_stays_coupled_at_large_windows() {
     }
 }
 
-/// `w / tau^2` in integers is 0 below 149 packets at 100 ms, so all paths tie and the last wins. With
-/// 100 packets at 100 ms and 1 at 200 ms the first is best: 1e4 / (1000 + 5)^2 = 0.0099, which is
-/// below Reno's 1/100.
+/// `w / tau^2` in integers is 0 below 149 packets at 100 ms, so all paths tie and the last wins.
+/// With 100 packets at 100 ms and 1 at 200 ms the first is best: 1e4 / (1000 + 5)^2 = 0.0099, which
+/// is below Reno's 1/100.
 #[test]
 fn the_best_path_of_lia_is_not_always_the_last() {
     let paths = [path(100.0, 0.1), path(1.0, 0.2)];
@@ -74,9 +74,9 @@ fn old_olia_best(paths: &[Path<f64>]) -> usize {
     best.2
 }
 
-/// 20 000 packets between losses at 100 ms are better than 1000 at 100 ms: `l tau^2` is
-/// 2.896e7 * 6.4e11 = 1.85e19, above 2^64 = 1.84e19. So the first path, with the smaller window, must
-/// grow beyond `w_0 / (w_0 + w_1)^2`, by 1/(2 w_0), and the second give as much.
+/// 20 000 packets between losses at 100 ms are better than 1000 at 100 ms: `l tau^2` is 2.896e7 *
+/// 6.4e11 = 1.85e19, above 2^64 = 1.84e19. So the first path, with the smaller window, must grow
+/// beyond `w_0 / (w_0 + w_1)^2`, by 1/(2 w_0), and the second give as much.
 #[test]
 fn the_best_path_of_olia_does_not_overflow() {
     let losses = |window, between_losses| Path {
@@ -145,9 +145,9 @@ fn old_wvegas_weight(r: usize, rates: &[f64], samples: &[u32]) -> f64 {
     rates[r] / counted.map(|(rate, _)| rate).sum::<f64>()
 }
 
-/// Two equal paths with 40 packets, 8 of them queued, whose rounds end one after the other: a weight
-/// of 1/2 each and an alpha of 5, so the second has to shrink. Without its sibling it had an alpha
-/// of 10 and grew.
+/// Two equal paths with 40 packets, 8 of them queued, whose rounds end one after the other: a
+/// weight of 1/2 each and an alpha of 5, so the second has to shrink. Without its sibling it had an
+/// alpha of 10 and grew.
 #[test]
 fn wvegas_counts_a_sibling_whose_round_has_just_ended() {
     let full = Path {

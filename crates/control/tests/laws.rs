@@ -2,20 +2,53 @@
 
 mod common;
 
-use anabranch_control::{Dual, Path, Scalar};
+use anabranch_control::{AnyRule, Dual, Info, Path, Scalar};
 use common::{all_rules, any_path, any_paths, close, path, rule};
 use proptest::prelude::*;
 
 proptest! {
-    /// RSF where its queue and its losses are below their targets; it has its own law below.
     #[test]
-    fn one_path_is_reno(mut path in any_path()) {
+    fn one_path_is_reno(path in any_path()) {
+        for (info, rule) in all_rules().filter(|(info, _)| info.reno_on_one_path) {
+            is_reno(info, &rule, path)?;
+        }
+    }
+
+    #[test]
+    fn rsf_below_its_targets_is_reno_over_one_path(mut path in any_path()) {
         path.queue_delay = path.queue_delay.min(0.05);
         path.loss_interval = path.loss_interval.max(path.rate());
-        for (info, rule) in all_rules().filter(|(i, _)| !i.delay_based && i.name != "cubic") {
-            let (increase, decrease) = (rule.increase(0, &[path]), rule.decrease(0, &[path]));
-            prop_assert!(close(increase, 1.0 / path.window), "{}: I = {increase}", info.name);
-            prop_assert!(close(decrease, path.window / 2.0), "{}: D = {decrease}", info.name);
+        for (info, rule) in all_rules().filter(|(info, _)| info.name.starts_with("rsf-")) {
+            is_reno(info, &rule, path)?;
+        }
+    }
+
+    /// At the states where OLIA's alpha is 0: there the best paths have the largest windows.
+    #[test]
+    fn an_equilibrium_by_loss_depends_on_windows_and_rtts_alone(
+        paths in any_paths(), queue_delay in 0.0001..0.5, factor in 0.01..100.0,
+    ) {
+        let with = |queue_delay: f64, factor: f64| -> Vec<_> {
+            paths.iter().map(|path| {
+                let packets = factor * path.window * path.rtt * path.rtt;
+                Path {
+                    queue_delay,
+                    since_loss: packets,
+                    between_losses: packets,
+                    loss_interval: packets,
+                    ..*path
+                }
+            }).collect()
+        };
+        let (one, other) = (with(0.05, 1.0), with(queue_delay, factor));
+        for (info, rule) in all_rules().filter(|(info, _)| info.equilibrium_by_loss) {
+            for r in 0..paths.len() {
+                let (a, b) = (rule.phi(r, &one), rule.phi(r, &other));
+                prop_assert!(
+                    (a - b).abs() <= 1e-9 * a.abs(),
+                    "{}: EQUILIBRIUM_BY_LOSS, but phi is {a} and {b} at {:?}", info.name, paths
+                );
+            }
         }
     }
 
@@ -31,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn permuting_the_paths_permutes_the_answers(paths in any_paths(), shift in 0usize..4, swap: bool) {
+    fn permuting_the_paths_permutes_the_results(paths in any_paths(), shift in 0usize..4, swap: bool) {
         let mut order: Vec<usize> = (0..paths.len()).collect();
         order.rotate_left(shift % paths.len());
         if swap {
@@ -41,18 +74,27 @@ proptest! {
         for (info, rule) in all_rules() {
             for (new, &old) in order.iter().enumerate() {
                 let (a, b) = (rule.increase(old, &paths), rule.increase(new, &permuted));
-                prop_assert!((a - b).abs() <= 1e-9 * a.abs(), "{}: I {a} {b}", info.name);
-                prop_assert!(close(rule.decrease(old, &paths), rule.decrease(new, &permuted)));
+                prop_assert!(
+                    (a - b).abs() <= 1e-9 * a.abs(),
+                    "{}: I of path {old} is {a}, permuted {b}, of {paths:?}", info.name
+                );
+                let (a, b) = (rule.decrease(old, &paths), rule.decrease(new, &permuted));
+                prop_assert!(
+                    close(a, b), "{}: D of path {old} is {a}, permuted {b}, of {paths:?}", info.name
+                );
             }
         }
     }
 
     #[test]
-    fn equal_paths_get_equal_answers(path in any_path(), other in any_path()) {
+    fn equal_paths_get_equal_results(path in any_path(), other in any_path()) {
         let paths = [path, other, path];
         for (info, rule) in all_rules() {
-            prop_assert_eq!(rule.increase(0, &paths), rule.increase(2, &paths), "{}", info.name);
-            prop_assert_eq!(rule.decrease(0, &paths), rule.decrease(2, &paths), "{}", info.name);
+            let name = info.name;
+            let (a, b) = (rule.increase(0, &paths), rule.increase(2, &paths));
+            prop_assert_eq!(a, b, "{}: I of the equal paths of {:?}", name, paths);
+            let (a, b) = (rule.decrease(0, &paths), rule.decrease(2, &paths));
+            prop_assert_eq!(a, b, "{}: D of the equal paths of {:?}", name, paths);
         }
     }
 
@@ -63,7 +105,7 @@ proptest! {
         }
     }
 
-    /// It moves window between paths, and adds none: what its alphas give they take.
+    /// It moves window between paths without a net change.
     #[test]
     fn the_alphas_of_olia_sum_to_zero(paths in any_paths()) {
         let y: f64 = paths.iter().map(Path::rate).sum();
@@ -151,11 +193,26 @@ proptest! {
                 let slope = rule.phi(r, &dual).slope * x;
                 prop_assert!(
                     (slope - difference).abs() <= 1e-3 * (scale + slope.abs()),
-                    "{}: slope {slope}, difference {difference}", info.name
+                    "{}: slope of phi {slope}, difference {difference}, path {r} of {paths:?}",
+                    info.name
                 );
             }
         }
     }
+}
+
+fn is_reno(info: &Info, rule: &AnyRule, path: Path<f64>) -> Result<(), TestCaseError> {
+    let (increase, decrease) = (rule.increase(0, &[path]), rule.decrease(0, &[path]));
+    let (name, w) = (info.name, path.window);
+    prop_assert!(
+        close(increase, 1.0 / w),
+        "{name}: RENO_ON_ONE_PATH, but I = {increase} at {path:?}"
+    );
+    prop_assert!(
+        close(decrease, w / 2.0),
+        "{name}: RENO_ON_ONE_PATH, but D = {decrease} at {path:?}"
+    );
+    Ok(())
 }
 
 const FIELDS: usize = 7;
@@ -172,7 +229,7 @@ fn nth_field<S>(path: &mut Path<S>, n: usize) -> &mut S {
     }
 }
 
-/// Where nothing has a kink, by hand: `phi = (1/w)/(w/2) = 2/w^2`, so `dphi/dw = -4/w^3`.
+/// By hand, without a kink: `phi = (1/w)/(w/2) = 2/w^2`, so `dphi/dw = -4/w^3`.
 #[test]
 fn the_slope_of_reno_is_known() {
     let mut dual = path(10.0, 0.1).map(Dual::from_f64);
@@ -194,11 +251,11 @@ fn the_slope_of_a_square_root_is_known() {
     assert_eq!((norm.value, norm.slope), (5.0, 0.6));
 }
 
-/// A path that has never been measured has no rate: it takes nothing from the others and gives none.
+/// A path without an RTT sample has no rate and does not affect the others.
 #[test]
 fn an_unmeasured_path_does_not_hold_back_the_others() {
     let paths = [path(10.0, 0.1), path(10.0, f64::INFINITY)];
-    for (info, rule) in all_rules().filter(|(info, _)| !info.delay_based && info.name != "cubic") {
+    for (info, rule) in all_rules().filter(|(info, _)| info.fluid) {
         assert!(rule.increase(0, &paths) > 0.0, "{}", info.name);
     }
 }

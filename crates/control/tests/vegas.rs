@@ -7,7 +7,8 @@ use anabranch_control::{Ack, AnyController, Path, Phase, Rule};
 use common::{ack, close, in_avoidance, path, rule};
 use proptest::prelude::*;
 
-/// Vegas's base RTT in these tests: with 3/32 s of 1/8 s a quarter of the window is queued, exactly.
+/// Vegas's base RTT in these tests: with 3/32 s of 1/8 s a quarter of the window is queued,
+/// exactly.
 const BASE: f64 = 3.0 / 32.0;
 const RTT: f64 = 1.0 / 8.0;
 
@@ -142,7 +143,7 @@ fn wvegas_keeps_its_total_queued() {
 /// As printed: a queue that grows from one packet to two has doubled, and the path backs off, here
 /// from 102 + 1 by half of 128/130.
 #[test]
-fn wvegas_from_below_takes_its_first_two_packets_for_a_doubled_queue() {
+fn wvegas_from_below_treats_its_first_two_queued_packets_as_a_doubled_queue() {
     let mut controller = in_avoidance("wvegas", &[100.0]);
     assert_eq!(round(&mut controller, 0, 128.0 / 1024.0), 1.0);
     assert_eq!(round(&mut controller, 0, 129.0 / 1024.0), 1.0);
@@ -155,7 +156,7 @@ fn wvegas_from_below_takes_its_first_two_packets_for_a_doubled_queue() {
 /// With `drain = 1` the same path grows on. Once more than its alpha of 10 is queued, it backs off
 /// from a queue that has doubled since then: 25 of 100 packets queued, then 41.
 #[test]
-fn wvegas_may_look_for_a_doubled_queue_above_alpha_only() {
+fn wvegas_with_drain_backs_off_at_a_doubled_queue_above_alpha_only() {
     let mut controller = in_avoidance("wvegas:drain=1", &[100.0]);
     for rtt in [128.0, 129.0, 130.0, 131.0, 132.0] {
         assert_eq!(round(&mut controller, 0, rtt / 1024.0), 1.0);
@@ -168,9 +169,9 @@ fn wvegas_may_look_for_a_doubled_queue_above_alpha_only() {
     assert!(close(controller.window(0), 98.0 * 0.5 * 3.0 / 5.0));
 }
 
-/// The smallest queue before a loss is forgotten: twice as long a queue is the first seen since.
+/// The smallest queue before a loss is discarded: a queue twice as long is the first one since.
 #[test]
-fn a_loss_makes_wvegas_forget_its_smallest_queue() {
+fn a_loss_resets_the_smallest_queue_of_wvegas() {
     let mut controller = in_avoidance("wvegas", &[100.0]);
     round(&mut controller, 0, 128.0 / 1024.0);
     round(&mut controller, 0, 129.0 / 1024.0);
@@ -179,10 +180,10 @@ fn a_loss_makes_wvegas_forget_its_smallest_queue() {
     assert_eq!(round(&mut controller, 0, 130.0 / 1024.0), 1.0);
 }
 
-/// A window of 8 has 2 packets queued, the alpha it starts with: that is enough to get its weight of
-/// 1 and with it an alpha of 10.
+/// A window of 8 has 2 packets queued, the alpha it starts with: that is enough to get its weight
+/// of 1 and with it an alpha of 10.
 #[test]
-fn wvegas_takes_its_weight_as_soon_as_alpha_is_queued() {
+fn wvegas_computes_its_weight_as_soon_as_alpha_is_queued() {
     let mut controller = in_avoidance("wvegas", &[7.0]);
     round(&mut controller, 0, BASE);
     assert_eq!(round(&mut controller, 0, RTT), 1.0);

@@ -1,7 +1,7 @@
 //! What the algorithms cost on fast paths: goodput over unshaped links beside the kernel's Reno, in
-//! paired runs, and time per call from the kernel's own statistics over two links of 50 Mbps, where the
-//! rule decides. CUBIC and Reno are timed the same way, by programs that only call the kernel's.
-//! Ratios from one run.
+//! paired runs, and time per call from the kernel's own statistics over two links of 50 Mbps, where
+//! the rule decides. CUBIC and Reno are timed the same way, by programs that only call the
+//! kernel's. Ratios from one run.
 //!
 //! ```text
 //! cargo bench -p anabranch-kernel                      # all, 3 pairs of 2 s each
@@ -103,7 +103,8 @@ fn goodput_mbps(network: &Network, sink: &Sink, algorithm: &str) -> f64 {
     (sink.received() - before) as f64 * 8e-6 / start.elapsed().as_secs_f64()
 }
 
-/// What the hooks that run for every acknowledgement cost. In a run of its own: counting costs time too.
+/// What the hooks that run for every acknowledgement cost. In a run of its own: counting costs time
+/// too.
 fn times(algorithm: &str, costs: impl Fn() -> Vec<Cost>) -> String {
     let network = Network::new(2, Some(50));
     let sink = network.sink();

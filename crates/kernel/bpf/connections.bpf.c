@@ -1,12 +1,12 @@
-/* Lists the TCP sockets of a network namespace: the subflows of Multipath TCP, and whatever runs one of
- * our algorithms.
+/* Lists the TCP sockets of a network namespace: the subflows of Multipath TCP, and the sockets of
+ * plain TCP with one of our algorithms.
  */
 #include "subflow.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-/* src/connections.rs reads it. */
-struct listed {
+/* `Entry` in src/connections.rs. */
+struct entry {
 	u64 cookie; /* of the connection, or of the socket of plain TCP */
 	struct subflow subflow; /* all zeros where another algorithm runs */
 	char algorithm[16];
@@ -27,32 +27,32 @@ struct listed {
 	u16 backup;
 };
 
-static inline void list_addresses(struct listed *listed, const struct sock_common *skc)
+static inline void list_addresses(struct entry *entry, const struct sock_common *skc)
 {
-	listed->family = skc->skc_family;
-	listed->local_port = skc->skc_num;
-	listed->remote_port = skc->skc_dport;
-	if (listed->family == AF_INET) {
-		*(u32 *)listed->local = skc->skc_rcv_saddr;
-		*(u32 *)listed->remote = skc->skc_daddr;
+	entry->family = skc->skc_family;
+	entry->local_port = skc->skc_num;
+	entry->remote_port = skc->skc_dport;
+	if (entry->family == AF_INET) {
+		*(u32 *)entry->local = skc->skc_rcv_saddr;
+		*(u32 *)entry->remote = skc->skc_daddr;
 	} else {
-		bpf_probe_read_kernel(listed->local, 16, &skc->skc_v6_rcv_saddr);
-		bpf_probe_read_kernel(listed->remote, 16, &skc->skc_v6_daddr);
+		bpf_probe_read_kernel(entry->local, 16, &skc->skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(entry->remote, 16, &skc->skc_v6_daddr);
 	}
 }
 
-static inline void list_connection(struct listed *listed, struct tcp_sock *tp)
+static inline void list_connection(struct entry *entry, struct tcp_sock *tp)
 {
-	const struct mptcp_sock *connection = multipath((struct sock *)tp);
+	const struct mptcp_sock *connection = mptcp_connection((struct sock *)tp);
 	const struct mptcp_subflow_context *context;
 
-	listed->cookie = tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter;
+	entry->cookie = tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter;
 	if (!connection)
 		return;
-	listed->cookie = connection->sk.icsk_inet.sk.__sk_common.skc_cookie.counter;
+	entry->cookie = connection->sk.icsk_inet.sk.__sk_common.skc_cookie.counter;
 	context = KERNEL(mptcp_subflow_context, tp->inet_conn.icsk_ulp_data);
-	listed->token = context->token;
-	listed->backup = BPF_CORE_READ_BITFIELD(context, backup) ||
+	entry->token = context->token;
+	entry->backup = BPF_CORE_READ_BITFIELD(context, backup) ||
 			 BPF_CORE_READ_BITFIELD(context, request_bkup);
 }
 
@@ -60,7 +60,7 @@ SEC("iter/tcp")
 int list(struct bpf_iter__tcp *context)
 {
 	struct sock_common *skc = context->sk_common;
-	struct listed listed = {};
+	struct entry entry = {};
 	struct tcp_sock *tp;
 
 	if (!skc || skc->skc_state == TCP_LISTEN)
@@ -68,23 +68,23 @@ int list(struct bpf_iter__tcp *context)
 	tp = bpf_skc_to_tcp_sock(skc);
 	if (!tp)
 		return 0;
-	list_connection(&listed, tp);
-	bpf_probe_read_kernel(&listed.subflow, sizeof(listed.subflow), &tp->inet_conn.icsk_ca_priv);
-	if (listed.subflow.magic != MAGIC) {
-		if (!listed.token)
+	list_connection(&entry, tp);
+	bpf_probe_read_kernel(&entry.subflow, sizeof(entry.subflow), &tp->inet_conn.icsk_ca_priv);
+	if (entry.subflow.magic != MAGIC) {
+		if (!entry.token)
 			return 0;
-		__builtin_memset(&listed.subflow, 0, sizeof(listed.subflow));
+		__builtin_memset(&entry.subflow, 0, sizeof(entry.subflow));
 	}
-	bpf_probe_read_kernel(listed.algorithm, 16, &tp->inet_conn.icsk_ca_ops->name);
-	list_addresses(&listed, skc);
-	listed.window = tp->snd_cwnd;
-	listed.ssthresh = tp->snd_ssthresh;
-	listed.srtt_us = tp->srtt_us;
-	listed.mss = tp->mss_cache;
-	listed.packets_sent = tp->data_segs_out;
-	listed.packets_lost = tp->lost;
-	listed.rate_packets = tp->rate_delivered;
-	listed.rate_interval_us = tp->rate_interval_us;
-	bpf_seq_write(context->meta->seq, &listed, sizeof(listed));
+	bpf_probe_read_kernel(entry.algorithm, 16, &tp->inet_conn.icsk_ca_ops->name);
+	list_addresses(&entry, skc);
+	entry.window = tp->snd_cwnd;
+	entry.ssthresh = tp->snd_ssthresh;
+	entry.srtt_us = tp->srtt_us;
+	entry.mss = tp->mss_cache;
+	entry.packets_sent = tp->data_segs_out;
+	entry.packets_lost = tp->lost;
+	entry.rate_packets = tp->rate_delivered;
+	entry.rate_interval_us = tp->rate_interval_us;
+	bpf_seq_write(context->meta->seq, &entry, sizeof(entry));
 	return 0;
 }

@@ -1,30 +1,29 @@
-/* The congestion control of one rule: the window machinery that all rules share, as the kernel's own
- * Reno has it, around the rule whose name RULE is.
+/* The congestion control of the rule named by RULE: the window machinery that all rules share, as
+ * the kernel's Reno has it.
  *
- * Recovery, timeouts, SACK reneging and window reduction are the kernel's; it asks here for a slow
- * start threshold, for growth, and for the window after a loss that was none. Then:
+ * Recovery, timeouts, SACK reneging and window reduction are the kernel's. It calls these programs
+ * for a slow start threshold, for growth, and for the window after a spurious loss.
  *
- * - Plain TCP is the kernel's Reno; with a delay-based rule it is that rule over one path. So is a
- *   connection that fell back to it when it was opened. One that falls back later has a single subflow
- *   left, and runs the rule over one path. A socket without an RTT sample is the kernel's Reno.
- * - A subflow couples with the siblings that its connection lists at that moment: those established,
- *   not closing, with an RTT. One that comes or goes needs no word. At most MAX_PATHS count.
- * - A backup counts while it has packets out, and when it is asked for its own growth.
- * - A sibling that runs another algorithm counts with its window and RTT, and no losses.
- * - The window keeps its fraction, and grows by the rule's increase for each acknowledged packet; all
- *   packets of one acknowledgement get the same increase. It does not grow where the application,
- *   not the window, limits the sender.
+ * - Plain TCP falls back to the kernel's Reno; with a delay-based rule it runs the rule over one
+ *   path. The same holds for a connection that falls back to plain TCP when it is opened. One that
+ *   falls back later has a single subflow left, and runs the rule over one path. A socket without
+ *   an RTT sample falls back to the kernel's Reno.
+ * - A subflow is coupled with the siblings that its connection lists at that moment: those
+ *   established, not closing, with an RTT; at most MAX_PATHS.
+ * - A backup is coupled while it has packets in flight, and when its own growth is computed.
+ * - A sibling with another algorithm is coupled with its window and RTT, and no losses.
+ * - The window keeps its fraction, and grows by the rule's increase for each acknowledged packet;
+ *   all packets of one acknowledgement get the same increase. It does not grow while the
+ *   application, not the window, limits the sender.
  */
-#include "question.h"
+#include "evaluation.h"
 #include "rule.h"
 #include "subflow.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-#define MAX_WINDOW (1U << 24)
-
-/* The room to gather a connection in: the stack, of 512 bytes, is too small, and what one processor
- * shares could be overwritten by an interrupt.
+/* Space for struct connection: the stack, of 512 bytes, is too small, and per-processor memory
+ * could be overwritten by an interrupt.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -36,8 +35,8 @@ struct {
 /* The rule's parameters. */
 const volatile soft parameters[MAX_PARAMETERS] SEC(".rodata.parameters") = {};
 
-#ifdef HAS_WEIGHT
-/* The first parameter, for one socket: by its cookie, that of the connection for Multipath TCP. */
+#ifdef WEIGHT
+/* The parameter WEIGHT of single sockets, by cookie; for Multipath TCP the connection's cookie. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -56,16 +55,14 @@ static inline void own_weight(struct connection *c, const struct sock *sk,
 		cookie = connection->sk.icsk_inet.sk.__sk_common.skc_cookie.counter;
 	weight = bpf_map_lookup_elem(&weights, &cookie);
 	if (weight)
-		c->parameters[0] = *weight;
+		c->parameters[WEIGHT] = *weight;
 }
 #endif
 
-/* The connection of a socket as the rule sees it, the socket's own path first; NULL where the
- * kernel's Reno is to do.
- */
-static inline struct connection *see(struct sock *sk)
+/* The input of the rule, the socket's own path first; NULL to fall back to the kernel's Reno. */
+static inline struct connection *rule_input(struct sock *sk)
 {
-	const struct mptcp_sock *connection = multipath(sk);
+	const struct mptcp_sock *connection = mptcp_connection(sk);
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct connection *c;
 
@@ -80,22 +77,19 @@ static inline struct connection *see(struct sock *sk)
 		return NULL;
 	for (u32 i = 0; i < MAX_PARAMETERS; i++)
 		c->parameters[i] = parameters[i];
-#ifdef HAS_WEIGHT
+#ifdef WEIGHT
 	own_weight(c, sk, connection);
 #endif
-	read_path(c, 0, tp, own(sk));
+	read_path(c, 0, tp, subflow_of(sk));
 	c->count = 1;
 	if (connection)
 		read_siblings(c, sk, connection);
 	return c;
 }
 
-/* The smallest slow start threshold: RFC 5681, equation 4, for one path; Balia, section V, for
- * several.
- */
 static inline u32 smallest_ssthresh(const struct connection *c)
 {
-	return c->count > 1 ? 1 : 2;
+	return c->count > 1 ? SMALLEST_SSTHRESH : SMALLEST_SSTHRESH_ONE_PATH;
 }
 
 static inline bool in_slow_start(const struct tcp_sock *tp)
@@ -111,8 +105,8 @@ static inline bool window_limited(struct tcp_sock *tp)
 	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-/* In congestion avoidance. A window that falls below the slow start threshold takes it along: it would
- * be back by slow start at once.
+/* Used in congestion avoidance. A window that falls below the slow start threshold lowers it,
+ * because slow start would undo the change at once.
  */
 static inline void change_window(struct tcp_sock *tp, struct subflow *s, soft change)
 {
@@ -129,7 +123,7 @@ static inline void change_window(struct tcp_sock *tp, struct subflow *s, soft ch
 		tp->snd_ssthresh = tp->snd_cwnd;
 }
 
-/* The weight of the newest interval is that of crates/control/src/controller.rs. */
+/* Controller::count_loss in crates/control/src/controller.rs. */
 static inline void count_loss(struct subflow *s)
 {
 	soft packets = soft_of(s->since_loss ? s->since_loss : 1), change;
@@ -138,14 +132,14 @@ static inline void count_loss(struct subflow *s)
 	s->prior_between_losses = s->between_losses;
 	s->prior_loss_interval = s->loss_interval;
 
-	change = soft_div(soft_sub(packets, s->loss_interval), SOFT(4));
+	change = soft_mul(LOSS_INTERVAL_GAIN, soft_sub(packets, s->loss_interval));
 	s->loss_interval = s->loss_interval ? soft_add(s->loss_interval, change) : packets;
 	s->between_losses = s->since_loss ? s->since_loss : 1;
 	s->since_loss = 0;
 	on_loss(&s->memory);
 }
 
-static inline void begin(struct tcp_sock *tp, struct subflow *s)
+static inline void init_subflow(struct tcp_sock *tp, struct subflow *s)
 {
 	s->base_rtt_us = ~0U;
 	s->round_end = tp->snd_nxt;
@@ -155,20 +149,20 @@ static inline void begin(struct tcp_sock *tp, struct subflow *s)
 SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
-	begin((struct tcp_sock *)sk, own(sk));
+	init_subflow((struct tcp_sock *)sk, subflow_of(sk));
 }
 
 SEC("struct_ops")
 void BPF_PROG(release, struct sock *sk)
 {
-	own(sk)->magic = 0;
+	subflow_of(sk)->magic = 0;
 	bpf_sk_storage_delete(&connections, sk);
 }
 
-/* What a loss leaves of the window. Its fraction is kept for when the window is that again. */
-static inline u32 reduced(struct sock *sk)
+/* The window after a loss. Its fraction is kept for when the window is at the threshold again. */
+static inline u32 reduced_window(struct sock *sk)
 {
-	struct connection *c = see(sk);
+	struct connection *c = rule_input(sk);
 	u64 least, left;
 
 	if (!c)
@@ -177,25 +171,25 @@ static inline u32 reduced(struct sock *sk)
 	left = soft_to_fixed(soft_sub(c->paths[0].window, decrease(0, c)));
 	if ((s64)left < (s64)least)
 		left = least;
-	own(sk)->fraction = (u32)left;
+	subflow_of(sk)->fraction = (u32)left;
 	return left >> 32;
 }
 
-/* Asked once per loss event: at the start of recovery, at a timeout, at congestion that ECN or the
- * local queue tells of.
+/* Called once per loss event: at the start of recovery, at a timeout, at congestion signalled by
+ * ECN or the local queue.
  */
 SEC("struct_ops")
 u32 BPF_PROG(ssthresh, struct sock *sk)
 {
-	count_loss(own(sk));
-	return reduced(sk);
+	count_loss(subflow_of(sk));
+	return reduced_window(sk);
 }
 
-/* A kernel may pass a program over and take for its answer what the stack held: some do where the
- * processor was interrupted in a process that no program may observe. A threshold above the window
- * that met the loss, or a window beyond all bounds, is no answer of ours.
+/* Some kernels skip a program, and use uninitialised stack memory as its result, if the processor
+ * was interrupted in a process that no program may observe. A threshold above the window before the
+ * loss, or a window above MAX_WINDOW, cannot come from these programs and is replaced.
  */
-static inline void mend(struct sock *sk)
+static inline void replace_invalid_window(struct sock *sk)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -204,7 +198,7 @@ static inline void mend(struct sock *sk)
 
 	if (reducing && tp->snd_ssthresh > before) {
 		tp->snd_cwnd = before;
-		tp->snd_ssthresh = reduced(sk);
+		tp->snd_ssthresh = reduced_window(sk);
 		tp->snd_cwnd = window < before ? window : before;
 	} else if (window > MAX_WINDOW) {
 		tp->snd_cwnd = before;
@@ -214,7 +208,7 @@ static inline void mend(struct sock *sk)
 SEC("struct_ops")
 u32 BPF_PROG(undo_cwnd, struct sock *sk)
 {
-	struct subflow *s = own(sk);
+	struct subflow *s = subflow_of(sk);
 
 	s->since_loss += s->prior_since_loss;
 	s->between_losses = s->prior_between_losses;
@@ -222,16 +216,16 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-/* RTT samples, and the end of a round trip: a packet is acknowledged that was sent since it began. */
+/* RTT samples, and the end of a round trip: a packet sent since its start is acknowledged. */
 SEC("struct_ops")
 void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct subflow *s = own(sk);
+	struct subflow *s = subflow_of(sk);
 
 	if (s->magic != MAGIC)
-		begin(tp, s);
-	mend(sk);
+		init_subflow(tp, s);
+	replace_invalid_window(sk);
 	s->since_loss += sample->pkts_acked;
 	if (sample->rtt_us > 0) {
 		if ((u32)sample->rtt_us < s->base_rtt_us)
@@ -251,15 +245,15 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 #ifdef DELAY_BASED
-/* No queue is seen below this RTT, 5 ms: there delays are as much the hosts' as the path's, a processor
- * that is busy, packets and acknowledgements in bundles. CoDel, too, lets such a queue stand (RFC
- * 8289). A path with a longer base RTT is as the rule has it.
+/* Below this RTT, 5 ms, delay is not taken for a queue: there it comes from the hosts as much as
+ * from the path (busy processors, packets and acknowledgements in bursts). CoDel's target, too,
+ * allows such a queue (RFC 8289). A path with a longer base RTT follows the rule unchanged.
  */
 #define SHORTEST_RTT soft_div(SOFT(1), SOFT(200))
 
 static inline void end_round(struct sock *sk, struct tcp_sock *tp, struct subflow *s, bool limited)
 {
-	struct connection *c = see(sk);
+	struct connection *c = rule_input(sk);
 	struct path *path;
 	soft change;
 
@@ -271,8 +265,8 @@ static inline void end_round(struct sock *sk, struct tcp_sock *tp, struct subflo
 	if (!in_slow_start(tp)) {
 		change = on_round(0, c);
 		s->memory = c->memory[0];
-#ifdef HAS_WEIGHT
-		s->memory.alpha = c->parameters[0]; /* to be reported */
+#ifdef WEIGHT
+		s->memory.alpha = c->parameters[WEIGHT]; /* for `status` */
 #endif
 		if (limited || soft_less(change, 0))
 			change_window(tp, s, change);
@@ -287,7 +281,7 @@ SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct subflow *s = own(sk);
+	struct subflow *s = subflow_of(sk);
 	bool limited = window_limited(tp);
 
 	if (s->round_ended) {
@@ -302,7 +296,7 @@ SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct subflow *s = own(sk);
+	struct subflow *s = subflow_of(sk);
 	struct connection *c;
 
 	if (!window_limited(tp))
@@ -312,7 +306,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		if (!acked)
 			return;
 	}
-	c = see(sk);
+	c = rule_input(sk);
 	if (!c) {
 		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
@@ -336,24 +330,24 @@ struct tcp_congestion_ops RULE = {
 	.name = NAME_OF(RULE),
 };
 
-/* For the test that the loaded program answers the bits of the Rust rule. */
+/* For the test that the loaded program is bit-equal to the Rust rule. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct connection);
-} asked SEC(".maps");
+} evaluated SEC(".maps");
 
 SEC("syscall")
-int ask(struct question *question)
+int evaluate(struct evaluation *evaluation)
 {
 	u32 zero = 0;
-	struct connection *c = bpf_map_lookup_elem(&asked, &zero);
+	struct connection *c = bpf_map_lookup_elem(&evaluated, &zero);
 
 	if (!c)
 		return 1;
-	*c = question->connection;
-	answer(question, c);
-	question->connection = *c;
+	*c = evaluation->connection;
+	evaluate_rule(evaluation, c);
+	evaluation->connection = *c;
 	return 0;
 }

@@ -1,11 +1,11 @@
-/* Of the kernel's own types, what is used here. Where a field lies, and whether it is there, libbpf
- * finds out from the running kernel's BTF when the program is loaded (CO-RE).
+/* The fields of kernel types that are used here. libbpf takes their offsets, and whether they
+ * exist, from the running kernel's BTF when a program is loaded (CO-RE).
  */
 #pragma once
 
 #include "soft.h"
 
-/* What the headers of libbpf ask for. */
+/* Types that libbpf's headers expect. */
 typedef u8 __u8;
 typedef u16 __u16;
 typedef u32 __u32;
@@ -135,7 +135,7 @@ enum tcp_ca_event {
 	CA_EVENT_TX_START,
 };
 
-/* The members that are set here; the kernel fills in the others. */
+/* The members that are set here. */
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
@@ -164,6 +164,6 @@ extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
 extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym;
 
-/* Some object of the kernel, to be read: a load from memory that is gone gives 0, not a fault. */
+/* A kernel object, read-only: a load from freed or unmapped memory gives 0, not a fault. */
 #define KERNEL(type, object) \
 	((const struct type *)bpf_rdonly_cast(object, bpf_core_type_id_kernel(struct type)))

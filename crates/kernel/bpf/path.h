@@ -1,12 +1,12 @@
-/* What a rule may know: the paths of a connection, what it remembers of them, its parameters. */
+/* The input of a rule: the paths of a connection, its memory of them, its parameters. */
 #pragma once
 
+#include "constants.h"
 #include "soft.h"
 
 #define MAX_PATHS 8
-#define MAX_PARAMETERS 3
 
-/* crates/control/src/path.rs, without what only CUBIC asks. Packets and seconds. */
+/* crates/control/src/path.rs without the fields of CUBIC. Packets and seconds. */
 struct path {
 	soft window;
 	soft rtt;
@@ -18,14 +18,14 @@ struct path {
 	soft loss_interval;
 };
 
-/* What a rule remembers of a path: WvegasMemory, as no other rule has any. */
+/* The memory of a path: WvegasMemory, as no other rule has any. */
 struct memory {
 	soft alpha;
 	soft equilibrium_rate;
 	soft queue_delay;
 };
 
-/* A rule's self, paths and memory. */
+/* What the methods of the trait Rule take: self, paths and memory. */
 struct connection {
 	struct path paths[MAX_PATHS];
 	struct memory memory[MAX_PATHS];

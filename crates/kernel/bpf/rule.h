@@ -1,8 +1,9 @@
-/* The rule whose name RULE is.
+/* The rule named by RULE.
  *
- * A header in rules/ has the same text as its rule in crates/control/src/rules/, in the same order of
- * operations, so it answers the same bits as the rule does in Soft. It defines `increase`, or
- * DELAY_BASED and `on_round`; the rest has the defaults of the trait Rule. `r` is below MAX_PATHS.
+ * A header in rules/ is the rule in crates/control/src/rules/ with the same operations in the same
+ * order, so its results are bit-equal to those of the Rust rule in Soft. It defines `increase`, or
+ * DELAY_BASED (delay.h) and `on_round`; the rest has the defaults of the trait Rule. `r` is below
+ * MAX_PATHS.
  */
 #pragma once
 

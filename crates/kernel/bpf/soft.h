@@ -1,8 +1,8 @@
-/* Soft, a floating-point number made of integer operations: crates/control/src/soft.rs says what it
- * is. Here is the same arithmetic, function by function, and it answers the same bits.
+/* Soft, a floating-point number made of integer operations; crates/control/src/soft.rs documents
+ * it. This is the same arithmetic, function by function, with bit-equal results.
  *
- * Every operation is a global function that is not inlined: the verifier then checks it once. Were
- * they inlined, it would follow every path through every one of them and not finish.
+ * Every operation is a global function that is not inlined, so that the verifier checks it once. If
+ * they were inlined, it would follow every path through each of them and exceed its limits.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ typedef u64 soft;
 #define SOFT_LARGEST 0xffffffffffffULL
 #define SOFT_BIAS 32768
 
-/* A whole number below 2^32 that is known when this is compiled. */
+/* A compile-time integer below 2^32. */
 #define SOFT(n) ((n) ? (u64)(SOFT_BIAS - __builtin_clz(n)) << 32 | (u32)(n) << __builtin_clz(n) : 0)
 
 static inline u64 soft_mantissa(soft a)
@@ -57,7 +57,7 @@ static inline soft soft_round(u64 v, s32 e, u64 sign)
 	return soft_pack(m >> carry, e + 32 + (s32)carry, sign);
 }
 
-/* The instruction set has no count of leading zeros: by halves. */
+/* The instruction set cannot count leading zeros: bisection. */
 static inline soft soft_normal(u64 v, s32 e, u64 sign)
 {
 	u32 shift = 0;
@@ -159,7 +159,7 @@ SOFT_GLOBAL soft soft_min(soft a, soft b)
 	return soft_key(a) <= soft_key(b) ? a : b;
 }
 
-/* In units of 2^-32, cut towards zero, between -2^62 and 2^62. */
+/* In units of 2^-32, rounded towards zero, within -2^62 to 2^62. */
 SOFT_GLOBAL u64 soft_to_fixed(soft a)
 {
 	s32 shift = soft_exponent(a) + 32;

@@ -1,4 +1,4 @@
-//! The algorithms that the kernel can be given.
+//! The algorithms that can be loaded into the kernel.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anabranch_control::{Algorithm, Info, RULES};
 use anyhow::{Error, Result, anyhow};
 
-/// An algorithm of the kernel: a rule of the table, compiled.
+/// An algorithm for the kernel: a rule of the table, compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// The name in the kernel: `TCP_CONGESTION`, `net.ipv4.tcp_congestion_control`.
@@ -17,29 +17,7 @@ pub struct Program {
     pub object: &'static [u8],
 }
 
-macro_rules! programs {
-    ($($name:literal: $rule:literal,)*) => {
-        /// Every algorithm, in the order of [`anabranch_control::RULES`].
-        pub const PROGRAMS: &[Program] = &[$(Program {
-            name: $name,
-            rule: $rule,
-            object: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".o")),
-        },)*];
-    };
-}
-
-programs! {
-    "ewtcp": "ewtcp",
-    "coupled": "coupled",
-    "semicoupled": "semicoupled",
-    "lia": "lia",
-    "olia": "olia",
-    "balia": "balia",
-    "rsf_db": "rsf-db",
-    "rsf_lb": "rsf-lb",
-    "vegas_k": "vegas",
-    "wvegas": "wvegas",
-}
+include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 
 impl Program {
     /// The algorithm with this name in the kernel, if it is one of ours.
@@ -47,12 +25,20 @@ impl Program {
         PROGRAMS.iter().find(|program| program.name == name)
     }
 
-    /// What the table of rules knows about its rule.
+    /// The algorithm whose sockets can have a weight of their own.
+    pub(crate) fn weighted() -> &'static Program {
+        PROGRAMS
+            .iter()
+            .find(|program| program.info().weight.is_some())
+            .expect("vegas has a weight and a header")
+    }
+
+    /// The entry of its rule in the table of rules.
     pub fn info(&self) -> &'static Info {
         RULES
             .iter()
             .find(|info| info.name == self.rule)
-            .expect("`programs!` names rules of the table")
+            .expect("build.rs takes the names from RULES")
     }
 }
 

@@ -1,4 +1,4 @@
-//! The live connections of this network namespace and what their algorithms do.
+//! The live connections of this network namespace and the state of their congestion control.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,31 +10,31 @@ use libbpf_rs::{Iter, ObjectBuilder};
 use serde::Serialize;
 
 use crate::algorithm::Program;
-use crate::doctor::why_refused;
+use crate::doctor::why_rejected;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/connections.o"));
 
 /// A connection of Multipath TCP, or of plain TCP with one of our algorithms.
 #[derive(Clone, Debug, Serialize)]
 pub struct Connection {
-    /// The token by which `ss -M` and the path manager know it; `None` for plain TCP.
+    /// The token that `ss -M` and the path manager show; `None` for plain TCP.
     pub token: Option<u32>,
-    /// The socket's cookie, 0 before anybody asked for it. [`set_weight`](crate::set_weight) takes it.
+    /// The socket's cookie, for [`set_weight`](crate::set_weight); 0 until it is first requested.
     pub cookie: u64,
-    /// Its subflows, or the one socket.
+    /// Its subflows; for plain TCP the one socket.
     pub subflows: Vec<Subflow>,
 }
 
-/// A subflow as the kernel has it at this moment.
+/// The present state of a subflow.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subflow {
     /// Its congestion control.
     pub algorithm: String,
-    /// This end.
+    /// The local address.
     pub local: SocketAddr,
-    /// The other end.
+    /// The peer's address.
     pub remote: SocketAddr,
-    /// Whether it is a backup, by the wish of either end.
+    /// Whether either end declared it a backup.
     pub backup: bool,
     /// Congestion window, packets, with its fraction.
     pub window: f64,
@@ -42,39 +42,43 @@ pub struct Subflow {
     pub ssthresh: Option<u32>,
     /// Smoothed RTT, ms; 0 before the first sample.
     pub rtt_ms: f64,
-    /// Smallest RTT, ms; `None` before the first sample and where another algorithm runs.
+    /// Smallest RTT, ms; `None` before the first sample and with another algorithm.
     pub base_rtt_ms: Option<f64>,
-    /// Delivery rate, Mbps, as the kernel estimated it last.
+    /// The kernel's latest estimate of the delivery rate, Mbps.
     pub rate_mbps: f64,
     /// Packets lost of those sent, as a fraction.
     pub loss: f64,
-    /// How eager the rule is here. Loss-based: its last increase as a multiple of NewReno's,
-    /// `I_r w_r`. Delay-based: the packets it wants queued. `None` where another algorithm runs, and
+    /// Aggressiveness of the rule. Loss-based: its last increase as a multiple of NewReno's, `I_r
+    /// w_r`. Delay-based: the number of packets it keeps queued. `None` with another algorithm, and
     /// for plain TCP with a loss-based rule.
     pub alpha: Option<f64>,
-    /// The part of the connection's delivery rate.
+    /// The subflow's share of the connection's delivery rate.
     pub share: f64,
 }
 
-/// The live connections of this network namespace: all of Multipath TCP, and those of plain TCP that
-/// run one of our algorithms. Needs CAP_BPF and CAP_PERFMON.
+/// The live connections of this network namespace: all of Multipath TCP, and those of plain TCP
+/// with one of our algorithms. Needs CAP_BPF and CAP_PERFMON.
+///
+/// # Errors
+///
+/// If the kernel rejects the program that lists them.
 pub fn connections() -> Result<Vec<Connection>> {
     let mut found: BTreeMap<(u32, u64, u64), Connection> = BTreeMap::new();
-    for (i, listed) in list()
-        .with_context(|| format!("cannot list the connections: {}", why_refused()))?
+    for (i, entry) in list()
+        .with_context(|| format!("cannot list the connections: {}", why_rejected()))?
         .iter()
         .enumerate()
     {
-        // Subflows of one token belong together, a plain socket to itself.
-        let own = if listed.token == 0 { i as u64 } else { 0 };
+        // Subflows with the same token belong together; a plain socket is a connection of its own.
+        let own = if entry.token == 0 { i as u64 } else { 0 };
         let connection = found
-            .entry((listed.token, listed.cookie, own))
+            .entry((entry.token, entry.cookie, own))
             .or_insert(Connection {
-                token: Some(listed.token).filter(|&token| token != 0),
-                cookie: listed.cookie,
+                token: Some(entry.token).filter(|&token| token != 0),
+                cookie: entry.cookie,
                 subflows: Vec::new(),
             });
-        connection.subflows.push(listed.subflow());
+        connection.subflows.push(entry.subflow());
     }
     let mut connections: Vec<Connection> = found.into_values().collect();
     for connection in &mut connections {
@@ -94,12 +98,12 @@ pub fn connections() -> Result<Vec<Connection>> {
     Ok(connections)
 }
 
-/// `struct listed` of `bpf/connections.bpf.c`.
+/// `struct entry` of `bpf/connections.bpf.c`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Listed {
+struct Entry {
     cookie: u64,
-    remembered: Remembered,
+    state: State,
     algorithm: [u8; 16],
     local: [u8; 16],
     remote: [u8; 16],
@@ -121,7 +125,7 @@ struct Listed {
 /// `struct subflow` of `bpf/subflow.h`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Remembered {
+struct State {
     magic: u32,
     fraction: u32,
     base_rtt_us: u32,
@@ -136,28 +140,28 @@ struct Remembered {
     last_increase: u64,
 }
 
-fn list() -> Result<Vec<Listed>> {
+fn list() -> Result<Vec<Entry>> {
     let object = ObjectBuilder::default().open_memory(OBJECT)?.load()?;
     let program = object.progs_mut().next().context("no program")?;
     let link = program.attach()?;
     let mut bytes = Vec::new();
     Iter::new(&link)?.read_to_end(&mut bytes)?;
-    // Safety: Listed is of plain integers, so any bytes will do, and the chunk is of its size.
-    let read = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<Listed>().read_unaligned() };
-    Ok(bytes.chunks_exact(size_of::<Listed>()).map(read).collect())
+    // Safety: Entry consists of integers, so any bytes are valid, and the chunk has its size.
+    let read = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<Entry>().read_unaligned() };
+    Ok(bytes.chunks_exact(size_of::<Entry>()).map(read).collect())
 }
 
-impl Listed {
+impl Entry {
     fn subflow(&self) -> Subflow {
-        let ours = self.remembered.magic != 0;
-        let base_rtt_us = Some(self.remembered.base_rtt_us).filter(|&us| ours && us != u32::MAX);
+        let ours = self.state.magic != 0;
+        let base_rtt_us = Some(self.state.base_rtt_us).filter(|&us| ours && us != u32::MAX);
         let name = self
             .algorithm
             .split(|&byte| byte == 0)
             .next()
             .unwrap_or_default();
         let algorithm = String::from_utf8_lossy(name).into_owned();
-        let window = f64::from(self.window) + f64::from(self.remembered.fraction) / 2f64.powi(32);
+        let window = f64::from(self.window) + f64::from(self.state.fraction) / 2f64.powi(32);
         let packets_per_s = f64::from(self.rate_packets) / f64::from(self.rate_interval_us) * 1e6;
         let mbps = packets_per_s * f64::from(self.mss) * 8e-6;
         Subflow {
@@ -184,9 +188,9 @@ impl Listed {
         let delay_based = Program::find(algorithm)?.info().delay_based;
         let soft = |bits| Soft::from_bits(bits).to_f64();
         if delay_based {
-            Some(soft(self.remembered.memory[0]))
+            Some(soft(self.state.memory[0]))
         } else {
-            Some(soft(self.remembered.last_increase) * window).filter(|_| self.token != 0)
+            Some(soft(self.state.last_increase) * window).filter(|_| self.token != 0)
         }
     }
 

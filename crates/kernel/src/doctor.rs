@@ -1,4 +1,4 @@
-//! What a machine needs to run the algorithms, and what is missing here.
+//! The requirements of the algorithms, and whether this machine meets them.
 
 use std::fs;
 
@@ -6,36 +6,36 @@ use serde::Serialize;
 
 use crate::pins;
 
-/// One thing that is needed.
+/// One requirement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// What.
+    /// What is required.
     pub what: &'static str,
-    /// Whether it is here.
+    /// Whether this machine has it.
     pub ok: bool,
     /// What was found.
     pub found: String,
     /// What it is needed for.
     pub needed_for: &'static str,
-    /// How to get it.
+    /// How to install or enable it.
     pub remedy: &'static str,
 }
 
-/// Everything that is needed, in the order in which to see to it.
+/// All requirements, in the order in which to fix them.
 pub fn checks() -> Vec<Check> {
     vec![kernel(), btf(), jit(), permissions(), mptcp(), bpf_fs()]
 }
 
-/// What is missing to load an algorithm and to couple subflows: one line each, empty if nothing.
+/// What is missing to load an algorithm and to couple subflows, a line each.
 pub fn missing() -> Vec<String> {
     missing_for(&[LOADING, COUPLING])
 }
 
-/// Why the kernel refused a program, with the remedy, as far as one can know.
-pub(crate) fn why_refused() -> String {
+/// The likely reason why the kernel rejected a program, with the remedy.
+pub(crate) fn why_rejected() -> String {
     let missing = missing_for(&[LOADING]);
     if missing.is_empty() {
-        return "--verbose shows what the kernel says".to_owned();
+        return "--verbose shows the kernel's messages".to_owned();
     }
     missing.join("; ")
 }
@@ -59,7 +59,7 @@ fn read(path: &str) -> String {
         .to_owned()
 }
 
-/// The link by which a congestion control is registered came with 6.4.
+/// Links that register a congestion control were added in 6.4.
 fn kernel() -> Check {
     let release = read("/proc/sys/kernel/osrelease");
     let mut numbers = release
@@ -95,7 +95,7 @@ fn jit() -> Check {
     let on = read("/proc/sys/net/core/bpf_jit_enable");
     Check {
         what: "BPF's just-in-time compiler",
-        // Not every user may read it; the kernels that have no such key compile always.
+        // Not every user may read it; kernels without this key always compile.
         ok: on != "0",
         found: format!("net.core.bpf_jit_enable = {on}"),
         needed_for: LOADING,

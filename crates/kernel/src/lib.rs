@@ -1,9 +1,20 @@
 //! The coupled rules as congestion control of the Linux kernel, by eBPF.
 //!
-//! Every rule of [`PROGRAMS`] is a C header in `bpf/rules/`, held bit-equal to the Rust rule in
-//! [`Soft`](anabranch_control::Soft); `bpf/coupled.bpf.c` is the window machinery around it and says
-//! how it meets recovery, backups, fallback and siblings. A registered algorithm has an ordinary name:
-//! `setsockopt(TCP_CONGESTION)` takes it, in every network namespace.
+//! Every rule of [`PROGRAMS`] is a C header in `bpf/rules/`, tested to be bit-equal to the Rust
+//! rule in [`Soft`](anabranch_control::Soft). `bpf/coupled.bpf.c` is the window machinery that all
+//! rules share; it documents recovery, backups, fallback and siblings.
+//!
+//! ```
+//! use anabranch_kernel::Choice;
+//!
+//! let balia: Choice = "balia:cap=inf".parse()?;
+//! assert_eq!(balia.program.name, "balia");
+//! assert_eq!(balia.algorithm.values(), [f64::INFINITY]);
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+//!
+//! A registered algorithm has an ordinary name, which `setsockopt(TCP_CONGESTION)` accepts in every
+//! network namespace. To register one takes root:
 //!
 //! ```no_run
 //! let lia = anabranch_kernel::load(&"lia".parse()?)?; // registered
@@ -19,7 +30,9 @@ mod connections;
 pub mod doctor;
 mod load;
 pub mod pins;
+mod registry;
 
 pub use algorithm::{Choice, PROGRAMS, Program};
 pub use connections::{Connection, Subflow, connections};
-pub use load::{Cost, Loaded, costs, load, registered, set_weight};
+pub use load::{Cost, Loaded, costs, load, set_weight};
+pub use registry::registered;

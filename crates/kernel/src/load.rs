@@ -1,6 +1,5 @@
 //! Loading an algorithm into the kernel and registering it.
 
-use std::fs;
 use std::os::fd::AsFd;
 
 use anabranch_control::{Scalar, Soft};
@@ -8,14 +7,13 @@ use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapMut, Object, ObjectBuilder, OpenObject};
 
-use crate::algorithm::Choice;
-use crate::doctor::why_refused;
+use crate::algorithm::{Choice, Program};
+use crate::doctor::why_rejected;
 use crate::pins;
+use crate::registry::is_registered;
 
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-
-/// An algorithm that is registered with the kernel, in all network namespaces, until this is dropped.
-/// Sockets that use it then keep it until they are closed or take another.
+/// An algorithm that is registered with the kernel, in all network namespaces, until this is
+/// dropped. Sockets that use it then keep it until they are closed or switch to another.
 #[derive(Debug)]
 pub struct Loaded {
     choice: Choice,
@@ -23,20 +21,21 @@ pub struct Loaded {
     link: Link,
 }
 
-/// Loads an algorithm and registers it under its name. Needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN.
+/// Loads an algorithm and registers it under its name. Needs CAP_BPF, CAP_PERFMON and
+/// CAP_NET_ADMIN.
 ///
 /// # Errors
 ///
-/// Where the name is taken, and where [`doctor`](crate::doctor) finds something missing.
+/// If the name is taken, and if [`doctor`](crate::doctor) finds something missing.
 pub fn load(choice: &Choice) -> Result<Loaded> {
     let name = choice.program.name;
     ensure!(
         !is_registered(name)?,
-        "{name} is already registered: `anabranch-kernel status` says how; unload it first"
+        "{name} is already registered: `anabranch-kernel status` shows how; unload it first"
     );
     let open = open(choice).with_context(|| format!("cannot open {name}"))?;
-    let refused = || format!("the kernel did not take {name}: {}", why_refused());
-    let mut object = open.load().with_context(refused)?;
+    let rejected = || format!("the kernel rejected {name}: {}", why_rejected());
+    let mut object = open.load().with_context(rejected)?;
     let link = struct_ops(&mut object, name)
         .attach_struct_ops()
         .with_context(|| format!("cannot register {name}"))?;
@@ -47,22 +46,15 @@ pub fn load(choice: &Choice) -> Result<Loaded> {
     })
 }
 
-/// The names of all congestion controls of the kernel, ours and others.
-pub fn registered() -> Result<Vec<String>> {
-    let names =
-        fs::read_to_string(AVAILABLE).with_context(|| format!("cannot read {AVAILABLE}"))?;
-    Ok(names.split_whitespace().map(String::from).collect())
-}
-
-pub(crate) fn is_registered(name: &str) -> Result<bool> {
-    Ok(registered()?.iter().any(|other| other == name))
-}
-
-/// Gives one socket a weight of its own with `vegas_k`, in packets; `None` takes it back. `weights` is
+/// Gives one socket a weight of its own with `vegas_k`, in packets; `None` removes it. `weights` is
 /// [`Loaded::weights`] or [`pins::weights`].
 ///
-/// The socket is known by its cookie (`getsockopt(SO_COOKIE)`), for Multipath TCP the connection's. An
-/// entry stays when the socket is closed; its cookie does not come again.
+/// The socket is identified by its cookie (`getsockopt(SO_COOKIE)`), for Multipath TCP the
+/// connection's. An entry stays when the socket is closed; cookies are not reused.
+///
+/// # Errors
+///
+/// If there is no weight to remove, and if the kernel refuses the change.
 pub fn set_weight(weights: &MapHandle, cookie: u64, kappa: Option<f64>) -> Result<()> {
     let key = cookie.to_ne_bytes();
     let Some(kappa) = kappa else {
@@ -76,15 +68,14 @@ pub fn set_weight(weights: &MapHandle, cookie: u64, kappa: Option<f64>) -> Resul
         .context("cannot set the weight")
 }
 
-/// What the kernel counted of one program of an algorithm, with its statistics on
-/// (`kernel.bpf_stats_enabled`).
+/// The kernel's statistics of one program of an algorithm, while `kernel.bpf_stats_enabled` is 1.
 #[derive(Clone, Debug)]
 pub struct Cost {
     /// The hook.
     pub program: String,
-    /// How often it ran.
+    /// Number of calls.
     pub calls: u64,
-    /// Time in all calls, ns.
+    /// Total time of all calls, ns.
     pub time_ns: u64,
 }
 
@@ -99,7 +90,7 @@ impl Loaded {
     pub fn pin(mut self) -> Result<()> {
         let name = self.choice.program.name;
         pins::prepare(name)?;
-        // The registration last: without it the pins are rubbish that the next load clears.
+        // The registration last: without it the next `load` removes the other pins.
         if let Some(mut weights) = self.object.maps_mut().find(|map| map.name() == "weights") {
             weights
                 .pin(pins::path(name, "weights"))
@@ -110,22 +101,27 @@ impl Loaded {
             .with_context(|| format!("cannot pin {name}"))
     }
 
-    /// The weights of single sockets, where the algorithm has any: `vegas_k`.
+    /// The weights of single sockets.
+    ///
+    /// # Errors
+    ///
+    /// If the algorithm has none: only `vegas_k` does.
     pub fn weights(&self) -> Result<MapHandle> {
         let name = self.choice.program.name;
         let Some(map) = self.object.maps().find(|map| map.name() == "weights") else {
-            bail!("{name} has no weights: vegas_k has");
+            let weighted = Program::weighted().name;
+            bail!("{name} has no weights: only {weighted} does");
         };
         MapHandle::try_from(&map).context("cannot open the weights")
     }
 
-    /// What each program of this algorithm cost so far.
+    /// The statistics of each program of this algorithm.
     pub fn costs(&self) -> Result<Vec<Cost>> {
         costs(&self.object)
     }
 }
 
-/// What each program of an object that is loaded cost so far.
+/// The statistics of each program of a loaded object.
 pub fn costs(object: &Object) -> Result<Vec<Cost>> {
     let mut ours = Vec::new();
     for program in object.progs() {
@@ -143,14 +139,17 @@ pub fn costs(object: &Object) -> Result<Vec<Cost>> {
         .collect())
 }
 
-/// The object with its parameters set, without what only tests use.
+/// The object with its parameters set, without the program and the map that only tests use.
 fn open(choice: &Choice) -> Result<OpenObject> {
     let mut open = ObjectBuilder::default().open_memory(choice.program.object)?;
-    for mut program in open.progs_mut().filter(|program| program.name() == "ask") {
+    for mut program in open
+        .progs_mut()
+        .filter(|program| program.name() == "evaluate")
+    {
         program.set_autoload(false);
     }
     for mut map in open.maps_mut() {
-        if map.name() == "asked" {
+        if map.name() == "evaluated" {
             map.set_autocreate(false)?;
         } else if map.name().to_string_lossy().starts_with(".rodata") {
             let values = choice.algorithm.values().iter();

@@ -27,7 +27,7 @@ Examples:
   anabranch-kernel unload --all"
 )]
 struct Cli {
-    /// Shows libbpf's own messages, with the verifier's where the kernel rejects a program.
+    /// Shows libbpf's messages, including the verifier's if the kernel rejects a program.
     #[arg(short, long, global = true)]
     verbose: bool,
     #[command(subcommand)]
@@ -45,13 +45,13 @@ Examples:
   anabranch-kernel load balia:cap=inf --pin
   anabranch-kernel load --all --pin")]
     Load {
-        /// Algorithms, with parameters where they are not to be the defaults.
+        /// Algorithms, with parameters that differ from the defaults.
         #[arg(required_unless_present = "all", value_name = "NAME[:PARAMETER=VALUE]")]
         names: Vec<String>,
         /// All algorithms with their defaults.
         #[arg(long, conflicts_with = "names")]
         all: bool,
-        /// Keeps them registered when this program has ended.
+        /// Keeps them registered after this program has ended.
         #[arg(long)]
         pin: bool,
     },
@@ -68,7 +68,7 @@ Examples:
         /// Prints JSON.
         #[arg(long)]
         json: bool,
-        /// Again every second, until Ctrl-C.
+        /// Repeats it every second, until Ctrl-C.
         #[arg(long)]
         watch: bool,
     },
@@ -89,10 +89,10 @@ Examples:
     Weight {
         /// The socket's SO_COOKIE.
         cookie: u64,
-        /// Packets to keep queued; without it the socket's own weight is taken back.
+        /// Packets to keep queued; without it the socket's own weight is removed.
         kappa: Option<f64>,
     },
-    /// Says what this machine lacks to run the algorithms, and how to get it.
+    /// Checks the requirements of the algorithms, and says how to meet them.
     Doctor {
         /// Prints JSON.
         #[arg(long)]
@@ -153,7 +153,7 @@ fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Registers all or, where one fails, none.
+/// Registers all, or none if one fails.
 fn run_load(choices: &[Choice], pin: bool) -> Result<()> {
     for (i, choice) in choices.iter().enumerate() {
         let name = choice.program.name;
@@ -164,7 +164,7 @@ fn run_load(choices: &[Choice], pin: bool) -> Result<()> {
     let names: Vec<String> = choices.iter().map(Choice::to_string).collect();
     if !pin {
         eprintln!("registered {}, until Ctrl-C", names.join(", "));
-        // The kernel unregisters what a process held when it ends, however it ends.
+        // The kernel unregisters them when the process ends, however it ends.
         loop {
             thread::park();
         }
@@ -187,7 +187,7 @@ fn status(json: bool, watch: bool) -> Result<()> {
         if watch && !json && stdout().is_terminal() {
             print("\x1b[H\x1b[2J")?;
         }
-        // One line for each look, so that a program can read on.
+        // One line per document, so that a program can read them one by one.
         print(&match (json, watch) {
             (true, true) => serde_json::to_string(&status)? + "\n",
             (true, false) => serde_json::to_string_pretty(&status)? + "\n",
@@ -222,7 +222,7 @@ fn unload(names: Vec<String>) -> Result<()> {
 fn print(text: &str) -> Result<()> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads has enough: `status --watch | head`.
+        // The reader has closed the pipe: `status --watch | head`.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => process::exit(0),
         written => written.context("cannot write"),
     }

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::MapHandle;
 
-use crate::algorithm::PROGRAMS;
-use crate::load::is_registered;
+use crate::algorithm::{PROGRAMS, Program};
+use crate::registry::is_registered;
 
 /// Where the BPF file system is mounted.
 pub const BPF_FS: &str = "/sys/fs/bpf";
 
-/// Whether it is.
+/// Whether it is mounted.
 pub fn is_mounted() -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts
@@ -27,7 +27,7 @@ pub fn is_mounted() -> bool {
 ///
 /// # Errors
 ///
-/// Where this user may not look.
+/// If the pins cannot be listed for lack of permission.
 pub fn pinned() -> Result<Vec<&'static str>> {
     let mut pinned = Vec::new();
     for program in PROGRAMS {
@@ -48,19 +48,19 @@ fn is_pinned(name: &str) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// Where it is not pinned, or this user may not, or somebody else holds it too.
+/// If it is not pinned, if permission is missing, or if another program holds its link.
 pub fn unpin(name: &str) -> Result<()> {
     if !is_pinned(name)? {
         ensure!(is_registered(name)?, "{name} is not loaded");
-        bail!("{name} is not pinned: stop the `anabranch-kernel load` that holds it");
+        bail!("{name} is not pinned: stop the `anabranch-kernel load` that registered it");
     }
     clear(name)?;
-    // The kernel lets go of what was pinned a little later; who loads it again must not come too early.
+    // The kernel unregisters asynchronously; a `load` right after this must find the name free.
     let start = Instant::now();
     while is_registered(name)? {
         ensure!(
             start.elapsed() < Duration::from_secs(10),
-            "{name} is not pinned any more but still registered: another program holds its link"
+            "{name} is no longer pinned but still registered: another program holds its link"
         );
         thread::sleep(Duration::from_millis(5));
     }
@@ -68,17 +68,22 @@ pub fn unpin(name: &str) -> Result<()> {
 }
 
 /// The weights of single sockets of the pinned `vegas_k`.
+///
+/// # Errors
+///
+/// If `vegas_k` is not pinned, or if permission is missing.
 pub fn weights() -> Result<MapHandle> {
-    let path = path("vegas_k", "weights");
+    let name = Program::weighted().name;
+    let path = path(name, "weights");
     MapHandle::from_pinned_path(&path)
-        .with_context(|| format!("no {}: anabranch-kernel load vegas_k --pin", path.display()))
+        .with_context(|| format!("no {}: anabranch-kernel load {name} --pin", path.display()))
 }
 
 pub(crate) fn path(name: &str, what: &str) -> PathBuf {
     Path::new(BPF_FS).join("anabranch").join(name).join(what)
 }
 
-/// An empty directory for the pins of an algorithm that is not registered by any.
+/// Creates an empty directory for the pins of an algorithm.
 pub(crate) fn prepare(name: &str) -> Result<()> {
     ensure!(
         is_mounted(),
@@ -86,10 +91,10 @@ pub(crate) fn prepare(name: &str) -> Result<()> {
     );
     clear(name)?;
     let directory = path(name, "");
-    fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))
+    fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))
 }
 
-/// Removes the pins of one algorithm, and the directory of all when it was the last.
+/// Removes the pins of one algorithm, and the common directory if it is then empty.
 fn clear(name: &str) -> Result<()> {
     let directory = path(name, "");
     match fs::remove_dir_all(&directory) {
@@ -98,7 +103,7 @@ fn clear(name: &str) -> Result<()> {
         }
         _ => {}
     }
-    // Others may be pinned beside it.
+    // Fails while other algorithms are pinned.
     let _ = fs::remove_dir(Path::new(BPF_FS).join("anabranch"));
     Ok(())
 }

@@ -7,11 +7,11 @@ use anabranch_kernel::{Connection, PROGRAMS, pins, registered};
 use anyhow::Result;
 use serde::Serialize;
 
-/// An algorithm of ours that is registered.
+/// One of our algorithms, registered.
 #[derive(Debug, Serialize)]
 pub struct Registered {
     name: &'static str,
-    /// Whether it outlives the process that loaded it.
+    /// Whether it stays registered after the process that loaded it.
     pinned: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// The state at this moment.
+    /// The present state.
     pub fn now() -> Result<Status> {
         let (names, pinned) = (registered()?, pins::pinned()?);
         let ours = PROGRAMS.iter().map(|program| program.name);
@@ -108,7 +108,7 @@ pub fn list() -> String {
     text
 }
 
-/// `doctor`: what is here and how to get what is not.
+/// `doctor`: each requirement, with the remedy if it is not met.
 pub fn checks(checks: &[Check]) -> String {
     let mut text = String::new();
     for check in checks {

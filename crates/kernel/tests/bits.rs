@@ -1,4 +1,4 @@
-//! The rules in C answer the bits of the Rust rules in `Soft`: compiled for this machine, and in the
+//! The rules in C are bit-equal to the Rust rules in `Soft`: compiled for this machine, and in the
 //! kernel.
 
 mod common;
@@ -7,17 +7,17 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-use anabranch_control::{Scalar, Soft};
+use anabranch_control::{Info, Parameter, Scalar, Soft};
 use anabranch_kernel::{Choice, PROGRAMS};
 use common::can_load;
-use common::question::{Question, answered};
+use common::evaluation::{Evaluation, expected};
 use common::states::{State, states};
 use libbpf_rs::{Object, ObjectBuilder, ProgramInput};
 use libloading::Library;
 
 const STATES: usize = 100_000;
 
-/// Every algorithm with its defaults, and with other parameters.
+/// Every algorithm with its defaults, with other parameters, and with some chosen ones.
 fn choices() -> Vec<Choice> {
     let others = [
         "ewtcp:a=0.3",
@@ -29,98 +29,123 @@ fn choices() -> Vec<Choice> {
         "vegas_k:kappa=2.5",
         "wvegas:total_alpha=30:min_alpha=0.5:drain=1",
     ];
-    let defaults = PROGRAMS.iter().map(|program| program.name);
+    let defaults = PROGRAMS.iter().map(|program| program.name.to_owned());
+    let varied = PROGRAMS.iter().map(|program| {
+        let parameters = varied(program.info());
+        format!("{}{parameters}", program.name)
+    });
+    let chosen = others.iter().chain(&delay_based).map(|&text| text.into());
     defaults
-        .chain(others)
-        .chain(delay_based)
+        .chain(varied)
+        .chain(chosen)
         .map(|text| text.parse().unwrap())
         .collect()
 }
 
-/// Asks every choice about every state and compares. The states are made once: that takes longest.
-fn compare(asked: &mut [(Choice, impl FnMut(&mut Question))]) {
+/// Every parameter at a value that is not its default, as in a specification.
+fn varied(info: &Info) -> String {
+    let other = |parameter: &Parameter| {
+        let mut choices = parameter.choices.iter().copied();
+        let scaled = (0.7 * parameter.default).clamp(parameter.min, parameter.max);
+        choices
+            .find(|&choice| choice != parameter.default)
+            .unwrap_or(scaled)
+    };
+    let parameters = info.parameters.iter();
+    let texts = parameters.map(|parameter| format!(":{}={}", parameter.name, other(parameter)));
+    texts.collect()
+}
+
+/// Evaluates every choice at every state and compares. The states are generated once, because that
+/// takes longest.
+fn compare(evaluated: &mut [(Choice, impl FnMut(&mut Evaluation))]) {
     for State { r, paths, memory } in states(STATES) {
-        for (choice, ask) in &mut *asked {
-            let mut question = Question::new(&choice.algorithm, r, &paths, &memory);
-            let expected = answered(&choice.algorithm, r, &paths, &mut memory.clone());
-            ask(&mut question);
-            assert_eq!(question, expected, "{choice}, path {r} of {paths:#?}");
+        for (choice, evaluate) in &mut *evaluated {
+            let mut evaluation = Evaluation::new(&choice.algorithm, r, &paths, &memory);
+            let expected = expected(&choice.algorithm, r, &paths, &mut memory.clone());
+            evaluate(&mut evaluation);
+            assert_eq!(evaluation, expected, "{choice}, path {r} of {paths:#?}");
         }
     }
 }
 
-/// A rule's header as a library of this machine's own code.
+/// A rule's header compiled to a library for this machine.
 fn compiled(rule: &str, directory: &Path) -> Library {
     let library = directory.join(rule).with_extension("so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mirror.c");
     let status = Command::new(env::var("CC").unwrap_or("cc".into()))
-        .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", source, "-o"])
+        .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", source])
+        .args(["-I", env!("OUT_DIR"), "-o"])
         .arg(&library)
         .arg(format!("-DRULE={rule}"))
         .status()
         .expect("a C compiler; set CC");
     assert!(status.success());
-    // Safety: it has no code that runs when it is loaded.
+    // Safety: the library has no initialisers.
     unsafe { Library::new(library) }.unwrap()
 }
 
 #[test]
-fn the_headers_answer_the_bits_of_the_rules() {
+fn the_headers_are_bit_equal_to_the_rules() {
     let directory = tempfile::tempdir().unwrap();
     let libraries: Vec<_> = PROGRAMS
         .iter()
         .map(|program| compiled(program.name, directory.path()))
         .collect();
-    let mut asked: Vec<_> = choices()
+    let mut evaluated: Vec<_> = choices()
         .into_iter()
         .map(|choice| {
             let i = PROGRAMS
                 .iter()
                 .position(|program| program.name == choice.program.name);
-            // Safety: tests/mirror.c defines it so; Question has the layout of struct question.
-            let ask = unsafe { libraries[i.unwrap()].get::<extern "C" fn(*mut Question)>("ask") };
-            let ask = ask.unwrap();
-            (choice, move |question: &mut Question| ask(question))
+            type Evaluate = extern "C" fn(*mut Evaluation);
+            // Safety: the signature is that in tests/mirror.c; Evaluation has the layout of struct
+            // evaluation.
+            let evaluate = unsafe { libraries[i.unwrap()].get::<Evaluate>("evaluate") };
+            let evaluate = evaluate.unwrap();
+            (choice, move |evaluation: &mut Evaluation| {
+                evaluate(evaluation)
+            })
         })
         .collect();
-    compare(&mut asked);
+    compare(&mut evaluated);
 }
 
 #[test]
-fn the_programs_in_the_kernel_answer_the_bits_of_the_rules() {
+fn the_programs_in_the_kernel_are_bit_equal_to_the_rules() {
     if !can_load() {
         return;
     }
-    let mut asked: Vec<_> = choices()
+    let mut evaluated: Vec<_> = choices()
         .into_iter()
         .map(|choice| {
-            let object = only_ask(&choice);
-            let ask = move |question: &mut Question| {
-                let ask = object
+            let object = only_evaluate(&choice);
+            let evaluate = move |evaluation: &mut Evaluation| {
+                let program = object
                     .progs_mut()
-                    .find(|program| program.name() == "ask")
+                    .find(|program| program.name() == "evaluate")
                     .unwrap();
-                let context_in = Some(question.bytes_mut());
+                let context_in = Some(evaluation.bytes_mut());
                 let input = ProgramInput {
                     context_in,
                     ..Default::default()
                 };
-                assert_eq!(ask.test_run(input).unwrap().return_value, 0);
+                assert_eq!(program.test_run(input).unwrap().return_value, 0);
             };
-            (choice, ask)
+            (choice, evaluate)
         })
         .collect();
-    compare(&mut asked);
+    compare(&mut evaluated);
 }
 
-/// The algorithm's program loaded, but nothing of it registered.
-fn only_ask(choice: &Choice) -> Object {
+/// The algorithm's object with only `evaluate` loaded and nothing registered.
+fn only_evaluate(choice: &Choice) -> Object {
     let mut open = ObjectBuilder::default()
         .open_memory(choice.program.object)
         .unwrap();
     for mut program in open.progs_mut() {
-        let is_asked = program.name() == "ask";
-        program.set_autoload(is_asked);
+        let is_evaluate = program.name() == "evaluate";
+        program.set_autoload(is_evaluate);
     }
     for mut map in open.maps_mut() {
         let is_registered = map.name() == choice.program.name;
@@ -129,13 +154,13 @@ fn only_ask(choice: &Choice) -> Object {
     open.load().unwrap()
 }
 
-/// The operations that no rule takes to their bounds, and those that only the shell uses.
+/// Also at bounds that no rule reaches, and operations that only `coupled.bpf.c` uses.
 #[test]
-fn the_operations_in_c_answer_the_bits_of_soft() {
+fn the_operations_in_c_are_bit_equal_to_soft() {
     let directory = tempfile::tempdir().unwrap();
     let library = compiled("lia", directory.path());
     type Binary = extern "C" fn(Soft, Soft) -> Soft;
-    // Safety: bpf/soft.h defines it so; Soft is a u64.
+    // Safety: the signature is that in bpf/soft.h; Soft is a u64.
     let binary = |name: &str| unsafe { *library.get::<Binary>(name).unwrap() };
     let (add, sub) = (binary("soft_add"), binary("soft_sub"));
     let (mul, div) = (binary("soft_mul"), binary("soft_div"));
@@ -157,7 +182,7 @@ fn the_operations_in_c_answer_the_bits_of_soft() {
         }
     }
     numbers.extend(numbers.clone().iter().map(|&x| Soft::of(0) - x));
-    // The largest and the smallest, and what lies between.
+    // The largest, the smallest, and values in between.
     for _ in 0..14 {
         numbers.push(numbers[3] * numbers[3]);
         numbers.swap_remove(3);

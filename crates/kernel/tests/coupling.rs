@@ -1,5 +1,5 @@
-//! Who couples with whom. Semicoupled shows it best: its alpha, `I_r w_r`, is the subflow's part of the
-//! windows that count, so 1 for one that is alone.
+//! Who couples with whom. Semicoupled shows it best: its alpha, `I_r w_r`, is the subflow's part of
+//! the windows that count, so 1 for one that is alone.
 
 mod common;
 
@@ -52,7 +52,8 @@ impl Sending<'_> {
         subflows
     }
 
-    /// Waits until its subflows have looked so for some round trips: just after a loss, alpha is off.
+    /// Waits until its subflows have looked so for some round trips: just after a loss, alpha is
+    /// off.
     fn comes_to(&self, what: &str, holds: impl Fn(&[Subflow]) -> bool) {
         let holds_now = |_| {
             thread::sleep(WHILE / 30);

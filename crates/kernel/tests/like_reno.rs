@@ -1,5 +1,5 @@
-//! What is the same under every rule: plain TCP, losses, timeouts, undo, applications that send little,
-//! as the kernel's own Reno has them.
+//! What is the same under every rule: plain TCP, losses, timeouts, undo, applications that send
+//! little, as the kernel's own Reno has them.
 
 mod common;
 

@@ -1,10 +1,10 @@
 /* The rule's header compiled for this machine, for tests/bits.rs. */
-#include "../bpf/question.h"
+#include "../bpf/evaluation.h"
 
-void ask(struct question *question)
+void evaluate(struct evaluation *evaluation)
 {
-	struct connection c = question->connection;
+	struct connection c = evaluation->connection;
 
-	answer(question, &c);
-	question->connection = c;
+	evaluate_rule(evaluation, &c);
+	evaluation->connection = c;
 }

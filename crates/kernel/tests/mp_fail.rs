@@ -1,6 +1,6 @@
-//! A middlebox that changes payload, so that the checksum of Multipath TCP fails and TCP's does not (RFC
-//! 8684, section 3.7): with several subflows the one concerned is reset, with one the connection falls
-//! back to plain TCP by an infinite mapping.
+//! A middlebox that changes payload, so that the checksum of Multipath TCP fails and TCP's does not
+//! (RFC 8684, section 3.7): with several subflows the one concerned is reset, with one the
+//! connection falls back to plain TCP by an infinite mapping.
 
 mod common;
 
@@ -38,8 +38,9 @@ fn count(network: &Network, host: Host, name: &'static str) -> u64 {
     network.inside(host, move || counter(name))
 }
 
-/// The alphas of the client's subflows, that over the middle first. A loss moves the window away from what
-/// the last one belonged to, so they are right most of the time; 0 before the rule was asked.
+/// The alphas of the client's subflows, that over the middle first. A loss moves the window away
+/// from what the last one belonged to, so they are right most of the time; 0 before the rule was
+/// asked.
 fn alphas(network: &Network) -> Vec<f64> {
     let connection = network.inside(Host::Client, || connections().unwrap().pop());
     let mut subflows = connection.map_or(vec![], |one| one.subflows);
@@ -48,8 +49,8 @@ fn alphas(network: &Network) -> Vec<f64> {
     alphas.collect()
 }
 
-/// Sends until what it returns first is dropped, by the end of a test if not before. Gives the bytes sent,
-/// and the stream, which is still open.
+/// Sends until what it returns first is dropped, by the end of a test if not before. Gives the
+/// bytes sent, and the stream, which is still open.
 fn keep_sending(mut stream: TcpStream) -> (mpsc::Sender<()>, JoinHandle<(u64, TcpStream)>) {
     let (stop, stopped) = mpsc::channel();
     let sending = thread::spawn(move || {
@@ -178,9 +179,9 @@ fn of_two_subflows_the_one_concerned_is_reset_and_the_other_is_alone() {
     wait_until("nothing is left", || objects().is_subset(&before));
 }
 
-/// The kernel gives the infinite mapping to every packet of what it sends next in one piece, but may fill
-/// them as if it did not, beyond the MTU. They fit where the middle, as a router may, asks for smaller
-/// segments.
+/// The kernel gives the infinite mapping to every packet of what it sends next in one piece, but
+/// may fill them as if it did not, beyond the MTU. They fit where the middle, as a router may, asks
+/// for smaller segments.
 #[test]
 #[ignore = "this kernel's own fault, which another may not have"]
 fn under_reno_too_a_connection_stands_still_that_falls_back_with_much_to_send() {

@@ -1,9 +1,9 @@
 //! SACK reneging: a receiver takes back what it acknowledged selectively, as RFC 2018 allows it.
 //!
-//! Linux (`tcp_check_sack_reneging` and `tcp_enter_loss` in net/ipv4) sees it where an acknowledgement
-//! ends just before a packet that it has marked as selectively acknowledged. It waits half a round trip,
-//! 10 ms at least, takes all packets out for lost, asks the congestion control for a threshold and starts
-//! from a window of 1.
+//! Linux (`tcp_check_sack_reneging` and `tcp_enter_loss` in net/ipv4) sees it where an
+//! acknowledgement ends just before a packet that it has marked as selectively acknowledged. It
+//! waits half a round trip, 10 ms at least, takes all packets out for lost, asks the congestion
+//! control for a threshold and starts from a window of 1.
 
 mod common;
 
@@ -17,8 +17,9 @@ use common::network::{Host, Network, connect};
 use common::{can_load, counter, names_are_ours, wait_until};
 use etherparse::TcpOptions;
 
-/// What stands before the server. Of a burst it lets the first packet pass and drops the others. Before
-/// the first one's acknowledgement it puts another, as if the second had arrived and the first had not.
+/// What stands before the server. Of a burst it lets the first packet pass and drops the others.
+/// Before the first one's acknowledgement it puts another, as if the second had arrived and the
+/// first had not.
 #[derive(Default)]
 struct Receiver {
     stage: Stage,
@@ -35,8 +36,8 @@ enum Stage {
     Honest,
     /// Waits for a burst.
     Armed,
-    /// Has passed on the first packet of the burst, `start` to `end`. Waits for the second and for the
-    /// acknowledgement.
+    /// Has passed on the first packet of the burst, `start` to `end`. Waits for the second and for
+    /// the acknowledgement.
     Begun {
         start: u32,
         end: u32,
@@ -138,8 +139,8 @@ fn subflows() -> Vec<Subflow> {
     subflows
 }
 
-/// A packet, then a burst of ten whose receiver reneges: how the sender's subflows look while nothing
-/// gets through, and after all has and the window has grown to what is expected.
+/// A packet, then a burst of ten whose receiver reneges: how the sender's subflows look while
+/// nothing gets through, and after all has and the window has grown to what is expected.
 fn renege(
     network: &Network,
     receiver: &Mutex<Receiver>,
@@ -178,11 +179,12 @@ fn renege(
     [within, looks()]
 }
 
-/// The burst is as much as the window of 10 (RFC 6928) allows, so the acknowledgement of its first packet
-/// makes it 11, and half of that is left: 5 whole packets. Nine are lost. Four of their acknowledgements
-/// bring the window from 1 to 5, five are for congestion avoidance: the kernel's Reno adds a packet,
-/// NewReno with a fraction `sum 1/w` = 0.86 to 5.5. A sender may find the first packet lost before, where
-/// the middle has to wait for a processor. Then half of 10 is left: Reno has 6 again, NewReno 5 + 0.93.
+/// The burst is as much as the window of 10 (RFC 6928) allows, so the acknowledgement of its first
+/// packet makes it 11, and half of that is left: 5 whole packets. Nine are lost. Four of their
+/// acknowledgements bring the window from 1 to 5, five are for congestion avoidance: the kernel's
+/// Reno adds a packet, NewReno with a fraction `sum 1/w` = 0.86 to 5.5. A sender may find the first
+/// packet lost before, where the middle has to wait for a processor. Then half of 10 is left: Reno
+/// has 6 again, NewReno 5 + 0.93.
 fn renege_as_reno(links: usize, expected: &[(&'static str, bool, Range<f64>)]) {
     if !can_load() {
         return;

@@ -32,7 +32,8 @@ fn connections_subflows_and_algorithms_come_and_go_for_a_minute() {
 }
 
 /// Under load: connections opened and closed, subflows added, made backup and removed at random,
-/// algorithms switched on live sockets, and at the end the algorithms unloaded while they are in use.
+/// algorithms switched on live sockets, and at the end the algorithms unloaded while they are in
+/// use.
 fn churn(duration: Duration, at_least: u64) {
     if !can_load() {
         return;
@@ -105,7 +106,8 @@ fn churn(duration: Duration, at_least: u64) {
             present[k] = !present[k];
             thread::sleep(Duration::from_millis(50));
         }
-        // A sender that connects in this moment would not find its algorithm: only those that send on.
+        // A sender that connects in this moment would not find its algorithm: only those that send
+        // on.
         stop.store(true, Relaxed);
         short.join().unwrap();
         long.join().unwrap();

@@ -85,7 +85,8 @@ fn a_delay_based_rule_takes_back_what_slow_start_overshot() {
         connections().unwrap()
     });
     let windows: Vec<f64> = connections.iter().map(|c| c.subflows[0].window).collect();
-    // 50 Mbps times the 5 ms below which no queue is seen are 21 packets of 1500 bytes; one is queued.
+    // 50 Mbps times the 5 ms below which no queue is seen are 21 packets of 1500 bytes; one is
+    // queued.
     assert!(
         windows.len() == 1 && (15.0..27.0).contains(&windows[0]),
         "{windows:?}"

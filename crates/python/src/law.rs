@@ -54,6 +54,12 @@ impl Law {
         self.algorithm.info().delay_based
     }
 
+    /// Whether `I_r` and `D_r` at a state describe it, so that it has a fluid model.
+    #[getter]
+    fn fluid(&self) -> bool {
+        self.algorithm.info().fluid
+    }
+
     /// `I_r` and `D_r` of every path: packets per acknowledged packet, and packets.
     ///
     /// Raises ValueError where the columns don't fit each other.

@@ -17,6 +17,10 @@ use pyo3::prelude::*;
 /// Anabranch's scenario files and simulator.
 #[pymodule]
 mod _core {
+    /// No congestion window grows beyond this, packets.
+    #[pymodule_export]
+    const MAX_WINDOW: f64 = anabranch_control::MAX_WINDOW;
+
     #[pymodule_export]
     use super::{
         adjustment::RateAdjustment,

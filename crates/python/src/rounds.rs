@@ -65,8 +65,8 @@ impl Rounds {
                 // Late enough to end the round.
                 sent_at: now,
                 packets: controller.window(r) as u32,
-                rtt: rtt[i],
-                queue_delay: queue_delay[i],
+                rtt: Some(rtt[i]),
+                queue_delay: Some(queue_delay[i]),
                 window_limited: true,
             };
             controller.on_ack(r, &ack);

@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::ScenarioError;
 
-/// The algorithms: name, aliases, summary, source, delay_based, parameters.
+/// The algorithms, a dictionary for each: the fields of `anabranch_control::Info`.
 #[pyfunction]
 pub fn rules(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     RULES.iter().map(|info| rule(py, info)).collect()
@@ -19,6 +19,7 @@ fn rule<'py>(py: Python<'py>, info: &anabranch_control::Info) -> PyResult<Bound<
         entry.set_item("default", parameter.default)?;
         entry.set_item("min", parameter.min)?;
         entry.set_item("max", parameter.max)?;
+        entry.set_item("choices", parameter.choices)?;
         entry.set_item("unit", parameter.unit)?;
         entry.set_item("meaning", parameter.meaning)?;
         Ok(entry)
@@ -29,6 +30,13 @@ fn rule<'py>(py: Python<'py>, info: &anabranch_control::Info) -> PyResult<Bound<
     entry.set_item("summary", info.summary)?;
     entry.set_item("source", info.source)?;
     entry.set_item("delay_based", info.delay_based)?;
+    entry.set_item("fluid", info.fluid)?;
+    entry.set_item("reno_on_one_path", info.reno_on_one_path)?;
+    entry.set_item("equilibrium_by_loss", info.equilibrium_by_loss)?;
+    entry.set_item("weight", info.weight)?;
+    entry.set_item("variant_of", info.variant_of)?;
+    entry.set_item("studied_as", info.studied_as)?;
+    entry.set_item("linux_name", info.linux_name())?;
     entry.set_item("parameters", parameters.collect::<PyResult<Vec<_>>>()?)?;
     Ok(entry)
 }

@@ -10,8 +10,8 @@ use crate::scalar::Scalar;
 /// the target, one RTT ahead at `t = age + tau_r`, is the larger of
 ///
 /// - `W_cubic(t) = C (t - K)^3 + W_max`, `K = cbrt((W_max - epoch_window)/C)` (equations 1 and 2),
-/// - `W_est(t)`, what Reno would have (equation 4): a slope of `3 (1 - 0.7)/(1 + 0.7) = 9/17` packets
-///   per RTT up to the peak and of 1 beyond it,
+/// - `W_est(t)`, Reno's window (equation 4): a slope of `3 (1 - 0.7)/(1 + 0.7) = 9/17`
+///   packets per RTT up to the peak and of 1 beyond it,
 ///
 /// held within `[w_r, 1.5 w_r]` (section 4.2). `W_max` is the peak, or 0.85 of it where it is below
 /// the peak before (fast convergence, section 4.7); after slow start with no peak it is the window
@@ -40,6 +40,8 @@ impl Rule for Cubic {
         unit: "packets/s^3",
         meaning: "C, how steeply the window grows",
     }];
+    /// The increase follows the time since the last loss.
+    const FLUID: bool = false;
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Cubic {

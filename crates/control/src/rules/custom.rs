@@ -1,4 +1,4 @@
-//! A rule that lives outside Rust.
+//! A rule that is not in the table, such as one written in Python.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use crate::path::Path;
 use crate::rule::Rule;
 use crate::scalar::Scalar;
 
-/// A loss-based rule from outside, such as a Python object.
+/// A loss-based rule that is not in the table, such as a Python object.
 pub trait External: Send + Sync {
     /// [`Rule::increase`].
     fn increase(&self, r: usize, paths: &[Path<f64>]) -> f64;
@@ -17,7 +17,7 @@ pub trait External: Send + Sync {
     fn decrease(&self, r: usize, paths: &[Path<f64>]) -> f64;
 }
 
-/// An [`External`] as a [`Rule`]. It computes in `f64` alone: of a [`Dual`](crate::Dual) the slope
+/// An [`External`] as a [`Rule`]. It computes in `f64` only: the slope of a [`Dual`](crate::Dual)
 /// is lost, so the derivative of such a rule has to be taken by differences.
 #[derive(Clone)]
 pub struct Custom(pub Arc<dyn External>);
@@ -30,11 +30,11 @@ impl fmt::Debug for Custom {
 
 impl Rule for Custom {
     const NAME: &'static str = "custom";
-    const SUMMARY: &'static str = "A rule from outside";
+    const SUMMARY: &'static str = "A rule that is not in the table";
     const SOURCE: &'static str = "the user";
     type Memory<S: Scalar> = ();
 
-    /// Not in the table, so never made from parameters.
+    /// Never called: not in the table.
     fn with(_values: &[f64]) -> Custom {
         unreachable!("a custom rule has no parameters of its own")
     }

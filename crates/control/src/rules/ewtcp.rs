@@ -25,6 +25,7 @@ impl Rule for Ewtcp {
         unit: "",
         meaning: "growth of each path, as a multiple of NewReno's",
     }];
+    const STUDIED_AS: &'static str = "ewtcp:a=0.5";
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Ewtcp {

@@ -5,8 +5,9 @@ use crate::path::{Path, fastest_rate, total_rate};
 use crate::rule::{Parameter, Rule};
 use crate::scalar::Scalar;
 
-/// The generalized algorithm: `phi_r = 2 ((1 - beta) x_r + beta ||x||_n) / (tau_r^2 x_r ||x||_1^2)`,
-/// `D_r = w_r/2 (1 + eta (a_r - 1))` with `a_r = max_k x_k / x_r`, and `I_r = phi_r D_r`.
+/// The generalized algorithm: `phi_r = 2 ((1 - beta) x_r + beta ||x||_n) / (tau_r^2 x_r
+/// ||x||_1^2)`, `D_r = w_r/2 (1 + eta (a_r - 1))` with `a_r = max_k x_k / x_r`, and `I_r = phi_r
+/// D_r`.
 ///
 /// Peng, Walid, Hwang, Low (Balia), equation 12, whose `k_r = x_r/2 (x_r + eta (||x||_inf - x_r))`
 /// is `x_r D_r / tau_r`. The defaults are the paper's choice, (beta, eta, n) = (0.2, 0.5, inf); it
@@ -40,7 +41,7 @@ impl Rule for Generalized {
             max: 100.0,
             choices: &[],
             unit: "",
-            meaning: "how much more a slower path gives up at a loss",
+            meaning: "how much larger the decrease of a slower path is",
         },
         Parameter {
             name: "norm",
@@ -52,6 +53,7 @@ impl Rule for Generalized {
             meaning: "n, the norm of the rates",
         },
     ];
+    const INCREASE_CANCELS: bool = true;
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Generalized {

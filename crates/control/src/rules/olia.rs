@@ -6,14 +6,14 @@ use crate::scalar::Scalar;
 
 /// OLIA: `I_r = (w_r/tau_r^2) / (sum_k w_k/tau_k)^2 + alpha_r/w_r`, `D_r = w_r/2`.
 ///
-/// Let M be the paths with the largest window, B those with the largest `l_r/tau_r^2`, where `l_r` is
-/// the packets between losses, and C those of B not in M. With C empty every `alpha_r` is 0; else
-/// it is `1/(n |C|)` in C, `-1/(n |M|)` in M and 0 elsewhere, so window moves from M to C.
+/// Let M be the paths with the largest window, B those with the largest `l_r/tau_r^2`, where `l_r`
+/// is the packets between losses, and C those of B not in M. With C empty every `alpha_r` is 0;
+/// else it is `1/(n |C|)` in C, `-1/(n |M|)` in M and 0 elsewhere, so window moves from M to C.
 ///
 /// draft-khalili-mptcp-congestion-control, section 3. Departure: the draft prints the measure of a
-/// good path as `l_r^2/tau_r`; its own reason (a rate is about `sqrt(2 l_r)/tau_r`) and its authors'
-/// code both give `l_r/tau_r^2`. The printed form is the rule `olia-printed`. (Where alpha is printed
-/// without its minus sign, as in the RSF paper's table 1, it is an erratum.)
+/// good path as `l_r^2/tau_r`; its own reason (a rate is about `sqrt(2 l_r)/tau_r`) and its
+/// authors' code both give `l_r/tau_r^2`. The printed form is the rule `olia-printed`. (Where alpha
+/// is printed without its minus sign, as in the RSF paper's table 1, it is an erratum.)
 #[derive(Clone, Debug)]
 pub struct Olia;
 
@@ -21,6 +21,7 @@ impl Rule for Olia {
     const NAME: &'static str = "olia";
     const SUMMARY: &'static str = "Opportunistic linked increases: Pareto-optimal, still responsive";
     const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control, section 3";
+    const INCREASE_CANCELS: bool = true;
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> Olia {
@@ -33,7 +34,7 @@ impl Rule for Olia {
     }
 }
 
-/// The increase, with `quality` to tell the best paths.
+/// The increase; the best paths have the largest `quality`.
 #[inline]
 pub(super) fn increase<S: Scalar>(
     r: usize,
@@ -44,7 +45,7 @@ pub(super) fn increase<S: Scalar>(
     path.rate() / path.rtt / (total * total) + alpha(r, paths, quality) / path.window
 }
 
-/// `l_r`: packets between losses, or since the last loss where those are more already.
+/// `l_r`: packets between the last two losses, or since the last loss if those are more.
 #[inline]
 pub(super) fn packets_per_loss<S: Scalar>(path: &Path<S>) -> S {
     path.since_loss.max(path.between_losses)

@@ -12,8 +12,12 @@ pub struct OliaPrinted;
 
 impl Rule for OliaPrinted {
     const NAME: &'static str = "olia-printed";
-    const SUMMARY: &'static str = "OLIA with the best paths told by l^2/rtt, as its draft prints it";
+    const SUMMARY: &'static str = "OLIA with the best paths by l^2/rtt, as printed in its draft";
     const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control, section 3";
+    /// At unequal RTTs paths of equal quality do not lose alike, so that alpha is not 0.
+    const EQUILIBRIUM_BY_LOSS: bool = false;
+    const INCREASE_CANCELS: bool = true;
+    const VARIANT_OF: Option<&'static str> = Some("olia");
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> OliaPrinted {

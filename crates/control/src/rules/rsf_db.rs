@@ -8,7 +8,7 @@ use crate::scalar::Scalar;
 /// `D_r = w_r/2`.
 ///
 /// The rent-seeking framework, equation 1. `q_r` is the queueing and service delay from source to
-/// sink: propagation is not in it. Up to `q_r = d/2` this is NewReno on every path, uncoupled.
+/// sink, without propagation. Up to `q_r = d/2` this is NewReno on every path, uncoupled.
 #[derive(Clone, Debug)]
 pub struct RsfDb {
     d_s: f64,
@@ -25,8 +25,13 @@ impl Rule for RsfDb {
         max: 100.0,
         choices: &[],
         unit: "s",
-        meaning: "queueing and service delay at which the window stands still",
+        meaning: "queueing and service delay at which the window is in equilibrium",
     }];
+    /// Only while the queueing delay is at most half of the target.
+    const RENO_ON_ONE_PATH: bool = false;
+    /// The queueing delay matters too.
+    const EQUILIBRIUM_BY_LOSS: bool = false;
+    const INCREASE_CANCELS: bool = true;
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> RsfDb {
@@ -37,7 +42,7 @@ impl Rule for RsfDb {
     fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
         let (path, d) = (&paths[r], S::from_f64(self.d_s));
         let q = path.queue_delay;
-        // The smaller of the two, without a division by an empty queue.
+        // The smaller of the two, without a division by 0.
         let growth = if q + q <= d { S::of(1) } else { (d - q) / q };
         growth / path.window
     }

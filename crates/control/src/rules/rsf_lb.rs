@@ -8,8 +8,9 @@ use crate::scalar::Scalar;
 /// of losses; `D_r = w_r/2`.
 ///
 /// The rent-seeking framework, equation 2. `1/p_r` is estimated as the smoothed packets between
-/// losses, or the packets since the last loss where those are more already (as RFC 5348, section
-/// 5.4, counts the open interval): else a path that lost much and then nothing would never learn.
+/// losses, or the packets since the last loss if those are more (as RFC 5348, section 5.4, counts
+/// the open interval); otherwise the estimate of a path whose losses have ceased would never
+/// change.
 #[derive(Clone, Debug)]
 pub struct RsfLb {
     mu: f64,
@@ -26,8 +27,15 @@ impl Rule for RsfLb {
         max: 1e6,
         choices: &[],
         unit: "packets/s",
-        meaning: "lost packets per second at which the window stands still",
+        meaning: "lost packets per second at which the window is in equilibrium",
     }];
+    /// Only while the losses per second are at most half of the target.
+    const RENO_ON_ONE_PATH: bool = false;
+    /// The increase itself depends on the loss probability.
+    const EQUILIBRIUM_BY_LOSS: bool = false;
+    const INCREASE_CANCELS: bool = true;
+    /// Four losses per second are more than most paths have: there it is NewReno.
+    const STUDIED_AS: &'static str = "rsf-lb:mu=0.5";
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> RsfLb {

@@ -9,23 +9,12 @@ use crate::scalar::Scalar;
 /// Slow start ends when `diff > 1`. A flow's share of one bottleneck is `kappa_i / sum kappa_j`.
 ///
 /// The rate-adjustment algorithm for aggregate TCP (I-TCP), section III; Brakmo and Peterson 1995
-/// with alpha = beta = kappa and gamma = 1. Departures: a loss is met as NewReno meets it, Brakmo's
-/// finer retransmission timing and his slow start, which grows every other round trip, are left out.
+/// with alpha = beta = kappa and gamma = 1. Departures: the response to a
+/// loss is NewReno's; Brakmo's finer retransmission timing and his slow start, which grows every
+/// other round trip, are omitted.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     kappa: f64,
-}
-
-impl Vegas {
-    /// The weight, packets.
-    pub fn kappa(&self) -> f64 {
-        self.kappa
-    }
-
-    /// Changes the weight of a connection that runs.
-    pub fn set_kappa(&mut self, kappa: f64) {
-        self.kappa = kappa;
-    }
 }
 
 impl Rule for Vegas {
@@ -42,6 +31,9 @@ impl Rule for Vegas {
         meaning: "packets to keep queued, and the step of the window",
     }];
     const DELAY_BASED: bool = true;
+    const WEIGHT: Option<&'static str> = Some("kappa");
+    /// Linux has a `vegas` of its own, without a weight.
+    const LINUX_NAME: Option<&'static str> = Some("vegas_k");
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Vegas {
@@ -60,9 +52,17 @@ impl Rule for Vegas {
     fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> bool {
         queued(path) > S::of(1)
     }
+
+    fn weight(&self) -> Option<f64> {
+        Some(self.kappa)
+    }
+
+    fn set_weight(&mut self, weight: f64) {
+        self.kappa = weight;
+    }
 }
 
-/// `diff`: the packets of this path that wait in queues, over the round trip that just ended.
+/// `diff`: the queued packets of this path, averaged over the round trip that just ended.
 pub(super) fn queued<S: Scalar>(path: &Path<S>) -> S {
     path.window * (path.round_rtt - path.base_rtt) / path.round_rtt
 }

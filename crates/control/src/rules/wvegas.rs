@@ -11,19 +11,20 @@ use crate::scalar::Scalar;
 /// 1. where `diff >= alpha_r`: the path's equilibrium rate becomes `w_r/tau`, its weight `k_r` that
 ///    rate over the sum of all paths', and `alpha_r = max(min_alpha, k_r total_alpha)`;
 /// 2. `w_r += 1` where `diff < alpha_r`, `w_r -= 1` where `diff > alpha_r`;
-/// 3. where `q` has doubled since its smallest: `w_r *= 0.5 tau0_r/tau`, and a new smallest is sought;
+/// 3. where `q` has doubled since its smallest: `w_r *= 0.5 tau0_r/tau`, and a new smallest is
+///    sought;
 /// 4. `w_r >= 2`.
 ///
 /// At a loss `D_r = w_r/2`, and the path's equilibrium rate and smallest `q` are forgotten. Slow
 /// start ends as Vegas's does.
 ///
 /// Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", algorithm 3. Departure: step 3
-/// asks that `q > 0`, for as printed an empty queue (0 >= 2 * 0) halves its own window. The text of
-/// its section III-A has the signs of step 2 swapped. A loss is met as NewReno meets it.
+/// requires `q > 0`, because as printed an empty queue (0 >= 2 * 0) halves its own window. The text
+/// of its section III-A has the signs of step 2 swapped. The response to a loss is NewReno's.
 ///
-/// As printed, step 3 takes the first two packets that queue for a doubled queue, so that few flows
-/// hardly fill a link. With `drain = 1` it looks only where `diff > alpha_r`, as a part of the second
-/// half of step 2: so the paper's own figures come out (`papers/wvegas`).
+/// As printed, step 3 treats the first two queued packets as a doubled queue, so that a few flows
+/// hardly fill a link. With `drain = 1` step 3 applies only if `diff > alpha_r`, as part of the
+/// second half of step 2; this reproduces the paper's own figures (`papers/wvegas`).
 #[derive(Clone, Debug)]
 pub struct Wvegas {
     total_alpha: f64,
@@ -31,13 +32,13 @@ pub struct Wvegas {
     drain: f64,
 }
 
-/// What wVegas remembers of a path; zero means none yet.
+/// The state of a path in wVegas; zero means none yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WvegasMemory<S> {
     /// `alpha_r`: packets to keep queued; at least the rule's `min_alpha`.
     pub alpha: S,
-    /// Rate when the path last had its packets queued, packets/s. Kept until a loss, so that a path
-    /// whose round has just ended still counts in its siblings' sum.
+    /// Rate when the path last had `alpha_r` packets queued, packets/s. Kept until a loss, so that
+    /// a path whose round has just ended is still part of its siblings' sum.
     pub equilibrium_rate: S,
     /// Smallest queueing delay since the last back-off, s.
     pub queue_delay: S,
@@ -73,7 +74,7 @@ impl Rule for Wvegas {
             max: 1.0,
             choices: &[0.0, 1.0],
             unit: "",
-            meaning: "look for a doubled queue in every round (0), or where more than alpha is queued (1)",
+            meaning: "back off at a doubled queue in every round (0), or only above alpha (1)",
         },
     ];
     const DELAY_BASED: bool = true;

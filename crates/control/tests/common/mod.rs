@@ -1,5 +1,5 @@
-//! What several tests use.
-#![allow(dead_code, reason = "every test file takes its share")]
+//! Shared by several tests.
+#![allow(dead_code, reason = "every test file uses a part")]
 
 use anabranch_control::{Ack, Algorithm, AnyController, AnyRule, Info, Path, RULES};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ pub fn path(window: f64, rtt: f64) -> Path<f64> {
     }
 }
 
-/// Any path that a rule may meet.
+/// Any valid path.
 pub fn any_path() -> impl Strategy<Value = Path<f64>> {
     let windows = (1.0..1e4, 1.0..1e4, 1.0..1e4, 1.0..1e4);
     let times = (0.001..1.0, 0.0001..0.5, 0.0..30.0);
@@ -62,21 +62,21 @@ pub fn in_avoidance(spec: &str, windows: &[f64]) -> AnyController {
             r,
             &Ack {
                 packets: window as u32 - 1,
-                ..ack(0.0, 0.0)
+                ..ack(0.0, None)
             },
         );
     }
     controller
 }
 
-/// An acknowledgement of one packet that ends a round trip, with an RTT sample if `rtt` is positive.
-pub fn ack(now: f64, rtt: f64) -> Ack {
+/// An acknowledgement of one packet that ends a round trip.
+pub fn ack(now: f64, rtt: impl Into<Option<f64>>) -> Ack {
     Ack {
         now,
         sent_at: now,
         packets: 1,
-        rtt,
-        queue_delay: -1.0,
+        rtt: rtt.into(),
+        queue_delay: None,
         window_limited: true,
     }
 }

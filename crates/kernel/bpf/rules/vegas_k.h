@@ -1,9 +1,8 @@
-/* crates/control/src/rules/vegas.rs: I-TCP, section III. The weight may be a socket's own. */
+/* crates/control/src/rules/vegas.rs: I-TCP, section III. */
 
-#include "vegas.h"
+#include "../delay.h"
 
 #define KAPPA(c) ((c)->parameters[0])
-#define HAS_WEIGHT
 
 static inline soft on_round(u32 r, struct connection *c)
 {

@@ -1,6 +1,6 @@
 /* crates/control/src/rules/wvegas.rs: wVegas, algorithm 3. */
 
-#include "vegas.h"
+#include "../delay.h"
 
 #define TOTAL_ALPHA(c) ((c)->parameters[0])
 #define MIN_ALPHA(c) ((c)->parameters[1])

@@ -1,9 +1,9 @@
 //! What several tests use.
 #![allow(dead_code, reason = "every test file takes its share")]
 
+pub mod evaluation;
 pub mod middle;
 pub mod network;
-pub mod question;
 pub mod states;
 
 use std::collections::BTreeSet;
@@ -23,8 +23,8 @@ use rustix::process::geteuid;
 /// How long to send: some tens of round trips.
 pub const WHILE: Duration = Duration::from_millis(600);
 
-/// Whether BPF programs can be loaded here. If not, says so loudly; with `ANABRANCH_REQUIRE_KERNEL=1`
-/// it is a failure.
+/// Whether BPF programs can be loaded here. If not, says so loudly; with
+/// `ANABRANCH_REQUIRE_KERNEL=1` it is a failure.
 pub fn can_load() -> bool {
     let missing = anabranch_kernel::doctor::missing();
     if missing.is_empty() {
@@ -52,8 +52,8 @@ fn skip(why: &str) {
     writeln!(io::stderr(), "SKIPPED: {why}").expect("stderr is open");
 }
 
-/// Names of congestion controls are the kernel's, of which there is one: waits until no other test has
-/// them, in this process or another, and keeps them until the file is closed.
+/// Names of congestion controls are the kernel's, of which there is one: waits until no other test
+/// has them, in this process or another, and keeps them until the file is closed.
 pub fn names_are_ours() -> File {
     let name = format!("anabranch-kernel-{}.lock", geteuid().as_raw());
     let file = File::create(env::temp_dir().join(name)).unwrap();
@@ -91,8 +91,8 @@ pub fn counter(name: &str) -> u64 {
     values.next().unwrap().parse().unwrap()
 }
 
-/// Sends from the client with an algorithm, over both links with Multipath TCP; returns the bytes received
-/// in a while, and the client's connections at its end.
+/// Sends from the client with an algorithm, over both links with Multipath TCP; returns the bytes
+/// received in a while, and the client's connections at its end.
 pub fn seen(network: &Network, algorithm: &'static str, multipath: bool) -> (u64, Vec<Connection>) {
     let sink = network.sink();
     let mut stream = network.inside(Host::Client, move || connect(algorithm, multipath));

@@ -24,8 +24,9 @@ pub enum Host {
 }
 
 /// Two hosts. Link k has the addresses 10.77.k.1 at the client and 10.77.k.2 at the server, which
-/// signals all of them, so that a client's connection takes every link. A link with a rate leads over a
-/// third namespace, where its queue is: one at the sender would hold the sender back, not its window.
+/// signals all of them, so that a client's connection takes every link. A link with a rate leads
+/// over a third namespace, where its queue is: one at the sender would hold the sender back, not
+/// its window.
 pub struct Network {
     prefix: String,
 }
@@ -102,8 +103,8 @@ impl Network {
         format!("{}-{}", self.prefix, host as u32)
     }
 
-    /// The server signals its address on link k; `flags` such as `backup`. Without an id, as only so it
-    /// replaces the implicit endpoint of a subflow that came after the removal.
+    /// The server signals its address on link k; `flags` such as `backup`. Without an id, as only
+    /// so it replaces the implicit endpoint of a subflow that came after the removal.
     pub fn add_endpoint(&self, k: usize, flags: &str) {
         let server = self.name(Host::Server);
         ip(&format!(
@@ -129,8 +130,8 @@ impl Network {
         }
     }
 
-    /// The server makes its address on link k a backup, or no longer one (`nobackup`): the subflows that
-    /// use it follow.
+    /// The server makes its address on link k a backup, or no longer one (`nobackup`): the subflows
+    /// that use it follow.
     pub fn change_endpoint(&self, k: usize, flags: &str) {
         let server = self.name(Host::Server);
         ip(&format!(
@@ -138,8 +139,8 @@ impl Network {
         ));
     }
 
-    /// Whether the client answers to the server's question where its address on link k is. While it does
-    /// not, what the server has for it waits in the server.
+    /// Whether the client answers to the server's question where its address on link k is. While it
+    /// does not, what the server has for it waits in the server.
     pub fn answer_arp(&self, k: usize, answers: bool) {
         let set = move |parameter: &str, value: &str| {
             fs::write(format!("/proc/sys/net/ipv4/{parameter}"), value).unwrap();
@@ -161,8 +162,8 @@ impl Network {
         ));
     }
 
-    /// As some middleboxes do, takes the options of Multipath TCP from all that the client sends but what
-    /// opens a connection.
+    /// As some middleboxes do, takes the options of Multipath TCP from all that the client sends
+    /// but what opens a connection.
     pub fn strip_options_of_data(&self) {
         let client = self.name(Host::Client);
         for rule in [
@@ -174,8 +175,8 @@ impl Network {
         }
     }
 
-    /// Runs `work` in a thread within a host. It and those it starts run before others, so that a busy
-    /// machine does not make senders slow, whose windows then would not grow.
+    /// Runs `work` in a thread within a host. It and those it starts run before others, so that a
+    /// busy machine does not make senders slow, whose windows then would not grow.
     pub fn spawn<T: Send + 'static>(
         &self,
         host: Host,

@@ -1,14 +1,14 @@
 //! Random states of a connection, extremes included.
 
 use anabranch_control::rules::WvegasMemory;
-use anabranch_control::{Path, Scalar, Soft};
+use anabranch_control::{MAX_WINDOW, Path, Scalar, Soft};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::question::MAX_PATHS;
+use super::evaluation::MAX_PATHS;
 
-/// A connection, and the path that is asked about.
+/// A connection, and the path to evaluate.
 #[derive(Clone, Debug)]
 pub struct State {
     pub r: usize,
@@ -22,7 +22,7 @@ pub fn states(count: usize) -> impl Iterator<Item = State> {
     (0..count).map(move |_| strategy.new_tree(&mut runner).unwrap().current())
 }
 
-/// Up to `2^bits - 1`, of every order of magnitude as often.
+/// Up to `2^bits - 1`, each order of magnitude equally often.
 fn magnitude(bits: u32) -> impl Strategy<Value = u64> {
     (0..=bits, any::<u64>()).prop_map(|(bits, n)| n & ((1 << bits) - 1))
 }
@@ -38,7 +38,10 @@ fn between(low: u64, high: u64, bits: u32) -> impl Strategy<Value = u64> {
 
 /// Windows from 1 to 2^24 packets with a fraction of 32 bits, RTTs from 1 us to 60 s.
 fn path() -> impl Strategy<Value = Path<Soft>> {
-    let window = (between(1, 1 << 24, 24), prop_oneof![Just(0), any::<u32>()]);
+    let window = (
+        between(1, MAX_WINDOW as u64, 24),
+        prop_oneof![Just(0), any::<u32>()],
+    );
     let times = (between(1, 60_000_000, 26), magnitude(26), magnitude(26));
     let losses = (magnitude(32), magnitude(32), magnitude(32));
     (window, times, losses).prop_map(|((whole, fraction), (base, queue, round), losses)| {

@@ -49,24 +49,25 @@ fn listed(parameter: &str) -> Result<Vec<String>, Error> {
 }
 
 /// An algorithm's name in a kernel where the algorithms in `registered` are. A registered name is
-/// used as it is. Other names are those of the table; in the kernel they have underscores instead
-/// of hyphens, and our weighted Vegas is `vegas_k`.
+/// used as it is, unless the table's rule of that name has another name in the kernel (`vegas`).
+/// Other names are those of the table.
 fn kernel_name(wanted: &str, registered: &[String]) -> Result<String, Error> {
     let has = |name: &str| registered.iter().any(|known| known == name);
-    if wanted != "vegas" && has(wanted) {
+    let known = Algorithm::parse(wanted).ok();
+    let linux_name = known.as_ref().map(|known| known.info().linux_name());
+    let is_renamed = linux_name.as_deref() != Some(wanted)
+        && known.as_ref().is_some_and(|known| known.name() == wanted);
+    if !is_renamed && has(wanted) {
         return Ok(wanted.to_owned());
     }
-    let canonical = Algorithm::parse(wanted).map_or(wanted.to_owned(), |known| known.to_string());
+    let canonical = known.map_or(wanted.to_owned(), |known| known.to_string());
     if canonical.contains(':') {
         return Err(Error::new(format!(
             "algorithm {canonical:?} is not available on kernel: parameters are set when an \
              algorithm is loaded; pass them to `anabranch-kernel load`, and omit them here"
         )));
     }
-    let name = match canonical.as_str() {
-        "vegas" => "vegas_k".to_owned(),
-        other => other.replace('-', "_"),
-    };
+    let name = linux_name.unwrap_or_else(|| canonical.replace('-', "_"));
     if has(&name) {
         return Ok(name);
     }

@@ -1,6 +1,6 @@
 //! Flows: names turned into indexes, algorithms looked up.
 
-use anabranch_control::Algorithm;
+use anabranch_control::{Algorithm, RULES};
 use indexmap::{IndexMap, IndexSet};
 
 use crate::error::expected_one_of;
@@ -206,19 +206,25 @@ pub(crate) fn algorithm(file: &written::Scenario, i: usize) -> Result<Algorithm,
         adjust: Some(_), ..
     } = flow.workload
     {
-        let name = algorithm.name();
-        if name != "vegas" || flow.paths.len() != 1 {
+        let (name, paths) = (algorithm.name(), flow.paths.len());
+        if algorithm.info().weight.is_none() || paths != 1 {
             return Err(key
                 .key("workload")
                 .key("gateway")
                 .key("adjust")
                 .fault(format!(
-                    "expected a flow that runs vegas over one path, got {name} over {}",
-                    flow.paths.len()
+                    "expected a flow that runs {} over one path, got {name} over {paths}",
+                    weighted().join(" or ")
                 )));
         }
     }
     Ok(algorithm)
+}
+
+/// The rules whose weight a gateway can adjust.
+fn weighted() -> Vec<&'static str> {
+    let weighted = RULES.iter().filter(|info| info.weight.is_some());
+    weighted.map(|info| info.name).collect()
 }
 
 fn named_algorithm(file: &written::Scenario, i: usize) -> Result<Algorithm, Fault> {

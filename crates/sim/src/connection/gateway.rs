@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_control::{Adjuster, Sight};
+use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
 
 use crate::connection::tcp::Tcp;
@@ -57,7 +57,7 @@ impl Gateway {
     }
 
     /// Takes a sample of the buffer and gives kappa; `None` if kappa is fixed.
-    pub fn sample(&mut self, sample: &Sight) -> Option<f64> {
+    pub fn sample(&mut self, sample: &BufferSample) -> Option<f64> {
         let adjuster = &mut self.adjustment.as_mut()?.adjuster;
         adjuster.sample(sample);
         Some(adjuster.kappa())

@@ -1,6 +1,6 @@
 //! The connection of a gateway: files come in, are delivered, and adjust kappa.
 
-use anabranch_control::{Adjuster, AnyController, Sight};
+use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
 use anabranch_scenario::time::{from_seconds, seconds};
 
@@ -48,12 +48,9 @@ impl Connection {
         }
     }
 
-    /// The weight of weighted Vegas; 0 where another rule runs.
+    /// The weight of the connection's rule; 0 for a rule without one.
     pub fn kappa(&self) -> f64 {
-        match &self.controller {
-            AnyController::Vegas(controller) => controller.rule().kappa(),
-            _ => 0.0,
-        }
+        self.controller.weight().unwrap_or(0.0)
     }
 
     /// How long to wait until the gateway's buffer is to be sampled; `None` if kappa is fixed.
@@ -64,7 +61,7 @@ impl Connection {
     /// Samples the gateway's buffer, for kappa.
     pub fn adjust(&mut self, now: Time) {
         let path = self.controller.path(0);
-        let sample = Sight {
+        let sample = BufferSample {
             age_s: seconds(now - self.started_at),
             buffer_packets: f64::from(self.buffer_packets()),
             arrived_packets: f64::from(self.data_end),
@@ -78,8 +75,8 @@ impl Connection {
 
     /// Gives the adjusted kappa to the rule, if the rule has one.
     fn set_kappa(&mut self, kappa: Option<f64>) {
-        if let (Some(kappa), AnyController::Vegas(controller)) = (kappa, &mut self.controller) {
-            controller.rule_mut().set_kappa(kappa);
+        if let Some(kappa) = kappa {
+            self.controller.set_weight(kappa);
         }
     }
 }

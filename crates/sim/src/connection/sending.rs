@@ -28,8 +28,8 @@ impl Connection {
                 now,
                 sent_at: seconds(ack.sent_at),
                 packets: news.delivered,
-                rtt: rtt_s,
-                queue_delay: (rtt_s - path.route.propagation_s).max(0.0),
+                rtt: Some(rtt_s),
+                queue_delay: Some((rtt_s - path.route.propagation_s).max(0.0)),
                 // Duplicates do not open the window (RFC 5681, section 3.2, step 1).
                 window_limited: path.window_limited && news.advanced,
             },

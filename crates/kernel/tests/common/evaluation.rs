@@ -1,9 +1,21 @@
-//! A connection, and what a rule answers about one of its paths: `bpf/question.h`.
+//! A connection, and a rule's results for one of its paths: `bpf/evaluation.h`.
 
 use anabranch_control::rules::{Vegas, Wvegas, WvegasMemory};
-use anabranch_control::{Algorithm, Path, Rule, Scalar, Soft};
+use anabranch_control::{Algorithm, Path, RULES, Rule, Scalar, Soft};
 
 pub const MAX_PATHS: usize = 8;
+
+/// As `build.rs` computes it for `bpf/path.h`.
+const MAX_PARAMETERS: usize = {
+    let (mut largest, mut i) = (0, 0);
+    while i < RULES.len() {
+        if RULES[i].parameters.len() > largest {
+            largest = RULES[i].parameters.len();
+        }
+        i += 1;
+    }
+    largest
+};
 
 /// `struct path`.
 #[repr(C)]
@@ -28,13 +40,13 @@ pub struct CMemory {
     queue_delay: Soft,
 }
 
-/// `struct question`.
+/// `struct evaluation`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Question {
+pub struct Evaluation {
     paths: [CPath; MAX_PATHS],
     memory: [CMemory; MAX_PATHS],
-    parameters: [Soft; 3],
+    parameters: [Soft; MAX_PARAMETERS],
     count: u64,
     r: u64,
     increase: Soft,
@@ -43,20 +55,20 @@ pub struct Question {
     leaves_slow_start: u64,
 }
 
-impl Question {
-    /// The question about path `r`, not yet answered.
+impl Evaluation {
+    /// Of path `r`, without results.
     pub fn new(
         algorithm: &Algorithm,
         r: usize,
         paths: &[Path<Soft>],
         memory: &[WvegasMemory<Soft>],
-    ) -> Question {
-        let mut question = Question {
+    ) -> Evaluation {
+        let mut evaluation = Evaluation {
             count: paths.len() as u64,
             r: r as u64,
             ..Default::default()
         };
-        for (c, path) in question.paths.iter_mut().zip(paths) {
+        for (c, path) in evaluation.paths.iter_mut().zip(paths) {
             *c = CPath {
                 window: path.window,
                 rtt: path.rtt,
@@ -68,18 +80,18 @@ impl Question {
                 loss_interval: path.loss_interval,
             };
         }
-        question.set_memory(memory);
-        for (c, value) in question.parameters.iter_mut().zip(algorithm.values()) {
+        evaluation.set_memory(memory);
+        for (c, value) in evaluation.parameters.iter_mut().zip(algorithm.values()) {
             *c = Soft::from_f64(*value);
         }
-        question
+        evaluation
     }
 
     /// The bytes, for the program to read and write.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        let (start, size) = ((self as *mut Question).cast(), size_of::<Question>());
-        // Safety: of plain integers without padding, so every byte is initialised and any value will
-        // do; the borrow is that of self.
+        let (start, size) = ((self as *mut Evaluation).cast(), size_of::<Evaluation>());
+        // Safety: Evaluation consists of integers without padding, so every byte is initialised and
+        // any value is valid; the borrow is that of self.
         unsafe { std::slice::from_raw_parts_mut(start, size) }
     }
 
@@ -94,30 +106,34 @@ impl Question {
     }
 }
 
-/// The question with what the Rust rule answers; its memory is that after the round.
-pub fn answered(
+/// The results of the Rust rule; the memory is that after the round.
+pub fn expected(
     algorithm: &Algorithm,
     r: usize,
     paths: &[Path<Soft>],
     memory: &mut [WvegasMemory<Soft>],
-) -> Question {
-    let mut question = Question::new(algorithm, r, paths, memory);
+) -> Evaluation {
+    let mut evaluation = Evaluation::new(algorithm, r, paths, memory);
     let rule = algorithm.rule();
-    question.increase = rule.increase(r, paths);
-    question.decrease = rule.decrease(r, paths);
+    evaluation.increase = rule.increase(r, paths);
+    evaluation.decrease = rule.decrease(r, paths);
     match algorithm.name() {
         "vegas" => {
             let rule = Vegas::with(algorithm.values());
-            question.leaves_slow_start = rule.leaves_slow_start(&paths[r]).into();
-            question.change = rule.on_round(r, paths, &mut [(); MAX_PATHS]);
+            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).into();
+            evaluation.change = rule.on_round(r, paths, &mut [(); MAX_PATHS]);
         }
         "wvegas" => {
             let rule = Wvegas::with(algorithm.values());
-            question.leaves_slow_start = rule.leaves_slow_start(&paths[r]).into();
-            question.change = rule.on_round(r, paths, memory);
+            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).into();
+            evaluation.change = rule.on_round(r, paths, memory);
         }
-        _ => {}
+        name => assert!(
+            !algorithm.info().delay_based,
+            "{name} acts once per round trip: add it to `expected` in {}",
+            file!()
+        ),
     }
-    question.set_memory(memory);
-    question
+    evaluation.set_memory(memory);
+    evaluation
 }

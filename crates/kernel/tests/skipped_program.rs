@@ -1,4 +1,4 @@
-//! A kernel may pass a program over and take what the stack held for its answer.
+//! A kernel may skip a program and use uninitialised stack memory as its result.
 
 mod common;
 
@@ -10,29 +10,29 @@ use common::network::{Host, Network, connect, send_for};
 use common::{can_load, names_are_ours};
 use libbpf_rs::{MapCore, ObjectBuilder};
 
-/// Two paths of 50 Mbps whose queues hold 20 ms: with their 20 kB that is 100 packets at most, and slow
-/// start may have twice that out for a moment.
+/// Two paths of 50 Mbps whose queues hold 20 ms: with their bursts of 20 kB at most 100 packets,
+/// and slow start may briefly have twice that in flight.
 const MOST: f64 = 250.0;
 
 #[test]
-fn a_threshold_that_no_rule_answered_does_not_open_the_window() {
+fn a_threshold_from_uninitialised_memory_does_not_open_the_window() {
     if !can_load() {
         return;
     }
     let _names = names_are_ours();
-    let object = include_bytes!(concat!(env!("OUT_DIR"), "/careless.o"));
+    let object = include_bytes!(concat!(env!("OUT_DIR"), "/uninitialised.o"));
     let mut object = ObjectBuilder::default()
         .open_memory(object)
         .unwrap()
         .load()
         .unwrap();
-    let algorithm = object.maps_mut().find(|map| map.name() == "careless");
+    let algorithm = object.maps_mut().find(|map| map.name() == "uninitialised");
     let _link = algorithm.unwrap().attach_struct_ops().unwrap();
 
     let network = Network::new(2, Some(50));
     let sink = network.sink();
     let windows: Vec<f64> = network.inside(Host::Client, || {
-        let mut stream = connect("careless", true);
+        let mut stream = connect("uninitialised", true);
         let sender = thread::spawn(move || send_for(&mut stream, Duration::from_secs(3)));
         let mut windows = Vec::new();
         while !sender.is_finished() {

@@ -1,4 +1,5 @@
 /* What the delay-based rules share: crates/control/src/rules/vegas.rs. */
+#pragma once
 
 #define DELAY_BASED
 

@@ -1,9 +1,9 @@
-/* NewReno on each path, but the first answer to a loss is one that a stack really held: the kernel had
- * passed the program over. Asked again, it answers.
+/* NewReno on each path, but every other decrease is a value seen on a real kernel that skipped the
+ * program and used uninitialised stack memory as its result.
  */
 #define HAS_DECREASE
 
-u64 asked_before;
+u64 calls;
 
 static inline soft increase(u32 r, const struct connection *c)
 {
@@ -12,7 +12,7 @@ static inline soft increase(u32 r, const struct connection *c)
 
 static inline soft decrease(u32 r, const struct connection *c)
 {
-	if (asked_before++ % 2)
+	if (calls++ % 2)
 		return soft_div(c->paths[r].window, SOFT(2));
 	return soft_sub(0, SOFT(0x822034e5));
 }

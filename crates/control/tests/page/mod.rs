@@ -1,0 +1,125 @@
+//! `docs/rules.md`, the page that lists every rule of the table.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anabranch_control::{Info, Parameter, RULES};
+
+pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules.md");
+const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/bpf/rules");
+
+const HEADER: &str = "\
+# The rules
+
+Generated from the table of rules, `crates/control/src/rules.rs`. After a change to a rule:
+
+```
+UPDATE_GOLDEN=1 cargo test -p anabranch-control
+```
+
+A specification is a name, or a name with parameters: `lia`, `generalized:beta=0.5:norm=2`.
+
+| rule | also | what it does | source | kernel program |
+|---|---|---|---|---|
+";
+
+const PARAMETERS: &str = "
+## Parameters
+
+| rule | parameter | default | allowed | unit | meaning |
+|---|---|--:|---|---|---|
+";
+
+const PROPERTIES: &str = "
+## Properties
+
+What a rule says of itself; tests and studies of all rules go by it.
+
+- **per round trip**: it acts once per round trip, on delay, not once per acknowledged packet.
+- **fluid**: its increase and decrease at a state describe it, so that it has a fluid model.
+- **Reno on one path**: with its defaults it is NewReno over one path.
+- **by loss**: windows and RTTs alone give the loss probability of its equilibrium.
+- **weight**: the parameter that is a connection's weight, which a gateway can adjust.
+- **studied as**: what a study of all rules runs; a variant of another rule is left out.
+
+| rule | per round trip | fluid | Reno on one path | by loss | weight | studied as |
+|---|---|---|---|---|---|---|
+";
+
+/// The page as the table has it.
+pub fn page() -> String {
+    let mut page = String::from(HEADER);
+    for info in RULES {
+        let (name, summary, source) = (info.name, info.summary, info.source);
+        let (aliases, linux) = (info.aliases.join(", "), linux_name(info));
+        writeln!(
+            page,
+            "| `{name}` | {aliases} | {summary} | {source} | {linux} |"
+        )
+        .unwrap();
+    }
+    page += PARAMETERS;
+    for info in RULES {
+        for parameter in info.parameters {
+            let Parameter {
+                name,
+                default,
+                unit,
+                meaning,
+                ..
+            } = parameter;
+            let (rule, allowed) = (info.name, allowed(parameter));
+            writeln!(
+                page,
+                "| `{rule}` | `{name}` | {default} | {allowed} | {unit} | {meaning} |"
+            )
+            .unwrap();
+        }
+    }
+    page += PROPERTIES;
+    for info in RULES {
+        let flags = [
+            info.delay_based,
+            info.fluid,
+            info.reno_on_one_path,
+            info.equilibrium_by_loss,
+        ];
+        let flags = flags
+            .map(|flag| if flag { "yes" } else { "no" })
+            .join(" | ");
+        let weight = info
+            .weight
+            .map_or(String::new(), |weight| format!("`{weight}`"));
+        let studied_as = match info.variant_of {
+            Some(other) => format!("variant of `{other}`"),
+            None => format!("`{}`", info.studied_as),
+        };
+        writeln!(
+            page,
+            "| `{}` | {flags} | {weight} | {studied_as} |",
+            info.name
+        )
+        .unwrap();
+    }
+    page
+}
+
+/// The rule's name in Linux, if `crates/kernel` has a header for it.
+fn linux_name(info: &Info) -> String {
+    let name = info.linux_name();
+    let header = Path::new(KERNEL).join(&name).with_extension("h");
+    if fs::exists(header).unwrap() {
+        format!("`{name}`")
+    } else {
+        String::new()
+    }
+}
+
+fn allowed(parameter: &Parameter) -> String {
+    if parameter.choices.is_empty() {
+        return format!("{} to {}", parameter.min, parameter.max);
+    }
+    let choices: Vec<String> = parameter.choices.iter().map(f64::to_string).collect();
+    choices.join(", ")
+}
