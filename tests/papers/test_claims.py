@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import ScenarioError
-from anabranch.papers.claims import CHECKS, Verdict, judge
+from anabranch.papers.claims import CHECKS
+from anabranch.papers.judge import Verdict, judge
 
 NUMBERS = {
     "rate": {"low": 0.4, "mid": 0.7, "high": 0.94, "goal": 1.0, "zero": 0.0},

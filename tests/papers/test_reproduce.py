@@ -11,11 +11,11 @@ import pytest
 
 from anabranch import ScenarioError
 from anabranch.papers import curves, folder, html, reproduce
-from anabranch.papers.claims import CHECKS, Verdict, judge
+from anabranch.papers.claims import CHECKS
 from anabranch.papers.curves import Curve, Drawing, Panel
-from anabranch.papers.judge import report_of, theory_cases
+from anabranch.papers.judge import Claim, Verdict, judge
 from anabranch.papers.quantities import QUANTITIES
-from anabranch.papers.report import Claim, Item, Report, Row, Table, measured
+from anabranch.papers.report import Item, Report, Row, Table, measured, report_of, theory_cases
 from anabranch.runner import plan
 from anabranch.scenario import load
 

@@ -8,8 +8,8 @@ import pytest
 from anabranch import ScenarioError
 from anabranch.files import section
 from anabranch.papers import html, reproduce
-from anabranch.papers.claims import Verdict
-from anabranch.papers.report import Claim, Item, Report
+from anabranch.papers.judge import Claim, Verdict
+from anabranch.papers.report import Item, Report
 from anabranch.papers.summary import Summary
 from conftest import blank_report
 

@@ -1,59 +1,18 @@
-"""A paper's claims, judged on numbers: the checks that a `claims.toml` may name.
+"""The checks that a paper's `claims.toml` may name.
 
 Each check is a pure function of `{metric: {case: value}}`. It gives whether it holds and one line
-with the numbers that decide it; a case that has no number makes it not comparable.
+with the numbers that decide it, and raises `Missing` for a case that has no number.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
-from typing import Any
-
-from anabranch.scenario import ScenarioError
 
 Numbers = Mapping[str, Mapping[str, float]]
 
 
-class Verdict(StrEnum):
-    """What became of a claim."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    NOT_REPRODUCED = "not reproduced"
-    """It fails, and `claims.toml` gives the reason that was found."""
-    NOT_COMPARABLE = "not comparable"
-    """A number it needs was not measured or not printed."""
-    READER = "for a reader"
-    """No check decides it."""
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """A verdict and the numbers behind it, in one line."""
-
-    verdict: Verdict
-    because: str
-
-
-def judge(check: Mapping[str, Any], numbers: Numbers) -> Judgement:
-    """Judge one `check = { type = ..., ... }`.
-
-    Raises `ScenarioError` when the check itself is wrong: an unknown type or argument.
-    """
-    kind, arguments = check.get("type"), {k: v for k, v in check.items() if k != "type"}
-    if kind == "text":
-        return Judgement(Verdict.READER, arguments.get("note", ""))
-    if kind not in CHECKS:
-        raise ScenarioError(f"unknown check {kind!r}: expected text or one of {', '.join(CHECKS)}")
-    try:
-        holds, because = CHECKS[kind](numbers, **arguments)
-    except _Missing as missing:
-        return Judgement(Verdict.NOT_COMPARABLE, str(missing))
-    except TypeError as error:
-        raise ScenarioError(f"check {kind}: {error}") from error
-    return Judgement(Verdict.HOLDS if holds else Verdict.FAILS, because)
+class Missing(Exception):
+    """A check needs a number that is not there."""
 
 
 def order(
@@ -84,7 +43,7 @@ def ratio(
     """One case over another lies within a band; `den_metric` when the other is another metric's."""
     top, bottom = _number(numbers, metric, num), _number(numbers, den_metric or metric, den)
     if bottom == 0:
-        raise _Missing(f"{den} is 0: there is no ratio to it")
+        raise Missing(f"{den} is 0: there is no ratio to it")
     names = f"{num} / {den}" if den_metric is None else f"{metric} / {den_metric} of {num}"
     value = top / bottom
     because = f"{names} = {_text(top)} / {_text(bottom)} = {_text(value)}, {_band(min, max)}"
@@ -149,14 +108,10 @@ CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
 """What `type = "..."` in a `claims.toml` may name, besides `text`: a claim left to the reader."""
 
 
-class _Missing(Exception):
-    """A check needs a number that is not there."""
-
-
 def _number(numbers: Numbers, metric: str, case: str) -> float:
     value = numbers.get(metric, {}).get(case, math.nan)
     if math.isnan(value):
-        raise _Missing(f"no number for {metric} of {case}")
+        raise Missing(f"no number for {metric} of {case}")
     return value
 
 

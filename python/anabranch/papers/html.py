@@ -2,7 +2,7 @@
 
 import jinja2
 
-from anabranch.papers.claims import Verdict
+from anabranch.papers.judge import Verdict
 from anabranch.papers.report import Report, measured, number, percent
 from anabranch.papers.summary import Summary
 from anabranch.papers.svg import Pictures

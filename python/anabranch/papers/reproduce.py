@@ -12,10 +12,9 @@ import pandas as pd
 from anabranch.files import put_section, section, staged
 from anabranch.papers import curves
 from anabranch.papers.folder import Case, Paper, cases, known_papers, open_paper, seeds
-from anabranch.papers.judge import report_of
 from anabranch.papers.quantities import measure
 from anabranch.papers.quantities.rates import drop_percent
-from anabranch.papers.report import Report
+from anabranch.papers.report import Report, report_of
 from anabranch.papers.summary import Summary
 from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, collect, collect_parts, plan

@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from anabranch.papers.claims import Verdict
-from anabranch.papers.report import STYLES, Claim, Item, Report
+from anabranch.papers.judge import Claim, Verdict
+from anabranch.papers.report import STYLES, Item, Report
 
 
 @dataclass(frozen=True)
