@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table as Grid
 
 from anabranch.files import staged
+from anabranch.formats import interval, markdown_table, number, percent
 from anabranch.papers.curves import theory_of
 from anabranch.papers.folder import Paper, open_paper
 from anabranch.papers.reproduce import measure_all, part
@@ -56,7 +54,7 @@ class Line:
         mean, half = self.measured.get(backend), self.interval.get(backend)
         if backend in self.measured and mean is None:
             return "not converged"
-        return _number(mean) if half is None else f"{_number(mean)} ± {half:.2g}"
+        return interval(mean, half, ".3g", ".2g", missing="")
 
 
 @dataclass(frozen=True)
@@ -105,10 +103,10 @@ class Agreement:
                 [
                     [
                         self.label(line.case),
-                        _number(line.published),
-                        *(_number(line.theory.get(kind)) for kind in kinds),
+                        number(line.published, ".3g"),
+                        *(number(line.theory.get(kind), ".3g") for kind in kinds),
                         *(line.written(backend) for backend in self.backends),
-                        *(_percent(line.difference(other, first)) for other in others),
+                        *(percent(line.difference(other, first)) for other in others),
                     ]
                     for line in lines
                 ],
@@ -116,20 +114,8 @@ class Agreement:
 
     def markdown(self) -> str:
         """Its tables in Markdown."""
-        blocks = []
-        for header, rows in self.tables():
-            rule = ["---", *["--:"] * (len(header) - 1)]
-            blocks.append("".join("| " + " | ".join(row) + " |\n" for row in [header, rule, *rows]))
+        blocks = ("\n".join(markdown_table(*table)) + "\n" for table in self.tables())
         return "\n".join(blocks)
-
-    def __rich_console__(self, console: object, options: object) -> Iterator[RenderableType]:
-        for header, rows in self.tables():
-            grid = Grid(box=box.SIMPLE, pad_edge=False)
-            for number, name in enumerate(header):
-                grid.add_column(name, justify="right" if number else "left")
-            for row in rows:
-                grid.add_row(*row)
-            yield grid
 
 
 def agree(
@@ -268,11 +254,3 @@ def _lines(paper: Paper, means: Mapping[str, Means]) -> Iterator[Line]:
                 if pair
             },
         )
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:+.0%}"

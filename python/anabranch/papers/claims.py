@@ -46,7 +46,7 @@ def ratio(
         raise Missing(f"{den} is 0: there is no ratio to it")
     names = f"{num} / {den}" if den_metric is None else f"{metric} / {den_metric} of {num}"
     value = top / bottom
-    because = f"{names} = {_text(top)} / {_text(bottom)} = {_text(value)}, {_band(min, max)}"
+    because = f"{names} = {top:.3g} / {bottom:.3g} = {value:.3g}, {_band(min, max)}"
     return min <= value <= max, because
 
 
@@ -55,7 +55,7 @@ def range_(
 ) -> tuple[bool, str]:
     """A case lies within a band."""
     value = _number(numbers, metric, case)
-    return min <= value <= max, f"{case} = {_text(value)}, {_band(min, max)}"
+    return min <= value <= max, f"{case} = {value:.3g}, {_band(min, max)}"
 
 
 def close(
@@ -70,8 +70,8 @@ def close(
     value = _number(numbers, metric, case)
     tolerance = max(tol_rel * abs(target), tol_abs)
     away = f", {(value - target) / target:+.1%}" if target else ""
-    allowed = f"{tol_rel:.0%}" if tol_rel * abs(target) >= tol_abs else _text(tol_abs)
-    because = f"{case} = {_text(value)}, expected {_text(target)} ± {allowed}{away}"
+    allowed = f"{tol_rel:.0%}" if tol_rel * abs(target) >= tol_abs else f"{tol_abs:.3g}"
+    because = f"{case} = {value:.3g}, expected {target:.3g} ± {allowed}{away}"
     return abs(value - target) <= tolerance, because
 
 
@@ -93,8 +93,8 @@ def closer(
         target = _number(numbers, metric, goal)
         near += abs(_number(numbers, metric, here) - target)
         far += abs(_number(numbers, metric, there) - target)
-    goal = target_case if over else f"{target_case} = {_text(target)}"
-    return near < far, f"from {goal}: {case} {_text(near)}, {other} {_text(far)}"
+    goal = target_case if over else f"{target_case} = {target:.3g}"
+    return near < far, f"from {goal}: {case} {near:.3g}, {other} {far:.3g}"
 
 
 CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
@@ -115,16 +115,12 @@ def _number(numbers: Numbers, metric: str, case: str) -> float:
     return value
 
 
-def _text(value: float) -> str:
-    return f"{value:.3g}"
-
-
 def _band(low: float, high: float) -> str:
     if math.isinf(low):
-        return f"expected at most {_text(high)}"
+        return f"expected at most {high:.3g}"
     if math.isinf(high):
-        return f"expected at least {_text(low)}"
-    return f"expected {_text(low)} to {_text(high)}"
+        return f"expected at least {low:.3g}"
+    return f"expected {low:.3g} to {high:.3g}"
 
 
 def _chain(
@@ -132,11 +128,11 @@ def _chain(
 ) -> tuple[bool, str]:
     """Whether each step goes the way of `sign`, or against it by no more than the slack."""
     values = [_number(numbers, metric, case) for case in cases]
-    holds, because = True, f"{cases[0]} {_text(values[0])}"
+    holds, because = True, f"{cases[0]} {values[0]:.3g}"
     for case, (before, after) in zip(cases[1:], pairwise(values), strict=True):
         right = sign * (after - before) >= -slack_rel * abs(before)
         holds = holds and right
         relation = ("≤" if sign > 0 else "≥") if right else (">" if sign > 0 else "<")
-        because += f" {relation} {case} {_text(after)}"
+        because += f" {relation} {case} {after:.3g}"
     slack = f", with a slack of {slack_rel:.0%}" if slack_rel else ""
     return holds, because + slack

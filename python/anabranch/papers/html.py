@@ -2,8 +2,9 @@
 
 import jinja2
 
+from anabranch.formats import number, percent
 from anabranch.papers.judge import Verdict
-from anabranch.papers.report import Report, measured, number, percent
+from anabranch.papers.report import Report, measured
 from anabranch.papers.summary import Summary
 from anabranch.papers.svg import Pictures
 

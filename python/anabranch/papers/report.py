@@ -3,30 +3,19 @@
 import math
 import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
 import pandas as pd
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table as Grid
-from rich.text import Text
 
+from anabranch.formats import interval
 from anabranch.papers.curves import Drawing, check, sweep, theory_of
 from anabranch.papers.folder import Paper, seeds
 from anabranch.papers.judge import Claim, Verdict, judge_claim
 from anabranch.result import mean_with_interval, median_with_interval
 from anabranch.scenario import ScenarioError
-
-STYLES = {
-    Verdict.HOLDS: "green",
-    Verdict.FAILS: "bold red",
-    Verdict.NOT_REPRODUCED: "yellow",
-    Verdict.NOT_COMPARABLE: "dim",
-    Verdict.READER: "dim",
-}
 
 PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
 
@@ -143,45 +132,6 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
         return {**_plain(asdict(self)), "counts": self.counts(), "failed": len(self.failed)}
-
-    def __rich_console__(self, console: object, options: object) -> Iterator[RenderableType]:
-        yield Text(f"{self.title} ({self.source})", style="bold")
-        for item in self.items:
-            if item.tables:
-                yield Text(f"\n{item.title} ({item.place})")
-                yield self._numbers(item)
-        yield Text("\nClaims: " + self.tally())
-        yield self._verdicts()
-
-    def _numbers(self, item: Item) -> Grid:
-        theories = self.theories(item)
-        grid = Grid(box=box.SIMPLE, pad_edge=False)
-        for name in ("", "case"):
-            grid.add_column(name)
-        for name in ("published", "measured", "differs", *map(self.label, theories)):
-            grid.add_column(name, justify="right")
-        for table in item.tables:
-            for i, row in enumerate(table.rows):
-                grid.add_row(
-                    self.label(table.metric) if i == 0 else "",
-                    self.label(row.case),
-                    number(row.published),
-                    measured(row),
-                    percent(row.difference),
-                    *(number(row.theory.get(name)) for name in theories),
-                )
-            grid.add_section()
-        return grid
-
-    def _verdicts(self) -> Grid:
-        grid = Grid(box=box.SIMPLE, pad_edge=False)
-        for name in ("claim", "verdict", "", "numbers"):
-            grid.add_column(name)
-        for claim in self.claims:
-            because = f"{claim.because}\n{claim.reason}" if claim.reason else claim.because
-            verdict = Text(claim.verdict, style=STYLES[claim.verdict])
-            grid.add_row(claim.id, verdict, Text(claim.text), Text(because))
-        return grid
 
 
 AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
@@ -310,25 +260,14 @@ def count(claims: Sequence[Claim]) -> dict[Verdict, int]:
     return {verdict: counter[verdict] for verdict in Verdict}
 
 
-def number(value: float | None) -> str:
-    """A number as the paper prints it; nothing where there is none."""
-    return "" if value is None else f"{value:g}"
-
-
 def measured(row: Row) -> str:
     """The mean to three significant digits, or as far as its interval, if any, needs."""
     if row.measured is None:
         return ""
     decimals = max(0, 2 - _magnitude(row.measured))
-    if row.interval is None:
-        return f"{row.measured:.{decimals}f}"
-    decimals = max(decimals, min(decimals + 2, -_magnitude(row.interval)))
-    return f"{row.measured:.{decimals}f} ± {row.interval:.{decimals}f}"
-
-
-def percent(value: float | None) -> str:
-    """A relative difference, signed, in whole percent."""
-    return "" if value is None else f"{value:+.0%}"
+    if row.interval is not None:
+        decimals = max(decimals, min(decimals + 2, -_magnitude(row.interval)))
+    return interval(row.measured, row.interval, f".{decimals}f")
 
 
 def _magnitude(value: float) -> int:

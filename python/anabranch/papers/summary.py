@@ -4,13 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table as Grid
-from rich.text import Text
-
+from anabranch.formats import markdown_table
 from anabranch.papers.judge import Claim, Verdict
-from anabranch.papers.report import STYLES, Item, Report
+from anabranch.papers.report import Item, Report
 
 
 @dataclass(frozen=True)
@@ -40,18 +36,14 @@ class Summary:
 
     def markdown(self) -> list[str]:
         """The summary as lines of Markdown."""
-        verdicts = list(Verdict)
         rows = [
-            ["", *verdicts],
-            ["---", *["--:"] * len(verdicts)],
             *(
-                [f"{report.name}: {item.title}", *(str(counts[v] or "") for v in verdicts)]
+                [f"{report.name}: {item.title}", *(str(counts[v] or "") for v in Verdict)]
                 for report, item, counts in self.lines()
             ),
             ["**all**", *(f"**{n}**" for n in self.totals().values())],
         ]
-        table = ["| " + " | ".join(row) + " |" for row in rows]
-        return ["Claims per table and figure:", "", *table]
+        return ["Claims per table and figure:", "", *markdown_table(["", *Verdict], rows)]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
@@ -64,25 +56,3 @@ class Summary:
                 for report, item, counts in self.lines()
             ],
         }
-
-    def __rich_console__(self, console: object, options: object) -> Iterator[RenderableType]:
-        grid = Grid(box=box.SIMPLE, pad_edge=False)
-        for name in ("", "table or figure"):
-            grid.add_column(name)
-        for verdict in Verdict:
-            grid.add_column(verdict, justify="right")
-        before = None
-        for report, item, counts in self.lines():
-            if report is not before:
-                grid.add_section()
-            name, before = report.name if report is not before else "", report
-            grid.add_row(name, item.title, *_cells(counts))
-        grid.add_section()
-        grid.add_row("all", "", *_cells(self.totals()))
-        yield grid
-        for claim in self.failed:
-            yield Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red")
-
-
-def _cells(counts: dict[Verdict, int]) -> list[Text]:
-    return [Text(str(n) if n else "", style=STYLES[verdict]) for verdict, n in counts.items()]
