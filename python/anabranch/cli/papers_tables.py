@@ -18,12 +18,12 @@ STYLES = {
     Verdict.FAILS: "bold red",
     Verdict.NOT_REPRODUCED: "yellow",
     Verdict.NOT_COMPARABLE: "dim",
-    Verdict.READER: "dim",
+    Verdict.HUMAN: "dim",
 }
 
 
 def report(report: Report) -> None:
-    """A paper's numbers beside what was measured, then its claims."""
+    """A paper's published and measured numbers, then its claims with their verdicts."""
     STDOUT.print(Text(f"{report.title} ({report.source})", style="bold"))
     for item in report.items:
         if item.tables:
@@ -34,7 +34,7 @@ def report(report: Report) -> None:
 
 
 def summary(summary: Summary) -> None:
-    """Every table and figure of all papers with its verdicts, then the claims that fail."""
+    """The verdicts of every table and figure of all papers, then the claims that fail."""
     table = _grid("", "table or figure", right=list(Verdict))
     before = None
     for report, item, counts in summary.lines():
@@ -50,7 +50,7 @@ def summary(summary: Summary) -> None:
 
 
 def agreement(agreement: Agreement) -> None:
-    """A table per metric: what each backend measured."""
+    """A table per metric: the numbers of each backend."""
     for (first, *others), rows in agreement.tables():
         table = _grid(first, right=others)
         for row in rows:
@@ -60,7 +60,7 @@ def agreement(agreement: Agreement) -> None:
 
 def _numbers(report: Report, item: Item) -> Table:
     theories = report.theories(item)
-    right = ["published", "measured", "differs", *map(report.label, theories)]
+    right = ["published", "measured", "difference", *map(report.label, theories)]
     grid = _grid("", "case", right=right)
     for table in item.tables:
         for i, row in enumerate(table.rows):

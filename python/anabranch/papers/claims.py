@@ -1,7 +1,7 @@
 """The checks that a paper's `claims.toml` may name.
 
-Each check is a pure function of `{metric: {case: value}}`. It gives whether it holds and one line
-with the numbers that decide it, and raises `Missing` for a case that has no number.
+Each check is a pure function of `{metric: {case: value}}`. It returns whether the check holds and
+one line with the numbers compared, and raises `Missing` for a case without a number.
 """
 
 import math
@@ -12,20 +12,20 @@ Numbers = Mapping[str, Mapping[str, float]]
 
 
 class Missing(Exception):
-    """A check needs a number that is not there."""
+    """A check needs a number that was neither measured nor published."""
 
 
 def order(
     numbers: Numbers, metric: str, cases: Sequence[str], slack_rel: float = 0.0
 ) -> tuple[bool, str]:
-    """The cases ascend; each may lie below the one before it by `slack_rel` of that one."""
+    """The cases ascend; each may be below the previous one by the fraction `slack_rel` of it."""
     return _chain(numbers, metric, cases, 1, slack_rel)
 
 
 def monotone(
     numbers: Numbers, metric: str, cases: Sequence[str], direction: str, slack_rel: float = 0.0
 ) -> tuple[bool, str]:
-    """The cases go one way, `increasing` or `decreasing`, with the slack of `order`."""
+    """The cases are monotonic, `increasing` or `decreasing`, with the slack of `order`."""
     if direction not in ("increasing", "decreasing"):
         raise TypeError(f"direction is {direction!r}: expected increasing or decreasing")
     return _chain(numbers, metric, cases, 1 if direction == "increasing" else -1, slack_rel)
@@ -40,10 +40,10 @@ def ratio(
     min: float = -math.inf,
     max: float = math.inf,
 ) -> tuple[bool, str]:
-    """One case over another lies within a band; `den_metric` when the other is another metric's."""
+    """The ratio of two cases is within a band; `den_metric` is the metric of `den`, if another."""
     top, bottom = _number(numbers, metric, num), _number(numbers, den_metric or metric, den)
     if bottom == 0:
-        raise Missing(f"{den} is 0: there is no ratio to it")
+        raise Missing(f"{den} is 0, so the ratio is undefined")
     names = f"{num} / {den}" if den_metric is None else f"{metric} / {den_metric} of {num}"
     value = top / bottom
     because = f"{names} = {top:.3g} / {bottom:.3g} = {value:.3g}, {_band(min, max)}"
@@ -53,7 +53,7 @@ def ratio(
 def range_(
     numbers: Numbers, metric: str, case: str, min: float = -math.inf, max: float = math.inf
 ) -> tuple[bool, str]:
-    """A case lies within a band."""
+    """A case is within a band."""
     value = _number(numbers, metric, case)
     return min <= value <= max, f"{case} = {value:.3g}, {_band(min, max)}"
 
@@ -66,7 +66,7 @@ def close(
     tol_rel: float = 0.0,
     tol_abs: float = 0.0,
 ) -> tuple[bool, str]:
-    """A case lies near a target, by the larger of the two tolerances."""
+    """A case is near a target, within the larger of the two tolerances."""
     value = _number(numbers, metric, case)
     tolerance = max(tol_rel * abs(target), tol_abs)
     away = f", {(value - target) / target:+.1%}" if target else ""
@@ -83,9 +83,9 @@ def closer(
     target_case: str,
     over: Sequence[str] = (),
 ) -> tuple[bool, str]:
-    """A case lies nearer to a third one than another case does.
+    """A case is nearer to the target case than another case is.
 
-    With `over`, each of its parts takes the place of `*` in the cases, and distances are added up.
+    With `over`, each of its parts replaces `*` in the case names, and the distances are added up.
     """
     near = far = 0.0
     for part in over or ["*"]:
@@ -105,7 +105,7 @@ CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
     "close": close,
     "closer": closer,
 }
-"""What `type = "..."` in a `claims.toml` may name, besides `text`: a claim left to the reader."""
+"""The checks by the name that `type = "..."` in a `claims.toml` gives, besides `text`."""
 
 
 def _number(numbers: Numbers, metric: str, case: str) -> float:
@@ -126,7 +126,7 @@ def _band(low: float, high: float) -> str:
 def _chain(
     numbers: Numbers, metric: str, cases: Sequence[str], sign: int, slack_rel: float
 ) -> tuple[bool, str]:
-    """Whether each step goes the way of `sign`, or against it by no more than the slack."""
+    """Whether each step has the sign `sign`, or the opposite one but within the slack."""
     values = [_number(numbers, metric, case) for case in cases]
     holds, because = True, f"{cases[0]} {values[0]:.3g}"
     for case, (before, after) in zip(cases[1:], pairwise(values), strict=True):

@@ -1,4 +1,4 @@
-"""Judging a paper's claims: each check of its `claims.toml`, on the numbers of a reproduction."""
+"""Judge a paper's claims: apply the checks of its `claims.toml` to the numbers measured."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from anabranch.scenario import ScenarioError
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """The outcome of a claim."""
 
     HOLDS = "holds"
     FAILS = "fails"
     NOT_REPRODUCED = "not reproduced"
-    """It fails, and `claims.toml` gives the reason that was found."""
+    """The check fails, and `claims.toml` gives the reason."""
     NOT_COMPARABLE = "not comparable"
-    """A number it needs was not measured or not printed."""
-    READER = "for a reader"
-    """No check decides it."""
+    """A number that the check needs was not measured or not printed."""
+    HUMAN = "needs human judgement"
+    """The claim has no numerical check."""
 
 
 @dataclass(frozen=True)
@@ -28,34 +28,35 @@ class Judgement:
 
     verdict: Verdict
     because: str
+    """The numbers compared; for a claim without a check, its note."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper and what became of it."""
+    """A claim of the paper with its verdict."""
 
     id: str
     text: str
     band: str
-    """Why the check is as wide as it is."""
+    """Why the tolerance of the check is what it is."""
     verdict: Verdict
     because: str
-    """The numbers that decided."""
+    """The numbers compared."""
     reason: str = ""
-    """Why it is not reproduced, found by experiment."""
+    """Why the claim is not reproduced, found by experiment."""
 
 
 def judge_claim(entry: Mapping[str, Any], numbers: Numbers) -> Claim:
-    """Judge one entry of a `claims.toml`; a failure with a known reason is not reproduced.
+    """Judge one entry of a `claims.toml`; a failure with a known reason is "not reproduced".
 
-    Raises `ScenarioError` when its check is wrong.
+    Raises `ScenarioError` for an unknown check or a wrong argument of it.
     """
     judgement = judge(entry["check"], numbers)
     verdict, reason = judgement.verdict, entry.get("not_reproduced", "")
     if verdict is Verdict.FAILS and reason:
         verdict = Verdict.NOT_REPRODUCED
     elif reason:
-        reason = f"Marked as not reproduced, which these runs do not show: {reason}"
+        reason = f"Marked as not reproduced, but these runs do not show that: {reason}"
     return Claim(
         entry["id"], entry["text"], entry.get("band", ""), verdict, judgement.because, reason
     )
@@ -64,11 +65,11 @@ def judge_claim(entry: Mapping[str, Any], numbers: Numbers) -> Claim:
 def judge(check: Mapping[str, Any], numbers: Numbers) -> Judgement:
     """Judge one `check = { type = ..., ... }`.
 
-    Raises `ScenarioError` when the check itself is wrong: an unknown type or argument.
+    Raises `ScenarioError` for an unknown type and for a wrong argument.
     """
     kind, arguments = check.get("type"), {k: v for k, v in check.items() if k != "type"}
     if kind == "text":
-        return Judgement(Verdict.READER, arguments.get("note", ""))
+        return Judgement(Verdict.HUMAN, arguments.get("note", ""))
     if kind not in CHECKS:
         raise ScenarioError(f"unknown check {kind!r}: expected text or one of {', '.join(CHECKS)}")
     try:

@@ -1,4 +1,4 @@
-"""What reproducing a paper gives: published beside measured beside theory, each claim judged."""
+"""A paper's report: published, measured and theoretical numbers, and the verdict on each claim."""
 
 import math
 import platform
@@ -30,13 +30,13 @@ class Row:
     measured: float | None
     """Mean over seeds, or their median."""
     interval: float | None
-    """Half its 95 % interval."""
+    """Half the 95 % interval of `measured`."""
     theory: Mapping[str, float]
-    """By name: `fixed_point`, `opt_probing`."""
+    """By kind, such as `fixed_point` or `opt_probing`."""
 
     @property
     def difference(self) -> float | None:
-        """Measured less published, relative to published."""
+        """(measured - published) / published; None where either is missing or published is 0."""
         if self.published is None or self.measured is None or self.published == 0:
             return None
         return (self.measured - self.published) / self.published
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """One metric of an item, over its cases."""
+    """One metric of an item, a row per case."""
 
     metric: str
     rows: Sequence[Row]
@@ -60,41 +60,41 @@ class Item:
     tables: Sequence[Table]
     claims: Sequence[Claim]
     bars: Sequence[str] = ()
-    """The metrics that are drawn as bars."""
+    """The metrics drawn as bars."""
     drawings: Sequence[Drawing] = ()
     """The other figures."""
 
     def counts(self) -> dict[Verdict, int]:
-        """How many of its claims got each verdict."""
+        """The number of claims with each verdict, of all five verdicts in order."""
         return count(self.claims)
 
 
 @dataclass(frozen=True)
 class Report:
-    """A reproduction of one paper."""
+    """The reproduction of one paper."""
 
     paper: str
-    """Its folder."""
+    """The name of its folder."""
     name: str
-    """What a summary calls it."""
+    """Its short name in a summary."""
     title: str
     source: str
     authors: Sequence[str]
     summary: str
     items: Sequence[Item]
     labels: Mapping[str, str]
-    """How the parts of metrics and cases are written out."""
+    """Text for each part of the names of metrics and cases."""
     algorithms: Mapping[str, str]
-    """The algorithm behind the last part of a case."""
+    """The algorithm that the last part of a case stands for."""
     theory: Mapping[str, str]
-    """What each kind of theory value is."""
+    """The meaning of each kind of theory value."""
     assumed: Sequence[Mapping[str, str]]
     errata: Sequence[Mapping[str, str]]
     scenarios: Mapping[str, str]
-    """The scenario files, by name."""
+    """The text of the scenario files, by name."""
     seeds: Sequence[int]
     average: str
-    """What a measured number is over them: mean or median."""
+    """How measured numbers are averaged over the seeds: mean or median."""
     command: str
     versions: Mapping[str, str]
 
@@ -105,20 +105,20 @@ class Report:
 
     @property
     def failed(self) -> list[Claim]:
-        """Claims that fail without a reason: why `anabranch reproduce` exits with 1."""
+        """Claims that fail without a known reason; with any, `anabranch reproduce` exits with 1."""
         return [claim for claim in self.claims if claim.verdict is Verdict.FAILS]
 
     def counts(self) -> dict[Verdict, int]:
-        """How many claims got each verdict, all five verdicts in order."""
+        """The number of claims with each verdict, of all five verdicts in order."""
         return count(self.claims)
 
     def theories(self, item: Item) -> list[str]:
-        """The kinds of theory value that an item has."""
+        """The kinds of theory value in an item's tables."""
         rows = [row for table in item.tables for row in table.rows]
         return [name for name in self.theory if any(name in row.theory for row in rows)]
 
     def tally(self) -> str:
-        """The counts in words, without the verdicts nobody got."""
+        """The counts in words, without verdicts that no claim got."""
         return ", ".join(
             f"{n} {PLURAL.get(verdict, verdict) if n > 1 else verdict}"
             for verdict, n in self.counts().items()
@@ -126,16 +126,16 @@ class Report:
         )
 
     def label(self, name: str) -> str:
-        """A metric, case or part of a case as a reader wants it: `n1_10.lia` is `N1 = 10, LIA`."""
+        """The text for a metric, case or part of a case: `N1 = 10, LIA` for `n1_10.lia`."""
         return ", ".join(self.labels.get(part, part) for part in name.split("."))
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """The report as plain data for JSON; NaN and infinity become None."""
         return {**_plain(asdict(self)), "counts": self.counts(), "failed": len(self.failed)}
 
 
 AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
-"""What `average = "..."` in an `experiments.toml` may name: what is taken over seeds."""
+"""The averages over seeds, by the name that `average = "..."` in an `experiments.toml` gives."""
 
 
 def report_of(
@@ -144,9 +144,12 @@ def report_of(
     drawings: Mapping[tuple[str, int], Drawing],
     quick: bool,
 ) -> Report:
-    """Put the measured numbers beside the published ones, and judge.
+    """The report of the numbers measured.
 
-    `drawings` are the figures that the runs gave, by item and place among the item's figures.
+    `frame` has the columns `item`, `metric`, `case`, `seed` and `value`. `drawings` are the figures
+    drawn from whole runs, by item and index among the item's figures.
+
+    Raises `ScenarioError` for an unknown average, figure or check.
     """
     experiments, facts = paper.experiments, paper.published["paper"]
     average = experiments.get("average", "mean")
@@ -220,7 +223,7 @@ def _item(
 
 
 def _figures(paper: Paper, id: str) -> list[dict[str, Any]]:
-    """What an item draws: bars of all its metrics, if it does not say."""
+    """The figures of an item; by default bars of all its metrics."""
     for item in paper.experiments["items"]:
         if item["id"] == id and "figures" in item:
             return list(item["figures"])
@@ -246,7 +249,7 @@ def _table(metric: str, facts: Mapping[str, Any], means: pd.DataFrame) -> Table:
 
 
 def theory_cases(facts: Mapping[str, Any]) -> dict[str, float]:
-    """A metric's theory values by the name a claim calls them: `n1_10.opt_probing`."""
+    """A metric's theory values by their name in claims, such as `n1_10.opt_probing`."""
     return {
         f"{key}.{label}": value
         for label, values in facts.get("theory", {}).items()
@@ -255,13 +258,13 @@ def theory_cases(facts: Mapping[str, Any]) -> dict[str, float]:
 
 
 def count(claims: Sequence[Claim]) -> dict[Verdict, int]:
-    """How many claims got each verdict, all five verdicts in order."""
+    """The number of claims with each verdict, of all five verdicts in order."""
     counter = Counter(claim.verdict for claim in claims)
     return {verdict: counter[verdict] for verdict in Verdict}
 
 
 def measured(row: Row) -> str:
-    """The mean to three significant digits, or as far as its interval, if any, needs."""
+    """The mean with its interval: three significant digits, or more if the interval needs them."""
     if row.measured is None:
         return ""
     decimals = max(0, 2 - _magnitude(row.measured))
@@ -271,12 +274,12 @@ def measured(row: Row) -> str:
 
 
 def _magnitude(value: float) -> int:
-    """The power of ten of the first digit."""
+    """The exponent of the first significant digit."""
     return math.floor(math.log10(abs(value))) if value else 0
 
 
 def _plain(value: Any) -> Any:
-    """NaN and infinity have no place in JSON."""
+    """The value with None for NaN and infinity, which JSON lacks."""
     match value:
         case dict():
             return {key: _plain(entry) for key, entry in value.items()}

@@ -1,4 +1,4 @@
-"""All papers at once: every table and figure with what became of its claims."""
+"""The summary of all papers: the verdicts of each table and figure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ class Summary:
 
     reports: Sequence[Report]
     command: str
-    """With its options."""
+    """The command that made them, with its options."""
 
     @property
     def failed(self) -> list[Claim]:
-        """Claims that fail without a reason, of all papers."""
+        """Claims of all papers that fail without a known reason."""
         return [claim for report in self.reports for claim in report.failed]
 
     def lines(self) -> Iterator[tuple[Report, Item, dict[Verdict, int]]]:
-        """Every table and figure that has a claim, and how many claims got each verdict."""
+        """Every table and figure with claims, and the number of claims with each verdict."""
         for report in self.reports:
             for item in report.items:
                 if item.claims:
                     yield report, item, item.counts()
 
     def totals(self) -> dict[Verdict, int]:
-        """How many claims of all papers got each verdict."""
+        """The number of claims of all papers with each verdict."""
         counts = [report.counts() for report in self.reports]
         return {verdict: sum(count[verdict] for count in counts) for verdict in Verdict}
 
@@ -46,7 +46,7 @@ class Summary:
         return ["Claims per table and figure:", "", *markdown_table(["", *Verdict], rows)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """The summary as plain data for JSON."""
         return {
             "command": self.command,
             "counts": self.totals(),
