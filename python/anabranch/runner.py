@@ -84,6 +84,13 @@ class Job:
     in_python: bool
 
 
+def known_backend(name: str) -> Backend:
+    """The backend of this name. Raises `ScenarioError` for an unknown one."""
+    if name not in BACKENDS:
+        raise ScenarioError(f"unknown backend {name!r}: expected one of {', '.join(BACKENDS)}")
+    return BACKENDS[name]
+
+
 def plan(
     scenario: Scenario,
     algorithm: Algorithms,
@@ -95,9 +102,7 @@ def plan(
 
     A backend without randomness runs the first seed only.
     """
-    if on not in BACKENDS:
-        raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
-    backend = BACKENDS[on]
+    backend = known_backend(on)
     make = resolve_name(backend.path)
     own = make.algorithms() if hasattr(make, "algorithms") else ()
     chosen = _seeds(scenario, seeds)

@@ -205,7 +205,9 @@ def reproduce(
 
         anabranch reproduce all --out results/papers --readme README.md
     """
-    from anabranch.papers import reproduce  # here, because the other commands do not need it
+    # Here, because the other commands do not need them.
+    from anabranch.cli import papers_tables
+    from anabranch.papers import reproduce
 
     if paper != "all" and readme:
         raise ScenarioError(f"--readme {readme}: expected `reproduce all`, whose summary it takes")
@@ -215,7 +217,8 @@ def reproduce(
             report = reproduce.reproduce_all(quick, out, readme, progress)
         else:
             report = reproduce.reproduce(paper, quick, out, progress)
-    tables.answer(report, as_json, tables.report)
+    in_words = papers_tables.summary if paper == "all" else papers_tables.report
+    tables.answer(report, as_json, in_words)
     if out:
         page = "index.html" if paper == "all" else "report.html"
         print(f"The report is in {out / page}", file=sys.stderr)
@@ -252,12 +255,14 @@ def agree(
 
         anabranch agree olia --on sim --set tcp.scheduler=linux
     """
-    from anabranch.papers import agreement  # here, because the other commands do not need it
+    # Here, because the other commands do not need them.
+    from anabranch.cli import papers_tables
+    from anabranch.papers import agreement
 
     with tables.progress() as progress:
         values = overrides(settings)
         agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside, values)
-    tables.answer(agreed, as_json, tables.report)
+    tables.answer(agreed, as_json, papers_tables.agreement)
 
 
 def main() -> None:

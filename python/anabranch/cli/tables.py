@@ -102,11 +102,6 @@ def rules(entries: list[dict[str, Any]]) -> None:
     STDOUT.print(table)
 
 
-def report(report: Any) -> None:
-    """A paper's report: published beside measured, each claim judged."""
-    STDOUT.print(report)
-
-
 def _headline(result: Result) -> None:
     scenario, seeds = result.scenario, len(result.seeds)
     intervals = "mean ± 95 % interval over" if seeds > 1 else "no interval from"
