@@ -38,7 +38,7 @@ class Claim:
     id: str
     text: str
     band: str
-    """Why the tolerance of the check is what it is."""
+    """The reason for the width of the check's band."""
     verdict: Verdict
     because: str
     """The numbers compared."""
