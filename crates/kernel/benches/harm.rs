@@ -1,7 +1,7 @@
-//! What the algorithms cost on fast paths: goodput over unshaped links beside the kernel's Reno, in
-//! paired runs, and time per call from the kernel's own statistics over two links of 50 Mbps, where
-//! the rule decides. CUBIC and Reno are timed the same way, by programs that only call the
-//! kernel's. Ratios from one run.
+//! The cost of the algorithms on fast paths: goodput over unshaped links beside the kernel's Reno,
+//! in paired runs, and time per call from the kernel's own statistics over two links of 50 Mbps,
+//! where the rule is limiting. CUBIC and Reno are timed in the same way, by programs that only call
+//! the kernel's functions. Ratios from one run.
 //!
 //! ```text
 //! cargo bench -p anabranch-kernel                      # all, 3 pairs of 2 s each
@@ -22,7 +22,7 @@ use network::{Host, Network, Sink, connect, send_for};
 
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// The kernel's own. To be timed, `peers.bpf.c` has them as `cubic_timed` and `reno_timed`.
+/// The kernel's own algorithms. `peers.bpf.c` has them as `cubic_timed` and `reno_timed`.
 const PEERS: [&str; 2] = ["cubic", "reno"];
 
 fn main() {
@@ -103,8 +103,8 @@ fn goodput_mbps(network: &Network, sink: &Sink, algorithm: &str) -> f64 {
     (sink.received() - before) as f64 * 8e-6 / start.elapsed().as_secs_f64()
 }
 
-/// What the hooks that run for every acknowledgement cost. In a run of its own: counting costs time
-/// too.
+/// The cost of the hooks that run for every acknowledgement. In a separate run, because the
+/// statistics themselves cost time.
 fn times(algorithm: &str, costs: impl Fn() -> Vec<Cost>) -> String {
     let network = Network::new(2, Some(50));
     let sink = network.sink();

@@ -1,5 +1,5 @@
-/* The kernel's own algorithms, each hook a program that does nothing but call it, so that the kernel's
- * statistics time them in the same way as ours. The kernel cuts a program's name to 15 bytes.
+/* The kernel's own algorithms: each hook is a program that only calls the kernel's function, so
+ * that the kernel's statistics time them like ours. The kernel truncates program names to 15 bytes.
  */
 #include "../bpf/kernel.h"
 

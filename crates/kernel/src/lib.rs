@@ -1,4 +1,4 @@
-//! The coupled rules as congestion control of the Linux kernel, by eBPF.
+//! Coupled congestion control for Multipath TCP in the Linux kernel, as eBPF programs.
 //!
 //! Every rule of [`PROGRAMS`] is a C header in `bpf/rules/`, tested to be bit-equal to the Rust
 //! rule in [`Soft`](anabranch_control::Soft). `bpf/coupled.bpf.c` is the window machinery that all

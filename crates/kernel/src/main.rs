@@ -58,7 +58,8 @@ Examples:
     /// Shows what is registered, and the live connections of this network namespace.
     #[command(after_help = "\
 The columns:
-  alpha  loss-based: the last increase as a multiple of NewReno's; delay-based: packets to keep queued
+  alpha  loss-based: the last increase as a multiple of NewReno's;
+         delay-based: packets to keep queued
   share  of the connection's delivery rate
 
 Examples:

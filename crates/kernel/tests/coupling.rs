@@ -1,5 +1,5 @@
-//! Who couples with whom. Semicoupled shows it best: its alpha, `I_r w_r`, is the subflow's part of
-//! the windows that count, so 1 for one that is alone.
+//! Which subflows are coupled. Semicoupled shows it best: its alpha, `I_r w_r`, is the subflow's
+//! share of the coupled windows, so 1 for one that is alone.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::thread;
 
 use anabranch_kernel::{Loaded, Subflow, connections, load};
 use common::network::{Host, Network, Sink, connect, send_for};
-use common::{WHILE, can_load, names_are_ours, wait_until};
+use common::{SEND_TIME, can_load, lock_names, wait_until};
 
 /// A connection under Semicoupled that sends until it is dropped.
 struct Sending<'a> {
@@ -29,7 +29,7 @@ impl Sending<'_> {
         network.spawn(Host::Client, move || {
             let mut stream = connect("semicoupled", true);
             while !stopped.load(Relaxed) {
-                send_for(&mut stream, WHILE / 10);
+                send_for(&mut stream, SEND_TIME / 10);
             }
         });
         Sending {
@@ -40,10 +40,10 @@ impl Sending<'_> {
         }
     }
 
-    /// Its subflows, that of the first link first.
-    fn look(&self) -> Vec<Subflow> {
-        let look = || connections().unwrap();
-        let connections = self.network.inside(Host::Client, look);
+    /// Its subflows, in the order of the links.
+    fn subflows(&self) -> Vec<Subflow> {
+        let list = || connections().unwrap();
+        let connections = self.network.inside(Host::Client, list);
         let mut subflows: Vec<Subflow> = connections
             .into_iter()
             .flat_map(|one| one.subflows)
@@ -52,12 +52,12 @@ impl Sending<'_> {
         subflows
     }
 
-    /// Waits until its subflows have looked so for some round trips: just after a loss, alpha is
-    /// off.
-    fn comes_to(&self, what: &str, holds: impl Fn(&[Subflow]) -> bool) {
+    /// Waits until its subflows have satisfied the condition for several round trips: just after a
+    /// loss, alpha is off.
+    fn wait_until_stable(&self, what: &str, holds: impl Fn(&[Subflow]) -> bool) {
         let holds_now = |_| {
-            thread::sleep(WHILE / 30);
-            holds(&self.look())
+            thread::sleep(SEND_TIME / 30);
+            holds(&self.subflows())
         };
         wait_until(what, || (0..6).all(holds_now));
     }
@@ -70,12 +70,12 @@ impl Drop for Sending<'_> {
 }
 
 fn is_alone(subflow: &Subflow) -> bool {
-    // The window moved since by what the last acknowledgement added, or by a loss.
+    // The window has changed since by the last increase or by a loss.
     subflow.alpha.unwrap() > 0.95
 }
 
 fn is_coupled(subflow: &Subflow) -> bool {
-    // 0 before it was asked.
+    // 0 before the first increase.
     subflow.alpha.unwrap() > 0.0 && !is_alone(subflow)
 }
 
@@ -84,33 +84,33 @@ fn siblings_share_one_increase() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(2, Some(50));
-    Sending::over(&network).comes_to("both are coupled", |of| {
+    Sending::over(&network).wait_until_stable("both are coupled", |of| {
         of.len() == 2 && of.iter().all(is_coupled)
     });
 }
 
 #[test]
-fn a_backup_that_is_idle_does_not_count() {
+fn an_idle_backup_is_not_coupled() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(1, Some(50));
     network.add_link(1, Some(50));
     network.add_endpoint(1, "backup");
-    Sending::over(&network).comes_to("the first is alone", |of| {
+    Sending::over(&network).wait_until_stable("the first is alone", |of| {
         of.len() == 2 && of[1].backup && !of[0].backup && is_alone(&of[0])
     });
 }
 
 #[test]
-fn a_sibling_with_another_algorithm_counts() {
+fn a_sibling_with_another_algorithm_is_coupled() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(2, Some(50));
     let route = "route change 10.77.1.0/24 dev v1 src 10.77.1.1 congctl lock reno".split(' ');
     let mut ip = Command::new("ip");
@@ -121,7 +121,7 @@ fn a_sibling_with_another_algorithm_counts() {
             .unwrap()
             .success()
     );
-    Sending::over(&network).comes_to("the first is coupled with Reno", |of| {
+    Sending::over(&network).wait_until_stable("the first is coupled with Reno", |of| {
         of.len() == 2
             && of[0].algorithm == "semicoupled"
             && is_coupled(&of[0])
@@ -131,26 +131,26 @@ fn a_sibling_with_another_algorithm_counts() {
 }
 
 #[test]
-fn who_counts_follows_the_path_manager() {
+fn coupling_follows_the_path_manager() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(2, Some(50));
     let sending = Sending::over(&network);
-    sending.comes_to("two couple", |of| of.len() == 2 && is_coupled(&of[0]));
+    sending.wait_until_stable("two couple", |of| of.len() == 2 && is_coupled(&of[0]));
     network.change_endpoint(1, "backup");
-    sending.comes_to("a backup does not count", |of| {
+    sending.wait_until_stable("a backup is not coupled", |of| {
         of.len() == 2 && of[1].backup && is_alone(&of[0])
     });
     network.change_endpoint(1, "nobackup");
-    sending.comes_to("it counts again", |of| {
+    sending.wait_until_stable("it is coupled again", |of| {
         of.len() == 2 && !of[1].backup && is_coupled(&of[0])
     });
     network.remove_endpoint(1);
-    sending.comes_to("one is left", |of| of.len() == 1 && is_alone(&of[0]));
+    sending.wait_until_stable("one is left", |of| of.len() == 1 && is_alone(&of[0]));
     network.add_endpoint(1, "");
-    sending.comes_to("a new one couples", |of| {
+    sending.wait_until_stable("a new one couples", |of| {
         of.len() == 2 && is_coupled(&of[0])
     });
 }

@@ -1,5 +1,5 @@
-//! What is the same under every rule: plain TCP, losses, timeouts, undo, applications that send
-//! little, as the kernel's own Reno has them.
+//! Behaviour that every rule shares with the kernel's Reno: plain TCP, losses, timeouts, undo,
+//! applications that send little.
 
 mod common;
 
@@ -11,55 +11,59 @@ use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Loaded, Subflow, connections, load};
 use common::network::{Host, Network, connect, send_for};
-use common::{can_load, counter, is_installed, names_are_ours, wait_until};
+use common::{can_load, counter, is_installed, lock_names, wait_until};
 use socket2::Protocol;
 
-/// EWTCP with a twentieth of NewReno's growth: who runs the rule is easily told from who does not.
+/// EWTCP with a twentieth of NewReno's growth, which shows whether a socket runs the rule.
 fn slow_rule() -> Loaded {
     load(&"ewtcp:a=0.05".parse().unwrap()).unwrap()
 }
 
-/// How a subflow looked, and when.
-type Look = (Instant, Subflow);
+/// A subflow and the time of the sample.
+type Sample = (Instant, Subflow);
 
-/// Sends over one path to a server that knows this protocol; how the sender looked all the while.
-fn looks(
+/// Sends over one path to a server that supports this protocol, and samples the sender meanwhile.
+fn sample(
     network: &Network,
     algorithm: &'static str,
     multipath: bool,
     server: Protocol,
-) -> Vec<Look> {
+) -> Vec<Sample> {
     const SENDING: Duration = Duration::from_millis(2500);
     let _sink = network.sink_of(server);
     network.inside(Host::Client, move || {
         let mut stream = connect(algorithm, multipath);
         let sending = thread::spawn(move || send_for(&mut stream, SENDING));
-        let mut looks = Vec::new();
+        let mut samples = Vec::new();
         while !sending.is_finished() {
             let connections = connections().unwrap();
             let subflows = connections.into_iter().flat_map(|one| one.subflows);
-            looks.extend(subflows.map(|subflow| (Instant::now(), subflow)));
+            samples.extend(subflows.map(|subflow| (Instant::now(), subflow)));
             thread::sleep(Duration::from_millis(5));
         }
-        looks
+        samples
     })
 }
 
-/// Whether it is past slow start.
-fn avoids(look: &Subflow) -> bool {
-    look.ssthresh
-        .is_some_and(|ssthresh| look.window >= ssthresh.into())
+/// Whether it is in congestion avoidance.
+fn in_avoidance(subflow: &Subflow) -> bool {
+    subflow
+        .ssthresh
+        .is_some_and(|ssthresh| subflow.window >= ssthresh.into())
 }
 
 /// Packets by which the window grows in a round trip of congestion avoidance.
-fn growth(looks: &[Look]) -> f64 {
+fn growth(samples: &[Sample]) -> f64 {
     let (mut packets, mut rounds) = (0.0, 0.0);
-    for pair in looks.windows(2) {
+    for pair in samples.windows(2) {
         let [(from, before), (to, after)] = pair else {
             unreachable!("pairs")
         };
         // Not across a loss.
-        if avoids(before) && before.ssthresh == after.ssthresh && after.window >= before.window {
+        if in_avoidance(before)
+            && before.ssthresh == after.ssthresh
+            && after.window >= before.window
+        {
             packets += after.window - before.window;
             rounds += (*to - *from).as_secs_f64() * 1000.0 / after.rtt_ms;
         }
@@ -68,11 +72,11 @@ fn growth(looks: &[Look]) -> f64 {
     packets / rounds
 }
 
-/// What losses left of windows that are not small.
-fn left_by_losses(looks: &[Look]) -> Vec<f64> {
-    let pairs = looks.windows(2).map(|pair| (&pair[0].1, &pair[1].1));
+/// The fraction of the window left by each loss, of windows above 20 packets.
+fn left_by_losses(samples: &[Sample]) -> Vec<f64> {
+    let pairs = samples.windows(2).map(|pair| (&pair[0].1, &pair[1].1));
     pairs
-        .filter(|(before, after)| avoids(before) && before.ssthresh != after.ssthresh)
+        .filter(|(before, after)| in_avoidance(before) && before.ssthresh != after.ssthresh)
         .filter(|(before, _)| before.window > 20.0)
         .map(|(before, after)| f64::from(after.ssthresh.unwrap()) / before.window)
         .collect()
@@ -83,18 +87,18 @@ fn plain_tcp_grows_by_a_packet_a_round_trip_whatever_the_rule() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let _loaded = slow_rule();
     let network = Network::new(1, Some(50));
-    let both = growth(&looks(&network, "ewtcp", true, Protocol::MPTCP));
+    let both = growth(&sample(&network, "ewtcp", true, Protocol::MPTCP));
     assert!((0.03..0.1).contains(&both), "the rule runs: {both}");
-    // ACKs that acknowledge several packets count for all of them.
-    let plain = growth(&looks(&network, "ewtcp", false, Protocol::MPTCP));
+    // ACKs of several packets count for all of them.
+    let plain = growth(&sample(&network, "ewtcp", false, Protocol::MPTCP));
     assert!((0.8..1.2).contains(&plain), "plain TCP: {plain}");
-    let refused = growth(&looks(&network, "ewtcp", true, Protocol::TCP));
+    let unsupported = growth(&sample(&network, "ewtcp", true, Protocol::TCP));
     assert!(
-        (0.8..1.2).contains(&refused),
-        "a server without Multipath TCP: {refused}"
+        (0.8..1.2).contains(&unsupported),
+        "a server without Multipath TCP: {unsupported}"
     );
 }
 
@@ -103,15 +107,15 @@ fn over_one_path_a_rule_is_newreno() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(1, Some(50));
     for name in ["lia", "olia", "balia"] {
         let _loaded = load(&name.parse().unwrap()).unwrap();
-        let looks = looks(&network, name, true, Protocol::MPTCP);
-        let growth = growth(&looks);
+        let samples = sample(&network, name, true, Protocol::MPTCP);
+        let growth = growth(&samples);
         assert!((0.8..1.2).contains(&growth), "{name}: {growth}");
-        let left = left_by_losses(&looks);
-        // The window as it was at the look before, some packets less.
+        let left = left_by_losses(&samples);
+        // Relative to the window at the sample before, which may have grown since.
         assert!(!left.is_empty(), "{name}: no losses");
         assert!(
             left.iter().all(|part| (0.4..0.6).contains(part)),
@@ -125,17 +129,17 @@ fn one_subflow() -> Subflow {
     connections().unwrap().remove(0).subflows.remove(0)
 }
 
-/// A write that leaves as a packet of its own.
+/// A write that is sent as one packet.
 fn send_packet(stream: &mut TcpStream) {
     stream.write_all(&[0; 1000]).unwrap();
 }
 
 #[test]
-fn an_application_that_sends_little_does_not_make_the_window_grow() {
+fn the_window_does_not_grow_for_an_application_that_sends_little() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let _loaded = load(&"lia".parse().unwrap()).unwrap();
     let network = Network::new(1, None);
     let _sink = network.sink();
@@ -156,14 +160,14 @@ fn an_application_that_sends_little_does_not_make_the_window_grow() {
 }
 
 #[test]
-fn a_timeout_that_was_none_is_undone() {
+fn a_spurious_timeout_is_undone() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let _loaded = load(&"lia".parse().unwrap()).unwrap();
     let network = Network::new(1, None);
-    // Else the window shrinks where the test is slow to send the rest.
+    // Otherwise the window shrinks if the test is slow to send the rest.
     network.inside(Host::Client, || {
         fs::write("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0").unwrap();
     });
@@ -174,7 +178,7 @@ fn a_timeout_that_was_none_is_undone() {
     let before = network.inside(Host::Client, one_subflow);
     assert_eq!(before.ssthresh, None);
 
-    // The server no longer knows whom to send its acknowledgements to: they wait.
+    // The server no longer resolves the client's address: its acknowledgements are delayed.
     network.answer_arp(0, false);
     stream.write_all(&[0; 5000]).unwrap();
     network.inside(Host::Client, || {
@@ -195,11 +199,11 @@ fn a_connection_that_falls_back_after_it_was_opened_is_newreno() {
     if !can_load() || !is_installed("nft") {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let _loaded = load(&"lia".parse().unwrap()).unwrap();
     let network = Network::new(1, Some(50));
     network.strip_options_of_data();
-    let growth = growth(&looks(&network, "lia", true, Protocol::MPTCP));
+    let growth = growth(&sample(&network, "lia", true, Protocol::MPTCP));
     assert!((0.8..1.2).contains(&growth), "{growth}");
     let fell_back = || counter("MPCapableSYNACKRX") == 1 && counter("MPCapableDataFallback") == 1;
     assert!(network.inside(Host::Client, fell_back));

@@ -1,6 +1,6 @@
-//! A middlebox that changes payload, so that the checksum of Multipath TCP fails and TCP's does not
-//! (RFC 8684, section 3.7): with several subflows the one concerned is reset, with one the
-//! connection falls back to plain TCP by an infinite mapping.
+//! A middlebox that changes payload, so that the checksum of Multipath TCP fails but not that of
+//! TCP (RFC 8684, section 3.7): with several subflows the affected one is reset; with one subflow
+//! the connection falls back to plain TCP by an infinite mapping.
 
 mod common;
 
@@ -14,9 +14,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anabranch_kernel::{connections, load};
-use common::middle::{Middle, Packet};
+use common::middlebox::{Middlebox, Packet};
 use common::network::{Host, Network, Sink, connect, send_for};
-use common::{WHILE, can_load, counter, names_are_ours, objects, wait_until};
+use common::{SEND_TIME, can_load, counter, lock_names, objects, wait_until};
 use etherparse::TcpOptions;
 
 /// Two hosts that use checksums, without a link.
@@ -38,9 +38,9 @@ fn count(network: &Network, host: Host, name: &'static str) -> u64 {
     network.inside(host, move || counter(name))
 }
 
-/// The alphas of the client's subflows, that over the middle first. A loss moves the window away
-/// from what the last one belonged to, so they are right most of the time; 0 before the rule was
-/// asked.
+/// The alphas of the client's subflows, the one over the middlebox first; 0 before the rule was
+/// called. Just after a loss they are off, because the window is no longer that of the last
+/// increase.
 fn alphas(network: &Network) -> Vec<f64> {
     let connection = network.inside(Host::Client, || connections().unwrap().pop());
     let mut subflows = connection.map_or(vec![], |one| one.subflows);
@@ -49,33 +49,33 @@ fn alphas(network: &Network) -> Vec<f64> {
     alphas.collect()
 }
 
-/// Sends until what it returns first is dropped, by the end of a test if not before. Gives the
-/// bytes sent, and the stream, which is still open.
+/// Sends until the sender it returns is dropped, at the latest at the end of the test. The thread
+/// returns the bytes sent and the open stream.
 fn keep_sending(mut stream: TcpStream) -> (mpsc::Sender<()>, JoinHandle<(u64, TcpStream)>) {
     let (stop, stopped) = mpsc::channel();
     let sending = thread::spawn(move || {
         let mut sent = 0;
         while stopped.try_recv() == Err(TryRecvError::Empty) {
-            sent += send_for(&mut stream, WHILE / 10);
+            sent += send_for(&mut stream, SEND_TIME / 10);
         }
         (sent, stream)
     });
     (stop, sending)
 }
 
-/// Changes what begins with a 1, also when it is sent again.
+/// Changes packets that begin with a 1, and their retransmissions.
 fn change_ones(packet: &mut Packet) {
     if packet.data.first() == Some(&1) {
         packet.data[0] = 2;
     }
 }
 
-/// Sends a packet, and one that [`change_ones`] changes, until both ends know.
+/// Sends a packet, and one that [`change_ones`] changes, until both ends have noticed.
 fn fail(network: &Network, sink: &Sink, stream: &mut TcpStream) {
     stream.write_all(&[0; 1000]).unwrap();
     wait_until("a packet", || sink.received() == 1000);
     stream.write_all(&[1; 1000]).unwrap();
-    wait_until("the failure of the checksum is known", || {
+    wait_until("both ends report the failed checksum", || {
         let both = [Host::Client, Host::Server];
         both.iter()
             .all(|&host| count(network, host, "MPFailRx") == 1)
@@ -84,11 +84,11 @@ fn fail(network: &Network, sink: &Sink, stream: &mut TcpStream) {
 }
 
 #[test]
-fn over_one_path_the_rule_goes_on_after_the_fallback() {
+fn over_one_path_the_rule_still_runs_after_the_fallback() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     // NewReno's growth, and EWTCP's with a = 0.05.
     for (rule, alpha) in [("lia", 1.0), ("ewtcp:a=0.05", 0.05)] {
         let before = objects();
@@ -97,7 +97,7 @@ fn over_one_path_the_rule_goes_on_after_the_fallback() {
         let network = with_checksums();
         let mut sent = 0;
         // Drops the 200th packet, which ends slow start.
-        let _middle = Middle::on(&network, 0, move |mut packet| {
+        let _middlebox = Middlebox::on(&network, 0, move |mut packet| {
             sent += u32::from(is_data(&packet));
             change_ones(&mut packet);
             let dropped = is_data(&packet) && sent == 200;
@@ -115,29 +115,29 @@ fn over_one_path_the_rule_goes_on_after_the_fallback() {
 
         let (stop, sending) = keep_sending(stream);
         wait_until(
-            "the rule is asked",
+            "the rule is called",
             || matches!(alphas(&network)[..], [one] if (0.9..1.1).contains(&(one / alpha))),
         );
         drop(stop);
         let (sent, stream) = sending.join().unwrap();
-        wait_until("all has arrived", || sink.received() == 3000 + sent);
+        wait_until("all data has arrived", || sink.received() == 3000 + sent);
         drop((stream, sink, loaded));
-        wait_until("nothing is left", || objects().is_subset(&before));
+        wait_until("no map or program is left", || objects().is_subset(&before));
     }
 }
 
 #[test]
-fn of_two_subflows_the_one_concerned_is_reset_and_the_other_is_alone() {
+fn of_two_subflows_the_affected_one_is_reset_and_the_other_runs_alone() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let before = objects();
     let loaded = load(&"semicoupled".parse().unwrap()).unwrap();
     let network = with_checksums();
     let change = Arc::new(AtomicBool::new(false));
     let changing = change.clone();
-    let middle = Middle::on(&network, 0, move |mut packet| {
+    let middlebox = Middlebox::on(&network, 0, move |mut packet| {
         if is_data(&packet) && changing.load(Relaxed) {
             packet.data[0] ^= 1;
         }
@@ -148,22 +148,22 @@ fn of_two_subflows_the_one_concerned_is_reset_and_the_other_is_alone() {
     let sink = network.sink();
     let stream = network.inside(Host::Client, || connect("semicoupled", true));
     let (stop, sending) = keep_sending(stream);
-    // Until it has held for some round trips.
+    // Until it has held for several round trips.
     let wait = |what: &str, holds: fn(&[f64]) -> bool| {
         let holds_now = |_| {
-            thread::sleep(WHILE / 30);
+            thread::sleep(SEND_TIME / 30);
             holds(&alphas(&network))
         };
         wait_until(what, || (0..6).all(holds_now));
     };
     // Semicoupled's alpha is a subflow's part of the windows that count.
     wait(
-        "two couple",
+        "two are coupled",
         |alphas| matches!(alphas, [_, two] if 0.0 < *two && *two < 0.95),
     );
     change.store(true, Relaxed);
     wait(
-        "one is alone",
+        "one runs alone",
         |alphas| matches!(alphas, [one] if *one > 0.95),
     );
     assert_eq!(count(&network, Host::Server, "DataCsumErr"), 1);
@@ -174,17 +174,17 @@ fn of_two_subflows_the_one_concerned_is_reset_and_the_other_is_alone() {
 
     drop(stop);
     let (sent, stream) = sending.join().unwrap();
-    wait_until("all has arrived", || sink.received() == sent);
-    drop((stream, sink, loaded, middle));
-    wait_until("nothing is left", || objects().is_subset(&before));
+    wait_until("all data has arrived", || sink.received() == sent);
+    drop((stream, sink, loaded, middlebox));
+    wait_until("no map or program is left", || objects().is_subset(&before));
 }
 
-/// The kernel gives the infinite mapping to every packet of what it sends next in one piece, but
-/// may fill them as if it did not, beyond the MTU. They fit where the middle, as a router may, asks
-/// for smaller segments.
+/// The kernel puts the infinite mapping on every packet of the next chunk it sends, but may fill
+/// the packets as if they had no such option, beyond the MTU. They fit if the middlebox lowers the
+/// MSS, as routers may.
 #[test]
-#[ignore = "this kernel's own fault, which another may not have"]
-fn under_reno_too_a_connection_stands_still_that_falls_back_with_much_to_send() {
+#[ignore = "a fault of this kernel that others may not have"]
+fn under_reno_too_a_connection_stalls_that_falls_back_with_much_to_send() {
     if !can_load() {
         return;
     }
@@ -194,7 +194,7 @@ fn under_reno_too_a_connection_stands_still_that_falls_back_with_much_to_send() 
         (1280, 100_000, true),
     ] {
         let network = with_checksums();
-        let _middle = Middle::on(&network, 0, move |mut packet| {
+        let _middlebox = Middlebox::on(&network, 0, move |mut packet| {
             change_ones(&mut packet);
             if packet.tcp.syn {
                 // Kind 2 of 4 bytes comes first: RFC 9293, section 3.2.
@@ -211,7 +211,7 @@ fn under_reno_too_a_connection_stands_still_that_falls_back_with_much_to_send() 
         stream.write_all(&vec![0; bytes]).unwrap();
         let all = || sink.received() == 2000 + bytes as u64;
         if arrives {
-            wait_until("all has arrived", all);
+            wait_until("all data has arrived", all);
         } else {
             thread::sleep(Duration::from_secs(2));
             assert!(!all());

@@ -1,4 +1,4 @@
-//! Kernels differ in the fields of their types: the programs load also where one is not there yet.
+//! Kernels differ in the fields of their types: the programs load without those added later.
 
 mod common;
 
@@ -10,14 +10,14 @@ use common::can_load;
 use libbpf_rs::ObjectBuilder;
 use tempfile::NamedTempFile;
 
-/// The types of this kernel, in which nothing is called so.
+/// The types of this kernel without this name.
 fn types_without(name: &str) -> NamedTempFile {
     let mut types = fs::read("/sys/kernel/btf/vmlinux").unwrap();
     let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
     let places: Vec<usize> = (0..types.len() - wanted.len())
         .filter(|&at| types[at..].starts_with(&wanted))
         .collect();
-    assert!(!places.is_empty(), "this kernel has no {name} either");
+    assert!(!places.is_empty(), "this kernel has no {name}");
     for at in places {
         types[at + 1..][..name.len()].fill(b'_');
     }
@@ -26,9 +26,9 @@ fn types_without(name: &str) -> NamedTempFile {
     file
 }
 
-/// `mptcp_subflow_context.closing` came with Linux 6.19, and went back to some 6.18.
+/// `mptcp_subflow_context.closing` was added in Linux 6.19 and backported to some 6.18.
 #[test]
-fn subflows_that_can_not_say_that_they_close_are_no_obstacle() {
+fn the_programs_load_without_the_field_closing() {
     if !can_load() {
         return;
     }

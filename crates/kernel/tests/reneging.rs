@@ -1,9 +1,10 @@
-//! SACK reneging: a receiver takes back what it acknowledged selectively, as RFC 2018 allows it.
+//! SACK reneging: a receiver discards data that it has acknowledged selectively, which RFC 2018
+//! allows.
 //!
-//! Linux (`tcp_check_sack_reneging` and `tcp_enter_loss` in net/ipv4) sees it where an
-//! acknowledgement ends just before a packet that it has marked as selectively acknowledged. It
-//! waits half a round trip, 10 ms at least, takes all packets out for lost, asks the congestion
-//! control for a threshold and starts from a window of 1.
+//! Linux (`tcp_check_sack_reneging` and `tcp_enter_loss` in net/ipv4) detects it when an
+//! acknowledgement ends just before a packet that is marked as selectively acknowledged. It waits
+//! half a round trip, at least 10 ms, declares all packets lost, requests a threshold from the
+//! congestion control and starts from a window of 1.
 
 mod common;
 
@@ -12,20 +13,20 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use anabranch_kernel::{Subflow, connections, load};
-use common::middle::{Middle, Packet};
+use common::middlebox::{Middlebox, Packet};
 use common::network::{Host, Network, connect};
-use common::{can_load, counter, names_are_ours, wait_until};
+use common::{can_load, counter, lock_names, wait_until};
 use etherparse::TcpOptions;
 
-/// What stands before the server. Of a burst it lets the first packet pass and drops the others.
-/// Before the first one's acknowledgement it puts another, as if the second had arrived and the
-/// first had not.
+/// The middlebox in front of the server. Of a burst it forwards the first packet and drops the
+/// others. Before the first one's acknowledgement it inserts another, as if the second had arrived
+/// and the first had not.
 #[derive(Default)]
 struct Receiver {
     stage: Stage,
-    /// The client's port: one that closes has still something to say.
+    /// The client's port: an earlier connection that closes still sends packets.
     port: u16,
-    /// The end of what the client sent, and of what was acknowledged.
+    /// The end of the data sent by the client, and of the data acknowledged.
     sent: u32,
     acknowledged: u32,
 }
@@ -36,7 +37,7 @@ enum Stage {
     Honest,
     /// Waits for a burst.
     Armed,
-    /// Has passed on the first packet of the burst, `start` to `end`. Waits for the second and for
+    /// Has forwarded the first packet of the burst, `start` to `end`. Waits for the second and for
     /// the acknowledgement.
     Begun {
         start: u32,
@@ -49,7 +50,7 @@ enum Stage {
 }
 
 impl Receiver {
-    fn judge(&mut self, packet: Packet) -> Vec<Packet> {
+    fn handle(&mut self, packet: Packet) -> Vec<Packet> {
         if !self.has_counted(&packet) {
             return vec![packet];
         }
@@ -82,9 +83,9 @@ impl Receiver {
                     return vec![];
                 };
                 let sack = with_sack(acknowledgement, *start, *end..second_end);
-                let answers = vec![sack, acknowledgement.clone()];
+                let packets = vec![sack, acknowledgement.clone()];
                 self.stage = Stage::Reneged;
-                answers
+                packets
             }
             Stage::Reneged if is_data => vec![],
             _ => vec![packet],
@@ -118,9 +119,9 @@ impl Receiver {
     }
 }
 
-/// An acknowledgement of all before `next`, and of a block after that.
+/// An acknowledgement of all data before `next`, and of a later block.
 fn with_sack(acknowledgement: &Packet, next: u32, block: Range<u32>) -> Packet {
-    // Twice nothing, then kind 5 of 10 bytes: RFC 2018, section 3.
+    // Two NOPs, then kind 5 of 10 bytes: RFC 2018, section 3.
     let mut options = acknowledgement.tcp.options.as_slice().to_vec();
     options.extend([1, 1, 5, 10]);
     options.extend(block.start.to_be_bytes());
@@ -131,7 +132,7 @@ fn with_sack(acknowledgement: &Packet, next: u32, block: Range<u32>) -> Packet {
     sack
 }
 
-/// The client's subflows, that over the middle first.
+/// The client's subflows, the one over the middlebox first.
 fn subflows() -> Vec<Subflow> {
     let connections = connections().unwrap().into_iter();
     let mut subflows: Vec<_> = connections.flat_map(|one| one.subflows).collect();
@@ -139,8 +140,8 @@ fn subflows() -> Vec<Subflow> {
     subflows
 }
 
-/// A packet, then a burst of ten whose receiver reneges: how the sender's subflows look while
-/// nothing gets through, and after all has and the window has grown to what is expected.
+/// Sends a packet, then a burst of ten whose receiver reneges. Returns the sender's subflows while
+/// nothing is delivered, and after all is delivered and the window has grown as expected.
 fn renege(
     network: &Network,
     receiver: &Mutex<Receiver>,
@@ -150,14 +151,14 @@ fn renege(
     window: f64,
 ) -> [Vec<Subflow>; 2] {
     let sink = network.sink();
-    let looks = || network.inside(Host::Client, subflows);
+    let now = || network.inside(Host::Client, subflows);
     let reneged = || network.inside(Host::Client, || counter("TCPSACKReneging"));
     let before = reneged();
     let mut stream = network.inside(Host::Client, move || connect(name, multipath));
     stream.write_all(&[0; 1000]).unwrap();
     wait_until("all subflows have an RTT", || {
-        let looks = looks();
-        looks.len() == links && looks.iter().all(|look| look.rtt_ms > 0.0)
+        let subflows = now();
+        subflows.len() == links && subflows.iter().all(|subflow| subflow.rtt_ms > 0.0)
     });
     wait_until("a packet", || {
         sink.received() == 1000 && receiver.lock().unwrap().has_all()
@@ -167,34 +168,34 @@ fn renege(
     // Ten packets of up to 1448 bytes, for Multipath TCP 1428.
     stream.write_all(&[0; 14_000]).unwrap();
     wait_until("reneging", || reneged() == before + 1);
-    let within = looks();
+    let within = now();
     receiver.lock().unwrap().stage = Stage::Honest;
-    wait_until("all has arrived", || sink.received() == 15_000);
-    wait_until("the middle's subflow has recovered", || {
+    wait_until("all data has arrived", || sink.received() == 15_000);
+    wait_until("the middlebox's subflow has recovered", || {
         receiver.lock().unwrap().has_all()
     });
-    // The client may still be at the last acknowledgement.
-    wait_until("the window has grown", || looks()[0].window >= window);
+    // The client may still be processing the last acknowledgement.
+    wait_until("the window has grown", || now()[0].window >= window);
     assert_eq!(reneged(), before + 1);
-    [within, looks()]
+    [within, now()]
 }
 
-/// The burst is as much as the window of 10 (RFC 6928) allows, so the acknowledgement of its first
-/// packet makes it 11, and half of that is left: 5 whole packets. Nine are lost. Four of their
-/// acknowledgements bring the window from 1 to 5, five are for congestion avoidance: the kernel's
-/// Reno adds a packet, NewReno with a fraction `sum 1/w` = 0.86 to 5.5. A sender may find the first
-/// packet lost before, where the middle has to wait for a processor. Then half of 10 is left: Reno
-/// has 6 again, NewReno 5 + 0.93.
+/// The burst fills the window of 10 (RFC 6928), so the acknowledgement of its first packet makes it
+/// 11, and half of that is left: 5 whole packets. Nine are lost. Four of their acknowledgements
+/// raise the window from 1 to 5, five fall in congestion avoidance: the kernel's Reno adds a
+/// packet, NewReno with a fraction `sum 1/w` = 0.86 to 5.5. A sender may declare the first packet
+/// lost earlier, if the middlebox is delayed by a busy processor. Then half of 10 is left: Reno
+/// reaches 6 again, NewReno 5 + 0.93.
 fn renege_as_reno(links: usize, expected: &[(&'static str, bool, Range<f64>)]) {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(0, None);
     let receiver = Arc::new(Mutex::new(Receiver::default()));
-    let judging = receiver.clone();
-    let judge = move |packet| judging.lock().unwrap().judge(packet);
-    let _middle = Middle::on(&network, 0, judge);
+    let handling = receiver.clone();
+    let handle = move |packet| handling.lock().unwrap().handle(packet);
+    let _middlebox = Middlebox::on(&network, 0, handle);
     for k in 1..links {
         network.add_link(k, None);
         network.add_endpoint(k, "");
@@ -203,20 +204,20 @@ fn renege_as_reno(links: usize, expected: &[(&'static str, bool, Range<f64>)]) {
         let _loaded = (*name != "reno").then(|| load(&name.parse().unwrap()).unwrap());
         let [within, after] = renege(&network, &receiver, name, *multipath, links, window.start);
         let case = format!("{name}, Multipath TCP: {multipath}: {within:?} {after:?}");
-        // The fraction is that of the window it will be again.
+        // The fraction is kept for when the window is at the threshold again.
         assert_eq!(within[0].window.floor(), 1.0, "{case}");
         assert_eq!(within[0].ssthresh, Some(5), "{case}");
         assert_eq!(after[0].ssthresh, Some(5), "{case}");
         assert!(window.contains(&after[0].window), "{case}");
-        // A sibling has nothing to do with it.
+        // Siblings are not affected.
         let siblings = &after[1..];
         assert!(siblings.iter().all(|one| one.ssthresh.is_none()), "{case}");
     }
 }
 
 #[test]
-fn over_one_path_a_receiver_that_reneges_is_met_as_by_reno() {
-    // Vegas' rule adds a packet a round trip at the most.
+fn over_one_path_the_response_to_reneging_is_renos() {
+    // Vegas adds at most a packet per round trip.
     let expected = [
         ("reno", true, 6.0..6.1),
         ("lia", true, 5.9..6.4),
@@ -228,8 +229,8 @@ fn over_one_path_a_receiver_that_reneges_is_met_as_by_reno() {
 }
 
 #[test]
-fn with_a_sibling_too_it_is_met_as_by_reno_and_the_sibling_is_left_alone() {
-    // LIA adds NewReno's increase at the most, and less here.
+fn with_a_sibling_the_response_is_renos_and_the_sibling_is_not_affected() {
+    // LIA adds at most NewReno's increase, and less here.
     let expected = [
         ("reno", true, 6.0..6.1),
         ("lia", true, 5.0..6.4),

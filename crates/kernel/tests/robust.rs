@@ -1,4 +1,4 @@
-//! Whatever happens to connections, subflows and the loader, nothing is left behind.
+//! No map, program, pin or name remains, however connections, subflows and loaders end.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Choice, load, registered};
 use common::network::{Host, Network, connect, send_for};
-use common::{can_load, names_are_ours, objects, wait_until};
+use common::{can_load, lock_names, objects, wait_until};
 use socket2::SockRef;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_anabranch-kernel");
@@ -38,7 +38,7 @@ fn churn(duration: Duration, at_least: u64) {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let (before, mut log) = (objects(), KernelLog::from_now());
     let opened = Arc::new(AtomicU64::new(0));
     {
@@ -61,7 +61,7 @@ fn churn(duration: Duration, at_least: u64) {
                 let mut stream = connect(name, true);
                 stream.write_all(&[0; 20_000]).unwrap();
                 count.fetch_add(1, Relaxed);
-                // The ports of closed connections are taken for a minute.
+                // The ports of closed connections stay in use for a minute.
                 thread::sleep(Duration::from_millis(5));
             }
         });
@@ -106,8 +106,7 @@ fn churn(duration: Duration, at_least: u64) {
             present[k] = !present[k];
             thread::sleep(Duration::from_millis(50));
         }
-        // A sender that connects in this moment would not find its algorithm: only those that send
-        // on.
+        // A sender that connects now would not find its algorithm: stop those that connect.
         stop.store(true, Relaxed);
         short.join().unwrap();
         long.join().unwrap();
@@ -126,22 +125,20 @@ fn churn(duration: Duration, at_least: u64) {
         thread::sleep(Duration::from_millis(50));
         assert!(
             sink.received() > received,
-            "a live socket keeps the algorithm that was unloaded"
+            "a live socket keeps the unloaded algorithm"
         );
     }
     println!("{} connections", opened.load(Relaxed));
-    wait_until("all maps and programs are gone", || {
-        objects().is_subset(&before)
-    });
+    wait_until("no map or program is left", || objects().is_subset(&before));
     log.assert_clean();
 }
 
 #[test]
-fn a_second_load_of_a_name_is_refused_and_harms_nothing() {
+fn a_second_load_of_a_name_is_an_error_without_side_effects() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let first = load(&choice("lia")).unwrap();
     let error = load(&choice("lia")).unwrap_err().to_string();
     assert!(error.contains("lia is already registered"), "{error}");
@@ -165,7 +162,7 @@ fn a_killed_loader_leaves_nothing() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let before = objects();
     for after_ms in [0, 5, 20, 60, 500] {
         let mut loader = Command::new(BINARY)
@@ -177,19 +174,17 @@ fn a_killed_loader_leaves_nothing() {
         loader.kill().unwrap();
         loader.wait().unwrap();
         wait_until("the names are gone", || !has("balia") && !has("wvegas"));
-        wait_until("all maps and programs are gone", || {
-            objects().is_subset(&before)
-        });
+        wait_until("no map or program is left", || objects().is_subset(&before));
     }
 }
 
-/// In a mount namespace of its own, so that the pins vanish with it whatever happens.
+/// In a mount namespace of its own, so that the pins vanish with it in any case.
 #[test]
 fn a_pinned_algorithm_outlives_the_loader_until_it_is_unloaded() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let script = "set -e
         mount -t bpf bpf /sys/fs/bpf
         $0 load balia:cap=inf vegas_k --pin
@@ -239,7 +234,7 @@ fn without_a_bpf_file_system_nothing_is_pinned() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let script = "mount -t tmpfs none /sys/fs/bpf; $0 load lia --pin";
     let mut unshare = Command::new("unshare");
     let output = unshare
@@ -262,7 +257,7 @@ fn has(name: &str) -> bool {
     registered().unwrap().iter().any(|other| other == name)
 }
 
-/// The kernel's log since a moment.
+/// The kernel's log from a point in time on.
 struct KernelLog(fs::File);
 
 impl KernelLog {
@@ -278,7 +273,7 @@ impl KernelLog {
         KernelLog(file)
     }
 
-    /// One record a read, until there is none.
+    /// Reads one record at a time, until there is none.
     fn assert_clean(&mut self) {
         let mut record = [0; 8192];
         while let Ok(n) = self.0.read(&mut record) {

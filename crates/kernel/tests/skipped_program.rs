@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_kernel::connections;
 use common::network::{Host, Network, connect, send_for};
-use common::{can_load, names_are_ours};
+use common::{can_load, lock_names};
 use libbpf_rs::{MapCore, ObjectBuilder};
 
 /// Two paths of 50 Mbps whose queues hold 20 ms: with their bursts of 20 kB at most 100 packets,
@@ -19,7 +19,7 @@ fn a_threshold_from_uninitialised_memory_does_not_open_the_window() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let object = include_bytes!(concat!(env!("OUT_DIR"), "/uninitialised.o"));
     let mut object = ObjectBuilder::default()
         .open_memory(object)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_kernel::{PROGRAMS, connections, load, registered, set_weight};
 use common::network::{Host, Network, connect, send_for};
-use common::{WHILE, can_load, names_are_ours, seen};
+use common::{SEND_TIME, can_load, lock_names, measured};
 use socket2::SockRef;
 
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
@@ -17,12 +17,12 @@ fn every_algorithm_carries_multipath_tcp_over_both_links() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(2, Some(50));
     for program in PROGRAMS {
         let name = program.name;
         let loaded = load(&name.parse().unwrap()).unwrap();
-        let (received, connections) = seen(&network, name, true);
+        let (received, connections) = measured(&network, name, true);
         drop(loaded);
 
         let [connection] = connections.as_slice() else {
@@ -47,35 +47,36 @@ fn every_algorithm_carries_multipath_tcp_over_both_links() {
         assert!(received > 1_250_000, "{name}: {received} bytes");
         assert!(
             !registered().unwrap().iter().any(|other| other == name),
-            "{name} is still there"
+            "{name} is still registered"
         );
     }
 }
 
-/// Where the RTT is tens of microseconds, the host's own delays look like a queue.
+/// At an RTT of tens of microseconds the hosts' own delays resemble a queue.
 #[test]
 fn delay_based_rules_fill_links_without_a_delay() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(2, None);
     for program in PROGRAMS.iter().filter(|program| program.info().delay_based) {
         let name = program.name;
         let _loaded = load(&name.parse().unwrap()).unwrap();
-        // 0.01 of NewReno's, whenever tried, if that counted. About 1 here; less on a busy machine.
-        let fills = || seen(&network, name, true).0 > seen(&network, "reno", true).0 / 4;
+        // 0.01 of NewReno's goodput if those delays counted, about 1 as it is; less on a busy
+        // machine.
+        let fills = || measured(&network, name, true).0 > measured(&network, "reno", true).0 / 4;
         assert!((0..5).any(|_| fills()), "{name}");
     }
 }
 
-/// Slow start leaves packets queued. If it undid a step back at the next packet, they would stay.
+/// Slow start leaves packets queued. They would stay if it undid each decrease at the next packet.
 #[test]
-fn a_delay_based_rule_takes_back_what_slow_start_overshot() {
+fn a_delay_based_rule_drains_the_queue_of_slow_start() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(1, Some(50));
     let _loaded = load(&"vegas_k".parse().unwrap()).unwrap();
     let _sink = network.sink();
@@ -98,7 +99,7 @@ fn every_algorithm_carries_plain_tcp() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(1, Some(50));
     for program in PROGRAMS {
         let name = program.name;
@@ -109,13 +110,13 @@ fn every_algorithm_carries_plain_tcp() {
             allowed.any(|other| other == name),
             "not any user may choose {name}"
         );
-        let (received, connections) = seen(&network, name, false);
+        let (received, connections) = measured(&network, name, false);
         let [connection] = connections.as_slice() else {
             panic!("{name}: {connections:?}")
         };
         assert_eq!(connection.token, None);
         assert_eq!(connection.subflows[0].algorithm, name);
-        // Above 0: the rule was asked, as a delay-based one is over one path too.
+        // Above 0: the rule was called, as a delay-based one is over one path too.
         assert_eq!(
             connection.subflows[0]
                 .alpha
@@ -127,24 +128,24 @@ fn every_algorithm_carries_plain_tcp() {
     }
 }
 
-/// EWTCP's growth is a times NewReno's: its parameter shows in alpha, whatever the window.
+/// EWTCP's growth is a times NewReno's, so alpha is its parameter at any window.
 #[test]
-fn the_kernel_has_the_parameters_that_an_algorithm_was_loaded_with() {
+fn the_parameters_of_load_reach_the_kernel() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(2, Some(50));
     let _loaded = load(&"ewtcp:a=0.3".parse().unwrap()).unwrap();
-    let (_, connections) = seen(&network, "ewtcp", true);
-    // A subflow that never left slow start was not asked yet.
+    let (_, connections) = measured(&network, "ewtcp", true);
+    // 0 for a subflow that is still in slow start.
     let alphas: Vec<f64> = connections[0]
         .subflows
         .iter()
         .filter_map(|s| s.alpha)
         .collect();
     assert!(alphas.iter().any(|&alpha| alpha != 0.0), "{alphas:?}");
-    // The window moved since by what the last acknowledgement added.
+    // The window has grown since by the last increase.
     assert!(
         alphas
             .iter()
@@ -158,7 +159,7 @@ fn a_socket_can_have_a_weight_of_its_own() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let network = Network::new(2, Some(50));
     let loaded = load(&"vegas_k:kappa=2".parse().unwrap()).unwrap();
     let weights = loaded.weights().unwrap();
@@ -167,8 +168,8 @@ fn a_socket_can_have_a_weight_of_its_own() {
         let (mut light, mut heavy) = (connect("vegas_k", true), connect("vegas_k", true));
         let cookie = SockRef::from(&heavy).cookie().unwrap();
         set_weight(&weights, cookie, Some(5.5)).unwrap();
-        send_for(&mut light, WHILE);
-        send_for(&mut heavy, WHILE);
+        send_for(&mut light, SEND_TIME);
+        send_for(&mut heavy, SEND_TIME);
         let alphas = |heavy: bool| -> Vec<f64> {
             let all = connections().unwrap().into_iter();
             let of_one = all.filter(|connection| (connection.cookie == cookie) == heavy);

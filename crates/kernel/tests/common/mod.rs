@@ -1,8 +1,8 @@
-//! What several tests use.
-#![allow(dead_code, reason = "every test file takes its share")]
+//! Shared by several tests.
+#![allow(dead_code, reason = "every test file uses a part")]
 
 pub mod evaluation;
-pub mod middle;
+pub mod middlebox;
 pub mod network;
 pub mod states;
 
@@ -20,10 +20,10 @@ use network::{Host, Network, connect, send_for};
 use rustix::fs::FlockOperation;
 use rustix::process::geteuid;
 
-/// How long to send: some tens of round trips.
-pub const WHILE: Duration = Duration::from_millis(600);
+/// How long to send: tens of round trips.
+pub const SEND_TIME: Duration = Duration::from_millis(600);
 
-/// Whether BPF programs can be loaded here. If not, says so loudly; with
+/// Whether BPF programs can be loaded here. If not, prints a warning; with
 /// `ANABRANCH_REQUIRE_KERNEL=1` it is a failure.
 pub fn can_load() -> bool {
     let missing = anabranch_kernel::doctor::missing();
@@ -34,7 +34,7 @@ pub fn can_load() -> bool {
     false
 }
 
-/// The same for a program that a test needs.
+/// The same for a program that a test runs.
 pub fn is_installed(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
@@ -52,9 +52,9 @@ fn skip(why: &str) {
     writeln!(io::stderr(), "SKIPPED: {why}").expect("stderr is open");
 }
 
-/// Names of congestion controls are the kernel's, of which there is one: waits until no other test
-/// has them, in this process or another, and keeps them until the file is closed.
-pub fn names_are_ours() -> File {
+/// Names of congestion controls are global to the kernel: waits until no other test uses them, in
+/// this process or another, and reserves them until the file is closed.
+pub fn lock_names() -> File {
     let name = format!("anabranch-kernel-{}.lock", geteuid().as_raw());
     let file = File::create(env::temp_dir().join(name)).unwrap();
     rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
@@ -68,7 +68,7 @@ pub fn objects() -> BTreeSet<(&'static str, u32)> {
         .collect()
 }
 
-/// Waits until something is so, for 20 s at most; the kernel frees after a grace period.
+/// Waits until a condition holds, at most 20 s; the kernel frees objects after a grace period.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -91,18 +91,22 @@ pub fn counter(name: &str) -> u64 {
     values.next().unwrap().parse().unwrap()
 }
 
-/// Sends from the client with an algorithm, over both links with Multipath TCP; returns the bytes
-/// received in a while, and the client's connections at its end.
-pub fn seen(network: &Network, algorithm: &'static str, multipath: bool) -> (u64, Vec<Connection>) {
+/// Sends from the client with an algorithm, with Multipath TCP over both links. Returns the bytes
+/// received in [`SEND_TIME`], and the client's connections at its end.
+pub fn measured(
+    network: &Network,
+    algorithm: &'static str,
+    multipath: bool,
+) -> (u64, Vec<Connection>) {
     let sink = network.sink();
     let mut stream = network.inside(Host::Client, move || connect(algorithm, multipath));
-    let look = || network.inside(Host::Client, || connections().unwrap());
+    let now = || network.inside(Host::Client, || connections().unwrap());
     wait_until("all its subflows", || {
-        send_for(&mut stream, WHILE / 10);
-        let subflows = look().iter().map(|one| one.subflows.len()).sum::<usize>();
+        send_for(&mut stream, SEND_TIME / 10);
+        let subflows = now().iter().map(|one| one.subflows.len()).sum::<usize>();
         subflows == if multipath { 2 } else { 1 }
     });
     let before = sink.received();
-    send_for(&mut stream, WHILE);
-    (sink.received() - before, look())
+    send_for(&mut stream, SEND_TIME);
+    (sink.received() - before, now())
 }

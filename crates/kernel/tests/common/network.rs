@@ -16,7 +16,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 const PORT: u16 = 5001;
 
-/// Which host.
+/// One of the two hosts.
 #[derive(Clone, Copy, Debug)]
 pub enum Host {
     Client = 1,
@@ -24,15 +24,15 @@ pub enum Host {
 }
 
 /// Two hosts. Link k has the addresses 10.77.k.1 at the client and 10.77.k.2 at the server, which
-/// signals all of them, so that a client's connection takes every link. A link with a rate leads
-/// over a third namespace, where its queue is: one at the sender would hold the sender back, not
-/// its window.
+/// signals all of them, so that a client's connection uses every link. A link with a rate passes
+/// through a third namespace, which has the queue: a queue at the sender would limit the sender in
+/// place of the window.
 pub struct Network {
     prefix: String,
 }
 
 impl Network {
-    /// With `links` links of `rate_mbps` each, or as fast as the machine is.
+    /// With `links` links of `rate_mbps` each, or unlimited.
     pub fn new(links: usize, rate_mbps: Option<u32>) -> Network {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let prefix = format!("abk{}-{}", process::id(), COUNT.fetch_add(1, Relaxed));
@@ -51,7 +51,7 @@ impl Network {
         network
     }
 
-    /// Link k, which the server does not signal yet.
+    /// Adds link k, which the server does not signal yet.
     pub fn add_link(&self, k: usize, rate_mbps: Option<u32>) {
         let (client, server) = (self.name(Host::Client), self.name(Host::Server));
         match rate_mbps {
@@ -63,7 +63,7 @@ impl Network {
         self.bring_up(k);
     }
 
-    /// Gives the devices of link k their addresses.
+    /// Configures the addresses of link k.
     pub fn bring_up(&self, k: usize) {
         let (client, server) = (self.name(Host::Client), self.name(Host::Server));
         for (name, host) in [(&client, Host::Client), (&server, Host::Server)] {
@@ -103,8 +103,8 @@ impl Network {
         format!("{}-{}", self.prefix, host as u32)
     }
 
-    /// The server signals its address on link k; `flags` such as `backup`. Without an id, as only
-    /// so it replaces the implicit endpoint of a subflow that came after the removal.
+    /// The server signals its address on link k; `flags` such as `backup`. Without an id, because
+    /// only then it replaces the implicit endpoint of a subflow created after the removal.
     pub fn add_endpoint(&self, k: usize, flags: &str) {
         let server = self.name(Host::Server);
         ip(&format!(
@@ -112,7 +112,7 @@ impl Network {
         ));
     }
 
-    /// The server takes it back: the subflows that use it are closed.
+    /// The server withdraws the address: the subflows that use it are closed.
     pub fn remove_endpoint(&self, k: usize) {
         let (server, address) = (self.name(Host::Server), format!("10.77.{k}.2"));
         let mut show = Command::new("ip");
@@ -130,8 +130,8 @@ impl Network {
         }
     }
 
-    /// The server makes its address on link k a backup, or no longer one (`nobackup`): the subflows
-    /// that use it follow.
+    /// The server makes its address on link k a backup, or a regular one again (`nobackup`), and
+    /// with it the subflows that use it.
     pub fn change_endpoint(&self, k: usize, flags: &str) {
         let server = self.name(Host::Server);
         ip(&format!(
@@ -139,8 +139,8 @@ impl Network {
         ));
     }
 
-    /// Whether the client answers to the server's question where its address on link k is. While it
-    /// does not, what the server has for it waits in the server.
+    /// Whether the client answers ARP requests for its address on link k. While it does not,
+    /// packets for it are queued in the server.
     pub fn answer_arp(&self, k: usize, answers: bool) {
         let set = move |parameter: &str, value: &str| {
             fs::write(format!("/proc/sys/net/ipv4/{parameter}"), value).unwrap();
@@ -162,8 +162,8 @@ impl Network {
         ));
     }
 
-    /// As some middleboxes do, takes the options of Multipath TCP from all that the client sends
-    /// but what opens a connection.
+    /// Removes the options of Multipath TCP from all packets of the client but SYNs, as some
+    /// middleboxes do.
     pub fn strip_options_of_data(&self) {
         let client = self.name(Host::Client);
         for rule in [
@@ -175,8 +175,8 @@ impl Network {
         }
     }
 
-    /// Runs `work` in a thread within a host. It and those it starts run before others, so that a
-    /// busy machine does not make senders slow, whose windows then would not grow.
+    /// Runs `work` in a thread within a host, at a high priority that its own threads inherit: on a
+    /// busy machine a slow sender would not be limited by its window, which then would not grow.
     pub fn spawn<T: Send + 'static>(
         &self,
         host: Host,
@@ -199,12 +199,12 @@ impl Network {
         self.spawn(host, work).join().unwrap()
     }
 
-    /// A server that reads whatever it is sent, until it is dropped.
+    /// A server that reads all data, until it is dropped.
     pub fn sink(&self) -> Sink {
         self.sink_of(Protocol::MPTCP)
     }
 
-    /// A server that knows only this protocol.
+    /// A server that supports only this protocol.
     pub fn sink_of(&self, protocol: Protocol) -> Sink {
         let (stop, received) = (
             Arc::new(AtomicBool::new(false)),
@@ -268,7 +268,7 @@ impl Drop for Sink {
     }
 }
 
-/// A connection from within the client to the sink, with Multipath TCP or plain TCP.
+/// A connection from the client's namespace to the sink, with Multipath TCP or plain TCP.
 pub fn connect(algorithm: &str, multipath: bool) -> TcpStream {
     let protocol = if multipath {
         Protocol::MPTCP
@@ -287,7 +287,7 @@ pub fn connect(algorithm: &str, multipath: bool) -> TcpStream {
     socket.into()
 }
 
-/// Sends for a while; returns the bytes written.
+/// Sends for this time; returns the bytes written.
 pub fn send_for(stream: &mut TcpStream, duration: Duration) -> u64 {
     let (start, block, mut sent) = (Instant::now(), [0u8; 1 << 16], 0);
     while start.elapsed() < duration {
@@ -311,7 +311,7 @@ fn listen(protocol: Protocol) -> TcpListener {
     socket.into()
 }
 
-/// Until the other end closes, or nothing comes for 3 s.
+/// Until the peer closes, or nothing arrives for 3 s.
 fn read_all(mut stream: TcpStream, total: &AtomicU64) {
     stream.set_nonblocking(false).unwrap();
     stream

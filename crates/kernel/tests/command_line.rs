@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use anabranch_control::{Info, RULES};
 use anabranch_kernel::{PROGRAMS, connections, load};
 use common::network::{Host, Network, connect, send_for};
-use common::{WHILE, can_load, names_are_ours, wait_until};
+use common::{SEND_TIME, can_load, lock_names, wait_until};
 use rustix::process::geteuid;
 use serde_json::Value;
 
@@ -128,7 +128,7 @@ fn a_closed_pipe_is_not_an_error() {
     assert!(output.status.success() && output.stderr.is_empty());
 }
 
-/// The program without any capability.
+/// Runs the program without capabilities.
 fn unable(arguments: &[&str]) -> Output {
     if !geteuid().is_root() {
         return run(arguments);
@@ -143,7 +143,7 @@ fn unable(arguments: &[&str]) -> Output {
 
 #[test]
 fn without_permission_the_error_names_the_remedy() {
-    let _names = names_are_ours();
+    let _lock = lock_names();
     for command in [&["load", "vegas_k"][..], &["status"]] {
         let output = unable(command);
         let error = text(&output.stderr);
@@ -171,7 +171,7 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let healthy = script("mount -t bpf bpf /sys/fs/bpf; $0 doctor");
     let found = text(&healthy.stdout);
     assert!(
@@ -222,13 +222,13 @@ fn a_user_without_access_to_the_pins_gets_an_error() {
         .unwrap();
     std::fs::remove_file(copy).unwrap();
     let errors = text(&output.stderr);
-    let [nothing, refused] = errors.lines().collect::<Vec<_>>()[..] else {
+    let [nothing, denied] = errors.lines().collect::<Vec<_>>()[..] else {
         panic!("{errors}")
     };
     assert_eq!(nothing, "anabranch-kernel: nothing is pinned");
     assert!(
-        refused.contains("run it as root: Permission denied"),
-        "{refused}"
+        denied.contains("run it as root: Permission denied"),
+        "{denied}"
     );
     assert!(!output.status.success());
 }
@@ -238,7 +238,7 @@ fn status_shows_each_subflow() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let _loaded = load(&"lia".parse().unwrap()).unwrap();
     let network = Network::new(2, Some(50));
     let _sink = network.sink();
@@ -247,7 +247,7 @@ fn status_shows_each_subflow() {
     let sending = network.spawn(Host::Client, move || {
         let mut stream = connect("lia", true);
         while !stopped.load(Relaxed) {
-            send_for(&mut stream, WHILE);
+            send_for(&mut stream, SEND_TIME);
         }
     });
     let (once, watched, words) = network.inside(Host::Client, move || {
@@ -313,7 +313,7 @@ fn the_units_commands_work_with_the_units_capabilities() {
     if !can_load() {
         return;
     }
-    let _names = names_are_ours();
+    let _lock = lock_names();
     let value = |key: &str| {
         let mut values = UNIT.lines().filter_map(|line| line.strip_prefix(key));
         values.next().unwrap()

@@ -1,4 +1,4 @@
-//! A link with a middlebox: a thread of the test sees each packet and says what becomes of it.
+//! A link with a middlebox: a thread of the test that may forward, drop, change or insert packets.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::network::{Host, Network};
 
-/// A TCP packet. Its lengths and checksums are made anew when it is passed on.
+/// A TCP packet. Lengths and checksums are recomputed when it is forwarded.
 #[derive(Clone)]
 pub struct Packet {
     ip: Ipv4Header,
@@ -39,7 +39,7 @@ impl Packet {
         bytes
     }
 
-    /// Who sent it.
+    /// The sender.
     pub fn from(&self) -> Host {
         match self.ip.source[3] {
             1 => Host::Client,
@@ -56,32 +56,32 @@ impl Packet {
 }
 
 /// Forwards the packets of one link until it is dropped.
-pub struct Middle {
+pub struct Middlebox {
     stop: Arc<AtomicBool>,
     forwarding: Option<JoinHandle<()>>,
 }
 
-impl Middle {
-    /// Makes link k. `judge` is given each packet and says what goes on, each to its addressee.
+impl Middlebox {
+    /// Creates link k. `handle` maps each packet to those to forward, each to its destination.
     pub fn on(
         network: &Network,
         k: usize,
-        judge: impl FnMut(Packet) -> Vec<Packet> + Send + 'static,
-    ) -> Middle {
+        handle: impl FnMut(Packet) -> Vec<Packet> + Send + 'static,
+    ) -> Middlebox {
         let tun = |host| network.inside(host, move || open_tun(&format!("v{k}")).unwrap());
         let tuns = [tun(Host::Client), tun(Host::Server)];
         network.bring_up(k);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let forwarding = thread::spawn(move || forward(&tuns, judge, &stopped));
-        Middle {
+        let forwarding = thread::spawn(move || forward(&tuns, handle, &stopped));
+        Middlebox {
             stop,
             forwarding: Some(forwarding),
         }
     }
 }
 
-impl Drop for Middle {
+impl Drop for Middlebox {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         let result = self.forwarding.take().map(JoinHandle::join);
@@ -91,10 +91,10 @@ impl Drop for Middle {
     }
 }
 
-/// `tuns` are the client's and the server's. They have no offload, so they give whole packets.
+/// `tuns` are the client's and the server's. They have no offload, so packets arrive whole.
 fn forward(
     tuns: &[OwnedFd; 2],
-    mut judge: impl FnMut(Packet) -> Vec<Packet>,
+    mut handle: impl FnMut(Packet) -> Vec<Packet>,
     stopped: &AtomicBool,
 ) {
     let wait = Timespec {
@@ -113,12 +113,12 @@ fn forward(
             let Some(packet) = Packet::read(&buffer[..length]) else {
                 continue;
             };
-            for packet in judge(packet) {
+            for packet in handle(packet) {
                 let to = match packet.from() {
                     Host::Client => &tuns[1],
                     Host::Server => &tuns[0],
                 };
-                // As a wire does, it loses what the host does not take.
+                // A packet that the host does not accept is lost.
                 let _ = rustix::io::write(to, &packet.bytes());
             }
         }
