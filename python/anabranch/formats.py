@@ -39,8 +39,10 @@ def interval(
     >>> interval(2.5, 0.125, ".3f"), interval(2.5, None, ".1f"), interval(None, None, ".1f")
     ('2.500 ± 0.125', '2.5', '-')
     """
+    if mean is None or math.isnan(mean):
+        return missing
     written = number(half, half_form or form)
-    return number(mean, form, missing) + (f" ± {written}" if written and mean is not None else "")
+    return f"{mean:{form}} ± {written}" if written else f"{mean:{form}}"
 
 
 def percent(value: float | None) -> str:
