@@ -30,9 +30,9 @@ CRATES = {
 # From the bottom up: a module or folder may import what is in an earlier layer, or in its own.
 LAYERS = [
     ["_core", "files", "formats"],
-    ["rule", "scenario", "result"],
+    ["rule", "scenario", "result", "result_schema"],
     ["kernel"],
-    ["runner", "sweep"],
+    ["runner"],
     ["theory"],
     ["figures"],
     ["papers"],

@@ -1,5 +1,6 @@
-"""The one verb: run a scenario for some algorithms and seeds, in parallel."""
+"""The one verb: run a scenario for some algorithms and seeds, or a grid of values, in parallel."""
 
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -44,6 +45,13 @@ BACKENDS = {
 }
 
 
+def backend(name: str) -> Backend:
+    """The backend called `name`. Raises `ScenarioError` for a name that is not in `BACKENDS`."""
+    if name not in BACKENDS:
+        raise ScenarioError(f"unknown backend {name!r}: expected one of {', '.join(BACKENDS)}")
+    return BACKENDS[name]
+
+
 def run(
     source: str | os.PathLike[str] | Scenario,
     algorithm: Algorithms = None,
@@ -74,6 +82,29 @@ def run(
     return collect(scenario, plan(scenario, algorithm, seeds, on=on), on, threads, progress)
 
 
+def sweep(
+    file: str | os.PathLike[str],
+    grid: Mapping[str, Sequence[Any]],
+    algorithm: Algorithms = None,
+    seeds: Seeds = None,
+    *,
+    on: str = "sim",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a scenario for every combination of the grid's values.
+
+    `grid` maps a dotted key to the values it takes: `{"links.R1.rate_mbps": [10, 30]}`. Every
+    table of the result leads with one column per key. The rest is as in `run`; all points are
+    checked before the first one runs.
+    """
+    jobs = []
+    for values in itertools.product(*grid.values()):
+        point = dict(zip(grid, values, strict=True))
+        jobs += plan(load(file, point), algorithm, seeds, point, on)
+    return collect(load(file), jobs, on, threads, progress)
+
+
 @dataclass(frozen=True)
 class Job:
     """One run and the values of its leading columns."""
@@ -95,15 +126,13 @@ def plan(
 
     A backend without randomness runs the first seed only.
     """
-    if on not in BACKENDS:
-        raise ScenarioError(f"unknown backend {on!r}: expected one of {', '.join(BACKENDS)}")
-    backend = BACKENDS[on]
-    make = resolve_name(backend.path)
+    target = backend(on)
+    make = resolve_name(target.path)
     own = make.algorithms() if hasattr(make, "algorithms") else ()
     chosen = _seeds(scenario, seeds)
     jobs = []
     for name, rule in _algorithms(scenario, algorithm, own).items():
-        for seed in chosen if backend.random else chosen[:1]:
+        for seed in chosen if target.random else chosen[:1]:
             keys = {**(point or {}), "algorithm": name, "seed": seed}
             run = make(scenario, None if name == OWN else name, seed, rule)
             jobs.append(Job(keys, run, rule is not None))
@@ -134,7 +163,7 @@ def collect_parts(
         raise ScenarioError(f"threads = {threads}: expected 1 or more")
     if any(job.in_python for job in jobs):
         threads = 1
-    elif BACKENDS[on].real_time:
+    elif backend(on).real_time:
         threads = threads or 1
     records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
     for part in parts:

@@ -26,11 +26,16 @@ pyo3::create_exception!(anabranch, Cancelled, PyException, "The run was cancelle
 /// Anabranch's scenario files and simulator.
 #[pymodule]
 mod _core {
+    /// No congestion window grows beyond this, packets.
+    #[pymodule_export]
+    const MAX_WINDOW: f64 = anabranch_control::MAX_WINDOW;
+
     #[pymodule_export]
     use super::{
         Cancelled, ScenarioError,
         adjustment::RateAdjustment,
         law::Law,
+        record::columns,
         rounds::Rounds,
         rule::Path,
         rules::{algorithm, rules, schema},

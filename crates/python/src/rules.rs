@@ -19,6 +19,7 @@ fn rule<'py>(py: Python<'py>, info: &anabranch_control::Info) -> PyResult<Bound<
         entry.set_item("default", parameter.default)?;
         entry.set_item("min", parameter.min)?;
         entry.set_item("max", parameter.max)?;
+        entry.set_item("choices", parameter.choices)?;
         entry.set_item("unit", parameter.unit)?;
         entry.set_item("meaning", parameter.meaning)?;
         Ok(entry)

@@ -12,6 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from anabranch.figures import style
+from anabranch.formats import share
 from anabranch.theory.fluid.against_packets import Comparison, band
 
 NAME = "theory-meets-packets"
@@ -80,7 +81,7 @@ def _panel(axes: Axes, comparison: Comparison, rule: str, limits: tuple[float, f
     axes.text(
         0.96,
         0.05,
-        f"median {100 * size.median():.0f} %\nworst {100 * size.max():.0f} %",
+        f"median {share(size.median())}\nworst {share(size.max())}",
         transform=axes.transAxes,
         ha="right",
         fontsize="small",
@@ -90,7 +91,7 @@ def _panel(axes: Axes, comparison: Comparison, rule: str, limits: tuple[float, f
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(FixedLocator(TICKS[1::2] if limits[0] < 0.01 else TICKS))
         axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
 
 
 def _key() -> list[Any]:

@@ -16,6 +16,7 @@ from rich import box
 from rich.console import RenderableType
 from rich.table import Table as Grid
 
+from anabranch import runner
 from anabranch.files import staged
 from anabranch.papers.curves import theory_of
 from anabranch.papers.folder import Paper, open_paper
@@ -146,8 +147,11 @@ def agree(
     The first backend is what the others are compared with. `jobs`: runs at a time, which in real
     time are one by default. `out` gets agreement.json and agreement.md. `beside`: an agreement.json
     whose backends come after these, for runs that took another machine or a night.
-    `overrides`: values of all scenarios, dotted keys. Raises `ScenarioError`.
+    `overrides`: values of all scenarios, dotted keys. Raises `ScenarioError`; for an unknown
+    backend before anything runs.
     """
+    for backend in backends:
+        runner.backend(backend)
     paper = narrowed(open_paper(name), overrides or {})
     earlier = _earlier(beside, name) if beside else {}
     with staged(out) if out else nullcontext() as stage:
