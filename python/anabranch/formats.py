@@ -114,15 +114,14 @@ def json_text(value: Any, indent: str = "") -> str:
     }
     """
     inner = indent + "  "
-    match value:
-        case {**entries} if entries:
-            open_, close = "{", "}"
-            lines = [
-                f"{json.dumps(key)}: {json_text(entry, inner)}" for key, entry in entries.items()
-            ]
-        case [*entries] if any(isinstance(entry, (dict, list, tuple)) for entry in entries):
-            open_, close = "[", "]"
-            lines = [json_text(entry, inner) for entry in entries]
-        case _:
-            return json.dumps(value, allow_nan=False)
-    return f"{open_}\n{inner}" + f",\n{inner}".join(lines) + f"\n{indent}{close}"
+    if isinstance(value, dict) and value:
+        brackets = "{}"
+        lines = [f"{json.dumps(key)}: {json_text(entry, inner)}" for key, entry in value.items()]
+    elif isinstance(value, (list, tuple)) and any(
+        isinstance(e, (dict, list, tuple)) for e in value
+    ):
+        brackets = "[]"
+        lines = [json_text(entry, inner) for entry in value]
+    else:
+        return json.dumps(value, allow_nan=False)
+    return f"{brackets[0]}\n{inner}" + f",\n{inner}".join(lines) + f"\n{indent}{brackets[1]}"

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pandas as pd
 
 from anabranch import _core
+from anabranch.plain import Tables
 from anabranch.result import Result
 from anabranch.rule import Rule
 from anabranch.scenario import Scenario, ScenarioError, load
@@ -229,7 +230,7 @@ def _seeds(scenario: Scenario, seeds: Seeds) -> list[int]:
 
 def _execute(
     runs: Sequence[_core.Run], threads: int, progress: Progress | None
-) -> Iterator[dict[str, dict[str, Any]]]:
+) -> Iterator[Tables]:
     """The record of each run, in their order; whatever goes wrong, Ctrl-C included, cancels all."""
     with ThreadPoolExecutor(threads) as pool:
         waiting = deque(pool.submit(run.execute) for run in runs)
@@ -248,8 +249,9 @@ def _execute(
             raise
 
 
-def _frames(keys: dict[str, Any], record: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
-    return {table: _frame(keys, columns) for table, columns in record.items()}
+def _frames(keys: dict[str, Any], record: Tables) -> dict[str, pd.DataFrame]:
+    tables = cast(dict[str, dict[str, Any]], record)
+    return {table: _frame(keys, columns) for table, columns in tables.items()}
 
 
 def _frame(keys: dict[str, Any], columns: dict[str, Any]) -> pd.DataFrame:
