@@ -29,10 +29,10 @@ CRATES = {
 
 # From the bottom up: a module or folder may import what is in an earlier layer, or in its own.
 LAYERS = [
-    ["_core", "files", "formats"],
-    ["rule", "scenario", "result"],
+    ["_core", "files", "formats", "plain"],
+    ["rule", "scenario", "result", "result_schema"],
     ["kernel"],
-    ["runner", "sweep"],
+    ["runner"],
     ["theory"],
     ["figures"],
     ["papers"],

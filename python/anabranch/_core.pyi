@@ -1,11 +1,16 @@
-"""Anabranch's scenario files and simulator, in Rust (crates/python)."""
+"""Anabranch's scenario files and simulator, in Rust (crates/python).
+
+Rates of links and goodputs are in Mbps; a rule sees packets and seconds; the unit of every other
+number is the suffix of its name. Arrays are one-dimensional unless their shape is given.
+"""
 
 import os
 from collections.abc import Sequence
-from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+
+from anabranch.plain import Floats, Integers, PlainNetwork, RuleInfo, Served, Tables
 
 class ScenarioError(ValueError):
     """What is wrong with a scenario, in one line: file and line, key, what was expected."""
@@ -13,92 +18,203 @@ class ScenarioError(ValueError):
 class Cancelled(Exception):
     """The run was cancelled."""
 
+# ------------------------------------------------------------------ scenarios
+
 class Scenario:
     """A scenario, checked and complete."""
 
     @staticmethod
-    def load(path: str | os.PathLike[str], overrides: list[tuple[str, str]] = ...) -> Scenario: ...
+    def load(path: str | os.PathLike[str], overrides: list[tuple[str, str]] = ...) -> Scenario:
+        """Read a scenario file.
+
+        Each override is a dotted key and a TOML value; text that is not TOML, such as a bare word,
+        is a string. Raises `ScenarioError`.
+        """
     @staticmethod
     def parse(
         text: str, file: str = "<string>", overrides: list[tuple[str, str]] = ...
-    ) -> Scenario: ...
-    def with_algorithm(self, spec: str) -> Scenario: ...
-    def network(self) -> dict[str, Any]: ...
+    ) -> Scenario:
+        """Read the text of a scenario.
+
+        `file` is its name in errors; trace files are looked for beside it. Raises `ScenarioError`.
+        """
+    def with_algorithm(self, spec: str) -> Scenario:
+        """The same scenario with another algorithm for the flows without one of their own.
+
+        Raises `ScenarioError`.
+        """
+    def network(self) -> PlainNetwork:
+        """Links and flows as plain data."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Empty where the file has none."""
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """Empty where the file has none."""
     @property
-    def algorithm(self) -> str | None: ...
+    def algorithm(self) -> str | None:
+        """What flows without one of their own run; None where every flow has its own."""
     @property
-    def seeds(self) -> list[int]: ...
+    def seeds(self) -> list[int]:
+        """One run for each."""
     @property
-    def duration_s(self) -> float: ...
+    def duration_s(self) -> float:
+        """Length of a run, s."""
     @property
-    def warmup_s(self) -> float: ...
+    def warmup_s(self) -> float:
+        """Start of the measurement window, which ends with the run, s."""
     @property
-    def flow_names(self) -> list[str]: ...
+    def flow_names(self) -> list[str]:
+        """In the order of the file."""
     @property
-    def link_names(self) -> list[str]: ...
+    def link_names(self) -> list[str]:
+        """In the order of the file."""
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """The file it was read from, or its name in errors; trace files are beside it."""
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """The scenario as TOML, overrides included."""
+
+# ------------------------------------------------------------------ rules
 
 class Path:
     """What a rule may know of one path: packets and seconds."""
 
     @property
-    def window(self) -> float: ...
+    def window(self) -> float:
+        """Congestion window, packets."""
     @property
-    def rtt(self) -> float: ...
+    def rtt(self) -> float:
+        """Smoothed round-trip time, s."""
     @property
-    def base_rtt(self) -> float: ...
+    def base_rtt(self) -> float:
+        """Smallest round-trip time seen, s."""
     @property
-    def round_rtt(self) -> float: ...
+    def round_rtt(self) -> float:
+        """Mean round-trip time over the round trip that just ended, s."""
     @property
-    def queue_delay(self) -> float: ...
+    def queue_delay(self) -> float:
+        """Queueing and transmission delay in the forward direction, s."""
     @property
-    def since_loss(self) -> float: ...
+    def since_loss(self) -> float:
+        """Packets acknowledged since the last loss."""
     @property
-    def between_losses(self) -> float: ...
+    def between_losses(self) -> float:
+        """Packets acknowledged between the last two losses."""
     @property
-    def loss_interval(self) -> float: ...
+    def loss_interval(self) -> float:
+        """Smoothed packets between losses; 0 before the first loss."""
     @property
-    def peak(self) -> float: ...
+    def peak(self) -> float:
+        """Window at the last loss, packets; 0 before the first loss."""
     @property
-    def prior_peak(self) -> float: ...
+    def prior_peak(self) -> float:
+        """Window at the loss before the last one, packets."""
     @property
-    def epoch_window(self) -> float: ...
+    def epoch_window(self) -> float:
+        """Window when the present stage of congestion avoidance began, packets; 0 before that."""
     @property
-    def age(self) -> float: ...
+    def age(self) -> float:
+        """Time since the present stage of congestion avoidance began, s."""
     @property
-    def rate(self) -> float: ...
+    def rate(self) -> float:
+        """`window / rtt`, packets/s."""
+
+class Law:
+    """An algorithm of the table as a law of windows.
+
+    Its methods take the paths of many users as columns: `anabranch.theory.law.States`.
+    """
+
+    def __new__(cls, spec: str) -> Law:
+        """The law of an algorithm such as "balia:cap=inf". Raises `ScenarioError`."""
+    @property
+    def name(self) -> str:
+        """Its canonical name, with the parameters that differ from their defaults."""
+    @property
+    def delay_based(self) -> bool:
+        """Whether it acts once per round trip, so that it has no increase per acknowledgement."""
+    @property
+    def fluid(self) -> bool:
+        """Whether `evaluate` describes it, so that it has a fluid model."""
+    def evaluate(self, states: object) -> tuple[Floats, Floats]:
+        """I_r and D_r, an entry per path: packets per acknowledged packet, and packets.
+
+        Raises ValueError where the columns differ in length.
+        """
+    def derivatives(self, wrt: str, states: object) -> tuple[Floats, Floats]:
+        """The derivatives of I_r and D_r in the column `wrt`; at a kink, those of the branch taken.
+
+        `wrt`: window, rtt, queue_delay or loss_interval. A user with n paths has n * n entries,
+        (r, k) row by row; the users follow one another. Raises ValueError for another `wrt`, and
+        where the columns differ in length.
+        """
+
+def algorithm(spec: str) -> str:
+    """The canonical form of an algorithm: that of "max" is "lia". Raises `ScenarioError`."""
+
+def rules() -> list[RuleInfo]:
+    """The table of rules, in its order."""
+
+MAX_WINDOW: float
+"""No congestion window grows beyond this, packets."""
+
+def schema() -> str:
+    """The JSON Schema of a scenario file, as text."""
+
+# ------------------------------------------------------------------ runs
+
+def columns() -> dict[str, dict[str, tuple[str, str]]]:
+    """By table and column of `Tables`: the JSON type of an entry, and its meaning and unit."""
 
 class Run:
     """A scenario with one algorithm and one seed, ready to run."""
 
     def __new__(
         cls, scenario: Scenario, algorithm: str | None, seed: int, rule: object | None = None
-    ) -> Run: ...
-    def execute(self) -> dict[str, dict[str, Any]]: ...
+    ) -> Run:
+        """A run in which the flows without an algorithm of their own run `algorithm`.
+
+        None: the scenario's choice. With a Python object `rule` they run that, and `algorithm` is
+        its name. Raises `ScenarioError`.
+        """
+    def execute(self) -> Tables:
+        """Run to the end, without the GIL.
+
+        Raises `Cancelled` soon after `cancel`, and what the rule raises.
+        """
     @property
-    def progress(self) -> float: ...
-    def cancel(self) -> None: ...
+    def progress(self) -> float:
+        """The fraction done, 0 to 1."""
+    def cancel(self) -> None:
+        """Make `execute` raise `Cancelled`, now or when it is called."""
+
+# ------------------------------------------------------------------ models of theory
 
 class Rounds:
-    """The controllers of many users, told of whole round trips instead of packets."""
+    """The controllers of many users, driven by whole round trips instead of packets."""
 
-    def __new__(cls, algorithms: list[str], paths: list[int], initial_window: float) -> Rounds: ...
-    def windows(self) -> NDArray[np.float64]: ...
+    def __new__(cls, algorithms: list[str], paths: list[int], initial_window: float) -> Rounds:
+        """Controllers in slow start, one per user, with windows of `initial_window` packets.
+
+        `paths` is the number of paths of each user. Raises `ScenarioError`.
+        """
+    def windows(self) -> Floats:
+        """Congestion windows, packets; an entry per path, user by user."""
     def end_round(
         self,
         now: float,
-        paths: NDArray[np.int64],
-        rtt: NDArray[np.float64],
-        queue_delay: NDArray[np.float64],
+        paths: Integers,
+        rtt: Floats,
+        queue_delay: Floats,
         lost: NDArray[np.bool_],
-    ) -> None: ...
+    ) -> None:
+        """End a round trip of each path in `paths`, given by its index in `windows()`, at `now`.
+
+        The packets of its window were acknowledged after `rtt`, of which `queue_delay` was queueing
+        and transmission; where `lost`, there was a loss event among them. All times in s.
+        """
 
 class RateAdjustment:
     """What decides kappa of an aggregate connection after a round of samples (I-TCP)."""
@@ -113,79 +229,25 @@ class RateAdjustment:
         low_threshold: float,
         high_threshold: float,
         guard: bool,
-    ) -> RateAdjustment: ...
+    ) -> RateAdjustment:
+        """The parameters of table I of the paper."""
     def kappa_after(
         self, kappa: float, growth: float, mean_packets: float, load: float, falling: int
-    ) -> float: ...
+    ) -> float:
+        """Kappa after a round with this growth (L'), mean buffer and load over expected rate.
+
+        `falling`: rounds in a row with a negative slope, this one included.
+        """
 
 def share(
     weights: Sequence[float],
     classes: Sequence[tuple[int, float, float, float | None]],
     count: int,
     seed: int,
-) -> dict[str, Any]: ...
+) -> Served:
+    """Serve `count` files by generalised processor sharing, from an empty start, without the GIL.
 
-class Law:
-    """An algorithm of the table as a law of windows."""
-
-    def __new__(cls, spec: str) -> Law: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def delay_based(self) -> bool: ...
-    @property
-    def fluid(self) -> bool:
-        """Whether `evaluate` describes it, so that it has a fluid model."""
-    def evaluate(self, states: object) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-    def derivatives(
-        self, wrt: str, states: object
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-
-def algorithm(spec: str) -> str: ...
-
-class Parameter(TypedDict):
-    """A parameter of a rule."""
-
-    name: str
-    default: float
-    min: float
-    max: float
-    """May be infinite."""
-    choices: list[float]
-    """The only allowed values; empty where every value from `min` to `max` is allowed."""
-    unit: str
-    """Empty for a pure number."""
-    meaning: str
-
-class RuleInfo(TypedDict):
-    """What the table of rules says about one of them."""
-
-    name: str
-    aliases: list[str]
-    summary: str
-    source: str
-    parameters: list[Parameter]
-    delay_based: bool
-    """It acts once per round trip and has no increase per acknowledged packet."""
-    fluid: bool
-    """Its increase and decrease at a state describe it, so that it has a fluid model."""
-    reno_on_one_path: bool
-    """With its defaults it is NewReno over one path."""
-    equilibrium_by_loss: bool
-    """Windows and RTTs alone give the loss probability of its equilibrium."""
-    weight: str | None
-    """The parameter that is a connection's weight and may change during a connection."""
-    variant_of: str | None
-    """The rule that this one is another reading of."""
-    studied_as: str
-    """The specification that a study of all rules runs."""
-    linux_name: str
-    """Its name in Linux, if it is there."""
-
-def rules() -> list[RuleInfo]:
-    """The table of rules, in its order."""
-
-MAX_WINDOW: float
-"""No congestion window grows beyond this, packets."""
-
-def schema() -> str: ...
+    `weights` of the queues. A class of files is (queue, load, mean service time in s, shape): sizes
+    are Pareto with this shape, exponential for None, all equal for infinity. Raises `ScenarioError`
+    for an unstable queue and for numbers out of range.
+    """

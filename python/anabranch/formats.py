@@ -1,10 +1,12 @@
 """How numbers and tables are written: on the terminal, in Markdown and in JSON."""
 
+import json
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def number(value: float | None, form: str = "g", missing: str = "") -> str:
@@ -73,11 +75,53 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list
     return ["| " + " | ".join(row) + " |" for row in [header, alignment, *rows]]
 
 
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def records(frame: "pd.DataFrame") -> list[dict[str, Any]]:
     """The rows of a table as plain data for JSON; NaN becomes None.
 
+    >>> import pandas as pd
     >>> records(pd.DataFrame({"flow": ["a", "b"], "rtt_ms": [40.0, float("nan")]}))
     [{'flow': 'a', 'rtt_ms': 40.0}, {'flow': 'b', 'rtt_ms': None}]
     """
     rows = frame.astype(object).where(frame.notna(), None)
     return [dict(row) for row in rows.to_dict(orient="records")]
+
+
+def columns(frame: "pd.DataFrame") -> dict[str, list[Any]]:
+    """The columns of a table as plain data for JSON; NaN and infinity become None.
+
+    >>> import pandas as pd
+    >>> columns(pd.DataFrame({"flow": ["a", "b"], "rtt_ms": [40.0, float("nan")]}))
+    {'flow': ['a', 'b'], 'rtt_ms': [40.0, None]}
+    """
+    return {str(name): [_finite(value) for value in frame[name].tolist()] for name in frame}
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_text(value: Any, indent: str = "") -> str:
+    """Indented JSON in which a list of plain values takes one line. Raises ValueError for NaN.
+
+    >>> print(json_text({"rates": [1.5, 2.0], "flows": [{"name": "a"}]}))
+    {
+      "rates": [1.5, 2.0],
+      "flows": [
+        {
+          "name": "a"
+        }
+      ]
+    }
+    """
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        brackets = "{}"
+        lines = [f"{json.dumps(key)}: {json_text(entry, inner)}" for key, entry in value.items()]
+    elif isinstance(value, (list, tuple)) and any(
+        isinstance(e, (dict, list, tuple)) for e in value
+    ):
+        brackets = "[]"
+        lines = [json_text(entry, inner) for entry in value]
+    else:
+        return json.dumps(value, allow_nan=False)
+    return f"{brackets[0]}\n{inner}" + f",\n{inner}".join(lines) + f"\n{indent}{brackets[1]}"

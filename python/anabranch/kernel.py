@@ -8,11 +8,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from anabranch._core import Cancelled
+from anabranch.plain import Tables
 from anabranch.scenario import Scenario, ScenarioError
 
 PROGRAM = "anabranch-lab"
@@ -79,7 +80,7 @@ class Run:
             if self._process:
                 self._process.terminate()
 
-    def execute(self) -> dict[str, dict[str, Any]]:
+    def execute(self) -> Tables:
         """Run to the end: the tables by name, each a dict of columns.
 
         Raises `ScenarioError` for what can't be run on this kernel.
@@ -118,7 +119,7 @@ def _tell(warnings: list[str]) -> None:
     _told.update(warnings)
 
 
-def _tables(document: dict[str, Any], scenario: Scenario) -> dict[str, dict[str, Any]]:
+def _tables(document: dict[str, Any], scenario: Scenario) -> Tables:
     """The tables with names for the indexes of flows and links, and what each flow ran."""
     names = {"flow": scenario.flow_names, "link": scenario.link_names}
     tables: dict[str, dict[str, Any]] = {}
@@ -133,4 +134,4 @@ def _tables(document: dict[str, Any], scenario: Scenario) -> dict[str, dict[str,
             if (table, column) == ("flows", "flow"):
                 rules = document["algorithms"]
                 tables[table]["rule"] = [rules[index] for index in values]
-    return tables
+    return cast(Tables, tables)

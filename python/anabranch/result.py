@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.special import bdtr, stdtrit
 
 from anabranch.files import staged
+from anabranch.formats import columns, records
 from anabranch.scenario import Scenario
 
 
@@ -147,7 +148,11 @@ class Result:
         return {name: v for name, v in values.items() if isinstance(v, pd.DataFrame)}
 
     def as_dict(self) -> dict[str, Any]:
-        """Summary and metadata as plain data for JSON; what was not measured is None."""
+        """All of it as plain data for JSON, as `anabranch schema result` describes.
+
+        `flows`, `links` and `totals` are the rows of the summaries; `tables` has the columns of
+        all seven tables. What was not measured is None.
+        """
         return {
             "anabranch": version("anabranch"),
             "backend": self.backend,
@@ -159,9 +164,10 @@ class Result:
             },
             "algorithms": self.algorithms,
             "seeds": self.seeds,
-            "flows": _records(self.summary()),
-            "links": _records(self.link_summary()),
-            "totals": _records(self.totals()),
+            "flows": records(self.summary()),
+            "links": records(self.link_summary()),
+            "totals": records(self.totals()),
+            "tables": {name: columns(table) for name, table in self.tables().items()},
         }
 
     def save(self, directory: str | os.PathLike[str]) -> None:
@@ -174,8 +180,3 @@ class Result:
         (directory / "scenario.toml").write_text(self.scenario.text, encoding="utf-8")
         for name, table in self.tables().items():
             table.to_parquet(directory / f"{name}.parquet", index=False)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = frame.astype(object).where(frame.notna(), None)
-    return [dict(row) for row in rows.to_dict(orient="records")]

@@ -1,5 +1,6 @@
-"""The one verb: run a scenario for some algorithms and seeds, in parallel."""
+"""The one verb: run a scenario for some algorithms and seeds, or a grid of values, in parallel."""
 
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, cast
 import pandas as pd
 
 from anabranch import _core
+from anabranch.plain import Tables
 from anabranch.result import Result
 from anabranch.rule import Rule
 from anabranch.scenario import Scenario, ScenarioError, load
@@ -44,6 +46,13 @@ BACKENDS = {
 }
 
 
+def backend(name: str) -> Backend:
+    """The backend called `name`. Raises `ScenarioError` for a name that is not in `BACKENDS`."""
+    if name not in BACKENDS:
+        raise ScenarioError(f"unknown backend {name!r}: expected one of {', '.join(BACKENDS)}")
+    return BACKENDS[name]
+
+
 def run(
     source: str | os.PathLike[str] | Scenario,
     algorithm: Algorithms = None,
@@ -74,6 +83,29 @@ def run(
     return collect(scenario, plan(scenario, algorithm, seeds, on=on), on, threads, progress)
 
 
+def sweep(
+    file: str | os.PathLike[str],
+    grid: Mapping[str, Sequence[Any]],
+    algorithm: Algorithms = None,
+    seeds: Seeds = None,
+    *,
+    on: str = "sim",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a scenario for every combination of the grid's values.
+
+    `grid` maps a dotted key to the values it takes: `{"links.R1.rate_mbps": [10, 30]}`. Every
+    table of the result leads with one column per key. The rest is as in `run`; all points are
+    checked before the first one runs.
+    """
+    jobs = []
+    for values in itertools.product(*grid.values()):
+        point = dict(zip(grid, values, strict=True))
+        jobs += plan(load(file, point), algorithm, seeds, point, on)
+    return collect(load(file), jobs, on, threads, progress)
+
+
 @dataclass(frozen=True)
 class Job:
     """One run and the values of its leading columns."""
@@ -82,13 +114,6 @@ class Job:
     run: _core.Run
     """Or what has its interface."""
     in_python: bool
-
-
-def known_backend(name: str) -> Backend:
-    """The backend of this name. Raises `ScenarioError` for an unknown one."""
-    if name not in BACKENDS:
-        raise ScenarioError(f"unknown backend {name!r}: expected one of {', '.join(BACKENDS)}")
-    return BACKENDS[name]
 
 
 def plan(
@@ -102,13 +127,13 @@ def plan(
 
     A backend without randomness runs the first seed only.
     """
-    backend = known_backend(on)
-    make = resolve_name(backend.path)
+    target = backend(on)
+    make = resolve_name(target.path)
     own = make.algorithms() if hasattr(make, "algorithms") else ()
     chosen = _seeds(scenario, seeds)
     jobs = []
     for name, rule in _algorithms(scenario, algorithm, own).items():
-        for seed in chosen if backend.random else chosen[:1]:
+        for seed in chosen if target.random else chosen[:1]:
             keys = {**(point or {}), "algorithm": name, "seed": seed}
             run = make(scenario, None if name == OWN else name, seed, rule)
             jobs.append(Job(keys, run, rule is not None))
@@ -139,7 +164,7 @@ def collect_parts(
         raise ScenarioError(f"threads = {threads}: expected 1 or more")
     if any(job.in_python for job in jobs):
         threads = 1
-    elif BACKENDS[on].real_time:
+    elif backend(on).real_time:
         threads = threads or 1
     records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
     for part in parts:
@@ -205,7 +230,7 @@ def _seeds(scenario: Scenario, seeds: Seeds) -> list[int]:
 
 def _execute(
     runs: Sequence[_core.Run], threads: int, progress: Progress | None
-) -> Iterator[dict[str, dict[str, Any]]]:
+) -> Iterator[Tables]:
     """The record of each run, in their order; whatever goes wrong, Ctrl-C included, cancels all."""
     with ThreadPoolExecutor(threads) as pool:
         waiting = deque(pool.submit(run.execute) for run in runs)
@@ -224,8 +249,9 @@ def _execute(
             raise
 
 
-def _frames(keys: dict[str, Any], record: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
-    return {table: _frame(keys, columns) for table, columns in record.items()}
+def _frames(keys: dict[str, Any], record: Tables) -> dict[str, pd.DataFrame]:
+    tables = cast(dict[str, dict[str, Any]], record)
+    return {table: _frame(keys, columns) for table, columns in tables.items()}
 
 
 def _frame(keys: dict[str, Any], columns: dict[str, Any]) -> pd.DataFrame:

@@ -8,7 +8,14 @@ from typing import Any
 
 from anabranch._core import Scenario, ScenarioError, rules, schema
 
-__all__ = ["Scenario", "ScenarioError", "load", "rules", "schema", "toml_value"]
+__all__ = ["Scenario", "ScenarioError", "Toml", "load", "rules", "schema", "toml_value"]
+
+
+class Toml(str):
+    """A value of the scenario as TOML text, such as `30` or `[1, 2]`.
+
+    Text that is not TOML, such as a bare word, is a string.
+    """
 
 
 def load(
@@ -16,7 +23,7 @@ def load(
 ) -> Scenario:
     """Read and check a scenario file, with single values replaced.
 
-    `overrides` maps a dotted key to a Python value: `{"links.R1.rate_mbps": 30}`.
+    `overrides` maps a dotted key to a Python value, `{"links.R1.rate_mbps": 30}`, or to `Toml`.
     Raises `ScenarioError`, whose message is one line that names file, line and key.
     """
     if isinstance(source, Scenario):
@@ -30,6 +37,8 @@ def load(
 def toml_value(value: Any) -> str:
     """The TOML text of a Python value; NumPy's numbers are numbers too."""
     match value:
+        case Toml():
+            return value
         case bool():
             return "true" if value else "false"
         case str():

@@ -26,6 +26,7 @@ mod _core {
         adjustment::RateAdjustment,
         errors::{Cancelled, ScenarioError},
         law::Law,
+        record::columns,
         rounds::Rounds,
         rule::Path,
         rules::{algorithm, rules, schema},

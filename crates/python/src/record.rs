@@ -51,6 +51,29 @@ pub fn tables<'py>(
     Ok(tables)
 }
 
+/// The columns that `Run.execute` gives: of each table, name to JSON type and meaning.
+#[pyfunction]
+pub fn columns(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let tables = PyDict::new(py);
+    for (table, descriptions) in Record::describe() {
+        let columns = PyDict::new(py);
+        for &(name, kind, meaning) in descriptions {
+            let description = match (name, kind) {
+                ("flow", _) => ("string", "name of the flow"),
+                ("link", _) => ("string", "name of the link"),
+                (_, "f64") => ("number", meaning),
+                _ => ("integer", meaning),
+            };
+            columns.set_item(name, description)?;
+            if (table, name) == ("flows", "flow") {
+                columns.set_item("rule", ("string", "the algorithm that the flow ran"))?;
+            }
+        }
+        tables.set_item(table, columns)?;
+    }
+    Ok(tables)
+}
+
 fn rule(scenario: &Scenario, flow: usize, custom: Option<&str>) -> String {
     match custom {
         Some(name) if !scenario.has_own_algorithm(flow) => name.to_owned(),

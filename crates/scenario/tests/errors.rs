@@ -312,7 +312,8 @@ fn an_override_that_is_wrong_is_named_instead_of_the_line() {
         ["name.first", "\"x\"", "expected the end of the key, but name is neither a table nor a list"],
         ["links[0]", "3", "expected a key, but links is a table"],
         ["links..rate", "3", "expected a dotted key, such as links.R1.rate_mbps or flows.type1.count"],
-        ["algorithm", "lia", "expected a TOML value (text in quotes: '\"lia\"'), got \"lia\": string values must be quoted, expected literal string"],
+        ["links.R1.rate_mbps", "fast", "expected a number, got \"fast\""],
+        ["seeds", "[1, 2", "expected a list, got \"[1, 2\""],
     ];
     for [key, value, expected] in cases {
         assert_eq!(error(GOOD, &[(key, value)]), format!("bad.toml: --set {key}={value}: {expected}"));

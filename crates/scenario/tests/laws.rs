@@ -51,8 +51,10 @@ fn an_override_is_the_same_as_writing_it() {
             written
         );
     }
-    let added = load("two_links", &[("tcp.recovery", "\"newreno\"")]);
-    assert!(added.to_toml().contains("recovery = \"newreno\""));
+    for text in ["\"newreno\"", "newreno"] {
+        let added = load("two_links", &[("tcp.recovery", text)]);
+        assert!(added.to_toml().contains("recovery = \"newreno\""));
+    }
 }
 
 #[test]

@@ -8,17 +8,15 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import Set, overrides
+from anabranch.cli.options import File, Json, Set, overrides
 from anabranch.files import staged
 from anabranch.scenario import load
 
 # Theory and Matplotlib are imported where they are used: the command line starts without them.
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-
 
 def equilibrium(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML).")],
+    file: File,
     algorithm: Annotated[
         str | None,
         typer.Option("--algorithm", "-a", metavar="A", help="In place of the scenario's own."),

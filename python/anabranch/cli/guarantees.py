@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.options import Json
 from anabranch.files import staged
 from anabranch.scenario import ScenarioError
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 
 def register(app: typer.Typer) -> None:

@@ -1,6 +1,5 @@
 """`anabranch theory optimum`, `wvegas` and `fixed-points`."""
 
-import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,22 +8,11 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.options import File, Json, Probing, RttMs, Set, overrides
 from anabranch.files import staged
 from anabranch.scenario import ScenarioError, load
 
 # Theory and Matplotlib are imported where they are used: the command line starts without them.
-
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML).")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Probing = Annotated[
-    bool, typer.Option("--probing", help="Every path carries at least one packet per RTT.")
-]
-Rtt = Annotated[
-    float | None,
-    typer.Option(
-        "--rtt-ms", min=0.001, metavar="MS", help="The RTT of every path. Default: its base RTT."
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +28,7 @@ def optimum_command(
         str, typer.Option(metavar="U", help="log (proportional fairness), or alpha=A.")
     ] = "log",
     probing: Probing = False,
-    rtt_ms: Rtt = None,
+    rtt_ms: RttMs = None,
     weight: Annotated[
         list[str] | None,
         typer.Option(metavar="FLOW=W", help="The weight of a flow's users. Repeatable."),
@@ -52,6 +40,7 @@ def optimum_command(
     split: Annotated[
         bool, typer.Option("--split", help="The least and most an optimum may put on each path.")
     ] = False,
+    set_: Set = None,
     as_json: Json = False,
 ) -> None:
     """The best rates that a scenario's users can have, and the price of every link.
@@ -65,13 +54,15 @@ def optimum_command(
         anabranch theory optimum papers/olia/scenario_a.toml --probing --rtt-ms 150 -a lia,olia
 
         anabranch theory optimum examples/two_links.toml --utility alpha=2 --json
+
+        anabranch theory optimum examples/two_links.toml --set links.left.rate_mbps=30
     """
     from anabranch.cli import optimum_tables
     from anabranch.theory.optimum.fixed_points import fixed_point_of
     from anabranch.theory.optimum.optimum import optima
     from anabranch.theory.optimum.utility import AlphaFair
 
-    scenario, rtt_s = load(file), rtt_ms and rtt_ms / 1e3
+    scenario, rtt_s = load(file, overrides(set_)), rtt_ms and rtt_ms / 1e3
     fair, weights = AlphaFair.parse(utility), dict(map(_weight, weight or []))
     with tables.progress() as progress:
         found = optima(
@@ -88,7 +79,7 @@ def optimum_command(
         words = {"scenario": scenario.name, "utility": str(fair), "probing": probing}
         pairs = zip(found, rules, strict=True)
         documents = [best.as_dict(split) | {"fixed_points_mbps": points} for best, points in pairs]
-        print(json.dumps({**words, "intervals": documents}, indent=2, allow_nan=False))
+        tables.print_json({**words, "intervals": documents})
     else:
         tables.STDOUT.print(f"{scenario.name or 'scenario'}: the optimum for utility {fair}")
         for best, points in zip(found, rules, strict=True):
@@ -111,7 +102,8 @@ def fixed_points_command(
         str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="The rules.")
     ] = "lia,olia",
     probing: Probing = False,
-    rtt_ms: Rtt = None,
+    rtt_ms: RttMs = None,
+    set_: Set = None,
     as_json: Json = False,
 ) -> None:
     """Where the windows of loss-based rules stand still, at RTTs that are known.
@@ -129,9 +121,11 @@ def fixed_points_command(
     from anabranch.theory.timeline import intervals
 
     if not Path(what).suffix:
+        if set_:
+            raise ScenarioError(f"--set {set_[0]}: expected a scenario file, but {what} is a paper")
         _predictions(what, as_json)
         return
-    scenario, rtt_s = load(what), rtt_ms and rtt_ms / 1e3
+    scenario, rtt_s = load(what, overrides(set_)), rtt_ms and rtt_ms / 1e3
     found = [
         (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
         for interval in intervals(scenario)
@@ -142,8 +136,7 @@ def fixed_points_command(
             {"from_s": interval.from_s, "to_s": interval.to_s, "algorithm": name, **point.as_dict()}
             for interval, name, point in found
         ]
-        text = {"scenario": scenario.name, "fixed_points": documents}
-        print(json.dumps(text, indent=2, allow_nan=False))
+        tables.print_json({"scenario": scenario.name, "fixed_points": documents})
     else:
         for interval, name, point in found:
             optimum_tables.fixed_point(interval, name, point)
@@ -159,7 +152,7 @@ def _predictions(name: str, as_json: bool) -> None:
     if not found:
         raise ScenarioError(f"{name}: its experiments.toml asks for no [predictions]")
     if as_json:
-        print(json.dumps([vars(entry) for entry in found], indent=2, allow_nan=False))
+        tables.print_json([vars(entry) for entry in found])
     else:
         optimum_tables.predictions(paper, found)
 
@@ -192,7 +185,7 @@ def wvegas_command(
 
             style.save(figure(found), stage / "wvegas_iterations")
         if as_json:
-            print(json.dumps([one.as_dict() for one in found], indent=2, allow_nan=False))
+            tables.print_json([one.as_dict() for one in found])
         else:
             optimum_tables.convergence(found)
     if out:

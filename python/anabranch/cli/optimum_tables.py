@@ -1,12 +1,11 @@
 """Optima, fixed points and iterations as tables on the terminal."""
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
 from anabranch.cli import tables
+from anabranch.formats import interval, number
 from anabranch.papers.folder import Paper
 from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, PROBING, Prediction
 from anabranch.theory.optimum.distance import MEASURES, Distance
@@ -84,16 +83,9 @@ def distance(far: Distance) -> None:
     heads = ["of its total", "Jain's index", "at the optimum", "utility gap", "spread of prices"]
     table = tables.new_table(*far.cases, *heads)
     for row in far.frame.to_dict(orient="records"):
-        cells = [_interval(row, measure) for measure in MEASURES]
+        cells = [interval(row[name], row[f"{name}_ci95"], ".4f") for name in MEASURES]
         table.add_row(*(str(row[case]) for case in far.cases), *cells)
     tables.STDOUT.print(table)
-
-
-def _interval(row: Mapping[Any, Any], measure: str) -> str:
-    mean, half = row[measure], row[f"{measure}_ci95"]
-    if math.isnan(mean):
-        return "-"
-    return f"{mean:.4f}" + ("" if math.isnan(half) else f" ± {half:.4f}")
 
 
 def _is_of(case: str, key: str) -> bool:
@@ -117,6 +109,5 @@ def _cell(value: object) -> str:
 
 def _number(value: float | None) -> str:
     """Four digits after the point; a small number, which is a price or a loss, to four digits."""
-    if value is None or value != value:
-        return "-"
-    return f"{value:.4g}" if 1e-6 < abs(value) < 0.01 else f"{round(value, 4) + 0.0:.4f}"
+    small = value is not None and 1e-6 < abs(value) < 0.01
+    return number(value, ".4g" if small else "z.4f", missing="-")

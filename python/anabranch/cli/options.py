@@ -1,12 +1,13 @@
-"""Options that several commands share."""
+"""Arguments and options that several commands share."""
 
-import tomllib
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from anabranch.scenario import ScenarioError
+from anabranch.scenario import ScenarioError, Toml
 
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML).")]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -15,18 +16,32 @@ Set = Annotated[
         help="Replace a value of the scenario, such as links.left.rate_mbps=30. Repeatable.",
     ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Runs at a time. Default: one per core; on the kernel, one."
+    ),
+]
+Probing = Annotated[
+    bool, typer.Option("--probing", help="Every path carries at least one packet per RTT.")
+]
+RttMs = Annotated[
+    float | None,
+    typer.Option(
+        "--rtt-ms", min=0.001, metavar="MS", help="The RTT of every path. Default: its base RTT."
+    ),
+]
 
 
-def overrides(settings: list[str] | None) -> dict[str, Any]:
-    """Dotted keys to values. Raises `ScenarioError` for what is not KEY=VALUE."""
-    return dict(_override(setting) for setting in settings or [])
-
-
-def _override(setting: str) -> tuple[str, Any]:
-    key, equals, text = setting.partition("=")
-    if not equals or not key:
-        raise ScenarioError(f"--set {setting}: expected KEY=VALUE, as in links.left.rate_mbps=30")
-    try:
-        return key, tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key, text  # a bare word is a string
+def overrides(settings: list[str] | None) -> dict[str, Toml]:
+    """Dotted keys to TOML text. Raises `ScenarioError` for what is not KEY=VALUE."""
+    values = {}
+    for setting in settings or []:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise ScenarioError(
+                f"--set {setting}: expected KEY=VALUE, as in links.left.rate_mbps=30"
+            )
+        values[key] = Toml(text)
+    return values

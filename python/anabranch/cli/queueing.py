@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.options import Json
 from anabranch.files import staged
 from anabranch.scenario import ScenarioError
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 # Theory and Matplotlib are imported where they are used: the command line starts without them.
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Out = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write the numbers (JSON) and the figure to DIR.")
 ]
@@ -155,7 +155,7 @@ def _answer(
     out: Path | None = None,
     draw: "Callable[[Any], Figure] | None" = None,
 ) -> None:
-    # The output directory is opened first: one that can't be written is told before the work.
+    # The output directory is opened first, so that one that cannot be written fails early.
     with staged(out) if out else nullcontext() as stage:
         with tables.progress() as progress:
             found = find(progress)

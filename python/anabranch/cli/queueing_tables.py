@@ -1,12 +1,10 @@
 """What `theory queueing`, `adjustment` and `rent` found, as tables on the terminal."""
 
-import math
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
 from anabranch.cli.tables import STDOUT, new_table
+from anabranch.formats import interval, numbers, share
 from anabranch.theory.games.rent_study import Rent
 from anabranch.theory.games.rosen import leading_eigenvalue
 from anabranch.theory.queueing.measured_tails import FIT_S, GRID_S, TOGETHER, Tails
@@ -25,7 +23,7 @@ def show_queueing(found: Tails) -> None:
     slopes = new_table("case", "sojourn times", "tail index", "theory")
     for row in found.slopes.to_dict(orient="records"):
         subnet = f"subnet {str(row['quantity'])[-1]}"
-        slopes.add_row(row["case"], subnet, _plus(row, "index", 2), row["theory"])
+        slopes.add_row(row["case"], subnet, _interval(row, "index", 2), row["theory"])
     low, high = FIT_S
     _titled(f"Index of P(S > x) from {low:g} to {high:g} s, median ± 95 % interval", slopes)
     together = found.tails[found.tails["case"] == TOGETHER]
@@ -53,7 +51,7 @@ def _tail(title: str, rows: pd.DataFrame, theory: str) -> None:
     )
     for row in rows.to_dict(orient="records"):
         mean = row["mean"]
-        cells = [f"{row['x_s']:.3g}", _plus(row, "mean", 3), f"{row['median']:.3g}"]
+        cells = [f"{row['x_s']:.3g}", _interval(row, "mean", 3), f"{row['median']:.3g}"]
         for column in ["theory", "within"] if within else ["theory"]:
             expected = row[column]
             cells += [f"{expected:.3g}", f"{mean / expected:.3g}" if expected > 0 else "-"]
@@ -65,16 +63,16 @@ def show_adjustment(found: Adjustment) -> None:
     """Eigenvalues of (12), where (11) ends, proposition 1 over random starts."""
     linear = found.linear
     STDOUT.print(
-        f"Loads {_list(linear.loads)}, epsilon {linear.epsilon:g}\n\n"
+        f"Loads {numbers(linear.loads)}, epsilon {linear.epsilon:g}\n\n"
         f"Equation (12)\n"
-        f"  eigenvalues per round  {_list(linear.eigenvalues)}\n"
+        f"  eigenvalues per round  {numbers(linear.eigenvalues)}\n"
         f"  kappa                  {'tends to 0' if linear.is_stable else 'grows without bound'}\n"
-        f"  phi tends to           {_list(linear.shares)}, which is rho / sum rho\n"
+        f"  phi tends to           {numbers(linear.shares)}, which is rho / sum rho\n"
         f"  at the rate            {linear.gap:.4g} per round\n\n"
         f"Equation (11), 1 <= kappa <= M\n"
-        f"  from every kappa = M   {_list(found.flow.kappa[-1])} after "
+        f"  from every kappa = M   {numbers(found.flow.kappa[-1])} after "
         f"{found.flow.rounds[-1]:g} rounds\n"
-        f"  phi                    {_list(found.flow.shares[-1])}\n"
+        f"  phi                    {numbers(found.flow.shares[-1])}\n"
     )
     table = new_table(
         "proposition 1", "starts", "keep (iv)", "reach phi > rho", "stuck", "no end", "worst steps"
@@ -84,7 +82,7 @@ def show_adjustment(found: Adjustment) -> None:
             trial.name,
             f"{trial.starts}",
             f"{trial.kept}",
-            f"{trial.reached} ({100 * trial.reached / max(1, trial.kept):.1f} %)",
+            f"{trial.reached} ({share(trial.reached / max(1, trial.kept), 1)})",
             f"{trial.stuck}",
             f"{trial.endless}",
             f"{trial.worst_steps}",
@@ -105,8 +103,8 @@ def show_rent(found: Rent) -> None:
         table.add_row(
             name,
             f"{capacity:.4g}",
-            _list(equilibrium.weights),
-            _list(equilibrium.rates),
+            numbers(equilibrium.weights),
+            numbers(equilibrium.rates),
             f"{equilibrium.multiplier:.4g}",
             f"{equilibrium.kkt_residual:.1e}",
             f"{equilibrium.best_gain:.1e}",
@@ -116,7 +114,7 @@ def show_rent(found: Rent) -> None:
             f"(15), (16), {split.name}",
             f"{split.rates.sum():.4g}",
             "1, 1",
-            " and ".join(_list(row) for row in split.rates),
+            " and ".join(numbers(row) for row in split.rates),
             "the same",
             f"{split.kkt_residual:.1e}",
             f"{split.best_gain:.1e}",
@@ -124,7 +122,7 @@ def show_rent(found: Rent) -> None:
     _titled("Equilibria", table)
     table = new_table("game", "players", "weights z", "states", "holds", "largest eigenvalue")
     for scan in found.scans:
-        holds = f"{scan.holding} ({100 * scan.holding / scan.states:.1f} %)"
+        holds = f"{scan.holding} ({share(scan.holding / scan.states, 1)})"
         # What is 0 in exact numbers is of rounding's size here.
         worst = "0" if abs(scan.worst) < 1e-12 else f"{scan.worst:.2g}"
         table.add_row(scan.game, f"{scan.players}", scan.weights, f"{scan.states}", holds, worst)
@@ -134,9 +132,9 @@ def show_rent(found: Rent) -> None:
     for one in found.rule_rates:
         table.add_row(
             one.rule,
-            _list([1e3 * rtt for rtt in one.rtt_s]),
-            _list(one.loss),
-            _list(one.rates),
+            numbers([1e3 * rtt for rtt in one.rtt_s]),
+            numbers(one.loss),
+            numbers(one.rates),
             f"{one.rates[0] / one.rates[1]:.3g}",
             "1",
         )
@@ -162,12 +160,5 @@ def _titled(title: str, table: object) -> None:
     STDOUT.print(title, table, "", sep="\n")
 
 
-def _list(values: Iterable[float]) -> str:
-    return ", ".join(f"{value:.4g}" for value in values)
-
-
-def _plus(row: dict[object, float], column: str, digits: int) -> str:
-    value, half = row[column], row[f"{column}_ci95"]
-    if math.isnan(value):
-        return "-"
-    return f"{value:.{digits}g}" + ("" if math.isnan(half) else f" ± {half:.1g}")
+def _interval(row: dict[object, float], column: str, digits: int) -> str:
+    return interval(row[column], row[f"{column}_ci95"], f".{digits}g", ".1g")

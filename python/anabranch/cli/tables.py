@@ -1,37 +1,45 @@
 """Results as tables on the terminal."""
 
-import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 from rich.table import Table
 
-from anabranch.result import Result
+from anabranch.formats import interval, json_text
+
+if TYPE_CHECKING:
+    from anabranch.plain import Parameter, RuleInfo
+    from anabranch.result import Result
 
 WIDE = 200
-"""Width where nobody's terminal sets one: tables are as wide as they need to be."""
+"""Width of the output where it is not a terminal, in characters."""
 
 STDOUT = Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
 STDERR = Console(stderr=True)
 
 
 def answer(result: Any, as_json: bool, in_words: Callable[[Any], None]) -> None:
-    """What a command found: one JSON document and nothing else, or for a person."""
+    """Print what a command found: one JSON document and nothing else, or tables."""
     if as_json:
-        print(json.dumps(result.as_dict(), indent=2, allow_nan=False))
+        print_json(result.as_dict())
     else:
         in_words(result)
 
 
+def print_json(document: Any) -> None:
+    """Print plain data as one JSON document. Raises ValueError for NaN and infinity."""
+    print(json_text(document))
+
+
 @contextmanager
 def progress() -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on stderr, only where a person looks at it."""
+    """A progress bar on stderr, where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -41,7 +49,7 @@ def progress() -> Iterator[Callable[[float], None] | None]:
         yield lambda fraction: bar.update(task, completed=fraction)
 
 
-def run(result: Result) -> None:
+def run(result: "Result") -> None:
     """Per algorithm and flow, then per algorithm and link."""
     _headline(result)
     flows = new_table(*result.cases, "flow", "users", "goodput (Mbps)", "loss", "RTT (ms)")
@@ -69,7 +77,7 @@ def run(result: Result) -> None:
     STDOUT.print(flows, "", links, sep="\n")
 
 
-def comparison(result: Result) -> None:
+def comparison(result: "Result") -> None:
     """One column per algorithm: goodput of each flow, total, fairness, use of each link."""
     _headline(result)
     table = new_table("", *result.algorithms)
@@ -90,19 +98,36 @@ def comparison(result: Result) -> None:
     STDOUT.print(table)
 
 
-def rules(entries: list[dict[str, Any]]) -> None:
+def rules(entries: "list[RuleInfo]") -> None:
     """The table of algorithms."""
     table = new_table("algorithm", "parameters", "what it does", "source")
     for rule in entries:
         name = ", ".join([rule["name"], *rule["aliases"]])
-        parameters = [
-            f"{p['name']} = {p['default']:g} {p['unit']}".rstrip() for p in rule["parameters"]
-        ]
-        table.add_row(name, "\n".join(parameters), rule["summary"], rule["source"])
+        parameters = "\n".join(map(_parameter, rule["parameters"]))
+        table.add_row(name, parameters, rule["summary"], rule["source"])
     STDOUT.print(table)
 
 
-def _headline(result: Result) -> None:
+def _parameter(parameter: "Parameter") -> str:
+    """Name, default, unit, and the choices or the range."""
+    default = f"{parameter['name']} = {parameter['default']:g} {parameter['unit']}".rstrip()
+    if parameter["choices"]:
+        allowed = " or ".join(f"{choice:g}" for choice in parameter["choices"])
+    else:
+        allowed = f"{parameter['min']:g} to {parameter['max']:g}"
+    return f"{default} ({allowed})"
+
+
+def rule_as_dict(rule: "RuleInfo") -> dict[str, Any]:
+    """A rule of the table as plain data for JSON; infinity is the text "inf"."""
+    return {**rule, "parameters": [_without_infinity(each) for each in rule["parameters"]]}
+
+
+def _without_infinity(parameter: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: "inf" if value == math.inf else value for key, value in parameter.items()}
+
+
+def _headline(result: "Result") -> None:
     scenario, seeds = result.scenario, len(result.seeds)
     intervals = "mean ± 95 % interval over" if seeds > 1 else "no interval from"
     STDOUT.print(
@@ -112,7 +137,7 @@ def _headline(result: Result) -> None:
 
 
 def new_table(*columns: str) -> Table:
-    """An empty table of the house: thin lines, no frame."""
+    """An empty table with thin lines and without a frame."""
     table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
     for column in columns:
         table.add_column(column)
@@ -120,7 +145,4 @@ def new_table(*columns: str) -> Table:
 
 
 def _interval(row: dict[Any, Any], measure: str, digits: int) -> str:
-    mean, half = row[measure], row[f"{measure}_ci95"]
-    if math.isnan(mean):
-        return "-"
-    return f"{mean:.{digits}f}" + ("" if math.isnan(half) else f" ± {half:.{digits}f}")
+    return interval(row[measure], row[f"{measure}_ci95"], f".{digits}f")

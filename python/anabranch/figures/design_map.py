@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from anabranch.figures.style import SHEET, style
+from anabranch.figures.style import CONTOURS, HATCHES, PAPER, SHEET, style
 from anabranch.theory.guarantees.design_map import BETAS, ETAS, MEMBERS, NORMS, Map
 from anabranch.theory.law import Array
 
@@ -37,7 +37,7 @@ def draw(design: Map) -> Figure:
         for axes in cells[-1]:
             axes.set_xlabel("$\\beta$", parse_math=True)
         _trade_off(right.subplots(), design)
-        handles = [*_markers(design), Patch(fill=False, hatch="////", edgecolor="#222222")]
+        handles = [*_markers(design), Patch(fill=False, hatch="////", edgecolor=HATCHES)]
         labels = [*design.rules, "on the Pareto front"]
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
@@ -48,7 +48,7 @@ def _column(figure: SubFigure, cells: Array, design: Map, name: str) -> None:
     levels = np.linspace(values.min(), values.max(), 41)
     for i, (axes, norm) in enumerate(zip(cells, NORMS, strict=True)):
         picture = axes.contourf(BETAS, ETAS, values[i].T, levels, cmap=SHADES[name])
-        lines = axes.contour(BETAS, ETAS, values[i].T, 6, colors="#444444", linewidths=0.5)
+        lines = axes.contour(BETAS, ETAS, values[i].T, 6, colors=CONTOURS, linewidths=0.5)
         axes.clabel(lines, fontsize=6.5, fmt="%.2g")
         front = design.front[i].T.astype(float)
         axes.contourf(BETAS, ETAS, front, [0.5, 1.5], colors="none", hatches=["////"])
@@ -126,7 +126,7 @@ def _markers(design: Map) -> list[Line2D]:
 
 
 def _mark(colour: str, marker: str) -> dict[str, Any]:
-    edge = "white" if marker not in "1248|" else colour
+    edge = PAPER if marker not in "1248|" else colour
     return {
         "color": colour,
         "marker": marker,

@@ -12,19 +12,19 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from anabranch.figures import style
+from anabranch.figures.style import BAND, DIAGONAL, LABELS, PAPER
+from anabranch.formats import share
 from anabranch.theory.fluid.against_packets import Comparison, band
 
 NAME = "theory-meets-packets"
 TICKS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 VISIBLE = 0.05
 """A spread over seeds below this part of a share is hidden by its marker."""
-BAND = "#ededed"
-INK = "#555555"
 SHEET: dict[Any, Any] = {
     **style.SHEET,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
+    "axes.edgecolor": LABELS,
+    "xtick.color": LABELS,
+    "ytick.color": LABELS,
 }
 
 
@@ -42,9 +42,9 @@ def draw(comparison: Comparison) -> Figure:
             _panel(axes, comparison, rule, limits)
         for axes in panels.flat[len(rules) :]:
             axes.set_axis_off()
-        figure.supxlabel("share of all goodput: fluid equilibrium", fontsize="medium", color=INK)
-        figure.supylabel("simulator", fontsize="medium", color=INK)
-        figure.legend(handles=_key(), loc="outside upper center", ncols=4, labelcolor=INK)
+        figure.supxlabel("share of all goodput: fluid equilibrium", fontsize="medium", color=LABELS)
+        figure.supylabel("simulator", fontsize="medium", color=LABELS)
+        figure.legend(handles=_key(), loc="outside upper center", ncols=4, labelcolor=LABELS)
     return figure
 
 
@@ -59,7 +59,7 @@ def _panel(axes: Axes, comparison: Comparison, rule: str, limits: tuple[float, f
     _, worst = band(rule)
     line = np.array(limits)
     axes.fill_between(line, line * (1 - worst), line * (1 + worst), color=BAND, linewidth=0)
-    axes.plot(line, line, color="#9a9a9a", linewidth=0.8)
+    axes.plot(line, line, color=DIAGONAL, linewidth=0.8)
     colour, _ = style.style(rule)
     wide = flows[flows["spread"] > VISIBLE * flows["measured"]]
     least = np.maximum(wide["measured"] - wide["spread"], limits[0])
@@ -70,8 +70,8 @@ def _panel(axes: Axes, comparison: Comparison, rule: str, limits: tuple[float, f
             rows["measured"],
             "o",
             markersize=4.0 if several else 3.4,
-            markerfacecolor=colour if several else "white",
-            markeredgecolor="white" if several else colour,
+            markerfacecolor=colour if several else PAPER,
+            markeredgecolor=PAPER if several else colour,
             markeredgewidth=0.5 if several else 0.9,
             zorder=3 if several else 2,
         )
@@ -80,24 +80,24 @@ def _panel(axes: Axes, comparison: Comparison, rule: str, limits: tuple[float, f
     axes.text(
         0.96,
         0.05,
-        f"median {100 * size.median():.0f} %\nworst {100 * size.max():.0f} %",
+        f"median {share(size.median())}\nworst {share(size.max())}",
         transform=axes.transAxes,
         ha="right",
         fontsize="small",
-        color=INK,
+        color=LABELS,
     )
     axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(FixedLocator(TICKS[1::2] if limits[0] < 0.01 else TICKS))
         axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
 
 
 def _key() -> list[Any]:
-    shape: dict[str, Any] = {"marker": "o", "linestyle": "", "color": INK}
+    shape: dict[str, Any] = {"marker": "o", "linestyle": "", "color": LABELS}
     return [
         Line2D([], [], **shape, markersize=4.5, label="several paths, the rule"),
-        Line2D([], [], **shape, markersize=4, markerfacecolor="white", label="one path, NewReno"),
-        Line2D([], [], color="#9a9a9a", linewidth=0.8, label="theory = packets"),
+        Line2D([], [], **shape, markersize=4, markerfacecolor=PAPER, label="one path, NewReno"),
+        Line2D([], [], color=DIAGONAL, linewidth=0.8, label="theory = packets"),
         Patch(color=BAND, label="band stated before the run"),
     ]

@@ -7,13 +7,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from anabranch.figures.style import DASHES, SHEET, STYLES
+from anabranch.figures.style import DASHES, INK, SHEET, colours
 from anabranch.theory.games.rosen import leading_eigenvalue, two_player_edge
 from anabranch.theory.queueing import tail_theorems
 from anabranch.theory.queueing.measured_tails import GRID_S, TOGETHER, Tails
 
-COLOURS = [STYLES[name][0] for name in ("reno", "lia", "olia", "balia", "rsf-db", "coupled")]
-INK = "#111111"
+COLOURS = colours("reno", "lia", "olia", "balia", "rsf-db", "coupled")
 
 
 def tails(found: Tails) -> Figure:
@@ -24,7 +23,7 @@ def tails(found: Tails) -> Figure:
         "workload1": "Workload of subnet 1",
     }
     cases = list(found.tails["case"].unique())
-    colours = {case: COLOURS[i % len(COLOURS)] for i, case in enumerate(cases)}
+    colour_of = {case: COLOURS[i % len(COLOURS)] for i, case in enumerate(cases)}
     with matplotlib.rc_context(SHEET):
         figure = Figure(figsize=(10.5, 3.9))
         panels = figure.subplots(1, 3, sharey=True)
@@ -32,11 +31,11 @@ def tails(found: Tails) -> Figure:
             chosen = found.tails[found.tails["quantity"] == quantity]
             for case, rows in chosen.groupby("case", sort=False):
                 seen = rows[rows["mean"] > 0]
-                axes.loglog(seen["x_s"], seen["mean"], color=colours[case], lw=1.4)
+                axes.loglog(seen["x_s"], seen["mean"], color=colour_of[case], lw=1.4)
                 dash = DASHES[2] if quantity == "sojourn1" and case != TOGETHER else DASHES[1]
                 column = "within" if quantity == "workload1" else "theory"
                 theory = rows[rows[column] > 0]
-                axes.loglog(theory["x_s"], theory[column], dash, color=colours[case], lw=0.9)
+                axes.loglog(theory["x_s"], theory[column], dash, color=colour_of[case], lw=0.9)
             if quantity != "workload1":
                 one = found.traffic[int(quantity[-1]) - 1]
                 axes.loglog(GRID_S, tail_theorems.size_tail(one, GRID_S), "-.", color=INK, lw=0.9)
@@ -47,7 +46,7 @@ def tails(found: Tails) -> Figure:
             axes.yaxis.set_major_formatter("{x:g}")
         panels[0].set_ylabel("P(> x)")
         lines: list[tuple[str, dict[str, Any]]] = [
-            (case, {"color": colours[case], "lw": 1.4}) for case in cases
+            (case, {"color": colour_of[case], "lw": 1.4}) for case in cases
         ]
         lines += [
             ("theorem 1; theorem 2 in so long a run", {"color": INK, "ls": "--", "lw": 0.9}),
@@ -68,7 +67,7 @@ def region() -> Figure:
     with matplotlib.rc_context(SHEET):
         figure = Figure(figsize=(8.6, 3.6))
         left, right = figure.subplots(1, 2)
-        left.contourf(ratios, shares, inside, levels=[0.5, 1.5], colors=[STYLES["olia"][0]])
+        left.contourf(ratios, shares, inside, levels=[0.5, 1.5], colors=colours("olia"))
         edge = np.array([two_player_edge([1, r]) for r in ratios])
         for side in (-1, 1):
             left.plot(ratios, 0.5 + side * edge / 2, color=INK, lw=1.0)

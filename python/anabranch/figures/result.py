@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from anabranch.figures.style import DASHES, SHEET, save, style
+from anabranch.figures.style import BARS, DASHES, PAPER, SHEET, save, style
 from anabranch.result import Result
 
 
@@ -32,9 +32,9 @@ def goodput(result: Result) -> Figure:
                 rows["goodput_mbps"],
                 rows["goodput_mbps_ci95"],
                 fmt=marker,
-                color="black",
+                color=BARS,
                 markersize=3.5,
-                markerfacecolor="white",
+                markerfacecolor=PAPER,
                 elinewidth=0.9,
                 capsize=2,
             )

@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from anabranch.figures.style import SHEET
+from anabranch.figures.style import LIMITS, SHEET, colours
 from anabranch.theory.optimum.wvegas import Convergence
 
-COLOURS = ["#4e79a7", "#e15759", "#f28e2b", "#59a14f", "#b07aa1", "#9c755f"]
-"""Of paths; of algorithms the first three."""
+COLOURS = colours("olia", "lia", "rsf-db", "balia", "coupled", "cubic")
+"""Of paths; the first three also of iterations."""
 
 
 def figure(found: Sequence[Convergence]) -> Figure:
@@ -61,7 +61,7 @@ def _errors(axes: Axes, one: Convergence) -> None:
     for iteration, colour in zip(one.iterations, COLOURS, strict=False):
         error = iteration.error(one.optimum)
         axes.loglog(np.arange(1, len(error) + 1), error, color=colour, label=iteration.name)
-    axes.axhline(one.within_mbps, color="#999999", linewidth=0.8, linestyle=":")
+    axes.axhline(one.within_mbps, color=LIMITS, linewidth=0.8, linestyle=":")
     axes.set_ylabel("farthest from the optimum (Mbps)")
     axes.set_xlabel("step")
     for axis in (axes.xaxis, axes.yaxis):

@@ -18,8 +18,7 @@ from anabranch.figures import style
 from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.report import Item, Report, Row, Table
 
-INK, RULE = "#010203", "#040506"
-"""Placeholders for the page's own colours, which differ between light and dark mode."""
+INK, RULE = style.PAGE_INK, style.PAGE_RULE
 
 MARKS = ["-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (6, 1, 1, 1, 1, 1))]
 """Line styles of the kinds of theory value, in the order of the report's list of them."""

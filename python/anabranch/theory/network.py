@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from anabranch.plain import Link
 from anabranch.scenario import Scenario
 
 Array = np.ndarray
@@ -127,8 +127,8 @@ def _routes(links_of_paths: Sequence[Sequence[int]], links: int) -> sparse.csr_a
     return sparse.csr_array(sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=shape))
 
 
-def _queues(links: Sequence[dict[str, Any]], packet_bytes: int) -> Queues:
-    def limit(link: dict[str, Any]) -> float:
+def _queues(links: Sequence[Link], packet_bytes: int) -> Queues:
+    def limit(link: Link) -> float:
         packets = float("inf") if link["limit_packets"] is None else link["limit_packets"]
         in_bytes = float("inf") if link["limit_bytes"] is None else link["limit_bytes"]
         return min(packets, in_bytes / packet_bytes)

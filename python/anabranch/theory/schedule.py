@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from anabranch.plain import Flow
 from anabranch.scenario import Scenario, ScenarioError
 
 Array = np.ndarray
@@ -85,7 +85,7 @@ class Schedule:
         return np.concatenate([begins, begins + on])
 
 
-def _start(flow: dict[str, Any], number: int) -> float:
+def _start(flow: Flow, number: int) -> float:
     return float(flow["start_s"] + flow["start_spread_s"] * (number + 0.5) / flow["count"])
 
 

@@ -29,10 +29,11 @@ struct Override<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Parses `text` and puts the overrides in, each a dotted key and a TOML value.
+    /// Parses `text` and puts the overrides in, each a dotted key and a TOML value. A value that is
+    /// not TOML, such as a bare word, is a string.
     ///
     /// # Errors
-    /// On what is not TOML, and on an override whose key or value cannot be read.
+    /// On what is not TOML, and on an override whose key cannot be read.
     pub(crate) fn parse(
         file: &'t str,
         text: &'t str,
@@ -105,12 +106,8 @@ impl<'t> Document<'t> {
     fn set(&mut self, (key, value): &'t (String, String)) -> Result<Key, String> {
         let written = Key::parse(key)
             .ok_or("expected a dotted key, such as links.R1.rate_mbps or flows.type1.count")?;
-        let value = DeValue::parse(value).map_err(|error| {
-            format!(
-                "expected a TOML value (text in quotes: '\"lia\"'), got {value:?}: {}",
-                error.message()
-            )
-        })?;
+        let value = DeValue::parse(value)
+            .unwrap_or_else(|_| Spanned::new(0..value.len(), DeValue::String(value.into())));
         let mut key = Key::default();
         let mut place = &mut self.root;
         for step in &written.0 {

@@ -38,6 +38,9 @@ impl From<Vec<f64>> for Column {
     }
 }
 
+/// The name, type and meaning of a column.
+pub type Description = (&'static str, &'static str, &'static str);
+
 /// From one declaration: the table (a vector per column), its row, and what its columns mean.
 macro_rules! table {
     ($(#[$doc:meta])* $table:ident of $row:ident { $($column:ident: $type:ty, $meaning:literal;)+ }) => {
@@ -74,9 +77,9 @@ macro_rules! table {
                 vec![$((stringify!($column), self.$column.into())),+]
             }
 
-            /// Each column's name and meaning.
-            pub fn describe() -> &'static [(&'static str, &'static str)] {
-                &[$((stringify!($column), $meaning)),+]
+            /// Each column's name, type (`u32`, `u64` or `f64`) and meaning.
+            pub fn describe() -> &'static [Description] {
+                &[$((stringify!($column), stringify!($type), $meaning)),+]
             }
         }
     };
@@ -212,6 +215,19 @@ pub struct Record {
 }
 
 impl Record {
+    /// The columns of the tables, by the name of the table.
+    pub fn describe() -> [(&'static str, &'static [Description]); 7] {
+        [
+            ("flows", Flows::describe()),
+            ("paths", Paths::describe()),
+            ("links", Links::describe()),
+            ("transfers", Transfers::describe()),
+            ("flow_samples", FlowSamples::describe()),
+            ("path_samples", PathSamples::describe()),
+            ("link_samples", LinkSamples::describe()),
+        ]
+    }
+
     /// The tables by name.
     pub fn tables(self) -> Vec<(&'static str, Vec<(&'static str, Column)>)> {
         vec![

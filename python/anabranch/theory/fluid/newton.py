@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
+from anabranch import _core
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid.averaged_rule import samples_of
 from anabranch.theory.fluid.model import Model, Point
@@ -30,7 +31,7 @@ SINGULAR = 1e6
 """Norm of an inverse Jacobian that is none. Regular ones have norms below 1000."""
 QUEUE_SPEED = 10.0
 """Of queues beside windows, in pseudo-time: real queues follow windows at once."""
-LARGEST_LOG_WINDOW = float(np.log(1 << 24))
+LARGEST_LOG_WINDOW = float(np.log(_core.MAX_WINDOW))
 FIRST_LOSS = 3e-3
 """Loss probability of every queue at the start of the search."""
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from anabranch import _core
+from anabranch.plain import Served
 from anabranch.result import mean_with_interval, median_with_interval
 from anabranch.scenario import ScenarioError
 from anabranch.theory.queueing import tail_theorems
@@ -93,9 +94,7 @@ def _name(share: float | None) -> str:
     return TOGETHER if share is None else f"phi1 = {share:g}"
 
 
-def _serve(
-    traffic: tuple[Traffic, Traffic], share: float | None, files: int, seed: int
-) -> dict[str, np.ndarray]:
+def _serve(traffic: tuple[Traffic, Traffic], share: float | None, files: int, seed: int) -> Served:
     weights = [1.0] if share is None else [share, 1 - share]
     queue = (0, 0) if share is None else (0, 1)
     classes = [(q, one.load, one.mean_s, one.shape) for q, one in zip(queue, traffic, strict=True)]
@@ -109,7 +108,7 @@ def _serve(
     return run
 
 
-def _quantities(run: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _quantities(run: Served) -> dict[str, np.ndarray]:
     """What has a tail; with a queue each also the workload of class 1 as every arrival sees it."""
     tails = {f"sojourn{i + 1}": run["sojourn_s"][run["class"] == i] for i in range(2)}
     if run["workload_s"].shape[1] == 2:

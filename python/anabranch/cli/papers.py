@@ -1,0 +1,107 @@
+"""`anabranch reproduce` and `agree`: what papers report beside what runs give."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch.cli import tables
+from anabranch.cli.options import Jobs, Json, Set, overrides
+from anabranch.scenario import ScenarioError
+
+if TYPE_CHECKING:
+    from anabranch.papers.report import Report
+    from anabranch.papers.summary import Summary
+
+# The papers' modules are imported where they are used: completion starts without them.
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("reproduce")(reproduce_command)
+    app.command("agree")(agree_command)
+
+
+def reproduce_command(
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="A folder of papers/, such as olia, or all.")
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds, shorter runs.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the report and its data to DIR.")
+    ] = None,
+    as_json: Json = False,
+    readme: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With all: put the summary, dated, between its markers."),
+    ] = None,
+) -> None:
+    """Reproduce a paper: published beside measured beside theory, and each claim judged.
+
+    Exits with 1 when a claim fails that is not marked as not reproduced, with the reason.
+
+    Examples:
+
+        anabranch reproduce olia --quick --out results/olia
+
+        anabranch reproduce all --out results/papers --readme README.md
+    """
+    from anabranch.cli import papers_tables
+    from anabranch.papers import reproduce
+
+    if paper != "all" and readme:
+        raise ScenarioError(f"--readme {readme}: expected `reproduce all`, whose summary it takes")
+    report: Report | Summary
+    with tables.progress() as progress:
+        if paper == "all":
+            report = reproduce.reproduce_all(quick, out, readme, progress)
+        else:
+            report = reproduce.reproduce(paper, quick, out, progress)
+    in_words = papers_tables.summary if paper == "all" else papers_tables.report
+    tables.answer(report, as_json, in_words)
+    if out:
+        page = "index.html" if paper == "all" else "report.html"
+        print(f"The report is in {out / page}", file=sys.stderr)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def agree_command(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A folder of papers/.")],
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", metavar="A,B,...", help="Backends; the others are compared with the first."
+        ),
+    ] = "sim,equilibrium",
+    jobs: Jobs = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write agreement.md and .json to DIR.")
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="An agreement.json of an earlier run, to be put beside this one."
+        ),
+    ] = None,
+    settings: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Run some of a paper's cases on several backends: do they agree?
+
+    Example:
+
+        anabranch agree olia --on sim,equilibrium,kernel --out results/olia-agreement
+
+        anabranch agree olia --on sim,equilibrium --beside results/olia-kernel/agreement.json
+
+        anabranch agree olia --on sim --set tcp.scheduler=linux
+    """
+    from anabranch.cli import papers_tables
+    from anabranch.papers import agreement
+
+    with tables.progress() as progress:
+        values = overrides(settings)
+        agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside, values)
+    tables.answer(agreed, as_json, papers_tables.agreement)

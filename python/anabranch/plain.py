@@ -1,0 +1,248 @@
+"""The types of the plain data that `_core` gives: networks, rules and tables."""
+
+from typing import Literal, NotRequired, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Link(TypedDict):
+    """A link of `Scenario.network()`."""
+
+    name: str
+    rate_mbps: float
+    """The rate, or the mean rate of the trace, Mbps."""
+    delay_ms: float
+    """Propagation delay, one way."""
+    loss_probability: float
+    """Of losses at random, the mean."""
+    down_s: list[tuple[float, float]]
+    """When the link is down: from, to."""
+    red: list[tuple[float, float]] | None
+    """The curve of RED as points (queue in packets, drop probability); None: drop-tail."""
+    limit_packets: int | None
+    """Packets that may wait; None: any number."""
+    limit_bytes: int | None
+    """Bytes that may wait; None: any number."""
+
+
+class NetworkPath(TypedDict):
+    """A path of a flow of `Scenario.network()`."""
+
+    links: list[int]
+    """Indexes of its links, in the order in which packets cross them."""
+    return_delay_ms: float
+    """Delay of acknowledgements."""
+    start_s: float
+    """When the path opens."""
+
+
+class Flow(TypedDict):
+    """A flow of `Scenario.network()`: `count` users alike."""
+
+    name: str
+    count: int
+    algorithm: str
+    start_s: float
+    start_spread_s: float
+    """Users start within this time after `start_s`."""
+    stop_s: float | None
+    """None: the end of the run."""
+    paths: list[NetworkPath]
+    workload: Literal["bulk", "file", "on_off", "poisson", "gateway"]
+    bytes: NotRequired[int]
+    """Size of the file, where `workload` is "file"."""
+    on_s: NotRequired[float]
+    """Length of a period of sending, where `workload` is "on_off"."""
+    off_s: NotRequired[float]
+    """Length of a pause, where `workload` is "on_off"."""
+
+
+class PlainNetwork(TypedDict):
+    """A scenario as plain data, for theory."""
+
+    packet_bytes: int
+    """Of a full packet on the wire, headers included."""
+    header_bytes: int
+    """The part of a packet that is not payload."""
+    initial_window_packets: float
+    sample_s: float
+    """Time between two samples."""
+    links: list[Link]
+    flows: list[Flow]
+
+
+class Parameter(TypedDict):
+    """A parameter of a rule."""
+
+    name: str
+    default: float
+    min: float
+    max: float
+    """May be infinite."""
+    choices: list[float]
+    """The only allowed values; empty where every value from `min` to `max` is allowed."""
+    unit: str
+    """Empty for a pure number."""
+    meaning: str
+
+
+class RuleInfo(TypedDict):
+    """What the table of rules says about one of them."""
+
+    name: str
+    aliases: list[str]
+    summary: str
+    source: str
+    parameters: list[Parameter]
+    delay_based: bool
+    """It acts once per round trip and has no increase per acknowledged packet."""
+    fluid: bool
+    """Its increase and decrease at a state describe it, so that it has a fluid model."""
+    reno_on_one_path: bool
+    """With its defaults it is NewReno over one path."""
+    equilibrium_by_loss: bool
+    """Windows and RTTs alone give the loss probability of its equilibrium."""
+    weight: str | None
+    """The parameter that is a connection's weight and may change during a connection."""
+    variant_of: str | None
+    """The rule that this one is another reading of."""
+    studied_as: str
+    """The specification that a study of all rules runs."""
+    linux_name: str
+    """Its name in Linux, if it is there."""
+
+
+class FlowsTable(TypedDict):
+    """Totals per user."""
+
+    flow: list[str]
+    rule: list[str]
+    user: Integers
+    start_s: Floats
+    stop_s: Floats
+    goodput_mbps: Floats
+    delivered_bytes: Integers
+    sent_packets: Integers
+    lost_packets: Integers
+    retransmitted_packets: Integers
+    timeouts: Integers
+    transfers_done: Integers
+
+
+class PathsTable(TypedDict):
+    """Totals per user and path."""
+
+    flow: list[str]
+    user: Integers
+    path: Integers
+    goodput_mbps: Floats
+    delivered_bytes: Integers
+    sent_packets: Integers
+    lost_overflow: Integers
+    lost_red: Integers
+    lost_random: Integers
+    lost_down: Integers
+    loss_probability: Floats
+    loss_events: Integers
+    retransmitted_packets: Integers
+    timeouts: Integers
+    window_packets: Floats
+    rtt_ms: Floats
+    one_way_delay_ms: Floats
+
+
+class LinksTable(TypedDict):
+    """Totals per link."""
+
+    link: list[str]
+    rate_mbps: Floats
+    throughput_mbps: Floats
+    utilization: Floats
+    arrived_packets: Integers
+    dropped_overflow: Integers
+    dropped_red: Integers
+    dropped_random: Integers
+    dropped_down: Integers
+    loss_probability: Floats
+    queue_packets: Floats
+    queue_ms: Floats
+
+
+class TransfersTable(TypedDict):
+    """Files whose last byte was delivered."""
+
+    flow: list[str]
+    user: Integers
+    start_s: Floats
+    bytes: Integers
+    duration_s: Floats
+
+
+class FlowSamplesTable(TypedDict):
+    """Users over time."""
+
+    time_s: Floats
+    flow: list[str]
+    user: Integers
+    delivered_bytes: Integers
+    goodput_mbps: Floats
+    kappa: Floats
+    buffer_packets: Integers
+
+
+class PathSamplesTable(TypedDict):
+    """Paths over time."""
+
+    time_s: Floats
+    flow: list[str]
+    user: Integers
+    path: Integers
+    window_packets: Floats
+    rtt_ms: Floats
+    one_way_delay_ms: Floats
+    in_flight_packets: Integers
+    goodput_mbps: Floats
+    lost_packets: Integers
+
+
+class LinkSamplesTable(TypedDict):
+    """Links over time."""
+
+    time_s: Floats
+    link: list[str]
+    queue_packets: Integers
+    queue_bytes: Integers
+    throughput_mbps: Floats
+    dropped_packets: Integers
+
+
+class Tables(TypedDict):
+    """What a run measured: columns of equal length by table. `columns()` has their meanings.
+
+    Totals are over the measurement window. NaN: not measured.
+    """
+
+    flows: FlowsTable
+    paths: PathsTable
+    links: LinksTable
+    transfers: TransfersTable
+    flow_samples: FlowSamplesTable
+    path_samples: PathSamplesTable
+    link_samples: LinkSamplesTable
+
+
+Served = TypedDict(
+    "Served",
+    {
+        "class": Integers,  # index of the class
+        "arrival_s": Floats,
+        "service_s": Floats,  # service time with the whole server
+        "sojourn_s": Floats,  # from arrival to the end of service
+        "workload_s": Floats,  # work in each queue at the arrival; files by queues
+    },
+)
+"""The files that `share` served, in the order of their arrival."""

@@ -1,0 +1,119 @@
+"""The JSON Schema of what `anabranch run --json` prints: `Result.as_dict()` as a document."""
+
+from typing import Any
+
+from anabranch import _core
+
+SUMMARIES = {
+    "flows": {
+        "flow": ("string", "name of the flow"),
+        "users": ("integer", "number of users of the flow"),
+        "goodput_mbps": ("number", "mean over the users, Mbps"),
+        "loss_probability": ("number", "lost packets over sent packets"),
+        "rtt_ms": ("number", "mean over the paths, weighted by packets sent, ms"),
+    },
+    "links": {
+        "link": ("string", "name of the link"),
+        "throughput_mbps": ("number", "bytes delivered, Mbps"),
+        "utilization": ("number", "throughput over the rate of the link"),
+        "loss_probability": ("number", "dropped packets over arrived packets"),
+        "queue_packets": ("number", "packets that wait, mean of the samples"),
+    },
+    "totals": {
+        "total_goodput_mbps": ("number", "sum over all users, Mbps"),
+        "jain_index": ("number", "Jain's index of the goodputs of all users"),
+    },
+    "optimum": {
+        "efficiency": ("number", "goodput of all users over that at the optimum"),
+        "jain_index": ("number", "Jain's index of the goodputs of all users"),
+        "optimal_jain_index": ("number", "the same at the optimum"),
+        "utility_gap": ("number", "mean over the users of log(optimal rate / measured rate)"),
+        "price_spread": ("number", "(dearest - cheapest) / dearest of the paths that a user uses"),
+    },
+}
+"""The rows of each summary: column to type and meaning."""
+
+
+def result_schema() -> dict[str, Any]:
+    """The schema as plain data, with the type and the meaning of every column.
+
+    >>> result_schema()["properties"]["tables"]["required"][:4]
+    ['flows', 'paths', 'links', 'transfers']
+    """
+    tables = {name: _table(columns) for name, columns in _core.columns().items()}
+    summaries = {name: _summary(name, columns) for name, columns in SUMMARIES.items()}
+    scenario = {
+        "name": _field("string", "empty where the file has none"),
+        "description": _field("string", "empty where the file has none"),
+        "duration_s": _field("number", "length of a run, s"),
+        "warmup_s": _field("number", "start of the measurement window, which ends with the run, s"),
+    }
+    properties = {
+        "anabranch": _field("string", "version of Anabranch"),
+        "backend": _field("string", "what ran the scenario: sim, fluid, equilibrium or kernel"),
+        "scenario": _object(scenario, "The scenario, without the values that a sweep varied."),
+        "algorithms": _list(_field("string", "what flows without an algorithm of their own ran")),
+        "seeds": _list({"type": "integer", "minimum": 0}),
+        **summaries,
+        "tables": _object(tables, "The seven tables, over all algorithms and seeds."),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Result of `anabranch run` and `anabranch compare`",
+        "description": "Totals are over the measurement window. null: not measured.",
+        **_object(properties, optional={"optimum"}),
+    }
+
+
+def _field(kind: str, meaning: str) -> dict[str, Any]:
+    return {"type": kind, "description": meaning}
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _object(
+    properties: dict[str, Any], description: str = "", optional: set[str] | None = None
+) -> dict[str, Any]:
+    return {
+        "type": "object",
+        **({"description": description} if description else {}),
+        "properties": properties,
+        "required": [name for name in properties if name not in (optional or ())],
+        "additionalProperties": False,
+    }
+
+
+def _table(columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """A table as an object of columns; the keys of a sweep are columns, too."""
+    keys = {
+        "algorithm": _column("string", "what flows without an algorithm of their own ran"),
+        "seed": _column("integer", "seed of the run"),
+    }
+    described = {name: _column(*column) for name, column in columns.items()}
+    table = _object(keys | described, "Columns of equal length; a column per key of a sweep.")
+    return table | {"additionalProperties": {"type": "array"}}
+
+
+def _column(kind: str, meaning: str) -> dict[str, Any]:
+    items = {"type": [kind, "null"] if kind == "number" else kind}
+    return {"type": "array", "items": items, "description": meaning}
+
+
+def _summary(name: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """A list of rows, one per case: means over seeds, each with half its 95 % interval."""
+    row: dict[str, Any] = {
+        "algorithm": _field("string", "what flows without an algorithm of their own ran")
+    }
+    for column, (kind, meaning) in columns.items():
+        if kind != "number":
+            row[column] = _field(kind, meaning)
+            continue
+        row[column] = {"type": ["number", "null"], "description": meaning}
+        row[f"{column}_ci95"] = {
+            "type": ["number", "null"],
+            "description": "half the 95 % interval over seeds; null for one seed",
+        }
+    rows = _object(row) | {"additionalProperties": True}
+    return _list(rows) | {"description": f"{name.capitalize()}: a row per case, means over seeds."}
