@@ -20,7 +20,7 @@ from anabranch.theory.errors import NotConverged
 from anabranch.theory.law import Law, States
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.interior_point import of_each
-from anabranch.theory.optimum.standstill import Standstill, stand_still
+from anabranch.theory.optimum.complementarity import Standstill, stand_still
 from anabranch.theory.timeline import Interval
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ from anabranch.papers.quantities import measure
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid import equilibrium
-from anabranch.theory.fluid.steady import EquilibriumRun
+from anabranch.theory.fluid.backend import EquilibriumRun
 from conftest import SMALL, Anabranch
 
 LOSSY = """
