@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from anabranch.scenario import Scenario
-
-Array = np.ndarray
+from anabranch.theory.array import Array
 
 
 @dataclass(frozen=True, eq=False)

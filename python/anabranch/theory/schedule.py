@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.array import Array
 
-Array = np.ndarray
 Watch = Callable[[float], None]
 """Is told the simulated time now and then; it may raise to stop a run."""
 

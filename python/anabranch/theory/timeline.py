@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from anabranch.scenario import Scenario, ScenarioError
-
-Array = np.ndarray
+from anabranch.theory.array import Array
 
 
 @dataclass(frozen=True, eq=False)

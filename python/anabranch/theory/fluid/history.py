@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.fluid.model import Point
 from anabranch.theory.network import Network
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,13 @@ from scipy.integrate import solve_ivp
 
 from anabranch._core import Cancelled
 from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid.history import History, Moment, part
 from anabranch.theory.fluid.model import Model, Point
 from anabranch.theory.fluid.newton import LARGEST_LOG_WINDOW
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule, Watch
-
-Array = np.ndarray
 
 RELATIVE, AVERAGED_RELATIVE = 1e-4, 1e-3
 """Tolerances of the integration; the second where a rule is averaged over samples."""

@@ -7,12 +7,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
+from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid.averaged_rule import samples_of
 from anabranch.theory.fluid.model import Model, Point
 from anabranch.theory.network import Network
 
-Array = np.ndarray
 Tick = Callable[[], None]
 """Is called now and then; it may raise to stop a search."""
 

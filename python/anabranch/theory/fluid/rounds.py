@@ -12,14 +12,13 @@ from scipy import sparse
 
 from anabranch import _core
 from anabranch.scenario import Scenario, rules
+from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid.history import History, Moment
 from anabranch.theory.fluid.newton import Equilibrium, Tick
 from anabranch.theory.fluid.queues import Backlogs
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule, Watch
-
-Array = np.ndarray
 
 ROUNDS = 1000
 """Round trips of the slowest path until the windows are taken to have settled."""

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 
 from anabranch.scenario import ScenarioError
+from anabranch.theory.array import Array
 from anabranch.theory.games.rosen import marginals, utilities
 from anabranch.theory.law import Law, States
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,11 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import cg
 
 from anabranch.runner import Progress
+from anabranch.theory.array import Array
 from anabranch.theory.optimum.utility import AlphaFair
 
 if TYPE_CHECKING:
     from anabranch.theory.optimum.maximise import Problem
-
-Array = np.ndarray
 
 DENSE_LINKS = 500
 MOST_STEPS = 100

@@ -19,12 +19,11 @@ from scipy import sparse
 
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
+from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.interior_point import interior_point, of_each
 from anabranch.theory.optimum.utility import AlphaFair
-
-Array = np.ndarray
 
 CONIC_PATHS = 5_000
 """Up to so many paths the conic solver is used; it takes seconds then."""

@@ -11,12 +11,11 @@ from scipy import sparse
 
 from anabranch.runner import Progress
 from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.array import Array
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.maximise import Problem, Solution, solve
 from anabranch.theory.optimum.utility import AlphaFair
 from anabranch.theory.timeline import Interval, intervals
-
-Array = np.ndarray
 
 PROPORTIONAL = AlphaFair(1.0)
 
