@@ -47,6 +47,8 @@ class Network:
     """Of a full packet on the wire."""
     payload_bits: float
     """The part of it that goodput counts."""
+    scenario: str = "scenario"
+    """The name of the scenario."""
 
     @property
     def users(self) -> int:
@@ -115,6 +117,7 @@ class Network:
             flows=[user["name"] for user in users],
             packet_bits=float(bits),
             payload_bits=float(bits - 8 * plain["header_bytes"]),
+            scenario=scenario.name or "scenario",
         )
 
 

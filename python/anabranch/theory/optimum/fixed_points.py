@@ -22,7 +22,7 @@ from anabranch.theory.law import Law, States
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.complementarity import Standstill, stand_still
 from anabranch.theory.optimum.interior_point import of_each
-from anabranch.theory.timeline import Interval
+from anabranch.theory.schedule import Interval
 
 RULES = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia", "generalized")
 """Those whose windows and RTTs alone say at which loss they stand still."""

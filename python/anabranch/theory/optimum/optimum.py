@@ -15,7 +15,7 @@ from anabranch.theory.array import Array
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.maximise import Problem, Solution, solve
 from anabranch.theory.optimum.utility import AlphaFair
-from anabranch.theory.timeline import Interval, intervals
+from anabranch.theory.schedule import Interval, intervals
 
 PROPORTIONAL = AlphaFair(1.0)
 
