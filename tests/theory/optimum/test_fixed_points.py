@@ -15,10 +15,11 @@ from anabranch.theory.errors import NotConverged
 from anabranch.theory.network import Network, Queues
 from anabranch.theory.optimum import complementarity
 from anabranch.theory.optimum.fixed_points import RULES, fixed_point
-from anabranch.theory.optimum.maximise import Problem, solve
+from anabranch.theory.optimum.maximise import solve
+from anabranch.theory.optimum.problem import Problem
 from anabranch.theory.optimum.utility import AlphaFair
 from conftest import Anabranch
-from optimum_problems import TWO_LINKS, networks
+from theory.optimum.problems import TWO_LINKS, networks
 
 
 def point(text: str, algorithm: str, **words: float):
