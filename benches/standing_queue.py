@@ -5,7 +5,7 @@ The table of docs/theory-fluid.md. `python benches/standing_queue.py`
 
 import anabranch
 from anabranch.theory.fluid import queues
-from anabranch.theory.fluid.newton import equilibrium
+from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.network import Network
 
 BDP = 120  # packets: 24 Mbps, 60 ms

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid.newton import equilibrium
+from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.network import Network, Queues
 
 RULES = (

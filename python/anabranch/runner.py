@@ -40,8 +40,8 @@ class Backend:
 
 BACKENDS = {
     "sim": Backend("anabranch._core:Run"),
-    "fluid": Backend("anabranch.theory.fluid.integrate:FluidRun", random=False),
-    "equilibrium": Backend("anabranch.theory.fluid.steady:EquilibriumRun", random=False),
+    "fluid": Backend("anabranch.theory.fluid.backend:FluidRun", random=False),
+    "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 

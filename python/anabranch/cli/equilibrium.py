@@ -37,9 +37,11 @@ def equilibrium(
         anabranch theory equilibrium examples/two_links.toml --set links.left.rate_mbps=30
     """
     from anabranch.cli.equilibrium_tables import show_equilibrium
-    from anabranch.theory.fluid import equilibrium
+    from anabranch.theory.fluid.equilibrium import equilibrium
+    from anabranch.theory.network import Network
 
-    tables.answer(equilibrium.of(load(file, overrides(set_)), algorithm), as_json, show_equilibrium)
+    network = Network.of(load(file, overrides(set_)), algorithm)
+    tables.answer(equilibrium(network), as_json, show_equilibrium)
 
 
 def packets(

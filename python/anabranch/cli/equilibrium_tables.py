@@ -2,14 +2,14 @@
 
 from anabranch.cli import tables
 from anabranch.theory.fluid.against_packets import Comparison, band
-from anabranch.theory.fluid.equilibrium import Balance
+from anabranch.theory.fluid.equilibrium import Equilibrium
 
 
-def show_equilibrium(balance: Balance) -> None:
+def show_equilibrium(found: Equilibrium) -> None:
     """A line for each flow's first user, then one for each link."""
-    found, network = balance.found, balance.found.network
+    network = found.network
     tables.STDOUT.print(
-        f"{balance.scenario}: residual {found.residual:.0e} after {found.steps} steps\n"
+        f"{network.scenario}: residual {found.residual:.0e} after {found.steps} steps\n"
     )
     flows = tables.new_table(
         "flow", "rule", "users", "path", "goodput (Mbps)", "window", "RTT (ms)", "loss"
@@ -33,7 +33,7 @@ def show_equilibrium(balance: Balance) -> None:
     for number, link in enumerate(network.links):
         links.add_row(
             link,
-            f"{balance.utilization[number]:.3f}",
+            f"{found.utilization[number]:.3f}",
             f"{found.loss[number]:.5f}",
             f"{found.waiting[number]:.1f}",
         )

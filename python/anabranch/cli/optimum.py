@@ -118,7 +118,7 @@ def fixed_points_command(
     """
     from anabranch.cli import optimum_tables
     from anabranch.theory.optimum.fixed_points import fixed_point_of
-    from anabranch.theory.timeline import intervals
+    from anabranch.theory.schedule import intervals
 
     if not Path(what).suffix:
         if set_:

@@ -12,7 +12,7 @@ from anabranch.theory.optimum.distance import MEASURES, Distance
 from anabranch.theory.optimum.fixed_points import FixedPoint
 from anabranch.theory.optimum.optimum import Optimum
 from anabranch.theory.optimum.wvegas import Convergence
-from anabranch.theory.timeline import Interval
+from anabranch.theory.schedule import Interval
 
 HEADS = {
     "rate_mbps": "rate (Mbps)",

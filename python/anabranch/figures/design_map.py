@@ -11,8 +11,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from anabranch.figures.style import CONTOURS, HATCHES, PAPER, SHEET, style
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees.design_map import BETAS, ETAS, MEMBERS, NORMS, Map
-from anabranch.theory.law import Array
 
 TITLES = {
     "friendliness": "friendliness\nNewReno's part of its even share",

@@ -7,8 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from anabranch import _core
-
-Array = np.ndarray
+from anabranch.theory.array import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,7 @@ from scipy import sparse
 
 from anabranch.plain import Link
 from anabranch.scenario import Scenario
-
-Array = np.ndarray
+from anabranch.theory.array import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +47,8 @@ class Network:
     """Of a full packet on the wire."""
     payload_bits: float
     """The part of it that goodput counts."""
+    scenario: str = "scenario"
+    """The name of the scenario."""
 
     @property
     def users(self) -> int:
@@ -116,6 +117,7 @@ class Network:
             flows=[user["name"] for user in users],
             packet_bits=float(bits),
             payload_bits=float(bits - 8 * plain["header_bytes"]),
+            scenario=scenario.name or "scenario",
         )
 
 

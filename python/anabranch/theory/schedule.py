@@ -1,6 +1,13 @@
-"""When the paths of a scenario send, as the fluid model takes it."""
+"""When the paths of a scenario may send: flows come and go, paths open, links fail.
 
-from collections.abc import Callable, Iterator
+The simulator draws the start of each user of a flow uniformly from `start_spread_s` after
+`start_s`. Here nothing is random: the users of a flow start evenly spread over it. What asks for
+the state between two events, not for the way there, counts all users of a flow from its `start_s`
+on (`spread=False`): the spread only keeps the users from starting in step, and each user's start
+would begin an interval of its own.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -8,47 +15,50 @@ import numpy as np
 
 from anabranch.plain import Flow
 from anabranch.scenario import Scenario, ScenarioError
-
-Array = np.ndarray
-Watch = Callable[[float], None]
-"""Is told the simulated time now and then; it may raise to stop a run."""
+from anabranch.theory.array import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Of all users and paths, in the order of `Network.of`: when they may send. Times are s."""
+    """When users and paths, in the order of `Network.of`, may send. Times are s."""
 
     start_s: Array
-    """Of each user. Those of a flow with a `start_spread_s` start evenly spread over it."""
+    """Of each user."""
     stop_s: Array
     """Of each user; infinite where it does not stop."""
     bytes: Array
     """Of each user, the payload of its file; infinite for endless data."""
-    opens_s: Array
-    """Of each path."""
     pauses: list[tuple[float, float]]
     """Of each user, how long it sends and is silent in turn; (inf, 0) if it never pauses."""
+    user_of_path: Array
+    opens_s: Array
+    """Of each path."""
     down: list[list[tuple[float, float]]]
     """Of each path, when one of its links is down."""
     end_s: float
 
     @classmethod
-    def of(cls, scenario: Scenario) -> "Schedule":
-        """Raises `ScenarioError` for workloads without a fluid model."""
+    def of(cls, scenario: Scenario, spread: bool = True) -> "Schedule":
+        """The schedule of a scenario; without `spread` all users of a flow start with the first.
+
+        Raises `ScenarioError` for workloads at random, which have no fluid model.
+        """
         plain = scenario.network()
-        users = [(flow, k) for flow in plain["flows"] for k in range(flow["count"])]
         for flow in plain["flows"]:
             if flow["workload"] not in ("bulk", "file", "on_off"):
                 raise ScenarioError(
                     f"flow {flow['name']}: workload {flow['workload']} has no fluid model, because "
                     "its files come at random: run it on sim, or make it bulk, file or on_off"
                 )
+        users = [(flow, k) for flow in plain["flows"] for k in range(flow["count"])]
+        sizes = [len(flow["paths"]) for flow, _ in users]
         return cls(
-            start_s=np.array([_start(flow, k) for flow, k in users]),
+            start_s=np.array([_start(flow, k, spread) for flow, k in users]),
             stop_s=np.array([_or_never(flow["stop_s"]) for flow, _ in users]),
             bytes=np.array([flow.get("bytes", np.inf) for flow, _ in users], dtype=float),
-            opens_s=np.array([path["start_s"] for flow, _ in users for path in flow["paths"]]),
             pauses=[(flow.get("on_s", np.inf), flow.get("off_s", 0.0)) for flow, _ in users],
+            user_of_path=np.repeat(np.arange(len(users)), sizes),
+            opens_s=np.array([path["start_s"] for flow, _ in users for path in flow["paths"]]),
             down=[
                 [span for link in path["links"] for span in plain["links"][link]["down_s"]]
                 for flow, _ in users
@@ -57,24 +67,25 @@ class Schedule:
             end_s=scenario.duration_s,
         )
 
-    def stretches(self, marks: tuple[float, ...]) -> Iterator[tuple[float, float]]:
+    def stretches(self, marks: tuple[float, ...] = ()) -> Iterator[tuple[float, float]]:
         """Times between which no path begins or ends to send; `marks` end a stretch, too."""
         times = {0.0, self.end_s, *marks, *self.start_s, *self.stop_s, *self.opens_s}
         for user in range(len(self.start_s)):
             times |= set(self._turns(user))
         for spans in self.down:
             times |= {time for span in spans for time in span}
-        return pairwise(sorted(time for time in times if 0 <= time <= self.end_s))
+        return pairwise(sorted(float(time) for time in times if 0 <= time <= self.end_s))
 
-    def sending(self, time: float, user_of_path: Array) -> Array:
+    def sending(self, time_s: float) -> Array:
         """Of each path, whether it may send at a time within a stretch."""
-        users = (self.start_s <= time) & (time < self.stop_s)
+        users = (self.start_s <= time_s) & (time_s < self.stop_s)
         for user in np.flatnonzero(users):
             on, off = self.pauses[user]
             if np.isfinite(on):
-                users[user] = (time - self.start_s[user]) % (on + off) < on
-        up = np.array([not any(a <= time < b for a, b in spans) for spans in self.down], dtype=bool)
-        return np.asarray(users[user_of_path] & (self.opens_s <= time) & up)
+                users[user] = (time_s - self.start_s[user]) % (on + off) < on
+        up = [not any(a <= time_s < b for a, b in spans) for spans in self.down]
+        open_now = (self.opens_s <= time_s) & np.array(up, dtype=bool)
+        return np.asarray(users[self.user_of_path] & open_now)
 
     def _turns(self, user: int) -> Array:
         """When a user that pauses goes on and off."""
@@ -85,9 +96,44 @@ class Schedule:
         return np.concatenate([begins, begins + on])
 
 
-def _start(flow: Flow, number: int) -> float:
-    return float(flow["start_s"] + flow["start_spread_s"] * (number + 0.5) / flow["count"])
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """A stretch of time in which the same paths may send."""
+
+    from_s: float
+    to_s: float
+    present: Array
+    """Of each path of `Network.of(scenario)`: whether its user sends and all its links are up."""
+
+    def __str__(self) -> str:
+        return f"{self.from_s:g} to {self.to_s:g} s"
 
 
-def _or_never(stop: float | None) -> float:
-    return float("inf") if stop is None else float(stop)
+def intervals(scenario: Scenario) -> list[Interval]:
+    """The intervals of a scenario's run, from 0 to its end, each longest possible.
+
+    All users of a flow count from its `start_s` on, and send all the time until `stop_s`: a file
+    has no end here. Raises `ScenarioError` for a flow that does not always have data to send.
+    """
+    for flow in scenario.network()["flows"]:
+        if flow["workload"] not in ("bulk", "file"):
+            raise ScenarioError(
+                f"flow {flow['name']}: a workload {flow['workload']!r} has no optimum and "
+                "no equilibrium, because it does not always have something to send: expected bulk"
+            )
+    schedule, made = Schedule.of(scenario, spread=False), list[Interval]()
+    for start, stop in schedule.stretches():
+        present = schedule.sending((start + stop) / 2)
+        if made and np.array_equal(made[-1].present, present):
+            start = made.pop().from_s
+        made.append(Interval(start, stop, present))
+    return made
+
+
+def _start(flow: Flow, number: int, spread: bool) -> float:
+    place = (number + 0.5) / flow["count"] if spread else 0.0
+    return float(flow["start_s"] + flow["start_spread_s"] * place)
+
+
+def _or_never(stop_s: float | None) -> float:
+    return float("inf") if stop_s is None else float(stop_s)

@@ -9,7 +9,7 @@ import pytest
 
 import anabranch
 from anabranch.scenario import Scenario, ScenarioError
-from anabranch.theory.fluid.newton import equilibrium
+from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.network import Network
 from conftest import CLI, LONG, SMALL, interrupt
 

@@ -12,7 +12,7 @@ from anabranch.scenario import Scenario
 from anabranch.theory.optimum.distance import Beside, distance, price_spread
 from anabranch.theory.optimum.optimum import optima
 from conftest import Anabranch
-from optimum_problems import TWO_LINKS
+from theory.optimum.problems import TWO_LINKS
 
 SCENARIO = Scenario.parse(
     TWO_LINKS.replace("duration_s = 60", "duration_s = 2\nsample_ms = 1000\nwarmup_s = 0")

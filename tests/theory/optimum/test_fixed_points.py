@@ -13,12 +13,13 @@ from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, PROBING, predicte
 from anabranch.scenario import Scenario, ScenarioError, load
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.network import Network, Queues
-from anabranch.theory.optimum import standstill
+from anabranch.theory.optimum import complementarity
 from anabranch.theory.optimum.fixed_points import RULES, fixed_point
-from anabranch.theory.optimum.maximise import Problem, solve
+from anabranch.theory.optimum.maximise import solve
+from anabranch.theory.optimum.problem import Problem
 from anabranch.theory.optimum.utility import AlphaFair
 from conftest import Anabranch
-from optimum_problems import TWO_LINKS, networks
+from theory.optimum.problems import TWO_LINKS, networks
 
 
 def point(text: str, algorithm: str, **words: float):
@@ -190,7 +191,7 @@ def test_a_rule_that_does_not_go_by_loss_alone_is_told(algorithm):
 
 
 def test_what_is_not_found_names_its_residual(monkeypatch):
-    monkeypatch.setattr(standstill, "MOST_STEPS", 2)
+    monkeypatch.setattr(complementarity, "MOST_STEPS", 2)
     with pytest.raises(NotConverged, match="no fixed point found from 5 starts: the least resid"):
         point(TWO_LINKS, "balia")
 

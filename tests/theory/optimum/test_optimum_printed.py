@@ -9,7 +9,7 @@ from anabranch.papers.folder import FOLDER, open_paper
 from anabranch.scenario import load
 from anabranch.theory.optimum.optimum import optima
 from conftest import Anabranch
-from optimum_problems import TWO_LINKS
+from theory.optimum.problems import TWO_LINKS
 
 
 def interval_rates(name: str) -> dict[str, dict[str, float]]:

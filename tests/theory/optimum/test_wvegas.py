@@ -19,7 +19,7 @@ from anabranch.theory.optimum.wvegas import (
     equal_shares,
 )
 from conftest import Anabranch
-from optimum_problems import problem
+from theory.optimum.problems import problem
 
 FIGURE_2A = problem([5, 10, 6], [[0], [0], [1, 2], [1], [2]], [1, 2, 1, 1])
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from anabranch.runner import Progress, run
 from anabranch.theory.fluid import random_scenarios
-from anabranch.theory.fluid.newton import equilibrium
+from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.network import Network
 
 RULES = (
@@ -163,11 +163,11 @@ def compare_scenario(
     rows: list[dict[str, Any]] = []
     for algorithm, flows in result.flows.groupby("algorithm", sort=False):
         network = Network.of(scenario, algorithm)
-        balance = equilibrium(network)
+        found = equilibrium(network)
         goodput = flows.pivot(index="seed", columns="flow", values="goodput_mbps")[network.flows]
         shares = goodput.div(goodput.sum(axis=1), axis=0)
         paths = np.diff(network.starts)
-        loss = [balance.path_loss[network.user_of_path == user].max() for user in range(len(paths))]
+        loss = [found.path_loss[network.user_of_path == user].max() for user in range(len(paths))]
         for user, flow in enumerate(network.flows):
             rows.append(
                 {
@@ -176,10 +176,10 @@ def compare_scenario(
                     "flow": flow,
                     "paths": int(paths[user]),
                     "loss": float(loss[user]),
-                    "predicted": float(balance.share[user]),
+                    "predicted": float(found.share[user]),
                     "measured": float(shares[flow].mean()),
                     "spread": float(shares[flow].std(ddof=1)),
-                    "isolated": balance.isolated,
+                    "isolated": found.isolated,
                 }
             )
     return pd.DataFrame(rows)

@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import qmc
 
-from anabranch.theory.law import Array, Law, States, blocks
+from anabranch.theory.array import Array
+from anabranch.theory.law import Law, States, blocks
 
 EVALUATIONS = 1 << 17
 """Paths evaluated per average, over all users: more of them where users are few."""

@@ -1,75 +1,133 @@
-"""The equilibrium of a scenario, whatever its rules are, and what a person reads of it."""
+"""The equilibrium of a network: phi_r = q_r on used paths, (1 - p_l) y_l = c_l on full links."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from anabranch.scenario import Scenario
+from anabranch.theory.array import Array
 from anabranch.theory.fluid import rounds
-from anabranch.theory.fluid.newton import Equilibrium, Tick, equilibrium
+from anabranch.theory.fluid.newton import Tick, search
 from anabranch.theory.network import Network
+
+UNITS = {"window": "_packets", "rate": "_packets_per_s", "rtt": "_s", "path_loss": ""}
 
 
 @dataclass(frozen=True, eq=False)
-class Balance:
-    """A scenario's equilibrium with all its flows present."""
+class Equilibrium:
+    """Stationary windows and queues, all flows of the network present."""
 
-    scenario: str
-    found: Equilibrium
+    network: Network
+    window: Array
+    """Of each path, packets; 1 on a path that is not in use but for probing."""
+    rate: Array
+    """x_r of each path, packets/s sent."""
+    rtt: Array
+    """Of each path, s."""
+    path_loss: Array
+    """q_r, a probability."""
+    backlog: Array
+    """z_l of each link, packets: what waits, and a price beyond it (`fluid.queues.Backlogs`)."""
+    waiting: Array
+    """Of each link, packets in the queue."""
+    loss: Array
+    """p_l, the probability that the queue drops a packet."""
+    residual: float
+    """Largest of |I - q D| / (q D + D/w^2) and |y - c| / c, where neither is held by its bound;
+    of rules that act once per round trip, the largest relative change of a mean window."""
+    steps: int
+    """Of the search; for rules that act once per round trip, rounds."""
+    isolated: bool
+    """Whether no other equilibrium is near. If not, the rule leaves the split open."""
+
+    @property
+    def goodput_mbps(self) -> Array:
+        """Of each path."""
+        return self.network.goodput_mbps(self.rate * (1 - self.path_loss))
+
+    @property
+    def share(self) -> Array:
+        """Of each user, its part of the goodput of all."""
+        users = self.network.sums @ self.goodput_mbps
+        return np.asarray(users / users.sum())
+
+    @property
+    def utilization(self) -> Array:
+        """Of each link: what its queue lets through over its capacity."""
+        network = self.network
+        return np.asarray((1 - self.loss) * (network.routes @ self.rate) / network.capacity)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
-        found, network = self.found, self.found.network
-        path = ["window", "rate", "rtt", "path_loss"]
+        """Plain data for JSON."""
+        network, share, utilization = self.network, self.share, self.utilization
+        columns = {"goodput_mbps": self.goodput_mbps}
+        columns |= {name + unit: getattr(self, name) for name, unit in UNITS.items()}
+
+        def path(number: int) -> dict[str, float]:
+            return {name: float(column[number]) for name, column in columns.items()}
+
         return {
-            "scenario": self.scenario,
-            "residual": found.residual,
-            "steps": found.steps,
-            "isolated": found.isolated,
+            "scenario": network.scenario,
+            "residual": self.residual,
+            "steps": self.steps,
+            "isolated": self.isolated,
             "users": [
                 {
                     "flow": flow,
                     "algorithm": network.algorithms[user],
-                    "share": float(found.share[user]),
-                    "paths": [
-                        {"goodput_mbps": float(found.goodput_mbps[r])}
-                        | {f"{name}{UNITS[name]}": float(getattr(found, name)[r]) for name in path}
-                        for r in range(network.starts[user], network.starts[user + 1])
-                    ],
+                    "share": float(share[user]),
+                    "paths": list(map(path, range(*network.starts[user : user + 2]))),
                 }
                 for user, flow in enumerate(network.flows)
             ],
             "links": [
                 {
                     "link": link,
-                    "loss_probability": float(found.loss[number]),
-                    "queue_packets": float(found.waiting[number]),
-                    "utilization": float(self.utilization[number]),
+                    "loss_probability": float(self.loss[number]),
+                    "queue_packets": float(self.waiting[number]),
+                    "utilization": float(utilization[number]),
                 }
                 for number, link in enumerate(network.links)
             ],
         }
 
-    @property
-    def utilization(self) -> np.ndarray:
-        """Of each link: what its queue lets through over its capacity."""
-        found, network = self.found, self.found.network
-        return np.asarray((1 - found.loss) * (network.routes @ found.rate) / network.capacity)
 
-
-UNITS = {"window": "_packets", "rate": "_packets_per_s", "rtt": "_s", "path_loss": ""}
-
-
-def of(scenario: Scenario, algorithm: str | None = None) -> Balance:
+def equilibrium(
+    network: Network, tolerance: float | None = None, tick: Tick | None = None
+) -> Equilibrium:
     """Find it: by Newton's method, or by rounds where a rule acts once per round trip.
 
-    Raises `NotConverged`, and `ScenarioError` for rules without a model.
+    `tolerance`: of Newton's residual, `newton.TOLERANCE` by default. `tick` is called at each step
+    and may raise to stop the search. Raises `NotConverged`, and `ScenarioError` for a rule without
+    a fluid model.
     """
-    return Balance(scenario.name or "scenario", settled(Network.of(scenario, algorithm)))
-
-
-def settled(network: Network, tick: Tick | None = None) -> Equilibrium:
-    """As `of`, for a network."""
-    find = rounds.equilibrium if rounds.needed(network) else equilibrium
-    return find(network, tick=tick)
+    if rounds.needed(network):
+        mean = rounds.settle(network, tick)
+        return Equilibrium(
+            network=network,
+            window=mean.window,
+            rate=mean.rate,
+            rtt=network.base_rtt + network.routes.T @ (mean.waiting / network.capacity),
+            path_loss=mean.path_loss,
+            backlog=mean.waiting,
+            waiting=mean.waiting,
+            loss=mean.loss,
+            residual=mean.residual,
+            steps=rounds.ROUNDS,
+            isolated=True,
+        )
+    found = search(network, tolerance, tick)
+    point = found.point
+    return Equilibrium(
+        network=network,
+        window=point.window,
+        rate=point.rate,
+        rtt=point.states.rtt,
+        path_loss=point.path_loss,
+        backlog=point.backlog,
+        waiting=point.waiting,
+        loss=point.loss,
+        residual=found.residual,
+        steps=found.steps,
+        isolated=found.isolated(),
+    )

@@ -1,13 +1,15 @@
 """What a fluid run went through: paths and links at moments in time."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.fluid.model import Point
-from anabranch.theory.network import Network
 
-Array = np.ndarray
+Watch = Callable[[float], None]
+"""Called with the simulated time, s, now and then; it may raise to stop a run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,22 +75,3 @@ class History:
     def column(self, name: str) -> Array:
         """Moments by paths or links."""
         return np.array([getattr(moment, name) for moment in self._moments])
-
-
-def part(network: Network, paths: Array) -> Network:
-    """The network with only those paths (a mask), and the users that have one of them."""
-    counts = network.sums @ paths.astype(float)
-    users = np.flatnonzero(counts).tolist()
-    return Network(
-        links=network.links,
-        capacity=network.capacity,
-        queues=network.queues,
-        routes=network.routes[:, np.flatnonzero(paths)],
-        base_rtt=network.base_rtt[paths],
-        service=network.service[paths],
-        starts=np.concatenate([[0], np.cumsum(counts[users])]).astype(np.int64),
-        algorithms=[network.algorithms[user] for user in users],
-        flows=[network.flows[user] for user in users],
-        packet_bits=network.packet_bits,
-        payload_bits=network.payload_bits,
-    )

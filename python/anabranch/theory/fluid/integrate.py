@@ -1,23 +1,20 @@
-"""The backend `fluid`: rates and queues of a scenario over time, from the rules' own equations."""
+"""Windows and queues of a scenario over time: the rules' differential equations, integrated."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.integrate import solve_ivp
 
-from anabranch._core import Cancelled
-from anabranch.scenario import Scenario, ScenarioError
+from anabranch.scenario import Scenario
+from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid.history import History, Moment, part
+from anabranch.theory.fluid.history import History, Moment, Watch
 from anabranch.theory.fluid.model import Model, Point
 from anabranch.theory.fluid.newton import LARGEST_LOG_WINDOW
 from anabranch.theory.network import Network
-from anabranch.theory.schedule import Schedule, Watch
-
-Array = np.ndarray
+from anabranch.theory.schedule import Schedule
 
 RELATIVE, AVERAGED_RELATIVE = 1e-4, 1e-3
 """Tolerances of the integration; the second where a rule is averaged over samples."""
@@ -26,57 +23,20 @@ EMPTY, LEAST = 1.0, 0.05
 """A queue below one packet, and a log window below this, shrink the slower the less is left."""
 
 
-class FluidRun:
-    """One run, with the interface of `_core.Run`. The seed has no effect: nothing is random."""
-
-    def __init__(
-        self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
-    ) -> None:
-        if rule is not None:
-            raise ScenarioError(
-                f"{algorithm} is written in Python, so it has no derivatives: run it on sim"
-            )
-        self._scenario = scenario if algorithm is None else scenario.with_algorithm(algorithm)
-        self._network = Network.of(self._scenario)
-        self._schedule = Schedule.of(self._scenario)
-        self.progress = 0.0
-        self._cancelled = False
-
-    def cancel(self) -> None:
-        """Make `execute` raise `Cancelled`, now or when it is called."""
-        self._cancelled = True
-
-    def execute(self) -> dict[str, dict[str, Any]]:
-        """Run to the end: the tables by name, each a dict of columns."""
-        from anabranch.theory.fluid.tables import tables
-
-        return tables(self._scenario, self._network, self._schedule, self._history())
-
-    def _history(self) -> History:
-        from anabranch.theory.fluid import rounds
-
-        simulate = rounds.simulate if rounds.needed(self._network) else integrate
-        return simulate(self._scenario, self._network, self._schedule, self._watch)
-
-    def _watch(self, time: float) -> None:
-        if self._cancelled:
-            raise Cancelled("the run was cancelled")
-        self.progress = min(1.0, time / self._scenario.duration_s)
-
-
 def integrate(scenario: Scenario, network: Network, schedule: Schedule, watch: Watch) -> History:
     """Integrate from 0 to the end, anew wherever a path begins or ends to send.
 
-    `watch` is told the time now and then. Raises `NotConverged` where the integration fails.
+    Calls `watch` with the simulated time. Raises `NotConverged` where the integration fails, and
+    `ScenarioError` for a rule without a fluid model.
     """
-    Model(network)  # says so at once if a rule has no model
+    Model(network)  # raises here, not after the first stretch, if a rule has no model
     plain = scenario.network()
     state = _State.at_rest(network, schedule, float(plain["initial_window_packets"]))
     history, users = History(plain["sample_s"]), network.user_of_path
     for begin, end in schedule.stretches((scenario.warmup_s,)):
         time = begin
         while time < end:
-            may_send = schedule.sending((begin + end) / 2, users) & (state.unsent > 0)[users]
+            may_send = schedule.sending((begin + end) / 2) & (state.unsent > 0)[users]
             state.start(may_send)
             stretch = _Stretch(network, state) if may_send.any() else _Silence(network, state)
             time = stretch.run(time, end, history, watch)
@@ -127,7 +87,7 @@ class _Silence:
         """To the end of the stretch."""
         watch(begin)
         network, state, before = self.network, self.state, self.state.backlog
-        model = Model(part(network, state.sending))
+        model = Model(network.of_paths(state.sending))
         for time in np.union1d(history.samples(begin, end), [begin, end]):
             backlog = np.maximum(before - network.capacity * (time - begin), 0.0)
             point = model.at(np.empty(0), backlog)
@@ -148,7 +108,7 @@ class _Stretch:
     def __init__(self, network: Network, state: _State) -> None:
         self.network, self.state = network, state
         sending = state.sending
-        self.model = Model(part(network, sending))
+        self.model = Model(network.of_paths(sending))
         self.paths, self.links = int(sending.sum()), len(network.capacity)
         users = np.unique(network.user_of_path[sending])
         self.files = users[np.isfinite(state.unsent[users])]

@@ -8,12 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from anabranch.scenario import ScenarioError
+from anabranch.theory.array import Array
 from anabranch.theory.fluid.averaged_rule import Averaged
 from anabranch.theory.fluid.queues import Backlogs
 from anabranch.theory.law import Law, States
 from anabranch.theory.network import Network
-
-Array = np.ndarray
 
 LEAST_LOSS = 1e-12
 """A path that loses less is taken to lose this: rules divide by it."""

@@ -1,21 +1,25 @@
-"""The equilibrium of a network: phi_r = q_r on used paths, (1 - p_l) y_l = c_l on full links."""
+"""Newton's method for the equilibrium, on an implicit step in pseudo-time.
+
+Pseudo-transient continuation: small steps follow the windows' own equations, large ones are
+Newton's method. Windows are at least 1 packet, as in the simulator, and backlogs at least 0; both
+bounds are complementarity conditions.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
 from anabranch import _core
+from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid.averaged_rule import samples_of
 from anabranch.theory.fluid.model import Model, Point
 from anabranch.theory.network import Network
 
-Array = np.ndarray
 Tick = Callable[[], None]
-"""Is called now and then; it may raise to stop a search."""
+"""Called at each step; it may raise to stop a search."""
 
 TOLERANCE = 1e-9
 AVERAGED_TOLERANCE = 3e-3
@@ -36,87 +40,38 @@ FIRST_LOSS = 3e-3
 """Loss probability of every queue at the start of the search."""
 
 
-@dataclass(frozen=True, eq=False)
-class Equilibrium:
-    """Where windows and queues stand still."""
+def search(network: Network, tolerance: float | None = None, tick: Tick | None = None) -> "Search":
+    """The search at its end, with a residual of at most `tolerance` (`TOLERANCE` by default, more
+    where a rule is averaged).
 
-    network: Network
-    window: Array
-    """Of each path, packets; 1 on a path that is not in use but for probing."""
-    rate: Array
-    """x_r, packets/s sent."""
-    rtt: Array
-    path_loss: Array
-    """q_r."""
-    backlog: Array
-    waiting: Array
-    """Of each link, packets in the queue."""
-    loss: Array
-    """p_l: what the queue drops."""
-    residual: float
-    """Largest of |I - q D| / (q D + D/w^2) and |y - c| / c, where neither is held by its bound."""
-    steps: int
-    isolated: bool
-    """Whether no other equilibrium is near. Where it is not, the rule leaves the split open."""
-
-    @property
-    def goodput_mbps(self) -> Array:
-        """Of each path."""
-        return self.network.goodput_mbps(self.rate * (1 - self.path_loss))
-
-    @property
-    def share(self) -> Array:
-        """Of each user, its part of the goodput of all."""
-        users = self.network.sums @ self.goodput_mbps
-        return np.asarray(users / users.sum())
-
-
-def equilibrium(
-    network: Network, tolerance: float | None = None, tick: Tick | None = None
-) -> Equilibrium:
-    """Find it by pseudo-transient continuation: Newton's method on an implicit step in time.
-
-    Windows are at least 1 packet, as in the simulator, and backlogs at least 0; both bounds are
-    complementarity conditions. Raises `NotConverged`, and `ScenarioError` for a rule without model.
+    Raises `NotConverged`, and `ScenarioError` for a rule without a fluid model.
     """
     model = Model(network)
     if tolerance is None:
         coarse = 2 / samples_of(network.paths)
         tolerance = max(AVERAGED_TOLERANCE, coarse) if model.averaged else TOLERANCE
-    search = _Search(model)
-    steps = search.run(tolerance, tick)
-    point, residual = search.point, search.residual
-    if residual > tolerance:
-        raise NotConverged(_why(network, point, residual, steps), residual)
-    return Equilibrium(
-        network=network,
-        window=point.window,
-        rate=point.rate,
-        rtt=point.states.rtt,
-        path_loss=point.path_loss,
-        backlog=point.backlog,
-        waiting=point.waiting,
-        loss=point.loss,
-        residual=residual,
-        steps=steps,
-        isolated=search.isolated(),
-    )
+    made = Search(model)
+    made.run(tolerance, tick)
+    if made.residual > tolerance:
+        raise NotConverged(_why(network, made), made.residual)
+    return made
 
 
-class _Search:
+class Search:
     """Log windows and backlogs, one vector, on their way to the equilibrium."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.scale = model.backlogs.scale
+        self.steps = 0
         backlog = model.backlogs.at_loss(FIRST_LOSS)
         siblings = np.diff(model.network.starts)[model.network.user_of_path]
         q = np.maximum(model.at(np.ones(model.network.paths), backlog).path_loss, 1e-4)
         window = np.maximum(np.sqrt(2 / q) / siblings, 1.5)
         self._move_to(np.log(window), backlog)
 
-    def run(self, tolerance: float, tick: Tick | None) -> int:
-        """Step until the residual is below the tolerance; the number of steps.
+    def run(self, tolerance: float, tick: Tick | None) -> None:
+        """Step until the residual is at most the tolerance, or `MOST_STEPS` times.
 
         The pseudo-time step grows while states move little and shrinks where they leap. Large steps
         are Newton's method, which can go around a kink of a rule for ever: where the residual has
@@ -124,11 +79,11 @@ class _Search:
         """
         step, growth, patience = FIRST_STEP, 3.0, PATIENCE
         best, since_best = np.inf, 0
-        for taken in range(MOST_STEPS):
+        for self.steps in range(MOST_STEPS):
             if tick:
                 tick()
             if self.residual <= tolerance:
-                return taken
+                return
             moved = self._newton(step)
             if moved < 0.5:
                 step = min(growth * step, LARGEST_STEP)
@@ -140,7 +95,7 @@ class _Search:
             elif since_best >= patience:
                 step, growth, patience = FIRST_STEP, (1 + growth) / 2, 1.5 * patience
                 best, since_best = np.inf, 0
-        return MOST_STEPS
+        self.steps = MOST_STEPS
 
     def isolated(self) -> bool:
         """Whether the Jacobian at the end is regular: inverse iteration finds no null vector."""
@@ -202,8 +157,9 @@ def _factors(matrix: sparse.csr_array) -> linalg.SuperLU:
     )
 
 
-def _why(network: Network, point: Point, residual: float, steps: int) -> str:
-    text = f"no equilibrium found: residual {residual:.1e} after {steps} steps"
+def _why(network: Network, made: Search) -> str:
+    point: Point = made.point
+    text = f"no equilibrium found: residual {made.residual:.1e} after {made.steps} steps"
     free = np.flatnonzero((point.path_loss <= 0) & (point.drift > 0))
     if len(free):
         user = network.user_of_path[free[0]]

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.network import Network
-
-Array = np.ndarray
 
 STANDING_SHARE = 0.7
 """Mean length of a drop-tail queue that drops packets, as a share of its limit: senders fill it,

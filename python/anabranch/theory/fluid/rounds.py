@@ -7,19 +7,20 @@ where their expected number has reached one, so nothing is random. Loss-based us
 others: their controllers run the same way.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 
 from anabranch import _core
 from anabranch.scenario import Scenario, rules
+from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid.history import History, Moment
-from anabranch.theory.fluid.newton import Equilibrium, Tick
+from anabranch.theory.fluid.history import History, Moment, Watch
+from anabranch.theory.fluid.newton import Tick
 from anabranch.theory.fluid.queues import Backlogs
 from anabranch.theory.network import Network
-from anabranch.theory.schedule import Schedule, Watch
-
-Array = np.ndarray
+from anabranch.theory.schedule import Schedule
 
 ROUNDS = 1000
 """Round trips of the slowest path until the windows are taken to have settled."""
@@ -48,7 +49,7 @@ def simulate(scenario: Scenario, network: Network, schedule: Schedule, watch: Wa
         time = begin
         while time < end:
             watch(time)
-            sending = schedule.sending((begin + end) / 2, users) & (unsent > 0)[users]
+            sending = schedule.sending((begin + end) / 2) & (unsent > 0)[users]
             fluid.send(sending, time)
             history.add(fluid.moment(time))
             step = min(fluid.step(), end - time)
@@ -64,20 +65,33 @@ def simulate(scenario: Scenario, network: Network, schedule: Schedule, watch: Wa
     return history
 
 
-def equilibrium(network: Network, tick: Tick | None = None) -> Equilibrium:
-    """Mean windows and queues once they have settled, all paths knowing their RTT without queues.
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Of windows and queues over time, in the units of `history.Moment`."""
 
-    Raises `NotConverged` where the windows still drift.
+    window: Array
+    rate: Array
+    path_loss: Array
+    waiting: Array
+    loss: Array
+    residual: float
+    """The largest relative change of a mean window against the quarter before."""
+
+
+def settle(network: Network, tick: Tick | None = None) -> Means:
+    """Means over the last quarter of `ROUNDS` round trips.
+
+    All paths know their RTT without queues at the start. Raises `NotConverged` where the change is
+    above `SETTLED`.
     """
     fluid = _Fluid(network, 10.0)
-    everyone = np.ones(network.paths, dtype=bool)
-    fluid.send(everyone, 0.0)
+    fluid.send(np.ones(network.paths, dtype=bool), 0.0)
     fluid.meet()
-    end, means = ROUNDS * float(network.base_rtt.max()), []
-    for quarter in range(4):
-        time, begin = quarter * end / 4, quarter * end / 4
+    quarter, means = ROUNDS * float(network.base_rtt.max()) / 4, []
+    for number in range(4):
+        time, begin = number * quarter, number * quarter
         sums = [np.zeros(network.paths)] * 3 + [np.zeros(len(network.capacity))] * 2
-        while time < begin + end / 4:
+        while time < begin + quarter:
             if tick:
                 tick()
             step = fluid.step()
@@ -94,10 +108,7 @@ def equilibrium(network: Network, tick: Tick | None = None) -> Equilibrium:
             f"{100 * residual:.0f} % of itself",
             residual,
         )
-    rtt = network.base_rtt + network.routes.T @ (waiting / network.capacity)
-    return Equilibrium(
-        network, window, rate, rtt, path_loss, waiting, waiting, loss, residual, ROUNDS, True
-    )
+    return Means(window, rate, path_loss, waiting, loss, residual)
 
 
 class _Fluid:
@@ -137,7 +148,7 @@ class _Fluid:
         self._settle()
 
     def step(self) -> float:
-        """How long windows and queues are taken to stand still, s: less than any round trip."""
+        """How long windows and queues are taken as constant, s: less than any round trip."""
         return float(self.rtt[self.sending].min(initial=np.inf)) / STEPS_PER_ROUND
 
     def advance(self, time: float) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.integrate import cumulative_trapezoid
 
 from anabranch.scenario import Scenario
+from anabranch.theory.array import Array
 from anabranch.theory.fluid.history import History
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule
 
-Array = np.ndarray
 Columns = dict[str, Any]
 
 

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 
 from anabranch.scenario import ScenarioError
+from anabranch.theory.array import Array
 from anabranch.theory.games.rosen import marginals, utilities
 from anabranch.theory.law import Law, States
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -77,18 +76,18 @@ def equilibrium(
 
 
 def _shares(z: Array, cost: Array) -> tuple[Array, float]:
-    """The shares that maximise sum z (u - u^2 / 2 - cost u), and the multiplier of sum u = 1."""
-    import cvxpy as cp  # here, because it takes a second to load
+    """The shares u >= 0 of sum 1 that maximise sum z (u - u^2 / 2 - cost u); the sum's multiplier.
 
-    u = cp.Variable(len(z), nonneg=True)
-    ones = np.ones(len(z))
-    whole = ones @ u == 1
-    goal = (z * (1 - cost)) @ u - cp.quad_form(u, np.diag(z / 2))
-    problem = cp.Problem(cp.Maximize(goal), [whole])
-    problem.solve(solver=cp.CLARABEL)
-    if problem.status != cp.OPTIMAL:
-        raise ArithmeticError(f"the shares could not be found: {problem.status}")
-    return np.maximum(0.0, np.asarray(u.value)), abs(float(whole.dual_value))
+    The stationarity conditions are `z (1 - cost - u) = multiplier` where u > 0; so the sum of the
+    shares falls with the multiplier.
+    """
+
+    def shares(multiplier: float) -> Array:
+        return np.maximum(0.0, 1 - cost - multiplier / z)
+
+    most = float(np.max(z * (1 - cost)))  # there all shares are 0
+    level = brentq(lambda multiplier: shares(multiplier).sum() - 1, -most, most, xtol=1e-15 * most)
+    return shares(level), max(0.0, float(level))
 
 
 def _kkt_residual(rates: Array, price: float, extra: Array) -> float:

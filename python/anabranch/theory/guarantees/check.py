@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from anabranch.scenario import rules
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees import counterexamples, random_states
 from anabranch.theory.guarantees.conditions import CONDITIONS, Test
 from anabranch.theory.guarantees.jacobian import phi_jacobian, regular
 from anabranch.theory.guarantees.smoothness import CHANGE, kink
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.law import Law, States
 
 PATHS = range(2, 9)
 USERS = 1000

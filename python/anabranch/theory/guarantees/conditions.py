@@ -11,6 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees.jacobian import (
     asymmetry,
     column_sums_of_inverse,
@@ -22,7 +23,7 @@ from anabranch.theory.guarantees.jacobian import (
 from anabranch.theory.guarantees.random_states import by_user
 from anabranch.theory.guarantees.response import rates_at
 from anabranch.theory.guarantees.smoothness import CHANGE, jump
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.law import Law, States
 
 ROUNDING = 1e-9
 """What exact derivatives may miss, relative to the size of what they are compared with."""

@@ -3,9 +3,10 @@
 import numpy as np
 from scipy.optimize import differential_evolution
 
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees import random_states
 from anabranch.theory.guarantees.conditions import Test
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.law import Law, States
 
 DECADES = 4.0
 """How far apart the optimiser may take the rates of a user, powers of ten."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees.performance import Measures, Sharing, sharing
-from anabranch.theory.law import Array, Law
+from anabranch.theory.law import Law
 
 NORMS = ("1", "2", "inf")
 BETAS = np.linspace(0, 1, 41) ** 2

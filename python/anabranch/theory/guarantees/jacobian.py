@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees.random_states import by_user
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.law import Law, States
 
 SINGULAR = 1e-9
 """A scaled Jacobian whose smallest singular value is below this part of the largest has none."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import differential_evolution
 
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees import counterexamples, random_states
 from anabranch.theory.guarantees.conditions import CONDITIONS
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.law import Law, States
 
 WIDEST_RATIO = 100.0
 """RTT ratios beyond this are not looked at."""

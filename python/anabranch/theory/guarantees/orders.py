@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees import counterexamples, random_states
 from anabranch.theory.guarantees.check import PATHS, SEED, Counterexample
 from anabranch.theory.guarantees.conditions import ROUNDING, Test, numbers
 from anabranch.theory.guarantees.jacobian import phi_jacobian, symmetric_part
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.law import Law, States
 
 
 def phi_at_least(upper: str, lower: str) -> Test:

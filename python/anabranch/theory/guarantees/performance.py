@@ -8,10 +8,11 @@ from scipy.linalg import eigh
 from scipy.optimize import brentq
 
 from anabranch.scenario import ScenarioError
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees import random_states
 from anabranch.theory.guarantees.jacobian import phi_jacobian
 from anabranch.theory.guarantees.response import rates_at
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.law import Law, States
 
 RENO = Law("reno")
 

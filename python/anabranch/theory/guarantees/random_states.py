@@ -4,7 +4,8 @@ from enum import Enum
 
 import numpy as np
 
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.array import Array
+from anabranch.theory.law import Law, States
 
 SHORTEST_RTT = 0.2
 """s. Long enough that half of an RTT of queueing is more than RSF-DB's target."""

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees.random_states import by_user
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.law import Law, States
 
 UNUSED = 1e-4
 """A path with less than this part of its user's rate counts as unused."""

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.guarantees.jacobian import phi_jacobian, scaled
 from anabranch.theory.guarantees.random_states import by_user
-from anabranch.theory.law import Array, Law, States
+from anabranch.theory.law import Law, States
 
 HALVINGS = 40
 """Then what a smooth function still changes by is rounding."""

@@ -16,14 +16,13 @@ import pandas as pd
 from scipy import sparse
 
 from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.law import Law, States
 from anabranch.theory.network import Network
+from anabranch.theory.optimum.complementarity import Standstill, stand_still
 from anabranch.theory.optimum.interior_point import of_each
-from anabranch.theory.optimum.standstill import Standstill, stand_still
-from anabranch.theory.timeline import Interval
-
-Array = np.ndarray
+from anabranch.theory.schedule import Interval
 
 RULES = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia", "generalized")
 """Those whose windows and RTTs alone say at which loss they stand still."""

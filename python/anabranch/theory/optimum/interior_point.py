@@ -9,19 +9,15 @@ factors of it would fill up.
 """
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import cg
 
 from anabranch.runner import Progress
+from anabranch.theory.array import Array
+from anabranch.theory.optimum.problem import Problem
 from anabranch.theory.optimum.utility import AlphaFair
-
-if TYPE_CHECKING:
-    from anabranch.theory.optimum.maximise import Problem
-
-Array = np.ndarray
 
 DENSE_LINKS = 500
 MOST_STEPS = 100
@@ -34,7 +30,7 @@ SMALL = 1e-4
 
 
 def interior_point(
-    problem: "Problem", utility: AlphaFair, progress: Progress | None = None
+    problem: Problem, utility: AlphaFair, progress: Progress | None = None
 ) -> tuple[Array, Array, int]:
     """Rates above the floors, prices of the links, and the number of Newton steps.
 

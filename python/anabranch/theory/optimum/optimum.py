@@ -11,12 +11,12 @@ from scipy import sparse
 
 from anabranch.runner import Progress
 from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.array import Array
 from anabranch.theory.network import Network
-from anabranch.theory.optimum.maximise import Problem, Solution, solve
+from anabranch.theory.optimum.maximise import solve
+from anabranch.theory.optimum.problem import Problem, Solution
 from anabranch.theory.optimum.utility import AlphaFair
-from anabranch.theory.timeline import Interval, intervals
-
-Array = np.ndarray
+from anabranch.theory.schedule import Interval, intervals
 
 PROPORTIONAL = AlphaFair(1.0)
 
@@ -170,14 +170,13 @@ def optimum(
     utility: AlphaFair,
     floor: Array,
     weight: Array,
-    solver: str | None = None,
     progress: Progress | None = None,
 ) -> Optimum:
     """The optimum while the paths of one interval are there; floors in Mbps of goodput."""
     present, there = interval.present, network.of_paths(interval.present)
     problem = Problem.of(there, weight[network.sums @ present.astype(float) > 0], floor[present])
     if there.users:
-        solution = solve(problem, utility, solver, progress)
+        solution = solve(problem, utility, progress)
     else:
         solution = Solution(np.zeros(0), np.zeros(len(network.links)), "none", 0, 0.0, 0.0)
     rate, least = np.zeros(network.paths), np.zeros(network.paths)

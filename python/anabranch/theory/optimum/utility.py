@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.scenario import ScenarioError
-
-Array = np.ndarray
+from anabranch.theory.array import Array
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,14 @@ import numpy as np
 from scipy import sparse
 
 from anabranch.scenario import load
+from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.interior_point import of_each
-from anabranch.theory.optimum.maximise import Problem, solve
+from anabranch.theory.optimum.maximise import solve
 from anabranch.theory.optimum.optimum import PROPORTIONAL
+from anabranch.theory.optimum.problem import Problem
 
-Array = np.ndarray
 Step = tuple[Array, Array]
 """Rates of paths and prices of links."""
 

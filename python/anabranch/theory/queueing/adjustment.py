@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from anabranch import _core
 from anabranch.scenario import ScenarioError
-
-Array = NDArray[np.float64]
+from anabranch.theory.array import Array
 
 SLIDE = 1e-3
 """Width in L' over which (11) passes from shrinking to growing, so that a solver can follow it

@@ -8,13 +8,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from anabranch.scenario import ScenarioError
-
-Array = NDArray[np.float64]
+from anabranch.theory.array import Array
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,68 @@
-"""The backend `equilibrium`: a run that begins where windows and queues stand still, and stays."""
+"""The backends `fluid` and `equilibrium`: classes with the interface of `_core.Run`."""
 
 from typing import Any
 
 import numpy as np
 
+from anabranch._core import Cancelled
 from anabranch.scenario import Scenario, ScenarioError
-from anabranch.theory.fluid import equilibrium
+from anabranch.theory.fluid import rounds
+from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.fluid.history import History, Moment
-from anabranch.theory.fluid.integrate import FluidRun
-from anabranch.theory.timeline import intervals
+from anabranch.theory.fluid.integrate import integrate
+from anabranch.theory.fluid.tables import tables
+from anabranch.theory.network import Network
+from anabranch.theory.schedule import Schedule, intervals
 
 UNKNOWN = {"flows": ["timeouts", "transfers_done"], "paths": ["timeouts"]}
-"""What no equilibrium has a number for: NaN in the tables."""
+"""Columns that an equilibrium has no value for: NaN in the tables."""
+
+
+class FluidRun:
+    """One run over time. The seed has no effect: nothing is random.
+
+    Raises `ScenarioError` for a workload at random and for a rule written in Python.
+    """
+
+    def __init__(
+        self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
+    ) -> None:
+        if rule is not None:
+            raise ScenarioError(
+                f"{algorithm} is written in Python, so it has no derivatives: run it on sim"
+            )
+        self._scenario = scenario if algorithm is None else scenario.with_algorithm(algorithm)
+        self._network = Network.of(self._scenario)
+        self._schedule = Schedule.of(self._scenario)
+        self.progress = 0.0
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Make `execute` raise `Cancelled`, now or when it is called."""
+        self._cancelled = True
+
+    def execute(self) -> dict[str, dict[str, Any]]:
+        """Run to the end: the tables by name, each a dict of columns.
+
+        Raises `NotConverged`, `Cancelled`, and `ScenarioError` for a rule without a fluid model.
+        """
+        return tables(self._scenario, self._network, self._schedule, self._history())
+
+    def _history(self) -> History:
+        simulate = rounds.simulate if rounds.needed(self._network) else integrate
+        return simulate(self._scenario, self._network, self._schedule, self._watch)
+
+    def _watch(self, time: float) -> None:
+        if self._cancelled:
+            raise Cancelled("the run was cancelled")
+        self.progress = min(1.0, time / self._scenario.duration_s)
 
 
 class EquilibriumRun(FluidRun):
-    """One run, with the interface of `_core.Run`: every flow is there and sends, all the time.
+    """A run that begins in the equilibrium and stays there: every flow sends all the time.
 
-    A file is never at its end. The table of transfers says how long each would take at the rate
-    that its user has in equilibrium.
+    A file never ends. The table of transfers has the duration of each at the rate that its user has
+    in equilibrium. Raises `ScenarioError` where flows, paths or links come or go after the warm-up.
     """
 
     def __init__(
@@ -35,7 +79,7 @@ class EquilibriumRun(FluidRun):
     def execute(self) -> dict[str, dict[str, Any]]:
         """Find the equilibrium: the tables by name, each a dict of columns.
 
-        Raises `NotConverged`.
+        Raises as `FluidRun.execute` does.
         """
         tables = super().execute()
         flows = tables["flows"]
@@ -54,7 +98,7 @@ class EquilibriumRun(FluidRun):
         return tables
 
     def _history(self) -> History:
-        found = equilibrium.settled(self._network, lambda: self._watch(0.0))
+        found = equilibrium(self._network, tick=lambda: self._watch(0.0))
         load = self._network.routes @ found.rate
         history = History(self._scenario.network()["sample_s"])
         samples = history.samples(0.0, self._scenario.duration_s)

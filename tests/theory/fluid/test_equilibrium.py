@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid import equilibrium as balance
 from anabranch.theory.fluid import random_scenarios, rounds
+from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.fluid.model import Model
-from anabranch.theory.fluid.newton import equilibrium
 from anabranch.theory.network import Network
 
 HEAD = """
@@ -179,7 +178,7 @@ def test_vegas_flows_share_as_their_weights():
     queue = "queue.drop_tail = { packets = 1000 }"
     flows = [flow(f"f{k}", "L", more=f'algorithm = "vegas:kappa={k}"') for k in (10, 30)]
     text = HEAD.format(algorithm="reno") + "\n".join([link("L", 60, queue), *flows])
-    found = balance.of(Scenario.parse(text)).found
+    found = equilibrium(Network.of(Scenario.parse(text)))
     assert found.share == pytest.approx([0.25, 0.75], abs=0.04)
     assert found.waiting[0] == pytest.approx(40, abs=8)
     assert found.rate.sum() == pytest.approx(5000, rel=1e-3)

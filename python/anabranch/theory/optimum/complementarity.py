@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.theory.array import Array
 from anabranch.theory.optimum.interior_point import next_shrink, stays_positive
-
-Array = np.ndarray
 
 MOST_STEPS = 200
 PATIENCE = 30

@@ -11,8 +11,9 @@ from anabranch._core import Cancelled
 from anabranch.papers.quantities import measure
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid import equilibrium
-from anabranch.theory.fluid.steady import EquilibriumRun
+from anabranch.theory.fluid.backend import EquilibriumRun
+from anabranch.theory.fluid.equilibrium import Equilibrium, equilibrium
+from anabranch.theory.network import Network
 from conftest import SMALL, Anabranch
 
 LOSSY = """
@@ -53,10 +54,14 @@ def run(text: str, algorithm: str | None = None) -> anabranch.Result:
     return anabranch.run(Scenario.parse(text), algorithm, on="equilibrium")
 
 
+def found_of(text: str, algorithm: str | None = None) -> Equilibrium:
+    return equilibrium(Network.of(Scenario.parse(text), algorithm))
+
+
 @pytest.mark.parametrize("algorithm", ["lia", "olia", "vegas"])
 def test_tables_hold_what_the_equilibrium_is(algorithm: str) -> None:
     text = QUEUED if algorithm == "vegas" else SMALL
-    result, found = run(text, algorithm), equilibrium.of(Scenario.parse(text), algorithm).found
+    result, found = run(text, algorithm), found_of(text, algorithm)
     assert result.backend == "equilibrium"
     paths, links = result.paths, result.links
     assert paths["goodput_mbps"].to_numpy() == pytest.approx(found.goodput_mbps)
@@ -131,9 +136,9 @@ def test_where_none_is_found_the_residual_is_said(tmp_path: Path, anabranch: Ana
 def test_theory_equilibrium_takes_values_as_run_does(small: Path, anabranch: Anabranch) -> None:
     setting = "links.R1.rate_mbps=30"
     told = json.loads(anabranch("theory", "equilibrium", small, "--set", setting, "--json").stdout)
-    wide = equilibrium.of(Scenario.parse(SMALL.replace("rate_mbps = 10", "rate_mbps = 30", 1)))
+    wide = found_of(SMALL.replace("rate_mbps = 10", "rate_mbps = 30", 1))
     assert told["users"] == wide.as_dict()["users"]
-    assert told["users"] != equilibrium.of(Scenario.parse(SMALL)).as_dict()["users"]
+    assert told["users"] != found_of(SMALL).as_dict()["users"]
 
 
 @pytest.mark.parametrize("algorithm", ["reno", "vegas"])

@@ -1,0 +1,94 @@
+"""Network utility maximisation: what is asked, and what an answer says of itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from anabranch.scenario import ScenarioError
+from anabranch.theory.array import Array
+from anabranch.theory.network import Network
+
+ACCEPTED_GAP, ACCEPTED_MISMATCH = 1e-5, 1e-3
+"""The largest gap and mismatch of an answer that is accepted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Links, paths and users; all rates in one unit of the caller's choice."""
+
+    capacity: Array
+    routes: sparse.csr_array
+    """Links by paths: how often a path crosses a link."""
+    sums: sparse.csr_array
+    """Users by paths: adds up what belongs to a user."""
+    weight: Array
+    """Of each user's utility."""
+    floor: Array
+    """The least rate of each path."""
+    links: Sequence[str]
+    users: Sequence[str]
+    """Names, for messages."""
+
+    @classmethod
+    def of(
+        cls, network: Network, weight: Array | float = 1.0, floor: Array | float = 0.0
+    ) -> "Problem":
+        """That of a network, in Mbps of goodput."""
+        return cls(
+            capacity=network.goodput_mbps(network.capacity),
+            routes=network.routes,
+            sums=network.sums,
+            weight=np.broadcast_to(np.asarray(weight, dtype=float), network.users),
+            floor=np.broadcast_to(np.asarray(floor, dtype=float), network.paths),
+            links=network.links,
+            users=[f"flow {flow}" for flow in network.flows],
+        )
+
+    @property
+    def room(self) -> Array:
+        """What the floors leave of each link."""
+        return np.asarray(self.capacity - self.routes @ self.floor)
+
+    def check(self) -> None:
+        """Raise `ScenarioError` where no rates are allowed, or any."""
+        over = np.flatnonzero(self.room < -1e-9 * self.capacity)
+        if len(over):
+            worst = over[np.argmin(self.room[over] / self.capacity[over])]
+            least = self.capacity[worst] - self.room[worst]
+            raise ScenarioError(
+                f"infeasible: the least rates of the paths over link {self.links[worst]} add up to "
+                f"{least:.6g}, and it has {self.capacity[worst]:.6g}: "
+                "lower the probing, the number of users, or raise its rate"
+            )
+        free = np.flatnonzero(np.diff(self.routes.tocsc().indptr) == 0)
+        if len(free):
+            user = self.users[int(self.sums.tocsc().indices[free[0]])]
+            raise ScenarioError(
+                f"unbounded: a path of {user} crosses no link, so nothing limits its rate"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The best rates and the prices that prove it."""
+
+    rate: Array
+    """Of each path."""
+    price: Array
+    """Of each link: what one more unit of its capacity would be worth."""
+    solver: str
+    iterations: int
+    gap: float = np.inf
+    """What better rates could add at most, over what users pay in all (`sum_u w_u U'(y_u) y_u`)."""
+    mismatch: float = np.inf
+    """Of the worst user: how far U' is from the price of its cheapest path, over U'.
+
+    The gap does not see a user who pays next to nothing of what all pay.
+    """
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it is near enough to the optimum, in sum and for every user."""
+        return self.gap <= ACCEPTED_GAP and self.mismatch <= ACCEPTED_MISMATCH
