@@ -41,7 +41,7 @@ pub struct UserGauge {
     /// Weight of weighted Vegas, packets; else 0.
     pub kappa: f64,
     /// Data in a gateway that was never sent, packets.
-    pub buffer_packets: u32,
+    pub buffer_packets: u64,
 }
 
 impl PathGauge {
@@ -118,7 +118,7 @@ impl Recorder {
                 delivered_bytes: received,
                 goodput_mbps: mbps(received - self.last.users[row].0, span_s),
                 kappa: user_gauges[row].kappa,
-                buffer_packets: user_gauges[row].buffer_packets.into(),
+                buffer_packets: user_gauges[row].buffer_packets,
             });
         }
         for (path, (user, number)) in path_rows(&self.slots, gauges.len()).enumerate() {
