@@ -67,9 +67,10 @@ impl Agents<'_> {
 /// Adds a subflow to what its path looks like, unless its window can't be one.
 fn add(gauge: &mut PathGauge, subflow: &Subflow) -> bool {
     if subflow.window > LARGEST_WINDOW {
+        gauge.add_window(None);
         return false;
     }
-    gauge.window += f64::from(subflow.window);
+    gauge.add_window(Some(subflow.window.into()));
     gauge.in_flight += u64::from(subflow.in_flight);
     gauge.rtt_sum_s += f64::from(subflow.rtt_us) * 1e-6;
     gauge.measured += 1;
@@ -92,6 +93,9 @@ mod tests {
         let mut gauge = PathGauge::default();
         assert!(add(&mut gauge, &subflow(5)));
         assert!(!add(&mut gauge, &subflow(2_183_148_773 / 5)));
-        assert_eq!((gauge.window, gauge.in_flight, gauge.measured), (5.0, 3, 1));
+        assert_eq!(
+            (gauge.window, gauge.in_flight, gauge.measured),
+            (None, 3, 1)
+        );
     }
 }
