@@ -75,6 +75,9 @@ class Scenario:
     @property
     def text(self) -> str:
         """The scenario as TOML, overrides included."""
+    @property
+    def warnings(self) -> list[str]:
+        """What is legal and has an effect that its author may not expect; a line each."""
 
 # ------------------------------------------------------------------ rules
 

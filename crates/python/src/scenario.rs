@@ -98,6 +98,12 @@ impl Scenario {
         self.0.to_toml()
     }
 
+    /// What a run can only approximate, a line each; empty for almost every scenario.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.0.warnings()
+    }
+
     /// The same scenario with another algorithm for those flows that have none of their own.
     ///
     /// Raises ScenarioError.

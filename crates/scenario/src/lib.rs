@@ -16,18 +16,20 @@ mod resolve;
 mod scenario;
 pub mod seed;
 pub mod users;
+mod warnings;
 
 pub use anabranch_net::time;
 
 pub use error::Error;
 pub use file::schema::schema;
 pub use model::adjust::Adjust;
-pub use model::flows::{Flow, Path, Size, Workload};
+pub use model::flows::{Flow, Path, Workload};
 pub use model::links::Link;
 pub use model::measure::Measure;
 pub use model::number::{
     AboveOne, Bytes, Count, NonNegative, Positive, PositiveOrInfinite, Probability,
 };
+pub use model::size::Size;
 pub use model::tcp::{Recovery, Scheduler, Tcp};
 pub use record::columns::Record;
 pub use record::{columns, recorder};

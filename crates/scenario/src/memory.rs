@@ -3,7 +3,7 @@
 use anabranch_net::{Queue, SECOND};
 
 use crate::file::key::{Fault, Key};
-use crate::model::flows::{Flow, Path, Size, Workload};
+use crate::model::flows::{Flow, Path, Workload};
 use crate::scenario::Scenario;
 
 /// State of a user, and of each of its paths, rows of the tables of totals included, bytes.
@@ -149,9 +149,8 @@ fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {
         }
         _ => return 0.0,
     };
-    let (Size::Pareto { mean_bytes, .. } | Size::Exponential { mean_bytes }) = size;
     let files_per_s = f64::from(flow.count.get()) * rate_per_s;
-    let offered_mbps = files_per_s * mean_bytes.get() * 8.0 / 1e6;
+    let offered_mbps = files_per_s * size.mean_bytes() * 8.0 / 1e6;
     let rate_mbps: f64 = flow
         .paths
         .iter()

@@ -5,4 +5,5 @@ pub(crate) mod flows;
 pub(crate) mod links;
 pub(crate) mod measure;
 pub(crate) mod number;
+pub(crate) mod size;
 pub(crate) mod tcp;

@@ -1,6 +1,6 @@
 //! Who sends, from when to when, and the random parts of what they send: the same for every backend.
 
-use crate::model::flows::{Size, Workload};
+use crate::model::flows::Workload;
 use crate::scenario::Scenario;
 use crate::seed::{element_seed, kind};
 use anabranch_net::time::from_seconds;
@@ -81,15 +81,8 @@ pub fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
         Workload::Poisson { size, .. } | Workload::Gateway { size, .. } => size,
         Workload::Bulk | Workload::OnOff { .. } => return None,
     };
-    let bytes = match size {
-        Size::Exponential { mean_bytes } => mean_bytes.get() * dice.exponential(),
-        Size::Pareto { mean_bytes, shape } => dice.pareto(mean_bytes.get(), shape.get()),
-    };
-    Some((bytes.round() as u64).clamp(1, LARGEST_FILE))
+    Some(size.draw(dice))
 }
-
-/// A Pareto tail has no end, packet numbers have: 2^31 full packets of 1 byte at the least.
-const LARGEST_FILE: u64 = 1 << 31;
 
 #[cfg(test)]
 mod tests {

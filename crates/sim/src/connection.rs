@@ -13,7 +13,7 @@ use crate::connection::linux_scheduler::LinuxScheduler;
 use crate::connection::path_state::{PathState, Route};
 use crate::connection::scheduler::Scheduler;
 use crate::connection::tcp::Tcp;
-use crate::network::Network;
+use crate::network::{Network, PacketNumber};
 
 mod bits;
 mod gateway;
@@ -36,7 +36,7 @@ pub(crate) struct World<'a> {
 }
 
 /// Data without end.
-pub(crate) const ENDLESS: u32 = u32::MAX;
+pub(crate) const ENDLESS: PacketNumber = PacketNumber::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -52,9 +52,9 @@ pub(crate) struct Connection {
     pub(crate) several: bool,
     /// The data sequence number of the next new packet, of the first not acknowledged, and of the
     /// first that the application does not have.
-    pub(crate) data_next: u32,
-    pub(crate) data_una: u32,
-    pub(crate) data_end: u32,
+    pub(crate) data_next: PacketNumber,
+    pub(crate) data_una: PacketNumber,
+    pub(crate) data_end: PacketNumber,
     /// Payload of a file, 0 for a workload without end.
     pub(crate) file_bytes: u64,
     /// What the data is, where it is the files of a gateway.
@@ -62,7 +62,7 @@ pub(crate) struct Connection {
     /// What assigns data to the paths, where that is Linux' scheduler.
     pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
     /// Data to be sent again over another path than the one, by number, where it timed out.
-    pub(crate) reinjections: VecDeque<(u32, u16)>,
+    pub(crate) reinjections: VecDeque<(PacketNumber, u16)>,
     /// Data as the receiver has it, where paths' own order does not tell.
     pub(crate) data_receiver: Reassembly,
     /// Some path had room, and there was nothing to send on it.
@@ -143,9 +143,7 @@ impl Connection {
     pub fn send_file(&mut self, world: &mut World, bytes: u64) {
         self.started_at = world.now;
         self.file_bytes = bytes;
-        // More packets than there are numbers are as good as endless: no run gets there.
-        let packets = bytes.div_ceil(world.tcp.payload());
-        self.data_end = u32::try_from(packets).unwrap_or(ENDLESS);
+        self.data_end = bytes.div_ceil(world.tcp.payload());
         self.pump_all(world);
     }
 
@@ -175,7 +173,7 @@ impl Connection {
         if let Some(gateway) = &self.gateway {
             return gateway.payload_of(tcp, self.data_received());
         }
-        let bytes = u64::from(self.data_received()) * tcp.payload();
+        let bytes = self.data_received() * tcp.payload();
         if self.file_bytes > 0 {
             bytes.min(self.file_bytes)
         } else {
@@ -184,7 +182,7 @@ impl Connection {
     }
 
     #[inline]
-    pub(crate) fn data_received(&self) -> u32 {
+    pub(crate) fn data_received(&self) -> PacketNumber {
         if self.several {
             self.data_receiver.next()
         } else {

@@ -7,7 +7,7 @@ use anabranch_net::{Cause, Fate, Link, Time};
 use crate::calendar::{Calendar, Event};
 
 /// Counts the packets of a path or of a connection.
-pub(crate) type PacketNumber = u32;
+pub(crate) type PacketNumber = u64;
 
 /// A data packet on its way. It carries its route: `hop` points into [`Network::hops`].
 #[derive(Clone, Copy, Debug)]
@@ -15,9 +15,9 @@ pub(crate) struct Packet {
     pub sent_at: Time,
     pub connection: u32,
     /// Number within the path.
-    pub sequence: u32,
+    pub sequence: PacketNumber,
     /// Number within the connection.
-    pub data_sequence: u32,
+    pub data_sequence: PacketNumber,
     pub hop: u32,
     pub path: u16,
     pub bytes: u16,
@@ -30,12 +30,12 @@ pub(crate) struct Ack {
     pub sent_at: Time,
     pub connection: u32,
     /// Every number of the path below this has arrived.
-    pub cumulative: u32,
+    pub cumulative: PacketNumber,
     /// The packet that caused this acknowledgement. No acknowledgement is ever lost, so one number
     /// tells the sender all that RFC 2018's blocks would.
-    pub selective: u32,
+    pub selective: PacketNumber,
     /// Every number of the connection below this has arrived.
-    pub data_cumulative: u32,
+    pub data_cumulative: PacketNumber,
     pub path: u16,
 }
 

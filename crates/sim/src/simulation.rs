@@ -300,7 +300,7 @@ impl Simulation {
             for (r, path) in connection.paths.iter().enumerate() {
                 let gauge = &mut gauges[user.slot.first_path as usize + r];
                 let measured = connection.controller.path(r);
-                gauge.window += measured.window;
+                gauge.add_window(Some(measured.window));
                 gauge.in_flight += u64::from(path.sender.in_flight());
                 if measured.rtt.is_finite() {
                     gauge.rtt_sum_s += measured.rtt;

@@ -320,3 +320,33 @@ fn totals_count_from_the_end_of_the_warm_up() {
         [10 + 10 * 20]
     );
 }
+
+/// 3.5e9 bytes are 1.63 x 2^31, more than a signed number of 32 bits holds. 65 483 bytes of payload
+/// in packets of 65 535 keep the run short.
+#[test]
+fn files_beyond_2_gib_arrive_complete() {
+    let record = run(
+        r#"
+        algorithm = "reno"
+        measure.duration_s = 20
+        tcp.packet_bytes = 65535
+        links.L = { rate_mbps = 1e5, delay_ms = 1 }
+        [[flows]]
+        name = "large"
+        count = 4
+        paths = [["L"]]
+        stop_s = 2
+        workload.poisson = { rate_per_s = 2, size.exponential.mean_bytes = 3.5e9 }
+        "#,
+        1,
+    );
+    let bytes = &record.transfers.bytes;
+    let beyond = bytes.iter().filter(|&&bytes| bytes > 1 << 31).count();
+    // P(size > 2^31) = exp(-2^31 / 3.5e9) = 0.54.
+    assert!(beyond >= 3 && bytes.len() >= 8, "{bytes:?}");
+    let (sent, delivered): (u64, u64) = (
+        bytes.iter().sum(),
+        record.flows.delivered_bytes.iter().sum(),
+    );
+    assert_eq!(sent, delivered);
+}

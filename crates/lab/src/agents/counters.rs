@@ -68,9 +68,10 @@ impl Agents<'_> {
 /// stack memory as its result (docs/kernel.md).
 fn add(gauge: &mut PathGauge, subflow: &Subflow) -> bool {
     if f64::from(subflow.window) > MAX_WINDOW {
+        gauge.add_window(None);
         return false;
     }
-    gauge.window += f64::from(subflow.window);
+    gauge.add_window(Some(subflow.window.into()));
     gauge.in_flight += u64::from(subflow.in_flight);
     gauge.rtt_sum_s += f64::from(subflow.rtt_us) * 1e-6;
     gauge.measured += 1;
@@ -93,6 +94,9 @@ mod tests {
         let mut gauge = PathGauge::default();
         assert!(add(&mut gauge, &subflow(5)));
         assert!(!add(&mut gauge, &subflow(2_183_148_773 / 5)));
-        assert_eq!((gauge.window, gauge.in_flight, gauge.measured), (5.0, 3, 1));
+        assert_eq!(
+            (gauge.window, gauge.in_flight, gauge.measured),
+            (None, 3, 1)
+        );
     }
 }

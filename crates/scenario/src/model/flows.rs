@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::adjust::Adjust;
-use crate::model::number::{AboveOne, Bytes, Count, NonNegative, Positive};
+use crate::model::number::{Bytes, Count, NonNegative, Positive};
+use crate::model::size::Size;
 
 /// A group of users that are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,23 +81,5 @@ pub enum Workload {
         /// path. Default: not at all.
         #[serde(skip_serializing_if = "Option::is_none")]
         adjust: Option<Adjust>,
-    },
-}
-
-/// The distribution of file sizes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Size {
-    /// Heavy-tailed: P(size > x) falls as x^-shape.
-    Pareto {
-        /// Mean, bytes.
-        mean_bytes: Positive,
-        /// Tail exponent; from 1 to 2 the variance is infinite.
-        shape: AboveOne,
-    },
-    /// Light-tailed.
-    Exponential {
-        /// Mean, bytes.
-        mean_bytes: Positive,
     },
 }

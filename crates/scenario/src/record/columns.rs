@@ -119,7 +119,7 @@ table! {
         loss_events: u64, "reductions of the window after losses, at most one per round trip";
         retransmitted_packets: u64, "data packets sent again over this path";
         timeouts: u64, "retransmission timeouts";
-        window_packets: f64, "congestion window, mean of the samples, packets";
+        window_packets: f64, "congestion window, mean of the valid samples, packets";
         rtt_ms: f64, "round-trip time, mean over the ACKs, ms";
         one_way_delay_ms: f64, "delay of data packets, mean over those delivered, ms";
     }
@@ -174,7 +174,7 @@ table! {
         flow: u32, "index of the flow";
         user: u32, "number of the user within the flow";
         path: u32, "index of the path within the flow";
-        window_packets: f64, "congestion window, packets";
+        window_packets: f64, "congestion window, packets; NaN for a discarded sample";
         rtt_ms: f64, "smoothed round-trip time, ms";
         one_way_delay_ms: f64, "delay of data packets, mean over those delivered within the sample, ms";
         in_flight_packets: u64, "packets sent and neither acknowledged nor taken for lost";

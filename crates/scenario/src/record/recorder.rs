@@ -22,11 +22,11 @@ pub struct Snapshot {
     pub links: Vec<Counters>,
 }
 
-/// What a path looks like at one moment, summed over a user's connections.
-#[derive(Clone, Copy, Debug, Default)]
+/// The state of a path at one moment, summed over a user's connections.
+#[derive(Clone, Copy, Debug)]
 pub struct PathGauge {
-    /// Congestion windows, packets.
-    pub window: f64,
+    /// Congestion windows, packets; `None` if one was invalid, so that the sample is discarded.
+    pub window: Option<f64>,
     /// Packets sent and neither acknowledged nor taken for lost.
     pub in_flight: u64,
     /// Sum of the smoothed RTTs, s.
@@ -41,10 +41,28 @@ pub struct UserGauge {
     /// Weight of weighted Vegas, packets; else 0.
     pub kappa: f64,
     /// Data in a gateway that was never sent, packets.
-    pub buffer_packets: u32,
+    pub buffer_packets: u64,
+}
+
+/// A path without a connection: a window of 0 packets, which is valid.
+impl Default for PathGauge {
+    fn default() -> Self {
+        PathGauge {
+            window: Some(0.0),
+            in_flight: 0,
+            rtt_sum_s: 0.0,
+            measured: 0,
+        }
+    }
 }
 
 impl PathGauge {
+    /// Adds the window of a connection, packets; `None` is an invalid one and discards the sample.
+    pub fn add_window(&mut self, window: Option<f64>) {
+        let both = self.window.zip(window);
+        self.window = both.map(|(sum, window)| sum + window);
+    }
+
     fn rtt_ms(&self) -> f64 {
         1e3 * self.rtt_sum_s / f64::from(self.measured)
     }
@@ -60,10 +78,28 @@ pub struct Recorder {
     /// The counters when the warm-up ended, and at the last sample.
     warm: Option<Snapshot>,
     last: Snapshot,
-    /// Sums over the samples since the warm-up.
-    windows: Vec<f64>,
-    queues: Vec<f64>,
-    samples: u32,
+    /// Means over the samples since the warm-up, of each path and each link.
+    windows: Vec<Mean>,
+    queues: Vec<Mean>,
+}
+
+/// A mean in the making.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: u32,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    /// The mean; NaN of nothing.
+    fn get(&self) -> f64 {
+        self.sum / f64::from(self.count)
+    }
 }
 
 impl Recorder {
@@ -72,12 +108,11 @@ impl Recorder {
         Recorder {
             done_at: vec![None; slots.len()],
             slots,
-            windows: vec![0.0; start.paths.len()],
-            queues: vec![0.0; start.links.len()],
+            windows: vec![Mean::default(); start.paths.len()],
+            queues: vec![Mean::default(); start.links.len()],
             last: start,
             record: Record::default(),
             warm: None,
-            samples: 0,
         }
     }
 
@@ -118,7 +153,7 @@ impl Recorder {
                 delivered_bytes: received,
                 goodput_mbps: mbps(received - self.last.users[row].0, span_s),
                 kappa: user_gauges[row].kappa,
-                buffer_packets: user_gauges[row].buffer_packets.into(),
+                buffer_packets: user_gauges[row].buffer_packets,
             });
         }
         for (path, (user, number)) in path_rows(&self.slots, gauges.len()).enumerate() {
@@ -128,7 +163,7 @@ impl Recorder {
                 flow: user.flow,
                 user: user.number,
                 path: number,
-                window_packets: gauge.window,
+                window_packets: gauge.window.unwrap_or(f64::NAN),
                 rtt_ms: gauge.rtt_ms(),
                 one_way_delay_ms: totals.one_way_delay_ms(),
                 in_flight_packets: gauge.in_flight,
@@ -148,16 +183,12 @@ impl Recorder {
             });
         }
         if self.warm.is_some() {
-            self.samples += 1;
-            self.windows
-                .iter_mut()
-                .zip(gauges)
-                .for_each(|(sum, gauge)| *sum += gauge.window);
-            let waiting = backlogs.iter().map(|backlog| f64::from(backlog.packets));
-            self.queues
-                .iter_mut()
-                .zip(waiting)
-                .for_each(|(sum, packets)| *sum += packets);
+            for (mean, gauge) in self.windows.iter_mut().zip(gauges) {
+                gauge.window.into_iter().for_each(|window| mean.add(window));
+            }
+            for (mean, backlog) in self.queues.iter_mut().zip(backlogs) {
+                mean.add(f64::from(backlog.packets));
+            }
         }
         self.last = snapshot;
     }
@@ -227,7 +258,7 @@ impl Recorder {
                 loss_events: totals.loss_events,
                 retransmitted_packets: totals.retransmitted_packets,
                 timeouts: totals.timeouts,
-                window_packets: self.windows[row] / f64::from(self.samples),
+                window_packets: self.windows[row].get(),
                 rtt_ms: totals.rtt_ms(),
                 one_way_delay_ms: totals.one_way_delay_ms(),
             });
@@ -253,7 +284,7 @@ impl Recorder {
                 dropped_random: dropped(Cause::Random),
                 dropped_down: dropped(Cause::Down),
                 loss_probability: share(lost(now) - lost(before), arrived),
-                queue_packets: self.queues[row] / f64::from(self.samples),
+                queue_packets: self.queues[row].get(),
                 queue_ms: (now.waited_ps - before.waited_ps) as f64 * 1e-9 / left as f64,
             });
         }

@@ -7,8 +7,9 @@ use crate::error::expected_one_of;
 use crate::file::key::{Fault, Key};
 use crate::file::written;
 use crate::model::adjust::Adjust;
-use crate::model::flows::{Flow, Path, Size, Workload};
+use crate::model::flows::{Flow, Path, Workload};
 use crate::model::number::NonNegative;
+use crate::model::size::Size;
 use crate::resolve::range::within;
 
 type Links = IndexMap<String, written::Link>;

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::network::PacketNumber;
+
 /// Sequence numbers of a sliding window, as bits in a ring of words. Empty it takes no memory.
 ///
 /// Only numbers of the window the owner passes as `live` may be in the set; the ring grows to hold
@@ -13,14 +15,14 @@ pub(crate) struct Bits {
 
 impl Bits {
     #[inline]
-    fn place(&self, sequence: u32) -> (usize, u64) {
+    fn place(&self, sequence: PacketNumber) -> (usize, u64) {
         let word = (sequence >> 6) as usize & (self.words.len() - 1);
         (word, 1 << (sequence & 63))
     }
 
     /// Whether `sequence` is in the set. It must lie in the live window.
     #[inline]
-    pub fn contains(&self, sequence: u32) -> bool {
+    pub fn contains(&self, sequence: PacketNumber) -> bool {
         if self.words.is_empty() {
             return false;
         }
@@ -30,7 +32,7 @@ impl Bits {
 
     /// Adds `sequence`; false if it was there already.
     #[inline]
-    pub fn insert(&mut self, sequence: u32, live: Range<u32>) -> bool {
+    pub fn insert(&mut self, sequence: PacketNumber, live: Range<PacketNumber>) -> bool {
         debug_assert!(live.contains(&sequence));
         self.reserve(live);
         let (word, bit) = self.place(sequence);
@@ -41,7 +43,7 @@ impl Bits {
 
     /// Takes `sequence` out; false if it was not there.
     #[inline]
-    pub fn remove(&mut self, sequence: u32) -> bool {
+    pub fn remove(&mut self, sequence: PacketNumber) -> bool {
         if !self.contains(sequence) {
             return false;
         }
@@ -51,7 +53,7 @@ impl Bits {
     }
 
     /// Takes every number of `range` out and says how many there were.
-    pub fn remove_range(&mut self, range: Range<u32>) -> u32 {
+    pub fn remove_range(&mut self, range: Range<PacketNumber>) -> u32 {
         let mut removed = 0;
         self.for_each_word(range, |word, mask| {
             removed += (*word & mask).count_ones();
@@ -61,7 +63,7 @@ impl Bits {
     }
 
     /// The smallest number of the set within `range`.
-    pub fn first(&self, range: Range<u32>) -> Option<u32> {
+    pub fn first(&self, range: Range<PacketNumber>) -> Option<PacketNumber> {
         if self.words.is_empty() {
             return None;
         }
@@ -69,7 +71,7 @@ impl Bits {
         while at < range.end {
             let rest = self.words[self.place(at).0] >> (at & 63);
             if rest != 0 {
-                let found = at + rest.trailing_zeros();
+                let found = at + PacketNumber::from(rest.trailing_zeros());
                 return (found < range.end).then_some(found);
             }
             at = (at | 63) + 1;
@@ -77,7 +79,7 @@ impl Bits {
         None
     }
 
-    fn for_each_word(&mut self, range: Range<u32>, mut visit: impl FnMut(&mut u64, u64)) {
+    fn for_each_word(&mut self, range: Range<PacketNumber>, mut visit: impl FnMut(&mut u64, u64)) {
         if self.words.is_empty() {
             return;
         }
@@ -93,7 +95,7 @@ impl Bits {
 
     /// Grows the ring so that `live` fits with no two numbers in one place.
     #[inline]
-    fn reserve(&mut self, live: Range<u32>) {
+    fn reserve(&mut self, live: Range<PacketNumber>) {
         let needed = ((live.end - live.start) as usize).div_ceil(64) + 1;
         if needed > self.words.len() {
             self.grow(needed.next_power_of_two(), live);
@@ -101,15 +103,16 @@ impl Bits {
     }
 
     #[cold]
-    fn grow(&mut self, words: usize, live: Range<u32>) {
+    fn grow(&mut self, words: usize, live: Range<PacketNumber>) {
         let old = Bits {
             words: std::mem::replace(&mut self.words, vec![0; words]),
         };
         let mut from = live.start;
         // The old ring may be shorter than the window: what lay beyond it was not in the set.
-        let end = live
-            .end
-            .min(live.start.saturating_add(64 * old.words.len() as u32));
+        let end = live.end.min(
+            live.start
+                .saturating_add(64 * old.words.len() as PacketNumber),
+        );
         while let Some(sequence) = old.first(from..end) {
             let (word, bit) = self.place(sequence);
             self.words[word] |= bit;
@@ -121,17 +124,17 @@ impl Bits {
 /// A receiver's view of a sequence space: all below `next` has arrived, and some above.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
-    next: u32,
+    next: PacketNumber,
     /// Numbers above `next` that have arrived, and the end of the window they lie in.
     early: Bits,
     early_count: u32,
-    end: u32,
+    end: PacketNumber,
 }
 
 impl Reassembly {
     /// The first number that has not arrived: what a cumulative acknowledgement says.
     #[inline]
-    pub fn next(&self) -> u32 {
+    pub fn next(&self) -> PacketNumber {
         self.next
     }
 
@@ -143,7 +146,7 @@ impl Reassembly {
 
     /// Takes in `sequence`; false if it had arrived before.
     #[inline]
-    pub fn receive(&mut self, sequence: u32) -> bool {
+    pub fn receive(&mut self, sequence: PacketNumber) -> bool {
         if sequence == self.next {
             self.next += 1;
             if self.early_count > 0 {
@@ -176,12 +179,20 @@ mod tests {
 
     use super::*;
 
+    /// Where a window begins: at 0, where 32 bits end, or far beyond.
+    fn base() -> impl Strategy<Value = PacketNumber> {
+        prop_oneof![Just(0), Just((1 << 32) - 100), Just(1 << 52)]
+    }
+
     proptest! {
         /// The ring against a plain set, while the window slides and grows.
         #[test]
-        fn bits_are_a_set(steps in prop::collection::vec((0u8..4, 0u32..700, 0u32..200), 1..300)) {
+        fn bits_are_a_set(
+            base in base(),
+            steps in prop::collection::vec((0u8..4, 0u64..700, 0u64..200), 1..300),
+        ) {
             let (mut bits, mut set) = (Bits::default(), BTreeSet::new());
-            let (mut start, mut end) = (0u32, 1u32);
+            let (mut start, mut end) = (base, base + 1);
             for (step, offset, slide) in steps {
                 let sequence = start + offset;
                 match step {
@@ -208,14 +219,15 @@ mod tests {
         /// Whatever the order of arrival, with repeats, all arrives exactly once.
         #[test]
         fn reassembly_takes_each_number_once(
-            order in Just((0u32..300).collect::<Vec<_>>()).prop_shuffle(),
+            base in base(),
+            order in Just((0u64..300).collect::<Vec<_>>()).prop_shuffle(),
             repeats in prop::collection::vec(0usize..300, 0..50),
         ) {
-            let mut reassembly = Reassembly::default();
-            let again: Vec<u32> = repeats.iter().map(|&i| order[i]).collect();
-            let new = order.iter().filter(|&&s| reassembly.receive(s)).count();
+            let mut reassembly = Reassembly { next: base, ..Reassembly::default() };
+            let again: Vec<PacketNumber> = repeats.iter().map(|&i| base + order[i]).collect();
+            let new = order.iter().filter(|&&s| reassembly.receive(base + s)).count();
             prop_assert_eq!(new, 300);
-            prop_assert_eq!(reassembly.next(), 300);
+            prop_assert_eq!(reassembly.next(), base + 300);
             prop_assert!(!reassembly.has_hole());
             prop_assert!(!again.into_iter().any(|s| reassembly.receive(s)));
         }

@@ -10,6 +10,7 @@ use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
 
 use crate::connection::tcp::Tcp;
+use crate::network::PacketNumber;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct File {
@@ -20,9 +21,9 @@ pub(crate) struct File {
 #[derive(Debug, Default)]
 pub(crate) struct Gateway {
     /// Files that are not sent whole, with the packets left, the next in turn first.
-    waiting: VecDeque<(File, u32)>,
+    waiting: VecDeque<(File, u64)>,
     /// Files that are sent whole and not delivered, by the data number of their last packet.
-    under_way: VecDeque<(u32, File)>,
+    under_way: VecDeque<(PacketNumber, File)>,
     /// What the last packets of delivered files lacked of full ones, bytes.
     lacked: u64,
     adjustment: Option<Adjustment>,
@@ -46,7 +47,7 @@ impl Gateway {
     }
 
     /// A file of so many packets comes in.
-    pub fn push(&mut self, file: File, packets: u32) {
+    pub fn push(&mut self, file: File, packets: u64) {
         self.waiting.push_back((file, packets));
     }
 
@@ -70,7 +71,7 @@ impl Gateway {
     }
 
     /// The next file in turn gives a packet, which gets the data number `data`.
-    pub fn take(&mut self, data: u32) {
+    pub fn take(&mut self, data: PacketNumber) {
         let Some((file, packets)) = self.waiting.pop_front() else {
             return;
         };
@@ -83,7 +84,7 @@ impl Gateway {
 
     /// The size of a packet: full, but for the last of a file. One that is sent again although its
     /// file has been delivered counts as full.
-    pub fn packet_bytes(&self, tcp: &Tcp, data: u32) -> u16 {
+    pub fn packet_bytes(&self, tcp: &Tcp, data: PacketNumber) -> u16 {
         match self
             .under_way
             .binary_search_by_key(&data, |&(last, _)| last)
@@ -94,19 +95,19 @@ impl Gateway {
     }
 
     /// Payload of the first `received` packets.
-    pub fn payload_of(&self, tcp: &Tcp, received: u32) -> u64 {
-        u64::from(received) * tcp.payload() - self.lacked
+    pub fn payload_of(&self, tcp: &Tcp, received: PacketNumber) -> u64 {
+        received * tcp.payload() - self.lacked
     }
 
     /// Whether a file is among the first `received` packets that was not delivered yet.
     #[inline]
-    pub fn has_file(&self, received: u32) -> bool {
+    pub fn has_file(&self, received: PacketNumber) -> bool {
         self.under_way
             .front()
             .is_some_and(|&(last, _)| last < received)
     }
 
-    pub fn deliver(&mut self, tcp: &Tcp, received: u32) -> Option<File> {
+    pub fn deliver(&mut self, tcp: &Tcp, received: PacketNumber) -> Option<File> {
         if !self.has_file(received) {
             return None;
         }

@@ -97,7 +97,7 @@ impl LinuxScheduler {
         let buffer: u64 = self.queues.iter().map(|queue| queue.buffer).sum();
         let buffer = packets(tcp, OWN + buffer);
         let held = self.written.saturating_sub(una);
-        if u64::from(held) * 3 <= u64::from(buffer) * 2 {
+        if held * 3 <= u64::from(buffer) * 2 {
             let room_end = una.saturating_add(PacketNumber::from(buffer));
             self.written = self.written.max(room_end.min(end));
         }

@@ -8,6 +8,7 @@ use anabranch_net::Time;
 use crate::connection::bits::Reassembly;
 use crate::connection::sender::Sender;
 use crate::connection::timer::Timer;
+use crate::network::PacketNumber;
 use anabranch_scenario::recorder::PathTotals;
 use anabranch_scenario::time::from_seconds;
 
@@ -34,9 +35,9 @@ pub(crate) struct PathState {
     pub receiver: Reassembly,
     /// The data sequence number of each outstanding packet. Empty where a connection has one path
     /// and both spaces are the same.
-    data: VecDeque<u32>,
+    data: VecDeque<PacketNumber>,
     /// The lost data of all packets below this has been given to the other paths.
-    reinjected: u32,
+    reinjected: PacketNumber,
     /// The controller's window in whole packets.
     pub window: u32,
     /// Whether the window was what held the sender back when it last tried to send.
@@ -79,7 +80,7 @@ impl PathState {
 
     /// Remembers which data the packet just numbered carries.
     #[inline]
-    pub fn carry(&mut self, data_sequence: u32) {
+    pub fn carry(&mut self, data_sequence: PacketNumber) {
         self.data.push_back(data_sequence);
     }
 
@@ -92,14 +93,14 @@ impl PathState {
     }
 
     /// The data that an outstanding packet carries.
-    pub fn data_of(&self, sequence: u32) -> u32 {
+    pub fn data_of(&self, sequence: PacketNumber) -> PacketNumber {
         let place = (sequence - self.sender.una()) as usize;
         self.data.get(place).copied().unwrap_or(sequence)
     }
 
     /// The data of the packets that are lost, for the other paths. Each packet's is given once,
     /// however often the timer runs out.
-    pub fn take_lost_data(&mut self) -> impl Iterator<Item = u32> {
+    pub fn take_lost_data(&mut self) -> impl Iterator<Item = PacketNumber> {
         let packets = self.sender.una()..self.sender.next();
         let first = self.reinjected.max(packets.start);
         self.reinjected = packets.end;

@@ -28,7 +28,7 @@ impl Connection {
             arrived_at: world.now,
             bytes,
         };
-        let packets = bytes.div_ceil(world.tcp.payload()) as u32;
+        let packets = bytes.div_ceil(world.tcp.payload());
         gateway.push(file, packets);
         self.data_end = self.data_end.saturating_add(packets);
         self.pump_all(world);
@@ -41,7 +41,7 @@ impl Connection {
     }
 
     /// Data that waits in the gateway and was never sent, packets; 0 where there is no gateway.
-    pub fn buffer_packets(&self) -> u32 {
+    pub fn buffer_packets(&self) -> u64 {
         match self.gateway {
             Some(_) => self.data_end - self.data_next,
             None => 0,
@@ -63,8 +63,8 @@ impl Connection {
         let path = self.controller.path(0);
         let sample = BufferSample {
             age_s: seconds(now - self.started_at),
-            buffer_packets: f64::from(self.buffer_packets()),
-            arrived_packets: f64::from(self.data_end),
+            buffer_packets: self.buffer_packets() as f64,
+            arrived_packets: self.data_end as f64,
             window: path.window,
             base_rtt: path.base_rtt,
         };

@@ -5,7 +5,7 @@ use anabranch_scenario::time::{SECOND, seconds};
 
 use crate::calendar::Event;
 use crate::connection::{Connection, World};
-use crate::network::{Ack, Packet};
+use crate::network::{Ack, Packet, PacketNumber};
 
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
 const ACK_DELAY: Time = SECOND / 25;
@@ -73,7 +73,7 @@ impl Connection {
     }
 
     #[inline]
-    fn acknowledge(&mut self, world: &mut World, r: u16, selective: u32, sent_at: Time) {
+    fn acknowledge(&mut self, world: &mut World, r: u16, selective: PacketNumber, sent_at: Time) {
         let data_cumulative = self.data_received();
         let path = &self.paths[usize::from(r)];
         let ack = Ack {

@@ -6,7 +6,7 @@
 //! retransmission waits for the timer in both. Windows are the controller's business.
 
 use crate::connection::bits::Bits;
-use crate::network::Ack;
+use crate::network::{Ack, PacketNumber};
 
 /// Duplicate acknowledgements, or packets arrived above a hole, that make a loss (RFC 5681).
 const DUPLICATES: u32 = 3;
@@ -28,26 +28,26 @@ pub(crate) struct News {
 #[derive(Debug)]
 pub(crate) struct Sender {
     /// The first packet not acknowledged.
-    una: u32,
+    una: PacketNumber,
     /// The next packet to be sent for the first time.
-    next: u32,
+    next: PacketNumber,
     /// Packets above `una` that have arrived: known by number, or as a count of duplicates.
     arrived: u32,
     /// Packets found lost and not sent again yet.
     lost: u32,
     /// What was `next` when the last recovery began.
-    recovery_point: u32,
+    recovery_point: PacketNumber,
     recovering: bool,
     /// The timer began the recovery.
     timed_out: bool,
     /// Whether acknowledgements are selective.
     selective: bool,
     /// The three highest packets that arrived above `una`, highest first, plus 1; 0 is none.
-    highest: [u32; DUPLICATES as usize],
+    highest: [PacketNumber; DUPLICATES as usize],
     /// All below this have been judged lost or arrived.
-    judged: u32,
+    judged: PacketNumber,
     /// No lost packet lies below this.
-    lost_from: u32,
+    lost_from: PacketNumber,
     arrived_bits: Bits,
     lost_bits: Bits,
 }
@@ -80,22 +80,22 @@ impl Sender {
     /// Packets sent and not yet acknowledged cumulatively.
     #[inline]
     pub fn outstanding(&self) -> u32 {
-        self.next - self.una
+        (self.next - self.una) as u32
     }
 
     /// The first packet not acknowledged.
     #[inline]
-    pub fn una(&self) -> u32 {
+    pub fn una(&self) -> PacketNumber {
         self.una
     }
 
     /// The next packet to be sent for the first time.
-    pub fn next(&self) -> u32 {
+    pub fn next(&self) -> PacketNumber {
         self.next
     }
 
     /// Whether an outstanding packet is lost and not sent again yet.
-    pub fn is_lost(&self, sequence: u32) -> bool {
+    pub fn is_lost(&self, sequence: PacketNumber) -> bool {
         self.lost_bits.contains(sequence)
     }
 
@@ -107,13 +107,13 @@ impl Sender {
 
     /// Takes the number of a packet that is sent for the first time.
     #[inline]
-    pub fn send_new(&mut self) -> u32 {
+    pub fn send_new(&mut self) -> PacketNumber {
         self.next += 1;
         self.next - 1
     }
 
     /// Takes the lowest lost packet, to be sent again.
-    pub fn send_lost(&mut self) -> Option<u32> {
+    pub fn send_lost(&mut self) -> Option<PacketNumber> {
         let sequence = self
             .lost_bits
             .first(self.lost_from.max(self.una)..self.next)?;
@@ -168,9 +168,9 @@ impl Sender {
     }
 
     #[inline]
-    fn advance(&mut self, cumulative: u32) -> u32 {
+    fn advance(&mut self, cumulative: PacketNumber) -> u32 {
         let passed = self.una..cumulative;
-        let mut delivered = cumulative - self.una;
+        let mut delivered = (cumulative - self.una) as u32;
         self.una = cumulative;
         if self.arrived + self.lost > 0 {
             let known = if self.selective {
@@ -215,7 +215,7 @@ impl Sender {
         1
     }
 
-    fn mark_arrived(&mut self, sequence: u32) -> u32 {
+    fn mark_arrived(&mut self, sequence: PacketNumber) -> u32 {
         if !self.arrived_bits.insert(sequence, self.una..self.next) {
             return 0;
         }
@@ -237,7 +237,7 @@ impl Sender {
         1
     }
 
-    fn mark_lost(&mut self, sequence: u32) {
+    fn mark_lost(&mut self, sequence: PacketNumber) {
         let arrived = self.selective && self.arrived_bits.contains(sequence);
         if !arrived && self.lost_bits.insert(sequence, self.una..self.next) {
             self.lost += 1;
@@ -250,7 +250,7 @@ impl Sender {
 mod tests {
     use super::*;
 
-    fn ack(cumulative: u32, selective: u32) -> Ack {
+    fn ack(cumulative: PacketNumber, selective: PacketNumber) -> Ack {
         Ack {
             sent_at: 0,
             connection: 0,
@@ -261,7 +261,7 @@ mod tests {
         }
     }
 
-    fn arrive(sender: &mut Sender, sequences: [u32; 3]) {
+    fn arrive(sender: &mut Sender, sequences: [PacketNumber; 3]) {
         for sequence in sequences {
             sender.on_ack(&ack(0, sequence));
         }
@@ -335,7 +335,7 @@ mod tests {
         sender.on_ack(&ack(0, 2));
         sender.on_timeout();
         assert_eq!(sender.in_flight(), 0);
-        let again: Vec<u32> = std::iter::from_fn(|| sender.send_lost()).collect();
+        let again: Vec<PacketNumber> = std::iter::from_fn(|| sender.send_lost()).collect();
         assert_eq!(again, [0, 1, 3, 4]);
         assert!(
             !sender.on_ack(&ack(1, 0)).loss,

@@ -8,7 +8,7 @@ use crate::calendar::Event;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
-use crate::network::{Ack, Packet};
+use crate::network::{Ack, Packet, PacketNumber};
 
 impl Connection {
     /// An acknowledgement reaches the sender.
@@ -188,8 +188,8 @@ impl Connection {
 
     /// Takes the next new data below `end`, if the receiver has room for it.
     #[inline]
-    pub(crate) fn next_new(&mut self, tcp: &Tcp, end: u32) -> Option<u32> {
-        let window_end = self.data_una.saturating_add(tcp.receive_buffer);
+    pub(crate) fn next_new(&mut self, tcp: &Tcp, end: PacketNumber) -> Option<PacketNumber> {
+        let window_end = self.data_una.saturating_add(tcp.receive_buffer.into());
         if self.data_next >= end.min(window_end) {
             return None;
         }
@@ -203,7 +203,7 @@ impl Connection {
 
     /// Sends data in a packet of its own over a path.
     #[inline]
-    pub(crate) fn send_first(&mut self, world: &mut World, r: usize, data: u32) {
+    pub(crate) fn send_first(&mut self, world: &mut World, r: usize, data: PacketNumber) {
         let path = &mut self.paths[r];
         let sequence = path.sender.send_new();
         if self.several {
@@ -213,7 +213,7 @@ impl Connection {
     }
 
     /// The next data to be sent again over `r`: not yet acknowledged, and lost on another path.
-    fn next_reinjection(&mut self, r: usize) -> Option<u32> {
+    fn next_reinjection(&mut self, r: usize) -> Option<PacketNumber> {
         let una = self.data_una;
         while self
             .reinjections
@@ -228,7 +228,13 @@ impl Connection {
     }
 
     #[inline]
-    fn transmit(&mut self, world: &mut World, r: usize, sequence: u32, data_sequence: u32) {
+    fn transmit(
+        &mut self,
+        world: &mut World,
+        r: usize,
+        sequence: PacketNumber,
+        data_sequence: PacketNumber,
+    ) {
         let bytes = self.packet_bytes(world.tcp, data_sequence);
         let path = &mut self.paths[r];
         path.totals.sent_packets += 1;
@@ -253,14 +259,14 @@ impl Connection {
 
     /// Full packets, but for the end of a file.
     #[inline]
-    fn packet_bytes(&self, tcp: &Tcp, data_sequence: u32) -> u16 {
+    fn packet_bytes(&self, tcp: &Tcp, data_sequence: PacketNumber) -> u16 {
         if let Some(gateway) = &self.gateway {
             return gateway.packet_bytes(tcp, data_sequence);
         }
         if self.file_bytes == 0 || data_sequence + 1 < self.data_end {
             return tcp.packet_bytes;
         }
-        let rest = self.file_bytes - u64::from(data_sequence) * tcp.payload();
+        let rest = self.file_bytes - data_sequence * tcp.payload();
         tcp.header_bytes + rest as u16
     }
 }
