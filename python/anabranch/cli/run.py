@@ -135,13 +135,13 @@ def _run(
     from anabranch.runner import run
 
     names = algorithm.split(",") if algorithm is not None else None
-    values = overrides(settings)
+    scenario = load(file, overrides(settings))
+    for warning in scenario.warnings:
+        print(f"anabranch: warning: {warning}", file=sys.stderr)
     # The output directory is opened first, so that one that cannot be written fails early.
     with staged(out) if out else nullcontext() as stage:
         with tables.progress() as progress:
-            result = run(
-                file, names, seeds, overrides=values, on=on, threads=jobs, progress=progress
-            )
+            result = run(scenario, names, seeds, on=on, threads=jobs, progress=progress)
         if stage:
             from anabranch.figures import result as figures
 
