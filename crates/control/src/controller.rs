@@ -9,11 +9,10 @@ use crate::rule::Rule;
 /// No window grows beyond this, packets.
 pub const MAX_WINDOW: f64 = (1 << 24) as f64;
 
-/// The smallest slow start threshold of a connection with several paths, packets (Balia, section
-/// V).
+/// The smallest slow start threshold of a connection with several paths, packets: Balia, section V.
 pub const SMALLEST_SSTHRESH: f64 = 1.0;
 
-/// The smallest slow start threshold of a connection with one path, packets (RFC 5681, equation 4).
+/// The smallest slow start threshold of a connection with one path, packets: RFC 5681, equation 4.
 pub const SMALLEST_SSTHRESH_ONE_PATH: f64 = 2.0;
 
 /// Weight of the newest interval in [`Path::loss_interval`]. The average spans about
@@ -33,7 +32,7 @@ pub enum Phase {
 
 /// The state of a path that is not visible to rules.
 #[derive(Clone, Copy, Debug)]
-struct Hidden {
+struct PathState {
     phase: Phase,
     /// No packet has been acknowledged since the last timeout.
     timed_out: bool,
@@ -57,7 +56,7 @@ pub struct Controller<R: Rule> {
     smallest_ssthresh: f64,
     paths: Vec<Path<f64>>,
     memory: Vec<R::Memory<f64>>,
-    state: Vec<Hidden>,
+    state: Vec<PathState>,
 }
 
 impl<R: Rule> Controller<R> {
@@ -94,7 +93,7 @@ impl<R: Rule> Controller<R> {
             ..Path::default()
         });
         self.memory.push(R::Memory::default());
-        self.state.push(Hidden {
+        self.state.push(PathState {
             phase: Phase::SlowStart,
             timed_out: false,
             round_samples: 0,

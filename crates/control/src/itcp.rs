@@ -21,8 +21,8 @@ pub struct RateAdjustment {
     pub gamma: f64,
     /// No increase while the mean buffer is at most this fraction of `max_queue_packets`.
     pub low_threshold: f64,
-    /// No decrease, and an increase by at least 1, while the mean buffer is above this share of the
-    /// largest.
+    /// No decrease, and an increase by at least 1, while the mean buffer is above this fraction of
+    /// `max_queue_packets`.
     pub high_threshold: f64,
     /// No decrease while the arrival rate, plus epsilon, exceeds the share: assumption (iii) of the
     /// paper's proposition 1, which its rule lacks.
@@ -37,11 +37,10 @@ pub struct Trend {
     pub growth: f64,
     /// Mean length of the buffer, packets.
     pub mean_packets: f64,
-    /// The arrival rate since the gateway began, over the smallest expected rate of those samples
-    /// that found something in the buffer. The rate within a round would not do: of heavy-tailed
-    /// files most rounds see less than the load. And when the others are idle a connection gets
-    /// more than its share, so that the smallest rate is nearest to it. 0 where the buffer was
-    /// always empty.
+    /// The arrival rate since the gateway started, over the smallest expected rate of the samples
+    /// with a non-empty buffer. The rate within a round is not used, because with heavy-tailed
+    /// files most rounds see less than the load. The smallest rate is closest to the connection's
+    /// share, which it exceeds while others are idle. 0 if the buffer was always empty.
     pub load: f64,
 }
 
@@ -81,7 +80,7 @@ impl RateAdjustment {
 pub struct BufferSample {
     /// Time since the gateway started, s.
     pub age_s: f64,
-    /// Data that waits in the gateway and was never sent, packets.
+    /// Data queued in the gateway that was never sent, packets.
     pub buffer_packets: f64,
     /// All data that has arrived at the gateway, packets.
     pub arrived_packets: f64,

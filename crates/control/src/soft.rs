@@ -1,5 +1,4 @@
-//! A floating-point number made of integer operations: what a rule is computed in within the
-//! kernel.
+//! A floating-point number made of integer operations, in which the kernel evaluates rules.
 
 use core::cmp::Ordering;
 use core::fmt;

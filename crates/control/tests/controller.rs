@@ -188,8 +188,8 @@ fn a_timeout_starts_again_from_one_packet() {
     assert_eq!(controller.phase(0), Phase::SlowStart);
 }
 
-/// RFC 5681, section 3.1: the timer of the same packet runs out again, and ssthresh stays. Once
-/// something was acknowledged it is another packet's: half of 2, but at least 2.
+/// RFC 5681, section 3.1: the timer of the same packet expires again, and ssthresh stays. Once
+/// something was acknowledged, it is another packet's: half of 2, but at least 2.
 #[test]
 fn a_repeated_timeout_keeps_ssthresh() {
     let mut controller = in_avoidance("reno", &[20.0]);
@@ -203,7 +203,7 @@ fn a_repeated_timeout_keeps_ssthresh() {
     assert_eq!((controller.window(0), controller.ssthresh(0)), (1.0, 2.0));
 }
 
-/// Half of the 40 packets that were in flight at the loss, whose repair it ends.
+/// Half of the 40 packets that were in flight at the loss, whose recovery the timeout ends.
 #[test]
 fn a_timeout_in_recovery_keeps_the_ssthresh_of_the_loss() {
     let mut controller = in_avoidance("reno", &[40.0]);

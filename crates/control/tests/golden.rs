@@ -175,8 +175,8 @@ fn rows_derived_by_hand() {
 }
 
 /// The state `three`, by hand, at equal RTTs: windows 4, 8, 16, of 28 in all; l = (100, 100, 50),
-/// some of it since the last loss, some between the last two, so B = {0, 1}, M = {2} and alpha =
-/// (1/6, 1/6, -1/3).
+/// some of it since the last loss, some between the last two, so B = {0, 1}, M = {2} and
+/// alpha = (1/6, 1/6, -1/3).
 #[test]
 fn olia_shares_among_several_best_paths() {
     let (_, paths) = states().swap_remove(3);

@@ -6,7 +6,7 @@ use anabranch_control::{Adjuster, BufferSample, RateAdjustment, Trend};
 use common::close;
 use proptest::prelude::*;
 
-/// Table I, but for three samples to a round and thresholds a person can count: 20 and 100 packets.
+/// Table I, but for three samples to a round and simple thresholds: 20 and 100 packets.
 const ADJUSTMENT: RateAdjustment = RateAdjustment {
     samples: 3,
     period_s: 0.5,
@@ -24,7 +24,8 @@ const GUARDED: RateAdjustment = RateAdjustment {
     ..ADJUSTMENT
 };
 
-/// A buffer of `mean_packets` that grows at this share of the expected rate; the load is no matter.
+/// A buffer of `mean_packets` that grows at this share of the expected rate; the load does not
+/// matter.
 fn trend(growth: f64, mean_packets: f64) -> Trend {
     Trend {
         growth,
@@ -77,8 +78,8 @@ fn above_the_high_threshold_kappa_grows_by_one_or_more_and_never_shrinks() {
     assert_eq!(ADJUSTMENT.kappa_after(5.0, &trend(-0.1, 100.0), 2), 4.0);
 }
 
-/// Below the low threshold too. A round without slope, or that grows, breaks the row, and so does
-/// the decrease itself.
+/// Below the low threshold too. A round with a zero or positive slope resets the count, and so
+/// does the decrease itself.
 #[test]
 fn kappa_shrinks_after_two_rounds_of_negative_slope() {
     let mut adjuster = Adjuster::new(ADJUSTMENT, 10.0);
@@ -129,11 +130,11 @@ fn the_guard_holds_kappa_while_arrivals_come_near_the_share() {
     }
 }
 
-/// Expected are 1000, 500 and 250 packets/s, the last while nothing waits. 400 that arrive are,
+/// Expected are 1000, 500 and 250 packets/s, the last with an empty buffer. 400 that arrive are,
 /// with epsilon, 0.9 of 500; of 1000 they would be 0.5 and of 250 1.7. 460 are 1.02 of 500 and 0.56
 /// of 1000.
 #[test]
-fn the_share_is_the_smallest_rate_while_something_waits() {
+fn the_share_is_the_smallest_rate_with_a_non_empty_buffer() {
     for (arriving, kappa) in [(400.0, 4.0), (460.0, 5.0)] {
         let mut adjuster = Adjuster::new(GUARDED, 5.0);
         for (buffer_packets, window) in [(9.0, 40.0), (5.0, 20.0), (0.0, 10.0)].repeat(2) {

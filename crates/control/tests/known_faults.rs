@@ -108,7 +108,7 @@ fn old_balia_decrease(r: usize, paths: &[Path<f64>]) -> f64 {
     ((half * (a << 10).min(3 << 9)) >> 10) as f64
 }
 
-/// `a = 28/20 = 1.4`, so the cut is 14; cut off to 1 it was 10.
+/// `a = 28/20 = 1.4`, so the decrease is 14; with a truncated to 1 it was 10.
 #[test]
 fn the_rate_ratio_of_balia_is_not_an_integer() {
     let paths = [path(28.0, 0.1), path(20.0, 0.1)];
@@ -118,7 +118,7 @@ fn the_rate_ratio_of_balia_is_not_an_integer() {
 
 /// The decrease was computed when the window last grew and kept. Path 1 was as fast as its sibling
 /// then; by its own loss the sibling has grown to three times its rate, so a is 1.5 by the cap, and
-/// of 20 packets 15 must go, not 10.
+/// the decrease of 20 packets is 15, not 10.
 #[test]
 fn balia_cuts_by_the_rates_at_the_loss() {
     let mut controller = in_avoidance("balia", &[20.0, 20.0]);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// 2^-32, and what `f64` itself may be off.
+/// 2^-32, and the error of `f64` itself.
 const BOUND: f64 = 1.0001 / 4_294_967_296.0;
 
 fn soft(x: f64) -> Soft {
@@ -148,7 +148,7 @@ fn a_path_without_an_rtt_does_not_count() {
     }
 }
 
-/// A whole number below 2^bits, of every order of magnitude as often.
+/// A whole number below 2^bits, each order of magnitude equally often.
 fn magnitude(bits: u32) -> impl Strategy<Value = u32> {
     (0..=bits, any::<u32>()).prop_map(|(bits, n)| (u64::from(n) & ((1 << bits) - 1)) as u32)
 }
@@ -181,9 +181,9 @@ fn states() -> impl Strategy<Value = Vec<Path<f64>>> {
 /// over eight paths: 5.6e-9.
 const RULE_BOUND: f64 = 5.6e-9;
 
-/// Prints the largest error of every rule: `cargo test -p anabranch-control --test soft --
-/// --nocapture`. Where an increase cancels, the error is relative to NewReno's, `1/w_r`. CUBIC is
-/// skipped: it is the kernel's own, and its cubes cancel (1e-5).
+/// With `--nocapture` prints the largest error of every rule. If an increase cancels, the error is
+/// relative to NewReno's, `1/w_r`. CUBIC is skipped: it is the kernel's own, and its cubes cancel
+/// (1e-5).
 #[test]
 fn a_rule_in_soft_is_near_the_rule_in_f64() {
     println!("largest relative error of    I_r       D_r");
