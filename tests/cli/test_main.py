@@ -16,8 +16,8 @@ from conftest import CLI, SMALL, Anabranch, interrupt
 
 HOW_IT_IS_CALLED_WRONGLY = {
     "no file": (["run"], "FILE"),
-    "a missing file": (["run", "nowhere.toml"], "nowhere.toml: expected a scenario file"),
-    "a directory": (["run", "{tmp}"], "expected a scenario file"),
+    "a missing file": (["run", "nowhere.toml"], "nowhere.toml: file not found"),
+    "a directory": (["run", "{tmp}"], "expected a file, got a directory"),
     "an unknown command": (["fly"], "fly"),
     "an algorithm that is no text": (["run", "{small}", "--algorithm", "\udcff"], "can't encode"),
     "an unknown option": (["run", "{small}", "--fast"], "--fast"),

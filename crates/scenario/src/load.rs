@@ -19,11 +19,11 @@ impl Scenario {
     /// One line that names file, line and key and says what was expected.
     pub fn load(path: &path::Path, overrides: &[(String, String)]) -> Result<Scenario, Error> {
         let file = path.display().to_string();
-        let text = bounded::read(path).map_err(|reason| Error {
+        let text = bounded::read(path).map_err(|message| Error {
             file: file.clone(),
             line: None,
             key: None,
-            message: format!("expected a scenario file, but this is {reason}"),
+            message,
         })?;
         Scenario::parse(&text, &file, overrides)
     }

@@ -76,7 +76,7 @@ fn a_text_that_is_not_toml() {
     assert_errors(&[
         ["rate_mbps = 10", "rate_mbps = = 10", "13: links.R1.rate_mbps: extra `=`, expected nothing"],
         ["rate_mbps = 10", "rate_mbps = 10 Mbps", "13: links.R1.rate_mbps: string values must be quoted, expected literal string"],
-        ["rate_mbps = 10", "rate_mbps = 10\nrate_mbps = 20", "14: links.R1.rate_mbps: expected each key once, got this one again"],
+        ["rate_mbps = 10", "rate_mbps = 10\nrate_mbps = 20", "14: links.R1.rate_mbps: duplicate key"],
         ["\"two links\"", "\"two links", "1: name: invalid basic string, expected `\"`"],
         ["[links.R1]", "[links.R1", "12: links.R1: unclosed table, expected `]`"],
         ["[links.R2]", "[links.R2", "17: links.R2: unclosed table, expected `]`"],
@@ -94,10 +94,10 @@ fn a_key_that_is_unknown_or_missing() {
         ["rate_mbps = 10", "rate_mpbs = 10", "13: links.R1.rate_mpbs: unknown key, expected one of rate_mbps, trace_file, delay_ms, queue, loss, down (did you mean rate_mbps?)"],
         ["probability = 0.01", "p = 0.01", "20: links.R2.loss.bernoulli.p: unknown key, expected probability"],
         ["return_delay_ms = 60", "delay_ms = 60", "30: flows[1].paths[0].delay_ms: unknown key, expected one of links, return_delay_ms, start_s"],
-        ["duration_s = 120", "", "5: measure.duration_s: expected a value, but the key is missing"],
-        ["name = \"type2\"", "", "28: flows[1].name: expected a value, but the key is missing"],
-        ["bytes = 1e6", "", "32: flows[1].workload.file.bytes: expected a value, but the key is missing"],
-        ["[measure]\nduration_s = 120\nwarmup_s = 20", "", "1: measure: expected a value, but the key is missing"],
+        ["duration_s = 120", "", "5: measure.duration_s: missing key"],
+        ["name = \"type2\"", "", "28: flows[1].name: missing key"],
+        ["bytes = 1e6", "", "32: flows[1].workload.file.bytes: missing key"],
+        ["[measure]\nduration_s = 120\nwarmup_s = 20", "", "1: measure: missing key"],
     ]);
 }
 
@@ -112,16 +112,16 @@ fn a_value_of_the_wrong_type() {
         ["rate_mbps = 10", "rate_mbps = { a = 1 }", "13: links.R1.rate_mbps: expected a number, got a table"],
         ["[1, 2]", "[1, -1]", "3: seeds[1]: expected a whole number of at least 0, got -1"],
         ["packet_bytes = 1500", "delayed_acks = 1", "10: tcp.delayed_acks: expected a boolean, got 1"],
-        ["packet_bytes = 1500", "recovery = \"sacks\"", "10: tcp.recovery: unknown word \"sacks\", expected one of sack, newreno (did you mean sack?)"],
+        ["packet_bytes = 1500", "recovery = \"sacks\"", "10: tcp.recovery: unknown value \"sacks\", expected one of sack, newreno (did you mean sack?)"],
         ["[[\"R1\"], [\"R2\", \"R1\"]]", "\"R1\"", "26: flows[0].paths: expected a list, got \"R1\""],
         ["[[\"R1\"], [\"R2\", \"R1\"]]", "[\"R1\"]", "26: flows[0].paths[0]: expected a list of links, got \"R1\""],
         ["[\"R2\", \"R1\"]]", "[\"R2\", 1]]", "26: flows[0].paths[1][1]: expected a string, got 1"],
         ["queue.red = {}", "queue.red = 3", "15: links.R1.queue.red: expected a table, got 3"],
-        ["queue.red = {}", "queue = \"red\"", "15: links.R1.queue.red: expected a table, got the word alone"],
-        ["queue.red = {}", "queue = 3", "15: links.R1.queue: expected a word or a table"],
-        ["queue.red = {}", "queue.codel = {}", "15: links.R1.queue: unknown word \"codel\", expected one of drop_tail, red"],
+        ["queue.red = {}", "queue = \"red\"", "15: links.R1.queue.red: expected a table, got a string"],
+        ["queue.red = {}", "queue = 3", "15: links.R1.queue: expected a string or a table"],
+        ["queue.red = {}", "queue.codel = {}", "15: links.R1.queue: unknown value \"codel\", expected one of drop_tail, red"],
         ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key"],
-        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown word \"bulky\", expected one of bulk, file, on_off, poisson, gateway (did you mean bulk?)"],
+        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown value \"bulky\", expected one of bulk, file, on_off, poisson, gateway (did you mean bulk?)"],
     ]);
 }
 
@@ -159,7 +159,7 @@ fn a_number_out_of_range() {
 
 #[test]
 #[rustfmt::skip]
-fn a_name_that_nothing_has() {
+fn unknown_names_are_errors() {
     assert_errors(&[
         ["[\"R2\", \"R1\"]]", "[\"R2\", \"R9\"]]", "26: flows[0].paths[1][1]: unknown link \"R9\", expected one of R1, R2"],
         ["links = [\"R1\"]", "links = [\"uplink\"]", "30: flows[1].paths[0].links[0]: unknown link \"uplink\", expected one of R1, R2"],
@@ -169,8 +169,8 @@ fn a_name_that_nothing_has() {
         ["algorithm = \"reno\"", "parameters = { cap = 2 }", "31: flows[1].parameters: expected an algorithm of the flow's own beside its parameters"],
         ["algorithm = \"reno\"", "algorithm = \"balia:cap=2\"\nparameters = { cap = 2 }", "32: flows[1].parameters: expected parameters here or in the algorithm, got \"balia:cap=2\" as well"],
         ["algorithm = \"lia\"", "", "23: flows[0].algorithm: expected an algorithm, such as \"lia\", here or at the top of the file, got none"],
-        ["rate_mbps = 10", "trace_file = \"none.trace\"", "13: links.R1.trace_file: expected a readable trace, but \"none.trace\" is missing"],
-        ["rate_mbps = 10", "trace_file = \".\"", "13: links.R1.trace_file: expected a readable trace, but \".\" is a directory"],
+        ["rate_mbps = 10", "trace_file = \"none.trace\"", "13: links.R1.trace_file: none.trace: file not found"],
+        ["rate_mbps = 10", "trace_file = \".\"", "13: links.R1.trace_file: .: expected a file, got a directory"],
     ]);
 }
 
@@ -202,7 +202,7 @@ fn things_that_contradict_each_other() {
         ["[\"R2\", \"R1\"]]", "[\"R2\", \"R2\"]]", "26: flows[0].paths[1][1]: expected each link once in a path, got \"R2\" again"],
         ["return_delay_ms = 60", "start_s = 1", "30: flows[1].paths[0].start_s: expected at most the flow's start_s, which is 0, got 1: the first path opens with its user"],
         ["[\"R2\", \"R1\"]]", "{ links = [\"R1\"], start_s = 9 }, [\"R2\"]]", "26: flows[0].paths[2].start_s: expected at least 9, the start_s of the path before it, got 0: list the paths in the order in which they open"],
-        ["name = \"type2\"", "name = \"type1\"", "29: flows[1].name: expected a name of its own, got \"type1\" again"],
+        ["name = \"type2\"", "name = \"type1\"", "29: flows[1].name: expected a unique name, got \"type1\" again"],
         ["name = \"type2\"", "name = \"\"", "29: flows[1].name: expected a name, got \"\""],
         ["stop_s = 100", "stop_s = 5\nstart_s = 5", "33: flows[1].stop_s: expected more than start_s + start_spread_s, which is 5, got 5"],
         ["stop_s = 100", "stop_s = 5\nstart_spread_s = 10", "33: flows[1].stop_s: expected more than start_s + start_spread_s, which is 10, got 5"],
@@ -220,7 +220,7 @@ fn a_scenario_without_flows_or_links() {
     let no_links = format!("{empty}flows = []\nlinks = {{}}\n");
     let expected = "bad.toml:4: links: expected at least one link, such as [links.R1]";
     assert_eq!(error(no_links, &[]), expected);
-    let nothing = "bad.toml:1: measure: expected a value, but the key is missing";
+    let nothing = "bad.toml:1: measure: missing key";
     assert_eq!(error("", &[]), nothing);
 }
 
@@ -307,7 +307,7 @@ fn an_override_that_is_wrong_is_named_instead_of_the_line() {
         ["links.R1.queue", "{ red.min_packets = -1 }", "links.R1.queue.red.min_packets: expected a number above 0, got -1"],
         ["flows.type2.paths", "[[\"R9\"]]", "flows[1].paths[0][0]: unknown link \"R9\", expected one of R1, R2"],
         ["flows[0].count", "0", "expected a whole number from 1 to 4294967295, got 0"],
-        ["flows.type3.count", "1", "nothing is called \"type3\", expected one of type1, type2 (did you mean type1?)"],
+        ["flows.type3.count", "1", "unknown name \"type3\", expected one of type1, type2 (did you mean type1?)"],
         ["flows[2].count", "1", "expected an index below 2, the length of flows, got 2"],
         ["name.first", "\"x\"", "expected the end of the key, but name is neither a table nor a list"],
         ["links[0]", "3", "expected a key, but links is a table"],
@@ -338,12 +338,9 @@ fn a_file_that_cannot_be_read() {
             .expect_err("unreadable")
             .to_string()
     };
-    let missing = "no/such.toml: expected a scenario file, but this is missing";
+    let missing = "no/such.toml: file not found";
     assert_eq!(error("no/such.toml"), missing);
-    assert_eq!(
-        error("src"),
-        "src: expected a scenario file, but this is a directory"
-    );
+    assert_eq!(error("src"), "src: expected a file, got a directory");
     let large = std::env::temp_dir().join(format!("anabranch-large-{}.toml", std::process::id()));
     let file = std::fs::File::create(&large).expect("the temporary directory is writable");
     file.set_len((16 << 20) + 1)
@@ -351,7 +348,7 @@ fn a_file_that_cannot_be_read() {
     let message = error(&large.display().to_string());
     std::fs::remove_file(&large).expect("it was just made");
     assert!(
-        message.ends_with(": expected a scenario file, but this is larger than 16 MiB"),
+        message.ends_with(": expected at most 16 MiB, got a larger file"),
         "{message}"
     );
 }

@@ -161,10 +161,7 @@ fn named(array: &[Value<'_>], name: &str) -> Result<usize, String> {
         .position(|known| known.as_deref() == Some(name))
         .ok_or_else(|| {
             let known: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
-            format!(
-                "nothing is called {name:?}, {}",
-                expected_one_of(name, &known)
-            )
+            format!("unknown name {name:?}, {}", expected_one_of(name, &known))
         })
 }
 
@@ -180,10 +177,6 @@ pub(crate) fn syntax(file: &str, text: &str, offset: usize, message: &str) -> Er
         .filter(|found| found.end >= offset || line(text, found.start) == here)
         .map(|found| found.key.to_string())
         .or_else(|| key_like(text, offset));
-    let message = match message {
-        "duplicate key" => "expected each key once, got this one again",
-        _ => message,
-    };
     Error {
         file: file.to_owned(),
         line: Some(here),

@@ -22,16 +22,14 @@ pub(crate) fn fault(key: Key, message: &str) -> Fault {
         .split_once('`')
         .map_or("", |(_, found)| found.trim_end_matches('`'));
     if message.starts_with("missing field") {
-        return key
-            .key(found)
-            .fault("expected a value, but the key is missing");
+        return key.key(found).fault("missing key");
     }
     if message.starts_with("unknown field") {
         return key.fault(format!("unknown key, {}", expected_one_of(found, &known)));
     }
     if message.starts_with("unknown variant") {
         let expected = expected_one_of(found, &known);
-        return key.fault(format!("unknown word {found:?}, {expected}"));
+        return key.fault(format!("unknown value {found:?}, {expected}"));
     }
     let found_expected = message
         .strip_prefix("invalid type: ")
@@ -45,7 +43,7 @@ pub(crate) fn fault(key: Key, message: &str) -> Fault {
         ));
     }
     key.fault(match message {
-        "wanted string or table" => "expected a word or a table",
+        "wanted string or table" => "expected a string or a table",
         _ if message.starts_with("wanted exactly 1 element") => "expected a table with one key",
         _ => message,
     })
@@ -66,7 +64,7 @@ fn finding(serde: &str) -> &str {
     match serde {
         "sequence" => "a list",
         "map" => "a table",
-        "unit variant" => "the word alone",
+        "unit variant" => "a string",
         _ => match serde.strip_prefix("string ") {
             Some(text) => text,
             None => serde.split('`').nth(1).unwrap_or(serde),

@@ -27,7 +27,7 @@ pub(super) fn flows(file: &written::Scenario) -> Result<Vec<Flow>, Fault> {
             return Err(key.key("name").fault("expected a name, got \"\""));
         }
         if !names.insert(&flow.name) {
-            let message = format!("expected a name of its own, got {:?} again", flow.name);
+            let message = format!("expected a unique name, got {:?} again", flow.name);
             return Err(key.key("name").fault(message));
         }
         check_times(&key, flow)?;

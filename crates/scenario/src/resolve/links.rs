@@ -69,11 +69,8 @@ fn rate(key: &Key, link: &written::Link, directory: &Path) -> Result<Rate, Fault
         }
         (None, Some(file)) => {
             let key = key.key("trace_file");
-            let text = bounded::read(&directory.join(file)).map_err(|reason| {
-                key.fault(format!(
-                    "expected a readable trace, but {file:?} is {reason}"
-                ))
-            })?;
+            let text = bounded::read(&directory.join(file))
+                .map_err(|reason| key.fault(format!("{file}: {reason}")))?;
             Trace::parse(&String::from_utf8_lossy(&text))
                 .map(Rate::Trace)
                 .map_err(|error| key.fault(format!("{file}: {error}")))

@@ -1,0 +1,118 @@
+//! Messages of serde and of the TOML parser, in the words of this crate.
+//!
+//! `file/phrase.rs` recognises those messages by their text. Each phrase has a case here, which
+//! fails when a new version of a library words its message differently.
+
+use anabranch_scenario::Scenario;
+
+/// A good scenario; each case replaces the line that begins with the same word.
+const GOOD: [&str; 7] = [
+    "name = 'n'",
+    "seeds = [1]",
+    "algorithm = 'lia'",
+    "measure = { duration_s = 10 }",
+    "tcp = {}",
+    "links = { a = { rate_mbps = 10, delay_ms = 5 } }",
+    "flows = [{ name = 'f', paths = [['a']] }]",
+];
+
+/// A line of TOML, the key of the error and its message.
+const CASES: [[&str; 3]; 21] = [
+    ["measure = {}", "measure.duration_s", "missing key"],
+    [
+        "measure = { duration_s = 10, warmup = 1 }",
+        "measure.warmup",
+        "unknown key, expected one of duration_s, warmup_s, sample_ms, max_memory_gib (did you mean warmup_s?)",
+    ],
+    [
+        "links = { a = { rate_mbps = 10, delay_ms = 5, loss.bernoulli = { probability = 0.1, seed = 1 } } }",
+        "links.a.loss.bernoulli.seed",
+        "unknown key, expected probability",
+    ],
+    [
+        "tcp = { recovery = 'sak' }",
+        "tcp.recovery",
+        "unknown value \"sak\", expected one of sack, newreno (did you mean sack?)",
+    ],
+    [
+        "tcp = { packet_bytes = '1500' }",
+        "tcp.packet_bytes",
+        "expected a number, got \"1500\"",
+    ],
+    [
+        "tcp = { header_bytes = 1.5 }",
+        "tcp.header_bytes",
+        "expected a whole number of at least 0, got 1.5",
+    ],
+    [
+        "tcp = { header_bytes = -1 }",
+        "tcp.header_bytes",
+        "expected a whole number of at least 0, got -1",
+    ],
+    [
+        "tcp = { delayed_acks = 1 }",
+        "tcp.delayed_acks",
+        "expected a boolean, got 1",
+    ],
+    ["seeds = 1", "seeds", "expected a list, got 1"],
+    [
+        "seeds = ['1']",
+        "seeds[0]",
+        "expected a whole number of at least 0, got \"1\"",
+    ],
+    ["name = true", "name", "expected a string, got true"],
+    ["name = ['n']", "name", "expected a string, got a list"],
+    [
+        "name = { first = 'n' }",
+        "name",
+        "expected a string, got a table",
+    ],
+    ["links = 3", "links", "expected a table, got 3"],
+    ["measure = 3", "measure", "expected a table, got 3"],
+    [
+        "flows = [{ name = 'f', paths = ['a'] }]",
+        "flows[0].paths[0]",
+        "expected a list of links, got \"a\"",
+    ],
+    [
+        "flows = [{ name = 'f', paths = [['a']], workload = 'file' }]",
+        "flows[0].workload.file",
+        "expected a table, got a string",
+    ],
+    [
+        "links = { a = { rate_mbps = 10, delay_ms = 5, queue = 'red' } }",
+        "links.a.queue.red",
+        "expected a table, got a string",
+    ],
+    [
+        "flows = [{ name = 'f', paths = [['a']], workload = 3 }]",
+        "flows[0].workload",
+        "expected a string or a table",
+    ],
+    [
+        "flows = [{ name = 'f', paths = [['a']], workload = {} }]",
+        "flows[0].workload",
+        "expected a table with one key",
+    ],
+    [
+        "links = { a = { rate_mbps = 10, rate_mbps = 11, delay_ms = 5 } }",
+        "links.a.rate_mbps",
+        "duplicate key",
+    ],
+];
+
+fn word(line: &str) -> Option<&str> {
+    line.split_whitespace().next()
+}
+
+#[test]
+fn messages_of_serde_and_toml_are_reworded() {
+    for [line, key, message] in CASES {
+        let lines = GOOD.map(|good| if word(good) == word(line) { line } else { good });
+        let text = lines.join("\n");
+        let error = Scenario::parse(text.as_bytes(), "bad.toml", &[])
+            .map_or_else(|error| error, |_| panic!("{line}: no error"));
+        let found = [error.key.unwrap_or_default(), error.message];
+        assert_eq!(found, [key, message], "{line}");
+    }
+}
