@@ -12,13 +12,13 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// What a discipline may know of an arrival.
+/// What a queueing discipline sees of an arrival.
 pub(crate) struct Arrival {
     pub(crate) now: Time,
     pub(crate) bytes: u32,
     /// Whether the packet would have to wait.
     pub(crate) waits: bool,
-    /// When the last packet before it is, or was, transmitted.
+    /// When the transmission of the last packet before it ends or ended.
     pub(crate) free_at: Time,
     /// The packets that wait before it.
     pub(crate) backlog: Backlog,

@@ -1,4 +1,4 @@
-//! What a link has counted since it was made.
+//! Counters of a link.
 
 use crate::fate::Cause;
 use crate::time::Time;
@@ -20,7 +20,7 @@ impl Tally {
 }
 
 /// Totals of a link. A packet is counted when it is offered, because its fate is known then:
-/// `arrived` is always `delivered` plus what was dropped for each [`Cause`].
+/// `arrived` is always `delivered` plus the packets dropped for each [`Cause`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets offered.

@@ -1,9 +1,9 @@
-//! The one source of randomness of a link, and of whatever else needs a generator of its own.
+//! Random numbers: each link and each user has its own generator.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A seeded generator: the same seed and the same questions give the same answers on every machine.
+/// A seeded generator: the same seed and the same calls give the same numbers on every machine.
 #[derive(Clone, Debug)]
 pub struct Dice(Xoshiro256PlusPlus);
 
@@ -13,7 +13,7 @@ impl Dice {
         Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// True with the given probability. Draws a number only if the answer is open.
+    /// True with the given probability. Draws no number for 0 and 1.
     pub fn chance(&mut self, probability: f64) -> bool {
         if probability <= 0.0 {
             false
@@ -24,7 +24,7 @@ impl Dice {
         }
     }
 
-    /// Uniform on [0, 1): the upper 53 bits, all that an `f64` can hold.
+    /// Uniform on [0, 1): the upper 53 bits, the precision of `f64`.
     pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }

@@ -1,9 +1,9 @@
 //! Links, queues, losses and rate traces as pure state machines over a given time.
 //!
-//! A [`Link`] is offered one packet after the other and says at once when each will be delivered,
-//! or why it is lost: the rate, the delay and the failures of a link are known functions of time,
-//! so nothing that happens later can change a packet's fate. There is no clock and no I/O in here;
-//! the simulator gives virtual time, the real-time backend gives the time of day.
+//! A [`Link`] is offered one packet after the other and returns at once when each will be
+//! delivered, or why it is lost: the rate, the delay and the failures of a link are known functions
+//! of time, so nothing that happens later can change a packet's fate. There is no clock and no I/O
+//! in this crate: the simulator passes virtual time, the lab real time.
 //!
 //! ```
 //! use anabranch_net::{Fate, Link, LinkConfig, MILLISECOND};

@@ -12,10 +12,10 @@ use crate::queue::{Admission, Queue};
 use crate::rate::{Rate, Server};
 use crate::time::Time;
 
-/// What a link is.
+/// Parameters of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// How fast it transmits.
+    /// Its rate.
     pub rate: Rate,
     /// One-way propagation delay, ps.
     pub delay: Time,
@@ -28,7 +28,7 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// A link of constant rate that never fails and has room for every packet.
+    /// A link of constant rate that never fails, with an unlimited queue.
     pub fn constant(bits_per_second: f64, delay: Time) -> LinkConfig {
         LinkConfig {
             rate: Rate::Constant { bits_per_second },
@@ -47,9 +47,9 @@ impl LinkConfig {
 /// travel for the propagation delay. Packets are delivered in the order in which they were offered.
 ///
 /// While the link is down, arriving packets are lost. When it goes down, so are those that wait
-/// and the one in transmission: whatever has not been transmitted before that moment. Such a
-/// packet is dropped when it is offered, so it never takes up room in the queue. Packets that
-/// already travel arrive. Service begins anew when the link is up again.
+/// and the one in transmission: all that have not been transmitted before that moment. Such a
+/// packet is dropped when it is offered, so it never occupies the queue. Packets that
+/// are propagating arrive. Service resumes when the link is up again.
 ///
 /// All randomness comes from one generator per link (xoshiro256++), so the same configuration,
 /// seed and offers give the same fates, bit by bit, on every machine.
@@ -75,7 +75,7 @@ impl Link {
     /// # Panics
     /// If a constant rate is not within 1 to 10^12 bit/s, a probability is not within [0, 1],
     /// RED's thresholds are out of order, or down intervals are empty, overlap or are out of
-    /// order: checking a user's input is up to the caller.
+    /// order: the caller checks user input.
     pub fn new(config: LinkConfig, seed: u64) -> Link {
         let mean_mbps = config.rate.mean_mbps();
         Link {
@@ -93,7 +93,7 @@ impl Link {
     }
 
     /// Offers one packet of `bytes` at `now`, which must not be earlier than at the last call, and
-    /// says what becomes of it.
+    /// returns its fate.
     #[inline]
     pub fn offer(&mut self, now: Time, bytes: u32) -> Fate {
         match self.transmit(now, bytes) {
@@ -119,7 +119,7 @@ impl Link {
         }
     }
 
-    /// Totals since the link was made, including the packets offered whose delivery is to come.
+    /// Totals since the link was created, including packets that are still to be delivered.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

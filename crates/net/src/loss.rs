@@ -9,7 +9,7 @@ pub enum Loss {
     /// None.
     #[default]
     None,
-    /// Each packet is lost with the same probability, whatever happens to the others.
+    /// Each packet is lost with the same probability, independently of the others.
     Bernoulli {
         /// Probability that a packet is lost, 0 to 1.
         probability: f64,
@@ -32,8 +32,8 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// The share of packets lost in the long run. A chain that never leaves a state stays in the
-    /// good one.
+    /// The share of packets lost in the long run. A chain without transitions stays in
+    /// the good state.
     pub fn mean(&self) -> f64 {
         match *self {
             Loss::None => 0.0,

@@ -2,7 +2,7 @@
 
 use crate::time::Time;
 
-/// Disjoint, increasing intervals `[from, to)`, walked by a cursor as time goes on.
+/// Disjoint, increasing intervals `[from, to)`; a cursor follows the current time.
 #[derive(Clone, Debug)]
 pub(crate) struct Outages {
     later: std::vec::IntoIter<(Time, Time)>,
@@ -37,7 +37,7 @@ impl Outages {
         now >= self.from && self.skip_to(now)
     }
 
-    /// When the link fails next: what is not transmitted by then is lost.
+    /// When the link next goes down: packets not transmitted by then are lost.
     pub(crate) fn next(&self) -> Time {
         self.from
     }

@@ -1,4 +1,4 @@
-//! Which packets a link takes in.
+//! Admission of packets to a link's queue.
 
 use crate::arrival::Arrival;
 use crate::dice::Dice;
@@ -10,9 +10,9 @@ use crate::red::{Averager, Red};
 pub enum Queue {
     /// A packet that would have to wait is dropped if a limit would be exceeded with it.
     DropTail {
-        /// Most packets that may wait; None: no limit.
+        /// Maximum number of waiting packets; None: no limit.
         packets: Option<u32>,
-        /// Most bytes that may wait; None: no limit.
+        /// Maximum number of waiting bytes; None: no limit.
         bytes: Option<u64>,
     },
     /// Random early detection.
@@ -30,7 +30,7 @@ impl Admission {
     /// `mean_mbps` is the rate of the link.
     ///
     /// # Panics
-    /// If a parameter of RED makes no sense.
+    /// If a parameter of RED is invalid.
     pub(crate) fn new(queue: Queue, mean_mbps: f64) -> Admission {
         match queue {
             Queue::DropTail { packets, bytes } => Admission::DropTail {
@@ -41,7 +41,7 @@ impl Admission {
         }
     }
 
-    /// Lets a packet in, or says why not.
+    /// Admits a packet, or returns why not.
     pub(crate) fn admit(&mut self, arrival: &Arrival, dice: &mut Dice) -> Result<(), Cause> {
         let backlog = arrival.backlog;
         let (packets, bytes) = match self {

@@ -75,15 +75,15 @@ impl Server {
 }
 
 /// A constant rate. While the link is busy, time is kept as an exact fraction, so that nothing
-/// drifts whatever the rate; what is given out is rounded down to whole picoseconds.
+/// drifts whatever the rate; results are rounded down to whole picoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Constant {
     /// Micro-bits per second; also the denominator of the fractions.
     rate: u64,
     free_at: Time,
-    /// What `free_at` lacks: less than 1 ps, numerator over `rate`.
+    /// Fraction of a picosecond missing from `free_at`: numerator over `rate`.
     remainder: u64,
-    /// The packet size met last: most packets of a link have the same.
+    /// The last packet size: most packets of a link have the same.
     size: Size,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Constant {
 struct Size {
     bytes: u32,
     time: Time,
-    /// What `time` lacks: less than 1 ps, numerator over the rate.
+    /// Fraction of a picosecond missing from `time`: numerator over the rate.
     remainder: u64,
 }
 

@@ -3,7 +3,7 @@
 use crate::arrival::Arrival;
 use crate::time::Time;
 
-/// The packet that stands for those an idle link could have transmitted.
+/// Size of the packets that an idle link could have transmitted.
 const TYPICAL_BYTES: u32 = 1500;
 
 /// Random early detection with a drop probability in three pieces: 0 up to `min_packets`, linear
@@ -20,16 +20,16 @@ pub struct Red {
     /// Drop probability at `mid_packets`.
     pub mid_probability: f64,
     /// Weight of an arrival in the moving average of the queue, within (0, 1]; None: the
-    /// instantaneous queue counts.
+    /// instantaneous queue is used.
     pub average_weight: Option<f64>,
-    /// Most packets that may wait, whatever the average.
+    /// Maximum number of waiting packets, for any average.
     pub limit_packets: u32,
 }
 
 impl Red {
     /// The queue of the OLIA draft, Sec. 3: thresholds of 25, 50 and 100 packets at 10 Mbps, in
-    /// proportion to the rate; probability 0.1 at the middle one. The instantaneous queue counts,
-    /// and no more than the highest threshold may wait.
+    /// proportion to the rate; probability 0.1 at the middle one. The instantaneous queue is used,
+    /// and at most as many packets as the highest threshold may wait.
     pub fn scaled(rate_mbps: f64) -> Red {
         let scale = rate_mbps / 10.0;
         Red {
@@ -64,7 +64,7 @@ impl Red {
             .map(|queue| (queue, self.drop_probability(queue)))
     }
 
-    fn is_sensible(&self) -> bool {
+    fn is_valid(&self) -> bool {
         let ordered = 0.0 <= self.min_packets
             && self.min_packets <= self.mid_packets
             && self.mid_packets <= self.max_packets;
@@ -89,7 +89,7 @@ impl Averager {
     /// If thresholds are out of order, the probability is outside [0, 1] or the weight outside
     /// (0, 1].
     pub(crate) fn new(red: Red, mean_mbps: f64) -> Averager {
-        assert!(red.is_sensible(), "RED makes no sense: {red:?}");
+        assert!(red.is_valid(), "invalid parameters of RED: {red:?}");
         let typical = f64::from(TYPICAL_BYTES * 8) * 1e6 / mean_mbps;
         Averager {
             red,

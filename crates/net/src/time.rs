@@ -15,7 +15,7 @@ pub fn seconds(time: Time) -> f64 {
     time as f64 * 1e-12
 }
 
-/// A non-negative duration in picoseconds, to the nearest one; beyond the range, the end of it.
+/// A non-negative duration in picoseconds, rounded to nearest; saturates.
 #[inline]
 pub const fn from_seconds(seconds: f64) -> Time {
     (seconds * 1e12 + 0.5) as Time

@@ -58,7 +58,7 @@ impl Trace {
     }
 }
 
-/// What is wrong with the text of a trace, and what to do about it, in one line.
+/// A fault of a trace, in one line: where, what was expected, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// The line of the text, counted from 1.
@@ -105,9 +105,9 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// A transmitter that follows a trace, with mahimahi's semantics: a packet can use the
-/// opportunities later than its arrival, several small packets share one, a large packet
-/// continues over several, and what no waiting packet uses is gone.
+/// A transmitter that follows a trace, with mahimahi's semantics: a packet can use
+/// opportunities after its arrival, several small packets share one, a large packet
+/// continues over several, and opportunities that no waiting packet uses are lost.
 #[derive(Clone, Debug)]
 pub(crate) struct Opportunities {
     trace: Trace,
@@ -190,8 +190,8 @@ impl Opportunities {
         }
     }
 
-    /// The first opportunity later than `now`. There is always one in the repetition that `now`
-    /// falls into: its last opportunity is where the next repetition begins.
+    /// The first opportunity later than `now`. There is always one in the repetition that
+    /// contains `now`: its last opportunity is at the begin of the next repetition.
     fn first_after(&self, now: Time) -> Cursor {
         let since = now % self.trace.period();
         let index = self

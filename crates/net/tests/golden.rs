@@ -1,4 +1,4 @@
-//! Tables of offers and fates that a person can check.
+//! Tables of offers and fates, checked by hand.
 
 use anabranch_net::{Backlog, Cause, Fate, Link, LinkConfig, Loss, MILLISECOND, Queue, Red, Time};
 
@@ -266,8 +266,8 @@ fn reds_hard_limit_counts_what_waits_whatever_the_average() {
 
 #[test]
 fn reds_average_decays_while_the_link_is_idle() {
-    // Weight 1/4, and a packet takes 1 ms: the average falls to 3/4 with each idle ms, and once more
-    // with each arrival that sees an empty queue. Two packets wait until it has come to 2.
+    // Weight 1/4, and a packet takes 1 ms: the average falls to 3/4 with each idle ms, and once
+    // more with each arrival that sees an empty queue. Two packets wait until it has come to 2.
     let mut table = vec![
         (0.0, 1500, Ok(1.0)),
         (0.0, 1500, Ok(2.0)),

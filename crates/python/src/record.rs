@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 /// The tables by name. Indexes of flows and links become their names; `flows` gets the column
-/// `rule`: what the flow ran, or `custom` where a rule from Python took its place. Whole numbers
+/// `rule`: the algorithm of the flow, or `custom` if a rule from Python replaced it. Whole numbers
 /// become int64, so that differences can be negative.
 pub fn tables<'py>(
     py: Python<'py>,

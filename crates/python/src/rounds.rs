@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::errors::ScenarioError;
 
-/// The controllers of many users, told of whole round trips instead of packets.
+/// The controllers of many users, driven by whole round trips instead of packets.
 ///
 /// The paths of user u are those from `starts[u]` to `starts[u + 1]`.
 #[pyclass(module = "anabranch")]

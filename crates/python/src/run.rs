@@ -14,13 +14,13 @@ use crate::record;
 use crate::rule::PythonRule;
 use crate::scenario::Scenario;
 
-/// Wall time between two looks at the cancel flag: short for a person, long for the simulator.
+/// Wall time between two checks of the cancel flag: short for a person, long for the simulator.
 const SLICE: Duration = Duration::from_millis(20);
 
 /// The first slice, simulated s; from then on slices adapt to take `SLICE` of wall time.
 const FIRST_SLICE_S: f64 = 1e-3;
 
-/// No slice is longer, simulated s: a busy time may follow an idle one.
+/// Longest slice, simulated s: a busy time may follow an idle one.
 const LONGEST_SLICE_S: f64 = 0.1;
 
 /// A scenario with one algorithm and one seed, ready to run.
@@ -33,7 +33,7 @@ pub struct Run {
     cancelled: AtomicBool,
 }
 
-/// A rule in Python, and what to call it.
+/// A rule in Python and its name.
 struct Custom {
     name: String,
     rule: Py<PyAny>,
@@ -41,8 +41,8 @@ struct Custom {
 
 #[pymethods]
 impl Run {
-    /// Flows without an algorithm of their own run `algorithm` (None: the scenario's choice), or the
-    /// Python object `rule`, which then goes by the name `algorithm`.
+    /// Flows without an algorithm of their own run `algorithm` (None: the scenario's choice), or
+    /// the Python object `rule`, which then goes by the name `algorithm`.
     #[new]
     #[pyo3(signature = (scenario, algorithm, seed, rule=None))]
     fn new(

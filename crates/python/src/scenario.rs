@@ -27,7 +27,8 @@ impl Scenario {
             .map_err(raise)
     }
 
-    /// Reads the text of a scenario; `file` is its name for errors and the place of its traces.
+    /// Reads the text of a scenario; `file` is its name for errors; traces are read from its
+    /// directory.
     ///
     /// Raises ScenarioError.
     #[staticmethod]
@@ -38,7 +39,7 @@ impl Scenario {
             .map_err(raise)
     }
 
-    /// What the scenario is called.
+    /// The name of the scenario.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name
@@ -50,13 +51,13 @@ impl Scenario {
         &self.0.description
     }
 
-    /// What flows without an algorithm of their own run; None where each has its own.
+    /// The algorithm of flows without one of their own; None if each has its own.
     #[getter]
     fn algorithm(&self) -> Option<&str> {
         self.0.algorithm.as_deref()
     }
 
-    /// A run for each.
+    /// One run per seed.
     #[getter]
     fn seeds(&self) -> Vec<u64> {
         self.0.seeds.clone()

@@ -1,13 +1,13 @@
-//! What is wrong with a scenario, in one line.
+//! Faults of scenarios, as messages of one line.
 
 use std::fmt;
 
-/// What is wrong with a scenario: `file.toml:12: links.R1.rate_mbps: expected a number above 0, got -3`.
+/// A fault of a scenario: `file.toml:12: links.R1.rate_mbps: expected a number above 0, got -3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The scenario file.
     pub file: String,
-    /// The line, counted from 1; `None` where the fault is not in the file's text.
+    /// The line, counted from 1; `None` if the fault is not in the file's text.
     pub line: Option<usize>,
     /// The dotted key, or the option of the command line (`--set links.R1.rate_mbps=-3`).
     pub key: Option<String>,
@@ -37,10 +37,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// No more than so many names in a list.
+/// Maximum number of names in a list.
 const LONGEST_LIST: usize = 20;
 
-/// "expected one of a, b, c (did you mean b?)", for a word that is not among those known.
+/// "expected one of a, b, c (did you mean b?)", for a word that is not one of `known`.
 pub(crate) fn expected_one_of(word: &str, known: &[&str]) -> String {
     let one_of = if known.len() > 1 { "one of " } else { "" };
     let shown = known[..known.len().min(LONGEST_LIST)].join(", ");
@@ -51,7 +51,7 @@ pub(crate) fn expected_one_of(word: &str, known: &[&str]) -> String {
     format!("expected {one_of}{shown}{more}{}", suggestion(word, known))
 }
 
-/// " (did you mean b?)" if one of the known words is near.
+/// " (did you mean b?)" if one of the known words is similar.
 fn suggestion(word: &str, known: &[&str]) -> String {
     let near = known
         .iter()

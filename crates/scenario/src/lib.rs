@@ -1,10 +1,30 @@
 //! The Scenario and the Result of Anabranch.
 //!
-//! A scenario is one TOML file: links, flows, algorithms, workloads, seeds. [`Scenario::load`] reads
-//! it and either answers with a value that is complete (every default resolved, every name an index)
-//! or with an [`Error`] of one line that names file, line and key and says what was expected.
-//! [`columns`] holds the tables that every backend fills, [`recorder`] fills them, [`users`] says when
-//! users start and what they send, and [`schema()`] the JSON Schema of the file.
+//! A scenario is one TOML file: links, flows, algorithms, workloads, seeds. [`Scenario::load`]
+//! reads it and returns a complete value (defaults resolved, names turned into indexes), or an
+//! [`Error`] of one line that names file, line and key and says what was expected. [`columns`]
+//! holds the tables that every backend fills, [`recorder`] fills them, [`users`] has the users'
+//! times and random numbers, and [`schema()`] returns the JSON Schema of the file.
+//!
+//! ```
+//! use anabranch_scenario::Scenario;
+//!
+//! let text = b"
+//!     algorithm = 'lia'
+//!     measure.duration_s = 60
+//!     links.R1 = { rate_mbps = 10, delay_ms = 20 }
+//!     links.R2 = { rate_mbps = 20, delay_ms = 20 }
+//!     flows = [{ name = 'user', paths = [['R1'], ['R2']] }]
+//! ";
+//! let overrides = [("links.R1.rate_mbps".to_owned(), "30".to_owned())];
+//! let scenario = Scenario::parse(text, "two.toml", &overrides)?;
+//! assert_eq!(scenario.links[0].rate_mbps(), 30.0);
+//! assert_eq!(scenario.flows[0].paths[1].return_delay_ms.get(), 20.0);
+//!
+//! let error = Scenario::parse(b"algorithm = 'lia'", "empty.toml", &[]).unwrap_err();
+//! assert_eq!(error.to_string(), "empty.toml:1: measure: missing key");
+//! # Ok::<(), anabranch_scenario::Error>(())
+//! ```
 
 mod error;
 mod file;

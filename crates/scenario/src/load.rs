@@ -28,8 +28,8 @@ impl Scenario {
         Scenario::parse(&text, &file, overrides)
     }
 
-    /// Reads the text of a scenario; `file` is its name for errors, and trace files are looked for
-    /// beside it.
+    /// Reads the text of a scenario; `file` is its name for errors, and trace files are read
+    /// from its directory.
     ///
     /// # Errors
     /// As [`Scenario::load`].
@@ -53,11 +53,11 @@ impl Scenario {
             .map_err(|fault| document.error(fault))
     }
 
-    /// The same scenario with another algorithm (`olia`, `balia:cap=inf`) for those flows that have
-    /// none of their own.
+    /// The same scenario with another algorithm (`olia`, `balia:cap=inf`) for flows without one of
+    /// their own.
     ///
     /// # Errors
-    /// If there is no such algorithm or parameter.
+    /// If the algorithm or a parameter is unknown.
     pub fn with_algorithm(&self, spec: &str) -> Result<Scenario, Error> {
         let mut scenario = self.clone();
         scenario.algorithm = Some(spec.to_owned());

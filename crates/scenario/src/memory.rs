@@ -1,4 +1,4 @@
-//! How much memory a run could need, so that a scenario too large is refused before it starts.
+//! How much memory a run could need; a scenario that needs too much is rejected before it runs.
 
 use anabranch_net::{Queue, SECOND};
 
@@ -14,18 +14,18 @@ const PACKET_BYTES: f64 = 64.0;
 const ROW_BYTES: f64 = 128.0;
 /// A file in the buffer of a gateway, in lists that grow by doubling, bytes.
 const FILE_BYTES: f64 = 64.0;
-/// A sender may learn so late that packets are gone: a timeout, s.
+/// A sender may detect losses this late: a timeout, s.
 const TIMEOUT_S: f64 = 1.0;
-/// In slow start a window grows to so many times what the path can hold.
+/// In slow start a window grows to this multiple of what the path can hold.
 const OVERSHOOT: f64 = 2.0;
 const GIB: f64 = 1_073_741_824.0;
 
 impl Scenario {
-    /// Bytes that one run could need at most: 2 KiB for each user and each of its paths, 64 B for each
-    /// packet that can be outstanding (bounded by file sizes, receive buffers and what the links hold
-    /// over a round trip and a timeout), 128 B for each row of samples and finished files, and the
-    /// connections of those files that a Poisson workload brings faster than its paths carry them. A
-    /// scenario above `measure.max_memory_gib` is refused when it is read.
+    /// Bytes that one run could need at most: 2 KiB for each user and each of its paths, 64 B for
+    /// each packet that can be outstanding (bounded by file sizes, receive buffers and what the
+    /// links hold over a round trip and a timeout), 128 B for each row of samples and finished
+    /// files, and the connections of those files that a Poisson workload brings faster than its
+    /// paths carry them. A scenario above `measure.max_memory_gib` is rejected when it is read.
     pub fn memory_estimate(&self) -> u64 {
         estimate(self) as u64
     }
@@ -37,7 +37,7 @@ fn estimate(scenario: &Scenario) -> f64 {
     samples(scenario) + flows(scenario).map(|(_, bytes, _)| bytes).sum::<f64>()
 }
 
-/// Refuses a scenario that could need more than `measure.max_memory_gib`, where it grows too large.
+/// Rejects a scenario that could need more than `measure.max_memory_gib`, at the key that matters.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Fault> {
     let bytes = estimate(scenario);
     let limit_gib = scenario.measure.max_memory_gib.get();
@@ -62,7 +62,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Fault> {
     )))
 }
 
-/// Each flow's needs: where they arise, bytes, and what to do about them.
+/// The needs of each flow: the key that causes them, bytes, and the remedy.
 fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> {
     scenario
         .flows
@@ -85,7 +85,7 @@ fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> 
         })
 }
 
-/// Packets that all users of a flow together can have sent and not yet know delivered.
+/// Packets that all users of a flow together can have outstanding.
 fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
     let tcp = &scenario.tcp;
     let buffer = f64::from(tcp.receive_buffer_packets.get());
@@ -106,8 +106,8 @@ fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
     (users * per_user).min((users * first_windows).max(OVERSHOOT * network))
 }
 
-/// Packets that a path holds: what its narrowest link sends in a round trip and a timeout, and what
-/// waits in its queues.
+/// Packets that a path holds: those that its slowest link sends in a round trip and a timeout, and
+/// those in its queues.
 fn path_packets(scenario: &Scenario, path: &Path) -> f64 {
     let links = || path.links.iter().map(|&link| &scenario.links[link]);
     let packet_bytes = f64::from(scenario.tcp.packet_bytes.get());
@@ -132,8 +132,8 @@ fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
 }
 
 /// What the files of a Poisson workload or a gateway need: a row each when they are done, and a
-/// connection, or a place in the gateway's buffer, for each that is open, which is at least one in a
-/// hundred and whatever exceeds the paths' rate.
+/// connection, or a place in the gateway's buffer, for each that is open, which is at least one in
+/// a hundred and the share that exceeds the paths' rate.
 fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {
     let connection_bytes = (1.0 + flow.paths.len() as f64) * USER_BYTES;
     let (rate_per_s, size, open_bytes) = match &flow.workload {

@@ -1,5 +1,5 @@
 //! From the file as written to a complete scenario: defaults resolved, names turned into indexes,
-//! and everything refused that no simulation could mean.
+//! values without a meaning rejected.
 
 use std::path::Path;
 

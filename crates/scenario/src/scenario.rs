@@ -1,4 +1,4 @@
-//! The Scenario: what to simulate, complete.
+//! The complete scenario.
 
 use crate::file::written;
 use crate::model::flows::Flow;
@@ -6,17 +6,17 @@ use crate::model::links::Link;
 use crate::model::measure::Measure;
 use crate::model::tcp::Tcp;
 
-/// Links, flows, algorithms, workloads, seeds: everything a run needs, with every default resolved
-/// and every name turned into an index.
+/// Links, flows, algorithms, workloads, seeds: everything a run needs, with defaults resolved and
+/// names turned into indexes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What it is called in results and reports.
+    /// Its name in results and reports.
     pub name: String,
     /// What it shows.
     pub description: String,
-    /// What flows without an algorithm of their own run, as written; `None`: each has its own.
+    /// The algorithm of flows without one of their own, as written; `None`: each has its own.
     pub algorithm: Option<String>,
-    /// A run for each.
+    /// One run per seed.
     pub seeds: Vec<u64>,
     /// What is measured, and for how long.
     pub measure: Measure,
@@ -26,15 +26,15 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// The groups of users, in the order of the file.
     pub flows: Vec<Flow>,
-    /// What was written, overrides included.
+    /// The file as written, overrides included.
     pub(crate) written: written::Scenario,
-    /// Where from, for errors.
+    /// The file's name, for errors.
     pub(crate) source: String,
 }
 
 impl Scenario {
-    /// Whether a flow names its own algorithm, so that [`with_algorithm`](Self::with_algorithm) leaves
-    /// it alone. `flow` is its index.
+    /// Whether a flow names its own algorithm, so that [`with_algorithm`](Self::with_algorithm)
+    /// does not change it. `flow` is its index.
     pub fn has_own_algorithm(&self, flow: usize) -> bool {
         self.written.flows[flow].algorithm.is_some()
     }

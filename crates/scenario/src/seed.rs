@@ -1,16 +1,16 @@
 //! Seeds of the random elements of a run.
 
-/// Kinds of random elements, each with seeds of its own.
+/// Kinds of random elements, each with its own seeds.
 pub mod kind {
     /// Links.
     pub const LINKS: u64 = 0;
     /// Users.
     pub const USERS: u64 = 1;
-    /// The waits of gateways that adjust their weight.
+    /// Waiting times of gateways that adjust their weight.
     pub const ADJUSTERS: u64 = 2;
 }
 
-/// A seed of its own for each random element of a run (SplitMix64's finaliser).
+/// The seed of a random element of a run (SplitMix64's finaliser).
 pub fn element_seed(seed: u64, kind: u64, index: usize) -> u64 {
     let mut z = seed
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -1,4 +1,5 @@
-//! Who sends, from when to when, and the random parts of what they send: the same for every backend.
+//! The users of a scenario: when they start and stop, and the random arrivals and sizes of what
+//! they send. Every backend uses the same.
 
 use crate::model::flows::Workload;
 use crate::scenario::Scenario;
@@ -6,7 +7,7 @@ use crate::seed::{element_seed, kind};
 use anabranch_net::time::from_seconds;
 use anabranch_net::{Dice, Time};
 
-/// A user's place in a run.
+/// A user of a flow: its index, its times and its random numbers.
 #[derive(Clone, Debug)]
 pub struct UserSlot {
     /// Index of the flow.
@@ -15,11 +16,11 @@ pub struct UserSlot {
     pub number: u32,
     /// The row of its first path in the record.
     pub first_path: u32,
-    /// When it begins; a Poisson process with its first file.
+    /// When it begins; a Poisson process begins with its first file.
     pub start: Time,
     /// When it stops; `None`: at the end of the run.
     pub stop: Option<Time>,
-    /// The source of its randomness.
+    /// Its random numbers.
     pub dice: Dice,
 }
 
@@ -39,7 +40,7 @@ pub fn user_slots(scenario: &Scenario, seed: u64) -> Vec<UserSlot> {
             let mut dice = Dice::new(element_seed(seed, kind::USERS, slots.len()));
             let spread_s = flow.start_spread_s.get() * dice.uniform();
             let start = from_seconds(flow.start_s.get() + spread_s);
-            // A Poisson process has no file at its very beginning.
+            // A Poisson process begins with a gap, not with a file.
             let first = next_gap(&flow.workload, &mut dice).unwrap_or(0);
             slots.push(UserSlot {
                 flow: index as u32,
@@ -55,13 +56,13 @@ pub fn user_slots(scenario: &Scenario, seed: u64) -> Vec<UserSlot> {
     slots
 }
 
-/// How long until the next file arrives; `None` if the workload has no such thing.
+/// The time until the next file arrives; `None` if the workload has no arrivals.
 pub fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
     match workload {
         Workload::Poisson { rate_per_s, .. } => {
             Some(from_seconds(dice.exponential() / rate_per_s.get()))
         }
-        // Poisson processes together are one.
+        // The superposition of Poisson processes is a Poisson process.
         Workload::Gateway {
             clients,
             rate_per_s,

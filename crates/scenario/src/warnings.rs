@@ -1,16 +1,16 @@
-//! What a scenario cannot do as it is written, although it can run.
+//! Values of a scenario that a run can only approximate.
 
 use crate::file::key::Key;
 use crate::model::flows::Workload;
 use crate::model::size::Size;
 use crate::scenario::Scenario;
 
-/// A mean that is off by less than this share is not worth a warning: few runs could show it.
+/// Smaller relative errors of a mean need no warning: few runs could show them.
 const TOLERANCE: f64 = 0.01;
 
 impl Scenario {
-    /// One line for each value of the file that a run can only approximate: which, and what a run
-    /// does instead. Empty for almost every scenario.
+    /// One line per value that a run can only approximate: the key, and what the run does instead.
+    /// Empty for almost every scenario.
     pub fn warnings(&self) -> Vec<String> {
         let flows = self.flows.iter().enumerate();
         flows
@@ -29,7 +29,7 @@ impl Scenario {
     }
 }
 
-/// A Pareto distribution whose largest files carry much of the load ends before they do.
+/// Warns if files beyond the largest possible size would carry more than 1 % of the load.
 fn size_warning(size: &Size) -> Option<String> {
     let (written, effective) = (size.mean_bytes(), size.effective_mean_bytes());
     (effective < (1.0 - TOLERANCE) * written).then(|| {

@@ -100,9 +100,9 @@ fn defaults_are_as_documented() {
     assert_eq!(scenario.seeds, [1]);
 }
 
-/// 12 Mbps are 1000 packets per s: in a round trip of 0.1 s and a timeout of 1 s 1100, and 100 in the
-/// queue, twice that in slow start, 64 B each. 2 KiB for the user and for its path. 100 samples of
-/// user, path and link, 128 B each.
+/// 12 Mbps are 1000 packets per s: in a round trip of 0.1 s and a timeout of 1 s 1100, and 100 in
+/// the queue, twice that in slow start, 64 B each. 2 KiB for the user and for its path. 100 samples
+/// of user, path and link, 128 B each.
 #[test]
 fn the_memory_estimate_adds_up() {
     let text = "algorithm = \"lia\"\nmeasure = { duration_s = 10, sample_ms = 100 }\n\

@@ -1,4 +1,4 @@
-//! What a packet costs: ratios measured in one run. `make bench` prints them; no test asserts them.
+//! Cost per packet: ratios measured in one run. `make bench` prints them; no test asserts them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use anabranch_scenario::Scenario;
 use anabranch_sim::Simulation;
 
-/// Runs of each figure; the fastest counts, because whatever else the machine does only adds.
+/// Runs of each figure; the fastest counts, because other load on the machine only adds time.
 const RUNS: usize = 7;
 
 fn main() {

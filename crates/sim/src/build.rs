@@ -1,4 +1,4 @@
-//! From a scenario to the parts of a simulation.
+//! Builds the parts of a simulation from a scenario.
 
 use anabranch_control::AnyRule;
 use anabranch_net::{Dice, Link, Time};
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub workload: Workload,
 }
 
-/// The links, without a packet on them.
+/// The links, without packets.
 pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {
     Network::new(scenario.links.iter().enumerate().map(|(index, link)| {
         Link::new(link.config.clone(), element_seed(seed, kind::LINKS, index))
@@ -31,7 +31,7 @@ fn milliseconds(ms: f64) -> Time {
     from_seconds(ms * 1e-3)
 }
 
-/// What each flow's users have in common; their routes are added to `network`.
+/// The plan of each flow; the routes are added to `network`.
 pub(crate) fn plans(scenario: &Scenario, rules: Vec<AnyRule>, network: &mut Network) -> Vec<Plan> {
     let flows = scenario.flows.iter().zip(rules);
     flows
@@ -63,13 +63,13 @@ fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> R
     }
 }
 
-/// The generator of the waits of a user's gateway. It has one of its own, so that the same files
-/// arrive whether kappa is adjusted or not.
+/// The generator of the waiting times of a user's gateway: separate, so that the same files arrive
+/// whether kappa is adjusted or not.
 pub(crate) fn adjuster_dice(seed: u64, user: u32) -> Dice {
     Dice::new(element_seed(seed, kind::ADJUSTERS, user as usize))
 }
 
-/// What all endpoints have in common.
+/// How every endpoint behaves.
 pub(crate) fn tcp(scenario: &Scenario) -> Tcp {
     let tcp = &scenario.tcp;
     Tcp {

@@ -12,17 +12,17 @@ use anabranch_net::Time;
 /// What happens at an event's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The head of a link's line reaches the link's far end.
+    /// The first packet on a link reaches the end of the link.
     Link(u32),
-    /// The head of a return line reaches its sender.
+    /// The first acknowledgement on a return line reaches its sender.
     Return(u32),
     /// The retransmission timer of a path.
     Timeout { connection: u32, path: u16 },
     /// The delayed-ACK timer of a path.
     DelayedAck { connection: u32, path: u16 },
-    /// An idle path of a connection may send the oldest data again.
+    /// The timer after which an idle path sends the oldest data again.
     Resend(u32),
-    /// A user's workload begins, resumes or brings its next file.
+    /// A user's workload begins, resumes or has its next file.
     Begin(u32),
     /// A user's workload pauses.
     Pause(u32),
@@ -30,7 +30,7 @@ pub(crate) enum Event {
     OpenPath(u32),
     /// A gateway samples its buffer, to adjust kappa.
     Adjust(u32),
-    /// The warm-up ends: totals count from here.
+    /// The warm-up ends: totals are counted from here.
     WarmUp,
     /// One row per flow, path and link is recorded.
     Sample,
@@ -39,7 +39,7 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     time: Time,
-    /// Breaks ties: of two events at the same time, the one scheduled first happens first.
+    /// Breaks ties: of two events at the same time, the one scheduled first comes first.
     order: u64,
     event: Event,
 }

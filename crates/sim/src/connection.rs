@@ -28,27 +28,27 @@ mod sending;
 pub(crate) mod tcp;
 mod timer;
 
-/// What a connection acts upon.
+/// What a connection acts on.
 pub(crate) struct World<'a> {
     pub now: Time,
     pub network: &'a mut Network,
     pub tcp: &'a Tcp,
 }
 
-/// Data without end.
+/// The end of unlimited data.
 pub(crate) const ENDLESS: PacketNumber = PacketNumber::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Its own place among the simulation's connections.
+    /// Its index among the simulation's connections.
     pub number: u32,
-    /// The user it belongs to, as a row of the record.
+    /// The row of its user in the record.
     pub user: u32,
     pub started_at: Time,
     pub controller: AnyController,
-    /// Those that are open: paths open in order.
+    /// The open paths: paths open in order.
     pub paths: Vec<PathState>,
-    /// Whether it has several paths, open or not, and so a data sequence apart from the paths'.
+    /// Whether it has several paths, open or not, and so a separate data sequence.
     pub(crate) several: bool,
     /// The data sequence number of the next new packet, of the first not acknowledged, and of the
     /// first that the application does not have.
@@ -57,25 +57,25 @@ pub(crate) struct Connection {
     pub(crate) data_end: PacketNumber,
     /// Payload of a file, 0 for a workload without end.
     pub(crate) file_bytes: u64,
-    /// What the data is, where it is the files of a gateway.
+    /// The files that are sent, if this is the connection of a gateway.
     pub(crate) gateway: Option<Box<Gateway>>,
-    /// What assigns data to the paths, where that is Linux' scheduler.
+    /// Assigns data to the paths, if the scenario has Linux' scheduler.
     pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
-    /// Data to be sent again over another path than the one, by number, where it timed out.
+    /// Data to be sent again over another path than the one on which it timed out.
     pub(crate) reinjections: VecDeque<(PacketNumber, u16)>,
-    /// Data as the receiver has it, where paths' own order does not tell.
+    /// The data received, if there are several paths.
     pub(crate) data_receiver: Reassembly,
-    /// Some path had room, and there was nothing to send on it.
+    /// Some path had room, and there was no data to send.
     pub(crate) starved: bool,
     /// The path that sent last.
     pub(crate) turn: usize,
-    /// Packets and acknowledgements under way.
+    /// Packets and acknowledgements in the network.
     pub(crate) in_network: u32,
 }
 
 impl Connection {
-    /// A silent connection without a path: it sends when [`open_paths`](Self::open_paths) gave it
-    /// one, and [`resume`](Self::resume) or [`send_file`](Self::send_file) something to send.
+    /// A silent connection without a path: it sends after [`open_paths`](Self::open_paths) and
+    /// [`resume`](Self::resume) or [`send_file`](Self::send_file).
     pub fn new(
         number: u32,
         user: u32,
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Opens those of its paths whose time has come.
+    /// Opens the paths that open at `now` or before.
     pub fn open_paths(&mut self, now: Time, routes: &[Route], tcp: &Tcp) {
         let closed = routes.iter().enumerate().skip(self.paths.len());
         for (r, route) in closed.take_while(|(_, route)| route.opens_at <= now) {
@@ -129,22 +129,22 @@ impl Connection {
             }
         }
         self.data_end = ENDLESS;
-        self.pump_all(world);
+        self.fill_windows(world);
     }
 
-    /// Sends no new data from now on, but for what a gateway holds.
+    /// Sends no new data from now on, except that of a gateway.
     pub fn pause(&mut self) {
         if self.gateway.is_none() {
             self.data_end = self.data_next;
         }
     }
 
-    /// Sends a file of so many bytes of payload.
+    /// Sends a file of `bytes` of payload.
     pub fn send_file(&mut self, world: &mut World, bytes: u64) {
         self.started_at = world.now;
         self.file_bytes = bytes;
         self.data_end = bytes.div_ceil(world.tcp.payload());
-        self.pump_all(world);
+        self.fill_windows(world);
     }
 
     /// Whether the receiver has the whole file.
@@ -152,7 +152,7 @@ impl Connection {
         self.file_bytes > 0 && self.data_received() == self.data_end
     }
 
-    /// Whether nothing of this connection is under way and nothing will be.
+    /// Whether nothing of this connection is in the network or ever will be.
     pub fn is_over(&self) -> bool {
         self.in_network == 0
             && self.is_complete()
@@ -190,7 +190,7 @@ impl Connection {
         }
     }
 
-    /// A packet was dropped on its way.
+    /// A packet was dropped by a link.
     pub fn on_drop(&mut self, path: u16, cause: anabranch_net::Cause) {
         self.in_network -= 1;
         self.paths[usize::from(path)].totals.lost[cause as usize] += 1;

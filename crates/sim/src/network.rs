@@ -1,4 +1,4 @@
-//! Links and return lines: what carries packets forth and acknowledgements back.
+//! Links, which carry packets, and return lines, which carry acknowledgements.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::calendar::{Calendar, Event};
 /// Counts the packets of a path or of a connection.
 pub(crate) type PacketNumber = u64;
 
-/// A data packet on its way. It carries its route: `hop` points into [`Network::hops`].
+/// A data packet in the network. `hop`, its place on its route, is an index of [`Network::hops`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub sent_at: Time,
@@ -23,23 +23,23 @@ pub(crate) struct Packet {
     pub bytes: u16,
 }
 
-/// An acknowledgement on its way back.
+/// An acknowledgement in the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack {
-    /// When the packet that asked for this acknowledgement was sent (RFC 7323's echo).
+    /// When the packet that caused this acknowledgement was sent (RFC 7323's echo).
     pub sent_at: Time,
     pub connection: u32,
     /// Every number of the path below this has arrived.
     pub cumulative: PacketNumber,
     /// The packet that caused this acknowledgement. No acknowledgement is ever lost, so one number
-    /// tells the sender all that RFC 2018's blocks would.
+    /// has the information of RFC 2018's blocks.
     pub selective: PacketNumber,
     /// Every number of the connection below this has arrived.
     pub data_cumulative: PacketNumber,
     pub path: u16,
 }
 
-/// Things that arrive in the order they were put in.
+/// Items that arrive in the order in which they were sent.
 #[derive(Debug)]
 struct Line<T> {
     queue: VecDeque<(Time, T)>,
@@ -52,7 +52,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// Takes the head off and says when the next one arrives.
+    /// Removes the first item; returns it and when the next one arrives.
     #[inline]
     fn pop(&mut self) -> (Option<T>, Option<Time>) {
         let head = self.queue.pop_front().map(|(_, item)| item);
@@ -74,7 +74,7 @@ struct Wire {
     line: Line<Packet>,
 }
 
-/// The way back of every path with the same return delay: pure delay, no queue, no loss.
+/// The return line of all paths with the same return delay: pure delay, no queue, no loss.
 #[derive(Debug)]
 struct Return {
     delay: Time,
@@ -84,13 +84,13 @@ struct Return {
 /// Marks the end of a route in [`Network::hops`].
 const END: u32 = u32::MAX;
 
-/// All links, all return lines, all routes and the calendar that moves them.
+/// All links, return lines and routes, and the calendar of events.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     pub calendar: Calendar,
     wires: Vec<Wire>,
     returns: Vec<Return>,
-    /// Every route as the numbers of its links and an `END`, one after the other.
+    /// Every route: the numbers of its links, then `END`.
     hops: Vec<u32>,
 }
 
@@ -108,7 +108,7 @@ impl Network {
         }
     }
 
-    /// Adds a route and gives the hop at which its packets start.
+    /// Adds a route; returns the hop at which its packets start.
     pub fn add_route(&mut self, links: &[u32]) -> u32 {
         let start = self.hops.len() as u32;
         self.hops.extend_from_slice(links);
@@ -116,7 +116,7 @@ impl Network {
         start
     }
 
-    /// The return line of this delay, shared by all who have the same.
+    /// The return line of this delay, shared by all paths with the same delay.
     pub fn return_line(&mut self, delay: Time) -> u32 {
         let found = self.returns.iter().position(|line| line.delay == delay);
         found.unwrap_or_else(|| {
@@ -132,7 +132,7 @@ impl Network {
         self.wires.iter_mut().map(|wire| &mut wire.link)
     }
 
-    /// Puts `packet` on the link of its current hop.
+    /// Offers `packet` to the link of its current hop.
     #[inline]
     pub fn send(&mut self, now: Time, packet: Packet) -> Result<(), Cause> {
         let number = self.hops[packet.hop as usize];
@@ -148,7 +148,7 @@ impl Network {
         }
     }
 
-    /// Sends `ack` back over its line.
+    /// Sends `ack` over its return line.
     #[inline]
     pub fn answer(&mut self, now: Time, line: u32, ack: Ack) {
         let back = &mut self.returns[line as usize];

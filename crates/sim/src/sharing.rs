@@ -1,5 +1,5 @@
-//! Generalised processor sharing as a fluid: files come by Poisson processes and are served at rate 1,
-//! event by event and without packets.
+//! Generalised processor sharing as a fluid: files come by Poisson processes and are served at rate
+//! 1, event by event and without packets.
 //!
 //! Each queue that has work gets its weight's share of the server, so that nothing is idle while
 //! there is work; the files of one queue share what it gets equally. With one queue this is the
@@ -11,9 +11,9 @@ use std::collections::BinaryHeap;
 use anabranch_net::Dice;
 use anabranch_scenario::seed::element_seed;
 
-/// A run ends at the latest after this many times as many files as it reports: a file of a heavy
-/// tail can outlast them all.
-const PATIENCE: usize = 4;
+/// A run ends at the latest after this many times as many files as it reports: a file from a heavy
+/// tail can take longer than all of them.
+const LIMIT_FACTOR: usize = 4;
 
 /// Distribution of the service times of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub struct Class {
     pub sizes: Sizes,
 }
 
-/// A server shared by weighted queues, and what comes to it.
+/// A server shared by weighted queues, and its arrivals.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     weights: Vec<f64>,
@@ -52,11 +52,12 @@ pub struct Sharing {
 pub struct Files {
     /// Index of the class.
     pub class: Vec<u32>,
-    /// When the file came, s.
+    /// When the file arrived, s.
     pub arrival_s: Vec<f64>,
-    /// How long it takes at the full rate, s.
+    /// Its service time at the full rate, s.
     pub service_s: Vec<f64>,
-    /// From arrival to departure, s; infinite for a file that was still there at the end of the run.
+    /// From arrival to departure, s; infinite for a file that was still there at the end of the
+    /// run.
     pub sojourn_s: Vec<f64>,
     /// Work that the file found in each queue, s at the full rate: a row per file, one after the
     /// other. Poisson arrivals see time averages.
@@ -64,8 +65,10 @@ pub struct Files {
 }
 
 impl Sharing {
-    /// Checks that the queue is stable and every number has a meaning; the message names what has
-    /// none.
+    /// A server and its arrivals.
+    ///
+    /// # Errors
+    /// If the queue is unstable or a number is out of range: the message names it.
     pub fn new(weights: Vec<f64>, classes: Vec<Class>) -> Result<Sharing, String> {
         for (number, &weight) in (1..).zip(&weights) {
             positive(weight, &format!("queue {number}: weight"))?;
@@ -110,7 +113,7 @@ impl Sharing {
             ..Files::default()
         };
         let (mut arrived, mut waiting) = (0, count);
-        while waiting > 0 && arrived < PATIENCE * count {
+        while waiting > 0 && arrived < LIMIT_FACTOR * count {
             let (next, arrival) = earliest(&sources);
             while let Some((departure, queue)) = server.next_departure()
                 && departure <= arrival
@@ -178,7 +181,7 @@ impl Source {
         self.dice.exponential() * self.class.mean_s / self.class.load
     }
 
-    /// Takes the file that has come: its service time.
+    /// Takes the file that has arrived: its service time.
     fn take(&mut self) -> f64 {
         let service_s = match self.class.sizes {
             Sizes::Exponential => self.class.mean_s * self.dice.exponential(),
@@ -195,8 +198,8 @@ struct Server {
     queues: Vec<Queue>,
 }
 
-/// What waits in one queue. `attained` is the service that a file got which was there since the
-/// queue was last empty, so that a file's departure is a fixed value of it.
+/// One queue. `attained` is the service that a file has received that arrived when the queue was
+/// last empty; a file departs at a fixed value of it.
 struct Queue {
     weight: f64,
     attained: f64,
@@ -273,8 +276,8 @@ impl Server {
         self.now = to;
     }
 
-    /// The file that departs from a queue now. An empty queue starts again from 0, lest rounding
-    /// errors last.
+    /// The file that departs from a queue now. An empty queue starts again from 0, so that rounding
+    /// errors do not accumulate.
     fn depart(&mut self, queue: usize) -> usize {
         let queue = &mut self.queues[queue];
         let Reverse(head) = queue

@@ -1,4 +1,4 @@
-//! One run of a scenario: the state of everything, and the loop that moves it.
+//! One run of a scenario: its state and its event loop.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct Simulation {
     tcp: Tcp,
     plans: Vec<Plan>,
     users: Vec<User>,
-    /// Connections by number. Those that are over wait in `spare` for another to take the place.
+    /// Connections by number. The numbers of those that are over are in `spare`, to be used again.
     connections: Vec<Connection>,
     spare: Vec<u32>,
     /// Totals of connections that are over, per path row.
@@ -49,7 +49,7 @@ impl Simulation {
         Simulation::with_rules(scenario, seed, rules.collect())
     }
 
-    /// The same, but flows that have no algorithm of their own run `rule`.
+    /// A run of `scenario` in which flows without an algorithm of their own run `rule`.
     pub fn with_custom_rule(scenario: &Scenario, seed: u64, rule: Arc<dyn External>) -> Simulation {
         let rules = scenario.flows.iter().enumerate().map(|(index, flow)| {
             if scenario.has_own_algorithm(index) {
@@ -70,7 +70,7 @@ impl Simulation {
             .map(|slot| plans[slot.flow as usize].routes.len())
             .sum();
         let measure = &scenario.measure;
-        // Before any user begins: what is sent at that very moment counts.
+        // Before any user begins: packets sent at that moment are counted.
         network
             .calendar
             .push(from_seconds(measure.warmup_s.get()), Event::WarmUp);
@@ -123,7 +123,7 @@ impl Simulation {
         self.scenario.measure.duration_s.get()
     }
 
-    /// Runs on to `time_s`, or to the end of the run if that is earlier.
+    /// Continues the run to `time_s`, or to its end if that is earlier.
     pub fn run_until(&mut self, time_s: f64) {
         let until = from_seconds(time_s.min(self.duration_s()));
         while let Some((time, event)) = self.network.calendar.due(until) {
@@ -133,7 +133,7 @@ impl Simulation {
         self.now = self.now.max(until);
     }
 
-    /// Runs to the end and gives what was measured.
+    /// Runs to the end and returns the measurements.
     pub fn finish(mut self) -> Record {
         self.run_until(self.duration_s());
         let end = self.snapshot();
@@ -203,7 +203,7 @@ impl Simulation {
         act(&mut self.connections[number as usize], &mut world)
     }
 
-    /// A packet reaches the end of a link: the next one takes it, or the receiver.
+    /// A packet reaches the end of a link: it goes to the next link, or to the receiver.
     #[inline]
     fn arrive(&mut self, mut packet: Packet) {
         if self.network.step(&mut packet) {
@@ -221,7 +221,7 @@ impl Simulation {
         }
     }
 
-    /// Records the file that is complete, or all of a gateway's that are.
+    /// Records the completed file, or all completed files of a gateway.
     fn record_transfer(&mut self, number: u32) {
         let connection = &mut self.connections[number as usize];
         let row = connection.user as usize;
@@ -238,7 +238,7 @@ impl Simulation {
         }
     }
 
-    /// Keeps the totals of a connection that is over, and its place for another.
+    /// Keeps the totals of a connection that is over, and its number for another.
     #[inline]
     fn retire_if_over(&mut self, number: u32) {
         let connection = &mut self.connections[number as usize];

@@ -1,4 +1,4 @@
-//! One TCP connection, on links where a person can work out what it must do.
+//! One TCP connection, on links for which the expected behaviour is derived by hand.
 //!
 //! At 12 Mbps a full packet of 1500 bytes takes 1 ms. Acknowledgements take no time to transmit.
 
@@ -91,7 +91,7 @@ fn a_file_within_the_initial_window_takes_transmission_and_travel() {
 }
 
 #[test]
-fn a_file_of_more_packets_than_there_are_numbers_does_not_end_early() {
+fn a_file_of_more_than_2_32_packets_does_not_end_early() {
     let record = file((1 << 32) * PAYLOAD + 1, &[SLOW], "");
     assert_eq!(record.transfers.len(), 0);
     // Most of 1000 packets per second for 10 s.
@@ -108,9 +108,9 @@ fn a_second_link_stores_a_packet_and_forwards_it() {
 
 #[test]
 fn a_file_beyond_the_initial_window_waits_for_acknowledgements() {
-    // Packets 0 to 9 leave until 10 ms. The acknowledgement of packet 0 comes at 1 + 10 + 10 = 21 ms,
-    // those of the others 1 ms apart, and each lets 2 packets go: faster than the link, so that 10 to
-    // 19 leave back to back from 21 to 31 ms, and the last arrives at 41.
+    // Packets 0 to 9 leave until 10 ms. The acknowledgement of packet 0 comes at 1 + 10 + 10 = 21
+    // ms, those of the others 1 ms apart, and each lets 2 packets go: faster than the link, so that
+    // 10 to 19 leave back to back from 21 to 31 ms, and the last arrives at 41.
     assert_takes_ms(&file(20 * PAYLOAD, &[SLOW], ""), 41.0);
 }
 
@@ -126,8 +126,8 @@ fn every_second_packet_is_acknowledged_at_once_if_acknowledgements_are_delayed()
 
 #[test]
 fn a_lone_packet_is_acknowledged_after_40_ms_if_acknowledgements_are_delayed() {
-    // Packet 0 arrives at 11 ms, its acknowledgement leaves at 51 and comes at 61, and packet 1 takes
-    // 11 ms more.
+    // Packet 0 arrives at 11 ms, its acknowledgement leaves at 51 and comes at 61, and packet 1
+    // takes 11 ms more.
     let record = file(
         2 * PAYLOAD,
         &[SLOW],
@@ -159,8 +159,8 @@ fn slow_start_ends_at_the_initial_threshold() {
     assert_eq!(windows, [20.0, avoidance(32.0, 8), avoidance(32.0, 8 + 32)]);
 }
 
-/// Two links: packets reach the second 1 ms apart, from 11 ms on, and take 0.012 ms there. It is down
-/// when those arrive that the test wants lost.
+/// Two links: packets reach the second 1 ms apart, from 11 ms on, and take 0.012 ms there. It is
+/// down when those arrive that the test wants lost.
 fn with_outages(packets: u64, outages: &str, tcp: &str) -> Record {
     let second = format!("rate_mbps = 1000, delay_ms = 0, down = [{outages}]");
     file(packets * PAYLOAD, &[SLOW, &second], tcp)
@@ -170,8 +170,9 @@ const THIRD_PACKET: &str = "{ from_s = 0.0125, to_s = 0.0135 }";
 
 #[test]
 fn a_single_loss_is_repaired_without_a_timeout() {
-    // Packet 2 is lost. Packets 3, 4 and 5 are acknowledged at 24.012, 25.012 and 26.012 ms: then it
-    // is sent again. The file of 10 packets has nothing else to send, so it takes 1 + 10 + 0.012 ms.
+    // Packet 2 is lost. Packets 3, 4 and 5 are acknowledged at 24.012, 25.012 and 26.012 ms: then
+    // it is sent again. The file of 10 packets has nothing else to send, so it takes 1 + 10 + 0.012
+    // ms.
     for recovery in ["sack", "newreno"] {
         let record = with_outages(10, THIRD_PACKET, &format!("recovery = \"{recovery}\""));
         assert_takes_ms(&record, 37.024);
@@ -231,10 +232,10 @@ fn the_last_packet_of_a_file_waits_for_the_timer() {
 
 #[test]
 fn timeouts_back_off_while_a_link_is_down() {
-    // One packet in flight: sent every 21 ms, the last that arrives at 47 x 21 = 987 ms. The next goes
-    // at 1008 ms and is lost; so are those sent 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s later, at timeouts
-    // twice as long each. The seventh timeout is 25.4 s later, at 26.408 s, when the link has been up
-    // again for 6 s; the packet arrives 11 ms later.
+    // One packet in flight: sent every 21 ms, the last that arrives at 47 x 21 = 987 ms. The next
+    // goes at 1008 ms and is lost; so are those sent 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s later, at
+    // timeouts twice as long each. The seventh timeout is 25.4 s later, at 26.408 s, when the link
+    // has been up again for 6 s; the packet arrives 11 ms later.
     let link = format!("{SLOW}, down = [{{ from_s = 1, to_s = 20 }}]");
     let record = bulk(&link, "receive_buffer_packets = 1", "", 26.6, 1.0);
     assert_eq!(record.flows.timeouts, [7]);

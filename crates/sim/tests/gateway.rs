@@ -93,8 +93,8 @@ fn a_file_alone_takes_transmission_and_travel() {
     }
 }
 
-/// The capacity is 1e6 bytes/s, and 2e6 come in: with n files in the buffer each gets 1/n. What took
-/// long is not the largest file alone, as it would be if files were sent one after the other.
+/// The capacity is 1e6 bytes/s, and 2e6 come in: with n files in the buffer each gets 1/n. What
+/// took long is not the largest file alone, as it would be if files were sent one after the other.
 #[test]
 fn small_files_overtake_large_ones() {
     let busy = "clients = 10, rate_per_s = 2, size.pareto = { mean_bytes = 1e5, shape = 1.2 }";
@@ -120,8 +120,8 @@ fn the_buffer_holds_what_was_not_sent() {
 /// Rounds of 1 s, and thresholds of 400 and 2000 packets.
 const ADJUST: &str = "adjust = { samples = 10, period_s = 0.1, max_queue_packets = 2000";
 
-/// Half of what the link carries: now and then the slope is negative in two rounds, until kappa is 1.
-/// Twice that: the buffer is above every threshold and grows, until kappa is 6.
+/// Half of what the link carries: now and then the slope is negative in two rounds, until kappa is
+/// 1. Twice that: the buffer is above every threshold and grows, until kappa is 6.
 #[test]
 fn kappa_follows_the_buffer() {
     let start = "algorithm = \"vegas:kappa=4\"";

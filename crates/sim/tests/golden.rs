@@ -1,7 +1,7 @@
-//! A handful of small runs of every kind, pinned as one table a person can read.
+//! Small runs of every kind, pinned as one readable table.
 //!
-//! A change that should change nothing, such as an optimisation, must leave it alone to the last bit.
-//! To write `golden.txt` anew, after a change that is meant to change it:
+//! An optimisation must not change a bit of it. To write `golden.txt` anew after a change of
+//! behaviour:
 //!
 //! ```text
 //! UPDATE_GOLDEN=1 cargo test -p anabranch-sim --test golden

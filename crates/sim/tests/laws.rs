@@ -1,5 +1,5 @@
-//! What holds in every scenario: nothing is lost from the books, everything sent arrives, windows
-//! stay sane, and a seed decides every bit.
+//! What holds in every scenario: counters agree, everything sent arrives, windows stay in range,
+//! and a seed determines every bit.
 
 mod common;
 #[path = "laws/random.rs"]
@@ -57,8 +57,8 @@ fn run(scenario: &Scenario) -> Record {
     Simulation::new(scenario, 1).finish()
 }
 
-/// Every packet of data arrives: those of a file make up its bytes, all others are full. What is sent
-/// more than once is counted, and whatever is lost is sent again.
+/// Every packet of data arrives: those of a file make up its bytes, all others are full. What is
+/// sent more than once is counted, and whatever is lost is sent again.
 fn check_everything_arrived(scenario: &Scenario, record: &Record) {
     let payload = payload(scenario);
     for user in User::all(record) {
@@ -107,7 +107,7 @@ fn check_everything_arrived(scenario: &Scenario, record: &Record) {
 }
 
 /// What links and paths counted is the same: by cause, in packets, in bytes.
-fn check_books(scenario: &Scenario, record: &Record) {
+fn check_counters(scenario: &Scenario, record: &Record) {
     let (paths, links) = (&record.paths, &record.links);
     let sum = |column: &[u64]| column.iter().sum::<u64>();
     assert_eq!(sum(&paths.lost_overflow), sum(&links.dropped_overflow));
@@ -209,10 +209,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn everything_sent_arrives_once_and_the_books_balance(text in random::ending()) {
+    fn everything_sent_arrives_once_and_the_counters_agree(text in random::ending()) {
         let scenario = scenario(&text);
         let record = run(&scenario);
-        check_books(&scenario, &record);
+        check_counters(&scenario, &record);
         check_samples(&scenario, &record);
         check_everything_arrived(&scenario, &record);
     }
@@ -221,7 +221,7 @@ proptest! {
     fn endless_transfers_never_stop(text in random::endless()) {
         let scenario = scenario(&text);
         let record = run(&scenario);
-        check_books(&scenario, &record);
+        check_counters(&scenario, &record);
         check_samples(&scenario, &record);
         let users = record.flows.len();
         let delivered = &record.flow_samples.delivered_bytes;

@@ -47,8 +47,9 @@ fn two_paths_add_up() {
 
 #[test]
 fn a_small_receive_buffer_waits_for_the_slow_path() {
-    // The quick path holds 33 packets in flight and 20 in its queue. Of a buffer of 100 the rest goes
-    // over the slow path, and all wait for it: 100 packets per 300 ms and more, of 3300 per second.
+    // The quick path holds 33 packets in flight and 20 in its queue. Of a buffer of 100 the rest
+    // goes over the slow path, and all wait for it: 100 packets per 300 ms and more, of 3300 per
+    // second.
     let quick = format!("{QUICK}, queue.drop_tail = {{ packets = 20 }}");
     let measure = "duration_s = 60, warmup_s = 20";
     let alone = |buffer: u32, slow: &str| {
@@ -65,8 +66,8 @@ fn a_small_receive_buffer_waits_for_the_slow_path() {
     assert!(large > 0.9 * full(44.0), "{large} Mbps");
 }
 
-/// 12 Mbps and 10 ms: 1 packet per ms, and 20 in flight. With windows that start to grow slowly at 50
-/// the queue, of 100, does not overflow in the first second.
+/// 12 Mbps and 10 ms: 1 packet per ms, and 20 in flight. With windows that start to grow slowly at
+/// 50 the queue, of 100, does not overflow in the first second.
 const LINK: &str = "rate_mbps = 12, delay_ms = 10";
 const CALM: &str = "initial_ssthresh_packets = 50";
 
@@ -78,8 +79,8 @@ fn file(packets: u64) -> String {
 #[test]
 fn a_file_whose_path_goes_down_finishes_over_the_other() {
     // Each path carries 1000 packets per second until 1 s, when A goes down for good: 2000 are left
-    // for B, and less than 100 of those sent so far. When A's timer runs out, after 0.2 to 0.3 s, what
-    // was outstanding there goes over B too. So it takes 2 s of B, and hardly more.
+    // for B, and less than 100 of those sent so far. When A's timer runs out, after 0.2 to 0.3 s,
+    // what was outstanding there goes over B too. So it takes 2 s of B, and hardly more.
     let down = format!("{LINK}, down = [{{ from_s = 1, to_s = 100 }}]");
     for recovery in ["sack", "newreno"] {
         for scheduler in ["min-rtt", "round-robin"] {
@@ -99,8 +100,8 @@ fn a_file_whose_path_goes_down_finishes_over_the_other() {
 
 #[test]
 fn what_arrives_over_both_paths_counts_once() {
-    // A is down until shortly after 1 s; its timer runs out after that, so that what is reinjected over
-    // B is also sent again over A.
+    // A is down until shortly after 1 s; its timer runs out after that, so that what is reinjected
+    // over B is also sent again over A.
     let outage = format!("{LINK}, down = [{{ from_s = 1, to_s = 1.1 }}]");
     let record = two_paths([&outage, LINK], "duration_s = 50", CALM, &file(3000));
     let arrived = record.flows.sent_packets[0] - record.flows.lost_packets[0];
@@ -130,9 +131,10 @@ fn what_is_reinjected_goes_over_a_path_once() {
 
 #[test]
 fn a_path_that_recovers_does_not_hold_up_what_the_other_lost() {
-    // A is down for good from 0.7 s; its last acknowledgement comes at 1 s and its timer runs out at
-    // 1.3 s. B is down for a moment at 1 s; its timer runs out at about 1.25 s. So its data is first
-    // among what is to be reinjected, over A, which takes nothing any more. What A lost comes next.
+    // A is down for good from 0.7 s; its last acknowledgement comes at 1 s and its timer runs out
+    // at 1.3 s. B is down for a moment at 1 s; its timer runs out at about 1.25 s. So its data is
+    // first among what is to be reinjected, over A, which takes nothing any more. What A lost comes
+    // next.
     let dead = "rate_mbps = 12, delay_ms = 150, down = [{ from_s = 0.7, to_s = 100 }]";
     let back = format!("{LINK}, down = [{{ from_s = 1, to_s = 1.1 }}]");
     for links in [[dead, &back], [&back, dead]] {
@@ -146,7 +148,8 @@ fn a_path_that_recovers_does_not_hold_up_what_the_other_lost() {
 
 #[test]
 fn a_path_that_comes_up_again_is_used_again() {
-    // Down from 2 to 4 s: timeouts at about 2.25, 2.7, 3.6 and 5.4 s, the last of which gets through.
+    // Down from 2 to 4 s: timeouts at about 2.25, 2.7, 3.6 and 5.4 s, the last of which gets
+    // through.
     let outage = format!("{LINK}, down = [{{ from_s = 2, to_s = 4 }}]");
     let record = two_paths([&outage, LINK], "duration_s = 30, warmup_s = 10", CALM, "");
     let share = record.paths.goodput_mbps[0] / full(12.0);
@@ -196,18 +199,18 @@ fn a_short_file_takes_one_path_or_the_paths_in_turn() {
 }
 
 /// Linux' scheduler, with a first path that never carries anything.
-fn dealt_to_a_dead_path(duration: &str) -> Record {
+fn assigned_to_a_dead_path(duration: &str) -> Record {
     let dead = format!("{LINK}, down = [{{ from_s = 0, to_s = 100 }}]");
     two_paths([&dead, LINK], duration, "scheduler = \"linux\"", &file(66))
 }
 
 #[test]
-fn all_wait_for_what_linux_dealt_to_a_path() {
-    // A path's first buffer has room for 10 packets twice, of 2304 bytes: 31 payloads. Two fragments
-    // of 22 go there, because the first leaves room. The connection's buffer, 4096 bytes more than its
-    // paths' together, has room for 66 payloads: 22 are left for the other path. The first can send a
-    // window of its 44.
-    let record = dealt_to_a_dead_path("duration_s = 0.9");
+fn all_wait_for_the_data_that_linux_assigned_to_a_path() {
+    // A path's first buffer has room for 10 packets twice, of 2304 bytes: 31 payloads. Two
+    // fragments of 22 go there, because the first leaves room. The connection's buffer, 4096 bytes
+    // more than its paths' together, has room for 66 payloads: 22 are left for the other path. The
+    // first can send a window of its 44.
+    let record = assigned_to_a_dead_path("duration_s = 0.9");
     assert_eq!(record.paths.sent_packets, [10, 22]);
     assert_eq!(record.flows.delivered_bytes, [0]);
 }
@@ -215,9 +218,9 @@ fn all_wait_for_what_linux_dealt_to_a_path() {
 #[test]
 fn with_linux_scheduler_an_idle_path_sends_the_oldest_data_again() {
     // The dead path's timer, which is the connection's, runs out after 1 s, and the other sends the
-    // first fragment again; 0.2 s after its last acknowledgement the second. It starts at 20 packets
-    // per round trip of 21 ms, or more: 22 take up to 50 ms.
-    let record = dealt_to_a_dead_path("duration_s = 10");
+    // first fragment again; 0.2 s after its last acknowledgement the second. It starts at 20
+    // packets per round trip of 21 ms, or more: 22 take up to 50 ms.
+    let record = assigned_to_a_dead_path("duration_s = 10");
     assert_eq!(record.transfers.len(), 1);
     let duration_s = record.transfers.duration_s[0];
     println!("{duration_s} s");

@@ -1,9 +1,10 @@
 //! Agreement with a peer: ns-2's Sack1 agent on the same network (`tests/ns2/sack1.tcl`).
 //!
-//! On both sides ten users start within the first second, with packets of 1500 bytes of which 40 are
-//! header, a window of 2 at the start, an acknowledgement per packet and a minimal timeout of 0.2 s.
-//! One run is one sample of a chaotic system, so each side is the mean over seeds. Without ns-2 the
-//! test is skipped, and says so; with `ANABRANCH_REQUIRE_PEERS=1` in the environment it fails.
+//! On both sides ten users start within the first second, with packets of 1500 bytes of which 40
+//! are header, a window of 2 at the start, an acknowledgement per packet and a minimal timeout of
+//! 0.2 s. One run is one sample of a chaotic system, so each side is the mean over seeds. Without
+//! ns-2 the test is skipped, and says so; with `ANABRANCH_REQUIRE_PEERS=1` in the environment it
+//! fails.
 
 mod common;
 

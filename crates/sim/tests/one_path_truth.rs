@@ -2,10 +2,11 @@
 //!
 //! C depends on how losses come: sqrt(3/2) = 1.22 if every 1/p-th packet is lost, sqrt(2) = 1.41 in
 //! the fluid model of LIA, where a window sees the mean of increase and decrease. Losses here are
-//! independent, and the model for those predicts 1.31 ([`ideal`]). It leaves out that recovery takes
-//! a round trip in which the window stands still, and that there are timeouts. Both cost more the
-//! smaller the window, so C falls from 1.29 at p = 1e-4 (windows of 130 packets) to 1.17 at 1e-2 (12
-//! packets), where ns-2's Sack1 agent has 1.17 too, and the exponent is -0.521 rather than -1/2.
+//! independent, and the model for those predicts 1.31 ([`ideal`]). It leaves out that recovery
+//! takes a round trip in which the window does not grow, and that there are timeouts. Both cost
+//! more the smaller the window, so C falls from 1.29 at p = 1e-4 (windows of 130 packets) to 1.17
+//! at 1e-2 (12 packets), where ns-2's Sack1 agent has 1.17 too, and the exponent is -0.521 rather
+//! than -1/2.
 
 mod common;
 
@@ -48,19 +49,19 @@ fn measure(p: f64, recovery: &str) -> (f64, f64) {
 /// Ott, Kemperman and Mathis, "The stationary behavior of ideal TCP congestion avoidance" (1996):
 /// each acknowledged packet adds 1/w, each packet is lost with probability p independently, a loss
 /// halves w, and recovery takes no time. Count time in RTTs and windows in 1/sqrt(p), so that p = 1
-/// below. Then w' = 1 between losses, which strike at rate w, and the generator is
+/// below. Then w' = 1 between losses, which occur at rate w, and the generator is
 ///
 ///   A f(w) = f'(w) + w (f(w/2) - f(w)).
 ///
 /// A stationary mean of A f is 0; f(w) = w gives 0 = 1 - E[w^2] / 2: the mean square is 2 exactly.
 ///
-/// The mean itself takes the distribution. Per packet, x = w^2 grows by 2 and a loss quarters it. So
-/// just before a loss, x = 2 (T_0 + T_1 / 4 + T_2 / 16 + ...), where T_k is the number of packets
-/// between two losses: exponential of mean 1. Losses are memoryless, so that is also the
-/// distribution that any packet sees: a mixture of exponentials with rates r_k = 4^k / 2 and weights
-/// a_k = product over j != k of 1 / (1 - r_k / r_j), and E[x^s] = sum of a_k Gamma(1 + s) / r_k^s.
-/// A packet stands for 1/w of an RTT, so means over time are E_t[f(w)] = E[f / w] / E[1 / w]:
-/// E_t[w] = 1 / E[x^-1/2] and E_t[w^2] = E[x^1/2] / E[x^-1/2].
+/// The mean itself takes the distribution. Per packet, x = w^2 grows by 2 and a loss quarters it.
+/// So just before a loss, x = 2 (T_0 + T_1 / 4 + T_2 / 16 + ...), where T_k is the number of
+/// packets between two losses: exponential of mean 1. Losses are memoryless, so that is also the
+/// distribution that any packet sees: a mixture of exponentials with rates r_k = 4^k / 2 and
+/// weights a_k = product over j != k of 1 / (1 - r_k / r_j), and E[x^s] = sum of a_k Gamma(1 + s) /
+/// r_k^s. A packet stands for 1/w of an RTT, so means over time are E_t[f(w)] = E[f / w] / E[1 /
+/// w]: E_t[w] = 1 / E[x^-1/2] and E_t[w^2] = E[x^1/2] / E[x^-1/2].
 fn ideal() -> (f64, f64) {
     let rate = |k: i32| 4f64.powi(k) / 2.0;
     let weight = |k: i32| -> f64 {

@@ -81,7 +81,8 @@ fn a_file_under_way_takes_the_path_that_opens() {
     assert_eq!(record.flows.delivered_bytes, [4000 * PAYLOAD]);
 }
 
-/// 10 files per s of 41 packets are less than half of A, so that hardly any is under way when B opens.
+/// 10 files per s of 41 packets are less than half of A, so that hardly any is under way when B
+/// opens.
 #[test]
 fn connections_opened_later_have_the_path_from_the_start() {
     let files = "workload.poisson = { rate_per_s = 10, size.exponential = { mean_bytes = 6e4 } }";

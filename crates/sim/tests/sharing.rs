@@ -126,7 +126,7 @@ fn a_file_that_outlasts_the_run_has_an_infinite_sojourn_time() {
 }
 
 #[test]
-fn what_has_no_meaning_is_refused_by_name() {
+fn invalid_numbers_are_rejected_by_name() {
     let one = |load, mean_s, shape| vec![class(0, load, mean_s, Sizes::Pareto { shape })];
     let message = |weights: Vec<f64>, classes| Sharing::new(weights, classes).unwrap_err();
     assert!(message(vec![1.0], one(1.0, 1.0, 2.0)).contains("the loads add up to 1:"));

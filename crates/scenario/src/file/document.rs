@@ -1,4 +1,4 @@
-//! A scenario's text as a tree that remembers where everything stands, with overrides put in.
+//! A scenario's text as a tree with source positions, overrides applied.
 
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -9,7 +9,7 @@ use crate::error::{Error, expected_one_of};
 use crate::file::key::{Fault, Key, Step};
 use crate::file::phrase;
 
-/// What looks like a key is cut after so many characters.
+/// Maximum length of a key guessed from text that is not TOML, characters.
 const LONGEST_KEY_LIKE: usize = 60;
 
 type Value<'t> = Spanned<DeValue<'t>>;
@@ -29,11 +29,11 @@ struct Override<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Parses `text` and puts the overrides in, each a dotted key and a TOML value. A value that is
+    /// Parses `text` and applies the overrides, each a dotted key and a TOML value. A value that is
     /// not TOML, such as a bare word, is a string.
     ///
     /// # Errors
-    /// On what is not TOML, and on an override whose key cannot be read.
+    /// If `text` is not TOML, or the key of an override cannot be parsed.
     pub(crate) fn parse(
         file: &'t str,
         text: &'t str,
@@ -78,7 +78,7 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// Finds where a fault stands: the line of its key or of what encloses it, or the override.
+    /// Locates a fault: the line of its key or of the nearest enclosing one, or the override.
     pub(crate) fn error(&self, fault: Fault) -> Error {
         let key = &fault.key;
         if let Some(by) = self
@@ -102,7 +102,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Puts an override in; answers with its key, where a flow's name has become its index.
+    /// Applies an override. Returns its key, with a flow's name replaced by its index.
     fn set(&mut self, (key, value): &'t (String, String)) -> Result<Key, String> {
         let written = Key::parse(key)
             .ok_or("expected a dotted key, such as links.R1.rate_mbps or flows.type1.count")?;
@@ -118,7 +118,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// One step down; a table gets the entry that it lacks.
+/// Descends one step; a missing entry of a table is added.
 fn enter<'a, 't>(
     key: Key,
     place: &'a mut Value<'t>,
@@ -165,8 +165,8 @@ fn named(array: &[Value<'_>], name: &str) -> Result<usize, String> {
         })
 }
 
-/// What is wrong with the text itself, at the key that stands there or encloses it. What comes after
-/// the line does not matter.
+/// A syntax error, at the key at `offset` or the nearest one that encloses it. The text after that
+/// line is ignored.
 pub(crate) fn syntax(file: &str, text: &str, offset: usize, message: &str) -> Error {
     let rest = text.bytes().skip(offset).position(|byte| byte == b'\n');
     let text = rest.map_or(text, |rest| &text[..offset + rest]);
@@ -224,8 +224,8 @@ fn last_key(value: &Value<'_>, offset: usize, key: Key) -> Option<Found> {
         .max_by_key(|found| (found.start, found.key.0.len()))
 }
 
-/// What looks like a key on the line around `offset`, under what looks like the header above it:
-/// the parser drops a key without a value. Headers it keeps, whatever is wrong with them.
+/// The key on the line of `offset`, guessed from the text, below the header above it: the parser
+/// drops a key without a value. It keeps headers, valid or not.
 fn key_like(text: &str, offset: usize) -> Option<String> {
     let word = |line: &str| {
         let (before, _) = line.split_once('=').unwrap_or((line, ""));
@@ -239,7 +239,7 @@ fn key_like(text: &str, offset: usize) -> Option<String> {
     Some(header.map_or(key.clone(), |header| format!("{}.{key}", word(header))))
 }
 
-/// Where `key` starts in the text, or the nearest that encloses it.
+/// Where `key`, or the nearest one that encloses it, starts in the text.
 fn offset(root: &Value<'_>, key: &Key) -> usize {
     let mut value = root;
     let mut start = 0;

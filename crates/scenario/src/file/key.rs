@@ -1,8 +1,8 @@
-//! Where in a scenario a value stands: `links.R1.rate_mbps`, `flows[1].paths[0][2]`.
+//! Positions of values in a scenario: `links.R1.rate_mbps`, `flows[1].paths[0][2]`.
 
 use std::fmt;
 
-/// What is wrong at a key, before its line in the text is known.
+/// A fault at a key whose line in the text is not known yet.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) key: Key,
@@ -18,7 +18,7 @@ pub enum Step {
     Index(usize),
 }
 
-/// The way from the root of a document to a value.
+/// The path from the root of a document to a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Key(pub Vec<Step>);
 
@@ -38,7 +38,7 @@ impl Key {
         self.step(Step::Index(index))
     }
 
-    /// What is wrong at this key.
+    /// A fault at this key.
     pub fn fault(&self, message: impl Into<String>) -> Fault {
         Fault {
             key: self.clone(),

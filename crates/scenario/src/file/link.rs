@@ -1,4 +1,4 @@
-//! A link as it is written.
+//! A link as written in the file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,8 @@ pub struct Link {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 0.001, "maximum" = 1e6))]
     pub rate_mbps: Option<Positive>,
-    /// A trace in mahimahi's format, relative to the scenario file: one line per chance to deliver
-    /// 1500 bytes, its time in ms; repeated from its last time on.
+    /// A trace in mahimahi's format, relative to the scenario file: one line per opportunity
+    /// to deliver 1500 bytes, its time in ms; the trace repeats after its last time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_file: Option<String>,
     /// Propagation, one way, ms.
@@ -23,7 +23,7 @@ pub struct Link {
     /// The queue. Without it: drop-tail that holds 100 ms at the link's rate, at least 10 packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// Packets lost for no reason of load.
+    /// Random loss on the wire.
     #[serde(default)]
     pub loss: Loss,
     /// When the link is down: intervals in order that do not overlap.
@@ -31,16 +31,16 @@ pub struct Link {
     pub down: Vec<Outage>,
 }
 
-/// What waits at a link, and what is dropped for lack of room.
+/// The queue of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Queue {
-    /// First in, first out; what does not fit is dropped. Give `packets`, `bytes` or both.
+    /// First in, first out; packets that do not fit are dropped. Give `packets`, `bytes` or both.
     DropTail {
-        /// At most so many packets wait.
+        /// Maximum number of waiting packets.
         #[serde(skip_serializing_if = "Option::is_none")]
         packets: Option<Count>,
-        /// At most so many bytes wait.
+        /// Maximum number of waiting bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<Bytes>,
     },
@@ -53,41 +53,42 @@ pub enum Queue {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Red {
-    /// Below this queue nothing is dropped, packets. Default 25 per 10 Mbps.
+    /// No packet is dropped below this queue length, packets. Default 25 per 10 Mbps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_packets: Option<Positive>,
     /// The knee, packets. Default 50 per 10 Mbps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mid_packets: Option<Positive>,
-    /// From this queue on everything is dropped, packets. Default 100 per 10 Mbps.
+    /// Every packet is dropped from this queue length on, packets. Default 100 per 10 Mbps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_packets: Option<Positive>,
     /// Drop probability at the knee. Default 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mid_probability: Option<Probability>,
-    /// Weight of a new sample in the averaged queue, such as 0.002. Without it the queue of the
-    /// moment decides.
+    /// Weight of a new sample in the averaged queue, such as 0.002. Without it the
+    /// instantaneous queue is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub average_weight: Option<Probability>,
-    /// At most so many packets wait, whatever the average. Default `max_packets`.
+    /// Maximum number of waiting packets, for any average. Default `max_packets`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_packets: Option<Count>,
 }
 
-/// Packets lost for no reason of load.
+/// Random loss on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Loss {
-    /// None is lost.
+    /// No loss.
     #[default]
     None,
-    /// Each packet with the same probability.
+    /// Each packet is lost with the same probability.
     Bernoulli {
         /// Probability that a packet is lost.
         probability: Probability,
     },
-    /// Losses in bursts: a chain of two states that steps at each packet (Gilbert 1960, Elliott 1963).
+    /// Losses in bursts: a chain of two states that steps at each packet (Gilbert 1960, Elliott
+    /// 1963).
     GilbertElliott {
         /// Probability to step from good to bad.
         good_to_bad: Probability,
@@ -110,7 +111,7 @@ fn always() -> Probability {
     Probability::constant(1.0)
 }
 
-/// A time during which a link is down: what it has not transmitted by then is lost.
+/// An outage: packets not transmitted before it begins are lost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {

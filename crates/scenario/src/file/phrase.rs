@@ -1,10 +1,10 @@
-//! The messages of serde and of the TOML parser, in the words of this crate: first what was
-//! expected, then what was found.
+//! Rewords the messages of serde and of the TOML parser: first what was expected, then what was
+//! found.
 
 use crate::error::expected_one_of;
 use crate::file::key::{Fault, Key};
 
-/// Says of a message of serde, met at `key`, what was expected and what was found.
+/// Rewords a message of serde about `key`.
 pub(crate) fn fault(key: Key, message: &str) -> Fault {
     if let Some(names) = message.strip_prefix("unexpected keys in table: ") {
         let (found, known) = names

@@ -15,7 +15,7 @@ pub fn schema() -> String {
     serde_json::to_string_pretty(&schema).expect("a schema is plain JSON")
 }
 
-/// Drops null as what an optional key may hold: TOML has none, one leaves the key out.
+/// Removes null from the types of optional keys: TOML has no null.
 fn without_null(schema: &mut Schema) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|name| name != "null");

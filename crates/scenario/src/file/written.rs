@@ -1,6 +1,6 @@
-//! The scenario file as it is written: what serde reads, what the schema describes, and what
-//! [`Scenario::to_toml`](crate::Scenario::to_toml) writes. `resolve` turns it into a
-//! [`Scenario`](crate::Scenario), where nothing is optional that has a default.
+//! The scenario file as written: serde reads it, the schema describes it, and
+//! [`Scenario::to_toml`](crate::Scenario::to_toml) writes it. `resolve` turns it into a
+//! [`Scenario`](crate::Scenario), in which nothing with a default is optional.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,12 +29,12 @@ pub struct Scenario {
     /// What it shows, in a sentence or two.
     #[serde(default)]
     pub description: String,
-    /// What flows without an algorithm of their own run: a name, or a name with parameters such as
+    /// The algorithm of flows without one of their own: a name, or a name with parameters such as
     /// `balia:cap=inf`. `--algorithm` replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = algorithms)]
     pub algorithm: Option<String>,
-    /// A run for each; the same seed gives the same bits on every machine.
+    /// One run per seed; the same seed gives the same bits on every machine.
     #[serde(default = "one_seed")]
     #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub seeds: Vec<u64>,
@@ -52,7 +52,7 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
 }
 
-/// Names the algorithms there are as examples; more than a name is allowed (`balia:cap=inf`).
+/// Lists the algorithms as examples, not as choices: parameters may follow (`balia:cap=inf`).
 fn algorithms(schema: &mut Schema) {
     let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
     schema.insert("examples".to_owned(), names.into());
@@ -62,19 +62,19 @@ fn one_seed() -> Vec<u64> {
     vec![1]
 }
 
-/// A group of users that are alike.
+/// A group of identical users.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     /// Its name in the tables of a result.
     pub name: String,
-    /// How many users.
+    /// Number of users.
     #[serde(default = "one_user")]
     pub count: Count,
     /// The paths each user sends on.
     #[schemars(length(min = 1))]
     pub paths: Vec<Path>,
-    /// The algorithm of these users, whatever `--algorithm` says.
+    /// The algorithm of these users; `--algorithm` does not replace it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = algorithms)]
     pub algorithm: Option<String>,
@@ -87,7 +87,7 @@ pub struct Flow {
     /// The earliest start, s.
     #[serde(default = "at_once")]
     pub start_s: NonNegative,
-    /// Each user starts uniformly within so many seconds from `start_s`.
+    /// Each user starts at a uniformly random time within this many seconds after `start_s`.
     #[serde(default = "at_once")]
     pub start_spread_s: NonNegative,
     /// When every user stops, s. Default: at the end of the run.
@@ -103,32 +103,32 @@ fn at_once() -> NonNegative {
     NonNegative::constant(0.0)
 }
 
-/// A path: a list of links, or a table that says more about it.
+/// A path: a list of links, or a table with further properties.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Path {
-    /// The links in order; ACKs return after the propagation delay of the forward way.
+    /// The links in order; ACKs return after the propagation delay of the links.
     Links(Vec<String>),
-    /// The links in order, the delay of the way back, and when the path opens.
+    /// The links in order, the return delay, and when the path opens.
     Full(FullPath),
 }
 
-/// A path with a way back or a start of its own.
+/// A path with its own return delay or start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullPath {
     /// The links in order.
     pub links: Vec<String>,
-    /// ACKs return after this pure delay, ms. Default: the propagation delay of the forward way.
+    /// ACKs return after this pure delay, ms. Default: the propagation delay of the links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub return_delay_ms: Option<NonNegative>,
     /// When it opens, s from the start of the run, or with its user if that starts later. The first
-    /// path opens with the user, and the others in their order. Default: with the user.
+    /// path opens with the user, the others in order. Default: with the user.
     #[serde(default = "at_once")]
     pub start_s: NonNegative,
 }
 
-/// By hand, because a derived untagged enum forgets what was wrong inside.
+/// Implemented by hand: a derived untagged enum discards the error within the variant.
 impl<'de> Deserialize<'de> for Path {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ListOrTable;
@@ -160,7 +160,7 @@ impl JsonSchema for Path {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A path: a list of links, or a table that says more about it.",
+            "description": "A path: a list of links, or a table with further properties.",
             "anyOf": [
                 generator.subschema_for::<Vec<String>>(),
                 generator.subschema_for::<FullPath>(),

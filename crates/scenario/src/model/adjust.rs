@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::number::{Count, NonNegative, Positive, Probability};
 
-/// How a gateway adjusts the kappa of its weighted-Vegas connection. The defaults are those of I-TCP,
-/// table I.
+/// How a gateway adjusts the kappa of its weighted-Vegas connection. Defaults: I-TCP, table I.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Adjust {
@@ -20,18 +19,18 @@ pub struct Adjust {
     /// M: the largest kappa, at least 1, which is the smallest.
     #[schemars(extend("minimum" = 1, "maximum" = 1e6))]
     pub max_kappa: Positive,
-    /// The buffer of which the thresholds are shares, packets. It is not a limit.
+    /// Buffer size that the thresholds are fractions of, packets. It is not a limit.
     pub max_queue_packets: Positive,
-    /// By how much the share should exceed the offered load, relative to the share.
+    /// Margin by which the share should exceed the offered load, relative to the share.
     pub epsilon: NonNegative,
-    /// What a decrease takes off kappa, as a share of it.
+    /// Fraction of kappa that a decrease removes.
     pub gamma: Probability,
-    /// kappa never grows while the mean buffer is at most this share of `max_queue_packets`.
+    /// kappa never grows while the mean buffer is at most this fraction of `max_queue_packets`.
     pub low_threshold: NonNegative,
-    /// kappa never shrinks, and grows by at least 1, while the mean buffer is above this share.
+    /// kappa never shrinks, and grows by at least 1, while the mean buffer is above this fraction.
     pub high_threshold: NonNegative,
-    /// kappa never shrinks while the measured arrival rate, plus epsilon, exceeds the share. The rule
-    /// as printed has no such guard.
+    /// kappa never shrinks while the measured arrival rate, plus epsilon, exceeds the share. The
+    /// rule as printed has no such guard.
     pub guard: bool,
 }
 
@@ -52,7 +51,7 @@ impl Default for Adjust {
 }
 
 impl Adjust {
-    /// The same, as the rule takes it.
+    /// The parameters of the control rule.
     pub fn parameters(&self) -> RateAdjustment {
         RateAdjustment {
             samples: self.samples.get(),

@@ -1,4 +1,4 @@
-//! Flows: who sends what, over which paths, with which algorithm.
+//! Flows: users, their paths, their algorithm, and what they send.
 
 use anabranch_control::Algorithm;
 use schemars::JsonSchema;
@@ -8,22 +8,22 @@ use crate::model::adjust::Adjust;
 use crate::model::number::{Bytes, Count, NonNegative, Positive};
 use crate::model::size::Size;
 
-/// A group of users that are alike.
+/// A group of identical users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Its name in the file and in the tables of a result.
     pub name: String,
-    /// How many users.
+    /// Number of users.
     pub count: Count,
     /// The paths each user sends on; at least one.
     pub paths: Vec<Path>,
-    /// What couples their windows.
+    /// The congestion-control algorithm.
     pub algorithm: Algorithm,
     /// What each user sends.
     pub workload: Workload,
     /// The earliest start, s.
     pub start_s: NonNegative,
-    /// Each user starts uniformly within so many seconds from `start_s`.
+    /// Each user starts at a uniformly random time within this many seconds after `start_s`.
     pub start_spread_s: NonNegative,
     /// When every user stops, s; `None`: at the end of the run.
     pub stop_s: Option<Positive>,
@@ -34,7 +34,7 @@ pub struct Flow {
 pub struct Path {
     /// The links in order, as indexes into [`Scenario::links`](crate::Scenario::links).
     pub links: Vec<usize>,
-    /// Acknowledgements return after this pure delay, ms: they never queue and are never lost.
+    /// ACKs return after this pure delay, ms: they never queue and are never lost.
     pub return_delay_ms: NonNegative,
     /// It opens at this time, s, or with its user if that starts later. The first path's is at most
     /// the flow's `start_s`, and each path's at least that of the path before it.
@@ -45,7 +45,7 @@ pub struct Path {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Workload {
-    /// Data without end.
+    /// Data without limit.
     #[default]
     Bulk,
     /// One file.
@@ -53,32 +53,32 @@ pub enum Workload {
         /// Its size, bytes of payload.
         bytes: Bytes,
     },
-    /// Data without end for a while, then silence for a while, in turn.
+    /// Data without limit and silence, in alternating periods.
     OnOff {
-        /// How long it sends, s.
+        /// Length of a sending period, s.
         on_s: Positive,
-        /// How long it is silent, s.
+        /// Length of a silent period, s.
         off_s: Positive,
     },
     /// Files that arrive as a Poisson process, each on a new connection.
     Poisson {
         /// Files per second.
         rate_per_s: Positive,
-        /// How large each is.
+        /// Their sizes.
         size: Size,
     },
-    /// The files of several clients, pooled in the gateway between them and the network: one
-    /// connection without end carries a packet of each file in turn. Files come into the gateway
-    /// whole and at once, so its links to the clients are taken to be faster than the network.
+    /// The files of several clients, pooled in a gateway between them and the network: one
+    /// persistent connection carries a packet of each file in turn. A file arrives at the gateway
+    /// whole and at once: the links to the clients are assumed to be faster than the network.
     Gateway {
         /// Clients of each gateway; the files of each arrive as a Poisson process.
         clients: Count,
         /// Files per second of one client.
         rate_per_s: Positive,
-        /// How large each is.
+        /// Their sizes.
         size: Size,
-        /// How the weight of the connection follows the gateway's buffer; needs `vegas` over one
-        /// path. Default: not at all.
+        /// How the weight of the connection follows the gateway's buffer; requires `vegas` over
+        /// one path. Default: the weight is fixed.
         #[serde(skip_serializing_if = "Option::is_none")]
         adjust: Option<Adjust>,
     },

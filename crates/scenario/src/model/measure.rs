@@ -1,4 +1,4 @@
-//! What is measured, and for how long.
+//! The measurement of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct Measure {
     #[serde(default = "Measure::ten_per_second")]
     #[schemars(extend("minimum" = 0.001, "maximum" = 1e10))]
     pub sample_ms: Positive,
-    /// A scenario whose run could need more memory than this is refused, GiB.
+    /// A scenario is rejected if a run could need more memory than this, GiB.
     #[serde(default = "Measure::four_gib")]
     pub max_memory_gib: Positive,
 }

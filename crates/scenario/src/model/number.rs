@@ -1,4 +1,4 @@
-//! Numbers that know their range, so that a wrong one is refused where it is written.
+//! Numbers with a range, which is checked when a file is read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Above this, a whole number is not exact in the file's floating point.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
 
-/// Declares a number type: its meaning, what it holds, what its errors expect, its schema, its test.
+/// Declares a number type: its meaning, inner type, text for errors, schema and range check.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty), $expected:literal, $schema:tt, $holds:expr) => {
         $(#[$doc])*
@@ -91,20 +91,20 @@ number! {
 }
 
 number! {
-    /// A whole number of things, at least 1. `1e3` is as good as `1000`.
+    /// A whole number of things, at least 1. `1e3` is allowed for `1000`.
     Count(u32), "a whole number from 1 to 4294967295",
     { "type": "number", "multipleOf": 1, "minimum": 1, "maximum": 4_294_967_295u32 },
     |x| (1.0..=f64::from(u32::MAX)).contains(&x) && x.fract() == 0.0
 }
 
 number! {
-    /// A whole number of bytes, at least 1. `1e6` is as good as `1000000`.
+    /// A whole number of bytes, at least 1. `1e6` is allowed for `1000000`.
     Bytes(u64), "a whole number of bytes, at least 1",
     { "type": "number", "multipleOf": 1, "minimum": 1 },
     |x| (1.0..=LARGEST_EXACT).contains(&x) && x.fract() == 0.0
 }
 
-/// A constant of this crate: only for values that are plainly in range.
+/// A constructor for constants of this crate, without a range check.
 macro_rules! constant {
     ($name:ident, $inner:ty) => {
         impl $name {

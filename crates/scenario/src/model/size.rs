@@ -8,14 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::number::{AboveOne, Positive};
 
-/// No file is larger, bytes: a Pareto tail has no end, but whole numbers of a result are signed 64-bit.
+/// No file is larger, bytes: a Pareto tail has no end, but whole numbers of a result are signed
+/// 64-bit.
 const LARGEST_FILE: u64 = i64::MAX as u64;
 
 /// The distribution of file sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Size {
-    /// Heavy-tailed: P(size > x) falls as x^-shape.
+    /// Heavy-tailed: P(size > x) is proportional to x^-shape.
     Pareto {
         /// Mean, bytes.
         mean_bytes: Positive,

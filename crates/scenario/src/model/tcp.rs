@@ -12,16 +12,18 @@ pub struct Tcp {
     /// Size of a full data packet on the wire, headers included, bytes.
     #[schemars(extend("maximum" = 65535))]
     pub packet_bytes: Count,
-    /// How much of each packet is header, bytes: IPv4 20, TCP 20, timestamps 12. Goodput counts the
-    /// rest. Less than `packet_bytes`.
+    /// Headers of each packet, bytes: IPv4 20, TCP 20, timestamps 12. Goodput counts the rest. Less
+    /// than `packet_bytes`.
     pub header_bytes: u32,
     /// Congestion window at the start of a connection, packets (RFC 6928).
     pub initial_window_packets: Count,
-    /// Slow-start threshold at the start of a connection, packets; `inf`, the default, for none (RFC 5681).
+    /// Slow-start threshold at the start of a connection, packets; `inf`, the default, for none
+    /// (RFC 5681).
     #[schemars(transform = without_default)]
     pub initial_ssthresh_packets: PositiveOrInfinite,
-    /// Smallest slow-start threshold of a connection with several paths, packets. 1 lets a bad path
-    /// shrink to almost nothing (Balia, section V); 2 is RFC 5681's, which one path always has.
+    /// Smallest slow-start threshold of a connection with several paths, packets. 1 lets the window
+    /// of a bad path become very small (Balia, section V); 2 is RFC 5681's, which a connection with
+    /// one path always has.
     pub min_ssthresh_packets: Count,
     /// Smallest retransmission timeout, ms (RFC 6298 says 1000, Linux has 200).
     #[schemars(extend("minimum" = 0.001, "maximum" = 1e9))]
@@ -36,7 +38,7 @@ pub struct Tcp {
     pub scheduler: Scheduler,
 }
 
-/// Drops a default that JSON cannot say: infinity.
+/// Removes a default that JSON cannot express: infinity.
 fn without_default(schema: &mut Schema) {
     schema.remove("default");
 }
@@ -76,8 +78,8 @@ pub enum Scheduler {
     MinRtt,
     /// The paths in turn, as far as their windows have room.
     RoundRobin,
-    /// As Linux 6.18 does it, for connections with several paths: a send buffer that grows with the
-    /// windows, bursts of up to 64 kB that wait at a path until its window has room, and an idle path
-    /// that sends the oldest data again.
+    /// Linux 6.18's, for connections with several paths: a send buffer that grows with the windows,
+    /// bursts of up to 64 kB that are queued at a path until its window has room, and
+    /// retransmission of the oldest data over an idle path.
     Linux,
 }

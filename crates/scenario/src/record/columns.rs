@@ -1,14 +1,14 @@
-//! The tables of a Result: the same columns whatever backend filled them.
+//! The tables of a Result: every backend fills the same columns.
 //!
 //! Flows and links are indexes into [`Scenario::flows`](crate::Scenario::flows) and
-//! [`Scenario::links`](crate::Scenario::links); users count from 0 within their flow. All totals are
-//! over the measurement window, from `warmup_s` to `duration_s`. Goodput counts payload delivered in
-//! order to the application, throughput counts every byte of every packet. What was never measured
-//! (the RTT of a path without an ACK) is NaN.
+//! [`Scenario::links`](crate::Scenario::links); users count from 0 within their flow. All totals
+//! are over the measurement window, from `warmup_s` to `duration_s`. Goodput counts payload
+//! delivered in order to the application, throughput counts every byte of every packet. A value
+//! that was never measured, such as the RTT of a path without an ACK, is NaN.
 
 use serde::Serialize;
 
-/// One column of a table; as JSON `{"f64": [...]}`, with null for what was never measured.
+/// One column of a table; as JSON `{"f64": [...]}`, with null for a value that was never measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Column {
@@ -162,8 +162,8 @@ table! {
         user: u32, "number of the user within the flow";
         delivered_bytes: u64, "payload delivered in order since the start, bytes";
         goodput_mbps: f64, "payload delivered within the sample, Mbps";
-        kappa: f64, "weight of weighted Vegas, where a user has one connection that runs it, packets; else 0";
-        buffer_packets: u64, "data that waits in a gateway and was never sent, packets; 0 where there is none";
+        kappa: f64, "weight of weighted Vegas, packets; 0 unless the user has one connection that runs it";
+        buffer_packets: u64, "data in a gateway that was never sent, packets; 0 without a gateway";
     }
 }
 
@@ -177,7 +177,7 @@ table! {
         window_packets: f64, "congestion window, packets; NaN for a discarded sample";
         rtt_ms: f64, "smoothed round-trip time, ms";
         one_way_delay_ms: f64, "delay of data packets, mean over those delivered within the sample, ms";
-        in_flight_packets: u64, "packets sent and neither acknowledged nor taken for lost";
+        in_flight_packets: u64, "packets sent and neither acknowledged nor declared lost";
         goodput_mbps: f64, "payload that first arrived over this path within the sample, Mbps";
         lost_packets: u64, "packets that a link dropped within the sample";
     }

@@ -1,4 +1,4 @@
-//! Fills the tables of a Result, whatever backend counts.
+//! Fills the tables of a Result from the counters of any backend.
 
 use crate::record::columns::{
     FlowRow, FlowSample, LinkRow, LinkSample, PathRow, PathSample, Record, TransferRow,
@@ -12,9 +12,9 @@ use anabranch_net::{Backlog, Cause, Counters, Time};
 /// All counters at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// When.
+    /// Time since the start of the run.
     pub time: Time,
-    /// Payload received, and files done, per user.
+    /// Payload received, bytes, and files completed, per user.
     pub users: Vec<(u64, u64)>,
     /// Per path of a user.
     pub paths: Vec<PathTotals>,
@@ -27,15 +27,15 @@ pub struct Snapshot {
 pub struct PathGauge {
     /// Congestion windows, packets; `None` if one was invalid, so that the sample is discarded.
     pub window: Option<f64>,
-    /// Packets sent and neither acknowledged nor taken for lost.
+    /// Packets sent and neither acknowledged nor declared lost.
     pub in_flight: u64,
     /// Sum of the smoothed RTTs, s.
     pub rtt_sum_s: f64,
-    /// Connections that have one.
+    /// Connections with an RTT.
     pub measured: u32,
 }
 
-/// What a user's one connection looks like at one moment.
+/// The state of a user's only connection at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UserGauge {
     /// Weight of weighted Vegas, packets; else 0.
@@ -68,12 +68,12 @@ impl PathGauge {
     }
 }
 
-/// Samples while a run goes on, totals at its end.
+/// Records samples during a run and totals at its end.
 #[derive(Debug)]
 pub struct Recorder {
     record: Record,
     slots: Vec<UserSlot>,
-    /// When each user's last file was done.
+    /// When each user's last file was complete.
     done_at: Vec<Option<Time>>,
     /// The counters when the warm-up ended, and at the last sample.
     warm: Option<Snapshot>,
@@ -83,7 +83,7 @@ pub struct Recorder {
     queues: Vec<Mean>,
 }
 
-/// A mean in the making.
+/// A running mean.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
@@ -96,14 +96,14 @@ impl Mean {
         self.count += 1;
     }
 
-    /// The mean; NaN of nothing.
+    /// The mean; NaN without a value.
     fn get(&self) -> f64 {
         self.sum / f64::from(self.count)
     }
 }
 
 impl Recorder {
-    /// A recorder of a run of these users whose counters stand at `start`.
+    /// A recorder for a run of these users; `start` holds the counters at its begin.
     pub fn new(start: Snapshot, slots: Vec<UserSlot>) -> Recorder {
         Recorder {
             done_at: vec![None; slots.len()],
@@ -116,12 +116,12 @@ impl Recorder {
         }
     }
 
-    /// From here on totals count.
+    /// Ends the warm-up: totals are counted from here.
     pub fn warm_up_ends(&mut self, snapshot: Snapshot) {
         self.warm = Some(snapshot);
     }
 
-    /// A file of the user with this index has arrived whole.
+    /// A file of the user with this index is complete.
     pub fn transfer(&mut self, user: usize, started_at: Time, bytes: u64, now: Time) {
         self.done_at[user] = Some(now);
         let user = &self.slots[user];
@@ -304,7 +304,7 @@ fn path_rows(slots: &[UserSlot], paths: usize) -> impl Iterator<Item = (&UserSlo
         .flat_map(|(user, end)| (0..end - user.first_path).map(move |number| (user, number)))
 }
 
-/// Packets a link dropped, whatever the cause.
+/// Packets a link dropped, of every cause.
 fn lost(counters: &Counters) -> u64 {
     counters.arrived.packets - counters.delivered.packets
 }

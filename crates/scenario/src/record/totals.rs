@@ -1,8 +1,8 @@
-//! What is counted on a path while a run goes on.
+//! Counters of a path.
 
 use std::ops::{Add, AddAssign, Sub};
 
-/// Counts of one path. What happened in an interval is the difference of two of these.
+/// Counts of one path. The counts of an interval are the difference of two of these.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathTotals {
     /// Data packets sent, retransmissions included.
@@ -43,7 +43,7 @@ impl PathTotals {
         }
     }
 
-    /// Packets lost, whatever the cause.
+    /// Packets lost, of every cause.
     pub fn lost_packets(&self) -> u64 {
         self.lost.iter().sum()
     }
@@ -59,8 +59,8 @@ impl PathTotals {
     }
 }
 
-/// The mean of what sums to `sum_s`, in ms; NaN of nothing, where the difference of two sums may be
-/// a rounding error.
+/// The mean in ms; NaN if `count` is 0, where `sum_s`, a difference of sums, may be a rounding
+/// error.
 fn mean_ms(sum_s: f64, count: u64) -> f64 {
     if count == 0 {
         f64::NAN

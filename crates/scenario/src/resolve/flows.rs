@@ -120,7 +120,7 @@ fn paths(key: &Key, flow: &written::Flow, links: &Links) -> Result<Vec<Path>, Fa
     Ok(paths)
 }
 
-/// A user is never without a path, and those that are open come first.
+/// A user always has an open path, and open paths come before closed ones.
 fn check_starts(key: &Key, paths: &[Path], flow_start_s: NonNegative) -> Result<(), Fault> {
     let key_of = |i: usize| key.index(i).key("start_s");
     let first_s = paths[0].start_s;
@@ -198,7 +198,7 @@ fn route(key: &Key, names: &[String], links: &Links) -> Result<Vec<usize>, Fault
 /// The algorithm that flow `i` runs: its own, or the scenario's.
 ///
 /// # Errors
-/// If neither is given, or what is given is not known, or has no kappa that its gateway could adjust.
+/// If neither is given, the given one is unknown, or it has no kappa for the gateway to adjust.
 pub(crate) fn algorithm(file: &written::Scenario, i: usize) -> Result<Algorithm, Fault> {
     let algorithm = named_algorithm(file, i)?;
     let flow = &file.flows[i];

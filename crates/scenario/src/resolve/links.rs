@@ -12,7 +12,7 @@ use crate::model::links::Link;
 use crate::model::number::Count;
 use crate::resolve::range::within;
 
-/// Drop-tail without a size of its own holds so much of the link's rate, and at least so much.
+/// Default size of a drop-tail queue: this long at the link's rate, and at least this many packets.
 const DEFAULT_QUEUE_S: f64 = 0.1;
 const DEFAULT_QUEUE_PACKETS: f64 = 10.0;
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::file::key::{Fault, Key};
 
-/// Refuses what virtual time, a u64 of picoseconds, could not carry.
+/// Rejects a number out of range: virtual time, picoseconds in 64 bits, has limits.
 pub(crate) fn within(
     key: &Key,
     x: f64,

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use crate::network::PacketNumber;
 
-/// Sequence numbers of a sliding window, as bits in a ring of words. Empty it takes no memory.
+/// Sequence numbers of a sliding window, as bits in a ring of words. Takes no memory while empty.
 ///
-/// Only numbers of the window the owner passes as `live` may be in the set; the ring grows to hold
-/// that window.
+/// Only numbers in the window that the owner passes as `live` may be in the set; the ring grows to
+/// hold that window.
 #[derive(Debug, Default)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -30,7 +30,7 @@ impl Bits {
         self.words[word] & bit != 0
     }
 
-    /// Adds `sequence`; false if it was there already.
+    /// Adds `sequence`; false if it was in the set already.
     #[inline]
     pub fn insert(&mut self, sequence: PacketNumber, live: Range<PacketNumber>) -> bool {
         debug_assert!(live.contains(&sequence));
@@ -41,7 +41,7 @@ impl Bits {
         new
     }
 
-    /// Takes `sequence` out; false if it was not there.
+    /// Removes `sequence`; false if it was not in the set.
     #[inline]
     pub fn remove(&mut self, sequence: PacketNumber) -> bool {
         if !self.contains(sequence) {
@@ -52,7 +52,7 @@ impl Bits {
         true
     }
 
-    /// Takes every number of `range` out and says how many there were.
+    /// Removes the numbers in `range`; returns how many there were.
     pub fn remove_range(&mut self, range: Range<PacketNumber>) -> u32 {
         let mut removed = 0;
         self.for_each_word(range, |word, mask| {
@@ -93,7 +93,7 @@ impl Bits {
         }
     }
 
-    /// Grows the ring so that `live` fits with no two numbers in one place.
+    /// Grows the ring so that no two numbers of `live` share a place.
     #[inline]
     fn reserve(&mut self, live: Range<PacketNumber>) {
         let needed = ((live.end - live.start) as usize).div_ceil(64) + 1;
@@ -108,7 +108,7 @@ impl Bits {
             words: std::mem::replace(&mut self.words, vec![0; words]),
         };
         let mut from = live.start;
-        // The old ring may be shorter than the window: what lay beyond it was not in the set.
+        // The old ring may be shorter than the window: numbers beyond it were not in the set.
         let end = live.end.min(
             live.start
                 .saturating_add(64 * old.words.len() as PacketNumber),
@@ -132,19 +132,19 @@ pub(crate) struct Reassembly {
 }
 
 impl Reassembly {
-    /// The first number that has not arrived: what a cumulative acknowledgement says.
+    /// The first number that has not arrived: the cumulative acknowledgement.
     #[inline]
     pub fn next(&self) -> PacketNumber {
         self.next
     }
 
-    /// Whether something above a hole has arrived.
+    /// Whether there is a hole: something above `next` has arrived.
     #[inline]
     pub fn has_hole(&self) -> bool {
         self.early_count > 0
     }
 
-    /// Takes in `sequence`; false if it had arrived before.
+    /// Receives `sequence`; false if it had arrived before.
     #[inline]
     pub fn receive(&mut self, sequence: PacketNumber) -> bool {
         if sequence == self.next {
@@ -216,7 +216,7 @@ mod tests {
             }
         }
 
-        /// Whatever the order of arrival, with repeats, all arrives exactly once.
+        /// In any order of arrival, with duplicates, each number is new exactly once.
         #[test]
         fn reassembly_takes_each_number_once(
             base in base(),

@@ -1,8 +1,8 @@
 //! The gateway of an aggregate connection: the files it holds, one packet of each in turn.
 //!
 //! The connection delivers in order, so the receiver has a file as soon as it has the file's last
-//! packet and all before it. The gateway therefore keeps one number per file under way, and nothing
-//! per packet.
+//! packet and all before it. So the gateway keeps one number per file in transit, and no state per
+//! packet.
 
 use std::collections::VecDeque;
 
@@ -20,16 +20,16 @@ pub(crate) struct File {
 
 #[derive(Debug, Default)]
 pub(crate) struct Gateway {
-    /// Files that are not sent whole, with the packets left, the next in turn first.
+    /// Files that are not completely sent, and their remaining packets; the next in turn is first.
     waiting: VecDeque<(File, u64)>,
-    /// Files that are sent whole and not delivered, by the data number of their last packet.
-    under_way: VecDeque<(PacketNumber, File)>,
-    /// What the last packets of delivered files lacked of full ones, bytes.
+    /// Files that are completely sent but not delivered, and the number of their last packet.
+    in_transit: VecDeque<(PacketNumber, File)>,
+    /// By how much the last packets of delivered files were shorter than full ones, bytes.
     lacked: u64,
     adjustment: Option<Adjustment>,
 }
 
-/// What adjusts kappa, and its random waits.
+/// Adjusts kappa, and its random waiting times.
 #[derive(Debug)]
 struct Adjustment {
     adjuster: Adjuster,
@@ -37,7 +37,7 @@ struct Adjustment {
 }
 
 impl Gateway {
-    /// An empty gateway, whose kappa `adjuster` adjusts, if there is one.
+    /// An empty gateway; `adjuster` adjusts its kappa, if there is one.
     pub fn new(adjuster: Option<Adjuster>, dice: Dice) -> Gateway {
         let adjustment = adjuster.map(|adjuster| Adjustment { adjuster, dice });
         Gateway {
@@ -46,7 +46,7 @@ impl Gateway {
         }
     }
 
-    /// A file of so many packets comes in.
+    /// Adds a file of `packets` packets.
     pub fn push(&mut self, file: File, packets: u64) {
         self.waiting.push_back((file, packets));
     }
@@ -70,7 +70,7 @@ impl Gateway {
         Some(adjustment.adjuster.kappa())
     }
 
-    /// The next file in turn gives a packet, which gets the data number `data`.
+    /// Takes a packet of the next file in turn; the packet gets the data number `data`.
     pub fn take(&mut self, data: PacketNumber) {
         let Some((file, packets)) = self.waiting.pop_front() else {
             return;
@@ -78,18 +78,18 @@ impl Gateway {
         if packets > 1 {
             self.waiting.push_back((file, packets - 1));
         } else {
-            self.under_way.push_back((data, file));
+            self.in_transit.push_back((data, file));
         }
     }
 
-    /// The size of a packet: full, but for the last of a file. One that is sent again although its
-    /// file has been delivered counts as full.
+    /// The size of a packet: full, except for the last of a file. A packet sent again after its
+    /// file was delivered counts as full.
     pub fn packet_bytes(&self, tcp: &Tcp, data: PacketNumber) -> u16 {
         match self
-            .under_way
+            .in_transit
             .binary_search_by_key(&data, |&(last, _)| last)
         {
-            Ok(place) => tcp.packet_bytes - lacking(tcp, &self.under_way[place].1),
+            Ok(place) => tcp.packet_bytes - lacking(tcp, &self.in_transit[place].1),
             Err(_) => tcp.packet_bytes,
         }
     }
@@ -99,10 +99,10 @@ impl Gateway {
         received * tcp.payload() - self.lacked
     }
 
-    /// Whether a file is among the first `received` packets that was not delivered yet.
+    /// Whether the first `received` packets complete a file that was not delivered yet.
     #[inline]
     pub fn has_file(&self, received: PacketNumber) -> bool {
-        self.under_way
+        self.in_transit
             .front()
             .is_some_and(|&(last, _)| last < received)
     }
@@ -111,13 +111,13 @@ impl Gateway {
         if !self.has_file(received) {
             return None;
         }
-        let (_, file) = self.under_way.pop_front()?;
+        let (_, file) = self.in_transit.pop_front()?;
         self.lacked += u64::from(lacking(tcp, &file));
         Some(file)
     }
 }
 
-/// What the last packet of a file lacks of a full one, bytes.
+/// By how much the last packet of a file is shorter than a full one, bytes.
 fn lacking(tcp: &Tcp, file: &File) -> u16 {
     (file.bytes.next_multiple_of(tcp.payload()) - file.bytes) as u16
 }
@@ -160,7 +160,7 @@ mod tests {
     fn each_file_gives_a_packet_in_turn() {
         let gateway = three_files();
         let last: Vec<_> = gateway
-            .under_way
+            .in_transit
             .iter()
             .map(|(data, file)| (*data, file.bytes))
             .collect();

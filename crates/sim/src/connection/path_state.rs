@@ -1,4 +1,4 @@
-//! One path: a path of a connection, its sender, its receiver and its timers.
+//! A path of a connection: its sender, its receiver and its timers.
 
 use std::collections::VecDeque;
 
@@ -15,14 +15,14 @@ use anabranch_scenario::time::from_seconds;
 /// The longest retransmission timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
 const MAX_RTO: Time = from_seconds(60.0);
 
-/// Where a path's packets go, and how long the way is.
+/// The route of a path's packets and its delay.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
-    /// Where the route starts in the network's table of hops.
+    /// Index of the first hop in the network's table.
     pub first_hop: u32,
     /// The line that brings acknowledgements back.
     pub return_line: u32,
-    /// Propagation forth and back, in seconds.
+    /// Propagation delay there and back, s.
     pub propagation_s: f64,
     /// It opens at this time, or with its connection if that begins later.
     pub opens_at: Time,
@@ -33,21 +33,21 @@ pub(crate) struct PathState {
     pub route: Route,
     pub sender: Sender,
     pub receiver: Reassembly,
-    /// The data sequence number of each outstanding packet. Empty where a connection has one path
-    /// and both spaces are the same.
+    /// The data sequence number of each outstanding packet. Empty if the connection has one path:
+    /// then both numbers are equal.
     data: VecDeque<PacketNumber>,
-    /// The lost data of all packets below this has been given to the other paths.
+    /// The lost data of all packets below this has been reinjected.
     reinjected: PacketNumber,
     /// The controller's window in whole packets.
     pub window: u32,
-    /// Whether the window was what held the sender back when it last tried to send.
+    /// Whether the window limited the sender when it last tried to send.
     pub window_limited: bool,
     /// The retransmission timer: off while nothing is outstanding.
     pub timer: Timer,
     backoff: u32,
-    /// Send time of the oldest packet whose acknowledgement is delayed.
+    /// Send time of the packet whose acknowledgement is delayed.
     pub held: Option<Time>,
-    /// When the delayed acknowledgement must go.
+    /// When the delayed acknowledgement must be sent.
     pub held_until: Time,
     pub last_sent: Time,
     pub totals: PathTotals,
@@ -78,13 +78,13 @@ impl PathState {
         self.sender.in_flight() < self.window
     }
 
-    /// Remembers which data the packet just numbered carries.
+    /// Stores which data the packet just numbered carries.
     #[inline]
     pub fn carry(&mut self, data_sequence: PacketNumber) {
         self.data.push_back(data_sequence);
     }
 
-    /// Forgets the data of packets that are acknowledged.
+    /// Drops the data numbers of acknowledged packets.
     #[inline]
     pub fn forget_acknowledged(&mut self) {
         while self.data.len() > self.sender.outstanding() as usize {
@@ -98,8 +98,8 @@ impl PathState {
         self.data.get(place).copied().unwrap_or(sequence)
     }
 
-    /// The data of the packets that are lost, for the other paths. Each packet's is given once,
-    /// however often the timer runs out.
+    /// The data of lost packets, to be reinjected. Each packet's is returned once, also after
+    /// several timeouts.
     pub fn take_lost_data(&mut self) -> impl Iterator<Item = PacketNumber> {
         let packets = self.sender.una()..self.sender.next();
         let first = self.reinjected.max(packets.start);
@@ -122,7 +122,7 @@ impl PathState {
         self.timer.start(deadline)
     }
 
-    /// When the timer expires, if that were the first time since something was acknowledged.
+    /// When the timer expires; `None` if it expired before since something was acknowledged.
     pub fn first_timeout(&self) -> Option<Time> {
         self.timer.deadline().filter(|_| self.backoff == 0)
     }
@@ -138,8 +138,8 @@ impl PathState {
         self.backoff = 0;
     }
 
-    /// Whether the sender was silent for longer than its timeout, so that its window says nothing
-    /// about the path any more (RFC 5681 section 4.1).
+    /// Whether the sender was silent for longer than its timeout, so that its window is out of date
+    /// (RFC 5681 section 4.1).
     pub fn is_stale(&self, now: Time, measured: &Path<f64>, rto_s: f64, min_rto: Time) -> bool {
         measured.rtt.is_finite()
             && self.sender.outstanding() == 0

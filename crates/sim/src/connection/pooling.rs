@@ -1,4 +1,4 @@
-//! The connection of a gateway: files come in, are delivered, and adjust kappa.
+//! The connection of a gateway: files arrive and are delivered, and the buffer adjusts kappa.
 
 use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
@@ -9,8 +9,7 @@ use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 
 impl Connection {
-    /// Makes this the connection of a gateway from now on, whose kappa `adjuster` adjusts, if there
-    /// is one.
+    /// Makes this the connection of a gateway; `adjuster` adjusts its kappa, if there is one.
     pub fn pool(&mut self, now: Time, adjuster: Option<Adjuster>, dice: Dice) {
         let gateway = Gateway::new(adjuster, dice);
         self.started_at = now;
@@ -18,8 +17,7 @@ impl Connection {
         self.gateway = Some(Box::new(gateway));
     }
 
-    /// A file comes into the gateway. The window of a persistent connection stays what it was, also
-    /// after idle times.
+    /// A file arrives at the gateway. A persistent connection keeps its window over idle times.
     pub fn pool_file(&mut self, world: &mut World, bytes: u64) {
         let Some(gateway) = &mut self.gateway else {
             return;
@@ -31,16 +29,16 @@ impl Connection {
         let packets = bytes.div_ceil(world.tcp.payload());
         gateway.push(file, packets);
         self.data_end = self.data_end.saturating_add(packets);
-        self.pump_all(world);
+        self.fill_windows(world);
     }
 
-    /// The next file that the receiver has whole.
+    /// The next file that the receiver has completely.
     pub fn deliver_file(&mut self, tcp: &Tcp) -> Option<File> {
         let received = self.data_received();
         self.gateway.as_mut()?.deliver(tcp, received)
     }
 
-    /// Data that waits in the gateway and was never sent, packets; 0 where there is no gateway.
+    /// Data in the gateway that was never sent, packets; 0 without a gateway.
     pub fn buffer_packets(&self) -> u64 {
         match self.gateway {
             Some(_) => self.data_end - self.data_next,
@@ -53,7 +51,7 @@ impl Connection {
         self.controller.weight().unwrap_or(0.0)
     }
 
-    /// How long to wait until the gateway's buffer is to be sampled; `None` if kappa is fixed.
+    /// Time until the next sample of the gateway's buffer; `None` if kappa is fixed.
     pub fn wait_to_adjust(&mut self) -> Option<Time> {
         self.gateway.as_mut()?.wait_s().map(from_seconds)
     }

@@ -1,4 +1,4 @@
-//! A connection's receiving side: what arrives, and what is acknowledged.
+//! The receiving side of a connection: arrivals and acknowledgements.
 
 use anabranch_net::Time;
 use anabranch_scenario::time::{SECOND, seconds};
@@ -56,9 +56,9 @@ impl Connection {
         world.network.calendar.push(world.now + ACK_DELAY, event);
     }
 
-    /// The delayed-acknowledgement timer runs out.
+    /// The delayed-acknowledgement timer expires.
     pub fn on_ack_delay(&mut self, world: &mut World, r: u16) {
-        // As for the other timer: this may be another connection by now.
+        // As for the retransmission timer: this may be another connection by now.
         let Some(path) = self.paths.get_mut(usize::from(r)) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Which path carries the next packet, when several have room.
+//! Packet schedulers: which path carries the next packet if several have room.
 
 use anabranch_control::AnyController;
 
@@ -7,11 +7,11 @@ use crate::connection::path_state::PathState;
 /// A packet scheduler of Multipath TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheduler {
-    /// The path with the smallest smoothed RTT; paths not measured yet come first.
+    /// The path with the smallest smoothed RTT; paths without an RTT come first.
     MinRtt,
     /// The paths in turn.
     RoundRobin,
-    /// The dealer's choice; a connection with one path needs none.
+    /// Linux' scheduler (`linux_scheduler.rs`); a connection with one path needs none.
     Linux,
 }
 

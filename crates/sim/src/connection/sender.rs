@@ -1,19 +1,19 @@
-//! What a path's sender knows of its packets: sent, arrived, lost.
+//! The sender's scoreboard of a path: which packets are sent, arrived and lost.
 //!
 //! Loss is found as RFC 6675 says (three packets above it have arrived; the limited transmit of
 //! RFC 3042 comes with it), or without selective acknowledgements as RFC 6582 says (three
 //! duplicates, then a hole at each partial acknowledgement). A packet that is lost again after its
-//! retransmission waits for the timer in both. Windows are the controller's business.
+//! retransmission waits for the timer in both. The controller computes the window.
 
 use crate::connection::bits::Bits;
 use crate::network::{Ack, PacketNumber};
 
-/// Duplicate acknowledgements, or packets arrived above a hole, that make a loss (RFC 5681).
+/// Duplicate acknowledgements, or packets arrived above a hole, that indicate a loss (RFC 5681).
 const DUPLICATES: u32 = 3;
 
-/// What an acknowledgement told the sender.
+/// What an acknowledgement changed at the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct AckOutcome {
     /// Packets known to have arrived that were not known before.
     pub delivered: u32,
     /// Whether `una` moved.
@@ -33,20 +33,20 @@ pub(crate) struct Sender {
     next: PacketNumber,
     /// Packets above `una` that have arrived: known by number, or as a count of duplicates.
     arrived: u32,
-    /// Packets found lost and not sent again yet.
+    /// Packets declared lost and not sent again yet.
     lost: u32,
-    /// What was `next` when the last recovery began.
+    /// `next` when the last recovery began.
     recovery_point: PacketNumber,
     recovering: bool,
-    /// The timer began the recovery.
+    /// Whether a timeout began the recovery.
     timed_out: bool,
     /// Whether acknowledgements are selective.
     selective: bool,
     /// The three highest packets that arrived above `una`, highest first, plus 1; 0 is none.
     highest: [PacketNumber; DUPLICATES as usize],
-    /// All below this have been judged lost or arrived.
-    judged: PacketNumber,
-    /// No lost packet lies below this.
+    /// All below this have been classified as lost or arrived.
+    classified: PacketNumber,
+    /// No lost packet is below this.
     lost_from: PacketNumber,
     arrived_bits: Bits,
     lost_bits: Bits,
@@ -64,14 +64,14 @@ impl Sender {
             timed_out: false,
             selective,
             highest: [0; DUPLICATES as usize],
-            judged: 0,
+            classified: 0,
             lost_from: 0,
             arrived_bits: Bits::default(),
             lost_bits: Bits::default(),
         }
     }
 
-    /// Packets in the network, as far as the sender can tell (RFC 6675's pipe).
+    /// The sender's estimate of packets in the network (RFC 6675's pipe).
     #[inline]
     pub fn in_flight(&self) -> u32 {
         self.outstanding().saturating_sub(self.arrived + self.lost)
@@ -105,7 +105,7 @@ impl Sender {
         self.lost > 0
     }
 
-    /// Takes the number of a packet that is sent for the first time.
+    /// Numbers a packet that is sent for the first time.
     #[inline]
     pub fn send_new(&mut self) -> PacketNumber {
         self.next += 1;
@@ -123,31 +123,31 @@ impl Sender {
         Some(sequence)
     }
 
-    /// Takes in an acknowledgement.
+    /// Processes an acknowledgement.
     #[inline]
-    pub fn on_ack(&mut self, ack: &Ack) -> News {
-        let mut news = News::default();
+    pub fn on_ack(&mut self, ack: &Ack) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
         if ack.cumulative > self.una {
-            news.delivered = self.advance(ack.cumulative);
-            news.advanced = true;
+            outcome.delivered = self.advance(ack.cumulative);
+            outcome.advanced = true;
         } else if !self.selective && self.outstanding() > 0 {
-            news.delivered = self.count_duplicate();
+            outcome.delivered = self.count_duplicate();
         }
         if self.selective && ack.selective > ack.cumulative {
-            news.delivered += self.mark_arrived(ack.selective);
+            outcome.delivered += self.mark_arrived(ack.selective);
         }
         if self.recovering && self.una >= self.recovery_point {
             self.recovering = false;
-            news.recovered = true;
+            outcome.recovered = true;
         }
         if self.lost > 0 && !self.recovering {
             self.begin_recovery();
-            news.loss = true;
+            outcome.loss = true;
         }
-        news
+        outcome
     }
 
-    /// The timer ran out: all that has not arrived is lost.
+    /// The timer expired: all that has not arrived is declared lost.
     pub fn on_timeout(&mut self) {
         if !self.selective {
             self.arrived = 0;
@@ -155,7 +155,7 @@ impl Sender {
         for sequence in self.una..self.next {
             self.mark_lost(sequence);
         }
-        self.judged = self.next;
+        self.classified = self.next;
         self.lost_from = self.una;
         self.begin_recovery();
         self.timed_out = true;
@@ -193,15 +193,16 @@ impl Sender {
     fn after_partial(&mut self) {
         if self.una >= self.recovery_point || self.una == self.next {
             self.arrived = 0;
-        } else if self.recovering && self.una >= self.judged {
-            self.judged = self.una + 1;
+        } else if self.recovering && self.una >= self.classified {
+            self.classified = self.una + 1;
             self.mark_lost(self.una);
         }
     }
 
     fn count_duplicate(&mut self) -> u32 {
-        // After a timeout duplicates answer what was taken for lost. If they freed the window, each
-        // would call for another packet that has arrived long ago, whose answer is a duplicate.
+        // After a timeout duplicates acknowledge packets that were declared lost. If they opened
+        // the window, each would cause a retransmission, whose acknowledgement is a duplicate
+        // again.
         let stale = self.recovering && self.timed_out;
         if stale || self.arrived + self.lost >= self.outstanding() {
             return 0;
@@ -209,7 +210,7 @@ impl Sender {
         self.arrived += 1;
         let fresh = self.una > self.recovery_point || self.recovery_point == 0;
         if self.arrived == DUPLICATES && !self.recovering && fresh {
-            self.judged = self.una + 1;
+            self.classified = self.una + 1;
             self.mark_lost(self.una);
         }
         1
@@ -229,11 +230,11 @@ impl Sender {
             }
         }
         // Packets below the third highest arrival have three arrivals above them.
-        let judged = self.highest[2].saturating_sub(1);
-        for unseen in self.judged.max(self.una)..judged {
+        let classified = self.highest[2].saturating_sub(1);
+        for unseen in self.classified.max(self.una)..classified {
             self.mark_lost(unseen);
         }
-        self.judged = self.judged.max(judged);
+        self.classified = self.classified.max(classified);
         1
     }
 
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_third_arrival_above_a_hole_makes_it_lost() {
+    fn three_arrivals_above_a_hole_declare_it_lost() {
         let mut sender = sender(true, 6);
         assert!(!sender.on_ack(&ack(0, 1)).loss);
         assert!(!sender.on_ack(&ack(0, 2)).loss);
@@ -288,10 +289,10 @@ mod tests {
         // 4 and 5 arrive, then the retransmission fills the hole.
         sender.on_ack(&ack(0, 4));
         sender.on_ack(&ack(0, 5));
-        let news = sender.on_ack(&ack(6, 0));
+        let outcome = sender.on_ack(&ack(6, 0));
         assert_eq!(
-            news,
-            News {
+            outcome,
+            AckOutcome {
                 delivered: 1,
                 advanced: true,
                 recovered: true,
@@ -324,13 +325,13 @@ mod tests {
         });
         // 4 to 9 sent in recovery; 4 is lost; the hole at 0 is filled last.
         arrive(&mut sender, [5, 6, 7]);
-        let news = sender.on_ack(&ack(4, 0));
-        assert!(news.recovered && news.loss);
+        let outcome = sender.on_ack(&ack(4, 0));
+        assert!(outcome.recovered && outcome.loss);
         assert_eq!(sender.send_lost(), Some(4));
     }
 
     #[test]
-    fn a_timeout_makes_all_that_has_not_arrived_lost() {
+    fn a_timeout_declares_all_lost_that_has_not_arrived() {
         let mut sender = sender(true, 5);
         sender.on_ack(&ack(0, 2));
         sender.on_timeout();
@@ -351,8 +352,8 @@ mod tests {
         assert_eq!(events.iter().position(|&loss| loss), Some(2));
         assert_eq!([sender.send_lost(), sender.send_lost()], [Some(0), None]);
         assert_eq!(sender.in_flight(), 2, "10 sent, 8 duplicates");
-        let news = sender.on_ack(&ack(4, 0));
-        assert!(!news.recovered && !news.loss);
+        let outcome = sender.on_ack(&ack(4, 0));
+        assert!(!outcome.recovered && !outcome.loss);
         assert_eq!(sender.send_lost(), Some(4));
         assert!(sender.on_ack(&ack(10, 4)).recovered);
         assert_eq!(sender.in_flight(), 0);
@@ -363,8 +364,8 @@ mod tests {
         let mut sender = sender(false, 8);
         sender.on_timeout();
         while sender.send_lost().is_some() {}
-        let news = [0; 4].map(|_| sender.on_ack(&ack(0, 9)));
-        assert!(news.iter().all(|news| !news.loss));
+        let outcome = [0; 4].map(|_| sender.on_ack(&ack(0, 9)));
+        assert!(outcome.iter().all(|outcome| !outcome.loss));
     }
 
     #[test]
@@ -375,7 +376,7 @@ mod tests {
         (0..4).for_each(|_| {
             sender.on_ack(&ack(0, 9));
         });
-        // Packet 0 is under way again; 1 to 7 wait for it to open the window.
+        // Packet 0 is in flight again; 1 to 7 wait for it to open the window.
         assert_eq!(sender.in_flight(), 1);
         sender.on_ack(&ack(1, 0));
         assert_eq!(sender.in_flight(), 0);

@@ -1,4 +1,4 @@
-//! A connection's sending side: acknowledgements, timers, and what goes out when.
+//! The sending side of a connection: acknowledgements, timers, and which packet is sent when.
 
 use anabranch_control::Ack as ControlAck;
 use anabranch_net::Time;
@@ -17,7 +17,7 @@ impl Connection {
         self.in_network -= 1;
         let r = usize::from(ack.path);
         let path = &mut self.paths[r];
-        let news = path.sender.on_ack(ack);
+        let outcome = path.sender.on_ack(ack);
         let rtt_s = seconds(world.now - ack.sent_at);
         path.totals.rtt_sum_s += rtt_s;
         path.totals.rtt_samples += 1;
@@ -27,27 +27,27 @@ impl Connection {
             &ControlAck {
                 now,
                 sent_at: seconds(ack.sent_at),
-                packets: news.delivered,
+                packets: outcome.delivered,
                 rtt: Some(rtt_s),
                 queue_delay: Some((rtt_s - path.route.propagation_s).max(0.0)),
                 // Duplicates do not open the window (RFC 5681, section 3.2, step 1).
-                window_limited: path.window_limited && news.advanced,
+                window_limited: path.window_limited && outcome.advanced,
             },
         );
-        if news.recovered {
+        if outcome.recovered {
             self.controller.on_recovered(r);
         }
-        if news.loss {
+        if outcome.loss {
             self.controller.on_loss(r);
             path.totals.loss_events += 1;
         }
         path.window = self.controller.window(r) as u32;
-        if news.advanced {
+        if outcome.advanced {
             path.forget_backoff();
             path.forget_acknowledged();
             self.restart_timer(world, r);
         }
-        if news.loss {
+        if outcome.loss {
             // RFC 6675 section 5, step 4.3: the first lost packet goes at once.
             self.retransmit(world, r);
         }
@@ -55,16 +55,17 @@ impl Connection {
         self.data_una = self.data_una.max(ack.data_cumulative);
         if self.starved && opened || !self.reinjections.is_empty() || self.linux_scheduler.is_some()
         {
-            self.pump_all(world);
+            self.fill_windows(world);
         } else {
-            self.pump(world, r);
+            self.fill_window(world, r);
         }
     }
 
     /// An event of a path's retransmission timer.
     pub fn on_timer(&mut self, world: &mut World, r: u16) {
         let index = usize::from(r);
-        // A timer may outlive its connection and find another in its place, with fewer paths.
+        // A timer event may come after its connection is over and another, with fewer paths, has
+        // its place.
         let Some(path) = self.paths.get_mut(index) else {
             return;
         };
@@ -87,7 +88,7 @@ impl Connection {
             self.reinjections.extend(lost.map(|data| (data, r as u16)));
         }
         self.restart_timer(world, r);
-        self.pump_all(world);
+        self.fill_windows(world);
     }
 
     #[inline]
@@ -106,8 +107,8 @@ impl Connection {
         world.network.calendar.push(time, event);
     }
 
-    /// Fills every path's window, new data where the scheduler says.
-    pub(crate) fn pump_all(&mut self, world: &mut World) {
+    /// Fills every path's window; the scheduler chooses the path for new data.
+    pub(crate) fn fill_windows(&mut self, world: &mut World) {
         if self.linux_scheduler.is_some() {
             return self.send_as_linux(world);
         }
@@ -117,7 +118,7 @@ impl Connection {
         let scheduler = world.tcp.scheduler;
         self.starved = false;
         while let Some(r) = scheduler.pick(&self.paths, &self.controller, self.turn) {
-            // What is to be reinjected may not go over every path.
+            // Data must not be reinjected over the path on which it timed out.
             let sent = self.send_next(world, r)
                 || (0..self.paths.len())
                     .any(|other| self.paths[other].has_room() && self.send_next(world, other));
@@ -132,9 +133,9 @@ impl Connection {
         }
     }
 
-    /// Fills one path's window: all others are full, or have nothing to send.
+    /// Fills one path's window: all others are full, or there is no data to send.
     #[inline]
-    fn pump(&mut self, world: &mut World, r: usize) {
+    fn fill_window(&mut self, world: &mut World, r: usize) {
         while self.paths[r].has_room() {
             if !self.retransmit(world, r) && !self.send_next(world, r) {
                 self.starved = true;
@@ -160,14 +161,14 @@ impl Connection {
         let is_first = sequence == path.sender.una();
         self.transmit(world, r, sequence, data);
         if is_first {
-            // It has a whole timeout from here (RFC 6675 section 6 leaves this open; Linux and ns-2
-            // do so), or at small RTTs every other fast retransmission ends in a timeout.
+            // The timer starts anew (RFC 6675 section 6 leaves this open; Linux and ns-2 do so):
+            // otherwise, at small RTTs, every other fast retransmission ends in a timeout.
             self.restart_timer(world, r);
         }
         true
     }
 
-    /// Sends data that is to be reinjected, or new data, over a path.
+    /// Reinjects data over a path, or sends new data.
     #[inline]
     fn send_next(&mut self, world: &mut World, r: usize) -> bool {
         let data = match self.next_reinjection(r) {
@@ -212,7 +213,7 @@ impl Connection {
         self.transmit(world, r, sequence, data);
     }
 
-    /// The next data to be sent again over `r`: not yet acknowledged, and lost on another path.
+    /// The next data to be reinjected over `r`: not acknowledged, and lost on another path.
     fn next_reinjection(&mut self, r: usize) -> Option<PacketNumber> {
         let una = self.data_una;
         while self
@@ -257,7 +258,7 @@ impl Connection {
         }
     }
 
-    /// Full packets, but for the end of a file.
+    /// The size of a packet: full, except for the end of a file.
     #[inline]
     fn packet_bytes(&self, tcp: &Tcp, data_sequence: PacketNumber) -> u16 {
         if let Some(gateway) = &self.gateway {

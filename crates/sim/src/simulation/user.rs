@@ -1,14 +1,14 @@
-//! A user of a flow and what it has done so far.
+//! A user of a flow and its totals so far.
 
 use anabranch_scenario::users::UserSlot;
 
-/// Who sends, and what it has sent so far.
+/// A user and its totals so far.
 #[derive(Debug)]
 pub(crate) struct User {
     pub slot: UserSlot,
-    /// The connection of a workload that has only one.
+    /// The connection, if the workload has only one.
     pub connection: Option<u32>,
-    /// Payload of connections that are over, and files that are done.
+    /// Payload received over connections that are over, bytes, and files completed.
     pub received_bytes: u64,
     pub transfers_done: u64,
 }

@@ -1,4 +1,4 @@
-//! What users do: begin, pause, open connections, pool files in gateways.
+//! Actions of users: begin, pause, open connections, add files to gateways.
 
 use anabranch_control::Adjuster;
 use anabranch_scenario::Workload;
@@ -51,7 +51,7 @@ impl Simulation {
         }
     }
 
-    /// An endless transfer goes silent; files under way are finished.
+    /// Pauses a user's transfer; files in transit are finished.
     pub(super) fn pause(&mut self, user: u32) {
         let row = &self.users[user as usize];
         if let Some(number) = row.connection {
@@ -83,7 +83,7 @@ impl Simulation {
         number
     }
 
-    /// Another path of a user opens, in every connection that it has.
+    /// Opens another path of a user in all its connections.
     pub(super) fn open_paths(&mut self, user: u32) {
         let routes = &self.plans[self.users[user as usize].slot.flow as usize].routes;
         let mut world = World {
@@ -97,11 +97,11 @@ impl Simulation {
             .filter(|connection| connection.user == user && !connection.paths.is_empty());
         for connection in live {
             connection.open_paths(self.now, routes, &self.tcp);
-            connection.pump_all(&mut world);
+            connection.fill_windows(&mut world);
         }
     }
 
-    /// The persistent connection of a user's gateway, opened for the first file.
+    /// The persistent connection of a user's gateway; the first file opens it.
     fn gateway(&mut self, user: u32) -> u32 {
         if let Some(number) = self.users[user as usize].connection {
             return number;
