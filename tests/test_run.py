@@ -13,7 +13,7 @@ import pytest
 
 import anabranch
 from anabranch import _core
-from anabranch.scenario import toml_value
+from anabranch.scenario import Toml, toml_value
 from conftest import SMALL
 
 
@@ -85,6 +85,12 @@ def test_overrides_are_seen_by_the_run(small: Path) -> None:
     assert list(result.links["rate_mbps"]) == [2.5, 10.0]
 
 
+def test_overrides_may_be_toml_text(small: Path) -> None:
+    overrides = {"seeds": Toml("[3]"), "name": Toml("bare"), "description": "[3]"}
+    scenario = anabranch.load(small, overrides)
+    assert (scenario.seeds, scenario.name, scenario.description) == ([3], "bare", "[3]")
+
+
 def test_a_sweep_runs_every_combination_and_leads_with_its_columns(small: Path) -> None:
     grid = {"links.R1.rate_mbps": [5, 10], "links.R2.delay_ms": [1, 20]}
     result = anabranch.sweep(small, grid, ["lia", "olia"], seeds=1)
@@ -107,7 +113,7 @@ def test_a_sweep_runs_every_combination_and_leads_with_its_columns(small: Path) 
         ({"threads": 0}, "expected 1 or more"),
         ({"on": "paper"}, "unknown backend 'paper'"),
         ({"overrides": {"links.R1.rate_mbps": 0}}, "links.R1.rate_mbps"),
-        ({"overrides": {"name": object()}}, "an override can't be a object"),
+        ({"overrides": {"name": object()}}, "an override cannot be a object"),
     ],
 )
 def test_what_cannot_be_run_is_refused_in_one_line(

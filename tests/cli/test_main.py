@@ -27,9 +27,15 @@ HOW_IT_IS_CALLED_WRONGLY = {
     "an empty algorithm": (["run", "{small}", "--algorithm", ""], "unknown algorithm"),
     "an unknown parameter": (["run", "{small}", "--algorithm", "lia:x=1"], '"x"'),
     "an unknown backend": (["run", "{small}", "--on", "paper"], "backend 'paper'"),
+    "an unknown backend to agree": (["agree", "olia", "--on", "kernel,typo"], "backend 'typo'"),
     "a setting without value": (["run", "{small}", "--set", "seeds"], "expected KEY=VALUE"),
     "a setting of no key": (["run", "{small}", "--set", "links.R9.delay_ms=1"], "links.R9"),
     "a negative rate": (["run", "{small}", "--set", "links.R1.rate_mbps=-3"], "rate_mbps"),
+    "a rate in words": (
+        ["run", "{small}", "--set", "links.R1.rate_mbps=fast"],
+        '--set links.R1.rate_mbps=fast: expected a number, got "fast"',
+    ),
+    "a setting of a paper": (["theory", "fixed-points", "olia", "--set", "seeds=1"], "--set seeds"),
     "an output that is a file": (["run", "{small}", "--out", "{small}"], "small.toml"),
     "an output below a file": (["run", "{small}", "--out", "{small}/x"], "small.toml"),
     "no runs at a time": (["compare", "{small}", "-a", "lia", "--jobs", "0"], "--jobs"),
@@ -135,6 +141,13 @@ def test_list_names_every_algorithm(anabranch: Anabranch) -> None:
     }
 
 
+def test_list_shows_ranges_and_choices(anabranch: Anabranch) -> None:
+    printed = anabranch("list").stdout
+    assert "cap = 1.5 (1 to inf)" in printed
+    assert "d_s = 0.1 s (0.0001 to 100)" in printed
+    assert "drain = 0 (0 or 1)" in printed
+
+
 def test_the_schema_accepts_a_scenario_and_refuses_an_unknown_key(anabranch: Anabranch) -> None:
     schema = json.loads(anabranch("schema").stdout)
     scenario = tomllib.loads(SMALL)
@@ -143,7 +156,7 @@ def test_the_schema_accepts_a_scenario_and_refuses_an_unknown_key(anabranch: Ana
         jsonschema.validate({**scenario, "flavour": "vanilla"}, schema)
 
 
-@pytest.mark.parametrize("command", ["run", "compare", "list", "schema", "reproduce"])
+@pytest.mark.parametrize("command", ["run", "compare", "list", "schema", "reproduce", "agree"])
 def test_help_is_there_for_every_command(command: str, anabranch: Anabranch) -> None:
     done = anabranch(command, "--help")
     assert done.returncode == 0
