@@ -12,6 +12,8 @@ import pytest
 
 from anabranch import runner
 from anabranch.cli.main import app
+from anabranch.papers import agreement
+from anabranch.scenario import ScenarioError
 from conftest import CLI, SMALL, Anabranch, interrupt
 
 HOW_IT_IS_CALLED_WRONGLY = {
@@ -27,7 +29,6 @@ HOW_IT_IS_CALLED_WRONGLY = {
     "an empty algorithm": (["run", "{small}", "--algorithm", ""], "unknown algorithm"),
     "an unknown parameter": (["run", "{small}", "--algorithm", "lia:x=1"], '"x"'),
     "an unknown backend": (["run", "{small}", "--on", "paper"], "backend 'paper'"),
-    "an unknown backend to agree": (["agree", "olia", "--on", "kernel,typo"], "backend 'typo'"),
     "a setting without value": (["run", "{small}", "--set", "seeds"], "expected KEY=VALUE"),
     "a setting of no key": (["run", "{small}", "--set", "links.R9.delay_ms=1"], "links.R9"),
     "a negative rate": (["run", "{small}", "--set", "links.R1.rate_mbps=-3"], "rate_mbps"),
@@ -168,6 +169,14 @@ def test_ctrl_c_stops_a_long_run_and_leaves_nothing_behind(long: Path, tmp_path:
     code, stdout, stderr = interrupt(command, lambda: any(tmp_path.glob(".anabranch-*")))
     assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
     assert sorted(tmp_path.iterdir()) == [long]
+
+
+def test_agree_refuses_an_unknown_backend_before_it_runs_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agreement, "measure_all", lambda *_, **__: pytest.fail("a backend ran"))
+    with pytest.raises(ScenarioError, match="unknown backend 'typo': expected one of sim, fluid"):
+        app(["agree", "olia", "--on", "kernel,typo"], standalone_mode=False)
 
 
 def test_jobs_are_the_runs_at_a_time(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
