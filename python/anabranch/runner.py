@@ -47,13 +47,6 @@ BACKENDS = {
 }
 
 
-def backend(name: str) -> Backend:
-    """The backend called `name`. Raises `ScenarioError` for a name that is not in `BACKENDS`."""
-    if name not in BACKENDS:
-        raise ScenarioError(f"unknown backend {name!r}: expected one of {', '.join(BACKENDS)}")
-    return BACKENDS[name]
-
-
 def run(
     source: str | os.PathLike[str] | Scenario,
     algorithm: Algorithms = None,
@@ -131,6 +124,13 @@ class Job:
     in_python: bool
 
 
+def known_backend(name: str) -> Backend:
+    """The backend of this name. Raises `ScenarioError` for an unknown one."""
+    if name not in BACKENDS:
+        raise ScenarioError(f"unknown backend {name!r}: expected one of {', '.join(BACKENDS)}")
+    return BACKENDS[name]
+
+
 def plan(
     scenario: Scenario,
     algorithm: Algorithms,
@@ -142,13 +142,13 @@ def plan(
 
     A backend without randomness runs the first seed only.
     """
-    target = backend(on)
-    make = resolve_name(target.path)
+    backend = known_backend(on)
+    make = resolve_name(backend.path)
     own = make.algorithms() if hasattr(make, "algorithms") else ()
     chosen = _seeds(scenario, seeds)
     jobs = []
     for name, rule in _algorithms(scenario, algorithm, own).items():
-        for seed in chosen if target.random else chosen[:1]:
+        for seed in chosen if backend.random else chosen[:1]:
             keys = {**(point or {}), "algorithm": name, "seed": seed}
             run = make(scenario, None if name == OWN else name, seed, rule)
             jobs.append(Job(keys, run, rule is not None))
@@ -179,7 +179,7 @@ def collect_parts(
         raise ScenarioError(f"threads = {threads}: expected 1 or more")
     if any(job.in_python for job in jobs):
         threads = 1
-    elif backend(on).real_time:
+    elif BACKENDS[on].real_time:
         threads = threads or 1
     records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
     for part in parts:

@@ -1,4 +1,4 @@
-"""A paper's cases on several backends, side by side."""
+"""Comparison of a paper's cases on several backends."""
 
 import json
 import math
@@ -23,18 +23,26 @@ def test_only_the_named_cases_run_with_the_values_all_backends_share():
     assert lia.overrides["tcp.min_ssthresh_packets"] == 1
 
 
-def test_a_paper_that_compares_nothing_says_so():
+def test_a_paper_without_agreement_is_refused():
     paper = open_paper("olia")
     without = {k: v for k, v in paper.experiments.items() if k != "agreement"}
     with pytest.raises(ScenarioError, match=r"papers/olia/experiments.toml has no \[agreement\]"):
         narrowed(Paper(**(vars(paper) | {"experiments": without})), {})
 
 
-def test_values_from_outside_win_over_the_papers_own():
+def test_overrides_take_precedence_over_the_papers_own_values():
     values = {"tcp.scheduler": "linux", "tcp.min_ssthresh_packets": 3}
     paper = narrowed(open_paper("olia"), values)
     (lia,) = [case for case in cases(paper.experiments["groups"]["C"]) if case.name == "n1_10.lia"]
     assert values.items() <= lia.overrides.items()
+
+
+def test_an_unknown_backend_is_refused_before_any_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+    monkeypatch.setattr(agreement, "_means", lambda paper, backend, *_: runs.append(backend))
+    with pytest.raises(ScenarioError, match="unknown backend 'typo': expected one of sim"):
+        agreement.agree("olia", ["sim", "typo"])
+    assert runs == []
 
 
 def test_differences_are_from_the_first_backend():
@@ -49,8 +57,8 @@ def test_differences_are_from_the_first_backend():
     assert agreement.as_dict()["rows"][0]["difference"] == {"kernel": pytest.approx(0.1)}
 
 
-def test_what_theory_does_not_solve_is_said_and_the_rest_stands(tiny: Path) -> None:
-    # 83 million packets per RTT on AP1 are more than a window has, so nothing is lost there.
+def test_a_case_that_does_not_converge_is_marked_and_the_others_are_kept(tiny: Path) -> None:
+    # 83 million packets per RTT on AP1 exceed the largest window, so nothing is lost there.
     experiments = tiny / "tiny" / "experiments.toml"
     vast = '"links.AP1.rate_mbps" = 1e6, "links.AP1.delay_ms" = 500'
     text = experiments.read_text().replace('"links.AP1.rate_mbps" = 5', vast)
@@ -63,15 +71,15 @@ def test_what_theory_does_not_solve_is_said_and_the_rest_stands(tiny: Path) -> N
     written = {(line.metric, line.case): line.written("equilibrium") for line in agreed.lines}
     assert written["mbps", "fast.lia"] == "not converged"
     assert float(written["mbps", "slow.lia"]) > 1
-    # There is no number of files in an equilibrium.
+    # An equilibrium has no number of files.
     assert written["files", "slow.lia"] == ""
     assert agreed.lines[0].difference("equilibrium", "sim") is None
-    # An earlier run says so again.
+    # An earlier run read from its file gives the same.
     again = agreement.agree("tiny", ["sim"], beside=out / "agreement.json")
     assert again.markdown() == agreed.markdown()
 
 
-def test_an_earlier_run_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_an_earlier_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     half = {"kernel": 0.0, "fluid": None}
     lines = [
         Line("t", "mbps", "a.lia", None, {}, {"kernel": 2.2, "fluid": 2.0}, half),
@@ -92,12 +100,14 @@ def test_an_earlier_run_comes_back_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("{", "expected an agreement.json that `agree` wrote"),
-        ("[]", "expected an agreement.json that `agree` wrote"),
+        ("{", "expected an agreement.json written by `anabranch agree`"),
+        ("[]", "expected an agreement.json written by `anabranch agree`"),
         ('{"paper": "rsf"}', "expected a run of p, got one of rsf"),
     ],
 )
-def test_what_is_no_earlier_run_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_file_that_is_not_an_earlier_run_is_refused(
+    tmp_path: Path, text: str, expected: str
+) -> None:
     file = tmp_path / "agreement.json"
     file.write_text(text)
     with pytest.raises(ScenarioError, match=expected):

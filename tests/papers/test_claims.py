@@ -1,11 +1,12 @@
-"""The checks that judge a paper's claims, on numbers made by hand."""
+"""The checks of claims and their verdicts, on hand-made numbers."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import ScenarioError
-from anabranch.papers.claims import CHECKS, Verdict, judge
+from anabranch.papers.claims import CHECKS
+from anabranch.papers.judge import Verdict, judge
 
 NUMBERS = {
     "rate": {"low": 0.4, "mid": 0.7, "high": 0.94, "goal": 1.0, "zero": 0.0},
@@ -21,14 +22,14 @@ def because(**check: object) -> str:
     return judge(check, NUMBERS).because
 
 
-def test_an_order_ascends_and_may_stand_still() -> None:
+def test_an_order_ascends_and_may_have_equal_neighbours() -> None:
     assert verdict(type="order", metric="rate", cases=["low", "mid", "mid", "high"]) == "holds"
     assert verdict(type="order", metric="rate", cases=["low", "high", "mid"]) == "fails"
     assert verdict(type="order", metric="rate", cases=["mid", "low", "high"]) == "fails"
 
 
-def test_slack_forgives_a_fall_of_that_share() -> None:
-    # From 0.94 to 0.7 is a fall of 25.5 %.
+def test_slack_allows_a_decrease_by_that_fraction() -> None:
+    # From 0.94 to 0.7 is a decrease of 25.5 %.
     falling = {"type": "order", "metric": "rate", "cases": ["high", "mid"]}
     assert verdict(**falling, slack_rel=0.25) == "fails"
     assert verdict(**falling, slack_rel=0.26) == "holds"
@@ -39,7 +40,7 @@ def test_an_order_shows_where_it_breaks() -> None:
     assert line == "low 0.4 ≤ high 0.94 > mid 0.7"
 
 
-def test_monotone_goes_the_way_it_says() -> None:
+def test_monotone_checks_the_given_direction() -> None:
     way = {"type": "monotone", "metric": "rate", "cases": ["high", "mid", "low"]}
     assert verdict(**way, direction="decreasing") == "holds"
     assert verdict(**way, direction="increasing") == "fails"
@@ -62,7 +63,7 @@ def test_a_ratio_may_be_to_another_metric() -> None:
     assert verdict(**eight, max=7.9) == "fails"
 
 
-def test_a_ratio_to_nothing_is_not_comparable() -> None:
+def test_a_ratio_to_zero_is_not_comparable() -> None:
     assert verdict(type="ratio", metric="rate", num="mid", den="zero", min=1) == "not comparable"
 
 
@@ -91,7 +92,7 @@ def test_closer_compares_distances() -> None:
     assert verdict(**to_goal, case="mid", other="mid") == "fails"
 
 
-def test_closer_adds_up_the_distances_of_several() -> None:
+def test_closer_adds_up_distances_over_several_cases() -> None:
     numbers = {"rate": {"a.ours": 1.0, "a.theirs": 2.0, "a.goal": 1.5, "b.ours": 5.0}}
     numbers["rate"] |= {"b.theirs": 4.5, "b.goal": 4.0}
     check = {"type": "closer", "metric": "rate", "target_case": "*.goal"}
@@ -104,9 +105,9 @@ def test_closer_adds_up_the_distances_of_several() -> None:
     assert judge({**check, **sides, "over": ["a", "c"]}, numbers).verdict == "not comparable"
 
 
-def test_text_is_left_to_the_reader_with_its_note() -> None:
+def test_text_needs_human_judgement_and_shows_its_note() -> None:
     judgement = judge({"type": "text", "note": "see figure 3"}, {})
-    assert (judgement.verdict, judgement.because) == ("for a reader", "see figure 3")
+    assert (judgement.verdict, judgement.because) == ("needs human judgement", "see figure 3")
 
 
 @pytest.mark.parametrize(
@@ -117,13 +118,13 @@ def test_text_is_left_to_the_reader_with_its_note() -> None:
         {"type": "ratio", "metric": "rate", "num": "low", "den": "high", "den_metric": "loss"},
     ],
 )
-def test_a_number_that_is_not_there_makes_a_claim_not_comparable(check: dict) -> None:
+def test_a_missing_number_makes_a_claim_not_comparable(check: dict) -> None:
     judgement = judge(check, NUMBERS)
     assert judgement.verdict == "not comparable"
     assert judgement.because.startswith("no number for ")
 
 
-def test_a_number_that_was_never_measured_is_not_comparable() -> None:
+def test_a_number_that_is_nan_is_not_comparable() -> None:
     check = {"type": "range", "metric": "rtt", "case": "a", "max": 1}
     assert judge(check, {"rtt": {"a": float("nan")}}).verdict == "not comparable"
 
@@ -137,7 +138,7 @@ def test_a_number_that_was_never_measured_is_not_comparable() -> None:
         ({"type": "monotone", "metric": "rate", "cases": ["low"], "direction": "up"}, "'up'"),
     ],
 )
-def test_a_wrong_check_is_told_in_one_line(check: dict, says: str) -> None:
+def test_a_wrong_check_is_reported_in_one_line(check: dict, says: str) -> None:
     with pytest.raises(ScenarioError, match=says) as error:
         judge(check, NUMBERS)
     assert "\n" not in str(error.value)
@@ -165,5 +166,5 @@ def test_close_and_range_agree(target: float, tolerance: float, off: float) -> N
         assert judge(close, numbers).verdict == within.verdict
 
 
-def test_every_check_says_what_it_does() -> None:
+def test_every_check_has_a_docstring() -> None:
     assert all(check.__doc__ for check in CHECKS.values())

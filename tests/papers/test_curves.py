@@ -1,4 +1,4 @@
-"""The curves of a paper's figures, on samples made by hand, and their pictures."""
+"""The curves of a paper's figures on hand-made samples, and their drawings."""
 
 import math
 import re
@@ -17,7 +17,7 @@ CASES = ["near.lia", "near.olia"]
 
 
 def result(**tables: pd.DataFrame) -> Result:
-    """A Result of the tables given."""
+    """A Result with these tables."""
     names = ("flows", "paths", "links", "transfers")
     samples = ("flow_samples", "path_samples", "link_samples")
     made = {name: tables.get(name, pd.DataFrame()) for name in names + samples}
@@ -60,7 +60,7 @@ def test_a_series_adds_paths_and_averages_seeds() -> None:
     assert (lia.name, lia.algorithm, olia.algorithm) == ("near.lia", "lia", "olia")
 
 
-def test_a_series_may_be_of_one_seed_path_and_stretch_of_time() -> None:
+def test_a_series_may_be_of_one_seed_path_and_interval() -> None:
     spec = {"lines": [{**WINDOW, "path": 0}], "seed": 2, "from_s": 0.5, "to_s": 1.5}
     (panel,) = curves.series(spec, windows(), CASES[:1]).panels
     assert (panel.curves[0].x, panel.curves[0].y) == ([1.0, 1.5], [12, 17])
@@ -73,7 +73,7 @@ def test_a_bin_is_the_mean_of_the_samples_that_end_in_it() -> None:
     assert (panel.curves[0].x, panel.curves[0].y) == ([0.5, 1.5], [7.5, 17.5])
 
 
-def test_panels_are_cases_or_lines_and_the_other_is_named_in_the_legend() -> None:
+def test_panels_are_cases_or_lines_and_the_legend_names_the_other() -> None:
     lines = [{**WINDOW, "path": path, "label": f"path{path}"} for path in (0, 1)]
     by_case = curves.series({"lines": lines, "panels": "case"}, windows(), CASES)
     assert [panel.title for panel in by_case.panels] == CASES
@@ -85,7 +85,7 @@ def test_panels_are_cases_or_lines_and_the_other_is_named_in_the_legend() -> Non
     assert [c.name for c in together.panels[0].curves] == ["near.lia.path0", "near.lia.path1"]
 
 
-def test_a_line_may_have_another_colour_and_levels_beside_it() -> None:
+def test_a_line_may_have_another_colour_and_levels() -> None:
     line = {**WINDOW, "algorithm": "reno", "levels": [[0, 1, 5], [1, 2, 7]]}
     (panel,) = curves.series({"lines": [line]}, windows(), CASES[:1]).panels
     measured, *levels = panel.curves
@@ -136,12 +136,12 @@ def test_a_sweep_has_a_line_per_algorithm_and_a_panel_per_setting() -> None:
         ({"kind": "series", "lines": [{"colum": "x"}]}, "a figure of kind series has no 'colum'"),
     ],
 )
-def test_a_wrong_figure_is_told_in_one_line(spec: dict, says: str) -> None:
+def test_a_wrong_figure_is_reported_in_one_line(spec: dict, says: str) -> None:
     with pytest.raises(ScenarioError, match=re.escape(says)):
         curves.check(spec, "table")
 
 
-# ------------------------------------------------------------------ pictures
+# ------------------------------------------------------------------ drawings
 def report(*drawings: Drawing) -> Report:
     item = Item("i", "An item", "Somewhere", [], [], (), drawings)
     algorithms = {"balia": "balia", "capless": "balia:cap=inf", "lia": "lia"}
@@ -182,14 +182,14 @@ def test_a_legend_has_one_entry_per_name_in_ink_where_panels_differ() -> None:
     assert {handle.get_color() for handle in handles} == {"#010203"}
 
 
-def test_the_axes_of_all_panels_reach_as_far_as_any_curve() -> None:
+def test_the_shared_axes_include_the_curves_of_all_panels() -> None:
     low, high = Panel("near", [curve("a", "lia")]), Curve("b", "lia", [1.0, 2.0], [40.0, 50.0])
     drawing = Drawing("", "x", "y", [low, Panel("far", [high])])
     (svg,) = Pictures(report(drawing)).item(report(drawing).items[0])
     assert ">40</text>" in svg
 
 
-def test_every_kind_of_figure_can_be_drawn_again_to_the_same_bytes() -> None:
+def test_drawing_a_figure_again_gives_the_same_bytes() -> None:
     points = curve("lia", "lia", mark="full", interval=[0.1, None, 0.2])
     hollow = curve("published", "lia", mark="hollow")
     drawing = Drawing("", "x", "y", [Panel("", [points, hollow, curve("level", "")])], log="xy")

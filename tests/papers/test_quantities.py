@@ -1,4 +1,4 @@
-"""The quantities that papers measure, on a Result made by hand."""
+"""The quantities that papers measure, on a hand-made Result."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from anabranch.theory.queueing.tail_index import ccdf, hill, tail_fit
 
 
 def frames(**tables: dict[str, list]) -> Result:
-    """A Result of one run, of the tables given."""
+    """A Result of one run with these tables."""
     names = ("flows", "paths", "links", "transfers")
     samples = ("flow_samples", "path_samples", "link_samples")
     made = {name: pd.DataFrame(tables.get(name, {})) for name in names + samples}
@@ -91,7 +91,11 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
     [
         ("user_goodput_mbps", {"flow": "a"}, 2.0),  # (1 + 3) / 2 users
         ("user_goodput_mbps", {"flow": "b"}, 0.5),
-        ("user_goodput_mbps", {"flow": "a", "from_s": 1}, 4.0),  # (3 + 5) / 2; 1 s is over
+        (
+            "user_goodput_mbps",
+            {"flow": "a", "from_s": 1},
+            4.0,
+        ),  # (3 + 5) / 2; the sample at 1 s is excluded
         ("user_goodput_mbps", {"flow": "b", "to_s": 1}, 4.0),
         ("user_goodput_mbps", {"flow": "a", "from_s": 0, "to_s": 2}, 2.5),  # (1 + 1 + 3 + 5) / 4
         ("aggregate_goodput_mbps", {}, 4.5),  # 1 + 3 + 0.5
@@ -104,7 +108,7 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("path_goodput_mbps", {"flow": "a", "path": 0}, 1.3),  # (0.6 + 2) / 2
         ("path_goodput_mbps", {"flow": "a", "path": 1, "from_s": 1}, 1.0),
         ("path_rtt_ms", {"flow": "a", "path": 0}, 120.0),  # (100 + 140) / 2 users
-        ("path_rtt_ms", {"flow": "a", "path": 1}, 50.0),  # the other never had an ACK
+        ("path_rtt_ms", {"flow": "a", "path": 1}, 50.0),  # the other user has no RTT sample
         ("path_rtt_ms", {"flow": "a", "path": 0, "from_s": 1}, 75.0),  # (90 + 60) / 2
         ("path_loss_probability", {"flow": "a", "path": 0}, 0.0125),  # (2 + 3) / 400
         ("link_loss_probability", {"link": "R2"}, 0.02),
@@ -131,11 +135,11 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("transfers_done", {"flow": "b"}, 0.0),
         # a's path 0, user 0: 0, 1, 2, 2, which reaches 0.9 of 2 at 1.5 s; user 1 is there at 0.5.
         ("convergence_s", GAIN, 1.0),
-        # Bins of 1 s hold 0.5 and 2: only the second is full. User 1 needs one bin.
+        # Bins of 1 s average 0.5 and 2: only the second reaches the goal. User 1 needs one bin.
         ("convergence_s", {**GAIN, "bin_s": 1.0}, 1.5),
         ("convergence_s", {**GAIN, "within": 0.5}, 0.75),  # (1.0 + 0.5) / 2
         # User 0: 8, 6, 10, 6 with mean 7.5 and squares of deviations 0.25, 2.25, 6.25, 2.25, so
-        # sqrt(11 / 4) / 7.5; user 1 stands still. Their mean is half of it.
+        # sqrt(11 / 4) / 7.5; user 1 is constant. Their mean is half of it.
         ("window_variation", {"flow": "a"}, 2.75**0.5 / 7.5 / 2),
         ("window_variation", {"flow": "a", "from_s": 1.5}, 0.0),
         # User 0 falls from 8 to 6 and from 10 to 6: (0.25 + 0.4) / 2.
@@ -166,7 +170,11 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("kappa_share", {"flow": "a", "skip": 0.5}, 0.75),
         ("shares_above_loads", {"loads": {"a": 0.4, "b": 0.2}}, 1.0),
         ("shares_above_loads", {"loads": {"a": 0.4, "b": 0.3}}, 0.5),
-        ("shares_above_loads", {"loads": {"a": 0.5}}, 0.5),  # a load that is met is not exceeded
+        (
+            "shares_above_loads",
+            {"loads": {"a": 0.5}},
+            0.5,
+        ),  # a share equal to the load does not exceed it
         # The second sample has 9 and 2 packets before it and 6 and 9 after it; a gets 8 of 8.
         ("backlogged_share", {"flow": "a", "packets": 1}, 1.0),
         # Durations 4, 2, 1, 1: the largest quarter is 4, the next is 2.
@@ -178,15 +186,13 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("tail_index_fit", {"low_s": 1.0, "high_s": 4.0, "skip": 0.5}, 14.5 / 2247.5 * 14.5),
     ],
 )
-def test_quantities_of_a_run_made_by_hand(quantity: str, parameters: dict, value: float) -> None:
+def test_quantities_of_a_hand_made_run(quantity: str, parameters: dict, value: float) -> None:
     assert measure(quantity, RUN, **parameters) == pytest.approx(value)
 
 
-def test_every_quantity_is_tested_above_and_says_its_unit() -> None:
+def test_every_quantity_is_tested_above_and_has_a_docstring() -> None:
     (marker,) = (
-        mark
-        for mark in test_quantities_of_a_run_made_by_hand.pytestmark
-        if mark.name == "parametrize"
+        mark for mark in test_quantities_of_a_hand_made_run.pytestmark if mark.name == "parametrize"
     )
     assert {entry[0] for entry in marker.args[1]} == set(QUANTITIES)
     assert all(quantity.__doc__ for quantity in QUANTITIES.values())
@@ -208,12 +214,12 @@ def test_jains_index_of_two_runs_is_their_mean() -> None:
     assert measure("user_jain_index", two) == pytest.approx(0.75)  # (1 + 1/2) / 2
 
 
-def test_a_drop_is_relative_to_what_was_before() -> None:
+def test_a_drop_is_relative_to_the_first_value() -> None:
     assert drop_percent(60.0, 51.0) == pytest.approx(15.0)
     assert drop_percent(2.0, 2.1) == pytest.approx(-5.0)
 
 
-def test_a_ccdf_counts_what_is_at_least_as_large() -> None:
+def test_a_ccdf_counts_values_at_least_as_large() -> None:
     x = np.array([0.5, 1.0, 1.5, 2.0, 4.0, 4.1])
     expected = [1.0, 1.0, 0.5, 0.5, 0.25, 0.0]
     np.testing.assert_allclose(ccdf(np.array([1.0, 1.0, 2.0, 4.0]), x), expected)
@@ -247,7 +253,9 @@ def test_both_estimators_find_the_index_of_paretos_quantiles() -> None:
         ("tail_index_fit", {"low_s": 5, "high_s": 9}, "no transfers last from 5 to 9 s"),
     ],
 )
-def test_a_wrong_measure_is_told_in_one_line(quantity: str, parameters: dict, says: str) -> None:
+def test_a_wrong_measure_is_reported_in_one_line(
+    quantity: str, parameters: dict, says: str
+) -> None:
     with pytest.raises(ScenarioError, match=re.escape(says)) as error:
         measure(quantity, RUN, **parameters)
     assert "\n" not in str(error.value)

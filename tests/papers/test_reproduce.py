@@ -1,4 +1,4 @@
-"""Papers: their data fits together, and the machinery puts the numbers where they belong."""
+"""Papers: their data is consistent, and measured numbers reach their place in the report."""
 
 import json
 import re
@@ -11,11 +11,11 @@ import pytest
 
 from anabranch import ScenarioError
 from anabranch.papers import curves, folder, html, reproduce
-from anabranch.papers.claims import CHECKS, Verdict, judge
+from anabranch.papers.claims import CHECKS
 from anabranch.papers.curves import Curve, Drawing, Panel
-from anabranch.papers.judge import report_of, theory_cases
+from anabranch.papers.judge import Claim, Verdict, judge
 from anabranch.papers.quantities import QUANTITIES
-from anabranch.papers.report import Claim, Item, Report, Row, Table, measured
+from anabranch.papers.report import Item, Report, Row, Table, measured, report_of, theory_cases
 from anabranch.runner import plan
 from anabranch.scenario import load
 
@@ -38,7 +38,7 @@ def test_cases_are_settings_times_algorithms() -> None:
     assert [case.name for case in folder.cases({"algorithms": {"lia": {}}})] == ["lia"]
 
 
-def test_a_measure_is_taken_over_each_stretch_of_time_unless_it_has_its_own() -> None:
+def test_a_measure_is_taken_over_each_interval_unless_it_has_its_own() -> None:
     measure = {"metric": "mbps", "case": "a.{case}", "during": {"0_50": [0, 50], "50_90": [50, 90]}}
     made = [(one["case"], one["from_s"], one["to_s"]) for one in reproduce._during(measure)]
     assert made == [("0_50.a.{case}", 0, 50), ("50_90.a.{case}", 50, 90)]
@@ -46,7 +46,7 @@ def test_a_measure_is_taken_over_each_stretch_of_time_unless_it_has_its_own() ->
         assert list(reproduce._during(alone)) == [alone]
 
 
-def test_a_long_file_goes_on_in_others(tiny: Path) -> None:
+def test_a_long_file_may_be_split(tiny: Path) -> None:
     more = (tiny / "tiny" / "claims.toml").read_text().replace('id = "', 'id = "again_')
     (tiny / "tiny" / "claims_more.toml").write_text(more)
     (tiny / "tiny" / "experiments_more.toml").write_text('labels = { slow = "1 Mbps" }')
@@ -56,17 +56,17 @@ def test_a_long_file_goes_on_in_others(tiny: Path) -> None:
     assert {item["id"] for item in paper.experiments["items"]} == {"table", "other"}
 
 
-def test_theory_is_known_by_its_case_and_its_name() -> None:
+def test_theory_values_are_named_by_case_and_kind() -> None:
     facts = {"theory": {"optimum": {"few": 1.0}, "fixed_point": {"few.lia": 0.7}}}
     assert theory_cases(facts) == {"few.optimum": 1.0, "few.lia.fixed_point": 0.7}
 
 
-def test_an_unknown_paper_is_told_with_those_there_are() -> None:
+def test_an_unknown_paper_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ScenarioError, match=r"unknown paper 'oliva': expected one of .*olia"):
         folder.open_paper("oliva")
 
 
-# ------------------------------------------------------------------ every folder fits together
+# ------------------------------------------------------------------ every folder is consistent
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_case_of_a_paper_is_a_scenario_that_can_run(name: str) -> None:
     paper = folder.open_paper(name)
@@ -107,7 +107,7 @@ def test_every_figure_of_a_paper_is_of_a_known_kind_and_group(name: str) -> None
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_every_claim_names_an_item_and_a_check_and_says_why_its_band(name: str) -> None:
+def test_every_claim_has_an_item_a_check_and_a_reason_for_its_band(name: str) -> None:
     paper = folder.open_paper(name)
     assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
     for claim in paper.claims:
@@ -136,7 +136,7 @@ def test_no_claim_fails_on_the_paper_s_own_numbers(name: str) -> None:
 
 # ------------------------------------------------------------------ from numbers to a report
 def olia_frame(factor: float = 1.0) -> pd.DataFrame:
-    """What the OLIA draft prints, times a factor, as if two seeds had measured it."""
+    """The numbers printed in the OLIA draft times a factor, as if measured with two seeds."""
     items = folder.open_paper("olia").published["items"]
     rows = [
         {"item": id, "metric": metric, "case": case, "seed": seed, "value": value * factor * spread}
@@ -175,25 +175,29 @@ def test_a_row_has_published_measured_and_theory() -> None:
     assert found.theory == {"fixed_point": 0.74, "opt_probing": 0.94, "opt_no_probing": 1.0}
 
 
-def test_a_paper_that_measures_what_it_prints_has_no_failing_claim() -> None:
+def test_a_paper_whose_printed_numbers_are_measured_has_no_failing_claim() -> None:
     assert olia().failed == []
     assert {claim.id for claim in olia(0.8).failed} >= {"a8", "a9", "o4", "o5"}
 
 
-def test_a_marked_failure_is_shown_with_its_reason_and_does_not_count() -> None:
+def test_a_marked_failure_has_its_reason_and_does_not_count() -> None:
     paper = folder.open_paper("olia")
     for claim in paper.claims:
         claim.pop("not_reproduced", None)
         if claim["id"] in ("a8", "full"):
-            claim["not_reproduced"] = "the moon was full"
+            claim["not_reproduced"] = "the reason"
     report = report_of(paper, olia_frame(0.8), {}, quick=True)
     by_id = {claim.id: claim for claim in report.claims}
     assert by_id["a8"].verdict is Verdict.NOT_REPRODUCED
-    assert by_id["a8"].reason == "the moon was full"
+    assert by_id["a8"].reason == "the reason"
     assert "a8" not in {claim.id for claim in report.failed}
     assert by_id["a9"].verdict is Verdict.FAILS
-    assert by_id["full"].verdict is Verdict.NOT_COMPARABLE  # a mark is no excuse for no number
-    assert by_id["full"].reason.startswith("Marked as not reproduced, which these runs do not show")
+    assert (
+        by_id["full"].verdict is Verdict.NOT_COMPARABLE
+    )  # a mark does not make up for a missing number
+    assert by_id["full"].reason.startswith(
+        "Marked as not reproduced, but these runs do not show that"
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,14 +215,14 @@ def test_a_marked_failure_is_shown_with_its_reason_and_does_not_count() -> None:
         (None, None, ""),
     ],
 )
-def test_a_measurement_has_three_digits_or_as_many_as_its_interval_needs(
+def test_a_measurement_has_three_digits_or_more_if_its_interval_needs_them(
     mean: float | None, interval: float | None, text: str
 ) -> None:
     assert measured(Row("a", None, mean, interval, {})) == text
 
 
 class Page(HTMLParser):
-    """What a page refers to, and its visible text."""
+    """The references and the visible text of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -245,7 +249,7 @@ def olia_page() -> str:
     return html.html(olia(1.1))
 
 
-def test_the_page_stands_alone() -> None:
+def test_the_page_is_self_contained() -> None:
     text = olia_page()
     parsed = Page(text)
     assert not re.search(r"https?:|@import|@font-face", text)
@@ -266,7 +270,7 @@ def test_the_page_shows_every_claim_number_and_erratum() -> None:
     assert all(part in text for part in [*shown, report.command])
 
 
-def test_the_page_escapes_what_it_is_given() -> None:
+def test_the_page_escapes_all_text() -> None:
     evil = "<b onclick='x'>&"
     claim = Claim("c", evil, evil, Verdict.FAILS, evil, evil)
     table = Table("m", [Row("s.lia", 1.0, 1.1, 0.1, {})])
@@ -306,14 +310,14 @@ def test_a_report_is_plain_json() -> None:
     assert data["items"][0]["tables"][0]["rows"][0]["published"] == 0.98
 
 
-# ------------------------------------------------------------------ the real thing, small
+# ------------------------------------------------------------------ a whole reproduction, small
 def test_a_paper_is_run_measured_judged_and_written(tiny: Path) -> None:
-    told: list[float] = []
-    report = reproduce.reproduce("tiny", out=tiny / "out", progress=told.append)
+    reported: list[float] = []
+    report = reproduce.reproduce("tiny", out=tiny / "out", progress=reported.append)
     assert [claim.verdict for claim in report.claims] == ["holds", "holds"]
     assert row(report, "table", "mbps", "fast.lia").interval is not None
-    assert told == sorted(told)
-    assert told[-1] == pytest.approx(1.0)
+    assert reported == sorted(reported)
+    assert reported[-1] == pytest.approx(1.0)
     assert sorted(file.name for file in (tiny / "out").iterdir()) == ["report.html", "report.json"]
     data = json.loads((tiny / "out" / "report.json").read_text())
     assert (data["seeds"], data["command"]) == ([3, 4], "anabranch reproduce tiny")
@@ -368,14 +372,14 @@ def test_cases_given_the_same_name_are_averaged_seed_by_seed(tiny: Path) -> None
     assert len(value["mean"]) == 2
 
 
-def test_progress_goes_on_from_group_to_group() -> None:
-    told: list[float] = []
+def test_progress_continues_from_group_to_group() -> None:
+    reported: list[float] = []
     for done, share in ((0.0, 0.25), (0.25, 0.75)):
-        part = reproduce.part(told.append, done, share)
+        part = reproduce.part(reported.append, done, share)
         assert part is not None
         for fraction in (0.0, 1.0):
             part(fraction)
-    assert told == [0.0, 0.25, 0.25, 1.0]
+    assert reported == [0.0, 0.25, 0.25, 1.0]
     assert reproduce.part(None, 0.0, 1.0) is None
 
 
@@ -383,7 +387,7 @@ def test_a_reproduction_is_deterministic(tiny: Path) -> None:
     assert reproduce.reproduce("tiny").as_dict() == reproduce.reproduce("tiny").as_dict()
 
 
-def test_a_folder_that_is_not_toml_is_told_by_its_file(tiny: Path) -> None:
+def test_a_file_that_is_not_toml_is_reported_by_its_name(tiny: Path) -> None:
     (tiny / "tiny" / "claims.toml").write_text("claims = [")
     with pytest.raises(ScenarioError, match=r"tiny/claims\.toml"):
         reproduce.reproduce("tiny")

@@ -1,6 +1,8 @@
-"""All papers at once: the summary, its page, and its place in a README."""
+"""The summary of all papers: its table, its page and its section in a README."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,10 +10,16 @@ import pytest
 from anabranch import ScenarioError
 from anabranch.files import section
 from anabranch.papers import html, reproduce
-from anabranch.papers.claims import Verdict
-from anabranch.papers.report import Claim, Item, Report
+from anabranch.papers.judge import Claim, Verdict
+from anabranch.papers.report import Item, Report
 from anabranch.papers.summary import Summary
 from conftest import blank_report
+
+WITHOUT_TERMINAL = """
+import sys
+sys.modules |= dict.fromkeys(["rich", "typer"])  # as if they were not installed
+from anabranch.papers import agreement, html, predictions, reproduce
+"""
 
 MARKERS = f"<!-- {reproduce.COMMAND} -->", "<!-- end -->"
 
@@ -25,7 +33,11 @@ def report(paper: str, *verdicts: Verdict) -> Report:
 
 def summary() -> Summary:
     first = report("a", Verdict.HOLDS, Verdict.HOLDS, Verdict.NOT_REPRODUCED)
-    return Summary([first, report("b", Verdict.FAILS, Verdict.READER)], "anabranch reproduce all")
+    return Summary([first, report("b", Verdict.FAILS, Verdict.HUMAN)], "anabranch reproduce all")
+
+
+def test_papers_need_neither_rich_nor_typer() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_TERMINAL], check=True)
 
 
 def test_a_summary_counts_every_item_with_a_claim_and_everything() -> None:
@@ -40,7 +52,7 @@ def test_the_markdown_table_counts_per_item_and_in_all() -> None:
     assert summary().markdown() == [
         "Claims per table and figure:",
         "",
-        "|  | holds | fails | not reproduced | not comparable | for a reader |",
+        "|  | holds | fails | not reproduced | not comparable | needs human judgement |",
         "| --- | --: | --: | --: | --: | --: |",
         "| A: A table | 2 |  | 1 |  |  |",
         "| B: A table |  | 1 |  |  | 1 |",
@@ -48,14 +60,14 @@ def test_the_markdown_table_counts_per_item_and_in_all() -> None:
     ]
 
 
-def test_a_readme_without_markers_is_told_before_anything_runs(tmp_path: Path) -> None:
+def test_a_readme_without_markers_fails_before_anything_runs(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("# Title\n")
     with pytest.raises(ScenarioError, match=r"README\.md: expected the lines <!-- anabranch"):
         reproduce.reproduce_all(readme=readme)
 
 
-def test_a_readme_keeps_what_stands_around_the_summary(tmp_path: Path) -> None:
+def test_a_readme_keeps_the_text_around_the_summary(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(f"# Title\n\n{MARKERS[0]}\nold\n{MARKERS[1]}\n\nThe rest.\n")
     assert section(readme, reproduce.COMMAND) == (
@@ -76,10 +88,10 @@ def test_all_papers_are_reproduced_and_written(
 ) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(f"{MARKERS[0]}\n{MARKERS[1]}\n")
-    told: list[float] = []
-    made = reproduce.reproduce_all(True, tmp_path / "out", readme, told.append)
+    reported: list[float] = []
+    made = reproduce.reproduce_all(True, tmp_path / "out", readme, reported.append)
     assert [entry.paper for entry in made.reports] == ["tiny"]
     assert "| Tiny paper: A table | 2 |" in readme.read_text()
-    assert told == sorted(told)
+    assert reported == sorted(reported)
     names = {str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*.*")}
     assert names == {"index.html", "summary.json", "tiny/report.html", "tiny/report.json"}

@@ -47,6 +47,7 @@ def reproduce_command(
 
         anabranch reproduce all --out results/papers --readme README.md
     """
+    from anabranch.cli import papers_tables
     from anabranch.papers import reproduce
 
     if paper != "all" and readme:
@@ -57,7 +58,8 @@ def reproduce_command(
             report = reproduce.reproduce_all(quick, out, readme, progress)
         else:
             report = reproduce.reproduce(paper, quick, out, progress)
-    tables.answer(report, as_json, tables.report)
+    in_words = papers_tables.summary if paper == "all" else papers_tables.report
+    tables.answer(report, as_json, in_words)
     if out:
         page = "index.html" if paper == "all" else "report.html"
         print(f"The report is in {out / page}", file=sys.stderr)
@@ -96,9 +98,10 @@ def agree_command(
 
         anabranch agree olia --on sim --set tcp.scheduler=linux
     """
+    from anabranch.cli import papers_tables
     from anabranch.papers import agreement
 
     with tables.progress() as progress:
         values = overrides(settings)
         agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside, values)
-    tables.answer(agreed, as_json, tables.report)
+    tables.answer(agreed, as_json, papers_tables.agreement)

@@ -133,11 +133,6 @@ def _without_infinity(value: Any) -> Any:
     return "inf" if value == math.inf else value
 
 
-def report(report: Any) -> None:
-    """A paper's report: published beside measured, each claim judged."""
-    STDOUT.print(report)
-
-
 def _headline(result: "Result") -> None:
     scenario, seeds = result.scenario, len(result.seeds)
     intervals = "mean ± 95 % interval over" if seeds > 1 else "no interval from"

@@ -50,7 +50,7 @@ BAND = "#ededed"
 PAPER = "white"
 """Inside of hollow markers, and around filled ones."""
 PAGE_INK, PAGE_RULE = "#010203", "#040506"
-"""Stand for two colours of a report's page, which differ by day and by night."""
+"""Placeholders for two colours of a report's page, which differ between light and dark mode."""
 
 DASHES = ["-", "--", ":", "-."]
 """Line styles of a flow's first, second, ... path."""

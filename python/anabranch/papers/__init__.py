@@ -1,1 +1,1 @@
-"""Reproducing papers: read a folder, run it, judge its claims, write the report."""
+"""Reproduce papers: read a folder, run its experiments, judge its claims, write a report."""

@@ -1,7 +1,7 @@
-"""Whether the backends agree: some of a paper's tables, run on each of them, side by side.
+"""Compare backends: some cases of a paper, run on each backend.
 
-A paper's `experiments.toml` says under `[agreement]` which cases of which items, for how long and
-with which seeds: real time is dear.
+`[agreement]` in a paper's `experiments.toml` selects the items, cases, seeds and durations, because
+runs on the kernel backend take real time.
 """
 
 import json
@@ -12,71 +12,69 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table as Grid
 
-from anabranch import runner
 from anabranch.files import staged
+from anabranch.formats import interval, markdown_table, number, percent
 from anabranch.papers.curves import theory_of
 from anabranch.papers.folder import Paper, open_paper
 from anabranch.papers.reproduce import measure_all, part
 from anabranch.result import mean_with_interval
-from anabranch.runner import Progress
+from anabranch.runner import Progress, known_backend
 from anabranch.scenario import ScenarioError
 
 Means = dict[tuple[str, str, str], tuple[float, float] | None]
-"""Mean and half its 95 % interval, by item, metric and case; None where theory found no solution.
+"""Mean and half its 95 % interval, by item, metric and case; None where theory did not converge.
 
-What a backend has no number for is not in it.
+Cases for which a backend has no number are absent.
 """
 
 
 @dataclass(frozen=True)
 class Line:
-    """One case of a metric on every backend."""
+    """One case of a metric on all backends."""
 
     item: str
     metric: str
     case: str
     published: float | None
     theory: Mapping[str, float]
-    """By name: `fixed_point`, `opt_probing`."""
+    """By kind, such as `fixed_point` or `opt_probing`."""
     measured: Mapping[str, float | None]
-    """By backend, the mean over runs; None where theory found no solution."""
+    """By backend, the mean over runs; None where theory did not converge."""
     interval: Mapping[str, float | None]
     """By backend, half its 95 % interval."""
 
     def difference(self, backend: str, other: str) -> float | None:
-        """What a backend measures less what another does, relative to the other."""
+        """The difference of two backends' means relative to that of `other`."""
         of, base = self.measured.get(backend), self.measured.get(other)
         return None if of is None or not base else (of - base) / base
 
     def written(self, backend: str) -> str:
-        """What a backend measured, with its interval."""
+        """A backend's mean with its interval, as text."""
         mean, half = self.measured.get(backend), self.interval.get(backend)
         if backend in self.measured and mean is None:
             return "not converged"
-        return _number(mean) if half is None else f"{_number(mean)} ± {half:.2g}"
+        return interval(mean, half, ".3g", ".2g", missing="")
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """A paper's numbers on several backends."""
+    """A paper's numbers on several backends; differences are relative to the first."""
 
     paper: str
     backends: Sequence[str]
     lines: Sequence[Line]
     labels: Mapping[str, str]
     runs: int
+    """The number of seeds."""
 
     def label(self, name: str) -> str:
-        """A case or metric written out, part by part."""
+        """The text for a case or metric."""
         whole = self.labels.get(name)
         return whole or ", ".join(self.labels.get(part, part) for part in name.split("."))
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """The comparison as plain data for JSON."""
         first = self.backends[0]
         rows = [
             {
@@ -94,7 +92,7 @@ class Agreement:
         }
 
     def tables(self) -> Iterator[tuple[list[str], list[list[str]]]]:
-        """A table per metric: published, theory, each backend, and how far it is from the first."""
+        """Header and rows of a table per metric; differences are relative to the first backend."""
         first, *others = self.backends
         for metric in dict.fromkeys(line.metric for line in self.lines):
             lines = [line for line in self.lines if line.metric == metric]
@@ -106,31 +104,19 @@ class Agreement:
                 [
                     [
                         self.label(line.case),
-                        _number(line.published),
-                        *(_number(line.theory.get(kind)) for kind in kinds),
+                        number(line.published, ".3g"),
+                        *(number(line.theory.get(kind), ".3g") for kind in kinds),
                         *(line.written(backend) for backend in self.backends),
-                        *(_percent(line.difference(other, first)) for other in others),
+                        *(percent(line.difference(other, first)) for other in others),
                     ]
                     for line in lines
                 ],
             )
 
     def markdown(self) -> str:
-        """Its tables in Markdown."""
-        blocks = []
-        for header, rows in self.tables():
-            rule = ["---", *["--:"] * (len(header) - 1)]
-            blocks.append("".join("| " + " | ".join(row) + " |\n" for row in [header, rule, *rows]))
+        """The tables in Markdown."""
+        blocks = ("\n".join(markdown_table(*table)) + "\n" for table in self.tables())
         return "\n".join(blocks)
-
-    def __rich_console__(self, console: object, options: object) -> Iterator[RenderableType]:
-        for header, rows in self.tables():
-            grid = Grid(box=box.SIMPLE, pad_edge=False)
-            for number, name in enumerate(header):
-                grid.add_column(name, justify="right" if number else "left")
-            for row in rows:
-                grid.add_row(*row)
-            yield grid
 
 
 def agree(
@@ -142,16 +128,19 @@ def agree(
     beside: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Agreement:
-    """Run what a paper's `[agreement]` asks for on each backend.
+    """Run the cases of a paper's `[agreement]` on each backend.
 
-    The first backend is what the others are compared with. `jobs`: runs at a time, which in real
-    time are one by default. `out` gets agreement.json and agreement.md. `beside`: an agreement.json
-    whose backends come after these, for runs that took another machine or a night.
-    `overrides`: values of all scenarios, dotted keys. Raises `ScenarioError`; for an unknown
-    backend before anything runs.
+    Differences are relative to the first backend. `jobs` is the number of concurrent runs, by
+    default one per core, and one on the kernel. agreement.json and agreement.md are written to
+    `out`. `beside` is the agreement.json of an earlier run, whose backends are appended.
+    `overrides` replaces values of all scenarios, by dotted key. `progress` is called with the
+    fraction done, 0 to 1.
+
+    Raises `ScenarioError` for an unknown paper or backend, a paper without `[agreement]`, or a file
+    `beside` that is not an agreement.json of the same paper.
     """
     for backend in backends:
-        runner.backend(backend)
+        known_backend(backend)  # fails early, before the runs on another backend
     paper = narrowed(open_paper(name), overrides or {})
     earlier = _earlier(beside, name) if beside else {}
     with staged(out) if out else nullcontext() as stage:
@@ -175,17 +164,17 @@ def agree(
 
 
 def narrowed(paper: Paper, overrides: Mapping[str, Any]) -> Paper:
-    """The paper with those items, cases, seeds and lengths of runs alone that it compares.
+    """The paper reduced to the items, cases, seeds and durations of its `[agreement]`.
 
-    `overrides` win over its own values.
+    `overrides` take precedence over the paper's own values.
 
-    Raises `ScenarioError` for a paper that compares nothing.
+    Raises `ScenarioError` for a paper without `[agreement]`.
     """
     wanted = paper.experiments.get("agreement")
     if wanted is None:
         raise ScenarioError(
-            f"papers/{paper.name}/experiments.toml has no [agreement]: it says which cases are run "
-            "on several backends"
+            f"papers/{paper.name}/experiments.toml has no [agreement], which selects "
+            "the cases to run on several backends"
         )
     wanted = {**wanted, "set": {**wanted.get("set", {}), **overrides}}
     items = [
@@ -201,7 +190,7 @@ def narrowed(paper: Paper, overrides: Mapping[str, Any]) -> Paper:
 
 
 def _as_wanted(group: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """A group with the seeds and values that all backends share, which win over all others."""
+    """A group with the seeds and values of `[agreement]`, which take precedence over all others."""
     algorithms = {
         label: {**entry, "set": {**entry.get("set", {}), **wanted["set"]}}
         for label, entry in group["algorithms"].items()
@@ -210,7 +199,7 @@ def _as_wanted(group: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str,
 
 
 def _chosen(item: Mapping[str, Any], cases: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """An item's measures for these cases, each written `group.case`."""
+    """An item's measures for these cases, each named `group.case`."""
     for entry in item["measures"]:
         group = entry.get("group", item.get("group"))
         of_group = [case.partition(".")[2] for case in cases if case.partition(".")[0] == group]
@@ -219,7 +208,7 @@ def _chosen(item: Mapping[str, Any], cases: Sequence[str]) -> Iterator[dict[str,
 
 
 def _means(paper: Paper, backend: str, jobs: int | None, progress: Progress | None) -> Means:
-    """What one backend gives."""
+    """The means of one backend."""
     measured = measure_all(paper, False, progress, on=backend, jobs=jobs)
     numbers = measured.numbers.dropna(subset="value")
     means = mean_with_interval(numbers, ["item", "metric", "case"], ["value"])
@@ -229,7 +218,7 @@ def _means(paper: Paper, backend: str, jobs: int | None, progress: Progress | No
 
 
 def _earlier(file: Path, name: str) -> dict[str, Means]:
-    """By backend, the means that an earlier run wrote."""
+    """The means in the agreement.json of an earlier run, by backend."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data["paper"] != name:
@@ -247,7 +236,9 @@ def _earlier(file: Path, name: str) -> dict[str, Means]:
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ScenarioError):
             raise
-        raise ScenarioError(f"{file}: expected an agreement.json that `agree` wrote") from error
+        raise ScenarioError(
+            f"{file}: expected an agreement.json written by `anabranch agree`"
+        ) from error
 
 
 def _pair(mean: float | None, half: float | None) -> tuple[float, float] | None:
@@ -272,11 +263,3 @@ def _lines(paper: Paper, means: Mapping[str, Means]) -> Iterator[Line]:
                 if pair
             },
         )
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:+.0%}"

@@ -1,72 +1,31 @@
-"""A paper's claims, judged on numbers: the checks that a `claims.toml` may name.
+"""The checks that a paper's `claims.toml` may name.
 
-Each check is a pure function of `{metric: {case: value}}`. It gives whether it holds and one line
-with the numbers that decide it; a case that has no number makes it not comparable.
+Each check is a pure function of `{metric: {case: value}}`. It returns whether the check holds and
+one line with the numbers compared, and raises `Missing` for a case without a number.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
-from typing import Any
-
-from anabranch.scenario import ScenarioError
 
 Numbers = Mapping[str, Mapping[str, float]]
 
 
-class Verdict(StrEnum):
-    """What became of a claim."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    NOT_REPRODUCED = "not reproduced"
-    """It fails, and `claims.toml` gives the reason that was found."""
-    NOT_COMPARABLE = "not comparable"
-    """A number it needs was not measured or not printed."""
-    READER = "for a reader"
-    """No check decides it."""
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """A verdict and the numbers behind it, in one line."""
-
-    verdict: Verdict
-    because: str
-
-
-def judge(check: Mapping[str, Any], numbers: Numbers) -> Judgement:
-    """Judge one `check = { type = ..., ... }`.
-
-    Raises `ScenarioError` when the check itself is wrong: an unknown type or argument.
-    """
-    kind, arguments = check.get("type"), {k: v for k, v in check.items() if k != "type"}
-    if kind == "text":
-        return Judgement(Verdict.READER, arguments.get("note", ""))
-    if kind not in CHECKS:
-        raise ScenarioError(f"unknown check {kind!r}: expected text or one of {', '.join(CHECKS)}")
-    try:
-        holds, because = CHECKS[kind](numbers, **arguments)
-    except _Missing as missing:
-        return Judgement(Verdict.NOT_COMPARABLE, str(missing))
-    except TypeError as error:
-        raise ScenarioError(f"check {kind}: {error}") from error
-    return Judgement(Verdict.HOLDS if holds else Verdict.FAILS, because)
+class Missing(Exception):
+    """A check needs a number that was neither measured nor published."""
 
 
 def order(
     numbers: Numbers, metric: str, cases: Sequence[str], slack_rel: float = 0.0
 ) -> tuple[bool, str]:
-    """The cases ascend; each may lie below the one before it by `slack_rel` of that one."""
+    """The cases ascend; each may be below the previous one by the fraction `slack_rel` of it."""
     return _chain(numbers, metric, cases, 1, slack_rel)
 
 
 def monotone(
     numbers: Numbers, metric: str, cases: Sequence[str], direction: str, slack_rel: float = 0.0
 ) -> tuple[bool, str]:
-    """The cases go one way, `increasing` or `decreasing`, with the slack of `order`."""
+    """The cases are monotonic, `increasing` or `decreasing`, with the slack of `order`."""
     if direction not in ("increasing", "decreasing"):
         raise TypeError(f"direction is {direction!r}: expected increasing or decreasing")
     return _chain(numbers, metric, cases, 1 if direction == "increasing" else -1, slack_rel)
@@ -81,22 +40,22 @@ def ratio(
     min: float = -math.inf,
     max: float = math.inf,
 ) -> tuple[bool, str]:
-    """One case over another lies within a band; `den_metric` when the other is another metric's."""
+    """The ratio of two cases is within a band; `den_metric` is the metric of `den`, if another."""
     top, bottom = _number(numbers, metric, num), _number(numbers, den_metric or metric, den)
     if bottom == 0:
-        raise _Missing(f"{den} is 0: there is no ratio to it")
+        raise Missing(f"{den} is 0, so the ratio is undefined")
     names = f"{num} / {den}" if den_metric is None else f"{metric} / {den_metric} of {num}"
     value = top / bottom
-    because = f"{names} = {_text(top)} / {_text(bottom)} = {_text(value)}, {_band(min, max)}"
+    because = f"{names} = {top:.3g} / {bottom:.3g} = {value:.3g}, {_band(min, max)}"
     return min <= value <= max, because
 
 
 def range_(
     numbers: Numbers, metric: str, case: str, min: float = -math.inf, max: float = math.inf
 ) -> tuple[bool, str]:
-    """A case lies within a band."""
+    """A case is within a band."""
     value = _number(numbers, metric, case)
-    return min <= value <= max, f"{case} = {_text(value)}, {_band(min, max)}"
+    return min <= value <= max, f"{case} = {value:.3g}, {_band(min, max)}"
 
 
 def close(
@@ -107,12 +66,12 @@ def close(
     tol_rel: float = 0.0,
     tol_abs: float = 0.0,
 ) -> tuple[bool, str]:
-    """A case lies near a target, by the larger of the two tolerances."""
+    """A case is near a target, within the larger of the two tolerances."""
     value = _number(numbers, metric, case)
     tolerance = max(tol_rel * abs(target), tol_abs)
     away = f", {(value - target) / target:+.1%}" if target else ""
-    allowed = f"{tol_rel:.0%}" if tol_rel * abs(target) >= tol_abs else _text(tol_abs)
-    because = f"{case} = {_text(value)}, expected {_text(target)} ± {allowed}{away}"
+    allowed = f"{tol_rel:.0%}" if tol_rel * abs(target) >= tol_abs else f"{tol_abs:.3g}"
+    because = f"{case} = {value:.3g}, expected {target:.3g} ± {allowed}{away}"
     return abs(value - target) <= tolerance, because
 
 
@@ -124,9 +83,9 @@ def closer(
     target_case: str,
     over: Sequence[str] = (),
 ) -> tuple[bool, str]:
-    """A case lies nearer to a third one than another case does.
+    """A case is nearer to the target case than another case is.
 
-    With `over`, each of its parts takes the place of `*` in the cases, and distances are added up.
+    With `over`, each of its parts replaces `*` in the case names, and the distances are added up.
     """
     near = far = 0.0
     for part in over or ["*"]:
@@ -134,8 +93,8 @@ def closer(
         target = _number(numbers, metric, goal)
         near += abs(_number(numbers, metric, here) - target)
         far += abs(_number(numbers, metric, there) - target)
-    goal = target_case if over else f"{target_case} = {_text(target)}"
-    return near < far, f"from {goal}: {case} {_text(near)}, {other} {_text(far)}"
+    goal = target_case if over else f"{target_case} = {target:.3g}"
+    return near < far, f"from {goal}: {case} {near:.3g}, {other} {far:.3g}"
 
 
 CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
@@ -146,42 +105,34 @@ CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
     "close": close,
     "closer": closer,
 }
-"""What `type = "..."` in a `claims.toml` may name, besides `text`: a claim left to the reader."""
-
-
-class _Missing(Exception):
-    """A check needs a number that is not there."""
+"""The checks by the name that `type = "..."` in a `claims.toml` gives, besides `text`."""
 
 
 def _number(numbers: Numbers, metric: str, case: str) -> float:
     value = numbers.get(metric, {}).get(case, math.nan)
     if math.isnan(value):
-        raise _Missing(f"no number for {metric} of {case}")
+        raise Missing(f"no number for {metric} of {case}")
     return value
-
-
-def _text(value: float) -> str:
-    return f"{value:.3g}"
 
 
 def _band(low: float, high: float) -> str:
     if math.isinf(low):
-        return f"expected at most {_text(high)}"
+        return f"expected at most {high:.3g}"
     if math.isinf(high):
-        return f"expected at least {_text(low)}"
-    return f"expected {_text(low)} to {_text(high)}"
+        return f"expected at least {low:.3g}"
+    return f"expected {low:.3g} to {high:.3g}"
 
 
 def _chain(
     numbers: Numbers, metric: str, cases: Sequence[str], sign: int, slack_rel: float
 ) -> tuple[bool, str]:
-    """Whether each step goes the way of `sign`, or against it by no more than the slack."""
+    """Whether each step has the sign `sign`, or the opposite one but within the slack."""
     values = [_number(numbers, metric, case) for case in cases]
-    holds, because = True, f"{cases[0]} {_text(values[0])}"
+    holds, because = True, f"{cases[0]} {values[0]:.3g}"
     for case, (before, after) in zip(cases[1:], pairwise(values), strict=True):
         right = sign * (after - before) >= -slack_rel * abs(before)
         holds = holds and right
         relation = ("≤" if sign > 0 else "≥") if right else (">" if sign > 0 else "<")
-        because += f" {relation} {case} {_text(after)}"
+        because += f" {relation} {case} {after:.3g}"
     slack = f", with a slack of {slack_rel:.0%}" if slack_rel else ""
     return holds, because + slack

@@ -1,7 +1,7 @@
 """The curves of a paper's figures: over time, over a swept value, the tail of a distribution.
 
-An item's `figures` in `experiments.toml` say what is drawn (`papers/README.md`). Here they become
-numbers; `draw.py` makes them pictures.
+An item's `figures` in `experiments.toml` define them (`papers/README.md`). This module computes
+their numbers; `svg.py` draws them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,30 +22,31 @@ KINDS: dict[str, set[str]] = {
     "sweep": {"metric", "over", "x", "y", "log"},
     "tail": {"flow", "low_s", "high_s", "rate_mbps", "x", "y", "group", "cases"},
 }
-"""The kinds of figure and the words of each, besides `kind` and `title`."""
+"""The kinds of figure and the keys of each, besides `kind` and `title`."""
 
 LINE = {"column", "share", "flow", "path", "link", "label", "algorithm", "levels"}
-"""The words of a line of a series."""
+"""The keys of a line of a series."""
 
 TAIL_POINTS = 200
+"""Points of a curve of a tail, evenly spaced on a log axis."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Numbers to draw as one line, or as points."""
+    """One line or one set of points."""
 
     name: str
-    """What the legend says: labels joined by dots."""
+    """The legend entry: labels joined by dots."""
     algorithm: str
-    """Whose colour it has: the last part of a case, or an algorithm."""
+    """What its colour is chosen by: the last part of a case, or an algorithm."""
     x: Sequence[float]
     y: Sequence[float]
     interval: Sequence[float | None] = ()
     """Half the 95 % interval of each point."""
     dash: int = 0
-    """Which line style."""
+    """The index of the line style."""
     mark: str = ""
-    """`full` points, `hollow` ones (published, without a line), or none."""
+    """`full` points, `hollow` ones (published, without a line), or none if empty."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,14 @@ class Drawing:
     title: str
     x: str
     y: str
-    """What the axes show."""
+    """The labels of the axes."""
     panels: Sequence[Panel]
     log: str = ""
     """The axes that are logarithmic: `x`, `y`, `xy` or none."""
 
 
 def check(spec: Mapping[str, Any], item: str) -> None:
-    """Raise `ScenarioError` for a figure with an unknown kind or word."""
+    """Raise `ScenarioError` for a figure with an unknown kind or key."""
     kind = spec.get("kind")
     if kind not in KINDS:
         raise ScenarioError(f"{item}: unknown figure {kind!r}: expected one of {', '.join(KINDS)}")
@@ -83,9 +84,9 @@ def check(spec: Mapping[str, Any], item: str) -> None:
 
 
 def series(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawing:
-    """Columns of the samples over time.
+    """Columns of the samples over time, s.
 
-    A panel per case, a panel per line, or one panel with everything, as `panels` says.
+    `panels` selects a panel per case, a panel per line, or one panel for all.
     """
     by = spec.get("panels", "")
     panels: dict[str, list[Curve]] = {}
@@ -101,7 +102,7 @@ def series(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Dra
 def _lines(
     spec: Mapping[str, Any], result: Result, case: str, line: Mapping[str, Any], dash: int
 ) -> Iterator[Curve]:
-    """A line of one case, and the levels that stand beside it."""
+    """A line of one case, and its levels."""
     label, by = line.get("label", ""), spec.get("panels", "")
     name = {"case": label, "line": case}.get(by, ".".join(filter(None, [case, label])))
     algorithm = line.get("algorithm", case.rpartition(".")[2])
@@ -114,7 +115,7 @@ def _lines(
 def _over_time(
     spec: Mapping[str, Any], result: Result, case: str, line: Mapping[str, Any]
 ) -> tuple[list[float], list[float]]:
-    """Paths add up, unless one is chosen; users and seeds are averaged."""
+    """Times and values: the sum over paths unless one is chosen, the mean over users and seeds."""
     table, _, column = line["column"].partition(".")
     where = {key: line.get(key) for key in ("flow", "path", "link")}
     samples = rows(result.tables()[table], case=case, seed=spec.get("seed"))
@@ -133,10 +134,10 @@ def _over_time(
 
 
 def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawing:
-    """Share of the transfers that last longer, on log axes, all seeds together.
+    """The share of transfers that last x s or longer, on log axes, over all seeds.
 
-    Where `low_s` and `high_s` are given, the line fitted between them is drawn, with its slope;
-    with `rate_mbps` also the time that each file would take at that rate.
+    With `low_s` and `high_s` the line fitted between them is added, with its slope; with
+    `rate_mbps` the distribution of the time that each file would take at that rate.
     """
     panels: dict[str, list[Curve]] = {}
     for case in cases:
@@ -162,7 +163,7 @@ def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawi
 
 
 def joined(before: Drawing | None, after: Drawing) -> Drawing:
-    """Two drawings as one: curves of the same panel together, what stands beside them once."""
+    """Two drawings as one: panels of the same title are merged, levels of both kept once."""
     if before is None:
         return after
     panels = {panel.title: list(panel.curves) for panel in before.panels}
@@ -174,11 +175,13 @@ def joined(before: Drawing | None, after: Drawing) -> Drawing:
 
 
 def sweep(spec: Mapping[str, Any], means: pd.DataFrame, facts: Mapping[str, Any]) -> Drawing:
-    """A metric over a swept value: `over` gives the value for a part of the case's name.
+    """A metric over a swept value: `over` maps parts of case names to its values.
 
-    `means` has the columns `case`, `value` and `value_ci95`, `facts` is what `published.toml` has
-    of the metric. A line per algorithm, a panel per remaining setting; published numbers are hollow
-    points, theory is dashed.
+    `means` has the columns `case`, `value` and `value_ci95`; `facts` is the metric's table in
+    `published.toml`. There is a line per algorithm and a panel per remaining setting; published
+    numbers are hollow points, theory is dashed.
+
+    Raises `ScenarioError` for a case without exactly one part in `over`.
     """
     over: Mapping[str, float] = spec["over"]
     published: Mapping[str, float] = facts.get("published", {})
@@ -212,7 +215,7 @@ def sweep(spec: Mapping[str, Any], means: pd.DataFrame, facts: Mapping[str, Any]
 
 
 def theory_of(facts: Mapping[str, Any], case: str) -> dict[str, float]:
-    """The theory values that stand beside a case: its own, or those of its setting."""
+    """The theory values of a case by kind: its own, or those of its setting."""
     return {
         label: value
         for label, values in facts.get("theory", {}).items()
@@ -232,5 +235,5 @@ def _place(case: str, over: Mapping[str, float]) -> tuple[tuple[str, str], float
 
 
 def _round(values: Any) -> list[float]:
-    """Six digits, which is more than a picture shows."""
+    """The values to six digits, which is more than a figure resolves."""
     return [float(f"{value:.6g}") for value in np.asarray(values, dtype=float)]

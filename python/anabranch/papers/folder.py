@@ -1,8 +1,8 @@
-"""A paper's folder, `papers/<paper>/`: what to run, what was published, what must hold.
+"""Read a paper's folder, `papers/<paper>/`.
 
-It holds data only: scenario files, `experiments.toml` (groups of runs, and which quantities are
-measured in them), `published.toml` (numbers as printed, with their place), `claims.toml` (what
-must hold, and how near) and `errata.toml`. `papers/README.md` explains the words.
+It holds data only: scenario files, `experiments.toml` (groups of runs and the quantities measured
+in them), `published.toml` (the printed numbers and where they are printed), `claims.toml` (checks
+with their tolerances) and `errata.toml`. `papers/README.md` documents the keys.
 """
 
 import tomllib
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[1] / "_papers"
 
 @dataclass(frozen=True)
 class Paper:
-    """The data of one folder."""
+    """The contents of a paper's folder."""
 
     name: str
     folder: Path
@@ -30,20 +30,26 @@ class Paper:
 
 @dataclass(frozen=True)
 class Case:
-    """One line of a table: a scenario with some values replaced, and an algorithm."""
+    """One row of a table: a scenario with some values replaced, and an algorithm."""
 
     name: str
+    """`<setting>.<algorithm>`."""
     algorithm: str
+    """As in a scenario file, such as `balia:cap=inf`."""
     overrides: Mapping[str, Any]
+    """Values of the scenario to replace, by dotted key."""
 
 
 def known_papers() -> list[str]:
-    """The papers that can be reproduced."""
+    """The names of the papers that can be reproduced, sorted."""
     return sorted(file.parent.name for file in FOLDER.glob("*/experiments.toml"))
 
 
 def open_paper(name: str) -> Paper:
-    """Read a paper's folder."""
+    """Read a paper's folder.
+
+    Raises `ScenarioError` for an unknown paper and for a file that is not TOML.
+    """
     if name not in known_papers():
         raise ScenarioError(f"unknown paper {name!r}: expected one of {', '.join(known_papers())}")
     folder = FOLDER / name
@@ -58,7 +64,7 @@ def open_paper(name: str) -> Paper:
 
 
 def _read(folder: Path, name: str) -> dict[str, Any]:
-    """`name.toml` and what continues it, `name_*.toml`: their tables and lists are joined."""
+    """`name.toml` and its continuations `name_*.toml`: tables are merged, lists are joined."""
     joined: dict[str, Any] = {}
     for file in [folder / f"{name}.toml", *sorted(folder.glob(f"{name}_*.toml"))]:
         try:
@@ -77,9 +83,9 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
 
 
 def cases(group: Mapping[str, Any]) -> list[Case]:
-    """Every setting of a group with every algorithm; `<setting>.<algorithm>` is the case's name.
+    """Every setting of a group with every algorithm, named `<setting>.<algorithm>`.
 
-    Without settings the algorithm alone is.
+    In a group without settings the name is the algorithm's.
     """
     made = []
     for setting, values in group.get("settings", {"": {}}).items():
@@ -91,5 +97,5 @@ def cases(group: Mapping[str, Any]) -> list[Case]:
 
 
 def seeds(paper: Paper, quick: bool) -> list[int]:
-    """The seeds every case runs with."""
+    """The seeds of every case, unless its group has its own."""
     return list((paper.experiments["quick"] if quick else paper.experiments)["seeds"])

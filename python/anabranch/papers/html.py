@@ -1,22 +1,23 @@
-"""Reports as HTML files that need nothing else: no script, no font, no other host."""
+"""Reports as self-contained HTML files: no scripts, fonts or other hosts."""
 
 import jinja2
 
-from anabranch.papers.claims import Verdict
-from anabranch.papers.report import Report, measured, number, percent
+from anabranch.formats import number, percent
+from anabranch.papers.judge import Verdict
+from anabranch.papers.report import Report, measured
 from anabranch.papers.summary import Summary
 from anabranch.papers.svg import Pictures
 
 
 def html(report: Report) -> str:
-    """The page of one paper. The same report gives the same bytes."""
+    """The page of one paper; the same report gives the same bytes."""
     pictures = Pictures(report)
     figures = {item.id: pictures.item(item) for item in report.items}
     return _page("report.html.j2", report=report, figures=figures, colours=pictures.colours)
 
 
 def index(summary: Summary) -> str:
-    """The page that leads to the pages of all papers."""
+    """The index page with links to the pages of all papers."""
     total = sum(summary.totals().values())
     return _page("index.html.j2", summary=summary, total=total, verdicts=list(Verdict), colours=[])
 

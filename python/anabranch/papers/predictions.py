@@ -1,7 +1,7 @@
-"""What theory predicts for the runs of a paper: fixed points and optima, beside what it printed.
+"""Theoretical predictions for the runs of a paper: fixed points and optima.
 
-A paper's `experiments.toml` asks for them with `[predictions]`: `groups`, and `rtt_ms`, the RTT of
-every path with its queues, by which the paper calculates.
+`[predictions]` in a paper's `experiments.toml` requests them: `groups`, and `rtt_ms`, the RTT of
+every path including queueing that the paper's own calculations assume.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,16 +9,12 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from anabranch.papers.folder import Case, Paper, cases
 from anabranch.papers.quantities.rates import drop_percent
 from anabranch.scenario import Scenario, load
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.fixed_points import RULES, fixed_point
 from anabranch.theory.optimum.optimum import Optimum, optima
-
-Array = np.ndarray
 
 FIXED_POINT = "computed_fixed_point"
 OPTIMUM = "computed_optimum"
@@ -28,7 +24,7 @@ KINDS = (FIXED_POINT, OPTIMUM, PROBING)
 
 @dataclass(frozen=True)
 class Prediction:
-    """One number that theory gives."""
+    """One predicted number, in the unit of its metric."""
 
     item: str
     metric: str
@@ -39,17 +35,21 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """What theory says of one run."""
+    """The prediction for one run."""
 
     user_mbps: Mapping[str, float]
-    """Goodput of a user of each flow."""
+    """Goodput of one user of each flow, Mbps."""
     users: Mapping[str, int]
+    """Users of each flow."""
     loss: Mapping[str, float]
-    """Of each link; none at an optimum, which has prices."""
+    """Loss probability of each link; empty at an optimum, which has prices instead."""
 
 
 def predictions(paper: Paper) -> list[Prediction]:
-    """All that a paper's folder asks for, by item; none without `[predictions]`."""
+    """All predictions that a paper's folder requests, by item; none without `[predictions]`.
+
+    Raises `NotConverged` when a fixed point or an optimum is not found.
+    """
     asked = paper.experiments.get("predictions")
     if not asked:
         return []
@@ -74,9 +74,9 @@ def predictions(paper: Paper) -> list[Prediction]:
 
 
 def predicted(paper: Paper) -> Paper:
-    """The paper with its predictions, of the kinds that `published` explains, among its theory.
+    """The paper with its predictions added to the theory values, rounded to four digits.
 
-    To four digits, as a table shows them.
+    Only kinds that `[theory]` of its `published.toml` describes are added.
     """
     published = deepcopy(dict(paper.published))
     for entry in predictions(paper):
@@ -90,7 +90,7 @@ def predicted(paper: Paper) -> Paper:
 
 
 def _predict(paper: Paper, group: str, case: Case, rtt_s: float) -> dict[str, Predicted]:
-    """By kind."""
+    """The predictions for one case, by kind."""
     file = paper.folder / paper.experiments["groups"][group]["scenario"]
     scenario = load(file, case.overrides).with_algorithm(case.algorithm)
     found = {
@@ -103,7 +103,7 @@ def _predict(paper: Paper, group: str, case: Case, rtt_s: float) -> dict[str, Pr
 
 
 def _at_optimum(found: list[Optimum]) -> Predicted:
-    (best,) = found  # one interval: nothing comes or goes
+    (best,) = found  # one interval, because flows neither start nor stop
     flows = best.flows().set_index("flow")
     return Predicted(flows["rate_mbps"].to_dict(), flows["users"].to_dict(), {})
 
@@ -122,7 +122,7 @@ QUANTITIES: Mapping[str, Callable[[Predicted, Mapping[str, Any]], float | None]]
     ),
     "link_loss_probability": lambda run, entry: run.loss.get(entry["link"]),
 }
-"""What of a run is predicted, by the name of the quantity that measures it."""
+"""What is predicted of a run, by the name of the quantity that measures it."""
 
 
 def _measured(

@@ -1,26 +1,21 @@
-"""What reproducing a paper gives: published beside measured beside theory, each claim judged."""
+"""A paper's report: published, measured and theoretical numbers, and the verdict on each claim."""
 
 import math
+import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any
 
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table as Grid
-from rich.text import Text
+import pandas as pd
 
-from anabranch.papers.claims import Verdict
-from anabranch.papers.curves import Drawing
-
-STYLES = {
-    Verdict.HOLDS: "green",
-    Verdict.FAILS: "bold red",
-    Verdict.NOT_REPRODUCED: "yellow",
-    Verdict.NOT_COMPARABLE: "dim",
-    Verdict.READER: "dim",
-}
+from anabranch.formats import interval
+from anabranch.papers.curves import Drawing, check, sweep, theory_of
+from anabranch.papers.folder import Paper, seeds
+from anabranch.papers.judge import Claim, Verdict, judge_claim
+from anabranch.result import mean_with_interval, median_with_interval
+from anabranch.scenario import ScenarioError
 
 PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
 
@@ -35,13 +30,13 @@ class Row:
     measured: float | None
     """Mean over seeds, or their median."""
     interval: float | None
-    """Half its 95 % interval."""
+    """Half the 95 % interval of `measured`."""
     theory: Mapping[str, float]
-    """By name: `fixed_point`, `opt_probing`."""
+    """By kind, such as `fixed_point` or `opt_probing`."""
 
     @property
     def difference(self) -> float | None:
-        """Measured less published, relative to published."""
+        """(measured - published) / published; None where either is missing or published is 0."""
         if self.published is None or self.measured is None or self.published == 0:
             return None
         return (self.measured - self.published) / self.published
@@ -49,25 +44,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """One metric of an item, over its cases."""
+    """One metric of an item, a row per case."""
 
     metric: str
     rows: Sequence[Row]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper and what became of it."""
-
-    id: str
-    text: str
-    band: str
-    """Why the check is as wide as it is."""
-    verdict: Verdict
-    because: str
-    """The numbers that decided."""
-    reason: str = ""
-    """Why it is not reproduced, found by experiment."""
 
 
 @dataclass(frozen=True)
@@ -80,41 +60,41 @@ class Item:
     tables: Sequence[Table]
     claims: Sequence[Claim]
     bars: Sequence[str] = ()
-    """The metrics that are drawn as bars."""
+    """The metrics drawn as bars."""
     drawings: Sequence[Drawing] = ()
     """The other figures."""
 
     def counts(self) -> dict[Verdict, int]:
-        """How many of its claims got each verdict."""
+        """The number of claims with each verdict, of all five verdicts in order."""
         return count(self.claims)
 
 
 @dataclass(frozen=True)
 class Report:
-    """A reproduction of one paper."""
+    """The reproduction of one paper."""
 
     paper: str
-    """Its folder."""
+    """The name of its folder."""
     name: str
-    """What a summary calls it."""
+    """Its short name in a summary."""
     title: str
     source: str
     authors: Sequence[str]
     summary: str
     items: Sequence[Item]
     labels: Mapping[str, str]
-    """How the parts of metrics and cases are written out."""
+    """Text for each part of the names of metrics and cases."""
     algorithms: Mapping[str, str]
-    """The algorithm behind the last part of a case."""
+    """The algorithm that the last part of a case stands for."""
     theory: Mapping[str, str]
-    """What each kind of theory value is."""
+    """The meaning of each kind of theory value."""
     assumed: Sequence[Mapping[str, str]]
     errata: Sequence[Mapping[str, str]]
     scenarios: Mapping[str, str]
-    """The scenario files, by name."""
+    """The text of the scenario files, by name."""
     seeds: Sequence[int]
     average: str
-    """What a measured number is over them: mean or median."""
+    """How measured numbers are averaged over the seeds: mean or median."""
     command: str
     versions: Mapping[str, str]
 
@@ -125,20 +105,20 @@ class Report:
 
     @property
     def failed(self) -> list[Claim]:
-        """Claims that fail without a reason: why `anabranch reproduce` exits with 1."""
+        """Claims that fail without a known reason; with any, `anabranch reproduce` exits with 1."""
         return [claim for claim in self.claims if claim.verdict is Verdict.FAILS]
 
     def counts(self) -> dict[Verdict, int]:
-        """How many claims got each verdict, all five verdicts in order."""
+        """The number of claims with each verdict, of all five verdicts in order."""
         return count(self.claims)
 
     def theories(self, item: Item) -> list[str]:
-        """The kinds of theory value that an item has."""
+        """The kinds of theory value in an item's tables."""
         rows = [row for table in item.tables for row in table.rows]
         return [name for name in self.theory if any(name in row.theory for row in rows)]
 
     def tally(self) -> str:
-        """The counts in words, without the verdicts nobody got."""
+        """The counts in words, without verdicts that no claim got."""
         return ", ".join(
             f"{n} {PLURAL.get(verdict, verdict) if n > 1 else verdict}"
             for verdict, n in self.counts().items()
@@ -146,87 +126,160 @@ class Report:
         )
 
     def label(self, name: str) -> str:
-        """A metric, case or part of a case as a reader wants it: `n1_10.lia` is `N1 = 10, LIA`."""
+        """The text for a metric, case or part of a case: `N1 = 10, LIA` for `n1_10.lia`."""
         return ", ".join(self.labels.get(part, part) for part in name.split("."))
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """The report as plain data for JSON; NaN and infinity become None."""
         return {**_plain(asdict(self)), "counts": self.counts(), "failed": len(self.failed)}
 
-    def __rich_console__(self, console: object, options: object) -> Iterator[RenderableType]:
-        yield Text(f"{self.title} ({self.source})", style="bold")
-        for item in self.items:
-            if item.tables:
-                yield Text(f"\n{item.title} ({item.place})")
-                yield self._numbers(item)
-        yield Text("\nClaims: " + self.tally())
-        yield self._verdicts()
 
-    def _numbers(self, item: Item) -> Grid:
-        theories = self.theories(item)
-        grid = Grid(box=box.SIMPLE, pad_edge=False)
-        for name in ("", "case"):
-            grid.add_column(name)
-        for name in ("published", "measured", "differs", *map(self.label, theories)):
-            grid.add_column(name, justify="right")
-        for table in item.tables:
-            for i, row in enumerate(table.rows):
-                grid.add_row(
-                    self.label(table.metric) if i == 0 else "",
-                    self.label(row.case),
-                    number(row.published),
-                    measured(row),
-                    percent(row.difference),
-                    *(number(row.theory.get(name)) for name in theories),
-                )
-            grid.add_section()
-        return grid
+AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
+"""The averages over seeds, by the name that `average = "..."` in an `experiments.toml` gives."""
 
-    def _verdicts(self) -> Grid:
-        grid = Grid(box=box.SIMPLE, pad_edge=False)
-        for name in ("claim", "verdict", "", "numbers"):
-            grid.add_column(name)
-        for claim in self.claims:
-            because = f"{claim.because}\n{claim.reason}" if claim.reason else claim.because
-            verdict = Text(claim.verdict, style=STYLES[claim.verdict])
-            grid.add_row(claim.id, verdict, Text(claim.text), Text(because))
-        return grid
+
+def report_of(
+    paper: Paper,
+    frame: pd.DataFrame,
+    drawings: Mapping[tuple[str, int], Drawing],
+    quick: bool,
+) -> Report:
+    """The report of the numbers measured.
+
+    `frame` has the columns `item`, `metric`, `case`, `seed` and `value`. `drawings` are the figures
+    drawn from whole runs, by item and index among the item's figures.
+
+    Raises `ScenarioError` for an unknown average, figure or check.
+    """
+    experiments, facts = paper.experiments, paper.published["paper"]
+    average = experiments.get("average", "mean")
+    if average not in AVERAGES:
+        raise ScenarioError(f"average = {average!r}: expected one of {', '.join(AVERAGES)}")
+    means = AVERAGES[average](frame, ["item", "metric", "case"], ["value"])
+    algorithms = {
+        label: entry.get("algorithm", label)
+        for group in experiments["groups"].values()
+        for label, entry in group["algorithms"].items()
+    }
+    return Report(
+        paper=paper.name,
+        name=facts.get("name", paper.name),
+        title=facts["title"],
+        source=facts["source"],
+        authors=facts["authors"],
+        summary=facts["summary"],
+        items=[_item(paper, id, means, drawings) for id in paper.published["items"]],
+        labels=experiments.get("labels", {}),
+        algorithms=algorithms,
+        theory=paper.published.get("theory", {}),
+        assumed=experiments.get("assumed", []),
+        errata=paper.errata,
+        scenarios={
+            file.name: file.read_text(encoding="utf-8")
+            for file in sorted(paper.folder.glob("scenario*.toml"))
+        },
+        seeds=seeds(paper, quick),
+        average=average,
+        command=f"anabranch reproduce {paper.name}" + (" --quick" if quick else ""),
+        versions={
+            "anabranch": version("anabranch"),
+            "Python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "pandas", "scipy", "matplotlib")},
+        },
+    )
+
+
+def _item(
+    paper: Paper, id: str, means: pd.DataFrame, drawings: Mapping[tuple[str, int], Drawing]
+) -> Item:
+    facts = paper.published["items"][id]
+    of_item = means[means["item"] == id]
+    metrics = [name for name, entry in facts.items() if isinstance(entry, dict)]
+    tables = [
+        _table(name, facts.get(name, {}), of_item[of_item["metric"] == name])
+        for name in dict.fromkeys([*of_item["metric"], *metrics])
+    ]
+    numbers = {
+        table.metric: {
+            **theory_cases(facts.get(table.metric, {})),
+            **{row.case: row.measured for row in table.rows if row.measured is not None},
+        }
+        for table in tables
+    }
+    claims = [judge_claim(entry, numbers) for entry in paper.claims if entry["item"] == id]
+    bars: list[str] = []
+    made = []
+    for number, spec in enumerate(_figures(paper, id)):
+        check(spec, id)
+        if spec["kind"] == "bars":
+            bars += spec.get("metrics", [table.metric for table in tables])
+        elif spec["kind"] == "sweep":
+            metric = spec["metric"]
+            of_metric = of_item[of_item["metric"] == metric]
+            made.append(sweep(spec, of_metric, facts.get(metric, {})))
+        elif (id, number) in drawings:
+            made.append(drawings[id, number])
+    return Item(id, facts["title"], facts["place"], tables, claims, bars, made)
+
+
+def _figures(paper: Paper, id: str) -> list[dict[str, Any]]:
+    """The figures of an item; by default bars of all its metrics."""
+    for item in paper.experiments["items"]:
+        if item["id"] == id and "figures" in item:
+            return list(item["figures"])
+    return [{"kind": "bars"}]
+
+
+def _table(metric: str, facts: Mapping[str, Any], means: pd.DataFrame) -> Table:
+    published = facts.get("published", {})
+    measured = means.set_index("case")[["value", "value_ci95"]].T.to_dict("list")
+    rows = []
+    for case in dict.fromkeys([*measured, *published]):
+        mean, half = measured.get(case, (None, None))
+        rows.append(
+            Row(
+                case=case,
+                published=published.get(case),
+                measured=mean,
+                interval=None if half is None or pd.isna(half) else half,
+                theory=theory_of(facts, case),
+            )
+        )
+    return Table(metric, rows)
+
+
+def theory_cases(facts: Mapping[str, Any]) -> dict[str, float]:
+    """A metric's theory values by their name in claims, such as `n1_10.opt_probing`."""
+    return {
+        f"{key}.{label}": value
+        for label, values in facts.get("theory", {}).items()
+        for key, value in values.items()
+    }
 
 
 def count(claims: Sequence[Claim]) -> dict[Verdict, int]:
-    """How many claims got each verdict, all five verdicts in order."""
+    """The number of claims with each verdict, of all five verdicts in order."""
     counter = Counter(claim.verdict for claim in claims)
     return {verdict: counter[verdict] for verdict in Verdict}
 
 
-def number(value: float | None) -> str:
-    """A number as the paper prints it; nothing where there is none."""
-    return "" if value is None else f"{value:g}"
-
-
 def measured(row: Row) -> str:
-    """The mean to three significant digits, or as far as its interval, if any, needs."""
+    """The mean with its interval: three significant digits, or more if the interval needs them."""
     if row.measured is None:
         return ""
     decimals = max(0, 2 - _magnitude(row.measured))
-    if row.interval is None:
-        return f"{row.measured:.{decimals}f}"
-    decimals = max(decimals, min(decimals + 2, -_magnitude(row.interval)))
-    return f"{row.measured:.{decimals}f} ± {row.interval:.{decimals}f}"
-
-
-def percent(value: float | None) -> str:
-    """A relative difference, signed, in whole percent."""
-    return "" if value is None else f"{value:+.0%}"
+    if row.interval is not None:
+        decimals = max(decimals, min(decimals + 2, -_magnitude(row.interval)))
+    return interval(row.measured, row.interval, f".{decimals}f")
 
 
 def _magnitude(value: float) -> int:
-    """The power of ten of the first digit."""
+    """The exponent of the first significant digit."""
     return math.floor(math.log10(abs(value))) if value else 0
 
 
 def _plain(value: Any) -> Any:
-    """NaN and infinity have no place in JSON."""
+    """The value with None for NaN and infinity, which JSON lacks."""
     match value:
         case dict():
             return {key: _plain(entry) for key, entry in value.items()}

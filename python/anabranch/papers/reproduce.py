@@ -1,4 +1,4 @@
-"""Reproducing a paper: run what its folder asks for, measure, judge, write the report."""
+"""Reproduce a paper: run its experiments, measure, judge its claims, write the report."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,10 +12,9 @@ import pandas as pd
 from anabranch.files import put_section, section, staged
 from anabranch.papers import curves
 from anabranch.papers.folder import Case, Paper, cases, known_papers, open_paper, seeds
-from anabranch.papers.judge import report_of
 from anabranch.papers.quantities import measure
 from anabranch.papers.quantities.rates import drop_percent
-from anabranch.papers.report import Report
+from anabranch.papers.report import Report, report_of
 from anabranch.papers.summary import Summary
 from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, collect, collect_parts, plan
@@ -23,36 +22,36 @@ from anabranch.scenario import load
 from anabranch.theory.errors import NotConverged
 
 COMMAND = "anabranch reproduce all"
-"""What a README's section of the summary is called."""
+"""The command that marks the section of the summary in a README."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the runs of a paper gave."""
+    """The numbers and figures measured in a paper's runs."""
 
     numbers: pd.DataFrame
     """A row per item, metric, case and seed, with its `value`."""
     drawings: Mapping[tuple[str, int], curves.Drawing]
-    """The figures that need whole runs, by item and place among the item's figures."""
+    """The figures drawn from whole runs, by item and index among the item's figures."""
     unsolved: Sequence[tuple[str, str, str]] = ()
-    """Item, metric and case of the numbers that theory did not find."""
+    """Item, metric and case of the numbers for which theory did not converge."""
 
 
 def reproduce(
     name: str, quick: bool = False, out: Path | None = None, progress: Progress | None = None
 ) -> Report:
-    """Run everything a paper's folder asks for, and judge its claims.
+    """Run the experiments of a paper and judge its claims.
 
-    `quick`: fewer seeds and shorter runs, as the folder says. `out`: where report.html and
-    report.json go. `progress` is told the fraction done, 0 to 1.
+    `quick` takes fewer seeds and shorter runs, as the folder defines. report.html and report.json
+    are written to `out`. `progress` is called with the fraction done, 0 to 1.
 
-    Raises `ScenarioError` for an unknown paper or a folder that does not fit together.
+    Raises `ScenarioError` for an unknown paper and for an inconsistent folder.
     """
     paper = open_paper(name)
     with staged(out) if out else nullcontext() as stage:
         measured = measure_all(paper, quick, progress)
         if "predictions" in paper.experiments:
-            from anabranch.papers.predictions import predicted  # here: the others do not need it
+            from anabranch.papers.predictions import predicted  # here, because few papers need it
 
             paper = predicted(paper)
         report = report_of(paper, measured.numbers, measured.drawings, quick)
@@ -67,14 +66,16 @@ def reproduce_all(
     readme: Path | None = None,
     progress: Progress | None = None,
 ) -> Summary:
-    """Reproduce every paper there is.
+    """Reproduce all papers.
 
-    `out` gets index.html with the summary, summary.json, and a folder per paper with what
-    `reproduce` writes. `readme` gets the summary, dated, between its markers. A paper's runs are
-    let go before the next one begins.
+    index.html and summary.json are written to `out`, and the files of `reproduce` to a folder per
+    paper in it. The summary with its date replaces the section between the markers of `readme`. The
+    results of one paper are freed before the next one runs.
+
+    Raises `ScenarioError` as `reproduce` does, and before any run if `readme` lacks the markers.
     """
     if readme:
-        section(readme, COMMAND)  # one that can't take the summary is told before the runs
+        section(readme, COMMAND)  # fails early, before the runs
     names = known_papers()
     reports = []
     for i, name in enumerate(names):
@@ -110,10 +111,13 @@ def measure_all(
     on: str = "sim",
     jobs: int | None = None,
 ) -> Measured:
-    """Run all groups that an item asks for on a backend, and take its numbers and curves.
+    """Run all groups that an item needs on the backend `on`, and measure.
 
-    Groups run one after the other; within a group all cases and seeds run in parallel, and no more
-    than one case is kept. Theory has its cases one after the other.
+    Groups run one after the other. Within a group cases and seeds run in parallel, `jobs` at a
+    time, and the result of only one case is kept in memory; on a theoretical backend cases run one
+    after the other. `quick` and `progress` are those of `reproduce`.
+
+    Raises `ScenarioError` for an inconsistent folder or an unknown backend.
     """
     groups = paper.experiments["groups"]
     measures = {name: list(_measures(paper, name)) for name in groups}
@@ -142,7 +146,7 @@ def measure_all(
                     drawing = DRAW[spec["kind"]](spec, result, [case])
                     drawings[place] = curves.joined(drawings.get(place), drawing)
         done += share
-    # Cases that were given the same name are one: a sweep's mean, seed by seed.
+    # Cases renamed to the same name are averaged seed by seed, such as over a sweep.
     frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
     frame = frame.groupby(NAMES, sort=False, as_index=False)["value"].mean()
     numbers = pd.concat([frame, *_drops(paper, frame)], ignore_index=True)
@@ -150,18 +154,18 @@ def measure_all(
 
 
 def _wanted(group: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> list[Case]:
-    """The cases of a group that some measure or figure looks at."""
+    """The cases of a group that a measure or figure needs."""
     everything = any(entry["cases"] is None for entry in entries)
     names = {name for entry in entries for name in entry["cases"] or []}
     return [case for case in cases(group) if everything or case.name in names] if entries else []
 
 
 DRAW = {"series": curves.series, "tail": curves.tail}
-"""The figures that need whole runs; the others are drawn from numbers."""
+"""The kinds of figure drawn from whole runs; the others are drawn from numbers."""
 
 
 def part(progress: Progress | None, done: float, share: float) -> Progress | None:
-    """Progress of a part of the work that begins at `done` and is `share` of it all."""
+    """The progress of a part of the work, from `done` to `done + share` of the whole."""
     return progress and (lambda fraction: progress(done + share * fraction))
 
 
@@ -174,9 +178,9 @@ def run_group(
     on: str = "sim",
     threads: int | None = None,
 ) -> Iterator[tuple[str, Result | NotConverged]]:
-    """Each wanted case of a group and the Result of all its seeds, in the order of the cases.
+    """Each wanted case of a group with the Result of all its seeds, in the order of the cases.
 
-    A case that theory does not solve leaves the others as they are.
+    A case for which theory does not converge yields its `NotConverged` instead of a Result.
     """
     group = paper.experiments["groups"][name]
     file, shorter = paper.folder / group["scenario"], {}
@@ -200,7 +204,7 @@ def run_group(
 
 
 def each_run(result: Result) -> Iterator[tuple[int, Result]]:
-    """Each seed and the part of a case's Result that it gave."""
+    """Each seed with its part of a case's Result."""
     tables = result.tables()
     parts = {name: dict(iter(table.groupby("seed"))) for name, table in tables.items()}
     for seed in parts["links"]:
@@ -209,7 +213,7 @@ def each_run(result: Result) -> Iterator[tuple[int, Result]]:
 
 
 def _measures(paper: Paper, group: str) -> Iterator[dict[str, Any]]:
-    """Every measure of a group, with the item it belongs to and the cases it is for."""
+    """Every measure of a group, with its item and cases."""
     for item in paper.experiments["items"]:
         for entry in item.get("measures", []):
             if entry.get("group", item.get("group")) == group:
@@ -218,7 +222,7 @@ def _measures(paper: Paper, group: str) -> Iterator[dict[str, Any]]:
 
 
 def _during(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A measure over each of its stretches of time, unless it has a time of its own."""
+    """A measure for each of its intervals of time, unless it has an interval of its own."""
     if not entry["during"] or "from_s" in entry or "to_s" in entry:
         yield entry
         return
@@ -228,7 +232,7 @@ def _during(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _curves(paper: Paper, group: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-    """Every figure that needs the runs of a group: its place, and what it says."""
+    """Every figure drawn from the runs of a group: its item and index, and its entry."""
     for item in paper.experiments["items"]:
         for number, spec in enumerate(item.get("figures", [])):
             if spec["kind"] in DRAW and spec.get("group", item.get("group")) == group:
@@ -236,10 +240,10 @@ def _curves(paper: Paper, group: str) -> Iterator[tuple[tuple[str, int], dict[st
 
 
 NAMES = ["item", "metric", "case", "seed"]
-"""The words that tell one number from another."""
+"""The keys that identify a number."""
 
 WORDS = {"item", "cases", "metric", "quantity", "group", "case", "during"}
-"""The words of a measure that are not parameters of its quantity."""
+"""The keys of a measure that are not parameters of its quantity."""
 
 
 def _numbers(
@@ -254,7 +258,7 @@ def _numbers(
 def _asked(
     measures: Sequence[Mapping[str, Any]], case: str
 ) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
-    """What the numbers of a case are called, and how each is measured."""
+    """The item, metric and case name of each number of a case, and its measure."""
     for entry in measures:
         if entry["cases"] is None or case in entry["cases"]:
             name = entry.get("case", "{case}")
@@ -263,7 +267,7 @@ def _asked(
 
 
 def _drops(paper: Paper, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """What got lost between two cases of a metric, seed by seed."""
+    """The decrease from one case of a metric to another, in percent, seed by seed."""
     for item in paper.experiments["items"]:
         for drop in item.get("drops", []):
             of = frame[(frame["item"] == item["id"]) & (frame["metric"] == drop["of"])]

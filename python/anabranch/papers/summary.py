@@ -1,16 +1,12 @@
-"""All papers at once: every table and figure with what became of its claims."""
+"""The summary of all papers: the verdicts of each table and figure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table as Grid
-from rich.text import Text
-
-from anabranch.papers.claims import Verdict
-from anabranch.papers.report import STYLES, Claim, Item, Report
+from anabranch.formats import markdown_table
+from anabranch.papers.judge import Claim, Verdict
+from anabranch.papers.report import Item, Report
 
 
 @dataclass(frozen=True)
@@ -19,42 +15,38 @@ class Summary:
 
     reports: Sequence[Report]
     command: str
-    """With its options."""
+    """The command that made them, with its options."""
 
     @property
     def failed(self) -> list[Claim]:
-        """Claims that fail without a reason, of all papers."""
+        """Claims of all papers that fail without a known reason."""
         return [claim for report in self.reports for claim in report.failed]
 
     def lines(self) -> Iterator[tuple[Report, Item, dict[Verdict, int]]]:
-        """Every table and figure that has a claim, and how many claims got each verdict."""
+        """Every table and figure with claims, and the number of claims with each verdict."""
         for report in self.reports:
             for item in report.items:
                 if item.claims:
                     yield report, item, item.counts()
 
     def totals(self) -> dict[Verdict, int]:
-        """How many claims of all papers got each verdict."""
+        """The number of claims of all papers with each verdict."""
         counts = [report.counts() for report in self.reports]
         return {verdict: sum(count[verdict] for count in counts) for verdict in Verdict}
 
     def markdown(self) -> list[str]:
         """The summary as lines of Markdown."""
-        verdicts = list(Verdict)
         rows = [
-            ["", *verdicts],
-            ["---", *["--:"] * len(verdicts)],
             *(
-                [f"{report.name}: {item.title}", *(str(counts[v] or "") for v in verdicts)]
+                [f"{report.name}: {item.title}", *(str(counts[v] or "") for v in Verdict)]
                 for report, item, counts in self.lines()
             ),
             ["**all**", *(f"**{n}**" for n in self.totals().values())],
         ]
-        table = ["| " + " | ".join(row) + " |" for row in rows]
-        return ["Claims per table and figure:", "", *table]
+        return ["Claims per table and figure:", "", *markdown_table(["", *Verdict], rows)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """The summary as plain data for JSON."""
         return {
             "command": self.command,
             "counts": self.totals(),
@@ -64,25 +56,3 @@ class Summary:
                 for report, item, counts in self.lines()
             ],
         }
-
-    def __rich_console__(self, console: object, options: object) -> Iterator[RenderableType]:
-        grid = Grid(box=box.SIMPLE, pad_edge=False)
-        for name in ("", "table or figure"):
-            grid.add_column(name)
-        for verdict in Verdict:
-            grid.add_column(verdict, justify="right")
-        before = None
-        for report, item, counts in self.lines():
-            if report is not before:
-                grid.add_section()
-            name, before = report.name if report is not before else "", report
-            grid.add_row(name, item.title, *_cells(counts))
-        grid.add_section()
-        grid.add_row("all", "", *_cells(self.totals()))
-        yield grid
-        for claim in self.failed:
-            yield Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red")
-
-
-def _cells(counts: dict[Verdict, int]) -> list[Text]:
-    return [Text(str(n) if n else "", style=STYLES[verdict]) for verdict, n in counts.items()]

@@ -1,4 +1,4 @@
-"""Figures of a report as inline SVG, in the page's own colours by day and by night."""
+"""Figures of a report as inline SVG, in the page's light and dark colours."""
 
 import io
 import re
@@ -21,14 +21,14 @@ from anabranch.papers.report import Item, Report, Row, Table
 INK, RULE = style.PAGE_INK, style.PAGE_RULE
 
 MARKS = ["-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (6, 1, 1, 1, 1, 1))]
-"""Line styles of the theory values, in the order in which the report explains them."""
+"""Line styles of the kinds of theory value, in the order of the report's list of them."""
 
 WIDTH = 8.6
-"""Of every figure, inches."""
+"""The width of every figure, inches."""
 
 
 class Pictures:
-    """Draws the figures of one report; `colours` are those it may have used."""
+    """Draws the figures of one report; `colours` are all it may use."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -37,7 +37,7 @@ class Pictures:
         self.colours = sorted({self.style(label)[0] for label in [*labels, *_others(report)]})
 
     def style(self, label: str) -> tuple[str, str]:
-        """Colour and marker of the last part of a case, or of an algorithm; ink for none."""
+        """Colour and marker of a label (the last part of a case, or an algorithm); ink for none."""
         if not label:
             return INK, ""
         return self.styles.get(label) or style.style(label)
@@ -51,7 +51,7 @@ class Pictures:
 
     # ------------------------------------------------------------------ curves
     def curves(self, drawing: Drawing) -> Markup:
-        """Small multiples that share their axes."""
+        """A drawing's panels, which share their axes."""
         columns = min(len(drawing.panels), 3 if len(drawing.panels) > 4 else 2)
         lines = -(-len(drawing.panels) // columns)
         with matplotlib.rc_context(_sheet(drawing.title)):
@@ -62,7 +62,7 @@ class Pictures:
                 for curve in panel.curves:
                     self.curve(axes, curve)
             for axes in cells.flat[: len(drawing.panels)]:
-                _scale(axes, drawing)  # at last: a limit that is set stops all from growing
+                _scale(axes, drawing)  # last, because setting a limit stops autoscaling
             for axes in cells.flat[len(drawing.panels) :]:
                 axes.set_axis_off()
             sheet.supxlabel(drawing.x, size="medium")
@@ -73,7 +73,7 @@ class Pictures:
             return self.inline(sheet)
 
     def curve(self, axes: Axes, curve: Curve) -> None:
-        """A line, its points and their intervals."""
+        """A line or points with their intervals."""
         colour, marker = self.style(curve.algorithm)
         dash = style.DASHES[curve.dash % len(style.DASHES)]
         axes.plot(curve.x, curve.y, **_look(curve, colour, marker, dash))
@@ -82,7 +82,7 @@ class Pictures:
             axes.errorbar(curve.x, curve.y, half, fmt="none", ecolor=colour, lw=1, capsize=2)
 
     def curve_legend(self, drawing: Drawing) -> list[Line2D]:
-        """One entry per name; in ink, where the same name has a colour in each panel."""
+        """One entry per name; in ink if the name has different colours in different panels."""
         named: dict[str, list[Curve]] = {}
         for panel in drawing.panels:
             for curve in panel.curves:
@@ -114,14 +114,14 @@ class Pictures:
             return self.inline(sheet)
 
     def bar_panel(self, axes: Axes, table: Table) -> None:
-        """Published hollow, measured full with its interval, theory as a line across the bars."""
+        """Published as hollow bars, measured as full bars with intervals, theory as lines."""
         shift = 0.9 if any(row.published is not None for row in table.rows) else 0.45
         place = 0.0
         ticks = []
         for rows in settings(table).values():
             ticks.append(place + len(rows) - 0.5)
             for row in rows:
-                edge: dict[str, Any] = {"edgecolor": self.style(series(row))[0], "lw": 1.4}
+                edge: dict[str, Any] = {"edgecolor": self.style(algorithm(row))[0], "lw": 1.4}
                 if row.published is not None:
                     axes.bar(place, row.published, 0.8, facecolor="none", **edge)
                 if row.measured is not None:
@@ -142,8 +142,8 @@ class Pictures:
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
 
     def bar_legend(self, item: Item, tables: Sequence[Table]) -> list[Patch | Line2D]:
-        """What colours, fillings and lines stand for."""
-        names = dict.fromkeys(series(row) for table in tables for row in table.rows)
+        """The meaning of colours, fillings and lines."""
+        names = dict.fromkeys(algorithm(row) for table in tables for row in table.rows)
         handles: list[Patch | Line2D] = [Patch(facecolor=INK, edgecolor=INK, label="measured")]
         if any(row.published is not None for table in tables for row in table.rows):
             handles.insert(0, Patch(facecolor="none", edgecolor=INK, label="published"))
@@ -164,7 +164,7 @@ class Pictures:
 
     # ------------------------------------------------------------------ SVG
     def inline(self, sheet: Figure) -> Markup:
-        """SVG as part of a page: the page's colours and font, no ids but those in use."""
+        """The sheet as SVG for a page: with the page's colours and font, and only ids in use."""
         buffer = io.StringIO()
         sheet.savefig(buffer, format="svg", transparent=True)
         svg = buffer.getvalue()
@@ -182,26 +182,26 @@ class Pictures:
 
 
 def settings(table: Table) -> dict[str, list[Row]]:
-    """The rows by all of their case but its last part: the bars that stand together."""
+    """The rows by setting, which is the case without its last part: one group of bars each."""
     groups: dict[str, list[Row]] = {}
     for row in table.rows:
         groups.setdefault(row.case.rpartition(".")[0], []).append(row)
     return groups
 
 
-def series(row: Row) -> str:
-    """The last part of a case: what ran."""
+def algorithm(row: Row) -> str:
+    """The last part of a row's case: the algorithm."""
     return row.case.rpartition(".")[2]
 
 
 def _styles(algorithms: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Colour and marker by label; of several labels of one algorithm the first has its own."""
+    """Colour and marker by label; the first label of an algorithm has the algorithm's own."""
     named = {label: f"{name.split(':')[0]}:{label}" for label, name in algorithms.items()}
     return {label: style.style(name, list(named.values())) for label, name in named.items()}
 
 
 def _others(report: Report) -> list[str]:
-    """Algorithms that curves name and no case runs."""
+    """Algorithms of curves that are not those of a case."""
     return [
         curve.algorithm
         for item in report.items
@@ -213,7 +213,7 @@ def _others(report: Report) -> list[str]:
 
 
 def _look(curve: Curve, colour: str, marker: str, dash: str) -> dict[str, Any]:
-    """How a curve is drawn, in its panel and in the legend."""
+    """Matplotlib's properties of a curve, in its panel and in the legend."""
     look: dict[str, Any] = {"color": colour, "ls": dash, "lw": 1.1}
     if curve.mark:
         look |= {"marker": marker, "markersize": 4.5}
@@ -228,7 +228,7 @@ def _scale(axes: Axes, drawing: Drawing) -> None:
     for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
         if name in drawing.log:
             axes.set(**{f"{name}scale": "log"})
-            # Powers of ten as they are: the page's text knows no mathematics.
+            # Plain numbers, because the page's text has no math mode for powers of ten.
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter("")
     if "y" not in drawing.log:

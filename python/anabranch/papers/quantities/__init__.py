@@ -1,7 +1,7 @@
-"""The named quantities of a paper's tables: each a number that one run gives.
+"""The quantities in a paper's tables: functions from one run to a number.
 
-A paper's `experiments.toml` names them; nothing there computes. A new quantity is a function with
-`@quantity` in a file of this folder, and a file is a line of the import below.
+A paper's `experiments.toml` refers to them by name. A new quantity is a function with `@quantity`
+in a file of this folder; a new file needs a line in the import below.
 """
 
 from anabranch.papers.quantities import (

@@ -1,4 +1,4 @@
-"""How evenly users are served."""
+"""Fairness between users and between transfers."""
 
 from anabranch.papers.quantities.table import quantity, rows, run_keys
 from anabranch.result import Result, between, jain_index
@@ -11,7 +11,7 @@ def user_jain_index(
     from_s: float | None = None,
     to_s: float | None = None,
 ) -> float:
-    """Jain's index of the users' goodput: of one flow, or of all flows."""
+    """Jain's index of the users' goodput, of one flow or of all flows; 1 is perfectly fair."""
     if from_s is None and to_s is None:
         table = rows(result.flows, flow=flow)
     else:
@@ -25,7 +25,7 @@ def user_jain_index(
 
 @quantity
 def transfer_jain_index(result: Result, flow: str | None = None) -> float:
-    """Jain's index of the transfers' rates, bytes over duration: of one flow, or of all flows."""
+    """Jain's index of the transfers' rates (bytes over duration), of one flow or of all flows."""
     files = rows(result.transfers, flow=flow)
     rates = files.assign(rate=files["bytes"] / files["duration_s"])
     keys = run_keys(rates)

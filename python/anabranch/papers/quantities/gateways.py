@@ -1,7 +1,7 @@
-"""Gateways: the weight of each, the share of the bottleneck that it stands for, and what it gets.
+"""Gateways: their weights, the shares of the bottleneck these imply, and the shares measured.
 
-Weights are the kappa of weighted Vegas; a share is a flow's kappa over the sum of all flows'.
-`skip` is the part of the run that is left out at its beginning.
+A weight is the kappa of weighted Vegas; a share is a flow's kappa over the sum of all kappas.
+`skip` is the fraction of the run excluded at its beginning.
 """
 
 from collections.abc import Mapping
@@ -14,38 +14,38 @@ from anabranch.result import Result, between
 
 @quantity
 def kappa(result: Result, flow: str, skip: float = 0.0) -> float:
-    """A flow's kappa, the mean of the samples, packets."""
+    """The mean of a flow's kappa over the samples, packets."""
     return float(rows(_without(result.flow_samples, skip), flow=flow)["kappa"].mean())
 
 
 @quantity
 def kappa_share(result: Result, flow: str, skip: float = 0.0) -> float:
-    """The share that a flow's weight stands for, the mean of the samples."""
+    """The mean of a flow's share over the samples."""
     return float(_of_flows(shares(result, skip), [flow])[flow].mean())
 
 
 @quantity
 def shares_above_loads(result: Result, loads: Mapping[str, float], skip: float = 0.0) -> float:
-    """Part of the samples in which the share of every flow of `loads` exceeds its load."""
+    """The fraction of samples in which the share of every flow of `loads` exceeds its load."""
     chosen = _of_flows(shares(result, skip), list(loads))
     return float((chosen > pd.Series(loads)).all(axis="columns").mean())
 
 
 @quantity
 def backlogged_share(result: Result, flow: str, packets: float = 100) -> float:
-    """What a flow gets over what all get, while all gateways have more than `packets` to send.
+    """A flow's share of the total goodput while all gateways are backlogged.
 
-    In the samples, that is, at whose beginning and end all their buffers are longer.
+    Counted are samples at whose beginning and end all buffers hold more than `packets` packets.
     """
     waits = (_wide(result.flow_samples, "buffer_packets") > packets).all(axis="columns")
-    # Of several runs, the last sample of one comes before the first of the next: no matter.
+    # With several runs the first sample of a run follows the last one of another: negligible.
     chosen = waits & waits.shift(fill_value=False)
     goodput = _wide(result.flow_samples, "goodput_mbps")[chosen]
     return float(_of_flows(goodput, [flow])[flow].sum() / goodput.sum().sum())
 
 
 def shares(result: Result, skip: float = 0.0) -> pd.DataFrame:
-    """The flows' shares: a row per run and time at which all of them have a weight."""
+    """The flows' shares, a row per run and time at which all flows have a weight."""
     kappas = _wide(_without(result.flow_samples, skip), "kappa")
     kappas = kappas.loc[:, kappas.any()]
     kappas = kappas[kappas.all(axis="columns")]

@@ -1,7 +1,7 @@
-"""Rates, round-trip times and losses: over the whole run, or from one time to another.
+"""Rates, round-trip times and losses, over the measurement window or from one time to another.
 
-Without `from_s` and `to_s` a quantity is over the measurement window, as the totals of a Result
-are. With one of them it is the mean of the samples that end in between.
+Without `from_s` and `to_s` a quantity covers the measurement window, as the totals of a Result do.
+With either it is the mean of the samples that end between them, times in s.
 """
 
 from anabranch.papers.quantities.table import quantity, rows, runs
@@ -33,7 +33,7 @@ def aggregate_goodput_mbps(
 
 @quantity
 def goodput_share(result: Result, flow: str) -> float:
-    """What all users of a flow get together, over what all users of all flows get."""
+    """The goodput of all users of a flow over that of all users of all flows."""
     of_flow = rows(result.flows, flow=flow)["goodput_mbps"].sum()
     return float(of_flow / result.flows["goodput_mbps"].sum())
 
@@ -46,7 +46,7 @@ def relative_goodput(result: Result, flow: str, to: str) -> float:
 
 @quantity
 def path_share(result: Result, flow: str, path: int) -> float:
-    """What a flow's users get over one path, over what they get over all their paths."""
+    """The goodput of a flow's users over one path, divided by that over all their paths."""
     of_flow = rows(result.paths, flow=flow)
     return float(rows(of_flow, path=path)["goodput_mbps"].sum() / of_flow["goodput_mbps"].sum())
 
@@ -68,7 +68,7 @@ def path_rtt_ms(
 ) -> float:
     """Round-trip time over one path of a flow, queueing included, the mean over its users, ms.
 
-    Over a stretch of time it is the mean of the smoothed RTT.
+    With `from_s` or `to_s` it is the mean of the smoothed RTT.
     """
     if from_s is None and to_s is None:
         return float(rows(result.paths, flow=flow, path=path)["rtt_ms"].mean())
@@ -84,7 +84,7 @@ def user_timeouts(result: Result, flow: str) -> float:
 
 @quantity
 def path_loss_probability(result: Result, flow: str, path: int) -> float:
-    """Packets lost over packets sent on one path of a flow, all its users together."""
+    """Packets lost over packets sent on one path of a flow, summed over its users."""
     chosen = rows(result.paths, flow=flow, path=path)
     lost = (chosen["loss_probability"] * chosen["sent_packets"]).sum()
     return float(lost / chosen["sent_packets"].sum())
@@ -92,13 +92,13 @@ def path_loss_probability(result: Result, flow: str, path: int) -> float:
 
 @quantity
 def link_loss_probability(result: Result, link: str) -> float:
-    """Packets that a link dropped, of every cause, over packets that arrived at it."""
+    """Packets dropped by a link for any reason, over packets that arrived at it."""
     return float(rows(result.links, link=link)["loss_probability"].mean())
 
 
 @quantity
 def link_utilization(result: Result, link: str) -> float:
-    """Share of a link's rate that was used."""
+    """Throughput of a link over its rate."""
     return float(rows(result.links, link=link)["utilization"].mean())
 
 
@@ -106,7 +106,7 @@ def link_utilization(result: Result, link: str) -> float:
 def link_queue_packets(
     result: Result, link: str, from_s: float | None = None, to_s: float | None = None
 ) -> float:
-    """Packets that wait at a link, the mean of the samples."""
+    """Packets queued at a link, the mean of the samples."""
     if from_s is None and to_s is None:
         return float(rows(result.links, link=link)["queue_packets"].mean())
     return float(
@@ -115,5 +115,5 @@ def link_queue_packets(
 
 
 def drop_percent(before: float, after: float) -> float:
-    """How much was lost between two values of a quantity, in percent of the first."""
+    """The decrease from `before` to `after`, in percent of `before`."""
     return 100.0 * (before - after) / before

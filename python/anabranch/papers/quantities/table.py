@@ -1,4 +1,4 @@
-"""The table of quantities, and what they all need: choosing rows and stretches of time."""
+"""The table of quantities, and the selections of rows that they share."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,21 +11,21 @@ from anabranch.scenario import ScenarioError
 Quantity = TypeVar("Quantity", bound=Callable[..., float])
 
 QUANTITIES: dict[str, Callable[..., float]] = {}
-"""What `quantity = "..."` in an `experiments.toml` may name."""
+"""The quantities by the name that `quantity = "..."` in an `experiments.toml` gives."""
 
 
 def quantity(function: Quantity) -> Quantity:
     """Enter a function into the table under its own name.
 
-    It takes the Result of one run (or of several alike, and then averages over them) and
-    parameters by name. It raises LookupError for what the Result does not have.
+    The function takes the Result of one run, or of several runs of the same kind to average over,
+    and parameters by name. It raises LookupError for a flow, path or link missing in the Result.
     """
     QUANTITIES[function.__name__] = function
     return function
 
 
 def measure(name: str, result: Result, **parameters: Any) -> float:
-    """The named quantity of a run.
+    """The value of the named quantity for a run.
 
     Raises `ScenarioError` for a quantity, parameter, flow, path or link that does not exist.
     """
@@ -38,7 +38,7 @@ def measure(name: str, result: Result, **parameters: Any) -> float:
 
 
 def rows(table: pd.DataFrame, **choice: object) -> pd.DataFrame:
-    """The rows with these values; a value of None does not choose."""
+    """The rows with these values; None selects all. Raises LookupError when there are none."""
     for column, value in choice.items():
         if value is None:
             continue
@@ -51,7 +51,7 @@ def rows(table: pd.DataFrame, **choice: object) -> pd.DataFrame:
 
 
 def late(result: Result, skip: float, flow: str | None) -> pd.DataFrame:
-    """The transfers of a flow that begin after the first part `skip` of the run."""
+    """The transfers of a flow that begin after the initial fraction `skip` of the run."""
     transfers = rows(result.transfers, flow=flow)
     if skip == 0:
         return transfers
@@ -59,11 +59,11 @@ def late(result: Result, skip: float, flow: str | None) -> pd.DataFrame:
 
 
 def runs(table: pd.DataFrame) -> int:
-    """How many runs a table has rows of."""
+    """The number of runs in a table."""
     keys = run_keys(table)
     return len(table[keys].drop_duplicates()) if keys else 1
 
 
 def run_keys(table: pd.DataFrame) -> list[str]:
-    """The leading columns that tell runs apart."""
+    """The columns that identify a run."""
     return [key for key in ("case", "algorithm", "seed") if key in table.columns]

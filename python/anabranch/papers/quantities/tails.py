@@ -1,4 +1,4 @@
-"""Tail index of transfer durations: alpha, where P(duration > x) falls as x^-alpha."""
+"""Tail index of transfer durations: alpha if P(duration > x) falls as x^-alpha."""
 
 from anabranch.papers.quantities.table import late, quantity, rows
 from anabranch.result import Result
@@ -7,7 +7,7 @@ from anabranch.theory.queueing.tail_index import hill, tail_fit
 
 @quantity
 def tail_index_hill(result: Result, flow: str | None = None, largest: float = 0.1) -> float:
-    """Tail index of transfer durations by Hill's estimator over the `largest` share of them."""
+    """Tail index of transfer durations by Hill's estimator over the fraction `largest` of them."""
     return hill(rows(result.transfers, flow=flow)["duration_s"], largest)
 
 
@@ -17,7 +17,7 @@ def tail_index_fit(
 ) -> float:
     """Tail index of transfer durations by a straight line through the log-log ccdf.
 
-    Without the transfers that begin in the first part `skip` of the run.
+    Transfers that begin in the initial fraction `skip` of the run are excluded.
     """
     slope, _ = tail_fit(late(result, skip, flow)["duration_s"], low_s, high_s)
     return -slope

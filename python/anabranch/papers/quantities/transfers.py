@@ -1,6 +1,6 @@
-"""Finished files of the whole run, warm-up included: how fast, how long, how many.
+"""Rates, durations and counts of completed transfers, over the whole run including warm-up.
 
-`flow` is one flow, or None for all of them.
+`flow` selects one flow; None selects all.
 """
 
 from anabranch.papers.quantities.table import late, quantity, rows, runs
@@ -9,20 +9,20 @@ from anabranch.result import Result
 
 @quantity
 def transfer_mbps(result: Result, flow: str | None = None) -> float:
-    """Rate of a transfer, its bytes over its duration, the mean over the transfers, Mbps."""
+    """Rate of a transfer (bytes over duration), the mean over transfers, Mbps."""
     files = rows(result.transfers, flow=flow)
     return float((8e-6 * files["bytes"] / files["duration_s"]).mean())
 
 
 @quantity
 def transfer_s(result: Result, flow: str | None = None) -> float:
-    """Duration of a transfer, from its arrival to its last byte, the mean over them, s."""
+    """Duration of a transfer from its arrival to its last byte, the mean over transfers, s."""
     return float(rows(result.transfers, flow=flow)["duration_s"].mean())
 
 
 @quantity
 def transfer_quantile_s(result: Result, share: float, flow: str | None = None) -> float:
-    """Duration that this share of the transfers does not exceed, s."""
+    """The quantile `share` of the durations of transfers, s."""
     return float(rows(result.transfers, flow=flow)["duration_s"].quantile(share))
 
 
@@ -30,9 +30,9 @@ def transfer_quantile_s(result: Result, share: float, flow: str | None = None) -
 def transfers_longer(
     result: Result, than_s: float, flow: str | None = None, skip: float = 0.0
 ) -> float:
-    """Share of the transfers that last longer than `than_s`.
+    """The fraction of transfers that last longer than `than_s`.
 
-    Without those that begin in the first part `skip` of the run.
+    Transfers that begin in the initial fraction `skip` of the run are excluded.
     """
     return float((late(result, skip, flow)["duration_s"] > than_s).mean())
 

@@ -1,7 +1,7 @@
-"""The rate as congestion control sees it: the window over the RTT, where goodput is what arrived.
+"""The sending rate estimated as window over RTT, in contrast to goodput.
 
-The wVegas paper (section V-A) takes the mean RTT of a round for it; the samples have the smoothed
-RTT, over about eight ACKs. A path that is closed, or has no RTT yet, has no rate.
+The wVegas paper (section V-A) divides by the mean RTT of a round; the samples have the smoothed
+RTT, over about eight ACKs. A path that is closed or has no RTT sample yet counts as 0.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def window_rate_mbps(
 ) -> float:
     """Window over RTT, the mean over the users of a flow or of all flows, Mbps.
 
-    Of one path, or of all paths of a user together.
+    Of one path, or the sum over all paths of a user.
     """
     return float(_rates(result, flow, packet_bytes, path, from_s, to_s).to_numpy().mean())
 
@@ -38,7 +38,7 @@ def window_rate_variation(
     from_s: float | None = None,
     to_s: float | None = None,
 ) -> float:
-    """Coefficient of variation of that rate over time, the mean over users."""
+    """Coefficient of variation of window over RTT in time, the mean over users."""
     rates = _rates(result, flow, packet_bytes, path, from_s, to_s)
     return float((rates.std(axis="columns", ddof=0) / rates.mean(axis="columns")).mean())
 
@@ -51,7 +51,7 @@ def window_rate_jain_index(
     from_s: float | None = None,
     to_s: float | None = None,
 ) -> float:
-    """Jain's index of that rate over the users of these flows, all paths of a user together."""
+    """Jain's index of window over RTT over the users of these flows, summed over a user's paths."""
     of_flows = [_rates(result, flow, packet_bytes, None, from_s, to_s) for flow in flows]
     users = pd.concat([rates.mean(axis="columns") for rates in of_flows])
     runs = list(range(users.index.nlevels - 2))
@@ -68,7 +68,7 @@ def window_rate_span_mbps(
     from_s: float | None = None,
     to_s: float | None = None,
 ) -> float:
-    """Largest less smallest of that rate's averages over `bin_s`, the mean over users, Mbps."""
+    """Largest minus smallest window over RTT in bins of `bin_s`, the mean over users, Mbps."""
     rates = _binned(_rates(result, flow, packet_bytes, path, from_s, to_s), bin_s, from_s)
     return float((rates.max(axis="columns") - rates.min(axis="columns")).mean())
 
@@ -82,7 +82,10 @@ def window_rate_correlation(
     from_s: float | None = None,
     to_s: float | None = None,
 ) -> float:
-    """Pearson's correlation of paths 0 and 1, averaged over `bin_s`; the mean over users."""
+    """Pearson's correlation of window over RTT of paths 0 and 1 in bins of `bin_s`.
+
+    The mean over users.
+    """
     first, second = (
         _binned(_rates(result, flow, packet_bytes, path, from_s, to_s), bin_s, from_s)
         for path in (0, 1)
@@ -102,10 +105,10 @@ def shift_s(
     within_mbps: float,
     bin_s: float,
 ) -> float:
-    """Time from `from_s` until a path's rate first comes near where it should go, s.
+    """Time from `from_s` until a path's rate is first within `within_mbps` of `target_mbps`, s.
 
-    Near is `within_mbps` of `target_mbps`, in bins of `bin_s`, each known at its end. A rate that
-    never comes near counts with the whole time to `to_s`. The mean over users.
+    The rate is averaged over bins of `bin_s`, timed by their end. A rate that never comes near
+    counts with `to_s - from_s`. The mean over users.
     """
     rates = _binned(_rates(result, flow, packet_bytes, path, from_s, to_s), bin_s, from_s)
     near = (rates - target_mbps).abs() <= within_mbps
@@ -130,6 +133,6 @@ def _rates(
 
 
 def _binned(rates: pd.DataFrame, bin_s: float, from_s: float | None) -> pd.DataFrame:
-    """Averages over bins from `from_s` on; ends that fall on an edge are the bin's own."""
+    """Averages over bins from `from_s` on; an end on a bin's right edge counts to that bin."""
     number = np.ceil((rates.columns.to_numpy() - (from_s or 0.0)) / bin_s - 1e-9)
     return rates.T.groupby(number).mean().T

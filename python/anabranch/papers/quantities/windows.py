@@ -1,7 +1,7 @@
-"""How much a flow's window swings: all its paths together, from the samples of a run.
+"""Oscillation of a user's window, summed over its paths, from the samples of a run.
 
-Samples more than a round trip apart miss losses, so a scenario that measures these sets
-`sample_ms` below its RTT.
+Samples more than a round trip apart miss losses, so scenarios for these quantities set `sample_ms`
+below the RTT.
 """
 
 import pandas as pd
@@ -14,9 +14,9 @@ from anabranch.result import Result, between
 def window_variation(
     result: Result, flow: str, from_s: float | None = None, to_s: float | None = None
 ) -> float:
-    """Coefficient of variation of a user's window, all paths together: deviation over mean.
+    """Coefficient of variation of a user's window, summed over paths; the mean over users.
 
-    Of the population, not of a sample of it; the mean over users.
+    The standard deviation is that of the population (no Bessel correction).
     """
     windows = _windows(result, flow, from_s, to_s)
     return float((windows.std(axis="columns", ddof=0) / windows.mean(axis="columns")).mean())
@@ -26,10 +26,10 @@ def window_variation(
 def window_drop_per_loss(
     result: Result, flow: str, from_s: float | None = None, to_s: float | None = None
 ) -> float:
-    """Part of a user's window, all paths together, that is lost when a loss strikes; the mean.
+    """The mean fraction by which a loss event reduces a user's window, summed over paths.
 
-    Every fall from one sample to the next is a loss event, as all rules that answer losses only
-    ever let the window fall then. Losses within the same sample count as one event.
+    Every decrease from one sample to the next counts as a loss event, because loss-based rules
+    decrease the window only then. Losses within the same sample count as one event.
     """
     windows = _windows(result, flow, from_s, to_s)
     change = windows.pct_change(axis="columns", fill_method=None)
