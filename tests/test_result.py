@@ -1,4 +1,4 @@
-"""What a Result says about its tables, on data made by hand; figures; files."""
+"""Summaries of a Result, on data made by hand; its figures and files."""
 
 import math
 from pathlib import Path
@@ -58,19 +58,19 @@ def test_totals_have_jains_index_over_users() -> None:
     assert math.isnan(row["jain_index_ci95"])  # one seed has no interval
 
 
-def test_jains_index_is_one_for_equals_and_one_nth_for_one_who_has_all() -> None:
+def test_jains_index_is_one_for_equal_rates_and_one_nth_if_one_user_has_all() -> None:
     assert anabranch.jain_index([2.0, 2.0, 2.0]) == pytest.approx(1.0)
     assert anabranch.jain_index([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
     assert math.isnan(anabranch.jain_index([0.0, 0.0]))
 
 
-def test_what_was_not_measured_is_none_in_json() -> None:
+def test_a_value_that_was_not_measured_is_none_in_json() -> None:
     (link,) = made_by_hand({1: [1.0, 3.0]}).as_dict()["links"]
     assert link["throughput_mbps"] == 4.0
     assert link["queue_packets"] is None
 
 
-def test_parquet_gives_back_the_tables(small: Path, tmp_path: Path) -> None:
+def test_parquet_files_hold_the_tables(small: Path, tmp_path: Path) -> None:
     result = anabranch.run(small, ["lia", "olia"], seeds=2)
     result.save(tmp_path / "out")
     for name, table in result.tables().items():
@@ -106,7 +106,7 @@ def test_files_are_replaced_and_others_kept(tmp_path: Path) -> None:
     assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"old": "new", "kept": "kept"}
 
 
-def test_a_file_is_no_output_directory(tmp_path: Path) -> None:
+def test_a_file_is_refused_as_output_directory(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("precious")
     for target in (file, file / "below"):

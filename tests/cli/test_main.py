@@ -16,12 +16,12 @@ from anabranch.papers import agreement
 from anabranch.scenario import ScenarioError
 from conftest import CLI, SMALL, Anabranch, interrupt
 
-HOW_IT_IS_CALLED_WRONGLY = {
+WRONG_CALLS = {
     "no file": (["run"], "FILE"),
     "a missing file": (["run", "nowhere.toml"], "nowhere.toml: expected a scenario file"),
     "a directory": (["run", "{tmp}"], "expected a scenario file"),
     "an unknown command": (["fly"], "fly"),
-    "an algorithm that is no text": (["run", "{small}", "--algorithm", "\udcff"], "can't encode"),
+    "an algorithm that is not text": (["run", "{small}", "--algorithm", "\udcff"], "can't encode"),
     "an unknown option": (["run", "{small}", "--fast"], "--fast"),
     "no seeds": (["run", "{small}", "--seeds", "0"], "--seeds"),
     "seeds in words": (["run", "{small}", "--seeds", "abc"], "--seeds"),
@@ -30,7 +30,7 @@ HOW_IT_IS_CALLED_WRONGLY = {
     "an unknown parameter": (["run", "{small}", "--algorithm", "lia:x=1"], '"x"'),
     "an unknown backend": (["run", "{small}", "--on", "paper"], "backend 'paper'"),
     "a setting without value": (["run", "{small}", "--set", "seeds"], "expected KEY=VALUE"),
-    "a setting of no key": (["run", "{small}", "--set", "links.R9.delay_ms=1"], "links.R9"),
+    "a setting of an unknown key": (["run", "{small}", "--set", "links.R9.delay_ms=1"], "links.R9"),
     "a negative rate": (["run", "{small}", "--set", "links.R1.rate_mbps=-3"], "rate_mbps"),
     "a rate in words": (
         ["run", "{small}", "--set", "links.R1.rate_mbps=fast"],
@@ -39,17 +39,17 @@ HOW_IT_IS_CALLED_WRONGLY = {
     "a setting of a paper": (["theory", "fixed-points", "olia", "--set", "seeds=1"], "--set seeds"),
     "an output that is a file": (["run", "{small}", "--out", "{small}"], "small.toml"),
     "an output below a file": (["run", "{small}", "--out", "{small}/x"], "small.toml"),
-    "no runs at a time": (["compare", "{small}", "-a", "lia", "--jobs", "0"], "--jobs"),
+    "zero runs at a time": (["compare", "{small}", "-a", "lia", "--jobs", "0"], "--jobs"),
     "no algorithm to compare": (["compare", "{small}"], "--algorithm"),
     "an unknown paper": (["reproduce", "naughty"], "naughty"),
 }
 
 
-@pytest.mark.parametrize("case", HOW_IT_IS_CALLED_WRONGLY)
+@pytest.mark.parametrize("case", WRONG_CALLS)
 def test_a_user_error_is_one_line_on_stderr_and_exit_code_2(
     case: str, small: Path, tmp_path: Path, anabranch: Anabranch
 ) -> None:
-    arguments, told = HOW_IT_IS_CALLED_WRONGLY[case]
+    arguments, expected = WRONG_CALLS[case]
     names = {"small": small, "tmp": tmp_path}
     before = sorted(tmp_path.rglob("*"))
     done = anabranch(*(argument.format(**names) for argument in arguments))
@@ -57,7 +57,7 @@ def test_a_user_error_is_one_line_on_stderr_and_exit_code_2(
     assert done.stdout == ""
     assert done.stderr.startswith("anabranch: ")
     assert done.stderr.count("\n") == 1
-    assert told in done.stderr
+    assert expected in done.stderr
     assert sorted(tmp_path.rglob("*")) == before
 
 
