@@ -63,7 +63,7 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def long(tmp_path: Path) -> Path:
-    """The same for eleven days: nobody waits for its end."""
+    """The same for eleven days, to be interrupted."""
     file = tmp_path / "long.toml"
     file.write_text(LONG)
     return file
@@ -71,7 +71,7 @@ def long(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def anabranch() -> Anabranch:
-    """The command line in a process of its own."""
+    """Runs the command line as a process."""
 
     def call(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [*CLI, *map(str, arguments)]
@@ -83,11 +83,11 @@ def anabranch() -> Anabranch:
 def interrupt(command: Sequence[object], begun: Callable[[], bool]) -> tuple[int, str, str]:
     """Start a process, send Ctrl-C a little after it has begun; its exit code, stdout, stderr."""
 
-    def heed() -> None:  # what runs in the background has Ctrl-C ignored, and so have its children
+    def accept_sigint() -> None:  # a background process ignores it, and so do its children
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     process = subprocess.Popen(
-        list(map(str, command)), stdout=-1, stderr=-1, text=True, preexec_fn=heed
+        list(map(str, command)), stdout=-1, stderr=-1, text=True, preexec_fn=accept_sigint
     )
     try:
         while not begun():

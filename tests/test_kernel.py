@@ -1,4 +1,4 @@
-"""The kernel backend as Python sees it: the same tables, one line for what can't be run, Ctrl-C."""
+"""The kernel backend in Python: the same tables, errors in one line, Ctrl-C."""
 
 import os
 import shutil
@@ -128,7 +128,7 @@ def test_what_the_kernel_can_not_run_is_one_line(
     assert result.stderr.count("\n") == 1
 
 
-def test_what_every_run_warns_of_is_told_once(scenario: Path, anabranch: Anabranch) -> None:
+def test_a_warning_of_every_run_is_printed_once(scenario: Path, anabranch: Anabranch) -> None:
     short = ["--set", "measure.duration_s=0.6", "--set", "tcp.header_bytes=40"]
     result = anabranch("run", scenario, "--on", "kernel", "--seeds", "2", *short)
     assert result.returncode == 0
@@ -144,7 +144,7 @@ def test_a_rule_in_python_is_refused(scenario: Path) -> None:
         anabranch.run(scenario, Mine(), on="kernel")
 
 
-def test_without_the_program_the_remedy_is_told(
+def test_a_missing_program_is_an_error_that_says_how_to_build_it(
     scenario: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ANABRANCH_LAB")

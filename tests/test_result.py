@@ -1,10 +1,11 @@
-"""What a Result says about its tables, on data made by hand; figures; files."""
+"""Summaries of a Result, on data made by hand; its figures and files."""
 
 import math
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.lines import Line2D
 
 import anabranch
 from anabranch.figures import result as figures
@@ -57,19 +58,19 @@ def test_totals_have_jains_index_over_users() -> None:
     assert math.isnan(row["jain_index_ci95"])  # one seed has no interval
 
 
-def test_jains_index_is_one_for_equals_and_one_nth_for_one_who_has_all() -> None:
+def test_jains_index_is_one_for_equal_rates_and_one_nth_if_one_user_has_all() -> None:
     assert anabranch.jain_index([2.0, 2.0, 2.0]) == pytest.approx(1.0)
     assert anabranch.jain_index([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
     assert math.isnan(anabranch.jain_index([0.0, 0.0]))
 
 
-def test_what_was_not_measured_is_none_in_json() -> None:
+def test_a_value_that_was_not_measured_is_none_in_json() -> None:
     (link,) = made_by_hand({1: [1.0, 3.0]}).as_dict()["links"]
     assert link["throughput_mbps"] == 4.0
     assert link["queue_packets"] is None
 
 
-def test_parquet_gives_back_the_tables(small: Path, tmp_path: Path) -> None:
+def test_parquet_files_hold_the_tables(small: Path, tmp_path: Path) -> None:
     result = anabranch.run(small, ["lia", "olia"], seeds=2)
     result.save(tmp_path / "out")
     for name, table in result.tables().items():
@@ -105,7 +106,7 @@ def test_files_are_replaced_and_others_kept(tmp_path: Path) -> None:
     assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"old": "new", "kept": "kept"}
 
 
-def test_a_file_is_no_output_directory(tmp_path: Path) -> None:
+def test_a_file_is_refused_as_output_directory(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("precious")
     for target in (file, file / "below"):
@@ -141,11 +142,31 @@ def test_the_same_result_gives_the_same_figures(small: Path, tmp_path: Path) -> 
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
 
-def test_every_algorithm_has_a_style_of_its_own() -> None:
-    names = [rule["name"] for rule in anabranch.rules()]
-    assert set(names) <= set(style.STYLES)
-    colours = [colour for colour, _ in [*style.STYLES.values(), *style.OTHERS]]
-    assert len(set(colours)) == len(colours)
+@pytest.mark.parametrize("added", [[], ["new"], ["new", "newer", *map(str, range(30))]])
+def test_every_algorithm_of_the_table_has_a_style_of_its_own(
+    added: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [rule["name"] for rule in anabranch.rules()] + added
+    monkeypatch.setattr(style, "rules", lambda: [{"name": name} for name in names])
+    looks = [*(style.style(name) for name in names), *style.OTHERS]
+    for colours_or_markers in zip(*looks, strict=True):
+        assert len(set(colours_or_markers)) == len(looks)
+    for name, look in style.CHOSEN.items():
+        assert style.style(name) == look
+
+
+def test_a_generated_style_can_be_drawn_and_stays_when_another_rule_is_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [*style.CHOSEN, "new"]
+    monkeypatch.setattr(style, "rules", lambda: [{"name": name} for name in names])
+    colour, marker = style.style("new")
+    Line2D([], [], color=colour, marker=marker)
+    names.append("newer")
+    assert style.style("new") == (colour, marker)
+
+
+def test_several_variants_of_an_algorithm_differ_in_style() -> None:
     twins = ["balia", "balia:cap=inf", "Mine"]
     assert len({style.style(name, twins) for name in twins}) == 3
-    assert style.style("balia", twins) == style.style("balia") == style.STYLES["balia"]
+    assert style.style("balia", twins) == style.style("balia") == style.CHOSEN["balia"]

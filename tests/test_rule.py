@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 
 class Reno(anabranch.Rule):
-    """The built-in rule, once more."""
+    """The same as the built-in rule."""
 
     def increase(self, r, paths):
         return 1.0 / paths[r].window
@@ -62,15 +62,15 @@ def test_two_rules_of_one_class_need_names(small: Path) -> None:
     assert anabranch.run(small, [Reno(), second], seeds=1).algorithms == ["Reno", "again"]
 
 
-def test_what_a_rule_sees_is_packets_and_seconds(small: Path) -> None:
+def test_a_rule_sees_packets_and_seconds(small: Path) -> None:
     seen = []
 
-    class Curious(Reno):
+    class Recording(Reno):
         def increase(self, r, paths):
             seen.append((r, len(paths), paths[r]))
             return super().increase(r, paths)
 
-    anabranch.run(small, Curious(), seeds=1)
+    anabranch.run(small, Recording(), seeds=1)
     assert {(r, n) for r, n, _ in seen} == {(0, 2), (1, 2)}
     for _, _, path in seen:
         assert path.window >= 1
@@ -93,7 +93,7 @@ def test_an_error_in_a_rule_surfaces_with_its_own_line(small: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "exception", "told"),
+    ("answer", "exception", "message"),
     [
         (float("nan"), ValueError, r"increase returned NaN for path \d: expected a finite number"),
         (float("inf"), ValueError, "returned inf"),
@@ -101,14 +101,14 @@ def test_an_error_in_a_rule_surfaces_with_its_own_line(small: Path) -> None:
         (None, TypeError, "must be real number, not NoneType"),
     ],
 )
-def test_an_answer_that_is_no_number_is_an_error(
-    answer: object, exception: type[Exception], told: str, small: Path
+def test_an_answer_that_is_not_a_finite_number_is_an_error(
+    answer: object, exception: type[Exception], message: str, small: Path
 ) -> None:
     class Odd(Reno):
         def increase(self, r, paths):
             return answer
 
-    with pytest.raises(exception, match=told):
+    with pytest.raises(exception, match=message):
         anabranch.run(small, Odd())
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import anabranch
 from anabranch import _core
-from anabranch.scenario import toml_value
+from anabranch.scenario import Toml, toml_value
 from conftest import SMALL
 
 
@@ -64,7 +64,7 @@ def test_tables_lead_with_algorithm_and_seed_and_name_flows_and_links(small: Pat
     assert result.algorithms == ["lia"]
 
 
-def test_rows_come_in_the_order_asked_for_whatever_ran_first(small: Path) -> None:
+def test_rows_are_in_the_requested_order_whichever_run_ends_first(small: Path) -> None:
     flows = anabranch.run(small, ["olia", "lia"], seeds=[9, 4], threads=4).flows
     order = flows[["algorithm", "seed"]].drop_duplicates().to_numpy().tolist()
     assert order == [["olia", 9], ["olia", 4], ["lia", 9], ["lia", 4]]
@@ -85,6 +85,12 @@ def test_overrides_are_seen_by_the_run(small: Path) -> None:
     assert list(result.links["rate_mbps"]) == [2.5, 10.0]
 
 
+def test_overrides_may_be_toml_text(small: Path) -> None:
+    overrides = {"seeds": Toml("[3]"), "name": Toml("bare"), "description": "[3]"}
+    scenario = anabranch.load(small, overrides)
+    assert (scenario.seeds, scenario.name, scenario.description) == ([3], "bare", "[3]")
+
+
 def test_a_sweep_runs_every_combination_and_leads_with_its_columns(small: Path) -> None:
     grid = {"links.R1.rate_mbps": [5, 10], "links.R2.delay_ms": [1, 20]}
     result = anabranch.sweep(small, grid, ["lia", "olia"], seeds=1)
@@ -97,7 +103,7 @@ def test_a_sweep_runs_every_combination_and_leads_with_its_columns(small: Path) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"algorithm": "nosuch"}, "unknown algorithm"),
         ({"algorithm": []}, "no algorithm"),
@@ -107,13 +113,13 @@ def test_a_sweep_runs_every_combination_and_leads_with_its_columns(small: Path) 
         ({"threads": 0}, "expected 1 or more"),
         ({"on": "paper"}, "unknown backend 'paper'"),
         ({"overrides": {"links.R1.rate_mbps": 0}}, "links.R1.rate_mbps"),
-        ({"overrides": {"name": object()}}, "an override can't be a object"),
+        ({"overrides": {"name": object()}}, "an override cannot be a object"),
     ],
 )
-def test_what_cannot_be_run_is_refused_in_one_line(
-    arguments: dict[str, object], told: str, small: Path
+def test_an_invalid_argument_is_one_line(
+    arguments: dict[str, object], message: str, small: Path
 ) -> None:
-    with pytest.raises(anabranch.ScenarioError, match=told) as error:
+    with pytest.raises(anabranch.ScenarioError, match=message) as error:
         anabranch.run(small, **arguments)
     assert "\n" not in str(error.value)
 
@@ -129,15 +135,15 @@ def test_an_algorithm_that_no_flow_would_run_is_refused(tmp_path: Path) -> None:
         anabranch.run(file, "lia")
 
 
-def test_a_cancelled_run_raises_at_once_and_a_cancelled_one_never_begins(long: Path) -> None:
+def test_cancelling_ends_a_run_at_once_and_stops_it_from_beginning_again(long: Path) -> None:
     run = _core.Run(anabranch.load(long), None, 1)
 
-    def cancel_what_goes_on() -> None:
+    def cancel_when_running() -> None:
         while run.progress == 0:
             time.sleep(0.01)
         run.cancel()
 
-    threading.Thread(target=cancel_what_goes_on).start()
+    threading.Thread(target=cancel_when_running).start()
     with pytest.raises(anabranch.Cancelled):
         run.execute()
     reached = run.progress
@@ -148,10 +154,10 @@ def test_a_cancelled_run_raises_at_once_and_a_cancelled_one_never_begins(long: P
 
 
 def test_progress_grows_to_one(small: Path) -> None:
-    told: list[float] = []
-    anabranch.run(small, seeds=2, progress=told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    seen: list[float] = []
+    anabranch.run(small, seeds=2, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
 
 
 def test_an_error_of_the_progress_callback_cancels_the_runs(long: Path) -> None:

@@ -3,7 +3,7 @@
 >>> import anabranch
 >>> result = anabranch.run("examples/two_links.toml", algorithm=["lia", "olia"], seeds=2)
 >>> list(result.summary()["flow"].unique())
-['two-path', 'left-only', 'right-only']
+['two-path', 'on the left', 'on the right']
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Output files that appear together and whole, or not at all; sections of pages between markers."""
+"""Output files that appear all together or not at all; sections of pages between markers."""
 
 import datetime
 import os
@@ -17,8 +17,8 @@ END = "<!-- end -->"
 def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary directory to write in; on success its files are renamed into `directory`.
 
-    It lies on the same file system, so each rename is atomic. When the block raises, nothing is
-    left behind. Raises OSError at once when `directory` is a file or can't be written.
+    It is on the same file system, so each rename is atomic. If the block raises, the directory is
+    removed. Raises OSError at once when `directory` is a file or cannot be written.
     """
     target = Path(directory)
     nearest = next(p for p in [target, *target.absolute().parents] if p.exists())
@@ -34,7 +34,7 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def section(page: Path, command: str) -> tuple[str, str]:
-    """What stands before and after a page's section of this command, markers included.
+    """The text before and after a page's section of this command, markers included.
 
     The section lies between the lines `<!-- command -->` and `<!-- end -->`; `command` is without
     its options. Raises `ScenarioError` when a marker is missing.
@@ -48,7 +48,7 @@ def section(page: Path, command: str) -> tuple[str, str]:
 
 
 def put_section(page: Path, command: str, lines: Iterable[str], used: str | None = None) -> None:
-    """Replace the section of `command` by these lines, below what was `used` and the date (UTC).
+    """Replace the section of `command` by the command, the date (UTC) and these lines.
 
     `used` is the command with its options. Raises `ScenarioError` when a marker is missing.
     """

@@ -21,9 +21,9 @@ ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
 def program() -> str:
-    """Where `anabranch-lab` is: ANABRANCH_LAB, beside this Python, on the PATH, or in target/.
+    """The path of `anabranch-lab`: ANABRANCH_LAB, beside this Python, on the PATH, or in target/.
 
-    Raises `ScenarioError` that says how to get it.
+    Raises `ScenarioError` that says how to build it.
     """
     if chosen := os.environ.get("ANABRANCH_LAB"):
         return chosen
@@ -41,7 +41,7 @@ def program() -> str:
 class Run:
     """A scenario with one algorithm and one seed, ready to run in real time.
 
-    `algorithm` is what flows without one of their own run; None: the scenario's choice.
+    Flows without an algorithm of their own run `algorithm`; None: the scenario's choice.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Run:
 
     @staticmethod
     def algorithms() -> list[str]:
-        """The congestion controls registered in this kernel; none where it is not Linux."""
+        """The congestion controls registered in this kernel; none if it is not Linux."""
         return ALGORITHMS.read_text().split() if ALGORITHMS.exists() else []
 
     @property
     def progress(self) -> float:
-        """The fraction done, 0 to 1, as far as the clock knows."""
+        """The fraction done, 0 to 1, by the clock."""
         if self._done:
             return 1.0
         if self._started_s is None:
@@ -74,7 +74,7 @@ class Run:
         return min((time.monotonic() - self._started_s) / self._scenario.duration_s, 0.99)
 
     def cancel(self) -> None:
-        """Ends the run, now or when it is executed; with it goes everything that it made."""
+        """End the run, now or when it is executed, with all the hosts that it made."""
         with self._lock:
             self._cancelled = True
             if self._process:
@@ -83,7 +83,7 @@ class Run:
     def execute(self) -> Tables:
         """Run to the end: the tables by name, each a dict of columns.
 
-        Raises `ScenarioError` for what can't be run on this kernel.
+        Raises `ScenarioError` for a scenario that cannot run on this kernel, and `Cancelled`.
         """
         with self._lock:
             if self._cancelled:
@@ -94,7 +94,7 @@ class Run:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-                cwd=Path(self._scenario.source).parent,  # where the traces are
+                cwd=Path(self._scenario.source).parent,  # trace files are relative to it
             )
         self._started_s = time.monotonic()
         stdout, stderr = self._process.communicate(self._scenario.text)
@@ -102,25 +102,25 @@ class Run:
             raise Cancelled("the run was cancelled")
         if self._process.returncode != 0:
             message = stderr.strip().removeprefix(f"{PROGRAM}: ")
-            raise ScenarioError(message or f"{PROGRAM} ended without a word")
-        _tell(stderr.splitlines())
+            raise ScenarioError(message or f"{PROGRAM} ended without a message")
+        _warn(stderr.splitlines())
         self._done = True
         return _tables(json.loads(stdout), self._scenario)
 
 
-_told: set[str] = set()
+_printed: set[str] = set()
 
 
-def _tell(warnings: list[str]) -> None:
-    """Print what a run warns of, but not what one before it said word for word."""
+def _warn(warnings: list[str]) -> None:
+    """Print the warnings of a run that no run before it has printed."""
     for warning in warnings:
-        if warning not in _told:
+        if warning not in _printed:
             print(warning, file=sys.stderr)
-    _told.update(warnings)
+    _printed.update(warnings)
 
 
 def _tables(document: dict[str, Any], scenario: Scenario) -> Tables:
-    """The tables with names for the indexes of flows and links, and what each flow ran."""
+    """The tables with names in place of the indexes of flows and links, and each flow's rule."""
     names = {"flow": scenario.flow_names, "link": scenario.link_names}
     tables: dict[str, dict[str, Any]] = {}
     for table, columns in document["tables"].items():

@@ -1,4 +1,4 @@
-"""What a run gives: seven tables, the same columns whatever backend ran it."""
+"""The result of runs: seven tables, with the same columns for every backend."""
 
 import os
 from collections.abc import Sequence
@@ -17,7 +17,13 @@ from anabranch.scenario import Scenario
 
 
 def jain_index(rates: Sequence[float] | pd.Series) -> float:
-    """Jain's fairness index (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all."""
+    """Jain's fairness index (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all.
+
+    NaN when all rates are 0.
+
+    >>> jain_index([2, 2, 2]), jain_index([6, 0, 0])
+    (1.0, 0.3333333333333333)
+    """
     x = np.asarray(rates, dtype=float)
     squares = float(np.sum(x * x))
     return float(np.sum(x)) ** 2 / (len(x) * squares) if squares > 0 else float("nan")
@@ -29,6 +35,10 @@ def mean_with_interval(
     """Per group the mean of each column and, as `<column>_ci95`, half its 95 % interval.
 
     Student's t over the rows of the group (one row per seed); NaN for a single row.
+
+    >>> rows = pd.DataFrame({"algorithm": ["lia", "lia"], "seed": [1, 2], "mbps": [3.0, 5.0]})
+    >>> mean_with_interval(rows, ["algorithm"], ["mbps"]).round(1).to_dict("records")
+    [{'algorithm': 'lia', 'mbps': 4.0, 'mbps_ci95': 12.7}]
     """
     groups = frame.groupby(list(by), sort=False)[list(columns)]
     mean, n = groups.mean(), groups.count()
@@ -45,6 +55,10 @@ def median_with_interval(
 
     The interval is from the k-th smallest to the k-th largest row, the narrowest that holds the
     median with a probability of 95 % or more whatever the distribution; NaN below 6 rows.
+
+    >>> rows = pd.DataFrame({"algorithm": "lia", "mbps": [1.0, 2.0, 3.0, 4.0, 5.0, 60.0]})
+    >>> median_with_interval(rows, ["algorithm"], ["mbps"]).to_dict("records")
+    [{'algorithm': 'lia', 'mbps': 3.5, 'mbps_ci95': 29.5}]
     """
     groups = frame.groupby(list(by), sort=False)[list(columns)]
     half = groups.agg(_median_half_width).add_suffix("_ci95")
@@ -60,7 +74,13 @@ def _median_half_width(values: pd.Series) -> float:
 
 
 def between(samples: pd.DataFrame, from_s: float | None, to_s: float | None) -> pd.DataFrame:
-    """The samples that end after `from_s` and not after `to_s`; None is the end of the run."""
+    """The samples that end after `from_s` and not after `to_s`; None is the end of the run.
+
+    Raises LookupError where there are none.
+
+    >>> between(pd.DataFrame({"time_s": [0.5, 1.0, 1.5]}), 0.5, None)["time_s"].tolist()
+    [1.0, 1.5]
+    """
     time = samples["time_s"]
     start = -float("inf") if from_s is None else from_s
     stop = float("inf") if to_s is None else to_s
@@ -76,6 +96,16 @@ class Result:
 
     Each table leads with the columns `keys`: what was swept (if anything), `algorithm` (what
     flows without one of their own ran) and `seed`.
+
+    >>> from anabranch import run
+    >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
+    >>> result = run("examples/two_links.toml", ["lia", "olia"], seeds=2, overrides=short)
+    >>> result.keys, result.algorithms, result.seeds
+    (('algorithm', 'seed'), ['lia', 'olia'], [1, 2])
+    >>> result.links[["algorithm", "seed", "link", "utilization"]].head(2).round(1)
+      algorithm  seed   link  utilization
+    0       lia     1   left          1.0
+    1       lia     1  right          1.0
     """
 
     scenario: Scenario
@@ -114,6 +144,15 @@ class Result:
 
         `users`; `goodput_mbps`, the mean over users; `loss_probability`, lost over sent packets;
         `rtt_ms`, the mean over paths, weighted by packets sent.
+
+        >>> from anabranch import run
+        >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
+        >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
+        >>> result.summary()[["algorithm", "flow", "users", "goodput_mbps"]].round(1)
+          algorithm          flow  users  goodput_mbps
+        0       lia      two-path      1           2.2
+        1       lia   on the left      5           1.7
+        2       lia  on the right      5           1.7
         """
         by = [*self.keys, "flow"]
         flows = self.flows.groupby(by, sort=False).agg(
@@ -131,19 +170,43 @@ class Result:
         return mean_with_interval(flows.reset_index(), [*self.cases, "flow", "users"], measures)
 
     def link_summary(self) -> pd.DataFrame:
-        """Per case and link, mean and 95 % interval over seeds."""
+        """Per case and link, mean and 95 % interval over seeds.
+
+        >>> from anabranch import run
+        >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
+        >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
+        >>> result.link_summary()[["algorithm", "link", "utilization"]].round(2)
+          algorithm   link  utilization
+        0       lia   left          1.0
+        1       lia  right          1.0
+        """
         measures = ["throughput_mbps", "utilization", "loss_probability", "queue_packets"]
         return mean_with_interval(self.links, [*self.cases, "link"], measures)
 
     def totals(self) -> pd.DataFrame:
-        """Per case: `total_goodput_mbps` and `jain_index` over all users, with 95 % intervals."""
+        """Per case: `total_goodput_mbps` and `jain_index` over all users, with 95 % intervals.
+
+        >>> from anabranch import run
+        >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
+        >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
+        >>> result.totals()[["algorithm", "jain_index"]].round(2)
+          algorithm  jain_index
+        0       lia        0.96
+        """
         goodput = self.flows.groupby(list(self.keys), sort=False)["goodput_mbps"]
         totals = goodput.agg(total_goodput_mbps="sum", jain_index=jain_index)
         measures = ["total_goodput_mbps", "jain_index"]
         return mean_with_interval(totals.reset_index(), self.cases, measures)
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """All seven tables by name."""
+        """All seven tables by name.
+
+        >>> from anabranch import run
+        >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
+        >>> result = run("examples/two_links.toml", seeds=1, overrides=short)
+        >>> list(result.tables())
+        ['flows', 'paths', 'links', 'transfers', 'flow_samples', 'path_samples', 'link_samples']
+        """
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: v for name, v in values.items() if isinstance(v, pd.DataFrame)}
 
@@ -152,6 +215,12 @@ class Result:
 
         `flows`, `links` and `totals` are the rows of the summaries; `tables` has the columns of
         all seven tables. What was not measured is None.
+
+        >>> from anabranch import run
+        >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
+        >>> document = run("examples/two_links.toml", seeds=1, overrides=short).as_dict()
+        >>> document["tables"]["links"]["link"]
+        ['left', 'right']
         """
         return {
             "anabranch": version("anabranch"),
@@ -171,7 +240,16 @@ class Result:
         }
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write a Parquet file per table and scenario.toml: all of them, or none."""
+        """Write a Parquet file per table and scenario.toml: all of them, or none.
+
+        >>> import os, tempfile
+        >>> from anabranch import run
+        >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     run("examples/two_links.toml", seeds=1, overrides=short).save(directory)
+        ...     sorted(os.listdir(directory))[:3]
+        ['flow_samples.parquet', 'flows.parquet', 'link_samples.parquet']
+        """
         with staged(directory) as stage:
             self.write(stage)
 

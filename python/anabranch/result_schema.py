@@ -60,7 +60,7 @@ def result_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of `anabranch run` and `anabranch compare`",
-        "description": "Totals are over the measurement window. null: not measured.",
+        "description": "Totals are over the measurement window. null: not measured or modelled.",
         **_object(properties, optional={"optimum"}),
     }
 
@@ -97,7 +97,7 @@ def _table(columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
 
 
 def _column(kind: str, meaning: str) -> dict[str, Any]:
-    items = {"type": [kind, "null"] if kind == "number" else kind}
+    items = {"type": kind if kind == "string" else [kind, "null"]}
     return {"type": "array", "items": items, "description": meaning}
 
 

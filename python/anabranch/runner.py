@@ -1,4 +1,4 @@
-"""The one verb: run a scenario for some algorithms and seeds, or a grid of values, in parallel."""
+"""Running a scenario: for algorithms and seeds, or over a grid of values, in parallel."""
 
 import itertools
 import os
@@ -27,15 +27,16 @@ POLL_S = 0.1
 
 @dataclass(frozen=True)
 class Backend:
-    """What can run a scenario."""
+    """A kind of run."""
 
     path: str
-    """A class with the interface of `_core.Run`; its `algorithms()`, if it has that, are names that
-    only it knows. Loaded when asked for: theory is above this module and takes time to load."""
+    """A class with the interface of `_core.Run`; its `algorithms()`, if it has that method, are
+    names that only this backend has. Loaded when it is used: theory is above this module and slow
+    to load."""
     random: bool = True
-    """Whether the seed matters; where not, one run says it all."""
+    """Whether the seed matters; if not, only the first seed runs."""
     real_time: bool = False
-    """Whether one run disturbs another beside it."""
+    """Whether runs at the same time disturb one another."""
 
 
 BACKENDS = {
@@ -44,13 +45,6 @@ BACKENDS = {
     "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
-
-
-def backend(name: str) -> Backend:
-    """The backend called `name`. Raises `ScenarioError` for a name that is not in `BACKENDS`."""
-    if name not in BACKENDS:
-        raise ScenarioError(f"unknown backend {name!r}: expected one of {', '.join(BACKENDS)}")
-    return BACKENDS[name]
 
 
 def run(
@@ -68,16 +62,23 @@ def run(
     `algorithm`: a name ("olia", "balia:cap=inf"), a `Rule`, or several of them; it replaces the
     scenario's own choice. `seeds`: n for the seeds 1 to n, or the seeds themselves; the
     scenario's own by default. `overrides`: dotted keys to values. `threads`: runs at a time, by
-    default one per core; runs of a Python rule come one after the other. `progress` is told the
+    default one per core; runs of a Python rule follow one another. `progress` is called with the
     fraction done, 0 to 1. Ctrl-C cancels every run at once.
 
-    `on`: "sim", packets; "fluid", the rules' differential equations, and "equilibrium", where they
-    stand still (docs/theory-fluid.md); or "kernel", real Linux hosts in real time (docs/lab.md),
-    one run after the other unless `threads` says more. There an algorithm may be any that the
-    kernel has, such as "bbr".
+    `on`: "sim", packets; "fluid", the rules' differential equations; "equilibrium", the stationary
+    point of these (docs/theory-fluid.md); or "kernel", real Linux hosts in real time (docs/lab.md),
+    one run after the other by default. There an algorithm may be any that the kernel has, such as
+    "bbr".
 
-    Raises `ScenarioError` for a scenario, algorithm or seed that can't be run, and a backend of
-    theory `NotConverged`.
+    Raises `ScenarioError` for a scenario, algorithm, seed or backend that cannot be run;
+    `NotConverged` where "fluid" or "equilibrium" finds no solution.
+
+    >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
+    >>> result = run("examples/two_links.toml", ["lia", "olia"], seeds=2, overrides=short)
+    >>> result.totals()[["algorithm", "jain_index"]].round(2)
+      algorithm  jain_index
+    0       lia        0.96
+    1      olia        0.95
     """
     scenario = load(source, overrides)
     return collect(scenario, plan(scenario, algorithm, seeds, on=on), on, threads, progress)
@@ -98,6 +99,13 @@ def sweep(
     `grid` maps a dotted key to the values it takes: `{"links.R1.rate_mbps": [10, 30]}`. Every
     table of the result leads with one column per key. The rest is as in `run`; all points are
     checked before the first one runs.
+
+    >>> grid = {"links.left.rate_mbps": [5, 10], "measure.duration_s": [30]}
+    >>> result = sweep("examples/two_links.toml", grid, seeds=1)
+    >>> result.totals()[["links.left.rate_mbps", "total_goodput_mbps"]].round(1)
+       links.left.rate_mbps  total_goodput_mbps
+    0                     5                14.5
+    1                    10                19.3
     """
     jobs = []
     for values in itertools.product(*grid.values()):
@@ -116,6 +124,13 @@ class Job:
     in_python: bool
 
 
+def known_backend(name: str) -> Backend:
+    """The backend of this name. Raises `ScenarioError` for an unknown one."""
+    if name not in BACKENDS:
+        raise ScenarioError(f"unknown backend {name!r}: expected one of {', '.join(BACKENDS)}")
+    return BACKENDS[name]
+
+
 def plan(
     scenario: Scenario,
     algorithm: Algorithms,
@@ -127,13 +142,13 @@ def plan(
 
     A backend without randomness runs the first seed only.
     """
-    target = backend(on)
-    make = resolve_name(target.path)
+    backend = known_backend(on)
+    make = resolve_name(backend.path)
     own = make.algorithms() if hasattr(make, "algorithms") else ()
     chosen = _seeds(scenario, seeds)
     jobs = []
     for name, rule in _algorithms(scenario, algorithm, own).items():
-        for seed in chosen if target.random else chosen[:1]:
+        for seed in chosen if backend.random else chosen[:1]:
             keys = {**(point or {}), "algorithm": name, "seed": seed}
             run = make(scenario, None if name == OWN else name, seed, rule)
             jobs.append(Job(keys, run, rule is not None))
@@ -157,14 +172,14 @@ def collect_parts(
 ) -> Iterator[Result]:
     """Execute all jobs in threads; a Result for each part, in their order.
 
-    A part is let go when the next one is asked for, so that not all of them are in memory.
+    A part is released when the next one is requested, so that not all of them are in memory.
     """
     jobs = [job for part in parts for job in part]
     if threads is not None and threads < 1:
         raise ScenarioError(f"threads = {threads}: expected 1 or more")
     if any(job.in_python for job in jobs):
         threads = 1
-    elif backend(on).real_time:
+    elif BACKENDS[on].real_time:
         threads = threads or 1
     records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
     for part in parts:
@@ -204,9 +219,9 @@ def _algorithms(
 
 
 def _named(choice: Algorithm, own: Collection[str]) -> tuple[str, Rule | None]:
-    """The canonical name; a Python rule goes by its attribute `name`, or by its class.
+    """The canonical name; that of a Python rule is its attribute `name`, or its class.
 
-    What a backend has of its `own` goes by its name.
+    An algorithm of the backend's `own` keeps its name.
     """
     if isinstance(choice, str):
         if choice in own:
@@ -231,7 +246,7 @@ def _seeds(scenario: Scenario, seeds: Seeds) -> list[int]:
 def _execute(
     runs: Sequence[_core.Run], threads: int, progress: Progress | None
 ) -> Iterator[Tables]:
-    """The record of each run, in their order; whatever goes wrong, Ctrl-C included, cancels all."""
+    """The tables of each run, in their order; any exception, Ctrl-C included, cancels all runs."""
     with ThreadPoolExecutor(threads) as pool:
         waiting = deque(pool.submit(run.execute) for run in runs)
         try:

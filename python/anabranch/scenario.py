@@ -1,4 +1,4 @@
-"""The scenario file as Python sees it: loading, overriding single values, the table of rules."""
+"""Scenario files: loading, overriding single values, the table of rules."""
 
 import json
 import os
@@ -15,6 +15,9 @@ class Toml(str):
     """A value of the scenario as TOML text, such as `30` or `[1, 2]`.
 
     Text that is not TOML, such as a bare word, is a string.
+
+    >>> load("examples/two_links.toml", {"seeds": Toml("[1, 2]"), "name": Toml("Wide")}).name
+    'Wide'
     """
 
 
@@ -25,6 +28,10 @@ def load(
 
     `overrides` maps a dotted key to a Python value, `{"links.R1.rate_mbps": 30}`, or to `Toml`.
     Raises `ScenarioError`, whose message is one line that names file, line and key.
+
+    >>> scenario = load("examples/two_links.toml", {"links.left.rate_mbps": 30, "seeds": [7]})
+    >>> scenario.name, scenario.seeds, scenario.link_names
+    ('Two links', [7], ['left', 'right'])
     """
     if isinstance(source, Scenario):
         if overrides:
@@ -35,7 +42,13 @@ def load(
 
 
 def toml_value(value: Any) -> str:
-    """The TOML text of a Python value; NumPy's numbers are numbers too."""
+    """The TOML text of a Python value; numbers may be of NumPy.
+
+    Raises `ScenarioError` for a type that TOML does not have.
+
+    >>> toml_value({"rates": [10, 2.5], "name": "a"})
+    '{ "rates" = [10, 2.5], "name" = "a" }'
+    """
     match value:
         case Toml():
             return value
@@ -53,4 +66,4 @@ def toml_value(value: Any) -> str:
         case list() | tuple():
             return "[" + ", ".join(map(toml_value, value)) + "]"
         case _:
-            raise ScenarioError(f"an override can't be a {type(value).__name__}: {value!r}")
+            raise ScenarioError(f"an override cannot be a {type(value).__name__}: {value!r}")

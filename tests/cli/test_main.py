@@ -12,14 +12,16 @@ import pytest
 
 from anabranch import runner
 from anabranch.cli.main import app
+from anabranch.papers import agreement
+from anabranch.scenario import ScenarioError
 from conftest import CLI, SMALL, Anabranch, interrupt
 
-HOW_IT_IS_CALLED_WRONGLY = {
+WRONG_CALLS = {
     "no file": (["run"], "FILE"),
     "a missing file": (["run", "nowhere.toml"], "nowhere.toml: file not found"),
     "a directory": (["run", "{tmp}"], "expected a file, got a directory"),
     "an unknown command": (["fly"], "fly"),
-    "an algorithm that is no text": (["run", "{small}", "--algorithm", "\udcff"], "can't encode"),
+    "an algorithm that is not text": (["run", "{small}", "--algorithm", "\udcff"], "can't encode"),
     "an unknown option": (["run", "{small}", "--fast"], "--fast"),
     "no seeds": (["run", "{small}", "--seeds", "0"], "--seeds"),
     "seeds in words": (["run", "{small}", "--seeds", "abc"], "--seeds"),
@@ -28,21 +30,26 @@ HOW_IT_IS_CALLED_WRONGLY = {
     "an unknown parameter": (["run", "{small}", "--algorithm", "lia:x=1"], '"x"'),
     "an unknown backend": (["run", "{small}", "--on", "paper"], "backend 'paper'"),
     "a setting without value": (["run", "{small}", "--set", "seeds"], "expected KEY=VALUE"),
-    "a setting of no key": (["run", "{small}", "--set", "links.R9.delay_ms=1"], "links.R9"),
+    "a setting of an unknown key": (["run", "{small}", "--set", "links.R9.delay_ms=1"], "links.R9"),
     "a negative rate": (["run", "{small}", "--set", "links.R1.rate_mbps=-3"], "rate_mbps"),
+    "a rate in words": (
+        ["run", "{small}", "--set", "links.R1.rate_mbps=fast"],
+        '--set links.R1.rate_mbps=fast: expected a number, got "fast"',
+    ),
+    "a setting of a paper": (["theory", "fixed-points", "olia", "--set", "seeds=1"], "--set seeds"),
     "an output that is a file": (["run", "{small}", "--out", "{small}"], "small.toml"),
     "an output below a file": (["run", "{small}", "--out", "{small}/x"], "small.toml"),
-    "no runs at a time": (["compare", "{small}", "-a", "lia", "--jobs", "0"], "--jobs"),
+    "zero runs at a time": (["compare", "{small}", "-a", "lia", "--jobs", "0"], "--jobs"),
     "no algorithm to compare": (["compare", "{small}"], "--algorithm"),
     "an unknown paper": (["reproduce", "naughty"], "naughty"),
 }
 
 
-@pytest.mark.parametrize("case", HOW_IT_IS_CALLED_WRONGLY)
+@pytest.mark.parametrize("case", WRONG_CALLS)
 def test_a_user_error_is_one_line_on_stderr_and_exit_code_2(
     case: str, small: Path, tmp_path: Path, anabranch: Anabranch
 ) -> None:
-    arguments, told = HOW_IT_IS_CALLED_WRONGLY[case]
+    arguments, expected = WRONG_CALLS[case]
     names = {"small": small, "tmp": tmp_path}
     before = sorted(tmp_path.rglob("*"))
     done = anabranch(*(argument.format(**names) for argument in arguments))
@@ -50,7 +57,7 @@ def test_a_user_error_is_one_line_on_stderr_and_exit_code_2(
     assert done.stdout == ""
     assert done.stderr.startswith("anabranch: ")
     assert done.stderr.count("\n") == 1
-    assert told in done.stderr
+    assert expected in done.stderr
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -135,6 +142,13 @@ def test_list_names_every_algorithm(anabranch: Anabranch) -> None:
     }
 
 
+def test_list_shows_ranges_and_choices(anabranch: Anabranch) -> None:
+    printed = anabranch("list").stdout
+    assert "cap = 1.5 (1 to inf)" in printed
+    assert "d_s = 0.1 s (0.0001 to 100)" in printed
+    assert "drain = 0 (0 or 1)" in printed
+
+
 def test_the_schema_accepts_a_scenario_and_refuses_an_unknown_key(anabranch: Anabranch) -> None:
     schema = json.loads(anabranch("schema").stdout)
     scenario = tomllib.loads(SMALL)
@@ -143,7 +157,7 @@ def test_the_schema_accepts_a_scenario_and_refuses_an_unknown_key(anabranch: Ana
         jsonschema.validate({**scenario, "flavour": "vanilla"}, schema)
 
 
-@pytest.mark.parametrize("command", ["run", "compare", "list", "schema", "reproduce"])
+@pytest.mark.parametrize("command", ["run", "compare", "list", "schema", "reproduce", "agree"])
 def test_help_is_there_for_every_command(command: str, anabranch: Anabranch) -> None:
     done = anabranch(command, "--help")
     assert done.returncode == 0
@@ -155,6 +169,14 @@ def test_ctrl_c_stops_a_long_run_and_leaves_nothing_behind(long: Path, tmp_path:
     code, stdout, stderr = interrupt(command, lambda: any(tmp_path.glob(".anabranch-*")))
     assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
     assert sorted(tmp_path.iterdir()) == [long]
+
+
+def test_agree_refuses_an_unknown_backend_before_it_runs_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agreement, "measure_all", lambda *_, **__: pytest.fail("a backend ran"))
+    with pytest.raises(ScenarioError, match="unknown backend 'typo': expected one of sim, fluid"):
+        app(["agree", "olia", "--on", "kernel,typo"], standalone_mode=False)
 
 
 def test_jobs_are_the_runs_at_a_time(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,21 +12,28 @@ from anabranch.cli.options import File, Json, Set, overrides
 from anabranch.files import staged
 from anabranch.scenario import load
 
-# Theory and Matplotlib are imported where they are used: the command line starts without them.
+# Theory and Matplotlib are imported where they are used, because they are slow to load.
 
 
 def equilibrium(
     file: File,
     algorithm: Annotated[
         str | None,
-        typer.Option("--algorithm", "-a", metavar="A", help="In place of the scenario's own."),
+        typer.Option(
+            "--algorithm",
+            "-a",
+            metavar="A",
+            help="The algorithm of flows without one of their own. Default: the scenario's.",
+        ),
     ] = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Find where the windows and queues of a scenario stand still, all its flows present.
+    """Find the equilibrium of a scenario: windows and queues that do not change.
 
-    Exits with 1 where no equilibrium is found, with the residual.
+    All its flows are present.
+
+    Exits with 1 if no equilibrium is found, with the residual.
 
     Examples:
 
@@ -57,10 +64,10 @@ def packets(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Theory meets packets: the simulator's shares beside the fluid equilibrium's.
+    """Theory meets packets: compare the simulator's shares with the fluid equilibrium's.
 
     Every loss-based rule in twelve generated scenarios (2 to 6 links, 2 to 20 flows, RTTs of 10 to
-    300 ms, low loss). Exits with 1 where a scenario lies outside its band.
+    300 ms, low loss). Exits with 1 if a scenario is outside its band.
 
     Examples:
 
@@ -75,7 +82,7 @@ def packets(
 
     command = "anabranch theory packets"
     if page:
-        section(page, command)  # a page without markers is told before the runs
+        section(page, command)  # a page without markers fails early
     with staged(out) if out else nullcontext() as stage:
         with tables.progress() as progress:
             found = against_packets.compare(quick, progress)

@@ -40,8 +40,8 @@ def show_equilibrium(found: Equilibrium) -> None:
     tables.STDOUT.print(flows, "", links, sep="\n")
     if not found.isolated:
         tables.STDOUT.print(
-            "\nThis is one of infinitely many equilibria: the rules leave the split among paths of "
-            "equal price open."
+            "\nThis is one of infinitely many equilibria: the rules do not determine how traffic "
+            "is split among paths of equal price."
         )
 
 

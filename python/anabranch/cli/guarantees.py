@@ -1,4 +1,4 @@
-"""`anabranch theory check`, `statements` and `map`: what a rule guarantees and what it costs."""
+"""`anabranch theory check`, `statements` and `map`: guarantees of rules, and trade-offs."""
 
 import json
 import sys
@@ -24,20 +24,20 @@ def check_command(
     rule: Annotated[
         str | None, typer.Argument(metavar="RULE", help="An algorithm, such as balia:cap=inf.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every algorithm there is.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All algorithms.")] = False,
     paths: Annotated[
         int | None,
         typer.Option(min=2, max=12, metavar="N", help="Users with N paths. Default: 2 to 8."),
     ] = None,
     rtt_ratio: Annotated[
         float,
-        typer.Option(min=1.0, max=1000.0, metavar="R", help="Longest RTT over shortest, at most."),
+        typer.Option(min=1.0, max=1000.0, metavar="R", help="Largest ratio of two RTTs of a user."),
     ] = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Test Balia's conditions C0 to C5 on a rule: holds at so many states, or a counterexample.
+    """Test Balia's conditions C0 to C5 on a rule: states where they hold, or a counterexample.
 
-    Each counterexample is a line of Python that makes the states, to paste into a test.
+    Each counterexample is a line of Python that makes its states.
 
     Examples:
 
@@ -63,7 +63,7 @@ def check_command(
 
 
 def statements_command(as_json: Json = False) -> None:
-    """Put to the test what Balia's paper states of rules; a minute at most.
+    """Test the statements of Balia's paper about rules; takes at most a minute.
 
     Example:
 
@@ -79,7 +79,7 @@ def statements_command(as_json: Json = False) -> None:
 
 def map_command(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where map.svg, map.png and map.json go.")
+        Path, typer.Option(metavar="DIR", help="Write map.svg, map.png and map.json to DIR.")
     ] = Path("results/map"),
     as_json: Json = False,
 ) -> None:

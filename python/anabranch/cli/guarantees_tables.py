@@ -27,7 +27,7 @@ def guarantees(found: Guarantees) -> None:
 def survey(found: Survey) -> None:
     """All rules: a row each, a column for each condition; below it every counterexample."""
     rules = [one for one in found.rules if one.verdicts]
-    _print(f"All rules, {_setting(found.rules[0])}: holds (states tried), or fails as below\n")
+    _print(f"All rules, {_setting(found.rules[0])}: holds (states tested), or fails\n")
     grid = new_table("", *CONDITIONS)
     for one in rules:
         grid.add_row(one.rule, *(_cell(verdict) for verdict in one.verdicts.values()))
@@ -51,7 +51,7 @@ def survey(found: Survey) -> None:
 
 
 def statements(found: Judged) -> None:
-    """Each statement and what became of it."""
+    """Each statement and its verdict."""
     for statement in found.statements:
         word = Text(statement.verdict, "green" if statement.verdict == HOLDS else "red")
         STDOUT.print(Text.assemble((statement.place, "bold"), ": ", word))
@@ -82,15 +82,15 @@ def _setting(found: Guarantees) -> str:
 
 
 def _print(line: str) -> None:
-    STDOUT.print(line, soft_wrap=True)  # what is to be pasted is not broken
+    STDOUT.print(line, soft_wrap=True)  # code stays on one line, to be copied
 
 
 def _words(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     if verdict.counterexample:
         return (("fails", "red"), (", first seen with these paths:", ""))
     if verdict.states == 0:
-        return (("not tried: the rule stands still at no state", ""),)
-    return (("holds", "green"), (f" ({verdict.states} states tried)", ""))
+        return (("not tested: the rule has no equilibrium", ""),)
+    return (("holds", "green"), (f" ({verdict.states} states tested)", ""))
 
 
 def _cell(verdict: Verdict) -> Text:

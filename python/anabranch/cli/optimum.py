@@ -12,7 +12,7 @@ from anabranch.cli.options import File, Json, Probing, RttMs, Set, overrides
 from anabranch.files import staged
 from anabranch.scenario import ScenarioError, load
 
-# Theory and Matplotlib are imported where they are used: the command line starts without them.
+# Theory and Matplotlib are imported where they are used, because they are slow to load.
 
 
 def register(app: typer.Typer) -> None:
@@ -35,17 +35,25 @@ def optimum_command(
     ] = None,
     algorithm: Annotated[
         str,
-        typer.Option("--algorithm", "-a", metavar="A,B,...", help="Fixed points to show beside."),
+        typer.Option(
+            "--algorithm",
+            "-a",
+            metavar="A,B,...",
+            help="Compare with the fixed points of these rules.",
+        ),
     ] = "",
     split: Annotated[
-        bool, typer.Option("--split", help="The least and most an optimum may put on each path.")
+        bool,
+        typer.Option(
+            "--split", help="The least and the largest rate of each path among all optima."
+        ),
     ] = False,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """The best rates that a scenario's users can have, and the price of every link.
+    """Compute the optimal rates of a scenario's users, and the price of every link.
 
-    Where flows come and go or links fail: the optimum of each interval.
+    If flows start and stop or links fail: the optimum of each interval.
 
     Examples:
 
@@ -99,16 +107,16 @@ def fixed_points_command(
         str, typer.Argument(metavar="FILE|PAPER", help="A scenario file, or a paper such as olia.")
     ],
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="The rules.")
+        str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="The rules to solve for.")
     ] = "lia,olia",
     probing: Probing = False,
     rtt_ms: RttMs = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Where the windows of loss-based rules stand still, at RTTs that are known.
+    """Compute the equilibrium of loss-based rules at given RTTs.
 
-    Of a paper: what theory predicts for its runs, beside what it printed.
+    For a paper: what theory predicts for its runs, and what the paper prints.
 
     Examples:
 
@@ -150,7 +158,7 @@ def _predictions(name: str, as_json: bool) -> None:
     paper = open_paper(name)
     found = predictions(paper)
     if not found:
-        raise ScenarioError(f"{name}: its experiments.toml asks for no [predictions]")
+        raise ScenarioError(f"{name}: its experiments.toml has no [predictions]")
     if as_json:
         tables.print_json([vars(entry) for entry in found])
     else:
@@ -159,15 +167,17 @@ def _predictions(name: str, as_json: bool) -> None:
 
 def wvegas_command(
     steps: Annotated[
-        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Of the iterations.")
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Number of steps.")
     ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the random weights.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random weights.")] = 1,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the figure (SVG, PNG) to DIR.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """The iterations of wVegas' paper beside the solver, on its two networks (figures 3a and 4).
+    """Compare the iterations of wVegas' paper with the solver, on its two networks.
+
+    They are those of its figures 3a and 4.
 
     Example:
 

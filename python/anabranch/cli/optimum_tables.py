@@ -27,9 +27,9 @@ HEADS = {
 
 
 def optimum(best: Optimum, rules: Mapping[str, Mapping[str, float]], split: bool) -> None:
-    """One interval: flows, paths and links; `rules` has the rates of rules to stand beside."""
-    said = f"{best.solution.solver}, relative gap {best.solution.gap:.0e}"
-    tables.STDOUT.print(f"\n{best.interval} ({said})\n")
+    """One interval: flows, paths and links; `rules` has the rates of rules to compare."""
+    solver = f"{best.solution.solver}, relative gap {best.solution.gap:.0e}"
+    tables.STDOUT.print(f"\n{best.interval} ({solver})\n")
     flows = best.flows()
     for name, rates in rules.items():
         flows[f"{name} (Mbps)"] = flows["flow"].map(rates)
@@ -45,7 +45,7 @@ def fixed_point(interval: Interval, name: str, point: FixedPoint) -> None:
 
 
 def predictions(paper: Paper, found: Sequence[Prediction]) -> None:
-    """What a paper printed beside what theory gives, a line per case."""
+    """The theory of a paper: computed and printed values, a line per case."""
     lines: dict[tuple[str, str, str], dict[str, float]] = {}
     for entry in found:
         lines.setdefault((entry.item, entry.metric, entry.case), {})[entry.kind] = entry.value
@@ -63,7 +63,7 @@ def predictions(paper: Paper, found: Sequence[Prediction]) -> None:
 
 
 def convergence(found: Sequence[Convergence]) -> None:
-    """How many steps each iteration takes, and where it ends."""
+    """The steps that each iteration takes, and its last rates."""
     for one in found:
         tables.STDOUT.print(f"\n{one.name}: rates in Mbps\n")
         heads = [f"{it.name}, {it.steps} steps" for it in one.iterations]
@@ -78,7 +78,7 @@ def convergence(found: Sequence[Convergence]) -> None:
 
 
 def distance(far: Distance) -> None:
-    """A line per case: how far it is from the optimum."""
+    """A line per case: its distance from the optimum."""
     tables.STDOUT.print("\nDistance from the optimum (proportional fairness)\n")
     heads = ["of its total", "Jain's index", "at the optimum", "utility gap", "spread of prices"]
     table = tables.new_table(*far.cases, *heads)
@@ -108,6 +108,6 @@ def _cell(value: object) -> str:
 
 
 def _number(value: float | None) -> str:
-    """Four digits after the point; a small number, which is a price or a loss, to four digits."""
+    """Four decimals; a small number, such as a price or a loss, has four significant digits."""
     small = value is not None and 1e-6 < abs(value) < 0.01
     return number(value, ".4g" if small else "z.4f", missing="-")

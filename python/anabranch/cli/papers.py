@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from anabranch.papers.report import Report
     from anabranch.papers.summary import Summary
 
-# The papers' modules are imported where they are used: completion starts without them.
+# The papers' modules are imported where they are used, because they are slow to load.
 
 
 def register(app: typer.Typer) -> None:

@@ -17,12 +17,12 @@ from anabranch.scenario import ScenarioError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Theory and Matplotlib are imported where they are used: the command line starts without them.
+# Theory and Matplotlib are imported where they are used, because they are slow to load.
 
 Out = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write the numbers (JSON) and the figure to DIR.")
 ]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of the random starts or states.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random starts or states.")]
 Loads = Annotated[
     str,
     typer.Option("--load", metavar="R1,R2", help="Offered loads, as shares of the bottleneck."),
@@ -45,7 +45,7 @@ def queueing(
     as_json: Json = False,
     out: Out = None,
 ) -> None:
-    """Tails of sojourn times under processor sharing beside theorems 1 to 3 of the I-TCP paper.
+    """Compare tails of sojourn times under processor sharing with theorems 1 to 3 of I-TCP.
 
     Mean service times are the paper's, 52 and 24 ms. The defaults are its loads and its 20 000 s.
 
@@ -78,19 +78,17 @@ def queueing(
 
 def adjustment(
     load: Loads = "0.52,0.24",
-    epsilon: Annotated[
-        float, typer.Option(help="By how much a share should exceed its load.")
-    ] = 0.1,
-    gamma: Annotated[float, typer.Option(help="What a decrease takes off kappa.")] = 0.2,
+    epsilon: Annotated[float, typer.Option(help="Margin by which a share exceeds its load.")] = 0.1,
+    gamma: Annotated[float, typer.Option(help="What a decrease subtracts from kappa.")] = 0.2,
     starts: Annotated[
         int, typer.Option(min=1, max=1_000_000, metavar="N", help="Random starts per trial.")
     ] = 2000,
     seed: Seed = 1,
     as_json: Json = False,
 ) -> None:
-    """How I-TCP's kappas move: equations (11) and (12), and proposition 1 over random starts.
+    """Study I-TCP's kappas: equations (11) and (12), and proposition 1 over random starts.
 
-    Every step is the rule's own, crates/control/src/itcp.rs.
+    Every step is computed by the rule itself, in Rust.
 
     Examples:
 
@@ -119,7 +117,7 @@ def rent(
     as_json: Json = False,
     out: Out = None,
 ) -> None:
-    """The rent-seeking game of the RSF paper: equilibria, Rosen's condition, what holds of it.
+    """Study the rent-seeking game of the RSF paper: equilibria and Rosen's condition.
 
     Examples:
 
@@ -175,7 +173,7 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise ScenarioError(
-            f"{option} {text}: expected numbers with commas, as 0.52,0.24"
+            f"{option} {text}: expected numbers separated by commas, as in 0.52,0.24"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""What `theory queueing`, `adjustment` and `rent` found, as tables on the terminal."""
+"""Results of `theory queueing`, `adjustment` and `rent` as tables on the terminal."""
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,11 @@ from anabranch.theory.queueing.measured_tails import FIT_S, GRID_S, TOGETHER, Ta
 from anabranch.theory.queueing.proposition import Adjustment
 
 READ_S = GRID_S[[10, 15, 20, 25, 30, 35, 40]]
-"""Where a table reads a tail: 0.1 to 100 s, two points per decade."""
+"""Points of a tail in a table: 0.1 to 100 s, two per decade."""
 
 
 def show_queueing(found: Tails) -> None:
-    """Slopes, then theorem 1, 2 and 3 beside what was measured."""
+    """Slopes, then theorems 1, 2 and 3 and the measured tails."""
     loads = " and ".join(f"{one.load:g} (index {one.shape:g})" for one in found.traffic)
     STDOUT.print(
         f"Loads {loads}; {found.files} files in {found.duration_s:.0f} s, {found.seeds} seeds\n"
@@ -60,7 +60,7 @@ def _tail(title: str, rows: pd.DataFrame, theory: str) -> None:
 
 
 def show_adjustment(found: Adjustment) -> None:
-    """Eigenvalues of (12), where (11) ends, proposition 1 over random starts."""
+    """Eigenvalues of (12), the end of (11), proposition 1 over random starts."""
     linear = found.linear
     STDOUT.print(
         f"Loads {numbers(linear.loads)}, epsilon {linear.epsilon:g}\n\n"
@@ -94,7 +94,7 @@ def show_adjustment(found: Adjustment) -> None:
 
 
 def show_rent(found: Rent) -> None:
-    """Equilibria, Rosen's condition with its region, the rules beside the game."""
+    """Equilibria, Rosen's condition with its region, the rules compared with the game."""
     STDOUT.print(f"Price {found.price:g}, {found.paths} paths\n")
     table = new_table(
         "game", "capacity", "weights z", "rates", "multiplier", "KKT residual", "a deviation gains"
@@ -123,7 +123,7 @@ def show_rent(found: Rent) -> None:
     table = new_table("game", "players", "weights z", "states", "holds", "largest eigenvalue")
     for scan in found.scans:
         holds = f"{scan.holding} ({share(scan.holding / scan.states, 1)})"
-        # What is 0 in exact numbers is of rounding's size here.
+        # An exact 0 is a rounding error here.
         worst = "0" if abs(scan.worst) < 1e-12 else f"{scan.worst:.2g}"
         table.add_row(scan.game, f"{scan.players}", scan.weights, f"{scan.states}", holds, worst)
     _titled("Rosen's condition: (G + G') S^2 / 2 negative definite", table)
@@ -138,7 +138,7 @@ def show_rent(found: Rent) -> None:
             f"{one.rates[0] / one.rates[1]:.3g}",
             "1",
         )
-    _titled("Where the paper's rules stand still", table)
+    _titled("Equilibria of the paper's rules", table)
     table = new_table("statement", "", "because")
     for statement in found.statements:
         verdict = "holds" if statement.holds else "false"

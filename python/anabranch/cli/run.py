@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from anabranch.result import Result
     from anabranch.theory.optimum.optimum import Optimum
 
-# pandas, Matplotlib and theory are imported where they are used: completion starts without them.
+# pandas, Matplotlib and theory are imported where they are used, because they are slow to load.
 
 Names = Annotated[
     str | None,
@@ -46,12 +46,12 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="BACKEND",
-        help="What runs it: sim; fluid or equilibrium, the rules' own equations; or kernel, real "
+        help="What runs it: sim; fluid or equilibrium, the equations of the rules; or kernel, real "
         "Linux hosts in real time (as root).",
     ),
 ]
 WithOptimum = Annotated[
-    bool, typer.Option("--optimum", help="Say how far each algorithm is from the optimum.")
+    bool, typer.Option("--optimum", help="Print how far each algorithm is from the optimum.")
 ]
 
 

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -120,11 +120,17 @@ def _parameter(parameter: "Parameter") -> str:
 
 def rule_as_dict(rule: "RuleInfo") -> dict[str, Any]:
     """A rule of the table as plain data for JSON; infinity is the text "inf"."""
-    return {**rule, "parameters": [_without_infinity(each) for each in rule["parameters"]]}
+    parameters = [
+        {key: _without_infinity(value) for key, value in parameter.items()}
+        for parameter in rule["parameters"]
+    ]
+    return {**rule, "parameters": parameters}
 
 
-def _without_infinity(parameter: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: "inf" if value == math.inf else value for key, value in parameter.items()}
+def _without_infinity(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_infinity(each) for each in value]
+    return "inf" if value == math.inf else value
 
 
 def _headline(result: "Result") -> None:

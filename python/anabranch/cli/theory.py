@@ -1,4 +1,4 @@
-"""`anabranch theory`: what can be said of a rule without packets."""
+"""`anabranch theory`: the study of rules without packets."""
 
 import typer
 
@@ -6,7 +6,7 @@ from anabranch.cli import equilibrium, guarantees, optimum, queueing
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="What can be said of a rule without packets, and whether packets agree.",
+    help="Study rules without packets: guarantees, equilibria, optima, queueing.",
 )
 guarantees.register(app)
 equilibrium.register(app)

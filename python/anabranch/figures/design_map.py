@@ -25,7 +25,7 @@ CAPS = (0.27, 0.30, 0.35, 0.40, 0.45, 0.50)
 
 
 def draw(design: Map) -> Figure:
-    """Small multiples over (beta, eta), and the fronts of friendliness against responsiveness."""
+    """Small multiples over (beta, eta), and fronts of friendliness against responsiveness."""
     with matplotlib.rc_context(SHEET | {"axes.grid": False, "hatch.linewidth": 0.4}):
         figure = Figure(figsize=(12.4, 7.8))
         left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[1.5, 1])[0]

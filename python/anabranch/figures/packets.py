@@ -19,7 +19,7 @@ from anabranch.theory.fluid.against_packets import Comparison, band
 NAME = "theory-meets-packets"
 TICKS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 VISIBLE = 0.05
-"""A spread over seeds below this part of a share is hidden by its marker."""
+"""Spreads over seeds below this fraction of a share are hidden by the marker."""
 SHEET: dict[Any, Any] = {
     **style.SHEET,
     "axes.edgecolor": LABELS,

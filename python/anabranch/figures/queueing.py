@@ -77,7 +77,7 @@ def region() -> Figure:
         left.set_xlabel("z2 / z1")
         left.set_ylabel("share of path 1")
         for players, colour in zip((2, 3, 5, 8), COLOURS[1:], strict=False):
-            # One path has the share s, the others the rest alike.
+            # One path has the share s, the others equal parts of the rest.
             big = np.linspace(1 / players, 1.0, 60)[:-1]
             states = [[s, *[(1 - s) / (players - 1)] * (players - 1)] for s in big]
             squares = [float(np.sum(np.square(state))) for state in states]

@@ -117,5 +117,5 @@ def _grid(
 
 def _of_one_point(result: Result) -> Result:
     if len(result.cases) > 1:
-        raise ValueError("a sweep has no such figure: plot the run of one of its points")
+        raise ValueError("figures show one point of a sweep: plot the run of one of them")
     return result

@@ -50,7 +50,7 @@ BAND = "#ededed"
 PAPER = "white"
 """Inside of hollow markers, and around filled ones."""
 PAGE_INK, PAGE_RULE = "#010203", "#040506"
-"""Stand for two colours of a report's page, which differ by day and by night."""
+"""Placeholders for two colours of a report's page, which differ between light and dark mode."""
 
 DASHES = ["-", "--", ":", "-."]
 """Line styles of a flow's first, second, ... path."""
@@ -74,7 +74,7 @@ SHEET: dict[Any, Any] = {
 
 
 def colours(*algorithms: str) -> list[str]:
-    """The colours of these algorithms of the table, for the lines of a figure without any."""
+    """The colours of these algorithms, for figures whose lines are not algorithms."""
     known = styles()
     return [known[algorithm][0] for algorithm in algorithms]
 
@@ -104,17 +104,17 @@ def _distant_colours() -> Iterator[str]:
 
 
 def style(algorithm: str, among: Sequence[str] = ()) -> tuple[str, str]:
-    """Colour and marker of an algorithm, found by its name without parameters.
+    """Colour and marker of an algorithm, by its name without parameters.
 
-    Where several of `among` share a name (`balia`, `balia:cap=inf`), all but the first get
-    another style.
+    Where several of `among` share a name (`balia`, `balia:cap=inf`), all but the first get the
+    style of an algorithm that is not in the table.
     """
     name, known = algorithm.split(":")[0], styles()
     twins = [other for other in among if other.split(":")[0] == name]
     if name in known and algorithm in (twins or [algorithm])[:1]:
         return known[name]
-    strangers = [a for a in among if a.split(":")[0] not in known or a not in twins[:1]]
-    place = strangers.index(algorithm) if algorithm in strangers else 0
+    others = [a for a in among if a.split(":")[0] not in known or a not in twins[:1]]
+    place = others.index(algorithm) if algorithm in others else 0
     return OTHERS[place % len(OTHERS)]
 
 

@@ -1,4 +1,4 @@
-"""The figure of wVegas' iterations: rates, the prices a flow sees, and how errors shrink."""
+"""The figure of wVegas' iterations: rates, prices of paths, and errors by step."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ def figure(found: Sequence[Convergence]) -> Figure:
 
 
 def _rates(axes: Axes, one: Convergence) -> None:
-    """Algorithm 2 in full, the optimum dashed."""
+    """Rates of algorithm 2 as full lines, the optimum dashed."""
     iteration = one.iterations[0]
     steps = np.arange(iteration.steps + 1)
     for path, label in enumerate(one.labels):
@@ -44,7 +44,7 @@ def _rates(axes: Axes, one: Convergence) -> None:
 
 
 def _prices(axes: Axes, one: Convergence) -> None:
-    """What the paths of users with several cost: equal where they are used."""
+    """Prices of the paths of users with several paths: equal on paths in use."""
     iteration = one.iterations[0]
     prices = iteration.price @ one.routes
     for path, label in enumerate(one.labels):
@@ -57,7 +57,7 @@ def _prices(axes: Axes, one: Convergence) -> None:
 
 
 def _errors(axes: Axes, one: Convergence) -> None:
-    """The worst path of each algorithm, on log axes."""
+    """The largest error over the paths of each iteration, on log axes."""
     for iteration, colour in zip(one.iterations, COLOURS, strict=False):
         error = iteration.error(one.optimum)
         axes.loglog(np.arange(1, len(error) + 1), error, color=colour, label=iteration.name)
@@ -71,5 +71,5 @@ def _errors(axes: Axes, one: Convergence) -> None:
 
 
 def _legend(axes: Axes) -> None:
-    """Below the axes, where no line runs through it."""
+    """A legend below the axes, clear of the lines."""
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3, fontsize="small")

@@ -13,14 +13,13 @@ from typing import Any
 
 import pandas as pd
 
-from anabranch import runner
 from anabranch.files import staged
 from anabranch.formats import interval, markdown_table, number, percent
 from anabranch.papers.curves import theory_of
 from anabranch.papers.folder import Paper, open_paper
 from anabranch.papers.reproduce import measure_all, part
 from anabranch.result import mean_with_interval
-from anabranch.runner import Progress
+from anabranch.runner import Progress, known_backend
 from anabranch.scenario import ScenarioError
 
 Means = dict[tuple[str, str, str], tuple[float, float] | None]
@@ -141,7 +140,7 @@ def agree(
     `beside` that is not an agreement.json of the same paper.
     """
     for backend in backends:
-        runner.backend(backend)  # fails early, before the runs on another backend
+        known_backend(backend)  # fails early, before the runs on another backend
     paper = narrowed(open_paper(name), overrides or {})
     earlier = _earlier(beside, name) if beside else {}
     with staged(out) if out else nullcontext() as stage:

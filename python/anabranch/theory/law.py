@@ -32,7 +32,11 @@ class States:
         queue_delay: Sequence[float] | Array | float = 0.0,
         loss_probability: Sequence[float] | Array | float = 0.01,
     ) -> "States":
-        """One user with these paths; what waits is part of `rtt`."""
+        """One user with these paths; `rtt` includes `queue_delay`.
+
+        >>> States.of_user(window=[10, 20], rtt=[0.1, 0.1], queue_delay=0.02).base_rtt.tolist()
+        [0.08, 0.08]
+        """
         windows, rtts = np.asarray(window, dtype=float), np.asarray(rtt, dtype=float)
         delays = np.broadcast_to(np.asarray(queue_delay, dtype=float), windows.shape).copy()
         losses = np.broadcast_to(np.asarray(loss_probability, dtype=float), windows.shape)
@@ -61,7 +65,13 @@ class States:
 
 
 class Law:
-    """An algorithm of the table, such as "olia" or "balia:cap=inf"; raises `ScenarioError`."""
+    """An algorithm of the table, such as "olia" or "balia:cap=inf"; raises `ScenarioError`.
+
+    >>> two_paths = States.of_user(window=[10, 10], rtt=[0.1, 0.1])
+    >>> increase, decrease = Law("lia").evaluate(two_paths)
+    >>> increase.tolist(), decrease.tolist()
+    ([0.025, 0.025], [5.0, 5.0])
+    """
 
     def __init__(self, spec: str) -> None:
         self._core = _core.Law(spec)

@@ -93,6 +93,11 @@ class Network:
         """All links and users of a scenario as if all were there at once.
 
         `algorithm` replaces the scenario's own choice, as in `run`. Raises `ScenarioError`.
+
+        >>> from anabranch import load
+        >>> network = Network.of(load("examples/two_links.toml"))
+        >>> network.users, network.paths, network.links
+        (11, 12, ['left', 'right'])
         """
         chosen = scenario if algorithm is None else scenario.with_algorithm(algorithm)
         plain = chosen.network()
