@@ -29,7 +29,7 @@ CRATES = {
 
 # From the bottom up: a module or folder may import what is in an earlier layer, or in its own.
 LAYERS = [
-    ["_core", "files"],
+    ["_core", "files", "formats"],
     ["rule", "scenario", "result"],
     ["kernel"],
     ["runner", "sweep"],

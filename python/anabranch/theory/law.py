@@ -1,12 +1,14 @@
 """A rule as a law of windows: what it adds and takes at given states, and its exact derivatives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from anabranch import _core
+from anabranch.scenario import rules
 from anabranch.theory.array import Array
 
 
@@ -96,6 +98,12 @@ class Law:
 
     def __repr__(self) -> str:
         return f"Law({self.name!r})"
+
+
+def row(spec: str) -> Mapping[str, Any]:
+    """The row of the table of rules for a canonical specification such as "balia:cap=inf"."""
+    name = spec.partition(":")[0]
+    return next(rule for rule in rules() if rule["name"] == name)
 
 
 def blocks(starts: Array, values: Array) -> sparse.csr_array:

@@ -11,7 +11,7 @@ from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
 from anabranch.theory.fluid.averaged_rule import Averaged
 from anabranch.theory.fluid.queues import Backlogs
-from anabranch.theory.law import Law, States
+from anabranch.theory.law import Law, States, row
 from anabranch.theory.network import Network
 
 LEAST_LOSS = 1e-12
@@ -148,10 +148,10 @@ def _group(network: Network, spec: str) -> Group:
     law = Law(spec)
     if law.delay_based:
         raise ScenarioError(f"{law.name} acts once per round trip: it has no increase per packet")
-    if law.name.split(":")[0] == "cubic":
+    if not row(law.name)["fluid"]:
         raise ScenarioError(
-            "cubic has no fluid model, for its window follows the time since the last loss: "
-            "run it on sim"
+            f"{law.name} has no fluid model, because its window follows the time since the last "
+            "loss: run it on sim"
         )
     users = np.array([algorithm == spec for algorithm in network.algorithms])
     sizes = np.diff(network.starts)[users]

@@ -13,12 +13,13 @@ import numpy as np
 from scipy import sparse
 
 from anabranch import _core
-from anabranch.scenario import Scenario, rules
+from anabranch.scenario import Scenario
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid.history import History, Moment, Watch
 from anabranch.theory.fluid.newton import Tick
 from anabranch.theory.fluid.queues import Backlogs
+from anabranch.theory.law import row
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule
 
@@ -35,8 +36,7 @@ TOLERANCE = 1e-9
 
 def needed(network: Network) -> bool:
     """Whether a user's rule acts once per round trip."""
-    delay_based = {rule["name"] for rule in rules() if rule["delay_based"]}
-    return any(spec.split(":")[0] in delay_based for spec in network.algorithms)
+    return any(row(spec)["delay_based"] for spec in set(network.algorithms))
 
 
 def simulate(scenario: Scenario, network: Network, schedule: Schedule, watch: Watch) -> History:

@@ -1,11 +1,12 @@
 """What holds of the RSF paper's section 3: its statements, each with the numbers that decide it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from anabranch.formats import numbers
 from anabranch.theory.games import rent, rosen
 from anabranch.theory.games.rent import Equilibrium, Split
 from anabranch.theory.games.rosen import Scan
@@ -169,5 +170,5 @@ def _statements(
     ]
 
 
-def _short(values: Any) -> str:
-    return ", ".join(f"{value:.3g}" for value in values)
+def _short(values: Iterable[float]) -> str:
+    return numbers(values, ".3g")

@@ -11,6 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
+from anabranch import formats
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees.jacobian import (
     asymmetry,
@@ -227,9 +228,10 @@ def _total_why(law: Law, states: States) -> str:
 
 
 def numbers(values: Array) -> str:
+    """A vector to four digits, with 0 for what is 0 but for rounding."""
     rounding = 1e-12 * np.abs(values).max()
     values = np.where(np.abs(values) < rounding, 0.0, values)
-    return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
+    return f"[{formats.numbers(values)}]"
 
 
 _CONTINUOUS = Test(_jump_excess, _jump_why, positive=False, share=0.05)

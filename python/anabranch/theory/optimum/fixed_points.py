@@ -15,17 +15,14 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from anabranch.scenario import Scenario, ScenarioError
+from anabranch.scenario import Scenario, ScenarioError, rules
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.law import Law, States
+from anabranch.theory.law import Law, States, row
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.complementarity import Standstill, stand_still
 from anabranch.theory.optimum.interior_point import of_each
 from anabranch.theory.schedule import Interval
-
-RULES = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia", "generalized")
-"""Those whose windows and RTTs alone say at which loss they stand still."""
 
 ACCEPTED_RESIDUAL = 1e-8
 ATTEMPTS = 5
@@ -144,6 +141,11 @@ def fixed_point(
     )
 
 
+def is_by_loss(spec: str) -> bool:
+    """Whether windows and RTTs alone give phi: the table of rules says so of each rule."""
+    return bool(row(spec)["equilibrium_by_loss"])
+
+
 def _one_user_per_flow(network: Network) -> tuple[Network, Array]:
     """A network in which the first user of each flow stands for all, and their numbers."""
     flows = list(dict.fromkeys(network.flows))
@@ -174,9 +176,10 @@ def _laws(network: Network) -> Iterator[tuple[Law, Array, Array]]:
     algorithms = np.array(network.algorithms, dtype=object)
     sizes = np.diff(network.starts)
     for name in dict.fromkeys(network.algorithms):
-        if name.split(":")[0] not in RULES:
+        if not is_by_loss(name):
+            known = ", ".join(rule["name"] for rule in rules() if rule["equilibrium_by_loss"])
             raise ScenarioError(
-                f"{name} has no fixed point by losses alone: expected one of {', '.join(RULES)}"
+                f"{name} has no fixed point by losses alone: expected one of {known}"
             )
         own = algorithms == name
         starts = np.concatenate([[0], np.cumsum(sizes[own])]).astype(np.int64)

@@ -1,0 +1,127 @@
+"""How numbers and tables are written: on the terminal, in Markdown and in JSON."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def number(value: float | None, form: str = "g", missing: str = "") -> str:
+    """A number by a format specification such as ".3g"; `missing` for None and NaN.
+
+    >>> number(0.25), number(None, missing="-")
+    ('0.25', '-')
+    """
+    return missing if value is None or math.isnan(value) else f"{value:{form}}"
+
+
+def numbers(values: Iterable[float], form: str = ".4g") -> str:
+    """Numbers by one format specification, separated by commas.
+
+    >>> numbers([1, 2.5])
+    '1, 2.5'
+    """
+    return ", ".join(f"{value:{form}}" for value in values)
+
+
+def interval(
+    mean: float | None,
+    half: float | None,
+    form: str,
+    half_form: str | None = None,
+    missing: str = "-",
+) -> str:
+    """A mean and half its confidence interval; the mean alone where there is no interval.
+
+    `half_form` is the format specification of the half-width, that of the mean by default.
+
+    >>> interval(2.5, 0.125, ".3f"), interval(2.5, None, ".1f"), interval(None, None, ".1f")
+    ('2.500 ± 0.125', '2.5', '-')
+    """
+    if mean is None or math.isnan(mean):
+        return missing
+    written = number(half, half_form or form)
+    return f"{mean:{form}} ± {written}" if written else f"{mean:{form}}"
+
+
+def percent(value: float | None) -> str:
+    """A relative difference as a signed whole percentage; empty for None and NaN.
+
+    >>> percent(-0.125), percent(0.5)
+    ('-12%', '+50%')
+    """
+    return number(value, "+.0%")
+
+
+def share(fraction: float, digits: int = 0) -> str:
+    """A fraction as a percentage.
+
+    >>> share(0.125), share(0.125, 1)
+    ('12 %', '12.5 %')
+    """
+    return f"{100 * fraction:.{digits}f} %"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table; columns after the first are aligned to the right.
+
+    >>> markdown_table(["rule", "Mbps"], [["lia", "3.1"]])
+    ['| rule | Mbps |', '| --- | --: |', '| lia | 3.1 |']
+    """
+    alignment = ["---", *["--:"] * (len(header) - 1)]
+    return ["| " + " | ".join(row) + " |" for row in [header, alignment, *rows]]
+
+
+def records(frame: "pd.DataFrame") -> list[dict[str, Any]]:
+    """The rows of a table as plain data for JSON; NaN becomes None.
+
+    >>> import pandas as pd
+    >>> records(pd.DataFrame({"flow": ["a", "b"], "rtt_ms": [40.0, float("nan")]}))
+    [{'flow': 'a', 'rtt_ms': 40.0}, {'flow': 'b', 'rtt_ms': None}]
+    """
+    rows = frame.astype(object).where(frame.notna(), None)
+    return [dict(row) for row in rows.to_dict(orient="records")]
+
+
+def columns(frame: "pd.DataFrame") -> dict[str, list[Any]]:
+    """The columns of a table as plain data for JSON; NaN and infinity become None.
+
+    >>> import pandas as pd
+    >>> columns(pd.DataFrame({"flow": ["a", "b"], "rtt_ms": [40.0, float("nan")]}))
+    {'flow': ['a', 'b'], 'rtt_ms': [40.0, None]}
+    """
+    return {str(name): [_finite(value) for value in frame[name].tolist()] for name in frame}
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_text(value: Any, indent: str = "") -> str:
+    """Indented JSON in which a list of plain values takes one line. Raises ValueError for NaN.
+
+    >>> print(json_text({"rates": [1.5, 2.0], "flows": [{"name": "a"}]}))
+    {
+      "rates": [1.5, 2.0],
+      "flows": [
+        {
+          "name": "a"
+        }
+      ]
+    }
+    """
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        brackets = "{}"
+        lines = [f"{json.dumps(key)}: {json_text(entry, inner)}" for key, entry in value.items()]
+    elif isinstance(value, (list, tuple)) and any(
+        isinstance(e, (dict, list, tuple)) for e in value
+    ):
+        brackets = "[]"
+        lines = [json_text(entry, inner) for entry in value]
+    else:
+        return json.dumps(value, allow_nan=False)
+    return f"{brackets[0]}\n{inner}" + f",\n{inner}".join(lines) + f"\n{indent}{brackets[1]}"
