@@ -1,4 +1,4 @@
-"""A rule as a law of windows: what it adds and takes at given states, and its exact derivatives."""
+"""A rule as a law of windows: its increase and decrease at given states, with exact derivatives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from anabranch.theory.array import Array
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Paths of many users, as columns; packets and seconds."""
+    """States of the paths of many users: a column for each quantity, in packets and seconds."""
 
     starts: Array
     """The paths of user u are those from `starts[u]` to `starts[u + 1]`; int64."""
@@ -22,7 +22,7 @@ class States:
     rtt: Array
     base_rtt: Array
     queue_delay: Array
-    """Queueing and service on the forward way."""
+    """Queueing and transmission on the forward path."""
     loss_interval: Array
     """Packets between losses: the inverse of the loss probability."""
 
@@ -34,7 +34,7 @@ class States:
         queue_delay: Sequence[float] | Array | float = 0.0,
         loss_probability: Sequence[float] | Array | float = 0.01,
     ) -> "States":
-        """One user with these paths; what waits is part of `rtt`."""
+        """One user with these paths; `rtt` includes `queue_delay`."""
         windows, rtts = np.asarray(window, dtype=float), np.asarray(rtt, dtype=float)
         delays = np.broadcast_to(np.asarray(queue_delay, dtype=float), windows.shape).copy()
         losses = np.broadcast_to(np.asarray(loss_probability, dtype=float), windows.shape)
@@ -51,7 +51,7 @@ class States:
         return replace(self, window=np.asarray(rate * self.rtt, dtype=float))
 
     def columns(self) -> tuple[Array, ...]:
-        """All of them, in the order in which they stand here."""
+        """All columns, in the order in which they are declared."""
         return (
             self.starts,
             self.window,
@@ -63,7 +63,10 @@ class States:
 
 
 class Law:
-    """An algorithm of the table, such as "olia" or "balia:cap=inf"; raises `ScenarioError`."""
+    """An algorithm of the table, such as "olia" or "balia:cap=inf".
+
+    Raises `ScenarioError` for one that is not in the table.
+    """
 
     def __init__(self, spec: str) -> None:
         self._core = _core.Law(spec)
@@ -76,7 +79,7 @@ class Law:
         return increase, decrease
 
     def phi(self, states: States) -> Array:
-        """`phi_r = I_r / D_r`: the loss probability at which the window stands still."""
+        """`phi_r = I_r / D_r`: the loss probability at which the window is stationary."""
         increase, decrease = self.evaluate(states)
         return np.asarray(increase / decrease)
 

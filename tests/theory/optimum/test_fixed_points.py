@@ -216,7 +216,7 @@ def test_a_report_has_the_predictions_among_its_theory_values():
 
 def test_what_is_not_found_names_its_residual(monkeypatch):
     monkeypatch.setattr(complementarity, "MOST_STEPS", 2)
-    with pytest.raises(NotConverged, match="no fixed point found from 5 starts: the least resid"):
+    with pytest.raises(NotConverged, match="no fixed point found from 10 starts: the least resid"):
         point(TWO_LINKS, "balia")
 
 

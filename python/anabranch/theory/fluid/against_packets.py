@@ -1,4 +1,4 @@
-"""Theory meets packets: the simulator's shares beside those of the fluid equilibrium."""
+"""Theory against packets: the simulator's shares beside those of the fluid equilibrium."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,8 +32,8 @@ OPEN_MEDIAN_BAND, OPEN_WORST_BAND = 0.15, 0.80
 prices' small differences holds its split in place. In the pilot 8 % and 77 %."""
 
 EXPLAINED = {
-    ("", 22): "f1's window of 350 packets is larger than its link's queue, so each loss leaves the "
-    "link idle for a while, and who crosses it sees less delay than a fluid would",
+    ("", 22): "f1's window of 350 packets is larger than its link's queue, so the link idles "
+    "after each loss, and flows that cross it have less delay than in a fluid",
     ("generalized", 18): "two links lose fewer than 1 packet in 10 000 and are not always full",
     ("rsf-db", 12): "the rule holds a delay, and the window that does so changes threefold where "
     "the queue is 10 % shorter than a fluid's",
@@ -45,7 +45,7 @@ EXPLAINED = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Predicted and measured shares, and what is made of them."""
+    """Predicted and measured shares, and whether they are within their bands."""
 
     flows: pd.DataFrame
     """Per scenario, rule and flow: its paths, predicted and measured share, its deviation."""
@@ -59,7 +59,7 @@ class Comparison:
 
     @property
     def failed(self) -> list[str]:
-        """What lies outside its band for no reason known."""
+        """Cells outside their band without a known reason."""
         outside = self.cells[~self.cells["holds"]]
         return [
             f"{row.rule} in scenario {row.scenario}"
@@ -69,7 +69,7 @@ class Comparison:
 
     @property
     def summary(self) -> str:
-        """How many cells and flows are how near."""
+        """One sentence: how many cells are within their band, and the deviations of the shares."""
         size, within = self.flows["deviation"].abs(), int(self.cells["holds"].sum())
         return (
             f"{within} of {len(self.cells)} cells lie within their band. The median deviation of "
@@ -78,7 +78,7 @@ class Comparison:
         )
 
     def reasons(self) -> list[str]:
-        """Why cells lie outside their band, a line for each reason."""
+        """Why cells are outside their band, a line for each reason."""
         lines: dict[str, list[str]] = {}
         for row in self.cells[~self.cells["holds"]].itertuples():
             why = reason(row.rule, row.scenario, row.isolated) or "no reason known"
@@ -111,7 +111,7 @@ class Comparison:
 
 
 def band(rule: str) -> tuple[float, float]:
-    """Within which median and worst deviation of a scenario must lie."""
+    """The largest median and worst deviation of a scenario, as fractions."""
     states = States.of_user([10.0, 8.0], [0.1, 0.1], 0.0, [1e-2, 1e-3])
     if np.ptp(Law(rule).phi(states)) == 0:
         return OPEN_MEDIAN_BAND, OPEN_WORST_BAND
@@ -119,7 +119,7 @@ def band(rule: str) -> tuple[float, float]:
 
 
 def reason(rule: str, scenario: int, isolated: bool) -> str | None:
-    """Why a cell may lie outside its band: docs/theory-meets-packets.md has the experiments."""
+    """Why a cell may be outside its band: docs/theory-meets-packets.md has the experiments."""
     if not isolated:
         return "the rule has infinitely many equilibria there, and packets stay near another one"
     return EXPLAINED.get((rule, scenario)) or EXPLAINED.get(("", scenario))
@@ -145,7 +145,7 @@ def compare(quick: bool = False, progress: Progress | None = None) -> Comparison
 def compare_scenario(
     number: int, rules: Sequence[str], quick: bool = False, progress: Progress | None = None
 ) -> pd.DataFrame:
-    """`Comparison.flows` of one scenario, without what is made of them."""
+    """`Comparison.flows` of one scenario, without deviations."""
     scenario = random_scenarios.scenario(
         number, QUICK_DURATION_S if quick else DURATION_S, WARMUP_S
     )
@@ -178,7 +178,7 @@ def compare_scenario(
 
 
 def judged(flows: pd.DataFrame, quick: bool = False) -> Comparison:
-    """The same with each flow's deviation, and each cell against its band."""
+    """The comparison: each flow's deviation, and each cell against its band."""
     flows = flows.assign(deviation=flows["measured"] / flows["predicted"] - 1)
     rows = []
     for (number, rule), cell in flows.groupby(["scenario", "rule"], sort=False):
