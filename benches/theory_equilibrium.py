@@ -9,22 +9,12 @@ import time
 import numpy as np
 from scipy import sparse
 
+from anabranch.scenario import rules
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.network import Network, Queues
 
-RULES = (
-    "lia",
-    "reno",
-    "ewtcp",
-    "semicoupled",
-    "balia",
-    "generalized",
-    "rsf-db",
-    "rsf-lb",
-    "coupled",
-    "olia",
-)
+RULES = [rule["name"] for rule in rules() if rule["fluid"] and not rule["variant_of"]]
 
 
 def network(rule: str, links: int = 100, flows: int = 1000, seed: int = 1) -> Network:

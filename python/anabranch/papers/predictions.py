@@ -13,7 +13,7 @@ from anabranch.papers.folder import Case, Paper, cases
 from anabranch.papers.quantities.rates import drop_percent
 from anabranch.scenario import Scenario, load
 from anabranch.theory.network import Network
-from anabranch.theory.optimum.fixed_points import RULES, fixed_point
+from anabranch.theory.optimum.fixed_points import fixed_point, is_by_loss
 from anabranch.theory.optimum.optimum import Optimum, optima
 
 FIXED_POINT = "computed_fixed_point"
@@ -97,7 +97,7 @@ def _predict(paper: Paper, group: str, case: Case, rtt_s: float) -> dict[str, Pr
         OPTIMUM: _at_optimum(optima(scenario)),
         PROBING: _at_optimum(optima(scenario, probing=True, rtt_s=rtt_s)),
     }
-    if case.algorithm.split(":")[0] in RULES:
+    if is_by_loss(case.algorithm):
         found[FIXED_POINT] = _at_fixed_point(scenario, rtt_s)
     return found
 

@@ -1,8 +1,8 @@
-"""What theory raises, besides `ScenarioError`."""
+"""The exception of theory, besides `ScenarioError`."""
 
 
 class NotConverged(Exception):
-    """An iteration stopped before its residual was small; the message says both."""
+    """An iteration stopped with a residual above its tolerance; the message names the residual."""
 
     def __init__(self, message: str, residual: float) -> None:
         super().__init__(message)

@@ -1,18 +1,20 @@
-"""A rule as a law of windows: what it adds and takes at given states, and its exact derivatives."""
+"""A rule as a law of windows: its increase and decrease at given states, with exact derivatives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from anabranch import _core
+from anabranch.scenario import rules
 from anabranch.theory.array import Array
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Paths of many users, as columns; packets and seconds."""
+    """States of the paths of many users: a column for each quantity, in packets and seconds."""
 
     starts: Array
     """The paths of user u are those from `starts[u]` to `starts[u + 1]`; int64."""
@@ -20,7 +22,7 @@ class States:
     rtt: Array
     base_rtt: Array
     queue_delay: Array
-    """Queueing and service on the forward way."""
+    """Queueing and transmission on the forward path."""
     loss_interval: Array
     """Packets between losses: the inverse of the loss probability."""
 
@@ -53,7 +55,7 @@ class States:
         return replace(self, window=np.asarray(rate * self.rtt, dtype=float))
 
     def columns(self) -> tuple[Array, ...]:
-        """All of them, in the order in which they stand here."""
+        """All columns, in the order in which they are declared."""
         return (
             self.starts,
             self.window,
@@ -65,7 +67,9 @@ class States:
 
 
 class Law:
-    """An algorithm of the table, such as "olia" or "balia:cap=inf"; raises `ScenarioError`.
+    """An algorithm of the table, such as "olia" or "balia:cap=inf".
+
+    Raises `ScenarioError` for one that is not in the table.
 
     >>> two_paths = States.of_user(window=[10, 10], rtt=[0.1, 0.1])
     >>> increase, decrease = Law("lia").evaluate(two_paths)
@@ -84,7 +88,7 @@ class Law:
         return increase, decrease
 
     def phi(self, states: States) -> Array:
-        """`phi_r = I_r / D_r`: the loss probability at which the window stands still."""
+        """`phi_r = I_r / D_r`: the loss probability at which the window is stationary."""
         increase, decrease = self.evaluate(states)
         return np.asarray(increase / decrease)
 
@@ -106,6 +110,12 @@ class Law:
 
     def __repr__(self) -> str:
         return f"Law({self.name!r})"
+
+
+def row(spec: str) -> Mapping[str, Any]:
+    """The row of the table of rules for a canonical specification such as "balia:cap=inf"."""
+    name = spec.partition(":")[0]
+    return next(rule for rule in rules() if rule["name"] == name)
 
 
 def blocks(starts: Array, values: Array) -> sparse.csr_array:

@@ -13,7 +13,7 @@ from anabranch.theory.array import Array
 
 @dataclass(frozen=True, eq=False)
 class Queues:
-    """What the links do to packets before they transmit them; an entry for each link."""
+    """Queues and random loss of the links; an entry for each link."""
 
     red: Sequence[Array | None]
     """RED's curve as rows (queue in packets, drop probability), linear between; None: drop-tail."""
@@ -34,9 +34,9 @@ class Network:
     routes: sparse.csr_array
     """Links by paths: how often a path crosses a link."""
     base_rtt: Array
-    """Of each path: propagation there and back, and one packet's transmission on each link."""
+    """Of each path: propagation both ways, and one packet's transmission on each link."""
     service: Array
-    """The part of it that is transmission."""
+    """The part of `base_rtt` that is transmission."""
     starts: Array
     """The paths of user u are those from `starts[u]` to `starts[u + 1]`; int64."""
     algorithms: Sequence[str]
@@ -44,9 +44,9 @@ class Network:
     flows: Sequence[str]
     """Of each user, the name of its flow."""
     packet_bits: float
-    """Of a full packet on the wire."""
+    """Bits of a full packet on the wire."""
     payload_bits: float
-    """The part of it that goodput counts."""
+    """The part of `packet_bits` that counts as goodput."""
     scenario: str = "scenario"
     """The name of the scenario."""
 
@@ -64,13 +64,13 @@ class Network:
 
     @property
     def sums(self) -> sparse.csr_array:
-        """Users by paths: adds up what belongs to a user."""
+        """Users by paths: the matrix that sums over the paths of a user."""
         ones = np.ones(self.paths)
         shape = (self.users, self.paths)
         return sparse.csr_array((ones, np.arange(self.paths), self.starts), shape=shape)
 
     def of_paths(self, there: Array) -> "Network":
-        """The network with only these paths (a bool for each), and the users who have one."""
+        """The network with only these paths (a bool for each), and the users that have one."""
         own = np.flatnonzero(there)
         sizes = self.sums @ there.astype(float)
         users = np.flatnonzero(sizes)
@@ -85,12 +85,12 @@ class Network:
         )
 
     def goodput_mbps(self, rate: Array) -> Array:
-        """Payload of so many packets/s."""
+        """Payload at a rate in packets/s."""
         return np.asarray(rate * self.payload_bits / 1e6)
 
     @classmethod
     def of(cls, scenario: Scenario, algorithm: str | None = None) -> "Network":
-        """All links and users of a scenario as if all were there at once.
+        """All links and users of a scenario, whatever their times.
 
         `algorithm` replaces the scenario's own choice, as in `run`. Raises `ScenarioError`.
 

@@ -72,7 +72,7 @@ def test_a_counterexample_violates_its_condition_when_pasted(spec, condition):
     if example:
         pasted = eval(example.code, {"States": States})
         tests = CONDITIONS[condition][1]
-        assert any(test.excess(Law(spec), pasted)[0] > 0 for test in tests)
+        assert any(test.violation(Law(spec), pasted)[0] > 0 for test in tests)
 
 
 def test_coupled_is_singular():
@@ -137,11 +137,11 @@ def test_the_family_of_theorem_4_1_keeps_the_even_split():
 def test_theorem_4_1_fails_first_with_ten_paths():
     # At the vertex the scaled matrix is -1 on the diagonal and -1/sqrt(8) between the fast path
     # and each of the others: its largest eigenvalue is sqrt((n - 1)/8) - 1, which is 0 at n = 9
-    # and only reached where the slow paths stand still.
+    # and only reached where the rates of the slow paths tend to 0.
     for margin in limits.margins("semicoupled", [8, 9, 10]):
         bound = np.sqrt((margin.paths - 1) / 8) - 1
-        assert margin.excess == pytest.approx(bound, abs=3e-3)
-        assert (margin.excess > 0) == (margin.paths >= 10)
+        assert margin.violation == pytest.approx(bound, abs=3e-3)
+        assert (margin.violation > 0) == (margin.paths >= 10)
 
 
 def test_the_jacobian_at_ten_paths_is_not_definite():
@@ -160,7 +160,7 @@ def test_rtt_ratio_from_which_semicoupled_fails(condition, paths, ratio):
     found = limits.ratio_limit("semicoupled", condition, paths)
     assert found.ratio == pytest.approx(ratio, rel=0.005)
     test = CONDITIONS[condition][1][0]
-    assert test.excess(Law("semicoupled"), found.states)[0] > 0
+    assert test.violation(Law("semicoupled"), found.states)[0] > 0
 
 
 def test_lia_keeps_c4_at_any_ratio():

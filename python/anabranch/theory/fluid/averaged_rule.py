@@ -1,9 +1,9 @@
-"""A rule that jumps, averaged over what packets do to the numbers that it compares.
+"""A discontinuous rule, averaged over the variation of windows and loss intervals.
 
-OLIA moves window from the paths with the largest window to those that lose least, and decides anew
-at each packet. Its phi jumps where two paths are equal, which is where its equilibria lie. Packets
-see no jump: windows swing as sawteeth, and the packets between losses are as random as the losses.
-So does the average, which is smooth, and has one equilibrium where the rule itself may have a set.
+OLIA moves window from the paths with the largest window to those with the fewest losses. Its phi is
+discontinuous where two paths are equal, which is where its equilibria are. With packets windows are
+sawteeth and the packets between losses are random, so the mean is smooth, and it has one
+equilibrium where the rule itself may have a set.
 """
 
 from dataclasses import replace
@@ -17,13 +17,13 @@ from anabranch.theory.array import Array
 from anabranch.theory.law import Law, States, blocks
 
 EVALUATIONS = 1 << 17
-"""Paths evaluated per average, over all users: more of them where users are few."""
+"""Paths evaluated per average, over all users: more samples of each where users are few."""
 
 SAMPLES = (64, 4096)
 """Fewest and most samples of each user."""
 
 STEP = 0.1
-"""Relative step of the differences: no finer than the steps of an average over samples."""
+"""Relative step of the differences: larger than the steps of an average over samples."""
 
 
 class Averaged:
@@ -39,7 +39,7 @@ class Averaged:
 
     @staticmethod
     def where_it_jumps(law: Law) -> "Law | Averaged":
-        """The law, averaged if phi jumps when the losses of two paths pass each other."""
+        """The law, averaged if phi is discontinuous where the losses of two paths are equal."""
 
         def phi(factor: float) -> Array:
             return law.phi(States.of_user([10.0, 8.0], [0.1, 0.1], 0.0, [1e-3, factor * 1e-3]))
@@ -66,7 +66,7 @@ class Averaged:
         return increase.mean(axis=0), decrease.mean(axis=0)
 
     def derivatives(self, states: States, wrt: str) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """Jacobians in `wrt`: those of the averages where it is compared, else the rule's own."""
+        """Jacobians in `wrt`: for windows and loss intervals of the means, else the rule's own."""
         if wrt not in ("window", "loss_interval"):
             return self._law.derivatives(states, wrt)
         sizes = np.diff(states.starts)
@@ -88,7 +88,7 @@ class Averaged:
 
 
 def samples_of(paths: int) -> int:
-    """Samples of each user where there are so many paths: a power of 2, as Sobol points like it."""
+    """Samples of each user in a network of so many paths: a power of 2, as Sobol points need."""
     few, many = SAMPLES
     return int(np.clip(1 << (EVALUATIONS // max(paths, 1)).bit_length(), few, many))
 

@@ -1,4 +1,4 @@
-"""What a fluid run went through: paths and links at moments in time."""
+"""The record of a fluid run: paths and links at moments in time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Watch = Callable[[float], None]
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """Everything at one time. Paths that do not send have rate 0; their other values are NaN."""
+    """The state at one time, s. Paths that do not send have rate 0; their other values are NaN."""
 
     time: float
     window: Array
@@ -24,7 +24,7 @@ class Moment:
     waiting: Array
     """Of each link, packets in the queue."""
     loss: Array
-    """Of each link, what the queue drops."""
+    """Of each link, the probability that the queue drops a packet."""
     load: Array
     """Of each link, packets/s offered."""
     served: Array
@@ -32,7 +32,7 @@ class Moment:
 
     @classmethod
     def of(cls, time: float, sending: Array, point: Point, served: Array) -> "Moment":
-        """From a point of the model of those paths that send."""
+        """From a point of the model of the paths that send."""
 
         def spread(values: Array, elsewhere: float) -> Array:
             whole = np.full(len(sending), elsewhere)
@@ -53,14 +53,14 @@ class Moment:
 
 
 class History:
-    """Moments in order of time; two at one time where something jumps."""
+    """Moments in order of time; two at one time where a value is discontinuous."""
 
     def __init__(self, sample_s: float) -> None:
         self.sample_s = sample_s
         self._moments: list[Moment] = []
 
     def add(self, moment: Moment) -> None:
-        """The moment is not earlier than the last one."""
+        """Append a moment, not earlier than the last one."""
         self._moments.append(moment)
 
     def samples(self, begin: float, end: float) -> Array:

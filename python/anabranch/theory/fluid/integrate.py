@@ -17,14 +17,14 @@ from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule
 
 RELATIVE, AVERAGED_RELATIVE = 1e-4, 1e-3
-"""Tolerances of the integration; the second where a rule is averaged over samples."""
+"""Relative tolerances of the integration; the second where a rule is averaged over samples."""
 ABSOLUTE = 1e-4
 EMPTY, LEAST = 1.0, 0.05
-"""A queue below one packet, and a log window below this, shrink the slower the less is left."""
+"""Below these a queue (packets) and a log window shrink in proportion to what is left."""
 
 
 def integrate(scenario: Scenario, network: Network, schedule: Schedule, watch: Watch) -> History:
-    """Integrate from 0 to the end, anew wherever a path begins or ends to send.
+    """Integrate from 0 to the end, with a restart wherever a path begins or ends to send.
 
     Calls `watch` with the simulated time. Raises `NotConverged` where the integration fails, and
     `ScenarioError` for a rule without a fluid model.
@@ -45,12 +45,12 @@ def integrate(scenario: Scenario, network: Network, schedule: Schedule, watch: W
 
 @dataclass(eq=False)
 class _State:
-    """What the run carries from one stretch to the next; of all paths, links and users."""
+    """The state between stretches, of all paths, links and users."""
 
     sending: Array
     log_window: Array
     fresh: Array
-    """Probability that a path has not yet met its first loss, and so is in slow start."""
+    """Probability that a path has had no loss yet, and so is in slow start."""
     backlog: Array
     unsent: Array
     """Packets of the user's file that are not yet delivered; infinite for endless data."""
@@ -68,7 +68,7 @@ class _State:
         )
 
     def start(self, may_send: Array) -> None:
-        """Paths that begin: the first time in slow start, later with half their last window."""
+        """Start paths: the first time in slow start, later with half their last window."""
         begins = may_send & ~self.sending
         first = begins & np.isnan(self.log_window)
         self.log_window[first] = np.log(self.initial_window)
@@ -78,13 +78,13 @@ class _State:
 
 
 class _Silence:
-    """Nobody sends: the queues drain."""
+    """A stretch in which no path sends: the queues drain."""
 
     def __init__(self, network: Network, state: _State) -> None:
         self.network, self.state = network, state
 
     def run(self, begin: float, end: float, history: History, watch: Watch) -> float:
-        """To the end of the stretch."""
+        """Record the stretch to its end."""
         watch(begin)
         network, state, before = self.network, self.state, self.state.backlog
         model = Model(network.of_paths(state.sending))
@@ -101,8 +101,8 @@ class _Stretch:
     """The differential equations while the same paths send.
 
     For each path d log w/dt = (I - q D)/tau, where slow start adds 1 - I in proportion to the
-    probability s that no loss has come yet, ds/dt = -q x s; for each link dz/dt = (1 - p) y - c;
-    for each file what is delivered of it.
+    probability s that there was no loss yet, ds/dt = -q x s; for each link dz/dt = (1 - p) y - c;
+    for each file the packets delivered.
     """
 
     def __init__(self, network: Network, state: _State) -> None:
@@ -116,7 +116,7 @@ class _Stretch:
         self.of_file = sparse.csr_array((owner[None, :] == self.files[:, None]) * 1.0)
 
     def run(self, begin: float, end: float, history: History, watch: Watch) -> float:
-        """To the end of the stretch, or of a file; the time then."""
+        """Integrate to the end of the stretch, or of a file; return that time, s."""
         state, n = self.state, self.paths
 
         def rates(time: float, values: Array) -> Array:
@@ -167,7 +167,7 @@ class _Stretch:
         )
 
     def jacobian(self, values: Array) -> sparse.csc_array:
-        """Its Jacobian, but for the small change of I in slow start and of the file's rate."""
+        """The Jacobian of `rates`, without the derivative of I in slow start."""
         point, fresh, backlog, _ = self._split(values)
         increase, _ = point.increase_decrease
         rtt, q, x = point.states.rtt, point.path_loss, point.rate
@@ -215,7 +215,7 @@ class _Stretch:
         return np.asarray((fresh * (1 - increase) + point.drift) / point.states.rtt)
 
     def _hold(self, point: Point, fresh: Array) -> Array:
-        """1, but towards 0 for windows that shrink to their floor."""
+        """1; towards 0 for windows that shrink to their least value."""
         shrinks = self._growth(point, fresh) < 0
         return np.where(shrinks, np.minimum(np.log(point.window) / LEAST, 1.0), 1.0)
 

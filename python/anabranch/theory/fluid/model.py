@@ -1,4 +1,4 @@
-"""The fluid model of a network: what its rules, queues and routes give at one state."""
+"""The fluid model of a network at one state: rates, losses, drifts and their derivatives."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
 from anabranch.theory.fluid.averaged_rule import Averaged
 from anabranch.theory.fluid.queues import Backlogs
-from anabranch.theory.law import Law, States
+from anabranch.theory.law import Law, States, row
 from anabranch.theory.network import Network
 
 LEAST_LOSS = 1e-12
-"""A path that loses less is taken to lose this: rules divide by it."""
+"""The least loss probability of a path: rules divide by it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,10 @@ class Group:
 
 
 class Model:
-    """A network with the laws of its users. Raises `ScenarioError` for rules without a model."""
+    """A network with the laws of its users.
+
+    Raises `ScenarioError` for a rule without a fluid model.
+    """
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -42,7 +45,7 @@ class Model:
         return any(isinstance(group.law, Averaged) for group in self.groups)
 
     def at(self, window: Array, backlog: Array) -> "Point":
-        """Everything that follows from the windows of the paths and the backlogs of the links."""
+        """The state with these windows of the paths and backlogs of the links, packets."""
         return Point(self, window, backlog)
 
 
@@ -68,11 +71,11 @@ class Point:
         )
         self.rate = self.states.rate
         self.load = network.routes @ self.rate
-        """y_l, packets/s offered to each link; what other links drop is not taken off."""
+        """y_l, packets/s offered to each link; losses on other links are not subtracted."""
 
     @cached_property
     def increase_decrease(self) -> tuple[Array, Array]:
-        """I_r and D_r."""
+        """I_r per acknowledged packet and D_r per loss, packets."""
         increase, decrease = np.empty_like(self.window), np.empty_like(self.window)
         for group, states in self._groups():
             increase[group.paths], decrease[group.paths] = group.law.evaluate(states)
@@ -86,7 +89,7 @@ class Point:
 
     @property
     def excess(self) -> Array:
-        """`(1 - p_l) y_l - c_l`: what the queue gains, packets/s."""
+        """`(1 - p_l) y_l - c_l`: growth of the queue, packets/s."""
         return np.asarray((1 - self.loss) * self.load - self.model.network.capacity)
 
     def delay_derivatives(self) -> sparse.csr_array:
@@ -147,11 +150,13 @@ class Point:
 def _group(network: Network, spec: str) -> Group:
     law = Law(spec)
     if law.delay_based:
-        raise ScenarioError(f"{law.name} acts once per round trip: it has no increase per packet")
-    if law.name.split(":")[0] == "cubic":
         raise ScenarioError(
-            "cubic has no fluid model, for its window follows the time since the last loss: "
-            "run it on sim"
+            f"{law.name} acts once per round trip, so it has no increase per packet"
+        )
+    if not row(law.name)["fluid"]:
+        raise ScenarioError(
+            f"{law.name} has no fluid model, because its window follows the time since the last "
+            "loss: run it on sim"
         )
     users = np.array([algorithm == spec for algorithm in network.algorithms])
     sizes = np.diff(network.starts)[users]

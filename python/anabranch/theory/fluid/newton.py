@@ -23,8 +23,8 @@ Tick = Callable[[], None]
 
 TOLERANCE = 1e-9
 AVERAGED_TOLERANCE = 3e-3
-"""Where a rule is averaged over samples, whose mean moves in steps; with few samples these are the
-tolerance."""
+"""The least tolerance where a rule is averaged over samples: their mean changes in steps, which are
+larger where samples are few."""
 
 MOST_STEPS = 300
 SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 0.05, 1.0, 1e12
@@ -32,9 +32,9 @@ SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 0.05, 1.0, 1e12
 PATIENCE = 8.0
 """Steps without progress before the pseudo-time step shrinks."""
 SINGULAR = 1e6
-"""Norm of an inverse Jacobian that is none. Regular ones have norms below 1000."""
+"""Norm of the inverse from which a Jacobian counts as singular. Regular ones are below 1000."""
 QUEUE_SPEED = 10.0
-"""Of queues beside windows, in pseudo-time: real queues follow windows at once."""
+"""Of queues, relative to windows, in pseudo-time: real queues follow windows at once."""
 LARGEST_LOG_WINDOW = float(np.log(_core.MAX_WINDOW))
 FIRST_LOSS = 3e-3
 """Loss probability of every queue at the start of the search."""
@@ -73,9 +73,9 @@ class Search:
     def run(self, tolerance: float, tick: Tick | None) -> None:
         """Step until the residual is at most the tolerance, or `MOST_STEPS` times.
 
-        The pseudo-time step grows while states move little and shrinks where they leap. Large steps
-        are Newton's method, which can go around a kink of a rule for ever: where the residual has
-        not fallen for a while, smaller steps that grow more slowly follow the flow out of there.
+        The pseudo-time step grows while states change little and shrinks where they change much.
+        Large steps are Newton's method, which can cycle around a kink of a rule: where the residual
+        has not fallen for `PATIENCE` steps, it starts again with small steps that grow more slowly.
         """
         step, growth, patience = FIRST_STEP, 3.0, PATIENCE
         best, since_best = np.inf, 0
@@ -118,12 +118,12 @@ class Search:
         pull = np.concatenate([self.point.drift / self.unit, self.point.excess / capacity])
         room = np.concatenate([log_window, backlog / self.scale])
         self.bound = room < -pull
-        """Where the lower bound holds, instead of the law."""
+        """Where the lower bound is active, instead of the law."""
         self.gap = np.where(self.bound, -room, pull)
         self.residual = float(np.abs(self.gap).max(initial=0.0))
 
     def _matrix(self, step: float) -> sparse.csr_array:
-        """The Jacobian of the gaps, negative, and the inverse step on its diagonal."""
+        """The negative Jacobian of the gaps, plus the inverse step on its diagonal."""
         of_drift, of_excess = self.point.drift_derivatives(), self.point.excess_derivatives()
         rows = sparse.diags_array(
             np.concatenate([1 / self.unit, 1 / self.model.network.capacity]) * ~self.bound
@@ -136,7 +136,7 @@ class Search:
         return sparse.csr_array(sparse.diags_array(diagonal) - jacobian)
 
     def _newton(self, step: float) -> float:
-        """Take one step; the largest relative change of a window or a backlog."""
+        """Take one step; return the largest relative change of a window or a backlog."""
         change = _factors(self._matrix(step)).solve(self.gap)
         paths = len(self.log_window)
         log_window = self.log_window + np.clip(change[:paths], -1.5, 1.5)
@@ -148,7 +148,7 @@ class Search:
 
 
 def _factors(matrix: sparse.csr_array) -> linalg.SuperLU:
-    """Users' blocks go first and leave their Schur complement on the links: least fill."""
+    """An LU that eliminates users' blocks first: the Schur complement on the links fills least."""
     return linalg.splu(
         matrix.tocsc(),
         permc_spec="MMD_AT_PLUS_A",

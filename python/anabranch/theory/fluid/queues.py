@@ -1,4 +1,4 @@
-"""What a link's backlog means: the packets that wait, and the probability that one is lost."""
+"""A link's backlog as waiting packets and a loss probability."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,18 @@ from anabranch.theory.array import Array
 from anabranch.theory.network import Network
 
 STANDING_SHARE = 0.7
-"""Mean length of a drop-tail queue that drops packets, as a share of its limit: senders fill it,
-lose packets, and let it sink. docs/theory-fluid.md has the experiment."""
+"""Mean length of a drop-tail queue that drops packets, over its limit: senders fill it, lose
+packets and reduce their windows. docs/theory-fluid.md has the experiment."""
 
 PRICE_AT_LIMIT = 0.1
-"""Loss probability when a drop-tail queue's excess backlog equals its limit. It sets how quickly
-its price moves (the gain gamma is this over the limit), and no equilibrium depends on it."""
+"""Loss probability when the backlog of a drop-tail queue exceeds the standing queue by the limit.
+It sets how quickly the price changes (gamma is this over the limit); equilibria do not depend on
+it."""
 
 LARGEST_LOSS = 0.99
 
 UNLIMITED = 1e9
-"""Packets that no windows fill: the limit of a queue that has none."""
+"""The limit of a queue without one, packets: more than any windows."""
 
 LARGEST_SCALE = 1e3
 
@@ -27,9 +28,9 @@ LARGEST_SCALE = 1e3
 class Backlogs:
     """Of every link, how its backlog z (packets) turns into waiting packets and losses.
 
-    A RED queue's z is the queue itself: it waits, and RED's curve gives its losses. A drop-tail
-    queue waits for z up to the standing queue, and what z has beyond it is a price: it rises with
-    the excess demand, dp/dt = gamma (y - c). So one law, dz/dt = (1 - p) y - c, holds for both.
+    For RED z is the queue itself, and RED's curve gives its losses. For drop-tail z is the queue,
+    up to the standing queue; the rest of z is a price, which rises with the excess
+    demand, dp/dt = gamma (y - c). So one equation, dz/dt = (1 - p) y - c, holds for both.
     """
 
     knots: Array
@@ -37,7 +38,7 @@ class Backlogs:
     losses: Array
     """Links by points: the loss probability at the knots."""
     standing: Array
-    """Most packets that wait."""
+    """The most packets that wait."""
 
     @classmethod
     def of(cls, network: Network) -> "Backlogs":
@@ -74,7 +75,7 @@ class Backlogs:
         return np.clip(line, 0.0, LARGEST_LOSS), slope * inside
 
     def at_loss(self, loss: float) -> Array:
-        """The backlog that gives a small loss probability, at most a typical one."""
+        """The backlog at a small loss probability, at most `scale`."""
         first, middle, _ = self.knots.T
         share = np.minimum(loss / np.maximum(self.losses[:, 1], 1e-9), 1.0)
         return np.asarray(np.minimum(first + share * (middle - first), self.scale))
@@ -88,5 +89,5 @@ def _drop_tail(limit: float) -> Array:
 
 
 def _rising(knots: Array) -> Array:
-    """The same knots, strictly rising where RED's thresholds coincide."""
+    """The same knots, made strictly increasing where RED's thresholds coincide."""
     return np.maximum.accumulate(knots + 1e-6 * np.arange(len(knots)))

@@ -1,4 +1,4 @@
-"""Scenarios made from a seed, for the comparison of packets with the fluid model."""
+"""Scenarios generated from a seed, for the comparison of packets with the fluid model."""
 
 import numpy as np
 
@@ -6,8 +6,8 @@ from anabranch.scenario import Scenario
 
 PACKET_BITS = 12_000
 WINDOW = (15.0, 40.0)
-"""What a path's window would be if all did their part in filling a link, packets: loss is about
-2 / w^2, so between 1e-3 and 1e-2 there."""
+"""The window of a path with its part of a full link, packets: loss is about 2 / w^2, so between
+1e-3 and 1e-2 there."""
 RTT_S = (0.010, 0.300)
 
 TEXT = """\
@@ -49,7 +49,7 @@ def scenario(seed: int, duration_s: float = 800.0, warmup_s: float = 200.0) -> S
 
     About half of the flows have one path and run NewReno, the others two or three; a path crosses
     one link or two. A link's rate gives its paths windows of tens of packets. Its queue drops few
-    packets, and drops them so gradually that it neither empties nor swings.
+    packets, with a slope so small that it neither empties nor oscillates.
     """
     dice = np.random.default_rng(seed)
     links, users = int(dice.integers(2, 7)), int(dice.integers(2, 21))
@@ -67,7 +67,7 @@ def scenario(seed: int, duration_s: float = 800.0, warmup_s: float = 200.0) -> S
     )
     for link in used:
         rate, in_flight = target[link] * demand[link], target[link] * crossing[link]
-        # As much as is in flight for one flow, less the more flows there are (Appenzeller 2004).
+        # What is in flight over the square root of the number of flows (Appenzeller 2004).
         least = in_flight / np.sqrt(crossing[link])
         text += LINK.format(
             number=link,
@@ -84,7 +84,7 @@ def scenario(seed: int, duration_s: float = 800.0, warmup_s: float = 200.0) -> S
 
 
 def _routes(dice: np.random.Generator, links: int, first: int) -> list[list[int]]:
-    """The routes of one flow, no two alike. The first begins at link `first`, if there is one."""
+    """The distinct routes of one flow. The first begins at link `first`, if there is one."""
     # The first flow has two paths, so that there is something to couple.
     wanted = 2 if first == 0 else int(dice.choice([1, 2, 3], p=[0.5, 0.4, 0.1]))
     routes: list[list[int]] = []

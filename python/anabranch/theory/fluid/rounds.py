@@ -1,10 +1,10 @@
 """Delay-based rules as a fluid: windows change once per round trip, queues follow them at once.
 
-Every user has the project's own controller. Given all windows, first-in-first-out queues settle
-where each path's window is in flight, w_r = x_r tau_r, and each link carries no more than it can
-(Mo and Walrand 2000); each path's round trip then takes as long as its queues say. Losses come
-where their expected number has reached one, so nothing is random. Loss-based users may be among the
-others: their controllers run the same way.
+Every user has the project's own controller. Given all windows, first-in-first-out queues are such
+that each path has its window in flight, w_r = x_r tau_r, and each link carries at most its capacity
+(Mo and Walrand 2000); the queues give each path's round-trip time. A path loses a packet when the
+expected number of losses since its last one reaches 1, so nothing is random. Controllers of
+loss-based users run the same way.
 """
 
 from dataclasses import dataclass
@@ -13,19 +13,20 @@ import numpy as np
 from scipy import sparse
 
 from anabranch import _core
-from anabranch.scenario import Scenario, rules
+from anabranch.scenario import Scenario
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid.history import History, Moment, Watch
 from anabranch.theory.fluid.newton import Tick
 from anabranch.theory.fluid.queues import Backlogs
+from anabranch.theory.law import row
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule
 
 ROUNDS = 1000
-"""Round trips of the slowest path until the windows are taken to have settled."""
+"""Length of the search, in round trips of the slowest path."""
 SETTLED = 0.05
-"""Largest relative change of a mean window over the last two quarters of them."""
+"""Largest relative change of a mean window over the last two quarters."""
 STEPS_PER_ROUND = 4
 """Of the fastest path."""
 GOLDEN = 0.6180339887
@@ -35,12 +36,11 @@ TOLERANCE = 1e-9
 
 def needed(network: Network) -> bool:
     """Whether a user's rule acts once per round trip."""
-    delay_based = {rule["name"] for rule in rules() if rule["delay_based"]}
-    return any(spec.split(":")[0] in delay_based for spec in network.algorithms)
+    return any(row(spec)["delay_based"] for spec in set(network.algorithms))
 
 
 def simulate(scenario: Scenario, network: Network, schedule: Schedule, watch: Watch) -> History:
-    """The scenario over time; see `fluid.integrate`."""
+    """Simulate a scenario from 0 to its end; as `integrate.integrate`."""
     plain = scenario.network()
     history, users = History(plain["sample_s"]), network.user_of_path
     fluid = _Fluid(network, float(plain["initial_window_packets"]))
@@ -112,7 +112,7 @@ def settle(network: Network, tick: Tick | None = None) -> Means:
 
 
 class _Fluid:
-    """Controllers, and the queues their windows fill."""
+    """Controllers, and the queues that their windows give."""
 
     def __init__(self, network: Network, initial_window: float) -> None:
         self.network = network
@@ -129,19 +129,18 @@ class _Fluid:
         self._settle()
 
     def send(self, sending: Array, time: float) -> None:
-        """From now on these paths send."""
+        """These paths send from this time on."""
         if not np.array_equal(sending, self.sending):
             begins = sending & ~self.sending
             self.sending = sending
             self._settle()
-            # A first round of another length for each: paths that all moved at once would only
-            # fill and empty the queues together, and never find their shares.
+            # First rounds differ in length: paths in step would fill and empty the queues together.
             phase = np.modf(GOLDEN * (1 + np.arange(len(sending))))[0]
             first = time + (1 + phase) * self.rtt
             self.ends = np.where(sending, np.where(begins, first, self.ends), np.inf)
 
     def meet(self) -> None:
-        """Every path sees its RTT without queues once."""
+        """Let every path measure its RTT without queues once."""
         paths = np.arange(self.network.paths)
         never = np.zeros(len(paths), dtype=bool)
         self.rounds.end_round(0.0, paths, self.network.base_rtt, self.network.service, never)
@@ -152,7 +151,7 @@ class _Fluid:
         return float(self.rtt[self.sending].min(initial=np.inf)) / STEPS_PER_ROUND
 
     def advance(self, time: float) -> None:
-        """The paths whose round trip has ended by now change their windows; the queues follow."""
+        """Change the windows of the paths whose round trip has ended, and the queues with them."""
         due = np.flatnonzero(self.ends <= time * (1 + 1e-12))
         if len(due) == 0:
             return
@@ -179,7 +178,7 @@ class _Fluid:
         )
 
     def _settle(self) -> None:
-        """Find the queues that the windows fill, and what follows from them."""
+        """Find the queues at the present windows, and all that depends on them."""
         network = self.network
         self.window = np.asarray(self.rounds.windows())
         in_flight = np.where(self.sending, self.window, 0.0)
@@ -196,10 +195,10 @@ class _Fluid:
 
 
 def waits(network: Network, windows: Array, guess: Array) -> Array:
-    """How long packets wait at each link while these windows are in flight, s.
+    """The queueing delay of each link while these windows are in flight, s.
 
     The minimum of the convex `sum_l c_l v_l - sum_r w_r log(d_r + sum_l v_l)` over waits `v >= 0`,
-    by Newton's method on the links that are not held at 0. Raises `NotConverged`.
+    by Newton's method on the links without an active bound. Raises `NotConverged`.
     """
     wait, capacity, routes = guess, network.capacity, network.routes
     for _ in range(MOST_STEPS):
@@ -217,4 +216,4 @@ def waits(network: Network, windows: Array, guess: Array) -> Array:
         wait = wait.copy()
         wait[free] = np.maximum(wait[free] + step, 0.0)
     residual = float(gap.max())
-    raise NotConverged(f"the queues of given windows: residual {residual:.1e}", residual)
+    raise NotConverged(f"no queues found for given windows: residual {residual:.1e}", residual)

@@ -1,7 +1,7 @@
-"""A fluid run as the seven tables of a Result; scenario/src/record/columns.rs says their columns.
+"""A fluid run as the seven tables of a Result, whose columns crates/scenario defines.
 
-What a fluid does not know: `timeouts`, `lost_down` and `buffer_packets` are 0; `kappa` is 0; every
-lost packet counts as retransmitted; loss events are losses, at most one per round trip.
+Values that a fluid lacks: `timeouts`, `lost_down`, `buffer_packets` and `kappa` are 0; every lost
+packet counts as retransmitted; loss events are losses, at most one per round trip.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ def tables(
 
 
 class _Record:
-    """Integrals over time of what paths and links did."""
+    """Integrals over time of rates and losses."""
 
     def __init__(
         self, scenario: Scenario, network: Network, schedule: Schedule, history: History
@@ -204,7 +204,7 @@ class _Record:
         }
 
     def _losses(self) -> dict[str, Array]:
-        """Cumulative losses of each path by cause, in proportion to what each cause takes."""
+        """Cumulative losses of each path by cause, in proportion to the loss of each cause."""
         routes, is_red = self.network.routes, self._is_red()
         in_queue = -np.log1p(-self.column("loss"))
         random = -np.log1p(-self.network.queues.random_loss)
@@ -219,9 +219,9 @@ class _Record:
         return np.array([curve is not None for curve in self.network.queues.red], dtype=bool)
 
     def _done(self) -> Array:
-        """Users whose file is delivered: they stopped sending before they had to.
+        """Users whose file is delivered, so that they send nothing at the end.
 
-        What arrived is summed over steps of the integration, coarse ones where a rule is averaged.
+        Deliveries are summed over the integration's steps, hence the tolerance of 2 %.
         """
         whole, silent = (
             self.network.sums @ self.arrived[-1],
@@ -236,7 +236,7 @@ class _Record:
         for user in np.flatnonzero(self._done()):
             paths = slice(self.network.starts[user], self.network.starts[user + 1])
             last = np.flatnonzero(rate[:, paths].any(axis=1))[-1]
-            # What is sent last still has its way to go.
+            # The last packet arrives one forward delay later.
             delay = float(np.nanmax(rtt[last, paths] - 1e-3 * self.return_ms[paths]))
             stop[user] = min(self.time[last] + delay, self.end)
         return np.asarray(stop)
@@ -246,7 +246,7 @@ class _Record:
         return np.asarray(cumulative_trapezoid(rate, self.time, axis=0, initial=0.0))
 
     def _total(self, cumulative: Array) -> Array:
-        """What came within the measurement window."""
+        """The increment within the measurement window."""
         return np.asarray(self._at(cumulative, self.end) - self._at(cumulative, self.begin))
 
     def _at(self, values: Array, time: float) -> Array:

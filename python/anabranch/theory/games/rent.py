@@ -3,8 +3,8 @@
 Each path of a connection (6), or each connection (15), is a player who takes the rate lambda_i for
 a share of the throughput and pays p per unit of rate. Written in shares u_i = lambda_i / S, the
 first order conditions (1 - u_i) / S = p + L / z_i are those of a concave programme in u (as in
-Johari and Tsitsiklis, Mathematics of Operations Research 29, 2004), which is solved here; best
-responses check it.
+Johari and Tsitsiklis, Mathematics of Operations Research 29, 2004), which is solved here. Best
+responses verify it.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ class Equilibrium:
     weights: Array
     """Rosen's z."""
     kkt_residual: float
-    """By how much the first order conditions are missed."""
+    """Residual of the first order conditions."""
     best_gain: float
-    """The most that a player gains by another rate while the others stay."""
+    """The largest gain of a player by another rate while the others keep theirs."""
 
     @property
     def binds(self) -> bool:
@@ -41,7 +41,7 @@ class Equilibrium:
 
 
 def check(players: int, price: float, capacity: float) -> None:
-    """Raise `ScenarioError` for a game without an equilibrium, or numbers without meaning."""
+    """Raise `ScenarioError` for a game without an equilibrium, or values out of range."""
     if not price > 0:
         raise ScenarioError(f"price {price:g}: expected more than 0, or rates grow without bound")
     if not capacity > 0:
@@ -91,15 +91,15 @@ def _shares(z: Array, cost: Array) -> tuple[Array, float]:
 
 
 def _kkt_residual(rates: Array, price: float, extra: Array) -> float:
-    """Of m_i = L / z_i where lambda_i > 0, and m_i <= L / z_i elsewhere; times S, so that it has no
-    unit."""
+    """The violation of m_i = L / z_i where lambda_i > 0, and of m_i <= L / z_i elsewhere, times S
+    (dimensionless)."""
     miss = (marginals(rates, price) - extra) * rates.sum()
-    # A share that the solver leaves at 1e-7 is 0.
+    # A share below 1e-6 counts as 0.
     return float(np.max(np.where(rates > 1e-6 * rates.sum(), np.abs(miss), np.maximum(0.0, miss))))
 
 
 def best_gain(rates: ArrayLike, price: float, room: ArrayLike) -> float:
-    """The most that a player gains by another rate from 0 to its `room` while the others stay."""
+    """The largest gain of a player by another rate from 0 to its `room`, others unchanged."""
     rates, room = np.asarray(rates, dtype=float), np.asarray(room, dtype=float)
     now = utilities(rates, price)
     gains = []
@@ -119,7 +119,7 @@ def best_gain(rates: ArrayLike, price: float, room: ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class Split:
-    """One of the equilibria of (15) under (16): rates of each connection (row) on each path."""
+    """One equilibrium of (15) under (16): rates of each connection (row) on each path."""
 
     name: str
     rates: Array
@@ -131,8 +131,8 @@ def splits(connections: int, capacities: Sequence[float], price: float) -> list[
     """Two equilibria of (15) under (16) with the same multipliers: each connection in proportion to
     the paths' capacities, and each on as few paths as it needs.
 
-    A connection's utility depends on the sum of its rates alone, so that paths that are not full
-    cost all the same, and full ones have the same multiplier.
+    A connection's utility depends on the sum of its rates alone, so that all paths that are not
+    full have the same price, and full ones the same multiplier.
     """
     for number, capacity in enumerate(capacities, 1):
         if not capacity > 0:
@@ -145,7 +145,7 @@ def splits(connections: int, capacities: Sequence[float], price: float) -> list[
         for path in range(len(left)):
             few[n, path] = min(each - few[n].sum(), left[path])
             left[path] -= few[n, path]
-    few[few < 1e-9 * each] = 0.0  # what rounding left over
+    few[few < 1e-9 * each] = 0.0  # rounding
     ways = {"even": even, "few": few}
     return [_split(name, rates, capacities, price, whole) for name, rates in ways.items()]
 
@@ -163,15 +163,15 @@ def _split(
 
 
 def rule_rates(rule: str, rtt_s: Sequence[float], loss: Sequence[float]) -> Array:
-    """Rates in packets/s at which a rule of uncoupled paths stands still: phi_r = p_r.
+    """Stationary rates of a rule without coupling, packets/s: phi_r = p_r.
 
     Queues are empty; `loss` is random loss.
     """
     law = Law(rule)
 
-    def still(log_window: float, path: int) -> float:
+    def drift(log_window: float, path: int) -> float:
         states = States.of_user([np.exp(log_window)], [rtt_s[path]], 0.0, [loss[path]])
         return float(law.phi(states)[0] - loss[path])
 
-    windows = [np.exp(brentq(still, 0.0, 20.0, args=(r,))) for r in range(len(rtt_s))]
+    windows = [np.exp(brentq(drift, 0.0, 20.0, args=(r,))) for r in range(len(rtt_s))]
     return np.asarray(np.asarray(windows) / np.asarray(rtt_s))

@@ -1,24 +1,26 @@
-"""What holds of the RSF paper's section 3: its statements, each with the numbers that decide it."""
+"""The statements of the RSF paper's section 3, each with its verdict and the deciding numbers."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from anabranch.formats import numbers
+from anabranch.runner import Progress
 from anabranch.theory.games import rent, rosen
 from anabranch.theory.games.rent import Equilibrium, Split
 from anabranch.theory.games.rosen import Scan
 
 RULES = ("rsf-db", "rsf-lb")
 RTT_S, LOSS = (0.050, 0.150), (0.001, 0.001)
-"""Two paths that differ in RTT alone: queues are empty and losses few, so that both rules are in
-their first branch."""
+"""Two paths that differ in RTT alone: with empty queues and few losses both rules are in their
+first branch."""
 
 
 @dataclass(frozen=True)
 class RuleRates:
-    """Where a rule stands still on two paths."""
+    """The stationary rates of a rule on two paths."""
 
     rule: str
     rtt_s: tuple[float, ...]
@@ -29,7 +31,7 @@ class RuleRates:
 
 @dataclass(frozen=True)
 class Statement:
-    """What the paper says, in our words; whether it holds, and why."""
+    """A statement of the paper, paraphrased; whether it holds, and why."""
 
     text: str
     holds: bool
@@ -75,10 +77,10 @@ def study(
     price: float = 0.1,
     states: int = 2000,
     seed: int = 1,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Rent:
-    """Solve the game with enough capacity and with half of what it would take, scan Rosen's
-    condition, and judge the statements.
+    """Solve the game with ample capacity and with half of the demand, scan Rosen's condition, and
+    judge the statements.
 
     Raises `ScenarioError` for a game without an equilibrium.
     """
@@ -90,7 +92,7 @@ def study(
         ("(6), (7)", wanted / 2, rent.equilibrium(paths, price, wanted / 2)),
         ("(6), (7)", wanted / 2, rent.equilibrium(paths, price, wanted / 2, uneven)),
     ]
-    # Two connections on two paths that hold half of what they would take: 1 / (4 p).
+    # Two connections on two paths with half of the capacity that they demand: 1 / (4 p).
     splits = rent.splits(2, [1 / (8 * price)] * 2, price)
     scans: list[Scan] = []
     for players in sorted({2, 3, 5, paths}):
@@ -169,5 +171,5 @@ def _statements(
     ]
 
 
-def _short(values: Any) -> str:
-    return ", ".join(f"{value:.3g}" for value in values)
+def _short(values: Iterable[float]) -> str:
+    return numbers(values, ".3g")

@@ -28,7 +28,7 @@ def marginals(rates: ArrayLike, price: float) -> Array:
 
 
 def jacobian(rates: ArrayLike, weights: ArrayLike) -> Array:
-    """G: row i is the gradient of z_i m_i, that is z_i ((2 lambda_i - S) 1' - S e_i') / S^3."""
+    """G: row i is the gradient of z_i m_i, z_i ((2 lambda_i - S) 1' - S e_i') / S^3."""
     rates, z = np.asarray(rates, dtype=float), np.asarray(weights, dtype=float)
     total = rates.sum()
     rows = (2 * rates - total)[:, None] - total * np.eye(len(rates))
@@ -37,15 +37,15 @@ def jacobian(rates: ArrayLike, weights: ArrayLike) -> Array:
 
 def leading_eigenvalue(rates: ArrayLike, weights: ArrayLike) -> float:
     """The largest eigenvalue of (G + G') S^2 / 2, which depends on shares alone; Rosen's condition
-    holds at a state where it is below 0."""
+    holds at a state where this is below 0."""
     rates = np.asarray(rates, dtype=float)
     g = jacobian(rates / rates.sum(), weights)
     return float(np.linalg.eigvalsh(g + g.T)[-1] / 2)
 
 
 def condition(first: ArrayLike, second: ArrayLike, weights: ArrayLike) -> float:
-    """The left side of (11): above 0 for every two states if the game is diagonally strictly
-    concave. The price plays no part in it."""
+    """The left side of (11): above 0 for any two states if the game is diagonally strictly concave.
+    The price cancels."""
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     z = np.asarray(weights, dtype=float)
     return float((a - b) @ (z * (marginals(b, 0.0) - marginals(a, 0.0))))
@@ -105,7 +105,7 @@ def scan_connections(connections: int, paths: int, states: int, seed: int) -> Sc
 
 
 def _shares(dice: np.random.Generator, players: int) -> Array:
-    """Concentrations from 0.05 to 5: mostly one path, or all alike. None is quite 0."""
+    """Dirichlet shares of concentrations 0.05 to 5: mostly one path, or all alike; none is 0."""
     even = np.exp(dice.uniform(np.log(0.05), np.log(5.0)))
     shares = np.maximum(dice.dirichlet(np.full(players, even)), 1e-6)
     return np.asarray(shares / shares.sum())
@@ -113,6 +113,6 @@ def _shares(dice: np.random.Generator, players: int) -> Array:
 
 def _summary(game: str, players: int, weights: str, found: list[tuple[float, Array]]) -> Scan:
     worst, at = max(found, key=lambda pair: pair[0])
-    # An eigenvalue that is 0 in exact numbers comes out as one of rounding's size.
+    # An eigenvalue that is exactly 0 is computed with a rounding error.
     holding = sum(value < -1e-12 for value, _ in found)
     return Scan(game, players, weights, len(found), holding, worst, tuple(at.tolist()))

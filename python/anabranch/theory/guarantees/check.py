@@ -1,11 +1,12 @@
 """The guarantees of a rule: each condition holds at so many states, or a counterexample."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from anabranch.runner import Progress
 from anabranch.scenario import rules
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees import counterexamples, random_states
@@ -19,7 +20,7 @@ USERS = 1000
 SEED = 1
 
 DRIVEN = ("C2", "C4")
-"""Conditions for which an optimiser looks where no random state violates them."""
+"""Conditions searched by an optimiser, too, where no random state violates them."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Counterexample:
 
     @property
     def code(self) -> str:
-        """What makes these states, to paste into a test."""
+        """The Python expression of these states, to paste into a test."""
         rest = ""
         if any(self.queue_delay):
             rest += f", queue_delay={self.queue_delay}"
@@ -58,11 +59,11 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one condition."""
+    """The verdict on one condition."""
 
     condition: str
     states: int
-    """How many states were tried; 0 where there is none at which the rule stands still."""
+    """How many states were tried; 0 if the rule is stationary at none."""
     counterexample: Counterexample | None
 
     @property
@@ -86,7 +87,7 @@ class Guarantees:
     paths: Sequence[int]
     rtt_ratio: float
     verdicts: dict[str, Verdict]
-    """Of each condition; empty where they don't apply."""
+    """Of each condition; empty where they do not apply."""
     notes: list[str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -116,9 +117,10 @@ def check(
     seed: int = SEED,
     users: int = USERS,
 ) -> Guarantees:
-    """Every condition on one rule, for users with so many paths. Raises `ScenarioError`.
+    """Test every condition on one rule. Raises `ScenarioError` for an unknown rule.
 
-    `users` are drawn for each number of paths; a test that takes long tries a part of them.
+    `paths`: the numbers of paths of a user. `rtt_ratio`: longest over shortest RTT, at most.
+    `users` are drawn for each number of paths; a slow test tries a part of them.
     """
     law = Law(spec)
     if law.delay_based:
@@ -137,7 +139,7 @@ def check(
 def check_all(
     paths: Sequence[int] = PATHS,
     rtt_ratio: float = 1.0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Survey:
     """Every rule of the table, and Balia as its paper prints it, without a cap."""
     names = [rule["name"] for rule in rules()]
@@ -164,16 +166,16 @@ def _verdict(
                 return Verdict(condition, tried, Counterexample.of(test, law, example))
     if condition in DRIVEN:
         test = CONDITIONS[condition][1][0]
-        excess, worst, number = counterexamples.worst(test, law, max(drawn), rtt_ratio, seed)
+        violation, worst, number = counterexamples.worst(test, law, max(drawn), rtt_ratio, seed)
         tried += number
-        if excess > 0:
+        if violation > 0:
             example = counterexamples.readable(test, law, worst, rtt_ratio)
             return Verdict(condition, tried, Counterexample.of(test, law, example))
     return Verdict(condition, tried, None)
 
 
 def _notes(law: Law, drawn: dict[int, States]) -> list[str]:
-    """What a reader of the verdicts should know: other arguments of phi, kinks."""
+    """Notes on the verdicts: other arguments of phi, kinks, a singular Jacobian."""
     states = next(iter(drawn.values()))
     notes = []
     for what, others in {
@@ -185,8 +187,8 @@ def _notes(law: Law, drawn: dict[int, States]) -> list[str]:
     few = random_states.pick(states, np.arange(min(50, len(states.starts) - 1)))
     if (kink(law, few) > CHANGE).any():
         notes.append("Phi has kinks: C0 and C2 are judged on either side of them")
-    still = random_states.pick(few, random_states.with_prices(law, few))
-    if not regular(phi_jacobian(law, still)).any():
+    stationary = random_states.pick(few, random_states.with_prices(law, few))
+    if not regular(phi_jacobian(law, stationary)).any():
         notes.append("the Jacobian is singular: C4's sums are the least z with z' J = 1', if any")
     return notes
 

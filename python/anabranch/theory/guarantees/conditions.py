@@ -1,8 +1,8 @@
 """Balia's conditions C0 to C5 on a rule, as tests of states.
 
-A test gives for each user by how much it violates the condition: above 0 it does. Everything is
-evaluated on the rule itself; the paper (Peng, Walid, Hwang, Low, section III-A) says what to look
-at. C3's second half, that the routing matrix has full row rank, is the network's, not the rule's.
+A test gives the violation of the condition for each user: above 0 the condition fails. Everything
+is evaluated on the rule itself; the conditions are those of Peng, Walid, Hwang and Low, section
+III-A. C3's second half, that the routing matrix has full row rank, concerns the network.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,6 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
+from anabranch import formats
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees.jacobian import (
     asymmetry,
@@ -26,27 +27,27 @@ from anabranch.theory.guarantees.smoothness import CHANGE, jump
 from anabranch.theory.law import Law, States
 
 ROUNDING = 1e-9
-"""What exact derivatives may miss, relative to the size of what they are compared with."""
+"""Rounding error allowed to exact derivatives, relative to what they are compared with."""
 
 LIMIT = 1e3
-"""Factor by which a rate or a price is moved, three times, to see where something tends."""
+"""Factor by which a rate or a price is multiplied, three times, to find a limit."""
 
 
 @dataclass(frozen=True)
 class Test:
-    """One thing a condition asks for."""
+    """One requirement of a condition."""
 
-    excess: Callable[[Law, States], Array]
-    """For each user, above 0 where it is violated."""
+    violation: Callable[[Law, States], Array]
+    """Of each user; above 0 where the requirement is violated."""
     why: Callable[[Law, States], str]
-    """What is wrong at the state of a single user, in words and numbers."""
+    """The violation at the state of a single user, in words and numbers."""
     positive: bool = True
-    """Only states where every phi is positive and finite count: others stand still nowhere."""
+    """Only states with every phi positive and finite count: a rule is stationary at no other."""
     share: float = 1.0
-    """Of the states tried: less for what takes long."""
+    """The part of the states that is tried: less for a slow test."""
 
 
-def _phi_excess(law: Law, states: States) -> Array:
+def _phi_violation(law: Law, states: States) -> Array:
     phi = by_user(states, law.phi(states))
     return np.asarray(np.where((phi > 0) & np.isfinite(phi), -1.0, 1.0).max(axis=1))
 
@@ -55,7 +56,7 @@ def _phi_why(law: Law, states: States) -> str:
     return f"phi = {numbers(law.phi(states))} at finite rates, where it must be positive"
 
 
-def _symmetry_excess(law: Law, states: States) -> Array:
+def _symmetry_violation(law: Law, states: States) -> Array:
     return asymmetry(phi_jacobian(law, states)) - ROUNDING
 
 
@@ -68,7 +69,7 @@ def _symmetry_why(law: Law, states: States) -> str:
     )
 
 
-def _definite_excess(law: Law, states: States) -> Array:
+def _definite_violation(law: Law, states: States) -> Array:
     return largest_eigenvalue(phi_jacobian(law, states)) + ROUNDING
 
 
@@ -78,7 +79,7 @@ def _definite_why(law: Law, states: States) -> str:
     return f"the eigenvalues of [dPhi/dx]^+ are {numbers(eigenvalues)}"
 
 
-def _jump_excess(law: Law, states: States) -> Array:
+def _jump_violation(law: Law, states: States) -> Array:
     return jump(law, states)[0] - CHANGE
 
 
@@ -90,10 +91,10 @@ def _jump_why(law: Law, states: States) -> str:
     )
 
 
-def _falling_excess(law: Law, states: States) -> Array:
+def _falling_violation(law: Law, states: States) -> Array:
     jacobian = phi_jacobian(law, states)
     sound = regular(jacobian)
-    excess = np.full(len(jacobian), -1.0)
+    violation = np.full(len(jacobian), -1.0)
     if sound.any():
         inverse = np.linalg.inv(jacobian[sound])
         size = np.abs(inverse).sum(axis=(1, 2))
@@ -101,8 +102,8 @@ def _falling_excess(law: Law, states: States) -> Array:
             inverse[:, subset][:, :, subset].sum(axis=(1, 2))
             for subset in map(list, _subsets(jacobian.shape[1]))
         ]
-        excess[sound] = np.max(rises, axis=0) / size - ROUNDING
-    return excess
+        violation[sound] = np.max(rises, axis=0) / size - ROUNDING
+    return violation
 
 
 def _falling_why(law: Law, states: States) -> str:
@@ -121,7 +122,7 @@ def _subsets(n: int) -> Iterator[tuple[int, ...]]:
     return (s for size in range(1, n + 1) for s in combinations(range(n), size))
 
 
-def _solution_excess(law: Law, states: States) -> Array:
+def _solution_violation(law: Law, states: States) -> Array:
     return np.where(rates_at(law, states)[1], -1.0, 1.0)
 
 
@@ -130,7 +131,7 @@ def _solution_why(law: Law, states: States) -> str:
     return f"no rates were found at which phi equals the prices {prices}"
 
 
-def _response_excess(law: Law, states: States) -> Array:
+def _response_violation(law: Law, states: States) -> Array:
     """A link through the first half of the paths: its rate falls with its price, and to 0."""
     half = by_user(states, states.window).shape[1] // 2
     rate, found = rates_at(law, states)
@@ -139,7 +140,7 @@ def _response_excess(law: Law, states: States) -> Array:
     through, then, last = (
         by_user(states, x)[:, :half].sum(axis=1) for x in (rate, dearer, dearest)
     )
-    # In parts of all the user sends, of which solutions are sure to a thousandth.
+    # Relative to the user's total, which the solutions give to a thousandth.
     total = by_user(states, rate).sum(axis=1)
     worst = np.maximum(then - through, last - through / LIMIT) / total - 1e-3
     return np.where(found & found_dearer & found_dearest, worst, -1.0)
@@ -161,7 +162,7 @@ def _raised(states: States, paths: int, factor: float) -> States:
     return replace(states, loss_interval=interval.ravel())
 
 
-def _at_zero_excess(law: Law, states: States) -> Array:
+def _at_zero_violation(law: Law, states: States) -> Array:
     """phi_r at least doubles each time x_r is divided by a thousand."""
     growth = [_growth(law, states, r, 1 / LIMIT) for r in _paths(states)]
     return np.asarray(2.0 - np.min(growth, axis=0))
@@ -171,7 +172,7 @@ def _at_zero_why(law: Law, states: States) -> str:
     return _limit_why(law, states, 1 / LIMIT, "infinite", lambda growth: -growth)
 
 
-def _at_infinity_excess(law: Law, states: States) -> Array:
+def _at_infinity_violation(law: Law, states: States) -> Array:
     """phi_r at least halves each time x_r is multiplied by a thousand."""
     growth = [_growth(law, states, r, LIMIT) for r in _paths(states)]
     return np.asarray(np.max(growth, axis=0) - 0.5)
@@ -187,7 +188,7 @@ def _paths(states: States) -> range:
 
 def _growth(law: Law, states: States, r: int, factor: float) -> Array:
     """How phi_r changes, for `factor` > 1 at most and else at least, in the last two steps of x_r
-    by that factor. A phi that isn't positive at the start counts as one that has stayed.
+    by that factor. A phi that is not positive at the start counts as unchanged.
     """
     values = [_phi_of(law, states, r, factor**i) for i in (1, 2, 3)]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -213,7 +214,7 @@ def _limit_why(
     )
 
 
-def _total_excess(law: Law, states: States) -> Array:
+def _total_violation(law: Law, states: States) -> Array:
     sums, missed = column_sums_of_inverse(phi_jacobian(law, states))
     rises = sums.max(axis=1) / np.abs(sums).max(axis=1) - ROUNDING
     return np.where(missed > 1e-6, 1.0, rises)
@@ -227,45 +228,46 @@ def _total_why(law: Law, states: States) -> str:
 
 
 def numbers(values: Array) -> str:
+    """A vector to four digits, with 0 for what is 0 but for rounding."""
     rounding = 1e-12 * np.abs(values).max()
     values = np.where(np.abs(values) < rounding, 0.0, values)
-    return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
+    return f"[{formats.numbers(values)}]"
 
 
-_CONTINUOUS = Test(_jump_excess, _jump_why, positive=False, share=0.05)
+_CONTINUOUS = Test(_jump_violation, _jump_why, positive=False, share=0.05)
 
 CONDITIONS: dict[str, tuple[str, tuple[Test, ...]]] = {
     "A": (
         "0 < phi_r < infinity at finite rates",
-        (Test(_phi_excess, _phi_why, positive=False),),
+        (Test(_phi_violation, _phi_why, positive=False),),
     ),
     "C0": (
         "the Jacobian of Phi is continuous and symmetric",
-        (Test(_symmetry_excess, _symmetry_why), _CONTINUOUS),
+        (Test(_symmetry_violation, _symmetry_why), _CONTINUOUS),
     ),
     "C1": (
         "rates exist at all prices, and a link's rate falls with its price, to 0",
         (
-            Test(_falling_excess, _falling_why, share=0.25),
-            Test(_solution_excess, _solution_why, positive=False, share=0.02),
-            Test(_response_excess, _response_why, positive=False, share=0.02),
+            Test(_falling_violation, _falling_why, share=0.25),
+            Test(_solution_violation, _solution_why, positive=False, share=0.02),
+            Test(_response_violation, _response_why, positive=False, share=0.02),
         ),
     ),
     "C2": (
         "Phi is smooth, the symmetric part of its Jacobian negative definite",
-        (Test(_definite_excess, _definite_why), _CONTINUOUS),
+        (Test(_definite_violation, _definite_why), _CONTINUOUS),
     ),
     "C3": (
         "phi_r is infinite exactly where x_r = 0",
-        (Test(_at_zero_excess, _at_zero_why, positive=False, share=0.25),),
+        (Test(_at_zero_violation, _at_zero_why, positive=False, share=0.25),),
     ),
     "C4": (
         "the column sums of the inverse Jacobian are at most 0",
-        (Test(_total_excess, _total_why),),
+        (Test(_total_violation, _total_why),),
     ),
     "C5": (
         "phi_r tends to 0 as x_r grows",
-        (Test(_at_infinity_excess, _at_infinity_why, positive=False, share=0.25),),
+        (Test(_at_infinity_violation, _at_infinity_why, positive=False, share=0.25),),
     ),
 }
-"""What each condition says of a rule, and its tests. A is the paper's standing assumption."""
+"""What each condition requires of a rule, and its tests. A is the paper's standing assumption."""

@@ -1,4 +1,4 @@
-"""States that violate a test: drawn at random, driven there by an optimiser, made readable."""
+"""States that violate a test: drawn at random, found by an optimiser, rounded."""
 
 import numpy as np
 from scipy.optimize import differential_evolution
@@ -9,7 +9,7 @@ from anabranch.theory.guarantees.conditions import Test
 from anabranch.theory.law import Law, States
 
 DECADES = 4.0
-"""How far apart the optimiser may take the rates of a user, powers of ten."""
+"""Largest ratio of the rates of a user in the optimiser's search, in powers of ten."""
 
 GENERATIONS = 60
 
@@ -22,14 +22,14 @@ def violators(test: Test, law: Law, drawn: States) -> tuple[int, States | None]:
     tried = len(states.starts) - 1
     if tried == 0:
         return 0, None
-    bad = test.excess(law, states) > 0
+    bad = test.violation(law, states) > 0
     return tried, random_states.pick(states, bad) if bad.any() else None
 
 
 def worst(
     test: Test, law: Law, paths: int, rtt_ratio: float, seed: int, generations: int = GENERATIONS
 ) -> tuple[float, States, int]:
-    """The largest excess that differential evolution finds, where, and how many states it tried.
+    """The largest violation that differential evolution finds, where, and how many states it tried.
 
     Over rates `DECADES` apart and, beyond a ratio of 1, RTTs within it.
     """
@@ -47,8 +47,8 @@ def worst(
         nonlocal tried
         here = states(columns)
         tried += columns.shape[1]
-        excess = test.excess(law, here)
-        return -np.where(random_states.with_prices(law, here), excess, -10.0)
+        violation = test.violation(law, here)
+        return -np.where(random_states.with_prices(law, here), violation, -10.0)
 
     bounds = [(0.0, DECADES)] * paths + [(0.0, 1.0)] * (paths if unequal else 0)
     found = differential_evolution(
@@ -66,10 +66,10 @@ def worst(
 
 
 def readable(test: Test, law: Law, bad: States, rtt_ratio: float) -> States:
-    """The clearest violator among these, written with as few digits as will do.
+    """The largest violation among these, at as few digits as possible.
 
-    Losses and then queues are left out where the test is violated without them. Rates that tie
-    only through rounding are avoided, because Phi may have a kink there.
+    Losses and queues are omitted where the test is violated without them. Rates that tie only
+    through rounding are avoided, because Phi may have a kink there.
     """
     for rest in (random_states.Rest.NONE, random_states.Rest.LOSSES, random_states.Rest.ALL):
         for digits in (1, 2, 3):
@@ -80,7 +80,7 @@ def readable(test: Test, law: Law, bad: States, rtt_ratio: float) -> States:
                 good &= random_states.with_prices(law, states)
             if good.any():
                 states = random_states.pick(states, good)
-                excess = test.excess(law, states)
-                if excess.max() > 0:
-                    return random_states.pick(states, np.array([excess.argmax()]))
-    return random_states.pick(bad, np.array([test.excess(law, bad).argmax()]))
+                violation = test.violation(law, states)
+                if violation.max() > 0:
+                    return random_states.pick(states, np.array([violation.argmax()]))
+    return random_states.pick(bad, np.array([test.violation(law, bad).argmax()]))

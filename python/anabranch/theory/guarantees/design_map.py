@@ -1,11 +1,11 @@
-"""The design space of Balia's family (12): what beta, eta and the norm buy; the Pareto front."""
+"""The design space of Balia's family (12): measures over beta, eta and norm; the Pareto front."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from anabranch.runner import Progress
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees.performance import Measures, Sharing, sharing
 from anabranch.theory.law import Law
@@ -34,7 +34,7 @@ class Map:
     measures: dict[str, Array]
     """By the names of `Measures`' fields."""
     front: Array
-    """Which designs no other one beats: at least as good in all three measures, better in one."""
+    """Which designs are not dominated: none is as good in all three measures and better in one."""
     rules: dict[str, Measures]
 
     def as_dict(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Map:
         }
 
 
-def design_map(progress: Callable[[float], None] | None = None) -> Map:
+def design_map(progress: Progress | None = None) -> Map:
     """Measure every design of the grid and every named rule in the network of figure 2."""
     cells: list[Measures] = []
     for i, norm in enumerate(NORMS):
@@ -70,7 +70,7 @@ def design_map(progress: Callable[[float], None] | None = None) -> Map:
 
 
 def gains(measures: dict[str, Array]) -> tuple[Array, Array, Array]:
-    """The measures so that more is better."""
+    """The measures, signed so that more is better."""
     return (
         measures["friendliness"],
         measures["responsiveness_per_s"],

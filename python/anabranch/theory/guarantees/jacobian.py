@@ -1,4 +1,4 @@
-"""The Jacobian of Phi in the rates, user by user, and what can be read off it."""
+"""The Jacobian of Phi in the rates, user by user, and its properties."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from anabranch.theory.guarantees.random_states import by_user
 from anabranch.theory.law import Law, States
 
 SINGULAR = 1e-9
-"""A scaled Jacobian whose smallest singular value is below this part of the largest has none."""
+"""A scaled Jacobian is singular if smallest over largest singular value is below this."""
 
 
 def phi_jacobian(law: Law, states: States) -> Array:
@@ -55,10 +55,10 @@ def asymmetry(jacobian: Array) -> Array:
 
 
 def column_sums_of_inverse(jacobian: Array) -> tuple[Array, Array]:
-    """`1' D` with `D = J^-1`: how the total rate moves with the price of each path.
+    """`1' D` with `D = J^-1`: the derivative of the total rate in the price of each path.
 
-    Where J is singular, the least solution of `z' J = 1'`, which says the same where it exists;
-    the second value is by how much it misses (0 elsewhere).
+    Where J is singular, the least solution of `z' J = 1'`, which is the same where it exists; the
+    second value is its residual (0 elsewhere).
     """
     matrix, scale = scaled(jacobian)
     v = np.linalg.pinv(matrix.transpose(0, 2, 1), rcond=SINGULAR) @ scale[:, :, None]
@@ -68,6 +68,6 @@ def column_sums_of_inverse(jacobian: Array) -> tuple[Array, Array]:
 
 
 def regular(jacobian: Array) -> Array:
-    """Which of them have an inverse worth the name."""
+    """Which of them are numerically regular."""
     singular_values = np.linalg.svd(scaled(jacobian)[0], compute_uv=False)
     return np.asarray(singular_values[:, -1] > SINGULAR * singular_values[:, 0])

@@ -1,4 +1,4 @@
-"""How far a condition reaches: up to how many paths, up to which ratio of RTTs."""
+"""The range of a condition: up to how many paths, and up to which ratio of RTTs, it holds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from anabranch.theory.guarantees.conditions import CONDITIONS
 from anabranch.theory.law import Law, States
 
 WIDEST_RATIO = 100.0
-"""RTT ratios beyond this are not looked at."""
+"""The largest RTT ratio that is tried."""
 
 BISECTIONS = 16
 
@@ -22,7 +22,7 @@ class Margin:
     """The worst state found for one number of paths."""
 
     paths: int
-    excess: float
+    violation: float
     """C2's largest eigenvalue, scaled; at least 0 where the condition is violated."""
     states: States
 
@@ -30,16 +30,16 @@ class Margin:
 def margins(spec: str, paths: Sequence[int], seed: int = 1) -> list[Margin]:
     """How close the worst states come to violating C2 at equal RTTs, for each number of paths.
 
-    The condition as differential evolution finds it, from all rates but one at the smallest
-    allowed on (the vertex to which theorem 4.1's proof leads) and from random ones.
+    The worst state of differential evolution, or the one with all rates but one at the smallest
+    allowed: the vertex of theorem 4.1's proof.
     """
     law, test = Law(spec), CONDITIONS["C2"][1][0]
     found = []
     for n in paths:
-        excess, states, _ = counterexamples.worst(test, law, n, 1.0, seed, generations=200)
+        violation, states, _ = counterexamples.worst(test, law, n, 1.0, seed, generations=200)
         corner = vertex(n)
-        at_corner = float(test.excess(law, corner)[0])
-        best = (at_corner, corner) if at_corner > excess else (excess, states)
+        at_corner = float(test.violation(law, corner)[0])
+        best = (at_corner, corner) if at_corner > violation else (violation, states)
         found.append(Margin(n, *best))
     return found
 
@@ -79,13 +79,13 @@ def ratio_limit(spec: str, condition: str, paths: int, seed: int = 1) -> RatioLi
         return random_states.plain(rate * rtt, rtt)
 
     def least(columns: Array) -> Array:
-        """The log ratio from which the test fails, found by bisection; beyond the widest, more."""
+        """The log ratio from which the test fails, by bisection; more than the widest if none."""
         low = np.zeros(columns.shape[1])
         high = np.full(columns.shape[1], np.log(WIDEST_RATIO))
-        at_widest = test.excess(law, states(columns, high))
+        at_widest = test.violation(law, states(columns, high))
         for _ in range(BISECTIONS):
             middle = (low + high) / 2
-            fails = test.excess(law, states(columns, middle)) > 0
+            fails = test.violation(law, states(columns, middle)) > 0
             low, high = np.where(fails, low, middle), np.where(fails, middle, high)
         return np.where(at_widest > 0, high, np.log(WIDEST_RATIO) + 1 - np.minimum(at_widest, 0))
 

@@ -1,4 +1,4 @@
-"""Two rules compared state by state: whose phi is larger, whose Jacobian is more negative."""
+"""Two rules compared at each state: whose phi is larger, whose Jacobian is more negative."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def phi_at_least(upper: str, lower: str) -> Test:
     """That phi of `upper`, the law that is tested, is nowhere below that of `lower`."""
     other = Law(lower)
 
-    def excess(law: Law, states: States) -> Array:
+    def violation(law: Law, states: States) -> Array:
         shortfall = 1 - law.phi(states) / other.phi(states)
         return np.asarray(random_states.by_user(states, shortfall).max(axis=1) - ROUNDING)
 
@@ -24,7 +24,7 @@ def phi_at_least(upper: str, lower: str) -> Test:
             f"of {other.name} {numbers(other.phi(states))}"
         )
 
-    return Test(excess, why)
+    return Test(violation, why)
 
 
 def jacobian_at_most(lower: str, upper: str) -> Test:
@@ -33,7 +33,7 @@ def jacobian_at_most(lower: str, upper: str) -> Test:
     """
     other = Law(upper)
 
-    def excess(law: Law, states: States) -> Array:
+    def violation(law: Law, states: States) -> Array:
         rate = random_states.by_user(states, states.rate)
         scale = rate[:, :, None] * rate[:, None, :]  # a congruence: see jacobian.scaled
         mine, theirs = phi_jacobian(law, states) * scale, phi_jacobian(other, states) * scale
@@ -49,7 +49,7 @@ def jacobian_at_most(lower: str, upper: str) -> Test:
             f"are {numbers(eigenvalues)}"
         )
 
-    return Test(excess, why)
+    return Test(violation, why)
 
 
 def compare(

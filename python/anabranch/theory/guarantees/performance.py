@@ -26,11 +26,11 @@ RTT = 0.04
 """s: twice the 20 ms that the paper gives as the delay of a link."""
 
 GAMMA = 1e-5
-"""How fast a link's price follows its excess of traffic, 1/packet; the paper gives none."""
+"""Gain of a link's price on its excess traffic, 1/packet; the paper gives no value."""
 
 
 def share_of_bottleneck(spec: str, rtt: list[float], reno_rtt: float = RTT) -> float:
-    """What a multipath user gets of one bottleneck that it shares with one NewReno flow.
+    """The share of a bottleneck that a multipath user gets beside one NewReno flow.
 
     Balia, figure 1 and section III-D: every path crosses the bottleneck, so all see one price.
     A rule is friendlier than another if it gets less. Of several equilibria, a stable one.
@@ -63,7 +63,7 @@ class Sharing:
 
     @property
     def friendliness(self) -> float:
-        """What a NewReno user keeps of the rate that everyone would have, shared evenly."""
+        """Rate of a NewReno user over the rate of an even share."""
         return self.reno * USERS / CAPACITY
 
     @property
@@ -77,11 +77,11 @@ class Sharing:
 
     @property
     def responsiveness(self) -> float:
-        """1/s: how fast the slowest way back to the equilibrium decays at the prices there.
+        """1/s: the decay of the slowest mode at the equilibrium, with its prices held.
 
-        The eigenvalues of `Lambda_k dPhi/dx`. With two users of a kind or more they are among
-        those of the whole linearised system (10), whatever gamma: the modes in which one user
-        gains what the other loses. 0 where a path isn't used at all.
+        From the eigenvalues of `Lambda_k dPhi/dx`. With two or more equal users they
+        are among those of the whole linearised system (10), for any gamma: the modes in which one
+        user gains what another loses. 0 where a path is not used at all.
         """
         slowest = float(np.linalg.eigvals(self.own_jacobian).real.max())
         return 0.0 - round(slowest, 12)  # without the rounding of a 0
@@ -101,7 +101,7 @@ class Sharing:
 
 @dataclass(frozen=True)
 class Measures:
-    """What the three measures of a rule are."""
+    """The three measures of a rule."""
 
     friendliness: float
     responsiveness_per_s: float
@@ -115,8 +115,8 @@ class Measures:
 def sharing(spec: str) -> Sharing:
     """Find that equilibrium: the rate on the second link is a root of one equation.
 
-    On the first link each multipath user has its part of the capacity. A path that is worth less
-    than its price even when nearly idle stays nearly idle.
+    On the first link each multipath user has its part of the capacity. A path whose phi is below
+    its price even when nearly idle stays nearly idle.
     """
     law, first = Law(spec), CAPACITY / USERS
     rtts = np.full((1, 2), RTT)
@@ -137,7 +137,7 @@ def sharing(spec: str) -> Sharing:
     found = Sharing(law, user(second), first - second)
     if not (found.price > 0).all():
         raise ScenarioError(
-            f"{law.name}: phi isn't positive there, so no price makes it stand still"
+            f"{law.name}: phi is not positive there, so no price makes it stationary"
         )
     return found
 

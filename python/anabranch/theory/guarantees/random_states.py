@@ -1,4 +1,4 @@
-"""Many users at once, each with the same number of paths: drawn at random, picked, rounded."""
+"""States of many users with the same number of paths: drawn at random, selected, rounded."""
 
 from enum import Enum
 
@@ -31,7 +31,7 @@ def by_user(states: States, column: Array) -> Array:
 
 
 def plain(window: Array, rtt: Array) -> States:
-    """States with nothing queued and a hundred packets between losses."""
+    """States with empty queues and 100 packets between losses."""
     return states(window, rtt, np.zeros_like(rtt), np.full_like(rtt, 0.01))
 
 
@@ -78,7 +78,7 @@ def rounded(all_states: States, digits: int, rest: Rest) -> States:
 
 
 def distinct(rates: Array) -> Array:
-    """Which users have no two paths at the same rate."""
+    """Which users have no two paths with the same rate."""
     ordered = np.sort(rates, axis=1)
     return np.asarray((ordered[:, 1:] > 1.001 * ordered[:, :-1]).all(axis=1))
 
@@ -90,7 +90,7 @@ def rtt_ratio(all_states: States) -> Array:
 
 
 def with_prices(law: Law, all_states: States) -> Array:
-    """Which users could stand still there: every phi of theirs is positive and finite."""
+    """Which users could be stationary there: every phi of theirs is positive and finite."""
     phi = by_user(all_states, law.phi(all_states))
     return np.asarray(((phi > 0) & np.isfinite(phi)).all(axis=1))
 

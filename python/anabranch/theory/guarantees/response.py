@@ -1,4 +1,4 @@
-"""The rates at which a user stands still under given prices: the solution of phi_r(x) = q_r."""
+"""The stationary rates of a user under given prices: the solution of phi_r(x) = q_r."""
 
 import numpy as np
 
@@ -16,12 +16,12 @@ STEPS = 3000
 
 
 def rates_at(law: Law, states: States) -> tuple[Array, Array]:
-    """Rates at the prices `q_r = 1 / loss_interval`, and for each user whether they were found.
+    """Rates at the prices `q_r = 1 / loss_interval`, packets/s, and which users' rates were found.
 
     Balia, equation 6: `phi_r = q_r` on paths in use, `phi_r <= q_r` on the others. Each user
-    follows its rule's own drift in `log x_r` from one Reno's rate shared almost evenly over its
-    paths, in steps that grow while a path goes on and shrink where it swings. Of several solutions
-    it so finds one that is stable.
+    follows its rule's own drift in `log x_r` from the rate of one Reno, shared almost evenly over
+    its paths, with steps that grow while the drift keeps its sign and shrink where it changes. So
+    of several solutions it finds a stable one.
     """
     log_price = -np.log(states.loss_interval)
     users = np.diff(states.starts)

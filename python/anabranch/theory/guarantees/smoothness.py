@@ -1,4 +1,4 @@
-"""Where Phi is not smooth: jumps and kinks, found by halving a line towards the steepest change."""
+"""Discontinuities and kinks of Phi, by bisection of a line towards the largest change."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,10 @@ from anabranch.theory.guarantees.random_states import by_user
 from anabranch.theory.law import Law, States
 
 HALVINGS = 40
-"""Then what a smooth function still changes by is rounding."""
+"""After these the change of a smooth function is rounding."""
 
 CHANGE = 1e-3
-"""Relative change over the last piece of the line above which it is no rounding."""
+"""Relative change over the last piece of the line above which Phi is not smooth."""
 
 
 def jump(law: Law, states: States) -> tuple[Array, States, States]:

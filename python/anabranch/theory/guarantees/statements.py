@@ -1,4 +1,4 @@
-"""What Balia's paper states of rules, put to the test, with a counterexample where it is false."""
+"""The statements of Balia's paper on rules, tested, with a counterexample where one is false."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.runner import Progress
 from anabranch.theory.guarantees import limits, orders, performance
 from anabranch.theory.guarantees.check import Counterexample, check
 from anabranch.theory.guarantees.conditions import Test, numbers
@@ -24,10 +25,10 @@ TABLE_I: dict[str, dict[str, bool]] = {
     "lia": {"C0": False, "C1": True, "C2": True, "C3": True, "C4": True, "C5": True},
     "generalized": {"C0": False, "C1": True, "C2": True, "C3": True, "C4": True, "C5": True},
 }
-"""As printed, where C2 and C3 share a column: Coupled's "No" there is a no to both."""
+"""As printed; C2 and C3 share a column there, so that Coupled's "No" counts for both."""
 
 UNEQUAL = 10.0
-"""Ratio of RTTs at which statements that are silent about RTTs are tried."""
+"""Ratio of RTTs at which statements without a condition on RTTs are tested."""
 
 
 HOLDS, FALSE, EMPTY = "holds", "false as printed", "true but empty"
@@ -35,7 +36,7 @@ HOLDS, FALSE, EMPTY = "holds", "false as printed", "true but empty"
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of the paper and what became of it."""
+    """A statement of the paper and its verdict."""
 
     place: str
     says: str
@@ -46,7 +47,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Judged:
-    """The statements, each put to the test."""
+    """The statements with their verdicts."""
 
     statements: list[Statement]
 
@@ -54,7 +55,7 @@ class Judged:
         return asdict(self)
 
 
-def statements(progress: Callable[[float], None] | None = None) -> Judged:
+def statements(progress: Progress | None = None) -> Judged:
     """Every statement, in the paper's order."""
     found = []
     for i, judge in enumerate(JUDGES):
@@ -75,7 +76,7 @@ def rule_of_section_i() -> Statement:
         "I, (1) and (2); IV-B",
         "the rule printed as (1) and (2) is (12) with (0.2, 0.5, inf), which satisfies C1 to C3",
         FALSE,
-        f"{_at(example)}. Two equal paths stand still at rates 1:1, which is unstable, and at "
+        f"{_at(example)}. Two equal paths are stationary at rates 1:1, which is unstable, and at "
         f"{max(rates) / min(rates):.2f}:1. (1) is phi D of (12), but with (12)'s own D, which is "
         "the rule `generalized`",
     )
@@ -124,7 +125,7 @@ def bound_is_zero() -> Statement:
 
 
 def gain_always_helps() -> Statement:
-    """What theorem 3.5 is taken to say, of the largest real part itself instead of its bound."""
+    """The reading of theorem 3.5 by the largest real part itself instead of its bound."""
     states, gamma = States.of_user([10, 5], [0.1, 0.1]), 1e-4
     largest = {}
     for eta in (0, 1):
@@ -204,7 +205,7 @@ def jacobians_in_order() -> Statement:
 
 
 def responsiveness_in_order() -> Statement:
-    """The same order of what the Jacobians were to show, in the network of figure 2."""
+    """The same order of responsiveness, in the network of figure 2."""
     names = ["ewtcp", "semicoupled", "lia", "generalized", "coupled"]
     rates = [performance.sharing(name).responsiveness for name in names]
     return Statement(
@@ -217,7 +218,7 @@ def responsiveness_in_order() -> Statement:
 
 
 def oscillation_below_reno() -> Statement:
-    """Section IV-A's last paragraph, and what it means for eta."""
+    """Section IV-A's last paragraph, and its consequence for eta."""
     names = [*TABLE_I, "balia:cap=inf", "generalized:beta=1:eta=1", "generalized:beta=1:eta=2"]
     worst = {name: performance.largest_oscillation(name) for name in names}
     return Statement(
@@ -231,8 +232,8 @@ def oscillation_below_reno() -> Statement:
 def eight_paths() -> Statement:
     """Theorem 4.1: how many paths C2 allows."""
     found = limits.margins("semicoupled", range(2, 11))
-    holding = [margin.paths for margin in found if margin.excess <= 0]
-    words = ", ".join(f"{margin.paths}: {margin.excess:.4f}" for margin in found)
+    holding = [margin.paths for margin in found if margin.violation <= 0]
+    words = ", ".join(f"{margin.paths}: {margin.violation:.4f}" for margin in found)
     return Statement(
         "IV-B, theorem 4.1",
         "C2 holds for 0 < beta <= 1 at equal RTTs and up to 8 paths",

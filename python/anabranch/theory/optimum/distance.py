@@ -1,4 +1,4 @@
-"""How far a run is from the optimum: in sum, in fairness, in utility, and in what its users pay."""
+"""The distance of a run from the optimum: in total, fairness, utility and prices."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ class Distance:
     """A row per case, mean and 95 % interval over seeds; intervals of a scenario count by length.
 
     `efficiency`: goodput of all users together over that at the optimum. `jain_index` of their
-    goodputs and `optimal_jain_index`. `utility_gap`: what the utility lacks, over what users would
-    pay at the optimum; for `log` it is the mean of `log(optimal / measured)` over users.
-    `price_spread`: (dearest - cheapest) / dearest of the paths a user uses, the mean over users
-    that use several; 0 is the Congestion Equality Principle (wVegas' paper, corollary 1). The price
+    goodputs and `optimal_jain_index`. `utility_gap`: the utility that is missing, over what users
+    would pay at the optimum; for `log` the mean of `log(optimal / measured)` over users.
+    `price_spread`: 1 - lowest / highest price of the paths that a user uses, the mean over users
+    of several; 0 is the Congestion Equality Principle (wVegas' paper, corollary 1). The price
     of a path is its loss probability, for a delay-based rule its queueing delay.
     """
 
@@ -35,7 +35,7 @@ class Distance:
     cases: Sequence[str]
 
     def as_dict(self) -> list[dict[str, Any]]:
-        """Plain data for JSON; None for what was not measured, or is infinite."""
+        """Plain data for JSON; None for values that were not measured or are infinite."""
         plain = self.frame.astype(object)
         finite = self.frame.apply(lambda column: column.map(_is_finite))
         return [dict(row) for row in plain.where(finite, None).to_dict(orient="records")]
@@ -54,7 +54,7 @@ class Beside:
 
 
 def distance(result: Result, optima: Sequence[Optimum]) -> Distance:
-    """Compare a run with the optima of its scenario, over its measurement window."""
+    """Compare a run with the optima of its scenario, over the measurement window."""
     rows = []
     for values, flows in result.flow_samples.groupby(list(result.keys), sort=False):
         keys = dict(zip(result.keys, values, strict=True))
@@ -76,7 +76,7 @@ def _pieces(
     paths: pd.DataFrame,
     by_delay: set[str],
 ) -> Iterator[tuple[float, dict[str, float]]]:
-    """The length of each interval within the measurement window, and what it gives."""
+    """The length of each interval within the measurement window, s, and its measures."""
     sample_s = float(paths["time_s"].drop_duplicates().sort_values().diff().median())
     for best in optima:
         start = max(best.interval.from_s, result.scenario.warmup_s)
@@ -88,7 +88,7 @@ def _pieces(
 
 
 def _shares(samples: pd.DataFrame, best: Optimum) -> dict[str, float]:
-    """What the goodputs of an interval's users say."""
+    """The measures of an interval that depend on the users' goodputs alone."""
     there = best.sending
     mean = samples.groupby(["flow", "user"], sort=False)["goodput_mbps"].mean()
     measured = mean.reindex(_users(best)).to_numpy(dtype=float)[there]
@@ -106,9 +106,9 @@ def _shares(samples: pd.DataFrame, best: Optimum) -> dict[str, float]:
 def price_spread(
     samples: pd.DataFrame, sample_s: float, best: Optimum, by_delay: set[str]
 ) -> float:
-    """How unequal the prices are that users see; NaN where nobody uses two paths.
+    """The mean spread of the prices of a user's paths; NaN where no user uses two paths.
 
-    `sample_s`: the length of a sample. `by_delay`: the flows whose price is queueing delay.
+    `sample_s`: the length of a sample, s. `by_delay`: the flows whose price is queueing delay.
     """
     network = best.network
     by = ["flow", "user", "path"]
@@ -145,12 +145,12 @@ def _users(best: Optimum) -> list[tuple[str, int]]:
 
 
 def _delay_based(result: Result, algorithm: str) -> set[str]:
-    """The flows whose rule goes by delay."""
+    """The flows whose rule is delay-based."""
     try:
         chosen = result.scenario
         if algorithm != OWN:
             chosen = chosen.with_algorithm(algorithm)
-    except ScenarioError:  # a rule in Python, which has an increase and so goes by losses
+    except ScenarioError:  # a rule in Python, which has an increase and so is loss-based
         return set()
     flows = chosen.network()["flows"]
     return {flow["name"] for flow in flows if _core.Law(flow["algorithm"]).delay_based}

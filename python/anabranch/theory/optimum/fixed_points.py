@@ -1,10 +1,10 @@
 """Fixed points of loss-based rules where the RTTs are known: the loss-throughput formula.
 
-At a fixed point a window stands still, `phi_r = q_r`, on every path above its least window, and
-there `q_r` is the sum of the loss probabilities of its links; a link loses packets only where it is
-full. For LIA this says that windows are inversely proportional to losses, in all as much as one TCP
-on the best path (OLIA draft, section 2); for OLIA, that only best paths are used, in all as much as
-one TCP on one of them. No formula of a rule stands here: `Law.phi` is evaluated.
+At a fixed point windows are stationary: `phi_r = q_r` on every path above its least window, where
+`q_r` is the sum of the loss probabilities of its links. A link loses packets only where it is full.
+For LIA windows are then inversely proportional to losses, with the total of one TCP on the best
+path (OLIA draft, section 2); OLIA uses best paths only, with the total of one TCP on one of them.
+No formula of a rule is repeated here: `Law.phi` is evaluated.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,28 +15,25 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from anabranch.scenario import Scenario, ScenarioError
+from anabranch.scenario import Scenario, ScenarioError, rules
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.law import Law, States
+from anabranch.theory.law import Law, States, row
 from anabranch.theory.network import Network
-from anabranch.theory.optimum.complementarity import Standstill, stand_still
+from anabranch.theory.optimum.complementarity import Complementarity, solve
 from anabranch.theory.optimum.interior_point import of_each
 from anabranch.theory.schedule import Interval
 
-RULES = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia", "generalized")
-"""Those whose windows and RTTs alone say at which loss they stand still."""
-
 ACCEPTED_RESIDUAL = 1e-8
-ATTEMPTS = 5
+ATTEMPTS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class FixedPoint:
-    """Where all windows stand still; all users of a flow are alike."""
+    """Stationary windows; all users of a flow are alike."""
 
     network: Network
-    """With one user for each flow, whose paths cross a link as often as all users' do."""
+    """With one user for each flow, whose paths cross a link as often as those of all its users."""
     users: Array
     """Of each flow, how many there are."""
     window: Array
@@ -44,9 +41,9 @@ class FixedPoint:
     rtt: Array
     """Of each path, s."""
     loss: Array
-    """Of each link, a probability. With all RTTs alike its level depends on them, rates do not."""
+    """Of each link, a probability. With equal RTTs its level depends on the RTT; rates do not."""
     residual: float
-    """How far the worst pair of conditions is from what it should be, relative."""
+    """The largest relative violation of a pair of conditions (`complementarity`)."""
 
     @property
     def rate_mbps(self) -> Array:
@@ -55,7 +52,7 @@ class FixedPoint:
 
     @property
     def path_loss(self) -> Array:
-        """Of each path."""
+        """Of each path, a probability."""
         return np.asarray(self.network.routes.T @ self.loss / self.users[self.network.user_of_path])
 
     def paths(self) -> pd.DataFrame:
@@ -104,7 +101,10 @@ class FixedPoint:
 def fixed_point_of(
     scenario: Scenario, algorithm: str, interval: Interval, rtt_s: float | None, probing: bool
 ) -> FixedPoint:
-    """The fixed point in one interval; `algorithm` is what flows without one of their own run."""
+    """The fixed point in one interval of a scenario, raising as `fixed_point` does.
+
+    `algorithm` is that of flows without one of their own. `probing`: a least window of 1 packet.
+    """
     there = Network.of(scenario, algorithm).of_paths(interval.present)
     return fixed_point(there, rtt_s, 1.0 if probing else 0.0)
 
@@ -114,15 +114,15 @@ def fixed_point(
 ) -> FixedPoint:
     """The fixed point of a network's rules.
 
-    `rtt_s`: of every path; its base RTT without it, as if queues were short. `least_window`:
-    packets, 1 where every path is probed. (An equilibrium solver that can be given RTTs replaces
-    this search.)
+    `rtt_s`: of every path; by default its base RTT, as if queues were short. `least_window`:
+    packets, 1 where every path is probed.
 
-    Raises `ScenarioError` for a rule that does not go by loss alone, and `NotConverged`.
+    Raises `ScenarioError` for a rule whose phi depends on more than windows and RTTs, and
+    `NotConverged`.
     """
     one, users = _one_user_per_flow(network)
     rtt = one.base_rtt if rtt_s is None else np.full(one.paths, rtt_s)
-    asked = Standstill(
+    problem = Complementarity(
         phi=_phi(one, rtt),
         load=(one.routes / one.capacity[:, None] / rtt).toarray(),
         crossed=(one.routes / users[one.user_of_path]).toarray(),
@@ -132,9 +132,9 @@ def fixed_point(
     share = of_each(np.minimum, sparse.csr_array(one.routes.T), one.capacity / crossing)
     start = np.maximum(share * rtt, 1.1 * least_window)
     rng, least_residual = np.random.default_rng(1), np.inf
-    for attempt in range(ATTEMPTS):  # a rule's kinks can hold a search up: then it begins elsewhere
+    for attempt in range(ATTEMPTS):  # kinks of a rule can stop a search
         elsewhere = start * np.exp(0.3 * attempt * rng.standard_normal(len(start)))
-        window, loss, residual = stand_still(asked, elsewhere)
+        window, loss, residual = solve(problem, elsewhere)
         if residual <= ACCEPTED_RESIDUAL:
             return FixedPoint(one, users, window, rtt, loss, residual)
         least_residual = min(residual, least_residual)
@@ -144,8 +144,13 @@ def fixed_point(
     )
 
 
+def is_by_loss(spec: str) -> bool:
+    """Whether windows and RTTs alone give phi: the table of rules says so of each rule."""
+    return bool(row(spec)["equilibrium_by_loss"])
+
+
 def _one_user_per_flow(network: Network) -> tuple[Network, Array]:
-    """A network in which the first user of each flow stands for all, and their numbers."""
+    """A network in which the first user of each flow represents all, and their numbers."""
     flows = list(dict.fromkeys(network.flows))
     first = np.array([network.flows.index(flow) for flow in flows])
     users = np.array([network.flows.count(flow) for flow in flows])
@@ -174,9 +179,10 @@ def _laws(network: Network) -> Iterator[tuple[Law, Array, Array]]:
     algorithms = np.array(network.algorithms, dtype=object)
     sizes = np.diff(network.starts)
     for name in dict.fromkeys(network.algorithms):
-        if name.split(":")[0] not in RULES:
+        if not is_by_loss(name):
+            known = ", ".join(rule["name"] for rule in rules() if rule["equilibrium_by_loss"])
             raise ScenarioError(
-                f"{name} has no fixed point by losses alone: expected one of {', '.join(RULES)}"
+                f"{name} has no fixed point by losses alone: expected one of {known}"
             )
         own = algorithms == name
         starts = np.concatenate([[0], np.cumsum(sizes[own])]).astype(np.int64)
@@ -186,6 +192,6 @@ def _laws(network: Network) -> Iterator[tuple[Law, Array, Array]]:
 def _states(starts: Array, window: Array, rtt: Array) -> States:
     """States in which the best paths are those with the largest windows.
 
-    There OLIA's alpha is 0. At its fixed point it has to be: it moves windows until it is.
+    There OLIA's alpha is 0, as at its fixed point: a nonzero alpha moves windows.
     """
     return States(starts, window, rtt, rtt, np.zeros_like(rtt), window * rtt**2)

@@ -1,11 +1,10 @@
 """A primal-dual interior-point method for large network utility maximisation.
 
-Newton's method on the conditions of the optimum, with products of rates and slacks that shrink
-from step to step (Boyd and Vandenberghe, "Convex Optimization", 11.7). Of every Newton step only a
-system in the links' prices is left, because what belongs to one user is inverted by hand: a
-diagonal and one rank (Sherman and Morrison). That system is positive definite. With up to
-`DENSE_LINKS` links it is factored; beyond that it is solved by conjugate gradients, because sparse
-factors of it would fill up.
+Newton's method on the optimality conditions, with complementarity products that decrease at each
+step (Boyd and Vandenberghe, "Convex Optimization", 11.7). The block of each user, a diagonal plus
+one rank, is inverted in closed form (Sherman and Morrison), so a Newton step is a positive definite
+system in the links' prices. With up to `DENSE_LINKS` links it is factored; beyond that it is solved
+by conjugate gradients, because its sparse factors would fill up.
 """
 
 from contextlib import suppress
@@ -23,25 +22,25 @@ DENSE_LINKS = 500
 MOST_STEPS = 100
 MOST_INNER_STEPS = 5_000
 TOLERANCE, DENSE_TOLERANCE = 1e-6, 1e-12
-"""Of the sum of all products and of all violations, over what users pay."""
+"""Of the residual: the sum of all products, or of all violations, over what users pay."""
 PATIENCE = 5
-"""Steps without a smaller residual, once it is small, after which nothing more is to be had."""
+"""Steps without a smaller residual after which the search stops, once the residual is `SMALL`."""
 SMALL = 1e-4
 
 
 def interior_point(
     problem: Problem, utility: AlphaFair, progress: Progress | None = None
 ) -> tuple[Array, Array, int]:
-    """Rates above the floors, prices of the links, and the number of Newton steps.
+    """Rates of the paths, prices of the links, and the number of Newton steps.
 
-    `progress` is told the fraction done, 0 to 1, in digits of the residual.
+    Calls `progress` with the fraction done, 0 to 1, in digits of the residual.
     """
     A, B, weight = problem.routes, problem.sums, problem.weight
     to_paths, to_users = sparse.csr_array(A.T), sparse.csr_array(B.T)
     room = np.maximum(problem.room, 1e-9 * problem.capacity)
     least = B @ problem.floor
 
-    # Above the floors, at first half of what a path has if its links are shared equally.
+    # Start above the floors at half of an equal share of the links.
     x = 0.5 * of_each(np.minimum, to_paths, room / np.maximum(A.sum(axis=1), 1))
     slack = room - A @ x
     paid = float(np.sum(weight * utility.slope(least + B @ x) * (least + B @ x)))
@@ -101,7 +100,7 @@ def _inverse_per_user(
 
 def _solve(matrix: sparse.csr_array, right: Array, residual: float) -> Array:
     if len(right) <= DENSE_LINKS:
-        with suppress(linalg.LinAlgError):  # not positive definite any more, by rounding
+        with suppress(linalg.LinAlgError):  # not positive definite, by rounding
             return np.asarray(linalg.cho_solve(linalg.cho_factor(matrix.toarray()), right))
     scale = sparse.diags_array(1 / matrix.diagonal())
     rtol = 1e-3 if residual > 1e-3 else 1e-5 if residual > 1e-5 else 1e-6
@@ -110,11 +109,11 @@ def _solve(matrix: sparse.csr_array, right: Array, residual: float) -> Array:
 
 
 def stays_positive(value: Array, change: Array) -> float:
-    """The longest step, at most 1, that leaves a hundredth of each value."""
+    """The longest step, at most 1, that leaves at least a hundredth of each value."""
     falls = change < 0
     return float(np.min(-0.99 * value[falls] / change[falls], initial=1.0))
 
 
 def next_shrink(step: float) -> float:
-    """By how much the products of pairs are to shrink next: more, if the last step was long."""
+    """The factor for the products in the next step: smaller if the last step was long."""
     return 0.05 if step > 0.9 else 0.3 if step > 0.5 else 0.7

@@ -42,7 +42,7 @@ def solve(problem: Problem, utility: AlphaFair, progress: Progress | None = None
 
 
 def certified(problem: Problem, utility: AlphaFair, rough: Solution) -> Solution:
-    """The same with rates that keep to floors and capacities exactly, and with its gap."""
+    """The solution with rates that keep to floors and capacities, and with its gap and mismatch."""
     extra = np.maximum(rough.rate - problem.floor, 0)
     room = np.maximum(problem.room, 1e-12 * problem.capacity)
     overload = np.maximum(problem.routes @ extra / room, 1)
@@ -60,7 +60,7 @@ def certified(problem: Problem, utility: AlphaFair, rough: Solution) -> Solution
 
 
 def _mismatch(problem: Problem, utility: AlphaFair, price: Array, total: Array) -> float:
-    """`Solution.mismatch`; a user who has no more than the floors may have a lower U'."""
+    """`Solution.mismatch`; U' of a user with no more than its floors may be below the price."""
     slope = problem.weight * utility.slope(total)
     cheapest = of_each(np.minimum, problem.sums, problem.routes.T @ price)
     least = problem.sums @ problem.floor
@@ -75,10 +75,10 @@ def _or_infinite(value: float) -> float:
 
 
 def _bound(problem: Problem, utility: AlphaFair, price: Array) -> float:
-    """The dual function: no rates are worth more, whatever the prices (Lagrange, (4))."""
+    """The dual function: an upper bound on the utility of any rates, at any prices."""
     cheapest = of_each(np.minimum, problem.sums, problem.routes.T @ price)
     least = problem.sums @ problem.floor
-    if utility.alpha == 0:  # a rate is worth the same everywhere: no path may be cheaper than that
+    if utility.alpha == 0:  # U' is 1 at any rate: no path may be cheaper
         price = price * np.max(np.maximum(problem.weight / cheapest, 1))
         total = least
     else:

@@ -1,4 +1,4 @@
-"""The optimum of a scenario: what the best possible congestion control would give to each user."""
+"""The optimum of a scenario: the rates of the largest total utility, and the price of each link."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ USED = 1e-3
 class Optimum:
     """The best rates in one interval, in Mbps of goodput; a row for each path, user and link.
 
-    Paths that are not there have a rate of 0, and so have users without any.
+    Absent paths, and users without a path, have a rate of 0.
     """
 
     network: Network
@@ -39,17 +39,17 @@ class Optimum:
     floor: Array
     """The part of it that is probes, Mbps."""
     price: Array
-    """Of each link: utility per Mbps of goodput that it could carry more."""
+    """Of each link: utility per additional Mbps of goodput."""
     path_price: Array
     """Of each path: the sum over its links."""
     weight: Array
     """Of each user."""
     solution: Solution
-    """What the solver says of itself: `gap`, `mismatch`, `solver`, `iterations`."""
+    """The solver's answer with its certificate: `gap`, `mismatch`, `solver`, `iterations`."""
 
     @property
     def user_rate(self) -> Array:
-        """What each user gets, Mbps."""
+        """Rate of each user, Mbps."""
         return np.asarray(self.network.sums @ self.rate)
 
     @property
@@ -60,7 +60,7 @@ class Optimum:
 
     @property
     def sending(self) -> Array:
-        """Of each user, whether any of its paths is there."""
+        """Of each user, whether any of its paths is present."""
         return np.asarray(self.network.sums @ self.interval.present.astype(float) > 0)
 
     @property
@@ -70,8 +70,8 @@ class Optimum:
         return float(np.sum(self.weight[there] * self.utility.value(self.user_rate[there])))
 
     def flows(self) -> pd.DataFrame:
-        """Per flow that is there: its `users`, their mean `rate_mbps`, and `marginal`, what 1 Mbps
-        more is worth to one of them.
+        """Per flow that is present: its `users`, their mean `rate_mbps`, and `marginal`, the
+        utility of 1 Mbps more to one of them.
         """
         there = self.sending
         total = self.user_rate[there]
@@ -87,8 +87,8 @@ class Optimum:
         )
 
     def paths(self, split: bool = False) -> pd.DataFrame:
-        """Per flow and path that is there, the mean over users: `rate_mbps`, `price`, whether any
-        has it `used`, and its `links`.
+        """Per flow and path that is present, the mean over users: `rate_mbps`, `price`, whether any
+        uses it (`used`), and its `links`.
 
         With `split` also `least_mbps` and `most_mbps`: see `ranges`.
         """
@@ -149,8 +149,8 @@ def optima(
 ) -> list[Optimum]:
     """The optimum of each interval of a scenario.
 
-    `probing`: every path carries at least one packet per round-trip time, which is `rtt_s`, or
-    without it the path's base RTT. `weights`: of the users of a flow, 1 by default.
+    `probing`: every path carries at least one packet per round-trip time, which is `rtt_s`, by
+    default the path's base RTT. `weights`: of the users of a flow, 1 by default.
 
     Raises `ScenarioError` and `NotConverged` as `solve` does.
     """
@@ -172,7 +172,7 @@ def optimum(
     weight: Array,
     progress: Progress | None = None,
 ) -> Optimum:
-    """The optimum while the paths of one interval are there; floors in Mbps of goodput."""
+    """The optimum of the paths of one interval; floors in Mbps of goodput."""
     present, there = interval.present, network.of_paths(interval.present)
     problem = Problem.of(there, weight[network.sums @ present.astype(float) > 0], floor[present])
     if there.users:
@@ -205,17 +205,17 @@ def _links_of_paths(network: Network) -> list[str]:
 
 
 def ranges(best: Optimum) -> tuple[Array, Array]:
-    """The least and the most that an optimum may give each path, Mbps.
+    """The least and the largest rate of each path over all optima, Mbps.
 
-    Users' totals are unique but for alpha = 0; how a user splits its own over its paths may not be
-    (wVegas' paper, II-A). Two linear programs for each path, so for small networks.
+    Users' totals are unique unless alpha = 0; the split of a total over paths may not be (wVegas'
+    paper, II-A). Two linear programs for each path, so for small networks.
     """
     from scipy.optimize import linprog  # here, because it takes a while to load
 
     there = np.flatnonzero(best.interval.present)
     network = best.network.of_paths(best.interval.present)
     least, most = np.zeros(best.network.paths), np.zeros(best.network.paths)
-    slack = 1 + 1e-6  # the optimum itself is known to so many digits
+    slack = 1 + 1e-6  # the accuracy of the optimum
     limits = sparse.vstack([network.routes, -network.sums])
     right = np.concatenate(
         [network.goodput_mbps(network.capacity) * slack, -(network.sums @ best.rate[there]) / slack]

@@ -1,4 +1,4 @@
-"""Network utility maximisation: what is asked, and what an answer says of itself."""
+"""Network utility maximisation: the problem, and a solution with its certificate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ class Problem:
     routes: sparse.csr_array
     """Links by paths: how often a path crosses a link."""
     sums: sparse.csr_array
-    """Users by paths: adds up what belongs to a user."""
+    """Users by paths: the matrix that sums over the paths of a user."""
     weight: Array
     """Of each user's utility."""
     floor: Array
     """The least rate of each path."""
     links: Sequence[str]
     users: Sequence[str]
-    """Names, for messages."""
+    """Names for messages."""
 
     @classmethod
     def of(
         cls, network: Network, weight: Array | float = 1.0, floor: Array | float = 0.0
     ) -> "Problem":
-        """That of a network, in Mbps of goodput."""
+        """The problem of a network, in Mbps of goodput; `floor` in Mbps."""
         return cls(
             capacity=network.goodput_mbps(network.capacity),
             routes=network.routes,
@@ -48,11 +48,11 @@ class Problem:
 
     @property
     def room(self) -> Array:
-        """What the floors leave of each link."""
+        """Capacity of each link less the floors of its paths."""
         return np.asarray(self.capacity - self.routes @ self.floor)
 
     def check(self) -> None:
-        """Raise `ScenarioError` where no rates are allowed, or any."""
+        """Raise `ScenarioError` for a problem that is infeasible or unbounded."""
         over = np.flatnonzero(self.room < -1e-9 * self.capacity)
         if len(over):
             worst = over[np.argmin(self.room[over] / self.capacity[over])]
@@ -77,18 +77,18 @@ class Solution:
     rate: Array
     """Of each path."""
     price: Array
-    """Of each link: what one more unit of its capacity would be worth."""
+    """Of each link: the utility of one more unit of its capacity."""
     solver: str
     iterations: int
     gap: float = np.inf
-    """What better rates could add at most, over what users pay in all (`sum_u w_u U'(y_u) y_u`)."""
+    """Upper bound on the utility that is missing, over what users pay (`sum_u w_u U'(y_u) y_u`)."""
     mismatch: float = np.inf
-    """Of the worst user: how far U' is from the price of its cheapest path, over U'.
+    """Of the worst user: |U' - price of its cheapest path| / U'.
 
-    The gap does not see a user who pays next to nothing of what all pay.
+    A user that pays a negligible part of what all pay has no effect on the gap.
     """
 
     @property
     def accepted(self) -> bool:
-        """Whether it is near enough to the optimum, in sum and for every user."""
+        """Whether it is close enough to the optimum, in sum and for every user."""
         return self.gap <= ACCEPTED_GAP and self.mismatch <= ACCEPTED_MISMATCH

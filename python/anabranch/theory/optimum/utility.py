@@ -1,4 +1,4 @@
-"""What a rate is worth to a user: alpha-fair utilities."""
+"""Alpha-fair utilities of a user's rate."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from anabranch.theory.array import Array
 class AlphaFair:
     """`U(y) = y^(1 - alpha) / (1 - alpha)`, and `log y` where alpha is 1.
 
-    Mo and Walrand, "Fair end-to-end window-based congestion control", 2000. alpha = 0 is the
-    largest total, 1 is proportional fairness, 2 is what TCP's square-root formula maximises, and a
-    large alpha comes close to max-min fairness.
+    Mo and Walrand, "Fair end-to-end window-based congestion control", 2000. alpha = 0
+    maximises the total rate, 1 is proportional fairness, 2 is the utility of TCP's square-root
+    formula, and a large alpha approximates max-min fairness.
     """
 
     alpha: float = 1.0
@@ -36,14 +36,14 @@ class AlphaFair:
         return cls(alpha)
 
     def value(self, rate: Array) -> Array:
-        """U, up to -inf at a rate of 0."""
+        """U; -inf at a rate of 0 where alpha >= 1."""
         with np.errstate(divide="ignore"):
             if self.alpha == 1:
                 return np.asarray(np.log(rate))
             return np.asarray(rate ** (1 - self.alpha) / (1 - self.alpha))
 
     def slope(self, rate: Array) -> Array:
-        """U', the price that a user with this rate would pay."""
+        """U', the price at which a user has this rate."""
         return np.asarray(rate**-self.alpha)
 
     def curvature(self, rate: Array) -> Array:
@@ -51,7 +51,7 @@ class AlphaFair:
         return np.asarray(self.alpha * rate ** (-self.alpha - 1))
 
     def demand(self, price: Array) -> Array:
-        """The rate at which `slope` is this price; alpha > 0."""
+        """The rate at which U' is this price; for alpha > 0."""
         return np.asarray(price ** (-1 / self.alpha))
 
     def __str__(self) -> str:
@@ -59,4 +59,4 @@ class AlphaFair:
 
 
 LARGEST_ALPHA = 8.0
-"""Beyond it the slopes of users whose rates differ a hundredfold don't fit into a double."""
+"""Beyond it the slopes of rates a hundredfold apart differ by more than a double resolves."""

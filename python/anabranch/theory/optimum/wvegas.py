@@ -1,8 +1,8 @@
-"""The iterations of wVegas' paper: they look for the optimum as its flows and links would.
+"""The iterations of wVegas' paper for the optimum.
 
 Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", 2012, sections II and III. They are
-centralised and know no packets: all rates in Mbps, prices of links by (12), `alpha_s` = 1 for every
-flow. The rule that runs packets, algorithm 3, is `wvegas` in the table of rules.
+centralised, without packets: all rates in Mbps, prices of links by (12), `alpha_s` = 1 for every
+flow. The rule for packets, algorithm 3, is `wvegas` in the table of rules.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,21 +30,21 @@ GAMMA = 0.01
 """Step of the links' prices, (12). The paper says "sufficiently small"; at 0.03 it diverges."""
 
 THETA = 3.0
-"""Step of the rates in (11), Mbps squared: the paper says "positive"; at 10 it goes on swinging."""
+"""Step of the rates in (11), Mbps squared: the paper says "positive"; at 10 it oscillates."""
 
 NO_PRICE_STEP = 1.0
-"""What a rate grows by where its path has no price, Mbps: (21)."""
+"""Increment of the rate of a path without a price, Mbps: (21)."""
 
 WEIGHT_CHANGE = 1e-7
-"""Algorithm 2 stops when no weight changes by more: the "predetermined threshold" of its line 4."""
+"""Algorithm 2 stops when no weight changes by more: "predetermined threshold" in its line 4."""
 
 LEAST_WEIGHT = 1e-9
-"""Below it a weight is lost in the solver's residual."""
+"""Smaller weights would be below the solver's residual."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
-    """An algorithm step by step."""
+    """The steps of an algorithm."""
 
     name: str
     rate: Array
@@ -57,17 +57,17 @@ class Iteration:
         return len(self.rate) - 1
 
     def error(self, optimum: Array) -> Array:
-        """By how many Mbps the worst path is off, at each step."""
+        """The largest error of a path at each step, Mbps."""
         return np.asarray(np.max(np.abs(self.rate - optimum), axis=1))
 
     def settled(self, optimum: Array, within_mbps: float) -> int:
-        """The first step after which it stays within so many Mbps; raises `NotConverged`."""
+        """The first step from which all errors stay within so many Mbps; raises `NotConverged`."""
         outside = np.flatnonzero(~(self.error(optimum) <= within_mbps))
         first = int(outside[-1]) + 1 if len(outside) else 0
         if first > self.steps:
             last = self.error(optimum)[-1]
             raise NotConverged(
-                f"{self.name}: after {self.steps} steps a path is {last:.3g} Mbps off the optimum",
+                f"{self.name}: after {self.steps} steps a path is {last:.3g} Mbps from the optimum",
                 float(last),
             )
         return first
@@ -82,7 +82,7 @@ def approximate(problem: Problem, steps: int, theta: float, gamma: float) -> Ite
             yield rate, price
             slope = problem.sums.T @ PROPORTIONAL.slope(problem.sums @ rate)
             rate = np.maximum(rate + theta * (slope - problem.routes.T @ price), 0)
-            price = _next_price(problem, rate, price, gamma)  # links hear of the new rates
+            price = _next_price(problem, rate, price, gamma)  # prices follow from the new rates
 
     return _collect("(11) and (12)", run(), steps)
 
@@ -121,7 +121,7 @@ def algorithm_2(problem: Problem, weight: Array, steps: int) -> Iteration:
 
 @dataclass(frozen=True, eq=False)
 class Convergence:
-    """The iterations on one network, beside the solver."""
+    """The iterations on one network, and the solver's optimum."""
 
     name: str
     labels: Sequence[str]
@@ -156,8 +156,8 @@ def convergence(folder: Path, steps: int, seed: int) -> list[Convergence]:
 
     `folder` is the paper's, which has the two scenarios.
 
-    Algorithm 2 starts as the paper says: in figure 3(a) flow 2-1 has "much less" weight than 2-2,
-    in figure 4 all weights are random. Raises `NotConverged`.
+    Algorithm 2 starts as in the paper: in figure 3(a) flow 2-1 has "much less" weight than 2-2, in
+    figure 4 all weights are random. Raises `NotConverged`.
     """
     few = np.array([1, 0.05, 0.95, 1, 1])
     random = np.random.default_rng(seed).uniform(size=6)
@@ -195,13 +195,13 @@ def _labels(network: Network) -> list[str]:
 
 
 def equal_shares(problem: Problem) -> Array:
-    """Where the iterations begin: each link shared equally among the paths that cross it."""
+    """The start of the iterations: an equal share of each link for each path that crosses it."""
     share = problem.capacity / np.maximum(problem.routes.sum(axis=1), 1)
     return of_each(np.minimum, sparse.csr_array(problem.routes.T), share)
 
 
 def _weighted(problem: Problem, weight: Array) -> Step:
-    """(22): every path is a user of its own, with its weight."""
+    """(22): every path is a separate user with its weight."""
     paths = len(weight)
     alone = Problem(
         capacity=problem.capacity,
@@ -227,7 +227,7 @@ def _shares_of_users(problem: Problem, rate: Array) -> Array:
 
 
 def _collect(name: str, run: Iterator[Step], steps: int) -> Iteration:
-    with np.errstate(all="ignore"):  # an iteration that diverges is told by `settled`
+    with np.errstate(all="ignore"):  # `settled` reports an iteration that diverges
         taken = list(islice(run, steps + 1))
     rate, price = (np.array(column) for column in zip(*taken, strict=True))
     return Iteration(name, rate, price)

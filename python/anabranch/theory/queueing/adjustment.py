@@ -1,7 +1,7 @@
-"""How the kappas of I-TCP connections move: equations (11) and (12), and proposition 1.
+"""The adjustment of the kappas of I-TCP connections: equations (11) and (12).
 
-Every step of a kappa is taken by the rule itself (crates/control/src/itcp.rs), with the buffer
-always long enough for an increase and never too long. A connection's share of the bottleneck is
+Every step of a kappa is taken by the rule itself (crates/control/src/itcp.rs), with a buffer
+occupancy that allows an increase at any time. A connection's share of the bottleneck is
 phi_i = kappa_i / sum kappa, its load rho_i; L' = (rho_i - phi_i) / phi_i is what (9) estimates.
 """
 
@@ -16,12 +16,12 @@ from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
 
 SLIDE = 1e-3
-"""Width in L' over which (11) passes from shrinking to growing, so that a solver can follow it
-along phi = rho, where it would jump to and fro."""
+"""Width in L' of the transition of (11) from decrease to increase, so that a solver can follow it
+along phi = rho, where it would chatter."""
 
 
 def check(loads: Sequence[float], epsilon: float, gamma: float, max_kappa: float) -> None:
-    """Raise `ScenarioError` for loads that no shares exceed, or parameters without meaning."""
+    """Raise `ScenarioError` for loads that no shares exceed, or parameters out of range."""
     for number, load in enumerate(loads, 1):
         if not load > 0:
             raise ScenarioError(f"load {load:g} of connection {number}: expected more than 0")
@@ -53,7 +53,7 @@ class Rule:
         )
 
     def after(self, kappa: float, share: float, load: float) -> float:
-        """kappa after a round that saw this share; a fall counts as the second in a row."""
+        """kappa after a round with this share; a decrease counts as the second in a row."""
         return self._core.kappa_after(kappa, (load - share) / share, 1.0, load / share, 2)
 
 
@@ -64,9 +64,9 @@ class Linear:
     loads: tuple[float, ...]
     epsilon: float
     eigenvalues: Array
-    """The largest first."""
+    """Per round, the largest first."""
     shares: Array
-    """The leading eigenvector, as shares: what phi tends to from every start."""
+    """The leading eigenvector, as shares: the limit of phi from any start."""
 
     @property
     def is_stable(self) -> bool:
@@ -75,7 +75,7 @@ class Linear:
 
     @property
     def gap(self) -> float:
-        """The rate at which phi nears `shares`: the first eigenvalue less the second."""
+        """The rate at which phi tends to `shares`, per round: the difference of the eigenvalues."""
         return float(self.eigenvalues[0] - self.eigenvalues[1])
 
 
@@ -86,7 +86,7 @@ def matrix(loads: Sequence[float], epsilon: float) -> Array:
 
 
 def linear(loads: Sequence[float], epsilon: float) -> Linear:
-    """Eigenvalues of (12) and the direction in which every start ends."""
+    """Eigenvalues of (12) and its leading eigenvector."""
     values, vectors = np.linalg.eig(matrix(loads, epsilon))
     order = np.argsort(values.real)[::-1]
     leading = vectors[:, order[0]].real
@@ -95,7 +95,7 @@ def linear(loads: Sequence[float], epsilon: float) -> Linear:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """kappa over time, in rounds; a row per moment."""
+    """kappa over time, in rounds; a row per time."""
 
     rounds: Array
     kappa: Array
@@ -109,7 +109,7 @@ class Trajectory:
 def flow(loads: Sequence[float], rule: Rule, start: Sequence[float], rounds: float) -> Trajectory:
     """Solve (11), with the rule's own bounds 1 <= kappa <= M: d kappa / dt is a round's change.
 
-    For the rule as printed: the guard would be a second jump to slide along.
+    For the rule as printed: the guard would be a second discontinuity.
     """
     rho = np.asarray(loads, dtype=float)
 
@@ -122,12 +122,13 @@ def flow(loads: Sequence[float], rule: Rule, start: Sequence[float], rounds: flo
         change, (0.0, rounds), list(start), method="LSODA", t_eval=moments, rtol=1e-6, atol=1e-8
     )
     if not solved.success:
-        raise ArithmeticError(f"equation (11) could not be followed: {solved.message}")
+        raise ArithmeticError(f"equation (11) was not integrated: {solved.message}")
     return Trajectory(solved.t, solved.y.T)
 
 
 def _slide(rule: Rule, kappa: float, share: float, load: float) -> float:
-    """What a round changes, between falling and rising where the share is as good as the load."""
+    """The change in a round, interpolated between decrease and increase where share and load are
+    nearly equal."""
     growth = (load - share) / share
     rising = float(np.clip(0.5 + growth / SLIDE, 0.0, 1.0))
     fall = rule.after(kappa, max(share, load * (1 + 1e-12)), load) - kappa

@@ -1,24 +1,26 @@
-"""Measured tails of the fluid of crates/sim (sharing.rs) beside those of `queueing`."""
+"""Tails of the simulated processor-sharing queue (crates/sim/src/sharing.rs), and the theorems'."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from anabranch import _core
+from anabranch.formats import records
 from anabranch.plain import Served
 from anabranch.result import mean_with_interval, median_with_interval
+from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
 from anabranch.theory.queueing import tail_theorems
 from anabranch.theory.queueing.tail_index import ccdf, tail_fit
 from anabranch.theory.queueing.tail_theorems import PAPER, Traffic
 
 GRID_S = np.geomspace(1e-2, 1e3, 51)
-"""Where tails are read: ten points per decade."""
+"""Times at which tails are evaluated, s: ten per decade."""
 
 FIT_S = (1.0, 10.0)
-"""Where slopes are fitted; of the paper's figure 3 only the dip after 100 s is stated."""
+"""Range of the slope fit, s; of the paper's figure 3 only the dip after 100 s is stated."""
 
 TOGETHER = "one queue"
 """The case without classes: all files share the server, as separate connections do."""
@@ -32,20 +34,17 @@ class Tails:
     files: int
     seeds: int
     duration_s: float
-    """Mean length of a run: the last arrival."""
+    """Mean time of a run's last arrival, s."""
     tails: pd.DataFrame
     """case, share, quantity (sojourn1, sojourn2, workload1), x_s, mean and median over seeds of
-    P(> x), the interval of each, theory, within (theory as far as such a run can show it)."""
+    P(> x), the interval of each, theory, within (theory in a run of this length)."""
     slopes: pd.DataFrame
     """case, share, subnet, index (median over seeds) with its interval, theory."""
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON; what is not a number is None."""
+        """For JSON; NaN becomes None."""
         frames = {"tails": self.tails, "slopes": self.slopes}
-        rows = {
-            name: frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
-            for name, frame in frames.items()
-        }
+        rows = {name: records(frame) for name, frame in frames.items()}
         subnets = [vars(one) for one in self.traffic]
         head = {"files": self.files, "seeds": self.seeds, "duration_s": self.duration_s}
         return {"traffic": subnets, **head, **rows}
@@ -56,7 +55,7 @@ def measure(
     shares: Sequence[float] = (0.4, 0.5, 0.6, 0.7),
     files: int = 400_000,
     seeds: int = 20,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Tails:
     """Serve `files` files per seed, in one queue and with each guaranteed rate of class 1.
 
@@ -109,7 +108,7 @@ def _serve(traffic: tuple[Traffic, Traffic], share: float | None, files: int, se
 
 
 def _quantities(run: Served) -> dict[str, np.ndarray]:
-    """What has a tail; with a queue each also the workload of class 1 as every arrival sees it."""
+    """The quantities with a tail; with two queues also the workload of class 1 at each arrival."""
     tails = {f"sojourn{i + 1}": run["sojourn_s"][run["class"] == i] for i in range(2)}
     if run["workload_s"].shape[1] == 2:
         tails["workload1"] = run["workload_s"][:, 0]
@@ -147,7 +146,7 @@ def _with_theory(
 def _theory(
     traffic: tuple[Traffic, Traffic], share: float | None, quantity: str, duration_s: float
 ) -> dict[str, np.ndarray]:
-    """What a theorem says of one tail: 1 of one queue, 2 and 3 of a class that lacks rate."""
+    """The theorem of one tail: 1 for one queue, 2 and 3 for a class with less rate than load."""
     first, second = traffic
     if share is None:
         total = first.load + second.load

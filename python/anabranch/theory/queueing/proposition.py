@@ -1,36 +1,37 @@
-"""Proposition 1 of the I-TCP paper, tried over random starts: do all shares come to exceed loads?
+"""Proposition 1 of the I-TCP paper over random starts: do all shares come to exceed the loads?
 
 Its assumptions: (i) one connection adjusts at a time; (ii) those with phi < rho before those with
 phi > rho; (iii) none with rho < phi < rho + epsilon shrinks; (iv) none is brought to kappa = 1.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from anabranch.runner import Progress
 from anabranch.theory.queueing.adjustment import Linear, Rule, Trajectory, check, flow, linear
 
 LIMIT = 5_000
-"""Steps after which a run in random order counts as without end."""
+"""Steps after which a run in random order counts as endless."""
 
 MAX_KAPPA = 10.0
 """M of the paper's table I."""
 
 Hold = Literal["band", "guard", "none"]
-"""What keeps a connection from shrinking: assumption (iii), our guard, nothing."""
+"""What prevents a decrease: assumption (iii), our guard, nothing."""
 
 Order = Literal["random", "nearest"]
-"""Who goes first among equals: anyone, or the one whose share is nearest to its load."""
+"""Which connection adjusts first: a random one, or the one with its share nearest to its load."""
 
 Epsilon = Literal["within", "between", "beyond"]
-"""Below (1 - rho) / N, as the proposition asks; from there to (1 - rho) / (N - 1); above that."""
+"""Below (1 - rho) / N, as the proposition requires; up to (1 - rho) / (N - 1); above that."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a run begins."""
+    """The start of a run."""
 
     loads: tuple[float, ...]
     kappas: tuple[float, ...]
@@ -41,12 +42,12 @@ class Start:
 
 @dataclass(frozen=True)
 class End:
-    """How a run ends."""
+    """The end of a run."""
 
     outcome: Literal["reached", "stuck", "endless"]
     steps: int
     floored: bool
-    """Whether a kappa was brought to 1, against assumption (iv)."""
+    """Whether a kappa fell to 1, against assumption (iv)."""
     kappas: tuple[float, ...]
 
 
@@ -96,15 +97,15 @@ def random_start(dice: np.random.Generator, epsilon: Epsilon) -> Start:
     }[epsilon]
     kappas = tuple(float(kappa) for kappa in dice.uniform(1.0, MAX_KAPPA, n))
     seed = int(dice.integers(2**31))
-    # A hundredth is as slow as anyone would choose; 1 would be no share at all.
+    # At least a hundredth of the range, and below 1.
     step = float(dice.uniform(max(0.01 * high, low), min(high, 0.99)))
     return Start(loads, kappas, step, float(dice.uniform(0.05, 0.9)), seed)
 
 
 def play(start: Start, hold: Hold, order: Order, limit: int = LIMIT) -> End:
-    """Adjust one connection at a time until all shares exceed the loads, or none may move.
+    """Adjust one connection at a time until all shares exceed the loads, or none may be adjusted.
 
-    "nearest" leaves nothing to chance: a state that comes back proves that there is no end.
+    The order "nearest" is deterministic: a repeated state proves that the run is endless.
     """
     rule = Rule(start.epsilon, start.gamma, MAX_KAPPA, guard=hold == "guard")
     dice = np.random.default_rng(start.order_seed)
@@ -135,7 +136,7 @@ def play(start: Start, hold: Hold, order: Order, limit: int = LIMIT) -> End:
 def _moves(
     rule: Rule, start: Start, kappas: list[float], shares: list[float], hold: Hold
 ) -> Iterator[tuple[int, float]]:
-    """Who may move, and to which kappa."""
+    """Which connections may be adjusted, and to which kappa."""
     for i, (kappa, share, load) in enumerate(zip(kappas, shares, start.loads, strict=True)):
         if hold == "band" and load < share < load + start.epsilon:
             continue
@@ -151,7 +152,7 @@ def trial(name: str, starts: int, seed: int) -> Trial:
     runs = [(s, play(s, hold, order)) for s in (random_start(dice, epsilon) for _ in range(starts))]
     kept = [(start, end) for start, end in runs if not end.floored]
     failed = [(start, end) for start, end in kept if end.outcome != "reached"]
-    # The one with the fewest connections is the easiest to read.
+    # Report the one with the fewest connections.
     simplest = min(failed, key=lambda run: len(run[0].loads), default=None)
     reached = [end.steps for _, end in kept if end.outcome == "reached"]
     return Trial(
@@ -172,7 +173,7 @@ def trial(name: str, starts: int, seed: int) -> Trial:
 
 @dataclass(frozen=True)
 class Adjustment:
-    """How kappas move under given loads, and proposition 1 under any."""
+    """The kappas under given loads, and proposition 1 under random ones."""
 
     linear: Linear
     flow: Trajectory
@@ -199,7 +200,7 @@ def study(
     gamma: float = 0.2,
     starts: int = 2000,
     seed: int = 1,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Adjustment:
     """(11) and (12) for these loads, and every trial of proposition 1.
 

@@ -1,7 +1,7 @@
 """Estimators of a tail index alpha, where P(X > x) falls as x^-alpha.
 
-Two with different faults: Hill's looks at the largest values alone, the fit at a range that the eye
-picks on log axes.
+Two with different biases: Hill's uses the largest values alone, the fit a given range of values on
+log axes.
 """
 
 import numpy as np

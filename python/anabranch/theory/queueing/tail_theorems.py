@@ -1,7 +1,7 @@
 """Tails of processor sharing: theorems 1 to 5 of the I-TCP paper for Pareto sizes.
 
 Times are seconds at the full rate of the server, loads are shares of it. A tail index is positive
-here: P(X > x) falls as x^-index. What is garbled in print is in papers/itcp/errata.toml.
+here: P(X > x) falls as x^-index. For misprints see papers/itcp/errata.toml.
 """
 
 import math
@@ -87,7 +87,7 @@ def theorem1(traffic: Traffic, load: float, x: ArrayLike) -> Array:
 
 
 def is_induced(first: Traffic, second: Traffic, share: float) -> bool:
-    """Whether theorems 2 and 3 speak of this: class 1 lacks guaranteed rate, 2 has larger files."""
+    """Whether theorems 2 and 3 apply: class 1 has less rate than load, class 2 the heavier tail."""
     return share < first.load and second.shape < first.shape
 
 
@@ -103,7 +103,7 @@ def theorem2(first: Traffic, second: Traffic, share: float, x: ArrayLike) -> Arr
 def theorem2_within(
     first: Traffic, second: Traffic, share: float, x: ArrayLike, duration_s: float
 ) -> Array:
-    """What theorem 2 lets one see in a run of this length that begins empty; ours.
+    """Theorem 2 in a run of this length that begins empty; not in the paper.
 
     V1 > x needs a busy period of class 2 that has lasted for x / (rho1 - phi1). By the time t one
     can have lasted no longer than t, so that the tail beyond is missing; averaged over the run.
@@ -118,7 +118,7 @@ def growth_per_s(traffic: Traffic, rate: float) -> float:
     """Customers by which a processor-sharing queue grows per second if `rate` < load.
 
     The root alpha > 0 of alpha = lambda (1 - E exp(-alpha B / rate)): theorem 5, served at `rate`.
-    At least 1e-9 lambda: where load and rate are closer still, it can't be told from 0.
+    At least 1e-9 lambda, from where it is not distinguishable from 0.
     """
 
     def excess(alpha: float) -> float:
@@ -139,7 +139,7 @@ def growth_per_s(traffic: Traffic, rate: float) -> float:
 def theorem3(first: Traffic, second: Traffic, share: float, x: ArrayLike) -> Array:
     """The lower bound on P(S1 > x), asymptotic: (17) for t0 = 0 and epsilon, zeta to 0.
 
-    A file of class 1 comes while class 2 is busy, which then stays busy for x; meanwhile the
+    A file of class 1 arrives while class 2 is busy, which stays busy for x; meanwhile the
     queue grows by alpha per second and the file gets phi1 / (1 + alpha s) of the server.
     """
     alpha = growth_per_s(first, share)
