@@ -23,7 +23,7 @@ def test_exponential_files_take_the_mean_service_over_the_idle_share() -> None:
     assert np.mean(files["sojourn_s"]) == pytest.approx(4.0, rel=0.03)
 
 
-def test_a_file_of_given_size_takes_as_long_whatever_the_others_are() -> None:
+def test_the_sojourn_time_of_a_file_is_insensitive_to_the_other_sizes() -> None:
     # E[S | B = b] = b / (1 - rho) depends on the load of the others alone. Fixed files of 1 s and
     # load 0.1 beside exponential ones of load 0.4: 1 / 0.5 = 2 s.
     for shape in (None, 3.0, np.inf):
@@ -68,7 +68,7 @@ def test_an_overloaded_queue_grows_by_the_root_of_theorem_5() -> None:
     assert alpha > 1.0
 
 
-def test_a_queue_that_is_all_but_stable_all_but_stands_still() -> None:
+def test_a_queue_near_stability_grows_slowly() -> None:
     # Where rate and load can't be told apart alpha is as good as 0, and the file of theorem 3 gets
     # the whole share: P(B1 > phi1 x).
     share = FIRST.load * (1 - 1e-12)
@@ -134,7 +134,7 @@ epsilons = st.floats(0.001, 0.5)
 
 
 @given(loads, epsilons)
-def test_the_leading_direction_is_that_of_the_loads_whatever_epsilon(
+def test_the_leading_eigenvector_is_that_of_the_loads_for_any_epsilon(
     rho: list[float], epsilon: float
 ) -> None:
     found = adjustment.linear(rho, epsilon)
@@ -166,7 +166,7 @@ def test_an_increase_stays_below_load_plus_epsilon(
         assert after / (total - kappa[0] + after) < rho[0] + epsilon
 
 
-def test_the_flow_of_11_ends_on_the_edge_of_what_the_loads_ask() -> None:
+def test_the_flow_of_11_ends_where_a_share_equals_its_load() -> None:
     # kappa2 comes to its floor of 1; kappa1 slides along phi1 = rho1: 0.52 / 0.48 = 1.0833.
     moved = adjustment.flow((0.52, 0.24), Rule(0.1, 0.2, 10.0), [10.0, 10.0], 200.0)
     assert moved.kappa[-1] == pytest.approx([0.52 / 0.48, 1.0], rel=1e-3)
@@ -183,7 +183,7 @@ def test_all_shares_come_to_exceed_the_loads(name: str) -> None:
     assert found.reached == found.kept
 
 
-def test_too_large_an_epsilon_leaves_a_connection_short_and_no_one_free_to_shrink() -> None:
+def test_with_a_large_epsilon_a_connection_is_short_and_none_may_decrease() -> None:
     # kappa1 is at its largest and phi1 = 10 / 18 < 0.6; phi2 = 0.444 < 0.28 + 0.2 may not shrink.
     start = Start((0.6, 0.28), (10.0, 8.0), epsilon=0.2, gamma=0.5, order_seed=1)
     end = play(start, "band", "random")
@@ -191,7 +191,7 @@ def test_too_large_an_epsilon_leaves_a_connection_short_and_no_one_free_to_shrin
     assert play(Start(*vars(start).values()), "none", "random").outcome == "reached"
 
 
-def test_without_assumption_iii_the_same_connection_may_shrink_and_grow_for_ever() -> None:
+def test_without_assumption_iii_a_run_may_cycle() -> None:
     # kappa1 is at its largest and stays short by 0.05. phi3 is always nearer to its load than phi2,
     # which alone could make room: 3 shrinks below its load, grows back, and so on.
     start = Start((0.41, 0.07, 0.35), (10.0, 8.2, 9.9), epsilon=0.0137, gamma=0.7, order_seed=1)
@@ -212,6 +212,6 @@ def test_without_assumption_iii_the_same_connection_may_shrink_and_grow_for_ever
         ({"gamma": 1.0}, "gamma 1"),
     ],
 )
-def test_what_no_adjustment_can_meet_is_refused(wrong: dict[str, object], told: str) -> None:
+def test_loads_and_parameters_out_of_range_are_errors(wrong: dict[str, object], told: str) -> None:
     with pytest.raises(ScenarioError, match=told):
         proposition.study(**{"starts": 1, **wrong})
