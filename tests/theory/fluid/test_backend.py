@@ -137,10 +137,10 @@ def test_an_equilibrium_that_is_not_found_names_the_residual(
 
 def test_theory_equilibrium_takes_values_as_run_does(small: Path, anabranch: Anabranch) -> None:
     setting = "links.R1.rate_mbps=30"
-    told = json.loads(anabranch("theory", "equilibrium", small, "--set", setting, "--json").stdout)
+    found = json.loads(anabranch("theory", "equilibrium", small, "--set", setting, "--json").stdout)
     wide = found_of(SMALL.replace("rate_mbps = 10", "rate_mbps = 30", 1))
-    assert told["users"] == wide.as_dict()["users"]
-    assert told["users"] != found_of(SMALL).as_dict()["users"]
+    assert found["users"] == wide.as_dict()["users"]
+    assert found["users"] != found_of(SMALL).as_dict()["users"]
 
 
 @pytest.mark.parametrize("algorithm", ["reno", "vegas"])

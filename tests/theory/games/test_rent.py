@@ -122,7 +122,7 @@ def test_the_verdicts_on_the_paper() -> None:
 
 
 @pytest.mark.parametrize(
-    ("game", "told"),
+    ("game", "message"),
     [
         ((1, 0.1, 1.0), "no equilibrium"),
         ((2, 0.0, 1.0), "price 0"),
@@ -130,8 +130,8 @@ def test_the_verdicts_on_the_paper() -> None:
         ((2, 0.1, 1.0, (1.0, 0.0)), "expected 2 numbers above 0"),
     ],
 )
-def test_a_game_without_equilibrium_is_an_error(game: tuple[object, ...], told: str) -> None:
-    with pytest.raises(ScenarioError, match=told):
+def test_a_game_without_equilibrium_is_an_error(game: tuple[object, ...], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
         rent.equilibrium(*game)
 
 
@@ -165,7 +165,7 @@ def test_out_gets_the_numbers_and_the_figure(command: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (["queueing", "--load", "0.6,0.5"], "add up to 1.1"),
         (["queueing", "--load", "0.6"], "--load 0.6: expected two numbers"),
@@ -177,8 +177,8 @@ def test_out_gets_the_numbers_and_the_figure(command: str, tmp_path: Path) -> No
         (["rent", "--price", "0"], "price 0"),
     ],
 )
-def test_an_invalid_call_is_an_error_of_one_line(call: list[str], told: str) -> None:
+def test_an_invalid_call_is_an_error_of_one_line(call: list[str], message: str) -> None:
     with pytest.raises(ScenarioError) as error:
         CliRunner().invoke(APP, call, catch_exceptions=False)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)

@@ -233,7 +233,7 @@ BOTH = 'paths = [["top"], ["bottom"]]'
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "told"),
+    ("text", "words", "message"),
     [
         (TWO_LINKS, {"probing": True, "rtt_s": 1e-3}, "infeasible: .* over link top"),
         (TWO_LINKS, {"weights": {"all": 1.0}}, "weight all=1: .* both, above, below"),
@@ -245,8 +245,8 @@ BOTH = 'paths = [["top"], ["bottom"]]'
         ),
     ],
 )
-def test_a_problem_without_an_optimum_is_an_error(text, words, told):
-    with pytest.raises(ScenarioError, match=told):
+def test_a_problem_without_an_optimum_is_an_error(text, words, message):
+    with pytest.raises(ScenarioError, match=message):
         optima(Scenario.parse(text), **words)
 
 

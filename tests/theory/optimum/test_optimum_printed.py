@@ -101,7 +101,7 @@ def test_the_command_prints_tables(two_links: Path, anabranch: Anabranch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--utility", "sum"], "expected log"),
         (["--weight", "both"], "expected FLOW=W"),
@@ -111,9 +111,9 @@ def test_the_command_prints_tables(two_links: Path, anabranch: Anabranch):
     ],
 )
 def test_the_command_reports_invalid_input_in_one_line(
-    two_links: Path, anabranch: Anabranch, arguments: list[str], told: str
+    two_links: Path, anabranch: Anabranch, arguments: list[str], message: str
 ):
     done = anabranch("theory", "optimum", two_links, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert told in done.stderr
+    assert message in done.stderr

@@ -96,7 +96,7 @@ def test_without_assumption_iii_a_run_may_cycle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"loads": (0.6, 0.5)}, "add up to 1.1"),
         ({"loads": (0.6,)}, "1 loads"),
@@ -105,6 +105,6 @@ def test_without_assumption_iii_a_run_may_cycle() -> None:
         ({"gamma": 1.0}, "gamma 1"),
     ],
 )
-def test_loads_and_parameters_out_of_range_are_errors(wrong: dict[str, object], told: str) -> None:
-    with pytest.raises(ScenarioError, match=told):
+def test_values_out_of_range_are_errors(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
         proposition.study(**{"starts": 1, **wrong})
