@@ -1,4 +1,4 @@
-"""Two paths against one at a drop-tail queue: packets like clockwork, and with jitter.
+"""Two paths against one at a drop-tail queue: periodic packets, and with jitter.
 
     .venv/bin/python benches/drop_tail_phase.py [sim|kernel] [seeds]
 

@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def is_own_algorithm(line: str, text: str) -> bool:
-    """Whether `line` gives one flow an algorithm of its own: it stands below the first flow."""
+    """Whether `line` gives one flow an algorithm of its own: it is below the first flow."""
     return line.startswith("algorithm") and text.index(line) > text.index("[[flows]]")
 
 

@@ -1,4 +1,4 @@
-"""Where a drop-tail queue stands, in the simulator and as the fluid model takes it.
+"""The mean length of a full drop-tail queue in the simulator, and its shares in the fluid model.
 
 The table of docs/theory-fluid.md. `python benches/standing_queue.py`
 """

@@ -48,10 +48,10 @@ def main() -> None:
         begun = time.perf_counter()
         try:
             found = equilibrium(asked)
-            said = f"residual {found.residual:.0e}, {found.steps} steps"
+            outcome = f"residual {found.residual:.0e}, {found.steps} steps"
         except NotConverged as error:
-            said = str(error)
-        print(f"{rule:12} {time.perf_counter() - begun:6.2f} s, {said}")
+            outcome = str(error)
+        print(f"{rule:12} {time.perf_counter() - begun:6.2f} s, {outcome}")
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ class Network:
 
     @classmethod
     def of(cls, scenario: Scenario, algorithm: str | None = None) -> "Network":
-        """All links and users of a scenario, whatever their times.
+        """All links and users of a scenario, regardless of when they are present.
 
         `algorithm` replaces the scenario's own choice, as in `run`. Raises `ScenarioError`.
 

@@ -1,4 +1,4 @@
-"""Theory meets packets: the generator's promises, and some of its scenarios run."""
+"""Theory meets packets: the generator's ranges, and some of its scenarios run."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from anabranch.theory.network import Network
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_generated_scenario_is_what_it_promises(seed: int) -> None:
+def test_a_generated_scenario_is_within_its_documented_ranges(seed: int) -> None:
     scenario = random_scenarios.scenario(seed)
     assert scenario.text == random_scenarios.scenario(seed).text
     network = Network.of(scenario)
     assert 2 <= len(network.links) <= 6
     assert 2 <= network.users <= 20
     propagation = network.base_rtt - network.service
-    # Each of two hops takes at least 1 ms there, and the way back may be no time at all.
+    # Each of two hops has a delay of at least 1 ms; that of the return may be 0.
     assert propagation.min() >= 0.010 - 1e-6
     assert propagation.max() <= 0.300 + 1e-6
     assert network.routes.sum(axis=1).min() >= 1
@@ -29,7 +29,7 @@ def test_a_generated_scenario_is_what_it_promises(seed: int) -> None:
 
 
 @pytest.mark.parametrize("number", [11, 20])
-def test_packets_share_as_the_fluid_equilibrium_says(number: int) -> None:
+def test_shares_of_packets_are_those_of_the_fluid_equilibrium(number: int) -> None:
     rules = ["reno", "lia", "olia", "balia"]
     found = against_packets.judged(against_packets.compare_scenario(number, rules, quick=True))
     assert found.failed == []

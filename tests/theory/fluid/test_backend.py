@@ -1,4 +1,4 @@
-"""The backend `equilibrium`: the simulator's tables, of where the rules stand still."""
+"""The backend `equilibrium`: the simulator's tables, of an equilibrium."""
 
 import json
 import math
@@ -59,7 +59,7 @@ def found_of(text: str, algorithm: str | None = None) -> Equilibrium:
 
 
 @pytest.mark.parametrize("algorithm", ["lia", "olia", "vegas"])
-def test_tables_hold_what_the_equilibrium_is(algorithm: str) -> None:
+def test_tables_contain_the_equilibrium(algorithm: str) -> None:
     text = QUEUED if algorithm == "vegas" else SMALL
     result, found = run(text, algorithm), found_of(text, algorithm)
     assert result.backend == "equilibrium"
@@ -82,7 +82,7 @@ def test_tables_have_the_columns_and_rows_of_the_simulator() -> None:
         assert len(found[name]) == len(table), name
 
 
-def test_a_file_takes_what_its_user_s_rate_makes_of_it() -> None:
+def test_the_duration_of_a_file_is_its_size_over_its_user_s_rate() -> None:
     # phi = (1/w)/(w/2) = p = 0.0005: w = sqrt(2/p) = 63.2456 packets in 40.1 ms, of which 1 - p
     # arrive: 1576.41 packets/s of 12 kbit, 18.9169 Mbps.
     result = run(LOSSY)
@@ -92,7 +92,7 @@ def test_a_file_takes_what_its_user_s_rate_makes_of_it() -> None:
     assert measure("link_loss_probability", result, link="L") == pytest.approx(0.0005)
 
 
-def test_what_no_equilibrium_has_is_no_number() -> None:
+def test_values_that_an_equilibrium_lacks_are_nan() -> None:
     result = run(LOSSY)
     assert math.isnan(measure("transfers_done", result, flow="f"))
     assert math.isnan(measure("user_timeouts", result, flow="f"))
@@ -108,22 +108,24 @@ def test_what_no_equilibrium_has_is_no_number() -> None:
         SMALL + "stop_s = 1\n",
     ],
 )
-def test_what_comes_or_goes_has_no_equilibrium(changed: str) -> None:
+def test_a_change_after_the_warm_up_is_an_error(changed: str) -> None:
     with pytest.raises(ScenarioError, match=r"^small: flows, paths or links come or go after"):
         run(changed)
 
 
-def test_what_has_come_before_the_warm_up_ends_is_there() -> None:
+def test_flows_that_start_in_the_warm_up_are_present() -> None:
     late = run(SMALL + "start_s = 1\n").flows["goodput_mbps"].to_numpy()
     assert late == pytest.approx(run(SMALL).flows["goodput_mbps"].to_numpy())
 
 
-def test_who_pauses_has_no_equilibrium() -> None:
+def test_a_flow_that_pauses_has_no_equilibrium() -> None:
     with pytest.raises(ScenarioError, match="workload 'on_off' has no optimum and no equilibrium"):
         run(SMALL + "workload.on_off = { on_s = 1, off_s = 1 }\n")
 
 
-def test_where_none_is_found_the_residual_is_said(tmp_path: Path, anabranch: Anabranch) -> None:
+def test_an_equilibrium_that_is_not_found_names_the_residual(
+    tmp_path: Path, anabranch: Anabranch
+) -> None:
     with pytest.raises(NotConverged, match="path 0 of f meets no loss"):
         run(ENDLESS)
     file = tmp_path / "endless.toml"
@@ -135,10 +137,10 @@ def test_where_none_is_found_the_residual_is_said(tmp_path: Path, anabranch: Ana
 
 def test_theory_equilibrium_takes_values_as_run_does(small: Path, anabranch: Anabranch) -> None:
     setting = "links.R1.rate_mbps=30"
-    told = json.loads(anabranch("theory", "equilibrium", small, "--set", setting, "--json").stdout)
+    found = json.loads(anabranch("theory", "equilibrium", small, "--set", setting, "--json").stdout)
     wide = found_of(SMALL.replace("rate_mbps = 10", "rate_mbps = 30", 1))
-    assert told["users"] == wide.as_dict()["users"]
-    assert told["users"] != found_of(SMALL).as_dict()["users"]
+    assert found["users"] == wide.as_dict()["users"]
+    assert found["users"] != found_of(SMALL).as_dict()["users"]
 
 
 @pytest.mark.parametrize("algorithm", ["reno", "vegas"])

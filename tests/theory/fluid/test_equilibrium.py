@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.scenario import Scenario, ScenarioError
+from anabranch.scenario import Scenario, ScenarioError, rules
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid import random_scenarios, rounds
 from anabranch.theory.fluid.equilibrium import equilibrium
@@ -52,7 +52,7 @@ def test_one_reno_flow_by_hand():
     assert found.isolated
 
 
-def test_a_red_queue_stands_where_its_curve_gives_the_loss_that_windows_need():
+def test_the_length_of_a_red_queue_gives_the_loss_of_the_windows():
     # With b packets waiting p = 0.02 (b - 20)/40, the RTT is 0.041 + b/1000 and the window
     # w = sqrt(2/p); the link is full when (1 - p) w/RTT = 1000.
     found = equilibrium(network(link("L"), flow("f", "L"), algorithm="reno"))
@@ -95,7 +95,7 @@ def test_lia_on_two_equal_links_takes_as_much_as_one_reno_flow():
     assert found.share == pytest.approx([1 / 3] * 3)
 
 
-def test_olia_leaves_the_worse_path_nearly_to_the_others():
+def test_olia_uses_the_worse_path_little():
     # OLIA's fixed points use the best paths only; the other keeps a few packets for probing.
     parts = [link("A"), link("B"), flow("two", "A", "B")]
     parts += [flow(f"b{k}", "B", more='algorithm = "reno"') for k in range(6)]
@@ -111,7 +111,7 @@ def test_coupled_paths_of_equal_price_are_one_of_many_equilibria():
     assert equilibrium(network(*parts, algorithm="lia")).isolated
 
 
-def test_a_window_stays_at_one_packet_where_the_law_would_shrink_it_further():
+def test_a_window_is_at_least_one_packet():
     # Path B loses a packet in 5: phi at w = 1 is far below.
     lossy = "loss.bernoulli = { probability = 0.2 }"
     parts = [link("A"), link("B", 120, lossy), flow("f", "A", "B")]
@@ -120,7 +120,7 @@ def test_a_window_stays_at_one_packet_where_the_law_would_shrink_it_further():
     assert found.window[0] > 10
 
 
-def test_unused_links_and_disconnected_parts_do_no_harm():
+def test_unused_links_and_separate_parts_have_no_effect():
     alone = equilibrium(network(link("A"), flow("f", "A")))
     both = equilibrium(network(link("A"), link("B"), link("C"), flow("f", "A"), flow("g", "B")))
     assert both.window == pytest.approx([alone.window[0]] * 2)
@@ -192,7 +192,7 @@ def test_queues_of_given_windows_by_hand():
     assert rounds.waits(net, np.array([30.0]), np.array([0.5])) == pytest.approx([0.0])
 
 
-def test_a_bottleneck_without_limit_has_no_equilibrium_and_says_why():
+def test_a_bottleneck_without_limit_has_no_equilibrium_with_a_reason():
     net = network(link("L"), flow("f", "L"), algorithm="reno")
     endless = replace(net.queues, red=[None], limit=np.array([np.inf]))
     with pytest.raises(NotConverged, match=r"residual .* path 0 of f meets no loss") as caught:
@@ -200,6 +200,11 @@ def test_a_bottleneck_without_limit_has_no_equilibrium_and_says_why():
     assert caught.value.residual > 0.1
 
 
-def test_cubic_has_no_fluid_model_and_says_so():
-    with pytest.raises(ScenarioError, match="cubic has no fluid model"):
-        equilibrium(network(link("L"), flow("f", "L"), algorithm="cubic"))
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["name"])
+def test_the_table_says_which_rules_have_a_fluid_model(rule):
+    asked, name = network(link("L"), flow("f", "L")), rule["name"]
+    if rule["fluid"]:
+        assert Model(replace(asked, algorithms=[name])).groups[0].law.name == name
+    elif not rule["delay_based"]:
+        with pytest.raises(ScenarioError, match=f"{name} has no fluid model"):
+            equilibrium(replace(asked, algorithms=[name]))

@@ -75,13 +75,13 @@ def test_olia_tends_to_its_averaged_equilibrium() -> None:
     assert result.paths["goodput_mbps"].to_numpy() == pytest.approx(found.goodput_mbps, rel=0.05)
 
 
-def test_seeds_have_no_effect_so_that_one_is_run() -> None:
+def test_seeds_have_no_effect_and_one_is_run() -> None:
     assert run(STEADY.format(algorithm="reno").replace("300", "20").replace("250", "5")).seeds == [
         1
     ]
 
 
-def test_what_is_sent_is_delivered_or_lost_and_goodput_is_what_was_delivered() -> None:
+def test_sent_is_delivered_plus_lost_and_goodput_is_delivered() -> None:
     result = run(STEADY.format(algorithm="lia"))
     paths = result.paths
     arrived = paths["delivered_bytes"] / 1500
@@ -122,7 +122,7 @@ def test_a_file_ends_when_its_bytes_are_delivered() -> None:
     assert flow["stop_s"] == pytest.approx(2 + duration)
 
 
-def test_an_outage_a_stop_and_a_pause_silence_paths() -> None:
+def test_paths_do_not_send_in_an_outage_a_pause_and_after_their_stop() -> None:
     text = """
     algorithm = "lia"
     seeds = [1]
@@ -169,7 +169,7 @@ def test_slow_start_doubles_windows_and_ends_with_the_first_loss() -> None:
     assert window["window_packets"].loc[10:].max() < 80
 
 
-def test_what_has_no_fluid_model_is_one_clear_error() -> None:
+def test_rules_and_workloads_without_a_fluid_model_are_errors() -> None:
     size = "size.exponential = { mean_bytes = 1e5 }"
     web = SMALL + f"workload.poisson = {{ rate_per_s = 1, {size} }}\n"
     with pytest.raises(ScenarioError, match="flow one: workload poisson has no fluid model"):
@@ -233,7 +233,7 @@ def test_theory_equilibrium_prints_a_line_per_path_and_link(small: Path, anabran
     assert endless.stderr.startswith("anabranch: cubic has no fluid model")
 
 
-def test_a_path_comes_back_from_a_pause_with_half_its_window() -> None:
+def test_a_path_resumes_with_half_its_window() -> None:
     text = STEADY.format(algorithm="reno").replace("duration_s = 300", "duration_s = 12")
     text = text.replace("warmup_s = 250", "sample_ms = 10") + (
         '[[flows]]\nname = "video"\npaths = [["A"]]\nworkload.on_off = { on_s = 5, off_s = 5 }\n'

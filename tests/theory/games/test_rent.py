@@ -19,21 +19,21 @@ rates = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6)
 
 
 # ---------------------------------------------------------------- equilibria
-def test_two_paths_with_room_take_a_quarter_of_the_inverse_price_each() -> None:
+def test_with_ample_capacity_each_of_two_paths_has_a_quarter_of_the_inverse_price() -> None:
     # d/dx (x / (x + y) - p x) = y / (x + y)^2 - p = 0 with x = y: x = 1 / (4 p) = 2.5.
     found = rent.equilibrium(2, 0.1, 100.0)
     assert found.rates == pytest.approx([2.5, 2.5], rel=1e-6)
     assert not found.binds
 
 
-def test_two_paths_without_room_take_half_each_and_a_price_makes_up_the_rest() -> None:
+def test_at_full_capacity_each_of_two_paths_has_half_and_the_multiplier_is_positive() -> None:
     # B = 3: 1.5 / 9 = 1/6 is the marginal share; the multiplier is 1/6 - 0.1.
     found = rent.equilibrium(2, 0.1, 3.0)
     assert found.rates == pytest.approx([1.5, 1.5], rel=1e-6)
     assert found.multiplier == pytest.approx(1 / 6 - 0.1, rel=1e-6)
 
 
-def test_another_weight_gives_another_equilibrium_and_nobody_gains_by_leaving_it() -> None:
+def test_other_weights_give_another_equilibrium() -> None:
     # (1 - u1) / 3 - 0.1 = L and (1 - u2) / 3 - 0.1 = L / 3 with u1 + u2 = 1: L = 0.1, u1 = 0.4.
     found = rent.equilibrium(2, 0.1, 3.0, (1.0, 3.0))
     assert found.rates == pytest.approx([1.2, 1.8], rel=1e-6)
@@ -41,14 +41,14 @@ def test_another_weight_gives_another_equilibrium_and_nobody_gains_by_leaving_it
     assert found.best_gain < 1e-9
 
 
-def test_a_best_response_finds_what_is_no_equilibrium() -> None:
+def test_a_best_response_gains_off_the_equilibrium() -> None:
     # From (1, 1) at p = 0.1 the best answer to 1 is sqrt(1 / 0.1) - 1 = 2.162, where the utility is
     # 2.162 / 3.162 - 0.2162 = 0.46754 instead of 0.4.
     assert rent.best_gain([1.0, 1.0], 0.1, [10.0, 10.0]) == pytest.approx(0.06754, abs=1e-5)
 
 
 @given(st.integers(2, 6), st.floats(0.01, 10.0), st.floats(0.1, 3.0))
-def test_the_solver_meets_the_closed_form(players: int, price: float, room: float) -> None:
+def test_equilibria_equal_the_closed_form(players: int, price: float, room: float) -> None:
     wanted = (players - 1) / players / price
     found = rent.equilibrium(players, price, room * wanted)
     total = min(1.0, room) * wanted
@@ -91,7 +91,7 @@ def test_even_weights_meet_the_condition_wherever_all_rates_are_above_0(x: list[
     assert rosen.leading_eigenvalue(x, np.ones(len(x))) < 0
 
 
-def test_uneven_weights_break_it_beyond_the_means_of_the_weights() -> None:
+def test_uneven_weights_violate_it_beyond_the_means_of_the_weights() -> None:
     # z = (1, 4): geometric 2 over arithmetic 2.5 is 0.8, that is shares of 0.9 and 0.1.
     assert rosen.two_player_edge([1.0, 4.0]) == pytest.approx(0.8)
     assert rosen.leading_eigenvalue([0.899, 0.101], [1.0, 4.0]) < 0
@@ -122,7 +122,7 @@ def test_the_verdicts_on_the_paper() -> None:
 
 
 @pytest.mark.parametrize(
-    ("game", "told"),
+    ("game", "message"),
     [
         ((1, 0.1, 1.0), "no equilibrium"),
         ((2, 0.0, 1.0), "price 0"),
@@ -130,8 +130,8 @@ def test_the_verdicts_on_the_paper() -> None:
         ((2, 0.1, 1.0, (1.0, 0.0)), "expected 2 numbers above 0"),
     ],
 )
-def test_a_game_without_equilibrium_is_refused(game: tuple[object, ...], told: str) -> None:
-    with pytest.raises(ScenarioError, match=told):
+def test_a_game_without_equilibrium_is_an_error(game: tuple[object, ...], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
         rent.equilibrium(*game)
 
 
@@ -165,7 +165,7 @@ def test_out_gets_the_numbers_and_the_figure(command: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (["queueing", "--load", "0.6,0.5"], "add up to 1.1"),
         (["queueing", "--load", "0.6"], "--load 0.6: expected two numbers"),
@@ -177,8 +177,8 @@ def test_out_gets_the_numbers_and_the_figure(command: str, tmp_path: Path) -> No
         (["rent", "--price", "0"], "price 0"),
     ],
 )
-def test_a_wrong_call_says_what_and_where_in_one_line(call: list[str], told: str) -> None:
+def test_an_invalid_call_is_an_error_of_one_line(call: list[str], message: str) -> None:
     with pytest.raises(ScenarioError) as error:
         CliRunner().invoke(APP, call, catch_exceptions=False)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)

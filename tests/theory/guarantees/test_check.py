@@ -48,7 +48,7 @@ def test_table_i(spec):
         ("generalized", "C0 C2"),
     ],
 )
-def test_unequal_rtts_break_it(spec, expected):
+def test_conditions_at_unequal_rtts(spec, expected):
     assert failing(spec, rtt_ratio=10.0) == expected
 
 
@@ -189,6 +189,6 @@ def test_the_same_seed_gives_the_same_verdicts():
     assert first == second
 
 
-def test_an_unknown_rule_is_told():
+def test_an_unknown_rule_is_an_error():
     with pytest.raises(ScenarioError, match="unknown algorithm"):
         check("nonsense")

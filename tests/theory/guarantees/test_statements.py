@@ -155,7 +155,7 @@ def test_the_map_has_the_rules_where_the_family_contains_them(small_map):
                 assert values[i, j, k] == pytest.approx(measured, abs=1e-6)
 
 
-def test_nothing_beats_a_design_on_the_front(small_map):
+def test_no_design_dominates_one_on_the_front(small_map):
     points = np.stack([values.ravel() for values in design_map.gains(small_map.measures)], axis=1)
     front = small_map.front.ravel()
     for point in points[front]:
@@ -173,7 +173,7 @@ def test_the_map_is_drawn(small_map, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["check", "lia", "--all"], ["check", "nonsense"]])
-def test_bad_input_is_one_line(arguments, monkeypatch, capsys):
+def test_invalid_input_is_an_error_of_one_line(arguments, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["anabranch", "theory", *arguments])
     with pytest.raises(SystemExit) as left:
         main()

@@ -92,7 +92,7 @@ def test_the_spread_of_queueing_delays_by_hand():
     assert price_spread(paths, 1.0, best, {"both"}) == pytest.approx((30 - 10) / 30)
 
 
-def test_a_rule_that_goes_by_delay_pays_in_delay(result):
+def test_the_price_of_a_delay_based_rule_is_its_queueing_delay(result):
     flows, paths = samples(BOTH, losses=(250, 250), rtt_ms=(40 + 4 / 3 + 30, 40 + 8 / 9 + 10))
     lossy, delayed = far(result, flows, paths), paths.assign(algorithm="wvegas")
     # At equal losses of unequal rates: 1/2 and 250 of 625.
@@ -101,7 +101,7 @@ def test_a_rule_that_goes_by_delay_pays_in_delay(result):
     assert row["price_spread"] == pytest.approx((30 - 10) / 30)
 
 
-def test_intervals_count_by_their_length(result):
+def test_intervals_are_weighted_by_their_length(result):
     # The upper link fails after 1 of 4 s: the optimum is 15 Mbps, then 9 for the other two.
     text = TWO_LINKS.replace("duration_s = 60", "duration_s = 4")
     text = text.replace("rate_mbps = 6", "rate_mbps = 6\ndown = [{ from_s = 1, to_s = 9 }]")
@@ -115,7 +115,7 @@ def test_intervals_count_by_their_length(result):
     assert row["efficiency"] == pytest.approx((14 / 15 + 3 * 1) / 4, abs=1e-5)
 
 
-def test_what_comes_before_the_measurement_window_does_not_count(result):
+def test_the_warm_up_does_not_count(result):
     text = TWO_LINKS.replace("duration_s = 60", "duration_s = 2\nwarmup_s = 1")
     nothing = samples({"both": (0.0, 0.0), "above": (0.0,), "below": (0.0,)}, times=(1.0,))
     flows, paths = (
@@ -125,7 +125,7 @@ def test_what_comes_before_the_measurement_window_does_not_count(result):
     assert row["efficiency"] == pytest.approx(14 / 15, abs=1e-5)
 
 
-def test_a_user_with_nothing_is_infinitely_far_and_json_says_null(result):
+def test_a_user_without_goodput_has_an_infinite_gap_which_is_null_in_json(result):
     flows, paths = samples({"both": (5.0, 5.0), "above": (0.0,), "below": (5.0,)})
     made = replace(result, flow_samples=flows, path_samples=paths)
     beside = Beside(result, distance(made, optima(SCENARIO)))
@@ -134,7 +134,7 @@ def test_a_user_with_nothing_is_infinitely_far_and_json_says_null(result):
     assert row["efficiency"] == pytest.approx(1, abs=1e-5)
 
 
-def test_the_commands_say_how_far(small, anabranch: Anabranch):
+def test_the_commands_print_the_distance(small, anabranch: Anabranch):
     done = anabranch("run", small, "--optimum", "--json")
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["optimum"]
@@ -145,7 +145,7 @@ def test_the_commands_say_how_far(small, anabranch: Anabranch):
     assert done.stdout.count("olia") >= 2
 
 
-def test_what_has_no_optimum_is_told_before_the_run(long, anabranch: Anabranch):
+def test_a_scenario_without_an_optimum_fails_early(long, anabranch: Anabranch):
     text = long.read_text().replace(
         'algorithm = "reno"', "workload.on_off = { on_s = 1, off_s = 1 }"
     )

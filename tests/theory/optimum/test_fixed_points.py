@@ -36,7 +36,7 @@ def olia_scenario(name: str, algorithm: str, **values: object):
 # ------------------------------------------------------------------ by hand
 
 
-def test_one_path_stands_still_where_the_square_root_formula_says():
+def test_the_fixed_point_of_one_path_is_the_square_root_formula():
     # 1 / w = p w / 2: w = sqrt(2 / p). `above` has half of 6 Mbps, 750 packets/s in 0.1 s: 37.5.
     text = TWO_LINKS.replace('[["top"], ["bottom"]]', '[["top"]]')
     found = point(text, "reno", rtt_s=0.1)
@@ -93,7 +93,7 @@ def network_of(problem: Problem) -> Network:
     )
 
 
-def test_a_least_window_is_kept_where_a_path_is_not_worth_it():
+def test_an_unused_path_keeps_the_least_window():
     # One packet of 8000 bits per 80 ms: 0.1 Mbps above, and the rest as at the optimum.
     text = TWO_LINKS.replace("rate_mbps = 6", "rate_mbps = 3")
     found = point(text, "olia", rtt_s=0.08, least_window=1)
@@ -191,7 +191,7 @@ def test_olia_is_at_the_optimum_in_every_scenario(olia):
             assert value == pytest.approx(olia[item, metric, case, OPTIMUM], rel=1e-4)
 
 
-def test_probing_costs_what_the_draft_says_in_words(olia):
+def test_the_cost_of_probing_is_as_described_in_the_draft(olia):
     # One packet of 12000 bits per 150 ms is 0.08 Mbps: type 2 loses N1/N2 of them, a multipath
     # user gains one, and in B each pair of users loses one.
     assert olia["table1", "type2_mbps", "n1_10.lia", PROBING] == pytest.approx(0.92, abs=1e-4)
@@ -214,7 +214,7 @@ def test_a_report_has_the_predictions_among_its_theory_values():
 # ------------------------------------------------------------------ what has none
 
 
-def test_what_is_not_found_names_its_residual(monkeypatch):
+def test_a_fixed_point_that_is_not_found_names_the_residual(monkeypatch):
     monkeypatch.setattr(complementarity, "MOST_STEPS", 2)
     with pytest.raises(NotConverged, match="no fixed point found from 10 starts: the least resid"):
         point(TWO_LINKS, "balia")
@@ -237,7 +237,7 @@ def test_the_command_prints_json_of_a_file(small, anabranch: Anabranch):
 
 
 @pytest.mark.parametrize("what", ["nothing", "wvegas", "nowhere.toml"])
-def test_the_command_tells_what_it_can_not_find(what, anabranch: Anabranch):
+def test_the_command_names_a_missing_file_or_paper(what, anabranch: Anabranch):
     done = anabranch("theory", "fixed-points", what)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert what in done.stderr

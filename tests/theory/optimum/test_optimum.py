@@ -42,7 +42,7 @@ def test_users_of_two_links_share_them_as_if_they_were_one():
     assert best.used.all()
 
 
-def test_a_path_that_costs_more_than_its_users_rate_is_worth_is_not_used():
+def test_a_path_with_a_price_above_its_users_marginal_utility_is_not_used():
     # With 3 Mbps the upper user would pay 1/3 per Mbps; the others share 9 Mbps and pay 1/4.5.
     best = best_of(TWO_LINKS.replace("rate_mbps = 6", "rate_mbps = 3"))
     assert best.rate == pytest.approx([0, 4.5, 3, 4.5], abs=1e-4)
@@ -59,7 +59,7 @@ def test_probes_are_carried_and_paid_for():
     assert best.used.tolist() == [False, True, True, True]
 
 
-def test_without_an_rtt_probes_go_once_per_base_rtt():
+def test_by_default_a_path_is_probed_once_per_base_rtt():
     # Base RTT: 20 ms there, 20 ms back, and 8000 bits at 3 Mbps, 8/3 ms.
     best = best_of(TWO_LINKS.replace("rate_mbps = 6", "rate_mbps = 3"), probing=True)
     assert best.floor[0] == pytest.approx(8 / (40 + 8 / 3))
@@ -83,7 +83,7 @@ def test_fairer_utilities_give_more_to_a_user_of_two_links(alpha, long):
         assert found.rate == pytest.approx([long, 1 - long, 1 - long], abs=1e-4)
 
 
-def test_what_nobody_uses_costs_nothing_and_parts_do_not_see_each_other():
+def test_unused_links_have_price_0_and_separate_parts_are_independent():
     apart = problem([4, 10, 7], [[0], [2]], [1, 1])
     for solver in (solve, conic):
         found = solver(apart, LOG)
@@ -96,7 +96,7 @@ def test_what_nobody_uses_costs_nothing_and_parts_do_not_see_each_other():
 
 @settings(max_examples=80, deadline=None)
 @given(network=networks(), alpha=st.sampled_from([0.5, 1, 2, 3]))
-def test_rates_and_prices_keep_the_conditions_of_the_optimum(network, alpha):
+def test_rates_and_prices_satisfy_the_optimality_conditions(network, alpha):
     utility = AlphaFair(alpha)
     found = solve(network, utility)
     total = network.sums @ found.rate
@@ -109,9 +109,9 @@ def test_rates_and_prices_keep_the_conditions_of_the_optimum(network, alpha):
     # All against what users pay together, as the gap: a gap of 1e-6 leaves rates, whose worth is
     # flat at the optimum, about sqrt(1e-6) open.
     assert found.price @ (network.capacity - load) <= 1e-4 * paid
-    dearer = network.routes.T @ found.price - network.sums.T @ slope
-    assert (dearer * (network.sums.T @ total) >= -5e-3 * paid).all()
-    assert np.abs(dearer) @ (found.rate - network.floor) <= 5e-3 * paid
+    difference = network.routes.T @ found.price - network.sums.T @ slope
+    assert (difference * (network.sums.T @ total) >= -5e-3 * paid).all()
+    assert np.abs(difference) @ (found.rate - network.floor) <= 5e-3 * paid
     assert found.gap <= 1e-5
 
 
@@ -124,7 +124,7 @@ def test_the_oracle_finds_the_same_totals(network, alpha):
     assert network.sums @ ours.rate == pytest.approx(totals, rel=1e-2, abs=1e-3)
 
 
-def test_a_price_is_what_more_capacity_is_worth():
+def test_a_price_is_the_marginal_utility_of_capacity():
     base = np.array([5.0, 10, 6])
 
     def worth(capacity: np.ndarray) -> float:
@@ -138,7 +138,7 @@ def test_a_price_is_what_more_capacity_is_worth():
         assert price == pytest.approx((more - less) / 2e-3, rel=1e-3)
 
 
-def test_conjugate_gradients_find_what_factors_find(monkeypatch):
+def test_conjugate_gradients_and_factors_agree(monkeypatch):
     rng = np.random.default_rng(7)
     paths = [rng.choice(40, 2, replace=False).tolist() for _ in range(160)]
     network = problem(rng.uniform(5, 50, 40).tolist(), paths, [2] * 80)
@@ -148,19 +148,19 @@ def test_conjugate_gradients_find_what_factors_find(monkeypatch):
     assert iterated == pytest.approx(exact, rel=1e-3)
 
 
-def test_the_gap_tells_how_much_better_rates_could_be():
+def test_the_gap_bounds_the_missing_utility():
     # One user on 10 Mbps with 9: it could have log(10/9) more, and pays 1 in all.
     one = problem([10], [[0]], [1])
-    rough = Solution(np.array([9.0]), np.array([0.1]), "nobody", 0)
+    rough = Solution(np.array([9.0]), np.array([0.1]), "none", 0)
     assert certified(one, LOG, rough).gap == pytest.approx(np.log(10 / 9))
     # At 9 Mbps one more is worth 1/9, where a price of 1/10 is asked.
     assert certified(one, LOG, rough).mismatch == pytest.approx(0.1)
     # Wrong prices prove less: at 0.2 per Mbps the user would want 5, and the link earns 2.
-    dear = Solution(np.array([10.0]), np.array([0.2]), "nobody", 0)
-    assert certified(one, LOG, dear).gap == pytest.approx(np.log(5) - 1 + 2 - np.log(10))
+    high = Solution(np.array([10.0]), np.array([0.2]), "none", 0)
+    assert certified(one, LOG, high).gap == pytest.approx(np.log(5) - 1 + 2 - np.log(10))
 
 
-def test_a_user_who_pays_next_to_nothing_gets_its_rate_too():
+def test_a_user_that_pays_a_negligible_part_gets_its_rate():
     # At alpha = 2 a user of 10 Gbps pays 1e-4 and three of 33 kbps 30 each: a gap of 1e-6 would
     # leave the first anywhere.
     wide = problem([0.1, 10_000], [[0], [1], [0], [0], [0]], [2, 1, 1, 1])
@@ -171,9 +171,9 @@ def test_a_user_who_pays_next_to_nothing_gets_its_rate_too():
         solve(wide, AlphaFair(8))
 
 
-def test_rates_that_are_too_much_for_a_link_are_cut_on_its_paths_only():
+def test_rates_above_a_capacity_are_reduced_on_its_paths_only():
     apart = problem([10, 4], [[0], [1]], [1, 1])
-    rough = Solution(np.array([11.0, 4.0]), np.array([0.1, 0.25]), "nobody", 0)
+    rough = Solution(np.array([11.0, 4.0]), np.array([0.1, 0.25]), "none", 0)
     found = certified(apart, LOG, rough)
     assert found.rate == pytest.approx([10, 4])
     assert found.gap == pytest.approx(0, abs=1e-12)
@@ -192,7 +192,7 @@ def test_a_path_that_opens_later_counts_from_then():
     assert rates(both) == pytest.approx({"both": 5, "above": 5, "below": 5}, abs=1e-4)
 
 
-def test_a_link_that_fails_takes_its_paths_away_and_a_user_without_a_path_waits():
+def test_a_failed_link_removes_its_paths_and_a_user_without_a_path_has_no_rate():
     text = TWO_LINKS.replace("rate_mbps = 6", "rate_mbps = 6\ndown = [{ from_s = 20, to_s = 40 }]")
     before, failed, after = optima(Scenario.parse(text))
     assert [str(best.interval) for best in (before, failed, after)] == [
@@ -205,7 +205,7 @@ def test_a_link_that_fails_takes_its_paths_away_and_a_user_without_a_path_waits(
     assert not failed.sending[1]
 
 
-def test_an_interval_without_anybody_has_an_empty_optimum():
+def test_an_interval_without_users_has_an_empty_optimum():
     text = TWO_LINKS.replace('name = "both"', 'name = "both"\nstart_s = 10')
     text = text.replace('name = "above"', 'name = "above"\nstart_s = 10')
     text = text.replace('name = "below"', 'name = "below"\nstart_s = 10')
@@ -215,7 +215,7 @@ def test_an_interval_without_anybody_has_an_empty_optimum():
     assert len(all_three.flows()) == 3
 
 
-def test_least_and_most_say_what_is_not_unique():
+def test_ranges_of_rates_that_are_not_unique():
     # Two users with the same two paths: any split that fills both links will do.
     text = TWO_LINKS.replace('name = "above"\npaths = [["top"]]', 'name = "above"\n' + BOTH)
     text = text.replace('name = "below"\npaths = [["bottom"]]', 'name = "below"\n' + BOTH)
@@ -233,7 +233,7 @@ BOTH = 'paths = [["top"], ["bottom"]]'
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "told"),
+    ("text", "words", "message"),
     [
         (TWO_LINKS, {"probing": True, "rtt_s": 1e-3}, "infeasible: .* over link top"),
         (TWO_LINKS, {"weights": {"all": 1.0}}, "weight all=1: .* both, above, below"),
@@ -245,8 +245,8 @@ BOTH = 'paths = [["top"], ["bottom"]]'
         ),
     ],
 )
-def test_what_has_no_optimum_is_told(text, words, told):
-    with pytest.raises(ScenarioError, match=told):
+def test_a_problem_without_an_optimum_is_an_error(text, words, message):
+    with pytest.raises(ScenarioError, match=message):
         optima(Scenario.parse(text), **words)
 
 
@@ -256,12 +256,12 @@ def test_a_path_over_no_link_is_unbounded():
 
 
 @pytest.mark.parametrize("text", ["", "logarithm", "alpha=", "alpha=-1", "alpha=nan", "beta=1"])
-def test_an_unknown_utility_is_told(text):
+def test_an_unknown_utility_is_an_error(text):
     with pytest.raises(ScenarioError, match="expected log, or alpha=A"):
         AlphaFair.parse(text)
 
 
-def test_what_does_not_converge_names_its_residual(monkeypatch):
+def test_not_converged_names_the_residual(monkeypatch):
     monkeypatch.setattr(interior_point, "MOST_STEPS", 2)
     network = problem([5, 10, 6], [[0], [1, 2], [0], [1], [2]], [2, 1, 1, 1])
     with pytest.raises(NotConverged, match=r"after 2 iterations with a relative duality gap of"):

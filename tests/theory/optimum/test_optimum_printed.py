@@ -49,7 +49,7 @@ def test_table_2_of_wvegas(printed, path):
     assert rate == pytest.approx(optimum, abs=5e-5)
 
 
-def test_the_domino_effect_of_wvegas_and_what_its_optimum_leaves_open(printed):
+def test_the_domino_effect_of_wvegas_and_the_ranges_of_its_optima(printed):
     network, facts = "scenario_domino.toml", printed["fig8"]
     for best in optima(load(FOLDER / "wvegas" / network)):
         label = f"{best.interval.from_s:g}_{best.interval.to_s:g}"
@@ -101,7 +101,7 @@ def test_the_command_prints_tables(two_links: Path, anabranch: Anabranch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--utility", "sum"], "expected log"),
         (["--weight", "both"], "expected FLOW=W"),
@@ -110,10 +110,10 @@ def test_the_command_prints_tables(two_links: Path, anabranch: Anabranch):
         (["-a", "olla"], "olla"),
     ],
 )
-def test_the_command_tells_what_is_wrong_in_one_line(
-    two_links: Path, anabranch: Anabranch, arguments: list[str], told: str
+def test_the_command_reports_invalid_input_in_one_line(
+    two_links: Path, anabranch: Anabranch, arguments: list[str], message: str
 ):
     done = anabranch("theory", "optimum", two_links, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert told in done.stderr
+    assert message in done.stderr

@@ -11,7 +11,7 @@ from anabranch.scenario import Scenario
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.fluid.history import History, Moment, Watch
-from anabranch.theory.fluid.model import Model, Point
+from anabranch.theory.fluid.model import Model, Point, diagonal
 from anabranch.theory.fluid.newton import LARGEST_LOG_WINDOW
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule
@@ -174,30 +174,30 @@ class _Stretch:
         delay, loss = point.delay_derivatives(), point.loss_derivatives()
         drift_u, drift_z = point.drift_derivatives()
         excess_u, excess_z = point.excess_derivatives()
-        hold = _diagonal(self._hold(point, fresh) / rtt)
-        slowing = _diagonal(self._growth(point, fresh))
-        below = _diagonal(np.where(point.excess < 0, np.minimum(backlog / EMPTY, 1.0), 1.0))
-        emptying = _diagonal(np.where((point.excess < 0) & (backlog < EMPTY), point.excess, 0.0))
-        rate_z = -_diagonal(x / rtt) @ delay
+        hold = diagonal(self._hold(point, fresh) / rtt)
+        slowing = diagonal(self._growth(point, fresh))
+        below = diagonal(np.where(point.excess < 0, np.minimum(backlog / EMPTY, 1.0), 1.0))
+        emptying = diagonal(np.where((point.excess < 0) & (backlog < EMPTY), point.excess, 0.0))
+        rate_z = -diagonal(x / rtt) @ delay
         blocks = [
             [
                 hold @ drift_u,
-                hold @ _diagonal(1 - increase),
+                hold @ diagonal(1 - increase),
                 hold @ (drift_z - slowing @ delay),
                 None,
             ],
             [
-                _diagonal(-q * x * fresh),
-                _diagonal(-q * x),
-                -_diagonal(fresh) @ (_diagonal(x) @ loss + _diagonal(q) @ rate_z),
+                diagonal(-q * x * fresh),
+                diagonal(-q * x),
+                -diagonal(fresh) @ (diagonal(x) @ loss + diagonal(q) @ rate_z),
                 None,
             ],
             [below @ excess_u, None, below @ excess_z + emptying / EMPTY, None],
         ]
         if len(self.files):
-            kept = self.of_file @ _diagonal(1 - q)
+            kept = self.of_file @ diagonal(1 - q)
             none = sparse.csr_array((len(self.files), len(self.files)))
-            blocks.append([-kept @ _diagonal(x), None, -kept @ rate_z, none])
+            blocks.append([-kept @ diagonal(x), None, -kept @ rate_z, none])
         else:
             blocks = [row[:3] for row in blocks]
         return sparse.csc_array(sparse.block_array(blocks))
@@ -241,7 +241,3 @@ def _done(place: int) -> Callable[[float, Array], float]:
     unsent.terminal = True  # type: ignore[attr-defined]
     unsent.direction = -1  # type: ignore[attr-defined]
     return unsent
-
-
-def _diagonal(values: Array) -> sparse.dia_array:
-    return sparse.diags_array(values)

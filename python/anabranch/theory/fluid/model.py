@@ -96,12 +96,12 @@ class Point:
         """Of the RTTs, in backlogs."""
         model = self.model
         slope = self.waiting_slope / model.network.capacity
-        return sparse.csr_array(model.crossing @ _diagonal(slope))
+        return sparse.csr_array(model.crossing @ diagonal(slope))
 
     def loss_derivatives(self) -> sparse.csr_array:
         """Of the path losses q, in backlogs."""
-        by_link = self.model.crossing @ _diagonal(self.loss_slope / (1 - self.loss))
-        return sparse.csr_array(_diagonal(1 - self.path_loss) @ by_link)
+        by_link = self.model.crossing @ diagonal(self.loss_slope / (1 - self.loss))
+        return sparse.csr_array(diagonal(1 - self.path_loss) @ by_link)
 
     def drift_derivatives(self) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Of the drift, in log windows (block-diagonal) and in backlogs (paths by links)."""
@@ -112,21 +112,21 @@ class Point:
             for field in ("window", "rtt", "queue_delay", "loss_interval")
         )
         delay, dq = self.delay_derivatives(), self.loss_derivatives()
-        interval = _diagonal(-((1 / np.maximum(q, LEAST_LOSS)) ** 2) * (q > LEAST_LOSS))
+        interval = diagonal(-((1 / np.maximum(q, LEAST_LOSS)) ** 2) * (q > LEAST_LOSS))
         in_backlog = (in_rtt + in_delay) @ delay + (
-            in_interval @ interval - _diagonal(decrease)
+            in_interval @ interval - diagonal(decrease)
         ) @ dq
-        return sparse.csr_array(in_window @ _diagonal(self.window)), sparse.csr_array(in_backlog)
+        return sparse.csr_array(in_window @ diagonal(self.window)), sparse.csr_array(in_backlog)
 
     def excess_derivatives(self) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Of the excess, in log windows (links by paths) and in backlogs."""
         model = self.model
-        kept = _diagonal(1 - self.loss) @ model.network.routes
+        kept = diagonal(1 - self.loss) @ model.network.routes
         delay = self.delay_derivatives()
-        in_backlog = -_diagonal(self.load * self.loss_slope) - (
-            kept @ _diagonal(self.rate / self.states.rtt) @ delay
+        in_backlog = -diagonal(self.load * self.loss_slope) - (
+            kept @ diagonal(self.rate / self.states.rtt) @ delay
         )
-        return sparse.csr_array(kept @ _diagonal(self.rate)), sparse.csr_array(in_backlog)
+        return sparse.csr_array(kept @ diagonal(self.rate)), sparse.csr_array(in_backlog)
 
     def _groups(self) -> Iterator[tuple[Group, States]]:
         for group in self.model.groups:
@@ -142,7 +142,7 @@ class Point:
         total = sparse.csr_array((paths, paths))
         for group, states in self._groups():
             increase, decrease = group.law.derivatives(states, field)
-            block = increase - _diagonal(self.path_loss[group.paths]) @ decrease
+            block = increase - diagonal(self.path_loss[group.paths]) @ decrease
             total = total + _spread(block, group.paths, paths)
         return total
 
@@ -172,5 +172,6 @@ def _spread(block: sparse.csr_array, paths: Array, size: int) -> sparse.csr_arra
     )
 
 
-def _diagonal(values: Array) -> sparse.dia_array:
+def diagonal(values: Array) -> sparse.dia_array:
+    """The matrix with these values on its diagonal."""
     return sparse.diags_array(values)

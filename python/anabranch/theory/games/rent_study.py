@@ -146,7 +146,8 @@ def _statements(
         Statement(
             "The equilibrium under (7) is globally unique",
             bool(np.allclose(one.rates, other.rates) or max(one.best_gain, other.best_gain) > 1e-9),
-            f"({_short(one.rates)}) and ({_short(other.rates)}) both leave nobody a better rate",
+            f"({_short(one.rates)}) and ({_short(other.rates)}) are both equilibria: "
+            "no player has a better rate",
         ),
         Statement(
             "(15) is diagonally strictly concave",

@@ -135,15 +135,15 @@ def _response_violation(law: Law, states: States) -> Array:
     """A link through the first half of the paths: its rate falls with its price, and to 0."""
     half = by_user(states, states.window).shape[1] // 2
     rate, found = rates_at(law, states)
-    dearer, found_dearer = rates_at(law, _raised(states, half, 1.2))
-    dearest, found_dearest = rates_at(law, _raised(states, half, LIMIT**3))
+    higher, found_higher = rates_at(law, _raised(states, half, 1.2))
+    highest, found_highest = rates_at(law, _raised(states, half, LIMIT**3))
     through, then, last = (
-        by_user(states, x)[:, :half].sum(axis=1) for x in (rate, dearer, dearest)
+        by_user(states, x)[:, :half].sum(axis=1) for x in (rate, higher, highest)
     )
     # Relative to the user's total, which the solutions give to a thousandth.
     total = by_user(states, rate).sum(axis=1)
     worst = np.maximum(then - through, last - through / LIMIT) / total - 1e-3
-    return np.where(found & found_dearer & found_dearest, worst, -1.0)
+    return np.where(found & found_higher & found_highest, worst, -1.0)
 
 
 def _response_why(law: Law, states: States) -> str:

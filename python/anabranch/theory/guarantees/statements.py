@@ -99,7 +99,7 @@ def table_i() -> Statement:
 
 
 def total_falls_for_all() -> Statement:
-    """C4 whatever the RTTs."""
+    """C4 at any RTTs."""
     first = limits.ratio_limit("semicoupled", "C4", 2)
     examples = {name: check(name, [2], UNEQUAL).verdicts["C4"] for name in TABLE_I}
     failing = [f"{name}: {_at(v.counterexample)}" for name, v in examples.items() if not v.holds]

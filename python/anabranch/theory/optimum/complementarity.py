@@ -53,7 +53,7 @@ def solve(problem: Complementarity, start: Array) -> tuple[Array, Array, float]:
     level = float(np.median(problem.phi(start)[0]))  # of losses; all is scaled by it and by `start`
     x = np.maximum(0.5 * (1 - least), 0.05)
     losses = np.full(len(load), 0.5)
-    dearer = np.maximum(crossed.T @ losses - problem.phi(start * (least + x))[0] / level, 0.5)
+    slack = np.maximum(crossed.T @ losses - problem.phi(start * (least + x))[0] / level, 0.5)
     free = np.maximum(1 - load @ (least + x), 0.1)
     best, best_at, shrink = (x, losses, np.inf), 0, 0.3
     paths = np.arange(len(x))
@@ -69,9 +69,9 @@ def solve(problem: Complementarity, start: Array) -> tuple[Array, Array, float]:
         if residual < TOLERANCE or step - best_at > PATIENCE:
             break
 
-        target = shrink * float(x @ dearer + losses @ free) / (len(x) + len(free))
+        target = shrink * float(x @ slack + losses @ free) / (len(x) + len(free))
         matrix = np.block([[-jacobian, crossed.T], [load, np.zeros((len(free), len(free)))]])
-        matrix[paths, paths] += dearer / x
+        matrix[paths, paths] += slack / x
         matrix[links, links] -= free / losses
         right = np.concatenate([target / x - above, room - target / losses])
         try:
@@ -79,11 +79,11 @@ def solve(problem: Complementarity, start: Array) -> tuple[Array, Array, float]:
         except np.linalg.LinAlgError:
             break
         d_x, d_losses = change[: len(x)], change[len(x) :]
-        d_dearer = target / x - dearer - dearer / x * d_x
+        d_slack = target / x - slack - slack / x * d_x
         d_free = target / losses - free - free / losses * d_losses
-        moves = ((x, d_x), (losses, d_losses), (dearer, d_dearer), (free, d_free))
+        moves = ((x, d_x), (losses, d_losses), (slack, d_slack), (free, d_free))
         length = min(stays_positive(value, change) for value, change in moves)
         x, losses = x + length * d_x, losses + length * d_losses
-        dearer, free = dearer + length * d_dearer, free + length * d_free
+        slack, free = slack + length * d_slack, free + length * d_free
         shrink = next_shrink(length)
     return start * (least + best[0]), level * best[1], best[2]
