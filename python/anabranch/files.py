@@ -4,6 +4,7 @@ import datetime
 import os
 import shutil
 import tempfile
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,5 +55,13 @@ def put_section(page: Path, command: str, lines: Iterable[str], used: str | None
     """
     before, after = section(page, command)
     today = datetime.datetime.now(datetime.UTC).date()
-    body = "\n".join([f"`{used or command}`, {today}.", "", *lines])
+    body = "\n".join([f"`{used or command}`, {today}.", "", *map(_wrapped, lines)])
     page.write_text(f"{before}{body}\n{after}", encoding="utf-8")
+
+
+def _wrapped(line: str) -> str:
+    """A line of Markdown, wrapped unless it belongs to a table."""
+    if line.startswith("|"):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(line, 100, subsequent_indent=indent, break_on_hyphens=False)

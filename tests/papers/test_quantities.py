@@ -1,6 +1,7 @@
 """The quantities that papers measure, on a hand-made Result."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -259,3 +260,13 @@ def test_a_wrong_measure_is_reported_in_one_line(
     with pytest.raises(ScenarioError, match=re.escape(says)) as error:
         measure(quantity, RUN, **parameters)
     assert "\n" not in str(error.value)
+
+
+def test_a_discarded_window_sample_is_not_a_window_of_zero() -> None:
+    # User 0 has the windows 8, 6, 10, 6. Without the third the mean is 20/3 and the variance
+    # (64 + 36 + 36) / 3 - 400/9 = 8/9; user 1 does not vary. With 0 for path 0 it would be 8, 6, 2, 6.
+    samples = RUN.path_samples.copy()
+    samples.loc[6, "window_packets"] = np.nan
+    run = replace(RUN, path_samples=samples)
+    expected = (8 / 9) ** 0.5 / (20 / 3) / 2
+    assert measure("window_variation", run, flow="a") == pytest.approx(expected)
