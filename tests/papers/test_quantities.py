@@ -264,7 +264,7 @@ def test_a_wrong_measure_is_reported_in_one_line(
 
 def test_a_discarded_window_sample_is_not_a_window_of_zero() -> None:
     # User 0 has the windows 8, 6, 10, 6. Without the third the mean is 20/3 and the variance
-    # (64 + 36 + 36) / 3 - 400/9 = 8/9; user 1 does not vary. With 0 for path 0 it would be 8, 6, 2, 6.
+    # (64 + 36 + 36) / 3 - 400/9 = 8/9; user 1 does not vary. With a 0 for path 0 it would be 2.
     samples = RUN.path_samples.copy()
     samples.loc[6, "window_packets"] = np.nan
     run = replace(RUN, path_samples=samples)
