@@ -378,29 +378,3 @@ fn no_window_grows_without_bound() {
     assert_eq!(controller.window(0), MAX_WINDOW);
     assert_eq!(new("reno", 1, f64::NAN).window(0), 1.0);
 }
-
-/// Time in the stage is what the window could use: neither recovery nor an application that sends
-/// less counts.
-#[test]
-fn age_counts_window_limited_avoidance_only() {
-    let mut controller = new("cubic", 1, 10.0);
-    controller.set_ssthresh(0, 10.0);
-    controller.on_ack(0, &packets(0));
-    let mut age_after = |act: &dyn Fn(&mut AnyController)| {
-        act(&mut controller);
-        controller.path(0).age
-    };
-    assert!(close(age_after(&|c| c.on_ack(0, &ack(1.0, 0.1))), 1.0));
-    assert!(close(age_after(&|c| c.on_ack(0, &ack(1.5, 0.1))), 1.5));
-    let unlimited = Ack {
-        window_limited: false,
-        ..ack(3.0, 0.1)
-    };
-    assert!(close(age_after(&|c| c.on_ack(0, &unlimited)), 1.5));
-    age_after(&|c| c.on_ack(0, &ack(3.5, 0.1)));
-    assert!(close(age_after(&|c| c.on_ack(0, &ack(3.75, 0.1))), 2.25));
-    assert_eq!(age_after(&|c| c.on_loss(0)), 0.0);
-    assert_eq!(age_after(&|c| c.on_ack(0, &ack(9.0, 0.1))), 0.0);
-    assert_eq!(age_after(&|c| c.on_recovered(0)), 0.0);
-    assert!(close(age_after(&|c| c.on_ack(0, &ack(9.5, 0.1))), 0.5));
-}

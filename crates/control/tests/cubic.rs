@@ -2,8 +2,8 @@
 
 mod common;
 
-use anabranch_control::{Path, Phase};
-use common::{ack, path, rule};
+use anabranch_control::{Ack, AnyController, Path, Phase};
+use common::{ack, close, path, rule};
 
 /// A path with these windows: now, at the start of the stage, at the last loss, at the one before.
 fn stage(window: f64, start: f64, peak: f64, prior_peak: f64, age: f64) -> Path<f64> {
@@ -142,4 +142,35 @@ fn a_timeout_forgets_the_peaks() {
         (controller.phase(0), controller.path(0).epoch_window),
         (Phase::Avoidance, 49.0)
     );
+}
+
+/// Neither recovery nor an application that sends less than the window allows adds to the age.
+#[test]
+fn age_counts_window_limited_avoidance_only() {
+    let mut controller = rule("cubic").controller(1, 10.0);
+    controller.set_ssthresh(0, 10.0);
+    controller.on_ack(
+        0,
+        &Ack {
+            packets: 0,
+            ..ack(0.0, None)
+        },
+    );
+    let mut age_after = |act: &dyn Fn(&mut AnyController)| {
+        act(&mut controller);
+        controller.path(0).age
+    };
+    assert!(close(age_after(&|c| c.on_ack(0, &ack(1.0, 0.1))), 1.0));
+    assert!(close(age_after(&|c| c.on_ack(0, &ack(1.5, 0.1))), 1.5));
+    let unlimited = Ack {
+        window_limited: false,
+        ..ack(3.0, 0.1)
+    };
+    assert!(close(age_after(&|c| c.on_ack(0, &unlimited)), 1.5));
+    age_after(&|c| c.on_ack(0, &ack(3.5, 0.1)));
+    assert!(close(age_after(&|c| c.on_ack(0, &ack(3.75, 0.1))), 2.25));
+    assert_eq!(age_after(&|c| c.on_loss(0)), 0.0);
+    assert_eq!(age_after(&|c| c.on_ack(0, &ack(9.0, 0.1))), 0.0);
+    assert_eq!(age_after(&|c| c.on_recovered(0)), 0.0);
+    assert!(close(age_after(&|c| c.on_ack(0, &ack(9.5, 0.1))), 0.5));
 }
