@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from anabranch.cli import papers, run, tables, theory
+from anabranch.cli import equilibrium, guarantees, optimum, papers, queueing, run, tables
 from anabranch.cli.options import Json
 from anabranch.scenario import ScenarioError, rules, schema
 from anabranch.theory.errors import NotConverged
@@ -93,7 +93,14 @@ def lab_command(context: typer.Context) -> None:
 
 
 papers.register(app)
-app.add_typer(theory.app, name="theory")
+
+theory = typer.Typer(
+    no_args_is_help=True,
+    help="Study rules without packets: guarantees, equilibria, optima, queueing.",
+)
+for group in (guarantees, equilibrium, optimum, queueing):
+    group.register(theory)
+app.add_typer(theory, name="theory")
 
 
 def main() -> None:
