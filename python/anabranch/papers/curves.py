@@ -169,8 +169,8 @@ def joined(before: Drawing | None, after: Drawing) -> Drawing:
     panels = {panel.title: list(panel.curves) for panel in before.panels}
     for panel in after.panels:
         curves = panels.setdefault(panel.title, [])
-        beside = {(c.name, c.x[0], c.y[0]) for c in curves if not c.algorithm}
-        curves += [c for c in panel.curves if (c.name, c.x[0], c.y[0]) not in beside]
+        known = {(c.name, c.x[0], c.y[0]) for c in curves if not c.algorithm}
+        curves += [c for c in panel.curves if (c.name, c.x[0], c.y[0]) not in known]
     return replace(after, panels=[Panel(title, curves) for title, curves in panels.items()])
 
 
