@@ -98,8 +98,8 @@ theory = typer.Typer(
     no_args_is_help=True,
     help="Study rules without packets: guarantees, equilibria, optima, queueing.",
 )
-for topic in (guarantees, equilibrium, optimum, queueing):
-    topic.register(theory)
+for group in (guarantees, equilibrium, optimum, queueing):
+    group.register(theory)
 app.add_typer(theory, name="theory")
 
 
