@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.plain import Floats, Integers, PlainNetwork, RuleInfo, Served, Tables
+from anabranch.core_types import Floats, Integers, PlainNetwork, RuleInfo, Served, Tables
 
 class ScenarioError(ValueError):
     """What is wrong with a scenario, in one line: file and line, key, what was expected."""

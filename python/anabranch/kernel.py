@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from anabranch._core import Cancelled
-from anabranch.plain import Tables
+from anabranch.core_types import Tables
 from anabranch.scenario import Scenario, ScenarioError
 
 PROGRAM = "anabranch-lab"

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pandas as pd
 
 from anabranch import _core
-from anabranch.plain import Tables
+from anabranch.core_types import Tables
 from anabranch.result import Result
 from anabranch.rule import Rule
 from anabranch.scenario import Scenario, ScenarioError, load

@@ -14,7 +14,7 @@ from rich.table import Table
 from anabranch.formats import interval, json_text
 
 if TYPE_CHECKING:
-    from anabranch.plain import Parameter, RuleInfo
+    from anabranch.core_types import Parameter, RuleInfo
     from anabranch.result import Result
 
 WIDE = 200

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from anabranch.plain import Link
+from anabranch.core_types import Link
 from anabranch.scenario import Scenario
 from anabranch.theory.array import Array
 

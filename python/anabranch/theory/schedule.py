@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from anabranch.plain import Flow
+from anabranch.core_types import Flow
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.array import Array
 

@@ -13,7 +13,7 @@ a block of zeros and Newton's method on the active set circles around the kinks 
 into use. With prices in place of backlogs it found the published fixed points to 1e-9, but took
 three times as long, failed in 10 of 128 cases on the networks of the OLIA draft (in none with
 prices ten times as slow and a least window of 1e-5), and in 5 of 200 random networks; and in
-another 5 with Balia, which has several fixed points, it found unstable ones.
+another 5 with Balia, which has several fixed points, it found other ones.
 """
 
 from collections.abc import Callable

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from anabranch import _core
+from anabranch.core_types import Served
 from anabranch.formats import records
-from anabranch.plain import Served
 from anabranch.result import mean_with_interval, median_with_interval
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
