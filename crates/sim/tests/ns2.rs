@@ -1,10 +1,16 @@
 //! Agreement with a peer: ns-2's Sack1 agent on the same network (`tests/ns2/sack1.tcl`).
 //!
-//! On both sides ten users start within the first second, with packets of 1500 bytes of which 40
-//! are header, a window of 2 at the start, an acknowledgement per packet and a minimal timeout of
-//! 0.2 s. One run is one sample of a chaotic system, so each side is the mean over seeds. Without
-//! ns-2 the test is skipped, and says so; with `ANABRANCH_REQUIRE_PEERS=1` in the environment it
-//! fails.
+//! On both sides users start within the first second, with packets of 1500 bytes of which 40 are
+//! header, a window of 2 at the start, an acknowledgement per packet and a minimal timeout of 0.2 s.
+//! One run is one sample of a chaotic system, so each side is the mean over seeds. Without ns-2 the
+//! test is skipped, and says so; with `ANABRANCH_REQUIRE_PEERS=1` in the environment it fails.
+//!
+//! In the steady state both agree closely. In the first seconds they differ for a known reason: after
+//! the many losses that end slow start, ns-2's pipe still counts the lost packets (Fall and Floyd,
+//! 1996), so that it sends nothing for most of a window; RFC 6675 takes them out of the pipe. With
+//! one user both drop the same 303 packets on 20 Mbps, 60 ms and a queue of two bandwidth-delay
+//! products, and ns-2 delivers 11 % less in 5 s; with ten, those that start later find the link idle
+//! and overflow the queue again (500 drops against 331). From 20 to 100 s they drop 312 and 315.
 
 mod common;
 
@@ -15,23 +21,46 @@ use std::time::{Duration, Instant};
 use common::run;
 
 const SEEDS: u64 = 8;
-const DURATION_S: u64 = 100;
+const DURATION_S: u64 = 80;
+
+/// From when on it is counted, and the largest relative differences in goodput and in packets sent
+/// again.
+struct Check {
+    from_s: u64,
+    goodput: f64,
+    sent_again: f64,
+}
+
+const STEADY: Check = Check {
+    from_s: 20,
+    goodput: 0.01,
+    sent_again: 0.05,
+};
+const FROM_THE_START: Check = Check {
+    from_s: 0,
+    goodput: 0.05,
+    sent_again: 0.15,
+};
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ns2/sack1.tcl");
 /// A peer that takes longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+#[derive(Clone, Copy)]
 struct Network {
+    flows: u32,
     rate_mbps: u32,
     delay_ms: u32,
     queue_packets: u32,
     loss_probability: f64,
 }
 
-/// Data packets acknowledged, and dropped at the link, for whatever cause.
+/// Data packets acknowledged, dropped at the link for whatever cause, and sent again; timeouts.
 #[derive(Debug)]
 struct Outcome {
     acknowledged: f64,
     dropped: f64,
+    sent_again: f64,
+    timeouts: f64,
 }
 
 impl Outcome {
@@ -40,12 +69,15 @@ impl Outcome {
         Outcome {
             acknowledged: mean(|outcome| outcome.acknowledged),
             dropped: mean(|outcome| outcome.dropped),
+            sent_again: mean(|outcome| outcome.sent_again),
+            timeouts: mean(|outcome| outcome.timeouts),
         }
     }
 }
 
-fn ours(network: &Network, seed: u64) -> Outcome {
+fn ours(network: &Network, from_s: u64, seed: u64) -> Outcome {
     let Network {
+        flows,
         rate_mbps,
         delay_ms,
         queue_packets,
@@ -54,7 +86,7 @@ fn ours(network: &Network, seed: u64) -> Outcome {
     let text = format!(
         r#"
         algorithm = "reno"
-        measure = {{ duration_s = {DURATION_S}, sample_ms = 1e6 }}
+        measure = {{ duration_s = {DURATION_S}, warmup_s = {from_s}, sample_ms = 1e6 }}
         tcp = {{ header_bytes = 40, initial_window_packets = 2 }}
         [links.L]
         rate_mbps = {rate_mbps}
@@ -63,28 +95,32 @@ fn ours(network: &Network, seed: u64) -> Outcome {
         loss.bernoulli = {{ probability = {loss_probability} }}
         [[flows]]
         name = "users"
-        count = 10
+        count = {flows}
         paths = [["L"]]
         start_spread_s = 1
         "#
     );
     let record = run(&text, seed);
-    let bytes: u64 = record.flows.delivered_bytes.iter().sum();
-    let dropped: u64 = record.flows.lost_packets.iter().sum();
+    let sum = |column: &[u64]| column.iter().sum::<u64>() as f64;
+    let users = &record.flows;
     Outcome {
-        acknowledged: bytes as f64 / 1460.0,
-        dropped: dropped as f64,
+        acknowledged: sum(&users.delivered_bytes) / 1460.0,
+        dropped: sum(&users.lost_packets),
+        sent_again: sum(&users.retransmitted_packets),
+        timeouts: sum(&users.timeouts),
     }
 }
 
 /// What ns-2 makes of the same; `None` if it is not installed.
-fn theirs(network: &Network, seed: u64) -> Option<Outcome> {
+fn theirs(network: &Network, from_s: u64, seed: u64) -> Option<Outcome> {
     let arguments = [
+        network.flows.to_string(),
         network.rate_mbps.to_string(),
         network.delay_ms.to_string(),
         // ns-2 drops a packet that would fill its queue.
         (network.queue_packets + 1).to_string(),
         network.loss_probability.to_string(),
+        from_s.to_string(),
         DURATION_S.to_string(),
         seed.to_string(),
     ];
@@ -102,12 +138,14 @@ fn theirs(network: &Network, seed: u64) -> Option<Outcome> {
         .split_whitespace()
         .filter_map(|word| word.parse().ok())
         .collect();
-    let &[acknowledged, dropped] = numbers.as_slice() else {
-        panic!("expected two numbers from ns, got \"{text}\"");
+    let &[acknowledged, dropped, sent_again, timeouts] = numbers.as_slice() else {
+        panic!("expected four numbers from ns, got \"{text}\"");
     };
     Some(Outcome {
         acknowledged,
         dropped,
+        sent_again,
+        timeouts,
     })
 }
 
@@ -131,9 +169,10 @@ fn output(mut child: Child) -> String {
     text
 }
 
-fn compare(network: &Network) {
+/// Our outcome and ns-2's, means over seeds; `None`, with a warning, without ns-2.
+fn outcomes(network: &Network, from_s: u64) -> Option<(Outcome, Outcome)> {
     let Some(theirs) = (1..=SEEDS)
-        .map(|seed| theirs(network, seed))
+        .map(|seed| theirs(network, from_s, seed))
         .collect::<Option<Vec<_>>>()
     else {
         let required = std::env::var("ANABRANCH_REQUIRE_PEERS").is_ok_and(|value| value == "1");
@@ -144,44 +183,90 @@ fn compare(network: &Network) {
             "SKIPPED: ns2 is not installed (apt-get install ns2)"
         )
         .expect("stderr is open");
+        return None;
+    };
+    let ours: Vec<_> = (1..=SEEDS)
+        .map(|seed| ours(network, from_s, seed))
+        .collect();
+    Some((Outcome::mean(&ours), Outcome::mean(&theirs)))
+}
+
+fn compare(check: &Check, network: &Network) {
+    let Some((ours, theirs)) = outcomes(network, check.from_s) else {
         return;
     };
-    let theirs = Outcome::mean(&theirs);
-    let ours = Outcome::mean(
-        &(1..=SEEDS)
-            .map(|seed| ours(network, seed))
-            .collect::<Vec<_>>(),
-    );
     println!("ours {ours:.1?}\nns-2 {theirs:.1?}");
     let goodput = ours.acknowledged / theirs.acknowledged;
     assert!(
-        (goodput - 1.0).abs() < 0.05,
-        "goodput is {goodput:.3} of ns-2's"
+        (goodput - 1.0).abs() < check.goodput,
+        "goodput is {goodput:.4} of ns-2's"
     );
-    let losses = ours.dropped / theirs.dropped;
+    let sent_again = ours.sent_again / theirs.sent_again;
     assert!(
-        (losses - 1.0).abs() < 0.15,
-        "losses are {losses:.3} of ns-2's"
+        (sent_again - 1.0).abs() < check.sent_again,
+        "retransmissions are {sent_again:.3} of ns-2's"
     );
 }
 
-#[test]
-fn agrees_with_ns2_where_a_queue_overflows() {
-    compare(&Network {
-        rate_mbps: 100,
-        delay_ms: 10,
-        queue_packets: 100,
+/// A drop-tail link; the queue holds so many bandwidth-delay products.
+fn drop_tail(flows: u32, rate_mbps: u32, rtt_ms: u32, products: f64) -> Network {
+    let product = f64::from(rate_mbps * rtt_ms) * 1e3 / (8.0 * 1500.0);
+    Network {
+        flows,
+        rate_mbps,
+        delay_ms: rtt_ms / 2,
+        queue_packets: (products * product).round() as u32,
         loss_probability: 0.0,
-    });
+    }
+}
+
+#[test]
+fn agrees_with_ns2_with_2_flows_on_5_mbps_and_half_a_product() {
+    compare(&STEADY, &drop_tail(2, 5, 100, 0.5));
+}
+
+#[test]
+fn agrees_with_ns2_with_5_flows_on_10_mbps_and_one_product() {
+    compare(&STEADY, &drop_tail(5, 10, 50, 1.0));
+}
+
+#[test]
+fn agrees_with_ns2_with_10_flows_on_20_mbps_and_two_products() {
+    compare(&STEADY, &drop_tail(10, 20, 60, 2.0));
+}
+
+#[test]
+fn agrees_with_ns2_with_20_flows_on_50_mbps_and_half_a_product() {
+    compare(&STEADY, &drop_tail(20, 50, 80, 0.5));
+}
+
+#[test]
+fn agrees_with_ns2_with_30_flows_on_30_mbps_and_two_products() {
+    compare(&STEADY, &drop_tail(30, 30, 30, 2.0));
+}
+
+#[test]
+fn agrees_with_ns2_with_50_flows_on_100_mbps_and_one_product() {
+    compare(&STEADY, &drop_tail(50, 100, 40, 1.0));
+}
+
+#[test]
+fn agrees_with_ns2_from_the_start_where_a_queue_overflows() {
+    let hundred_packets = Network {
+        queue_packets: 100,
+        ..drop_tail(10, 100, 20, 1.0)
+    };
+    compare(&FROM_THE_START, &hundred_packets);
 }
 
 #[test]
 fn agrees_with_ns2_where_packets_are_lost_at_random() {
-    let loss_probability = 1e-3;
-    compare(&Network {
-        rate_mbps: 1000,
-        delay_ms: 50,
-        queue_packets: 10_000,
-        loss_probability,
-    });
+    // 16 000 losses in all seeds, so that the standard error of goodput is about 0.5 %.
+    compare(
+        &STEADY,
+        &Network {
+            loss_probability: 3e-3,
+            ..drop_tail(10, 1000, 20, 10.0)
+        },
+    );
 }

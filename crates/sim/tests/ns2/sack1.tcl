@@ -1,7 +1,9 @@
-# Ten Sack1 senders over one link, the peer of what tests/ns2.rs simulates. Arguments: the link's
-# rate in Mbps, its one-way delay in ms, its queue in packets, the probability of a random loss, the
-# duration in s and a seed. Prints the packets acknowledged and the packets dropped at the link.
-lassign $argv rate delay queue loss duration seed
+# Sack1 senders over one link, the peer of what tests/ns2.rs simulates. Arguments: the number of
+# senders, the link's rate in Mbps, its one-way delay in ms, its queue in packets, the probability of
+# a random loss, the warm-up and the duration in s, and a seed. Prints, of the time after the
+# warm-up, the packets acknowledged, the packets dropped at the link, the packets sent again and the
+# timeouts.
+lassign $argv flows rate delay queue loss warmup duration seed
 
 set ns [new Simulator]
 ns-random $seed
@@ -22,13 +24,12 @@ $losses drop-target [new Agent/Null]
 $ns lossmodel $losses $a $b
 
 # 1460 and a header of 40 are 1500 bytes on the wire.
-# is as long as half a round trip, so ours is 1 ms.
 Agent/TCP set packetSize_ 1460
 Agent/TCP set window_ 1000000
 Agent/TCP set minrto_ 0.2
 
 set senders {}
-for {set i 0} {$i < 10} {incr i} {
+for {set i 0} {$i < $flows} {incr i} {
     set sender [new Agent/TCP/Sack1]
     set sink [new Agent/TCPSink/Sack1]
     $ns attach-agent $a $sender
@@ -40,14 +41,29 @@ for {set i 0} {$i < 10} {incr i} {
     lappend senders $sender
 }
 
-proc finish {} {
+proc counters {} {
     global senders monitor
     set acknowledged 0
+    set again 0
+    set timeouts 0
     foreach sender $senders {
         incr acknowledged [expr [$sender set ack_] + 1]
+        incr again [$sender set nrexmitpack_]
+        incr timeouts [$sender set nrexmit_]
     }
-    puts "$acknowledged [$monitor set pdrops_]"
+    list $acknowledged [$monitor set pdrops_] $again $timeouts
+}
+
+proc warm {} {
+    global before
+    set before [counters]
+}
+
+proc finish {} {
+    global before
+    puts [lmap now [counters] then $before {expr $now - $then}]
     exit 0
 }
+$ns at $warmup warm
 $ns at $duration finish
 $ns run
