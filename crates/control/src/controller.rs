@@ -6,6 +6,10 @@ use crate::ack::Ack;
 use crate::path::Path;
 use crate::rule::Rule;
 
+use undo::BeforeTimeout;
+
+mod undo;
+
 /// No window grows beyond this, packets.
 pub const MAX_WINDOW: f64 = (1 << 24) as f64;
 
@@ -38,7 +42,6 @@ struct PathState {
     timed_out: bool,
     round_samples: u32,
     ssthresh: f64,
-    rttvar: f64,
     last_ack: f64,
     round_start: f64,
     round_sum: f64,
@@ -57,6 +60,8 @@ pub struct Controller<R: Rule> {
     paths: Vec<Path<f64>>,
     memory: Vec<R::Memory<f64>>,
     state: Vec<PathState>,
+    /// For each path what its last timeout changed, if that may be undone. Empty until a timeout.
+    before_timeout: Vec<BeforeTimeout<R>>,
 }
 
 impl<R: Rule> Controller<R> {
@@ -74,6 +79,7 @@ impl<R: Rule> Controller<R> {
             paths: Vec::with_capacity(paths),
             memory: Vec::with_capacity(paths),
             state: Vec::with_capacity(paths),
+            before_timeout: Vec::new(),
         };
         (0..paths).for_each(|_| controller.add_path());
         controller
@@ -98,7 +104,6 @@ impl<R: Rule> Controller<R> {
             timed_out: false,
             round_samples: 0,
             ssthresh: f64::INFINITY,
-            rttvar: 0.0,
             last_ack: f64::INFINITY,
             round_start: f64::NEG_INFINITY,
             round_sum: 0.0,
@@ -131,18 +136,6 @@ impl<R: Rule> Controller<R> {
     /// [`SMALLEST_SSTHRESH_ONE_PATH`].
     pub fn set_smallest_ssthresh(&mut self, packets: f64) {
         self.smallest_ssthresh = packets.max(1.0);
-    }
-
-    /// The retransmission timeout of path `r`, s: srtt + 4 rttvar, and 1 s before the first sample
-    /// (RFC 6298, section 2). Bounds and backoff are up to the endpoint.
-    #[inline]
-    pub fn rto_s(&self, r: usize) -> f64 {
-        let rtt = self.paths[r].rtt;
-        if rtt < f64::INFINITY {
-            rtt + 4.0 * self.state[r].rttvar
-        } else {
-            1.0
-        }
     }
 
     /// The state of path `r` that the rule uses.
@@ -222,6 +215,7 @@ impl<R: Rule> Controller<R> {
         if self.state[r].timed_out {
             return;
         }
+        self.keep_for_undo(r);
         if self.state[r].phase != Phase::Recovery {
             self.count_loss(r);
             self.cut_ssthresh(r);
@@ -246,7 +240,7 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// The RTT estimator (RFC 6298, section 2), the queueing delay and the counters.
+    /// The smoothed RTT (RFC 6298, section 2), the queueing delay and the counters.
     #[inline]
     fn measure(&mut self, r: usize, ack: &Ack) {
         let (path, state) = (&mut self.paths[r], &mut self.state[r]);
@@ -254,9 +248,7 @@ impl<R: Rule> Controller<R> {
             let first = path.base_rtt == f64::INFINITY;
             if first {
                 path.rtt = rtt;
-                state.rttvar = rtt / 2.0;
             } else {
-                state.rttvar += ((path.rtt - rtt).abs() - state.rttvar) / 4.0;
                 path.rtt += (rtt - path.rtt) / 8.0;
             }
             path.base_rtt = path.base_rtt.min(rtt);

@@ -181,12 +181,6 @@ impl AnyController {
         each!(AnyController, self, controller => controller.set_smallest_ssthresh(packets));
     }
 
-    /// [`Controller::rto_s`].
-    #[inline]
-    pub fn rto_s(&self, r: usize) -> f64 {
-        each!(AnyController, self, controller => controller.rto_s(r))
-    }
-
     /// [`Controller::path`].
     #[inline]
     pub fn path(&self, r: usize) -> &Path<f64> {
@@ -234,6 +228,11 @@ impl AnyController {
     /// [`Controller::on_timeout`].
     pub fn on_timeout(&mut self, r: usize) {
         each!(AnyController, self, controller => controller.on_timeout(r));
+    }
+
+    /// [`Controller::on_spurious_timeout`].
+    pub fn on_spurious_timeout(&mut self, r: usize) {
+        each!(AnyController, self, controller => controller.on_spurious_timeout(r));
     }
 
     /// [`Controller::on_idle`].

@@ -4,6 +4,8 @@
 mod common;
 #[path = "laws/random.rs"]
 mod random;
+#[path = "laws/timeouts.rs"]
+mod timeouts;
 
 use std::thread;
 
@@ -229,6 +231,25 @@ proptest! {
         for user in 0..users {
             prop_assert!(end[user] > half[user], "user {user} has stopped");
         }
+    }
+
+    #[test]
+    fn without_a_late_sample_there_is_no_timeout(text in timeouts::bounded_delay()) {
+        let record = run(&scenario(&text));
+        let flows = &record.flows;
+        prop_assert!(flows.timeouts.iter().all(|&timeouts| timeouts == 0), "{:?}", flows.timeouts);
+        let again = &flows.retransmitted_packets;
+        prop_assert!(again.iter().all(|&packets| packets == 0), "sent again: {again:?}");
+    }
+
+    #[test]
+    fn every_timeout_without_a_loss_is_undone(text in timeouts::unbounded_delay()) {
+        let record = run(&scenario(&text));
+        let paths = &record.paths;
+        prop_assert_eq!(&paths.spurious_timeouts, &paths.timeouts);
+        prop_assert!(paths.loss_events.iter().all(|&losses| losses == 0));
+        // Each timeout sends one packet again.
+        prop_assert_eq!(&paths.retransmitted_packets, &paths.timeouts);
     }
 
     #[test]

@@ -132,6 +132,8 @@ mod tests {
         packet_bytes: 1000,
         header_bytes: 100,
         min_rto: 0,
+        rto_floor: anabranch_scenario::RtoFloor::Rto,
+        undo: false,
         delayed_acks: false,
         selective: true,
         receive_buffer: 1000,
