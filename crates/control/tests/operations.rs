@@ -112,10 +112,7 @@ fn keeps_its_invariants(
                 ssthresh >= floor,
                 "{name}: {operation:?}: ssthresh {ssthresh}"
             );
-            assert!(
-                controller.path(k).rtt > 0.0,
-                "{name}: {operation:?}"
-            );
+            assert!(controller.path(k).rtt > 0.0, "{name}: {operation:?}");
             assert!(
                 k == r || window == before.window(k),
                 "{name}: {operation:?} moved another path"

@@ -78,6 +78,7 @@ pub(crate) fn endpoint(tcp: &scenario::Tcp) -> Tcp {
         rto_floor: tcp.rto_floor,
         undo: tcp.undo,
         delayed_acks: tcp.delayed_acks,
+        quick_acks: tcp.quick_acks,
         selective: tcp.recovery == Recovery::Sack,
         initial_ssthresh: tcp.initial_ssthresh_packets.get(),
         receive_buffer: tcp.receive_buffer_packets.get(),

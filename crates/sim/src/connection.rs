@@ -122,8 +122,7 @@ impl Connection {
     /// Begins or resumes a bulk transfer.
     pub fn resume(&mut self, world: &mut World) {
         for r in 0..self.paths.len() {
-            let srtt_s = self.controller.path(r).rtt;
-            if self.paths[r].is_stale(world.now, world.tcp, srtt_s) {
+            if self.paths[r].is_stale(world.now, world.tcp) {
                 self.controller.on_idle(r, seconds(world.now));
                 self.paths[r].window = self.controller.window(r) as u32;
             }

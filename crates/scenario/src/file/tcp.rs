@@ -48,6 +48,10 @@ pub struct Tcp {
     /// false; profile `linux`: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_acks: Option<bool>,
+    /// With delayed ACKs: do not delay those of the first 16 packets of a path, nor of 16 packets
+    /// after a silence longer than the timeout, as Linux. Default: false; profile `linux`: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quick_acks: Option<bool>,
     /// How losses within one window are repaired. Default: `sack`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
@@ -81,5 +85,5 @@ macro_rules! keys {
 
 keys! {
     packet_bytes header_bytes initial_window_packets initial_ssthresh_packets min_ssthresh_packets
-    min_rto_ms rto_floor undo delayed_acks recovery receive_buffer_packets scheduler
+    min_rto_ms rto_floor undo delayed_acks quick_acks recovery receive_buffer_packets scheduler
 }

@@ -26,6 +26,8 @@ pub struct Tcp {
     pub undo: bool,
     /// Acknowledge every second packet, or after 40 ms, instead of every packet.
     pub delayed_acks: bool,
+    /// Whether the first ACKs, and those after idle, are not delayed.
+    pub quick_acks: bool,
     /// How losses within one window are repaired.
     pub recovery: Recovery,
     /// Receive buffer of a connection, packets.
@@ -47,6 +49,7 @@ impl Tcp {
             rto_floor: RtoFloor::Variance,
             undo: false,
             delayed_acks: false,
+            quick_acks: false,
             recovery: Recovery::Sack,
             receive_buffer_packets: Count::constant(100_000),
             scheduler: Scheduler::MinRtt,
@@ -61,6 +64,7 @@ impl Tcp {
             Profile::Linux => Tcp {
                 undo: true,
                 delayed_acks: true,
+                quick_acks: true,
                 scheduler: Scheduler::Linux,
                 ..plain
             },
@@ -84,7 +88,7 @@ pub enum Profile {
     Plain,
     /// As `plain`, with the timeout of RFC 6298: `min_rto_ms = 1000`, `rto_floor = "rto"`.
     Rfc,
-    /// Linux: delayed ACKs, undo of spurious timeouts, Linux' scheduler; `min_rto_ms = 200`,
+    /// Linux: delayed ACKs with quick ACKs, undo of spurious timeouts, Linux' scheduler; `min_rto_ms = 200`,
     /// `rto_floor = "variance"`.
     Linux,
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use anabranch_net::Time;
 
 use crate::connection::bits::Reassembly;
+use crate::connection::receiving::QUICK_ACKS;
 use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
 use crate::connection::tcp::Tcp;
@@ -50,6 +51,9 @@ pub(crate) struct PathState {
     pub held: Option<Time>,
     /// When the delayed acknowledgement must be sent.
     pub held_until: Time,
+    /// Packets to be acknowledged without delay, and when the last one arrived.
+    pub quick_acks: u32,
+    pub last_arrived: Time,
     pub last_sent: Time,
     pub totals: PathTotals,
 }
@@ -70,6 +74,8 @@ impl PathState {
             timed_out_at: None,
             held: None,
             held_until: 0,
+            quick_acks: QUICK_ACKS,
+            last_arrived: 0,
             last_sent: 0,
             totals: PathTotals::default(),
         }
@@ -114,12 +120,12 @@ impl PathState {
     /// Starts the retransmission timer anew (RFC 6298 section 5); gives the time at which a timer
     /// event must be scheduled.
     #[inline]
-    pub fn restart_timer(&mut self, now: Time, tcp: &Tcp, srtt_s: f64) -> Option<Time> {
+    pub fn restart_timer(&mut self, now: Time, tcp: &Tcp) -> Option<Time> {
         if self.sender.outstanding() == 0 {
             self.timer.stop();
             return None;
         }
-        let rto = self.rto.timeout(tcp, srtt_s);
+        let rto = self.rto.timeout(tcp);
         let backed_off = rto.saturating_mul(1 << self.backoff).min(longest(tcp));
         self.timer.start(now + backed_off)
     }
@@ -132,6 +138,12 @@ impl PathState {
     /// Doubles the timeout until something new is acknowledged (RFC 6298 section 5.5).
     fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
+    }
+
+    /// Whether the timer has expired since something new was acknowledged.
+    #[inline]
+    pub fn has_timed_out(&self) -> bool {
+        self.backoff > 0
     }
 
     /// Something new is acknowledged: the timeout is no longer doubled.
@@ -164,9 +176,9 @@ impl PathState {
 
     /// Whether the sender was silent for longer than its timeout, so that its window is out of date
     /// (RFC 5681 section 4.1).
-    pub fn is_stale(&self, now: Time, tcp: &Tcp, srtt_s: f64) -> bool {
-        srtt_s.is_finite()
+    pub fn is_stale(&self, now: Time, tcp: &Tcp) -> bool {
+        self.rto.is_measured()
             && self.sender.outstanding() == 0
-            && now - self.last_sent > self.rto.timeout(tcp, srtt_s)
+            && now - self.last_sent > self.rto.timeout(tcp)
     }
 }

@@ -13,9 +13,11 @@ const MAX_RTO: Time = from_seconds(60.0);
 /// The timeout before the first RTT sample, s (RFC 6298 section 2.1).
 const INITIAL_RTO_S: f64 = 1.0;
 
-/// What the timeout adds to the smoothed RTT, which the controller keeps.
+/// The estimator of the timeout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rto {
+    /// Smoothed RTT, as the controller has for the rules, s; 0 before the first sample.
+    srtt: f64,
     /// Smoothed deviation of the samples from the smoothed RTT, s.
     deviation: f64,
     /// What the timeout adds, s.
@@ -27,59 +29,30 @@ pub(crate) struct Rto {
 }
 
 impl Rto {
-    /// An RTT sample. `srtt_s` is the smoothed RTT before it, infinite before the first; `una` and
-    /// `next` are the first packet not acknowledged and the first not sent.
+    /// An RTT sample, s. `una` and `next` are the first packet not acknowledged and the first not
+    /// sent.
     #[inline]
-    pub fn sample(
-        &mut self,
-        tcp: &Tcp,
-        srtt_s: f64,
-        rtt_s: f64,
-        una: PacketNumber,
-        next: PacketNumber,
-    ) {
+    pub fn sample(&mut self, tcp: &Tcp, rtt_s: f64, una: PacketNumber, next: PacketNumber) {
         match tcp.rto_floor {
             RtoFloor::Rto => {
-                self.deviate(srtt_s, rtt_s, 1.0);
+                self.smooth(rtt_s, 1.0);
                 self.margin = 4.0 * self.deviation;
             }
-            RtoFloor::Variance => self.sample_as_linux(tcp, srtt_s, rtt_s, una, next),
+            RtoFloor::Variance => self.sample_as_linux(tcp, rtt_s, una, next),
         }
-    }
-
-    /// RFC 6298 section 2; `falling` scales the growth of the deviation where the RTT falls.
-    #[inline]
-    fn deviate(&mut self, srtt_s: f64, rtt_s: f64, falling: f64) {
-        if srtt_s == f64::INFINITY {
-            self.deviation = rtt_s / 2.0;
-            return;
-        }
-        let change = (srtt_s - rtt_s).abs() - self.deviation;
-        let scale = if change > 0.0 && rtt_s < srtt_s {
-            falling
-        } else {
-            1.0
-        };
-        self.deviation += scale * change / 4.0;
     }
 
     /// Linux' `tcp_rtt_estimator`: the margin rises at once to `4 deviation`, at least the floor,
     /// and falls by a quarter of the difference per round trip.
     #[inline]
-    fn sample_as_linux(
-        &mut self,
-        tcp: &Tcp,
-        srtt_s: f64,
-        rtt_s: f64,
-        una: PacketNumber,
-        next: PacketNumber,
-    ) {
-        self.deviate(srtt_s, rtt_s, 1.0 / 8.0);
-        if srtt_s == f64::INFINITY {
-            self.largest = seconds(tcp.min_rto);
+    fn sample_as_linux(&mut self, tcp: &Tcp, rtt_s: f64, una: PacketNumber, next: PacketNumber) {
+        let first = self.srtt == 0.0;
+        self.smooth(rtt_s, 1.0 / 8.0);
+        self.largest = self.largest.max(4.0 * self.deviation);
+        if first {
+            self.largest = self.largest.max(seconds(tcp.min_rto));
             self.round_end = next;
         }
-        self.largest = self.largest.max(4.0 * self.deviation);
         self.margin = self.margin.max(self.largest);
         if una > self.round_end {
             self.margin -= (self.margin - self.largest) / 4.0;
@@ -88,11 +61,35 @@ impl Rto {
         }
     }
 
+    /// RFC 6298 section 2; `falling` scales the growth of the deviation where the RTT falls.
+    #[inline]
+    fn smooth(&mut self, rtt_s: f64, falling: f64) {
+        if self.srtt == 0.0 {
+            self.srtt = rtt_s;
+            self.deviation = rtt_s / 2.0;
+            return;
+        }
+        let error = rtt_s - self.srtt;
+        let change = error.abs() - self.deviation;
+        let scale = if error < 0.0 && change > 0.0 {
+            falling
+        } else {
+            1.0
+        };
+        self.deviation += scale * change / 4.0;
+        self.srtt += error / 8.0;
+    }
+
+    /// Whether there was a sample.
+    pub fn is_measured(&self) -> bool {
+        self.srtt > 0.0
+    }
+
     /// The timeout, without backoff.
     #[inline]
-    pub fn timeout(&self, tcp: &Tcp, srtt_s: f64) -> Time {
-        let rto_s = if srtt_s < f64::INFINITY {
-            srtt_s + self.margin
+    pub fn timeout(&self, tcp: &Tcp) -> Time {
+        let rto_s = if self.is_measured() {
+            self.srtt + self.margin
         } else {
             INITIAL_RTO_S
         };
@@ -114,29 +111,28 @@ mod tests {
     use crate::build;
 
     /// The timeouts, ms, before the first sample and after each of these, ms. Every sample is that
-    /// of a round trip of one packet, and the smoothed RTT is that of RFC 6298.
+    /// of a round trip of one packet.
     fn timeouts_ms(profile: Profile, samples_ms: &[f64]) -> Vec<f64> {
         let tcp = build::endpoint(&Keys::of(profile));
-        let (mut rto, mut srtt_s) = (Rto::default(), f64::INFINITY);
-        let mut timeouts = vec![rto.timeout(&tcp, srtt_s)];
+        let mut rto = Rto::default();
+        let mut timeouts = vec![rto.timeout(&tcp)];
         for (number, rtt_ms) in samples_ms.iter().enumerate() {
-            let (una, rtt_s) = (number as PacketNumber, rtt_ms * 1e-3);
-            rto.sample(&tcp, srtt_s, rtt_s, una + 1, una + 2);
-            srtt_s = if srtt_s < f64::INFINITY {
-                srtt_s + (rtt_s - srtt_s) / 8.0
-            } else {
-                rtt_s
-            };
-            timeouts.push(rto.timeout(&tcp, srtt_s));
+            let una = number as PacketNumber + 1;
+            rto.sample(&tcp, rtt_ms * 1e-3, una, una + 1);
+            timeouts.push(rto.timeout(&tcp));
         }
-        timeouts.iter().map(|&rto| (seconds(rto) * 1e6).round() * 1e-3).collect()
+        let ms = |rto: &Time| (seconds(*rto) * 1e6).round() * 1e-3;
+        timeouts.iter().map(ms).collect()
     }
 
     /// 400 ms: rttvar 200. Then 1000 ms: rttvar 0.75 * 200 + 0.25 * 600 = 300, srtt 475. 40 ms
     /// alone would give 40 + 4 * 20 = 120.
     #[test]
     fn rfc_6298_has_a_floor_of_1_s() {
-        assert_eq!(timeouts_ms(Profile::Rfc, &[400.0, 1000.0]), [1000.0, 1200.0, 1675.0]);
+        assert_eq!(
+            timeouts_ms(Profile::Rfc, &[400.0, 1000.0]),
+            [1000.0, 1200.0, 1675.0]
+        );
         assert_eq!(timeouts_ms(Profile::Rfc, &[40.0]), [1000.0, 1000.0]);
     }
 
@@ -161,10 +157,11 @@ mod tests {
     fn linux_raises_the_deviation_less_where_the_rtt_falls() {
         for (rtt_s, expected) in [(0.344, 0.313 + 0.087 / 32.0), (1.144, 0.313 + 0.087 / 4.0)] {
             let mut rto = Rto {
+                srtt: 0.744,
                 deviation: 0.313,
                 ..Rto::default()
             };
-            rto.deviate(0.744, rtt_s, 1.0 / 8.0);
+            rto.smooth(rtt_s, 1.0 / 8.0);
             assert!((rto.deviation - expected).abs() < 1e-12);
         }
     }

@@ -22,9 +22,8 @@ impl Connection {
         path.totals.rtt_sum_s += rtt_s;
         path.totals.rtt_samples += 1;
         let (una, next) = (path.sender.una(), path.sender.next());
-        let srtt_s = self.controller.path(r).rtt;
-        path.rto.sample(world.tcp, srtt_s, rtt_s, una, next);
-        if outcome.advanced && path.undo_timeout(ack) {
+        path.rto.sample(world.tcp, rtt_s, una, next);
+        if outcome.advanced && path.has_timed_out() && path.undo_timeout(ack) {
             self.controller.on_spurious_timeout(r);
         }
         let now = seconds(world.now);
@@ -97,8 +96,7 @@ impl Connection {
 
     #[inline]
     fn restart_timer(&mut self, world: &mut World, r: usize) {
-        let srtt_s = self.controller.path(r).rtt;
-        if let Some(time) = self.paths[r].restart_timer(world.now, world.tcp, srtt_s) {
+        if let Some(time) = self.paths[r].restart_timer(world.now, world.tcp) {
             self.schedule_timer(world, r, time);
         }
     }

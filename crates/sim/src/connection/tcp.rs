@@ -15,6 +15,8 @@ pub(crate) struct Tcp {
     /// Whether spurious timeouts are undone.
     pub undo: bool,
     pub delayed_acks: bool,
+    /// Whether the first acknowledgements are not delayed.
+    pub quick_acks: bool,
     pub selective: bool,
     /// Where slow start ends on a new path, in packets.
     pub initial_ssthresh: f64,

@@ -38,8 +38,12 @@ fn scenario(
     profile: &'static str,
 ) -> impl Strategy<Value = String> {
     let rate = (1.0..4.0).prop_map(move |times| slowest_mbps * times);
-    let link = (rate, 1.0..150.0)
-        .prop_map(|(mbps, delay_ms)| format!("{{ rate_mbps = {mbps}, delay_ms = {delay_ms} }}"));
+    let link = (rate, 1.0..150.0).prop_map(|(mbps, delay_ms)| {
+        format!(
+            "{{ rate_mbps = {mbps}, delay_ms = {delay_ms}, \
+             queue.drop_tail.packets = 100000 }}"
+        )
+    });
     let links = collection::vec(link, PATH_LINKS);
     let flows = collection::vec(flow(), flows);
     (links, flows).prop_map(move |(links, flows)| {
@@ -64,11 +68,13 @@ fn flow() -> impl Strategy<Value = String> {
         (0.05..1.0, 0.05..1.0)
             .prop_map(|(on, off)| format!("workload.on_off = {{ on_s = {on}, off_s = {off} }}")),
     ];
-    (paths, sample::select(rules), workload, 0.0..2.0).prop_map(|(paths, rule, workload, start_s)| {
-        format!(
-            "[[flows]]\nname = \"{rule} from {start_s}\"\ncount = 2\nstart_s = {start_s}\n\
+    (paths, sample::select(rules), workload, 0.0..2.0).prop_map(
+        |(paths, rule, workload, start_s)| {
+            format!(
+                "[[flows]]\nname = \"{rule} from {start_s}\"\ncount = 2\nstart_s = {start_s}\n\
              start_spread_s = 1\npaths = [{}]\nalgorithm = \"{rule}\"\n{workload}\n",
-            paths.join(", ")
-        )
-    })
+                paths.join(", ")
+            )
+        },
+    )
 }
