@@ -96,7 +96,7 @@ impl<R: Rule> Controller<R> {
         self.state.push(PathState {
             phase: Phase::SlowStart,
             timed_out: false,
-            holds: R::ALTERNATE_SLOW_START, // until the first acknowledgement, which ends a round
+            holds: false,
             round_samples: 0,
             ssthresh: f64::INFINITY,
             rttvar: 0.0,
@@ -308,9 +308,10 @@ impl<R: Rule> Controller<R> {
     }
 
     fn end_slow_start_round(&mut self, r: usize) {
-        let one_window = self.state[r].holds == R::ALTERNATE_SLOW_START;
         self.state[r].holds ^= R::ALTERNATE_SLOW_START;
-        if one_window && let Some(window) = self.rule.leaves_slow_start(&self.paths[r]) {
+        if !self.state[r].holds
+            && let Some(window) = self.rule.leaves_slow_start(&self.paths[r])
+        {
             self.change_window(r, window - self.paths[r].window);
             self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh);
             self.enter_avoidance(r);

@@ -81,21 +81,22 @@ fn window_of_acks(controller: &mut AnyController, now: f64, rtt: f64) {
     }
 }
 
-/// A window of 4 doubles in the first, third and fifth round trip. A quarter of 16 packets is
-/// queued, 4; gamma is 1, but that round grew to 32. The next has a quarter of 32, and ends slow
-/// start with 32 - 32/8 = 28.
+/// The first acknowledgement ends a round, so as in ns-2 the first window does not grow. It doubles
+/// in the second, fourth and sixth round trip. In the sixth a quarter of the packets is queued, far
+/// more than gamma = 1, but that round grew. The seventh did not, and ends slow
+/// start with 32 - 32/8 = 28 packets.
 #[test]
 fn slow_start_of_vegas_doubles_every_other_round_trip_and_is_cut_by_an_eighth() {
     let mut controller = rule("vegas").controller(1, 4.0);
     let mut windows = Vec::new();
-    for round in 1..=6 {
-        let rtt = if round > 4 { RTT } else { BASE };
+    for round in 1..=7 {
+        let rtt = if round > 5 { RTT } else { BASE };
         window_of_acks(&mut controller, f64::from(round) * RTT, rtt);
         windows.push(controller.window(0));
     }
-    assert_eq!(windows, [8.0, 8.0, 16.0, 16.0, 32.0, 32.0]);
+    assert_eq!(windows, [4.0, 8.0, 8.0, 16.0, 16.0, 32.0, 32.0]);
     assert_eq!(controller.phase(0), Phase::SlowStart);
-    controller.on_ack(0, &ack(7.0 * RTT, RTT));
+    controller.on_ack(0, &ack(8.0 * RTT, RTT));
     assert_eq!((controller.window(0), controller.ssthresh(0)), (28.0, 28.0));
     assert_eq!(controller.phase(0), Phase::Avoidance);
 }

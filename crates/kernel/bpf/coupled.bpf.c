@@ -143,7 +143,7 @@ static inline void init_subflow(struct tcp_sock *tp, struct subflow *s)
 {
 	s->base_rtt_us = ~0U;
 	s->round_end = tp->snd_nxt;
-	s->holds = ALTERNATE_SLOW_START;
+	s->holds = 0;
 	s->magic = MAGIC;
 }
 
