@@ -38,8 +38,8 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct PathState {
     phase: Phase,
-    /// No packet has been acknowledged since the last timeout.
-    timed_out: bool,
+    timed_out: bool, // no packet has been acknowledged since
+    holds: bool,     // no growth in this round trip of slow start
     round_samples: u32,
     ssthresh: f64,
     last_ack: f64,
@@ -102,6 +102,7 @@ impl<R: Rule> Controller<R> {
         self.state.push(PathState {
             phase: Phase::SlowStart,
             timed_out: false,
+            holds: false,
             round_samples: 0,
             ssthresh: f64::INFINITY,
             last_ack: f64::INFINITY,
@@ -287,10 +288,7 @@ impl<R: Rule> Controller<R> {
 
     fn end_round(&mut self, r: usize, window_limited: bool) {
         match self.state[r].phase {
-            Phase::SlowStart if self.rule.leaves_slow_start(&self.paths[r]) => {
-                self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh);
-                self.enter_avoidance(r);
-            }
+            Phase::SlowStart => self.end_slow_start_round(r),
             Phase::Avoidance if R::DELAY_BASED => {
                 let change = self.rule.on_round(r, &self.paths, &mut self.memory);
                 if window_limited || change < 0.0 {
@@ -301,10 +299,22 @@ impl<R: Rule> Controller<R> {
         }
     }
 
+    fn end_slow_start_round(&mut self, r: usize) {
+        self.state[r].holds ^= R::ALTERNATE_SLOW_START;
+        if !self.state[r].holds
+            && let Some(window) = self.rule.leaves_slow_start(&self.paths[r])
+        {
+            self.change_window(r, window - self.paths[r].window);
+            self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh);
+            self.enter_avoidance(r);
+        }
+    }
+
     #[inline]
     fn grow(&mut self, r: usize, packets: u32) {
         for _ in 0..packets {
             match self.state[r].phase {
+                Phase::SlowStart if self.state[r].holds => return,
                 Phase::SlowStart => {
                     self.change_window(r, 1.0);
                     self.paths[r].window = self.paths[r].window.min(self.state[r].ssthresh);
@@ -378,9 +388,5 @@ impl<R: Rule> Controller<R> {
 
 #[inline]
 fn within_bounds(window: f64) -> f64 {
-    if window > 1.0 {
-        window.min(MAX_WINDOW)
-    } else {
-        1.0
-    }
+    window.max(1.0).min(MAX_WINDOW)
 }

@@ -156,8 +156,8 @@ fn ssthresh_is_never_below_the_smallest() {
     let mut set = new("reno", 1, 10.0);
     set.set_ssthresh(0, 0.0);
     assert_eq!(set.ssthresh(0), 2.0);
-    // Of 1.9 packets 1.14 are queued: Vegas leaves slow start.
-    let mut left = new("vegas", 1, 1.9);
+    // Of 1.9 packets 1.14 are queued: wVegas leaves slow start.
+    let mut left = new("wvegas", 1, 1.9);
     for rtt in [0.1, 0.25] {
         left.on_ack(
             0,
