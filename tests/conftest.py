@@ -126,7 +126,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         seeds = [3, 4]
         [quick]
         seeds = [3]
-        set = { "measure.duration_s" = 3 }
+        set = { "measure.duration_s" = 4 }
         [groups.C]
         scenario = "scenario.toml"
         [groups.C.settings]
@@ -170,13 +170,13 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         title = "A table"
         place = "On a table"
         [items.table.mbps]
-        published = { "slow.lia" = 0.001, "fast.lia" = 2.2 }
+        published = { "slow.lia" = 0.001, "fast.lia" = 1000 }
         [items.other]
         title = "Another"
         place = "Beside it"
         [items.other.mbps]
         repeats = true
-        published = { "C.fast.lia" = 2.2 }
+        published = { "C.fast.lia" = 1000 }
         """
     )
     (tiny / "claims.toml").write_text(

@@ -134,8 +134,7 @@ def test_all_papers_are_reproduced_and_written(
     reported: list[float] = []
     made = reproduce.reproduce_all(True, tmp_path / "out", readme, reported.append)
     assert [entry.paper for entry in made.reports] == ["tiny"]
-    # A measured rate is far from the first printed number and, in 3 s, from the second one; the
-    # third repeats the second.
+    # Both printed numbers, 0.001 and 1000 Mbps, are far from any rate here; the third repeats one.
     text = readme.read_text()
     assert "| Tiny paper: A table | 1 |  |  |  |  | 1 of 1 | 0 | 0 | 2 |" in text
     assert "Claims that hold only so: more. With drop-tail it does not hold." in text
