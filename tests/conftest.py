@@ -106,7 +106,8 @@ def blank_report(**fields: Any) -> Report:
     words = dict.fromkeys(("paper", "name", "title", "source", "summary", "command"), "")
     words["average"] = "mean"
     lists = {key: [] for key in ("authors", "items", "assumed", "errata", "seeds")}
-    maps = {key: {} for key in ("labels", "algorithms", "theory", "scenarios", "versions")}
+    keys = ("labels", "algorithms", "theory", "choices", "scenarios", "versions")
+    maps = {key: {} for key in keys}
     return Report(**{**words, **lists, **maps, **fields})
 
 
@@ -125,7 +126,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         seeds = [3, 4]
         [quick]
         seeds = [3]
-        set = { "measure.duration_s" = 3 }
+        set = { "measure.duration_s" = 4 }
         [groups.C]
         scenario = "scenario.toml"
         [groups.C.settings]
@@ -168,21 +169,32 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         [items.table]
         title = "A table"
         place = "On a table"
+        [items.table.mbps]
+        published = { "slow.lia" = 0.001, "fast.lia" = 1000 }
         [items.other]
         title = "Another"
         place = "Beside it"
+        [items.other.mbps]
+        repeats = true
+        published = { "C.fast.lia" = 1000 }
         """
     )
     (tiny / "claims.toml").write_text(
         """
+        [choices.queue]
+        text = "The queue is RED."
+        when = "after the first run"
+        otherwise = "With drop-tail it does not hold."
         [[claims]]
         id = "more"
+        rests_on = ["queue"]
         item = "table"
         text = "A faster link carries more."
         check = { type = "order", metric = "mbps", cases = ["slow.lia", "fast.lia"] }
         [[claims]]
         id = "lost"
         item = "table"
+        own = true
         text = "A slower one loses at least 5 %."
         check = { type = "range", metric = "drop", case = "lia", min = 5 }
         """

@@ -84,6 +84,20 @@ def test_close_takes_the_larger_tolerance() -> None:
     assert because(**near, tol_rel=0.07) == "mid = 0.7, expected 0.75 ± 7%, -6.7%"
 
 
+def test_levels_compares_every_printed_number() -> None:
+    # a is 10 % above its printed number, b 50 % below; c is not printed.
+    numbers = {"rate": {"a": 1.1, "b": 1.0, "c": 3.0, "a.published": 1.0, "b.published": 2.0}}
+    check = {"type": "levels", "metric": "rate"}
+    half = judge({**check, "tol_rel": 0.2}, numbers)
+    assert (half.verdict, half.because) == ("fails", "1 of 2 within 20%: a +10%, b -50%")
+    assert judge({**check, "tol_rel": 0.5}, numbers).verdict == "holds"
+    assert judge({**check, "tol_rel": 0.2, "cases": ["a"]}, numbers).verdict == "holds"
+    assert judge({**check, "tol_rel": 0.2, "cases": ["c"]}, numbers).verdict == "not comparable"
+    del numbers["rate"]["b"]
+    assert judge({**check, "tol_rel": 0.5}, numbers).verdict == "not comparable"
+    assert judge({**check, "metric": "absent", "tol_rel": 0.5}, numbers).verdict == "not comparable"
+
+
 def test_closer_compares_distances() -> None:
     # From 1.0: high is 0.06 away, mid 0.3.
     to_goal = {"type": "closer", "metric": "rate", "target_case": "goal"}

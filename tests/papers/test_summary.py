@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from anabranch import ScenarioError
 from anabranch.files import section
 from anabranch.papers import html, reproduce
 from anabranch.papers.judge import Claim, Verdict
-from anabranch.papers.report import Item, Report
+from anabranch.papers.report import Item, Report, Row, Score, Table
 from anabranch.papers.summary import Summary
 from conftest import blank_report
 
@@ -31,6 +32,12 @@ def report(paper: str, *verdicts: Verdict) -> Report:
     return blank_report(paper=paper, name=paper.upper(), items=[item, bare])
 
 
+def numbers(*pairs: tuple[float, float], repeats: bool = False) -> Table:
+    """A table of printed and measured numbers."""
+    rows = [Row(f"c{i}", said, got, None, {}) for i, (said, got) in enumerate(pairs)]
+    return Table("mbps", rows, repeats)
+
+
 def summary() -> Summary:
     first = report("a", Verdict.HOLDS, Verdict.HOLDS, Verdict.NOT_REPRODUCED)
     return Summary([first, report("b", Verdict.FAILS, Verdict.HUMAN)], "anabranch reproduce all")
@@ -42,22 +49,58 @@ def test_papers_need_neither_rich_nor_typer() -> None:
 
 def test_a_summary_counts_every_item_with_a_claim_and_everything() -> None:
     made = summary()
-    assert [(entry.paper, item.id) for entry, item, _ in made.lines()] == [("a", "t"), ("b", "t")]
-    assert list(made.totals().values()) == [2, 1, 1, 0, 1]
+    assert [(entry.paper, item.id) for entry, item in made.lines()] == [("a", "t"), ("b", "t")]
+    assert list(made.score.counts.values()) == [2, 1, 1, 0, 1]
     assert [claim.id for claim in made.failed] == ["c0"]
     assert json.loads(json.dumps(made.as_dict()))["counts"]["holds"] == 2
 
 
 def test_the_markdown_table_counts_per_item_and_in_all() -> None:
-    assert summary().markdown() == [
-        "Claims per table and figure:",
+    made = summary()
+    items = made.reports[0].items
+    items[0].claims[0] = replace(items[0].claims[0], own=True, rests_on=["red"])
+    items[1] = replace(items[1], tables=[numbers((1.0, 1.2))])
+    choice = {"text": "RED.", "when": "after the first run", "otherwise": "It fails."}
+    made.reports[0].choices["red"] = choice
+    assert made.markdown() == [
+        "Claims of the papers by verdict, our own claims, and printed numbers by distance:",
         "",
-        "|  | holds | fails | not reproduced | not comparable | needs human judgement |",
-        "| --- | --: | --: | --: | --: | --: |",
-        "| A: A table | 2 |  | 1 |  |  |",
-        "| B: A table |  | 1 |  |  | 1 |",
-        "| **all** | **2** | **1** | **1** | **0** | **1** |",
+        "|  | holds | fails | not reproduced | not comparable | needs human judgement "
+        "| own, hold | within 10 % | within 30 % | of numbers |",
+        "| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
+        "| A: A table | 1 |  | 1 |  |  | 1 of 1 |  |  |  |",
+        "| A: A figure without claims |  |  |  |  |  |  | 0 | 1 | 1 |",
+        "| B: A table |  | 1 |  |  | 1 |  |  |  |  |",
+        "| **A** | 1 |  | 1 |  |  | 1 of 1 | 0 | 1 | 1 |",
+        "| **B** |  | 1 |  |  | 1 |  |  |  |  |",
+        "| **all** | **1** | **1** | **1** |  | **1** | **1 of 1** | **0** | **1** | **1** |",
+        "",
+        "What rests on a choice made after results were seen:",
+        "",
+        "- A: RED. Chosen after the first run.",
+        "  Claims that hold only so: c0. It fails.",
     ]
+
+
+def test_printed_numbers_are_counted_once_by_their_distance() -> None:
+    # 5 % above, 25 % below, 50 % above; not measured; printed 0, which has no relative distance.
+    table = numbers((1.0, 1.05), (2.0, 1.5), (1.0, 1.5))
+    absent = Table("mbps", [Row("a", 1.0, None, None, {}), Row("b", 0.0, 1.0, None, {})])
+    again = numbers((1.0, 1.0), repeats=True)
+    score = Score.of([Item("t", "", "", [table, absent], []), Item("u", "", "", [again], [])])
+    assert (score.numbers, score.within_10, score.within_30) == (3, 1, 2)
+
+
+def test_our_own_claims_are_counted_apart() -> None:
+    claims = [
+        Claim("a", "", "", Verdict.HOLDS, ""),
+        Claim("b", "", "", Verdict.HOLDS, "", own=True),
+        Claim("c", "", "", Verdict.NOT_REPRODUCED, "", own=True),
+    ]
+    score = Score.of([Item("t", "", "", [], claims)])
+    assert list(score.counts.values()) == [1, 0, 0, 0, 0]
+    assert list(score.own.values()) == [1, 0, 1, 0, 0]
+    assert score.own_in_words == "1 of 2"
 
 
 def test_a_readme_without_markers_fails_before_anything_runs(tmp_path: Path) -> None:
@@ -91,7 +134,14 @@ def test_all_papers_are_reproduced_and_written(
     reported: list[float] = []
     made = reproduce.reproduce_all(True, tmp_path / "out", readme, reported.append)
     assert [entry.paper for entry in made.reports] == ["tiny"]
-    assert "| Tiny paper: A table | 2 |" in readme.read_text()
+    # Both printed numbers, 0.001 and 1000 Mbps, are far from any rate here; the third repeats one.
+    text = readme.read_text()
+    assert "| Tiny paper: A table | 1 |  |  |  |  | 1 of 1 | 0 | 0 | 2 |" in text
+    assert "Claims that hold only so: more. With drop-tail it does not hold." in text
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert (summary["numbers"], summary["within_30"]) == (2, 0)
+    assert summary["choices"][0]["claims"] == ["more"]
+    assert 'href="tiny/report.html#claim-more"' in (tmp_path / "out" / "index.html").read_text()
     assert reported == sorted(reported)
     names = {str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*.*")}
     assert names == {"index.html", "summary.json", "tiny/report.html", "tiny/report.json"}

@@ -10,8 +10,8 @@ from anabranch.cli.tables import STDOUT
 from anabranch.formats import number, percent
 from anabranch.papers.agreement import Agreement
 from anabranch.papers.judge import Verdict
-from anabranch.papers.report import Item, Report, measured
-from anabranch.papers.summary import Summary
+from anabranch.papers.report import Item, Report, Score, measured
+from anabranch.papers.summary import NEAR, Summary, cells
 
 STYLES = {
     Verdict.HOLDS: "green",
@@ -31,19 +31,25 @@ def report(report: Report) -> None:
             STDOUT.print(_numbers(report, item))
     STDOUT.print(Text(f"\nClaims: {report.tally()}"))
     STDOUT.print(_claims(report))
+    for name, choice in report.choices.items():
+        holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
+        STDOUT.print(Text(f"Chosen after results were seen ({choice['when']}): {choice['text']}"))
+        STDOUT.print(Text(f"  claims that hold only so: {holding}. {choice['otherwise']}"))
 
 
 def summary(summary: Summary) -> None:
-    """The verdicts of every table and figure of all papers, then the claims that fail."""
-    table = _grid("", "table or figure", right=list(Verdict))
+    """Every table and figure of all papers, each paper, all, then the claims that fail."""
+    table = _grid("", "table or figure", right=[*Verdict, *NEAR])
     before = None
-    for report, item, counts in summary.lines():
+    for report, item in summary.lines():
         if report is not before:
             table.add_section()
         name, before = report.name if report is not before else "", report
-        table.add_row(name, item.title, *_counts(counts))
+        table.add_row(name, item.title, *_score(item.score))
     table.add_section()
-    table.add_row("all", "", *_counts(summary.totals()))
+    for report in summary.reports:
+        table.add_row(report.name, "all", *_score(report.score))
+    table.add_row("all", "", *_score(summary.score))
     STDOUT.print(table)
     for claim in summary.failed:
         STDOUT.print(Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red"))
@@ -80,13 +86,17 @@ def _claims(report: Report) -> Table:
     table = _grid("claim", "verdict", "", "numbers")
     for claim in report.claims:
         because = f"{claim.because}\n{claim.reason}" if claim.reason else claim.because
+        if claim.rests_on:
+            because += f"\nrests on: {', '.join(claim.rests_on)}"
         verdict = Text(claim.verdict, style=STYLES[claim.verdict])
-        table.add_row(claim.id, verdict, Text(claim.text), Text(because))
+        text = f"Ours: {claim.text}" if claim.own else claim.text
+        table.add_row(claim.id, verdict, Text(text), Text(because))
     return table
 
 
-def _counts(counts: dict[Verdict, int]) -> list[Text]:
-    return [Text(str(n) if n else "", style=STYLES[verdict]) for verdict, n in counts.items()]
+def _score(score: Score) -> list[Text]:
+    styles = [*(STYLES[verdict] for verdict in Verdict), *[""] * len(NEAR)]
+    return [Text(cell, style=style) for cell, style in zip(cells(score), styles, strict=True)]
 
 
 def _grid(*left: str, right: Sequence[str] = ()) -> Table:

@@ -1,7 +1,8 @@
 """The checks that a paper's `claims.toml` may name.
 
-Each check is a pure function of `{metric: {case: value}}`. It returns whether the check holds and
-one line with the numbers compared, and raises `Missing` for a case without a number.
+Each check is a pure function of `{metric: {case: value}}`, in which the printed number of a case is
+the case `<case>.published`. It returns whether the check holds and one line with the numbers
+compared, and raises `Missing` for a case without a number.
 """
 
 import math
@@ -9,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 Numbers = Mapping[str, Mapping[str, float]]
+
+PUBLISHED = ".published"
+"""What ends the name of the case of a printed number."""
 
 
 class Missing(Exception):
@@ -75,6 +79,26 @@ def close(
     return abs(value - target) <= tolerance, because
 
 
+def levels(
+    numbers: Numbers,
+    metric: str,
+    tol_rel: float,
+    cases: Sequence[str] = (),
+) -> tuple[bool, str]:
+    """Every case is within `tol_rel` of its printed number; by default all that are printed."""
+    named = numbers.get(metric, {})
+    printed = [name.removesuffix(PUBLISHED) for name in named if name.endswith(PUBLISHED)]
+    if not (cases or printed):
+        raise Missing(f"no printed number for {metric}")
+    away = {
+        case: _number(numbers, metric, case) / _number(numbers, metric, case + PUBLISHED) - 1
+        for case in cases or printed
+    }
+    far = [case for case in away if abs(away[case]) > tol_rel]
+    because = f"{len(away) - len(far)} of {len(away)} within {tol_rel:.0%}: "
+    return not far, because + ", ".join(f"{case} {off:+.0%}" for case, off in away.items())
+
+
 def closer(
     numbers: Numbers,
     metric: str,
@@ -103,6 +127,7 @@ CHECKS: dict[str, Callable[..., tuple[bool, str]]] = {
     "ratio": ratio,
     "range": range_,
     "close": close,
+    "levels": levels,
     "closer": closer,
 }
 """The checks by the name that `type = "..."` in a `claims.toml` gives, besides `text`."""

@@ -25,6 +25,8 @@ class Paper:
     experiments: Mapping[str, Any]
     published: Mapping[str, Any]
     claims: Sequence[Mapping[str, Any]]
+    choices: Mapping[str, Mapping[str, str]]
+    """What was chosen after results were seen, by name."""
     errata: Sequence[Mapping[str, str]]
 
 
@@ -53,12 +55,14 @@ def open_paper(name: str) -> Paper:
     if name not in known_papers():
         raise ScenarioError(f"unknown paper {name!r}: expected one of {', '.join(known_papers())}")
     folder = FOLDER / name
+    claims = _read(folder, "claims")
     return Paper(
         name=name,
         folder=folder,
         experiments=_read(folder, "experiments"),
         published=_read(folder, "published"),
-        claims=_read(folder, "claims")["claims"],
+        claims=claims["claims"],
+        choices=claims.get("choices", {}),
         errata=_read(folder, "errata")["errata"],
     )
 

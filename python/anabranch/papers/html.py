@@ -5,7 +5,7 @@ import jinja2
 from anabranch.formats import number, percent
 from anabranch.papers.judge import Verdict
 from anabranch.papers.report import Report, measured
-from anabranch.papers.summary import Summary
+from anabranch.papers.summary import NEAR, Summary, cells
 from anabranch.papers.svg import Pictures
 
 
@@ -18,8 +18,9 @@ def html(report: Report) -> str:
 
 def index(summary: Summary) -> str:
     """The index page with links to the pages of all papers."""
-    total = sum(summary.totals().values())
-    return _page("index.html.j2", summary=summary, total=total, verdicts=list(Verdict), colours=[])
+    total = sum(summary.score.counts.values())
+    columns = [*Verdict, *NEAR]
+    return _page("index.html.j2", summary=summary, total=total, columns=columns, colours=[])
 
 
 def _page(template: str, **values: object) -> str:
@@ -30,5 +31,10 @@ def _page(template: str, **values: object) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"number": number, "percent": percent, "measured": measured}
+    environment.filters |= {
+        "number": number,
+        "percent": percent,
+        "measured": measured,
+        "cells": cells,
+    }
     return environment.get_template(template).render(**values)

@@ -1,6 +1,6 @@
 """Judge a paper's claims: apply the checks of its `claims.toml` to the numbers measured."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -44,6 +44,10 @@ class Claim:
     """The numbers compared."""
     reason: str = ""
     """Why the claim is not reproduced, found by experiment."""
+    own: bool = False
+    """Whether the claim is ours and not the paper's."""
+    rests_on: Sequence[str] = ()
+    """The choices, made after results were seen, without which the verdict would be another."""
 
 
 def judge_claim(entry: Mapping[str, Any], numbers: Numbers) -> Claim:
@@ -58,7 +62,14 @@ def judge_claim(entry: Mapping[str, Any], numbers: Numbers) -> Claim:
     elif reason:
         reason = f"Marked as not reproduced, but these runs do not show that: {reason}"
     return Claim(
-        entry["id"], entry["text"], entry.get("band", ""), verdict, judgement.because, reason
+        id=entry["id"],
+        text=entry["text"],
+        band=entry.get("band", ""),
+        verdict=verdict,
+        because=judgement.because,
+        reason=reason,
+        own=entry.get("own", False),
+        rests_on=entry.get("rests_on", ()),
     )
 
 

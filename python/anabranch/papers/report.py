@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from anabranch.formats import interval
+from anabranch.papers.claims import PUBLISHED
 from anabranch.papers.curves import Drawing, check, sweep, theory_of
 from anabranch.papers.folder import Paper, seeds
 from anabranch.papers.judge import Claim, Verdict, judge_claim
@@ -48,6 +49,51 @@ class Table:
 
     metric: str
     rows: Sequence[Row]
+    repeats: bool = False
+    """Whether its printed numbers are those of another table, or computed from them."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """The verdicts on claims, and how near measured numbers are to the printed ones."""
+
+    counts: Mapping[Verdict, int]
+    """The number of the paper's claims with each verdict, of all five verdicts in order."""
+    own: Mapping[Verdict, int]
+    """The same for our own claims."""
+    numbers: int
+    """Printed numbers that were measured; one that is printed twice counts once."""
+    within_10: int
+    """How many of them differ by at most 10 %."""
+    within_30: int
+
+    @classmethod
+    def of(cls, items: Sequence["Item"]) -> "Score":
+        """The score of some tables and figures."""
+        claims = [claim for item in items for claim in item.claims]
+        tables = [table for item in items for table in item.tables if not table.repeats]
+        away = [row.difference for table in tables for row in table.rows]
+        far = [abs(difference) for difference in away if difference is not None]
+        return cls(
+            counts=count([claim for claim in claims if not claim.own]),
+            own=count([claim for claim in claims if claim.own]),
+            numbers=len(far),
+            within_10=sum(difference <= 0.1 for difference in far),
+            within_30=sum(difference <= 0.3 for difference in far),
+        )
+
+    @property
+    def own_in_words(self) -> str:
+        """How many of our own claims hold: "3 of 4", or nothing without any."""
+        total = sum(self.own.values())
+        return f"{self.own[Verdict.HOLDS]} of {total}" if total else ""
+
+    @property
+    def near_in_words(self) -> Sequence[str]:
+        """Numbers within 10 %, within 30 % and all of them; nothing without any."""
+        if not self.numbers:
+            return ("", "", "")
+        return (str(self.within_10), str(self.within_30), str(self.numbers))
 
 
 @dataclass(frozen=True)
@@ -64,9 +110,10 @@ class Item:
     drawings: Sequence[Drawing] = ()
     """The other figures."""
 
-    def counts(self) -> dict[Verdict, int]:
-        """The number of claims with each verdict, of all five verdicts in order."""
-        return count(self.claims)
+    @property
+    def score(self) -> Score:
+        """The verdicts on its claims, and how near its numbers are."""
+        return Score.of([self])
 
 
 @dataclass(frozen=True)
@@ -89,6 +136,8 @@ class Report:
     theory: Mapping[str, str]
     """The meaning of each kind of theory value."""
     assumed: Sequence[Mapping[str, str]]
+    choices: Mapping[str, Mapping[str, str]]
+    """What was chosen after results were seen, by name: `text`, `when`, `otherwise`."""
     errata: Sequence[Mapping[str, str]]
     scenarios: Mapping[str, str]
     """The text of the scenario files, by name."""
@@ -108,9 +157,15 @@ class Report:
         """Claims that fail without a known reason; with any, `anabranch reproduce` exits with 1."""
         return [claim for claim in self.claims if claim.verdict is Verdict.FAILS]
 
-    def counts(self) -> dict[Verdict, int]:
-        """The number of claims with each verdict, of all five verdicts in order."""
-        return count(self.claims)
+    @property
+    def score(self) -> Score:
+        """The verdicts on all claims, and how near all numbers are."""
+        return Score.of(self.items)
+
+    def resting_on(self, choice: str) -> list[Claim]:
+        """The claims that hold only under a choice."""
+        holding = [claim for claim in self.claims if claim.verdict is Verdict.HOLDS]
+        return [claim for claim in holding if choice in claim.rests_on]
 
     def theories(self, item: Item) -> list[str]:
         """The kinds of theory value in an item's tables."""
@@ -118,12 +173,19 @@ class Report:
         return [name for name in self.theory if any(name in row.theory for row in rows)]
 
     def tally(self) -> str:
-        """The counts in words, without verdicts that no claim got."""
-        return ", ".join(
+        """The score in words, without verdicts that no claim got."""
+        score = self.score
+        words = ", ".join(
             f"{n} {PLURAL.get(verdict, verdict) if n > 1 else verdict}"
-            for verdict, n in self.counts().items()
+            for verdict, n in score.counts.items()
             if n
         )
+        if score.own_in_words:
+            words += f"; {score.own_in_words} of our own hold"
+        if score.numbers:
+            near = f"{score.within_10} are within 10 %, {score.within_30} within 30 %"
+            words += f". Of {score.numbers} printed numbers {near}"
+        return words
 
     def label(self, name: str) -> str:
         """The text for a metric, case or part of a case: `N1 = 10, LIA` for `n1_10.lia`."""
@@ -131,7 +193,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data for JSON; NaN and infinity become None."""
-        return {**_plain(asdict(self)), "counts": self.counts(), "failed": len(self.failed)}
+        return {**_plain(asdict(self)), **asdict(self.score), "failed": len(self.failed)}
 
 
 AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
@@ -149,12 +211,15 @@ def report_of(
     `frame` has the columns `item`, `metric`, `case`, `seed` and `value`. `drawings` are the figures
     drawn from whole runs, by item and index among the item's figures.
 
-    Raises `ScenarioError` for an unknown average, figure or check.
+    Raises `ScenarioError` for an unknown average, figure, check or choice.
     """
     experiments, facts = paper.experiments, paper.published["paper"]
     average = experiments.get("average", "mean")
     if average not in AVERAGES:
         raise ScenarioError(f"average = {average!r}: expected one of {', '.join(AVERAGES)}")
+    for claim in paper.claims:
+        if unknown := set(claim.get("rests_on", ())) - set(paper.choices):
+            raise ScenarioError(f"claim {claim['id']}: unknown choice {', '.join(sorted(unknown))}")
     means = AVERAGES[average](frame, ["item", "metric", "case"], ["value"])
     algorithms = {
         label: entry.get("algorithm", label)
@@ -173,6 +238,7 @@ def report_of(
         algorithms=algorithms,
         theory=paper.published.get("theory", {}),
         assumed=experiments.get("assumed", []),
+        choices=paper.choices,
         errata=paper.errata,
         scenarios={
             file.name: file.read_text(encoding="utf-8")
@@ -200,10 +266,10 @@ def _item(
         for name in dict.fromkeys([*of_item["metric"], *metrics])
     ]
     numbers = {
-        table.metric: {
-            **theory_cases(facts.get(table.metric, {})),
-            **{row.case: row.measured for row in table.rows if row.measured is not None},
-        }
+        table.metric: named_numbers(
+            facts.get(table.metric, {}),
+            {row.case: row.measured for row in table.rows if row.measured is not None},
+        )
         for table in tables
     }
     claims = [judge_claim(entry, numbers) for entry in paper.claims if entry["item"] == id]
@@ -245,7 +311,13 @@ def _table(metric: str, facts: Mapping[str, Any], means: pd.DataFrame) -> Table:
                 theory=theory_of(facts, case),
             )
         )
-    return Table(metric, rows)
+    return Table(metric, rows, facts.get("repeats", False))
+
+
+def named_numbers(facts: Mapping[str, Any], measured: Mapping[str, float]) -> dict[str, float]:
+    """A metric's theory, printed and measured numbers by their names in claims."""
+    published = {case + PUBLISHED: value for case, value in facts.get("published", {}).items()}
+    return {**theory_cases(facts), **published, **measured}
 
 
 def theory_cases(facts: Mapping[str, Any]) -> dict[str, float]:

@@ -1,12 +1,15 @@
-"""The summary of all papers: the verdicts of each table and figure."""
+"""The summary of all papers: the verdicts and the numbers of each table and figure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch.formats import markdown_table
 from anabranch.papers.judge import Claim, Verdict
-from anabranch.papers.report import Item, Report
+from anabranch.papers.report import Item, Report, Score
+
+NEAR = ["own, hold", "within 10 %", "within 30 %", "of numbers"]
+"""The columns beside the verdicts on the papers' claims."""
 
 
 @dataclass(frozen=True)
@@ -22,37 +25,80 @@ class Summary:
         """Claims of all papers that fail without a known reason."""
         return [claim for report in self.reports for claim in report.failed]
 
-    def lines(self) -> Iterator[tuple[Report, Item, dict[Verdict, int]]]:
-        """Every table and figure with claims, and the number of claims with each verdict."""
+    def lines(self) -> Iterator[tuple[Report, Item]]:
+        """Every table and figure with claims or printed numbers that were measured."""
         for report in self.reports:
             for item in report.items:
-                if item.claims:
-                    yield report, item, item.counts()
+                if item.claims or item.score.numbers:
+                    yield report, item
 
-    def totals(self) -> dict[Verdict, int]:
-        """The number of claims of all papers with each verdict."""
-        counts = [report.counts() for report in self.reports]
-        return {verdict: sum(count[verdict] for count in counts) for verdict in Verdict}
+    @property
+    def score(self) -> Score:
+        """The verdicts on all claims, and how near all numbers are."""
+        return Score.of([item for report in self.reports for item in report.items])
+
+    def choices(self) -> Iterator[tuple[Report, str, list[Claim]]]:
+        """Every choice made after results were seen, and the claims that hold only under it."""
+        for report in self.reports:
+            for name in report.choices:
+                yield report, name, report.resting_on(name)
 
     def markdown(self) -> list[str]:
         """The summary as lines of Markdown."""
         rows = [
             *(
-                [f"{report.name}: {item.title}", *(str(counts[v] or "") for v in Verdict)]
-                for report, item, counts in self.lines()
+                [f"{report.name}: {item.title}", *cells(item.score)]
+                for report, item in self.lines()
             ),
-            ["**all**", *(f"**{n}**" for n in self.totals().values())],
+            *([f"**{report.name}**", *cells(report.score)] for report in self.reports),
+            ["**all**", *(f"**{cell}**" if cell else "" for cell in cells(self.score))],
         ]
-        return ["Claims per table and figure:", "", *markdown_table(["", *Verdict], rows)]
+        lines = [
+            "Claims of the papers by verdict, our own claims, and printed numbers by distance:",
+            "",
+            *markdown_table(["", *Verdict, *NEAR], rows),
+        ]
+        chosen = []
+        for report, name, claims in self.choices():
+            holding = ", ".join(claim.id for claim in claims) or "none"
+            choice = report.choices[name]
+            chosen += [
+                f"- {report.name}: {choice['text']} Chosen {choice['when']}.",
+                f"  Claims that hold only so: {holding}. {choice['otherwise']}",
+            ]
+        if chosen:
+            lines += ["", "What rests on a choice made after results were seen:", "", *chosen]
+        return lines
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain data for JSON."""
         return {
             "command": self.command,
-            "counts": self.totals(),
+            **asdict(self.score),
             "failed": len(self.failed),
+            "papers": [{"paper": report.paper, **asdict(report.score)} for report in self.reports],
             "items": [
-                {"paper": report.paper, "item": item.id, "title": item.title, "counts": counts}
-                for report, item, counts in self.lines()
+                {
+                    "paper": report.paper,
+                    "item": item.id,
+                    "title": item.title,
+                    **asdict(item.score),
+                }
+                for report, item in self.lines()
+            ],
+            "choices": [
+                {
+                    "paper": report.paper,
+                    "choice": name,
+                    **report.choices[name],
+                    "claims": [claim.id for claim in claims],
+                }
+                for report, name, claims in self.choices()
             ],
         }
+
+
+def cells(score: Score) -> list[str]:
+    """A score as a row of a table: the verdicts, then the columns of `NEAR`."""
+    verdicts = [str(n or "") for n in score.counts.values()]
+    return [*verdicts, score.own_in_words, *score.near_in_words]

@@ -1,0 +1,89 @@
+"""Every folder of papers/ is consistent, and its claims hold on the numbers printed."""
+
+import pytest
+
+from anabranch.papers import curves, folder, reproduce
+from anabranch.papers.claims import CHECKS
+from anabranch.papers.judge import Verdict, judge
+from anabranch.papers.quantities import QUANTITIES
+from anabranch.papers.report import named_numbers
+from anabranch.runner import plan
+from anabranch.scenario import load
+
+PAPERS = folder.known_papers()
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_case_of_a_paper_is_a_scenario_that_can_run(name: str) -> None:
+    paper = folder.open_paper(name)
+    for group in paper.experiments["groups"].values():
+        for case in folder.cases(group):
+            scenario = load(paper.folder / group["scenario"], case.overrides)
+            assert plan(scenario, case.algorithm, [1])
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_number_of_a_paper_has_a_place_and_a_label(name: str) -> None:
+    paper = folder.open_paper(name)
+    assert "name" in paper.published["paper"]
+    items, labels = paper.published["items"], paper.experiments["labels"]
+    for item in paper.experiments["items"]:
+        assert item["id"] in items
+        assert {entry["quantity"] for entry in item.get("measures", [])} <= set(QUANTITIES)
+        groups = {entry.get("group", item.get("group")) for entry in item.get("measures", [])}
+        assert groups <= set(paper.experiments["groups"])
+    for facts in items.values():
+        for metric, entry in facts.items():
+            if isinstance(entry, dict):
+                assert metric in labels
+                assert set(entry) <= {"published", "theory", "repeats"}
+                assert set(entry.get("theory", {})) <= set(paper.published["theory"])
+                for case in entry.get("published", {}):
+                    assert set(case.split(".")) <= set(labels)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_figure_of_a_paper_is_of_a_known_kind_and_group(name: str) -> None:
+    paper = folder.open_paper(name)
+    for item in paper.experiments["items"]:
+        for spec in item.get("figures", []):
+            curves.check(spec, item["id"])
+            if spec["kind"] in reproduce.DRAW:
+                assert spec.get("group", item.get("group")) in paper.experiments["groups"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_claim_has_an_item_a_check_and_a_reason_for_its_band(name: str) -> None:
+    paper = folder.open_paper(name)
+    assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
+    for claim in paper.claims:
+        assert claim["item"] in paper.published["items"]
+        assert claim["check"]["type"] in {*CHECKS, "text"}
+        assert ("band" in claim) == (claim["check"]["type"] != "text"), claim["id"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_choice_is_described_and_some_claim_rests_on_it(name: str) -> None:
+    paper = folder.open_paper(name)
+    for choice in paper.choices.values():
+        assert set(choice) == {"text", "when", "otherwise"}
+    named = {choice for claim in paper.claims for choice in claim.get("rests_on", ())}
+    assert named == set(paper.choices)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_no_claim_fails_on_the_paper_s_own_numbers(name: str) -> None:
+    paper = folder.open_paper(name)
+    verdicts = []
+    for claim in paper.claims:
+        metrics = paper.published["items"][claim["item"]]
+        numbers = {
+            metric: named_numbers(facts, facts.get("published", {}))
+            for metric, facts in metrics.items()
+            if isinstance(facts, dict)
+        }
+        judgement = judge(claim["check"], numbers)
+        assert judgement.verdict is not Verdict.FAILS, f"{claim['id']}: {judgement.because}"
+        if any("published" in facts for facts in metrics.values() if isinstance(facts, dict)):
+            verdicts.append(judgement.verdict)
+    assert verdicts.count(Verdict.HOLDS) > len(verdicts) / 2
