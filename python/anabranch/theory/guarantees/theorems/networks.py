@@ -19,6 +19,9 @@ RESIDUAL = 1e-8
 NEAR = 1e-3
 """Distance from the equilibrium at which a trajectory has arrived."""
 
+SOFT = 1e-4
+"""Of a price's scale: far less than `NEAR`."""
+
 RESPONSES = 2000.0
 """The longest trajectory, in response times."""
 
@@ -149,7 +152,8 @@ def trajectory_end(net: Net, law: Law, start: Point, at: Point, speed: float) ->
         states = net.states(here.rate)
         drift = gain(law, states) * (law.phi(states) - net.routes.T @ here.price) / here.rate
         excess = net.routes @ here.rate / net.capacity - 1
-        rising = np.where(unknown[paths:] > 0, excess, np.maximum(excess, 0.0))
+        # Below 0, where the price is 0, the unknown stops within `SOFT`: no jump for the solver.
+        rising = np.maximum(excess, -1 - unknown[paths:] / SOFT)
         return np.concatenate([response * drift, speed * rising])
 
     def arrived(_: float, unknown: Array) -> float:
@@ -158,7 +162,7 @@ def trajectory_end(net: Net, law: Law, start: Point, at: Point, speed: float) ->
     arrived.terminal = True  # type: ignore[attr-defined]
     first = np.concatenate([np.log(start.rate / net.share), start.price / scale])
     solved = solve_ivp(
-        change, (0.0, RESPONSES), first, method="RK45", rtol=1e-6, atol=1e-8, events=arrived
+        change, (0.0, RESPONSES), first, method="LSODA", rtol=1e-6, atol=1e-8, events=arrived
     )
     return point(solved.y[:, -1])
 
