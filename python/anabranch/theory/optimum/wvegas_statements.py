@@ -56,7 +56,7 @@ def cheapest_paths_only(users: int = 150, seed: int = 1) -> Statement:
         verdict(slope < 1e-4 and dear < 1e-3),
         f"{users} random flows of 1 to 6 paths, alpha-fair utilities: U' differs by at most "
         f"{slope:.0e} from the lowest price, dearer paths get at most {dear:.0e} of the rate. It "
-        "needs q_1 > 0, which \"given lambda >= 0\" does not say: at q_1 = 0 (3) has no maximum; "
+        'needs q_1 > 0, which "given lambda >= 0" does not say: at q_1 = 0 (3) has no maximum; '
         f"for U = log the best total is {', '.join(f'{total:.3g}' for total in free)} at q_1 = "
         "1e-2, 1e-4, 1e-6",
         {"flows": users, "slope_off": slope, "rate_of_dearer_paths": dear},

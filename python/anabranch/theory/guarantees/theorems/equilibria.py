@@ -1,6 +1,7 @@
 """Balia's theorems 3.1 to 3.4, searched for a counterexample on random users and networks."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def circulation(law: Law, drawn: States) -> Array:
         moved[:, 0] *= first
         moved[:, 1] *= second
         corners.append(drawn.with_rate(moved.ravel()))
-    sides = np.array([line_integral(law, a, b) for a, b in zip(corners, corners[1:], strict=False)])
+    sides = np.array([line_integral(law, a, b) for a, b in pairwise(corners)])
     return np.asarray(sides.sum(axis=0) / np.abs(sides).sum(axis=0))
 
 
@@ -172,7 +173,9 @@ def stability(nets: int = 12, points: int = 200, seed: int = 1) -> Statement:
             if at is None:
                 continue
             speed = 10 ** dice.uniform(-1, 0)
-            end = networks.trajectory_end(net, law, networks.random_point(net, law, dice), at, speed)
+            end = networks.trajectory_end(
+                net, law, networks.random_point(net, law, dice), at, speed
+            )
             there += networks.distance(net, law, end, at) < 1.01 * networks.NEAR
             if name in OWN_GAIN:
                 others = (networks.random_point(net, law, dice) for _ in range(points))
@@ -232,7 +235,7 @@ def friendliness(pairs: int = 60, seed: int = 1) -> Statement:
         least = min(least, larger - smaller)
         broken += larger < smaller - 1e-4  # rates_at gives a total to a thousandth at worst
     steps = [*((f"generalized:beta=1:norm={a}", f"generalized:beta=1:norm={b}")
-               for a, b in zip(FAMILY, FAMILY[1:], strict=False)),
+               for a, b in pairwise(FAMILY)),
              ("generalized:beta=0.6", "generalized:beta=0.2")]  # fmt: skip
     ordered = [orders.compare(orders.phi_at_least(*pair), pair[0], RTT_RATIO) for pair in steps]
     premise = all(example is None for _, example in ordered)
