@@ -23,7 +23,7 @@ def test_statements_have_a_place_a_verdict_and_numbers() -> None:
     assert len(found) == 3
     for one in found:
         assert one.verdict in (HOLDS, FALSE, EMPTY, WORDS)
-        assert one.place and one.says and one.found and one.numbers
+        assert all([one.place, one.says, one.found, one.numbers])
 
 
 def test_the_command_prints_them_as_words_or_json(anabranch: Anabranch) -> None:

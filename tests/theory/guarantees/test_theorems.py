@@ -21,13 +21,11 @@ SHARED = Net(np.array([[1.0, 1.0]]), np.array([100.0]), np.array([0, 2]), np.ful
 
 # ---------------------------------------------------------------- theorem 3.1
 def test_coupled_has_no_circulation_and_semicoupled_has_one() -> None:
-    # tau = 1, from (1, 1) around to (2, 2). Semicoupled: phi_1 = 2 / (x_1 (x_1 + x_2)), whose
-    # integral over x_1 from 1 to 2 is (2 / x_2) ln(2 (1 + x_2) / (2 + x_2)): 2 ln(4/3) below and
-    # ln(3/2) above. By symmetry the sides are 2 ln(4/3), ln(3/2), -ln(3/2), -2 ln(4/3): 0. From
-    # (1, 2): below (x_2 = 2) ln(3/2), right (x_1 = 2, x_2 from 2 to 4) ln(3/2), above (x_2 = 4)
-    # 0.5 ln(5/3), left (x_1 = 1) 2 ln(6/5).
+    # tau = 1. Semicoupled: phi_1 = 2 / (x_1 (x_1 + x_2)); its integral over x_1 from a to b is
+    # (2 / x_2) ln(b (a + x_2) / (a (b + x_2))). From (1, 2): below, x_2 = 2, ln(3/2); right,
+    # x_1 = 2 and x_2 from 2 to 4, ln(4/3); above, x_2 = 4, ln(5/3) / 2; left 2 ln(6/5).
     states = States.of_user([1, 2], [1, 1])
-    below, right, above, left = np.log(3 / 2), np.log(3 / 2), np.log(5 / 3) / 2, 2 * np.log(6 / 5)
+    below, right, above, left = np.log([3 / 2, 4 / 3, 5 / 3, 6 / 5]) * [1, 1, 0.5, 2]
     expected = (below + right - above - left) / (below + right + above + left)
     assert equilibria.circulation(Law("semicoupled"), states) == pytest.approx(expected, rel=1e-9)
     assert equilibria.circulation(Law("coupled"), states) == pytest.approx(0, abs=1e-14)
@@ -115,7 +113,9 @@ def test_a_rule_without_c3_leaves_paths_idle() -> None:
 
 def test_lemma_g_1_by_hand() -> None:
     # x = (3, 1), p = 2: (6/4 - 9/10, 2/4 - 1/10) = (0.6, 0.4).
-    assert lemmas.weights_of_lemma_g1(np.array([[3.0, 1.0]]), 2) == pytest.approx([[0.6, 0.4]])
+    assert lemmas.weights_of_lemma_g1(np.array([[3.0, 1.0]]), 2) == pytest.approx(
+        np.array([[0.6, 0.4]])
+    )
     assert lemmas.weights_are_short(50).holds
 
 

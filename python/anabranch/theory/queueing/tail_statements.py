@@ -58,8 +58,8 @@ def lemma_1(traffic: tuple[Traffic, Traffic], files: int) -> Statement:
         "with phi > rho sojourn times cannot have another index than the files",
         verdict(phi > traffic[0].load and early == 0 and late == 0),
         f"kappas ({KAPPAS[0]:g}, {KAPPAS[1]:g}), phi1 = {phi:g}: of {compared} files of subnet "
-        f"1 in {SEEDS} runs {early} leave sooner than alone at rate 1 and {late} later than alone at "
-        "rate phi1, both of which have the files' index by theorem 1",
+        f"1 in {SEEDS} runs {early} leave sooner than alone at rate 1 and {late} later than alone "
+        "at rate phi1, both of which have the files' index by theorem 1",
         {"files": compared, "sooner": early, "later": late},
     )
 
