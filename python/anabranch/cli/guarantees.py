@@ -62,19 +62,36 @@ def check_command(
         tables.answer(survey, as_json, guarantees_tables.survey)
 
 
-def statements_command(as_json: Json = False) -> None:
-    """Test the statements of Balia's paper about rules; takes at most a minute.
+def statements_command(
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="balia, itcp, olia, rsf or wvegas.")
+    ] = "balia",
+    as_json: Json = False,
+) -> None:
+    """Test the statements of a paper, by default Balia's; takes a minute or two.
 
-    Example:
+    A statement holds if a search found no counterexample: that is not a proof.
+
+    Examples:
 
         anabranch theory statements
+
+        anabranch theory statements olia --json
     """
-    from anabranch.cli import guarantees_tables
-    from anabranch.theory.guarantees import statements
+    from collections import Counter
+    from dataclasses import asdict
+
+    from anabranch.theory.statements import statements_of
 
     with tables.progress() as progress:
-        found = statements.statements(progress)
-    tables.answer(found, as_json, guarantees_tables.statements)
+        found = statements_of(paper, progress)
+    if as_json:
+        tables.print_json({"paper": paper, "statements": [asdict(one) for one in found]})
+    else:
+        tables.statements(found)
+        counts = Counter(one.verdict for one in found)
+        words = ", ".join(f"{number} {word}" for word, number in counts.items())
+        tables.STDOUT.print(f"{len(found)} statements: {words}.")
 
 
 def map_command(

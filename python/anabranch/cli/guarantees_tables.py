@@ -6,7 +6,6 @@ from anabranch.cli.tables import STDOUT, new_table
 from anabranch.theory.guarantees.check import Guarantees, Survey, Verdict
 from anabranch.theory.guarantees.conditions import CONDITIONS
 from anabranch.theory.guarantees.design_map import Map
-from anabranch.theory.guarantees.statements import FALSE, HOLDS, Judged
 
 
 def guarantees(found: Guarantees) -> None:
@@ -48,17 +47,6 @@ def survey(found: Survey) -> None:
     for one in found.rules:
         if not one.verdicts:
             _print(f"\n{one.rule}: not applicable. It {one.notes[0]}.")
-
-
-def statements(found: Judged) -> None:
-    """Each statement and its verdict."""
-    for statement in found.statements:
-        word = Text(statement.verdict, "green" if statement.verdict == HOLDS else "red")
-        STDOUT.print(Text.assemble((statement.place, "bold"), ": ", word))
-        _print(f"  {statement.says}")
-        _print(f"  Found: {statement.found}.\n")
-    verdicts = [statement.verdict for statement in found.statements]
-    _print(f"{len(verdicts)} statements, {verdicts.count(FALSE)} {FALSE}.")
 
 
 def rules_on_map(found: Map) -> None:

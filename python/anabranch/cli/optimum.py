@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -177,7 +178,7 @@ def wvegas_command(
 ) -> None:
     """Compare the iterations of wVegas' paper with the solver, on its two networks.
 
-    They are those of its figures 3a and 4.
+    They are those of its figures 3a and 4. Then test its proposition 1 and corollary 1.
 
     Example:
 
@@ -185,6 +186,7 @@ def wvegas_command(
     """
     from anabranch.cli import optimum_tables
     from anabranch.papers.folder import open_paper
+    from anabranch.theory.optimum import wvegas_statements
     from anabranch.theory.optimum.wvegas import convergence
 
     with staged(out) if out else nullcontext() as stage:
@@ -194,9 +196,14 @@ def wvegas_command(
             from anabranch.figures.wvegas import figure
 
             style.save(figure(found), stage / "wvegas_iterations")
+        judged = wvegas_statements.statements()
         if as_json:
-            tables.print_json([one.as_dict() for one in found])
+            document = [one.as_dict() for one in found]
+            statements = [asdict(one) for one in judged]
+            tables.print_json({"iterations": document, "statements": statements})
         else:
             optimum_tables.convergence(found)
+            tables.STDOUT.print()
+            tables.statements(judged)
     if out:
         print(f"The figure is in {out}", file=sys.stderr)

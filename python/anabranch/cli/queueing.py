@@ -45,7 +45,7 @@ def queueing(
     as_json: Json = False,
     out: Out = None,
 ) -> None:
-    """Compare tails of sojourn times under processor sharing with theorems 1 to 3 of I-TCP.
+    """Compare tails of sojourn times under processor sharing with I-TCP's theorems 1 to 3.
 
     Mean service times are the paper's, 52 and 24 ms. The defaults are its loads and its 20 000 s.
 
@@ -86,7 +86,7 @@ def adjustment(
     seed: Seed = 1,
     as_json: Json = False,
 ) -> None:
-    """Study I-TCP's kappas: equations (11) and (12), and proposition 1 over random starts.
+    """Study I-TCP's kappas: (11), (12), and the statements about them over random starts.
 
     Every step is computed by the rule itself, in Rust.
 
@@ -97,12 +97,12 @@ def adjustment(
         anabranch theory adjustment --load 0.28,0.08,0.08,0.24 --epsilon 0.05 --json
     """
     from anabranch.cli.queueing_tables import show_adjustment
-    from anabranch.theory.queueing import proposition
+    from anabranch.theory.queueing import adjustment_study
 
     loads = _numbers("--load", load)
 
-    def find(progress: Callable[[float], None] | None) -> proposition.Adjustment:
-        return proposition.study(loads, epsilon, gamma, starts, seed, progress)
+    def find(progress: Callable[[float], None] | None) -> adjustment_study.Adjustment:
+        return adjustment_study.study(loads, epsilon, gamma, starts, seed, progress)
 
     _answer("adjustment", find, show_adjustment, as_json)
 
@@ -117,7 +117,7 @@ def rent(
     as_json: Json = False,
     out: Out = None,
 ) -> None:
-    """Study the rent-seeking game of the RSF paper: equilibria and Rosen's condition.
+    """Study the rent-seeking game of the RSF paper: equilibria, Rosen's condition, its ODE (4).
 
     Examples:
 

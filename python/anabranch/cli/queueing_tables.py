@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from anabranch.cli.tables import STDOUT, new_table
+from anabranch.cli.tables import STDOUT, new_table, statements
 from anabranch.formats import interval, numbers, share
 from anabranch.theory.games.rent_study import Rent
 from anabranch.theory.games.rosen import leading_eigenvalue
+from anabranch.theory.queueing.adjustment_study import Adjustment
 from anabranch.theory.queueing.measured_tails import FIT_S, GRID_S, TOGETHER, Tails
-from anabranch.theory.queueing.proposition import Adjustment
 
 READ_S = GRID_S[[10, 15, 20, 25, 30, 35, 40]]
 """Points of a tail in a table: 0.1 to 100 s, two per decade."""
@@ -36,6 +36,7 @@ def show_queueing(found: Tails) -> None:
             _tail(f"Theorem 2, {case}: P(V1 > x)", workload, "theorem 2")
             sojourn = rows[rows["quantity"] == "sojourn1"]
             _tail(f"Theorem 3, {case}: P(S1 > x)", sojourn, "lower bound")
+    statements(found.statements)
 
 
 def _tail(title: str, rows: pd.DataFrame, theory: str) -> None:
@@ -91,6 +92,8 @@ def show_adjustment(found: Adjustment) -> None:
     for trial in found.trials:
         if start := trial.counterexample:
             STDOUT.print(f"\nCounterexample, {trial.name}:\n  {start}")
+    STDOUT.print()
+    statements(found.statements)
 
 
 def show_rent(found: Rent) -> None:
@@ -139,11 +142,7 @@ def show_rent(found: Rent) -> None:
             "1",
         )
     _titled("Equilibria of the paper's rules", table)
-    table = new_table("statement", "", "because")
-    for statement in found.statements:
-        verdict = "holds" if statement.holds else "false"
-        table.add_row(statement.text, verdict, statement.because)
-    STDOUT.print(table)
+    statements(found.statements)
 
 
 def region() -> str:

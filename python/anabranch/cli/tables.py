@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +10,14 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from anabranch.formats import interval, json_text
 
 if TYPE_CHECKING:
     from anabranch.core_types import Parameter, RuleInfo
     from anabranch.result import Result
+    from anabranch.theory.statement import Statement
 
 WIDE = 200
 """Width of the output where it is not a terminal, in characters."""
@@ -131,6 +133,15 @@ def _without_infinity(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_infinity(each) for each in value]
     return "inf" if value == math.inf else value
+
+
+def statements(found: "Sequence[Statement]") -> None:
+    """Each statement of a paper and its verdict."""
+    for one in found:
+        word = Text(one.verdict, "green" if one.holds else "red")
+        STDOUT.print(Text.assemble((one.place, "bold"), ": ", word))
+        # Code stays on one line, to be copied.
+        STDOUT.print(f"  {one.says}\n  Found: {one.found}.\n", soft_wrap=True)
 
 
 def _headline(result: "Result") -> None:

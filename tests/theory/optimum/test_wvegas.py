@@ -78,7 +78,9 @@ def test_a_large_step_of_prices_diverges_with_an_error():
 def test_the_command_writes_its_figure_and_prints_the_end(tmp_path, anabranch: Anabranch):
     done = anabranch("theory", "wvegas", "--out", tmp_path / "out", "--json")
     assert done.returncode == 0, done.stderr
-    first, second = json.loads(done.stdout)
+    document = json.loads(done.stdout)
+    first, second = document["iterations"]
+    assert [one["verdict"] for one in document["statements"]] == ["holds", "false as printed"]
     assert first["optimum_mbps"] == pytest.approx(
         [3.1028, 1.8972, 1.2056, 8.7944, 4.7944], abs=1e-4
     )

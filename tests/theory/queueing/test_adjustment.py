@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import ScenarioError
-from anabranch.theory.queueing import adjustment, proposition
+from anabranch.theory.queueing import adjustment, adjustment_study, proposition
 from anabranch.theory.queueing.adjustment import Rule
 from anabranch.theory.queueing.proposition import Start, play
 
@@ -107,4 +107,4 @@ def test_without_assumption_iii_a_run_may_cycle() -> None:
 )
 def test_values_out_of_range_are_errors(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
-        proposition.study(**{"starts": 1, **wrong})
+        adjustment_study.study(**{"starts": 1, **wrong})

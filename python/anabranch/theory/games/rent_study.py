@@ -8,9 +8,10 @@ import numpy as np
 
 from anabranch.formats import numbers
 from anabranch.runner import Progress
-from anabranch.theory.games import rent, rosen
+from anabranch.theory.games import fluid_model, rent, rosen
 from anabranch.theory.games.rent import Equilibrium, Split
 from anabranch.theory.games.rosen import Scan
+from anabranch.theory.statement import Statement, verdict
 
 RULES = ("rsf-db", "rsf-lb")
 RTT_S, LOSS = (0.050, 0.150), (0.001, 0.001)
@@ -27,15 +28,6 @@ class RuleRates:
     loss: tuple[float, ...]
     rates: tuple[float, ...]
     """Packets/s."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A statement of the paper, paraphrased; whether it holds, and why."""
-
-    text: str
-    holds: bool
-    because: str
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ def study(
         RuleRates(rule, RTT_S, LOSS, tuple(rent.rule_rates(rule, RTT_S, LOSS).tolist()))
         for rule in RULES
     ]
-    statements = _statements(equilibria, splits, scans, rates)
+    statements = fluid_model.statements(seed=seed) + _statements(equilibria, splits, scans, rates)
     return Rent(paths, price, equilibria, splits, scans, rates, statements)
 
 
@@ -124,49 +116,63 @@ def _statements(
     ratio = rates[0].rates[0] / rates[0].rates[1]
     return [
         Statement(
+            "3, diagonal strict concavity",
             "(6) is diagonally strictly concave for z = 1 while all rates are above 0",
-            all(scan.holding == scan.states for scan in even),
+            verdict(all(scan.holding == scan.states for scan in even)),
             f"all of {sum(scan.states for scan in even)} states: the sum of u_i^2 is below 1",
         ),
         Statement(
+            "3, diagonal strict concavity",
             "and for every z > 0",
-            all(scan.holding == scan.states for scan in uneven),
+            verdict(all(scan.holding == scan.states for scan in uneven)),
             f"G + G' has the eigenvalue {worst.worst:.2g} at the shares {_short(worst.at)}",
         ),
         Statement(
+            "3, diagonal strict concavity",
             "and where rates may be 0, as in (11)",
-            alone > 0,
+            verdict(alone > 0),
             f"(11) is {alone:g} for the states (1, 0) and (2, 0)",
         ),
         Statement(
+            "3, condition C1",
             "The normalised equilibrium under (7) is unique for z = 1",
-            all(scan.holding == scan.states for scan in even),
+            verdict(all(scan.holding == scan.states for scan in even)),
             "Rosen's theorem; where all rates are above 0",
         ),
         Statement(
+            "abstract",
             "The equilibrium under (7) is globally unique",
-            bool(np.allclose(one.rates, other.rates) or max(one.best_gain, other.best_gain) > 1e-9),
+            verdict(
+                bool(
+                    np.allclose(one.rates, other.rates)
+                    or max(one.best_gain, other.best_gain) > 1e-9
+                )
+            ),
             f"({_short(one.rates)}) and ({_short(other.rates)}) are both equilibria: "
             "no player has a better rate",
         ),
         Statement(
+            "3, (15)",
             "(15) is diagonally strictly concave",
-            all(scan.holding == scan.states for scan in several),
+            verdict(all(scan.holding == scan.states for scan in several)),
             "a connection that shifts rate between its paths changes no utility: the eigenvalue 0",
         ),
         Statement(
+            "3, (16)",
             "and its equilibrium under (16) unique",
-            bool(np.allclose(splits[0].rates, splits[1].rates)),
+            verdict(bool(np.allclose(splits[0].rates, splits[1].rates))),
             "the two of the table have the same multipliers",
         ),
         Statement(
+            "3, (15)",
             "(15) has an equilibrium with one connection",
-            bool(rosen.utilities([1.0], 0.1)[0] >= rosen.utilities([0.5], 0.1)[0]),
+            verdict(bool(rosen.utilities([1.0], 0.1)[0] >= rosen.utilities([0.5], 0.1)[0])),
             "its utility is 1 - p times its rate: every smaller rate is better, and 0 undefined",
         ),
         Statement(
+            "2 and 3",
             "RSF-DB and RSF-LB find the game's equilibrium, equal rates",
-            abs(ratio - 1) < 0.01,
+            verdict(abs(ratio - 1) < 0.01),
             f"with few losses and empty queues both are NewReno per path: {ratio:.3g} to 1 here",
         ),
     ]

@@ -1,9 +1,7 @@
 """The statements of Balia's paper on rules, tested, with a counterexample where one is false."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +11,9 @@ from anabranch.theory.guarantees.check import Counterexample, check
 from anabranch.theory.guarantees.conditions import Test, numbers
 from anabranch.theory.guarantees.jacobian import phi_jacobian
 from anabranch.theory.guarantees.response import rates_at
+from anabranch.theory.guarantees.theorems import equilibria, lemmas
 from anabranch.theory.law import Law, States
+from anabranch.theory.statement import EMPTY, FALSE, Statement, verdict
 
 PRINTED = ["ewtcp", "semicoupled", "lia", "coupled"]
 """The rules in the order of section IV-A; the paper's Max is `lia`."""
@@ -31,38 +31,14 @@ UNEQUAL = 10.0
 """Ratio of RTTs at which statements without a condition on RTTs are tested."""
 
 
-HOLDS, FALSE, EMPTY = "holds", "false as printed", "true but empty"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A statement of the paper and its verdict."""
-
-    place: str
-    says: str
-    verdict: str
-    """One of `HOLDS`, `FALSE` and `EMPTY`."""
-    found: str
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The statements with their verdicts."""
-
-    statements: list[Statement]
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def statements(progress: Progress | None = None) -> Judged:
+def statements(progress: Progress | None = None) -> list[Statement]:
     """Every statement, in the paper's order."""
     found = []
     for i, judge in enumerate(JUDGES):
         if progress:
             progress(i / len(JUDGES))
         found.append(judge())
-    return Judged(found)
+    return found
 
 
 def rule_of_section_i() -> Statement:
@@ -87,13 +63,13 @@ def table_i() -> Statement:
     differ = [
         f"{rule} {condition}"
         for rule, row in TABLE_I.items()
-        for condition, verdict in check(rule).verdicts.items()
-        if condition in row and verdict.holds != row[condition]
+        for condition, judged in check(rule).verdicts.items()
+        if condition in row and judged.holds != row[condition]
     ]
     return Statement(
         "III, table I",
         "which rule satisfies which condition",
-        _holds(not differ),
+        verdict(not differ),
         "every cell at equal RTTs and 2 to 8 paths" if not differ else "not " + ", ".join(differ),
     )
 
@@ -106,7 +82,7 @@ def total_falls_for_all() -> Statement:
     return Statement(
         "III-A",
         "C4 is satisfied by all the algorithms considered",
-        _holds(not failing),
+        verdict(not failing),
         "; ".join(failing) + f". semicoupled fails from an RTT ratio of {first.ratio:.2f} on",
     )
 
@@ -136,7 +112,7 @@ def gain_always_helps() -> Statement:
     return Statement(
         "III-F, IV-B and table II",
         "a larger gain K with the same Phi is more responsive",
-        _holds(largest[1] <= largest[0]),
+        verdict(largest[1] <= largest[0]),
         f"two paths with links of their own at States.of_user([10, 5], [0.1, 0.1]), gamma "
         f"{gamma:g}: the largest real part is {largest[0]:.4f}/s with eta = 0 and "
         f"{largest[1]:.4f}/s with eta = 1, though eta = 1 has the larger gains",
@@ -157,7 +133,7 @@ def responsive_is_unfriendly() -> Statement:
     return Statement(
         "III-E, theorem 3.6",
         "a more negative definite Jacobian goes with a larger Phi",
-        _holds(not broken),
+        verdict(not broken),
         "on every pair that is ordered: " + ", ".join(ordered) + "; no other pair is",
     )
 
@@ -169,7 +145,7 @@ def phi_in_order() -> Statement:
     return Statement(
         "IV-A, first display",
         "at equal RTTs phi of " + " >= ".join(PRINTED),
-        _holds(example is None),
+        verdict(example is None),
         f"at {tried} states; at unequal RTTs {_at(unequal)}",
     )
 
@@ -182,7 +158,7 @@ def friendliness_in_order() -> Statement:
     return Statement(
         "IV-A, friendliness",
         "in figure 1's network the throughput of " + " >= ".join(PRINTED),
-        _holds(falling),
+        verdict(falling),
         f"shares {numbers(np.array(shares))} with two equal paths: {PRINTED[2]} and "
         f"{PRINTED[3]} tie; {numbers(np.array(unequal))} with RTTs of 20 and 100 ms, against 40 ms",
     )
@@ -199,7 +175,7 @@ def jacobians_in_order() -> Statement:
     return Statement(
         "IV-A, third display",
         "at equal RTTs the Jacobian of " + " <= ".join(PRINTED),
-        _holds(all(example is None for _, example in found.values())),
+        verdict(all(example is None for _, example in found.values())),
         "; ".join(words),
     )
 
@@ -211,7 +187,7 @@ def responsiveness_in_order() -> Statement:
     return Statement(
         "IV-A, responsiveness",
         "responsiveness is in the order " + " >= ".join(PRINTED),
-        _holds(rates == sorted(rates, reverse=True)),
+        verdict(rates == sorted(rates, reverse=True)),
         f"the slowest mode in figure 2's network decays with {numbers(np.array(rates))}/s for "
         + ", ".join(names),
     )
@@ -224,7 +200,7 @@ def oscillation_below_reno() -> Statement:
     return Statement(
         "IV-A, window oscillation",
         "(11) is at most 1/2 for every rule with k_r <= x_r |x|_1 / 2, so for all with eta <= 1",
-        _holds(max(value for name, value in worst.items() if "eta=2" not in name) <= 0.5),
+        verdict(max(value for name, value in worst.items() if "eta=2" not in name) <= 0.5),
         "largest found: " + ", ".join(f"{name} {value:.3f}" for name, value in worst.items()),
     )
 
@@ -237,7 +213,7 @@ def eight_paths() -> Statement:
     return Statement(
         "IV-B, theorem 4.1",
         "C2 holds for 0 < beta <= 1 at equal RTTs and up to 8 paths",
-        _holds(max(holding) >= 8),
+        verdict(max(holding) >= 8),
         f"and for 9, where it fails only in the limit; the first counterexample has "
         f"{max(holding) + 1} paths. Largest scaled eigenvalue of semicoupled by paths: {words}",
     )
@@ -253,7 +229,7 @@ def similar_rtts() -> Statement:
     return Statement(
         "IV-B, after theorem 4.1",
         "the theorem holds if the RTTs do not differ much",
-        _holds(min(min(values) for values in ratios.values()) > 1.0),
+        verdict(min(min(values) for values in ratios.values()) > 1.0),
         f"ratios from which C2 fails, with 2, 3 and 8 paths: {words}",
     )
 
@@ -270,10 +246,6 @@ def _first_failure(
     return tried, None
 
 
-def _holds(so: bool) -> str:
-    return HOLDS if so else FALSE
-
-
 def _at(example: Counterexample | None) -> str:
     return f"{example.why} at {example.code}" if example else "it holds there too"
 
@@ -282,9 +254,14 @@ JUDGES = [
     rule_of_section_i,
     table_i,
     total_falls_for_all,
+    equilibria.utility_maximisation,
+    equilibria.existence_and_uniqueness,
+    equilibria.stability,
+    equilibria.friendliness,
     bound_is_zero,
     gain_always_helps,
     responsive_is_unfriendly,
+    lemmas.losses_are_rare,
     phi_in_order,
     friendliness_in_order,
     jacobians_in_order,
@@ -292,5 +269,9 @@ JUDGES = [
     oscillation_below_reno,
     eight_paths,
     similar_rtts,
+    lemmas.falls_along_every_line,
+    lemmas.every_path_is_used,
+    lemmas.weights_are_short,
+    lemmas.form_is_positive,
 ]
-"""One for each statement, in the paper's order."""
+"""One for each statement, in the paper's order; lemmas of the appendices last."""

@@ -1,7 +1,7 @@
 """Tails of the simulated processor-sharing queue (crates/sim/src/sharing.rs), and the theorems'."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,10 @@ from anabranch.formats import records
 from anabranch.result import mean_with_interval, median_with_interval
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
-from anabranch.theory.queueing import tail_theorems
+from anabranch.theory.queueing import tail_statements, tail_theorems
 from anabranch.theory.queueing.tail_index import ccdf, tail_fit
 from anabranch.theory.queueing.tail_theorems import PAPER, Traffic
+from anabranch.theory.statement import Statement
 
 GRID_S = np.geomspace(1e-2, 1e3, 51)
 """Times at which tails are evaluated, s: ten per decade."""
@@ -40,6 +41,8 @@ class Tails:
     P(> x), the interval of each, theory, within (theory in a run of this length)."""
     slopes: pd.DataFrame
     """case, share, subnet, index (median over seeds) with its interval, theory."""
+    statements: list[Statement]
+    """Theorems 1 to 3 and lemma 1."""
 
     def as_dict(self) -> dict[str, object]:
         """For JSON; NaN becomes None."""
@@ -47,7 +50,8 @@ class Tails:
         rows = {name: records(frame) for name, frame in frames.items()}
         subnets = [vars(one) for one in self.traffic]
         head = {"files": self.files, "seeds": self.seeds, "duration_s": self.duration_s}
-        return {"traffic": subnets, **head, **rows}
+        statements = [asdict(statement) for statement in self.statements]
+        return {"traffic": subnets, **head, **rows, "statements": statements}
 
 
 def measure(
@@ -79,13 +83,15 @@ def measure(
             if progress:
                 progress((number * seeds + seed) / (len(cases) * seeds))
     duration_s = float(np.mean(lengths))
+    measured = _with_theory(pd.concat(tails), traffic, duration_s)
     return Tails(
         traffic,
         files,
         seeds,
         duration_s,
-        _with_theory(pd.concat(tails), traffic, duration_s),
+        measured,
         _slopes(pd.DataFrame(slopes), traffic),
+        tail_statements.judge(traffic, measured, files),
     )
 
 

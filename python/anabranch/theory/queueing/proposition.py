@@ -4,14 +4,13 @@ Its assumptions: (i) one connection adjusts at a time; (ii) those with phi < rho
 phi > rho; (iii) none with rho < phi < rho + epsilon shrinks; (iv) none is brought to kappa = 1.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from anabranch.runner import Progress
-from anabranch.theory.queueing.adjustment import Linear, Rule, Trajectory, check, flow, linear
+from anabranch.theory.queueing.adjustment import Rule
 
 LIMIT = 5_000
 """Steps after which a run in random order counts as endless."""
@@ -169,49 +168,3 @@ def trial(name: str, starts: int, seed: int) -> Trial:
         floored_reached=sum(end.floored and end.outcome == "reached" for _, end in runs),
         counterexample=simplest[0] if simplest else None,
     )
-
-
-@dataclass(frozen=True)
-class Adjustment:
-    """The kappas under given loads, and proposition 1 under random ones."""
-
-    linear: Linear
-    flow: Trajectory
-    """(11) from all kappas at their largest."""
-    trials: tuple[Trial, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "loads": self.linear.loads,
-            "epsilon": self.linear.epsilon,
-            "eigenvalues": self.linear.eigenvalues.tolist(),
-            "stable": self.linear.is_stable,
-            "shares_of_12": self.linear.shares.tolist(),
-            "kappa_of_11": self.flow.kappa[-1].tolist(),
-            "shares_of_11": self.flow.shares[-1].tolist(),
-            "proposition_1": [asdict(trial) for trial in self.trials],
-        }
-
-
-def study(
-    loads: Sequence[float] = (0.52, 0.24),
-    epsilon: float = 0.1,
-    gamma: float = 0.2,
-    starts: int = 2000,
-    seed: int = 1,
-    progress: Progress | None = None,
-) -> Adjustment:
-    """(11) and (12) for these loads, and every trial of proposition 1.
-
-    Raises `ScenarioError` for loads that no shares exceed.
-    """
-    check(loads, epsilon, gamma, MAX_KAPPA)
-    rule = Rule(epsilon, gamma, MAX_KAPPA)
-    moved = flow(loads, rule, [MAX_KAPPA] * len(loads), rounds=40 / gamma)
-    trials = []
-    for done, name in enumerate(TRIALS):
-        trials.append(trial(name, starts, seed))
-        if progress:
-            progress((done + 1) / len(TRIALS))
-    return Adjustment(linear(loads, epsilon), moved, tuple(trials))

@@ -1,0 +1,37 @@
+"""wVegas' proposition 1 and corollary 1, by hand."""
+
+import numpy as np
+import pytest
+
+from anabranch.theory.optimum import wvegas_statements as statements
+from anabranch.theory.optimum.utility import AlphaFair
+from theory.optimum.problems import problem
+
+
+def test_the_best_rates_of_one_flow_by_hand() -> None:
+    # log y - 0.5 x_1 - 0.5 x_2 - x_3: 1/y = 0.5, so 2 in all on the first two.
+    rate = statements.best_rates(AlphaFair(1.0), np.array([0.5, 0.5, 1.0]), np.array([1.0, 3, 2]))
+    assert rate[:2].sum() == pytest.approx(2)
+    assert rate[2] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_search_that_misses_the_best_rates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert statements.cheapest_paths_only(20).holds
+    monkeypatch.setattr(statements, "best_rates", lambda _, price, start: start)
+    assert not statements.cheapest_paths_only(20).holds
+
+
+def test_the_spread_of_prices_by_hand() -> None:
+    # One user over two links with prices 1 and 1.5: the dearer is 0.5 above, if it is used.
+    network = problem([1, 1], [[0], [1]], [2])
+    price = np.array([1.0, 1.5])
+    assert statements.spread(network, np.array([1.0, 1.0]), price) == pytest.approx(0.5)
+    assert statements.spread(network, np.array([1.0, 0.0]), price) == 0
+
+
+def test_equal_prices_do_not_make_a_fair_split() -> None:
+    # 10 split 9:1 instead of 5:5: (ln(5/9) + ln(5/1)) / 2 = 0.5108.
+    assert statements.two_users_of_one_link() == pytest.approx(0.5108, abs=1e-4)
+    found = statements.congestion_equality(10)
+    assert found.verdict == "false as printed"
+    assert found.numbers["spread_at_optimum"] < 1e-6
