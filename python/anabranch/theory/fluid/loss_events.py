@@ -116,13 +116,12 @@ class _Process:
         interval = np.maximum(np.maximum(self.since, self.between), 1.0)
         for law, paths, starts in self.laws:
             states = States(
-                starts,
-                self.window[:, paths].ravel(),
-                *(
-                    np.tile(column[paths], self.copies)
-                    for column in (rtt, network.base_rtt, network.service + wait)
-                ),
-                interval[:, paths].ravel(),
+                starts=starts,
+                window=self.window[:, paths].ravel(),
+                rtt=np.tile(rtt[paths], self.copies),
+                base_rtt=np.tile(network.base_rtt[paths], self.copies),
+                queue_delay=np.tile((network.service + wait)[paths], self.copies),
+                loss_interval=interval[:, paths].ravel(),
             )
             found = law.evaluate(states)
             increase[:, paths], decrease[:, paths] = (v.reshape(self.copies, -1) for v in found)
