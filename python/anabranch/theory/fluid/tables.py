@@ -1,7 +1,8 @@
 """A fluid run as the seven tables of a Result, whose columns crates/scenario defines.
 
-Values that a fluid lacks: `timeouts`, `spurious_timeouts`, `lost_down`, `buffer_packets`, `kappa`
-are 0; every lost packet counts as retransmitted; loss events are losses, one per round trip at most.
+Values that a fluid lacks: `timeouts`, `spurious_timeouts`, `lost_down`, `buffer_packets` and
+`kappa` are 0; every lost packet counts as retransmitted; loss events are losses, at most one per
+round trip.
 """
 
 from typing import Any
