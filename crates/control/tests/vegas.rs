@@ -68,6 +68,18 @@ fn a_path_that_is_not_window_limited_only_shrinks() {
     }
 }
 
+/// Of 2.5 packets 2.5 * 9/10 are queued, more than kappa = 1: 1.5 would be left.
+#[test]
+fn vegas_keeps_two_packets() {
+    let path = Path {
+        base_rtt: 1.0,
+        round_rtt: 10.0,
+        ..path(2.5, 10.0)
+    };
+    let change = Vegas::with(&[1.0]).on_round(0, &[path], &mut [()]);
+    assert_eq!(change, -0.5);
+}
+
 /// Acknowledgements of the window of one round trip, the first of which ends the round before.
 fn window_of_acks(controller: &mut AnyController, now: f64, rtt: f64) {
     for _ in 0..controller.window(0) as u32 {

@@ -5,15 +5,14 @@ use crate::rule::{Parameter, Rule};
 use crate::scalar::Scalar;
 
 /// Weighted Vegas on every path by itself. Once per round trip, with tau the mean RTT of that round
-/// and `diff = w (tau - tau0)/tau`: `w += kappa` below kappa, `w -= kappa` above. `D_r = w_r/2`.
-/// A flow's share of one bottleneck is `kappa_i / sum kappa_j`.
+/// and `diff = w (tau - tau0)/tau`: `w += kappa` below kappa, `w -= kappa` above, and `w >= 2`.
+/// `D_r = w_r/2`. A flow's share of one bottleneck is `kappa_i / sum kappa_j`.
 ///
 /// The rate-adjustment algorithm for aggregate TCP (I-TCP), section III; Brakmo and Peterson 1995
-/// with alpha = beta = kappa and gamma = 1. Slow start is theirs, as in ns-2 (`tcp-vegas.cc`), with
-/// which I-TCP was simulated: the window doubles in every other round trip, and slow start ends
-/// where a round without growth has `diff > 1`, with a window reduced by an eighth, to no less than
-/// 2. Departure: the response to a loss is NewReno's; Brakmo's finer retransmission timing is
-/// omitted.
+/// with alpha = beta = kappa and gamma = 1. The smallest window and slow start are those of ns-2
+/// (`tcp-vegas.cc`), with which I-TCP was simulated: the window doubles in every other round trip;
+/// slow start ends where a round without growth has `diff > 1`, with a window reduced by an eighth.
+/// Departure: the response to a loss is NewReno's; Brakmo's finer retransmission timing is omitted.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     kappa: f64,
@@ -49,7 +48,8 @@ impl Rule for Vegas {
 
     fn on_round<S: Scalar>(&self, r: usize, paths: &[Path<S>], _memory: &mut [()]) -> S {
         let kappa = S::from_f64(self.kappa);
-        step_towards(kappa, queued(&paths[r])) * kappa
+        let change = step_towards(kappa, queued(&paths[r])) * kappa;
+        change.max(S::of(2) - paths[r].window)
     }
 
     fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> Option<S> {

@@ -7,7 +7,9 @@
 
 static inline soft on_round(u32 r, struct connection *c)
 {
-	return soft_mul(step_towards(KAPPA(c), queued(&c->paths[r])), KAPPA(c));
+	soft change = soft_mul(step_towards(KAPPA(c), queued(&c->paths[r])), KAPPA(c));
+
+	return soft_max(change, soft_sub(SOFT(2), c->paths[r].window));
 }
 
 static inline soft leaves_slow_start(const struct path *path)
