@@ -95,6 +95,7 @@ class _Process:
         rate = flight / rtt
         increase, decrease = self._rule(rtt, wait)
 
+        before = self.window.mean(axis=0)
         free = self.recovering <= 0
         lost = free & (self.dice.random(rate.shape) < -np.expm1(-q * rate * step))
         grown = self.window + free * increase * rate * (1 - q) * step
@@ -107,7 +108,7 @@ class _Process:
         mean = rate.mean(axis=0)
         excess = (1 - loss) * (network.routes @ mean) - network.capacity
         self.backlog = np.maximum(self.backlog + excess * step, 0.0)
-        return mean * (1 - q), self.window.mean(axis=0), loss
+        return mean * (1 - q), before, loss
 
     def _rule(self, rtt: Array, wait: Array) -> tuple[Array, Array]:
         """I and D of all copies."""
@@ -115,14 +116,12 @@ class _Process:
         increase, decrease = np.empty_like(self.window), np.empty_like(self.window)
         interval = np.maximum(np.maximum(self.since, self.between), 1.0)
         for law, paths, starts in self.laws:
-            states = States(
-                starts=starts,
-                window=self.window[:, paths].ravel(),
-                rtt=np.tile(rtt[paths], self.copies),
-                base_rtt=np.tile(network.base_rtt[paths], self.copies),
-                queue_delay=np.tile((network.service + wait)[paths], self.copies),
-                loss_interval=interval[:, paths].ravel(),
+            rtts, base_rtts, delays = (
+                np.tile(column[paths], self.copies)
+                for column in (rtt, network.base_rtt, network.service + wait)
             )
+            window, packets = self.window[:, paths].ravel(), interval[:, paths].ravel()
+            states = States(starts, window, rtts, base_rtts, delays, packets)
             found = law.evaluate(states)
             increase[:, paths], decrease[:, paths] = (v.reshape(self.copies, -1) for v in found)
         return increase, decrease
