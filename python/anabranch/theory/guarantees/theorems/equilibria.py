@@ -245,7 +245,8 @@ def friendliness(pairs: int = 60, seed: int = 1) -> Statement:
         "of two rules with C1 to C4 the one with the smaller Phi is friendlier",
         verdict(premise and not broken),
         f"{pairs} pairs of (12) with 2 to 8 paths whose RTTs differ by up to 10 %, in figure 1's "
-        f"network: the one with the larger Phi has at least {least:.1g} of the link more. The "
+        f"network: the one with the larger Phi never has less (smallest difference "
+        f"{least:.0e} of the link, where both have the same). The "
         f"printed proof mixes both Phi and needs C4 of the mixture, which C4 of both does not "
         f"give; but C1 and C4 of the rule with the larger Phi suffice: the other's rates are its "
         f"own at prices Phi(x) >= p, and C4 gives it more at p. Where Phi is not ordered nor are "

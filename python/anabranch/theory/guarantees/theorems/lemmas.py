@@ -51,8 +51,7 @@ def losses_are_rare(trials: int = 2000, seed: int = 1) -> Statement:
         f"loss q each, lose 2/(2 - q) = 1 + q/2 + ..., so that remainder / sum q is "
         f"{(exact - leading) / 2e-6:.4f} for every small q. In {trials} random cases a tenth of q "
         f"leaves that ratio at {np.median(slopes):.3f} times its size (median). The first term is "
-        f"the limit, within {last:.1g} at sum q = 1e-7 or less per packet, so (11) is right to "
-        "order 0",
+        f"the limit, within {last:.1g} of it for q up to 1e-7, so that (11) is right to order 0",
         {"trials": trials, "ratio_of_remainders": float(np.median(slopes))},
     )
 
