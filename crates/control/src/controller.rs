@@ -395,6 +395,7 @@ impl<R: Rule> Controller<R> {
 }
 
 #[inline]
+#[allow(clippy::manual_clamp, reason = "NaN becomes 1")]
 fn within_bounds(window: f64) -> f64 {
     window.max(1.0).min(MAX_WINDOW)
 }
