@@ -226,8 +226,7 @@ impl<R: Rule> Controller<R> {
         let path = &mut self.paths[r];
         path.window = 1.0;
         // RFC 9438, section 4.8: the stage after a timeout has no earlier peak.
-        path.peak = 0.0;
-        path.prior_peak = 0.0;
+        (path.peak, path.prior_peak) = (0.0, 0.0);
     }
 
     /// Path `r` sends again at `now` (s) after it was idle for longer than its timeout: the window
@@ -331,8 +330,7 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// The rule's increase. One and two paths have arms of their own, so that the compiler unrolls
-    /// the rule's loops for them.
+    /// The rule's increase; one and two paths have arms of their own, to unroll the rule's loops.
     #[inline]
     fn increase(&self, r: usize) -> f64 {
         match self.paths.as_slice() {
@@ -387,6 +385,7 @@ impl<R: Rule> Controller<R> {
 }
 
 #[inline]
+#[allow(clippy::manual_clamp, reason = "NaN becomes 1")]
 fn within_bounds(window: f64) -> f64 {
     window.max(1.0).min(MAX_WINDOW)
 }

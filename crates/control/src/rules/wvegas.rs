@@ -25,7 +25,7 @@ use crate::scalar::Scalar;
 /// **Departure: step 3 as printed, and in the authors' implementation, applies in every round**
 /// (`drain = 0`). A window that grows by one packet per round then backs off when the second packet
 /// is queued, twice the first, so `alpha_r` packets are never queued: alone, a path uses half to
-/// three quarters of its link, and up to 0.93 with all else that the implementation does
+/// three quarters of its link, and at most 0.94 with what else the implementation does
 /// (`papers/wvegas`). The paper describes step 3 as a reaction to a delay above a threshold, so
 /// here the threshold is the equilibrium, `alpha_r`; chosen after seeing results. Step 3 requires
 /// `q > 0` in both forms, because an empty queue (0 >= 2 * 0) halves its own window otherwise.
