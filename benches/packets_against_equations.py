@@ -4,7 +4,7 @@ Scenarios A and C of the OLIA draft with N1, N2 users and all capacities times a
 of a single-path user, and by how much packets exceed the equilibrium and the model of single losses
 (`theory.fluid.loss_events`), to which effects are added one by one. The last column has RED without
 its lag (averaging weight 1); the deviations are from that. `python
-benches/packets_against_equations.py [A:5 C10:1 ...]`, about 20 s for each.
+benches/packets_against_equations.py [A:5 C10:1 ...]`, about 1 minute for each.
 """
 
 import sys
