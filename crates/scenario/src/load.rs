@@ -74,19 +74,18 @@ impl Scenario {
         Ok(scenario)
     }
 
-    fn new(mut written: written::Scenario, source: &str) -> Result<Scenario, Fault> {
+    fn new(written: written::Scenario, source: &str) -> Result<Scenario, Fault> {
         let directory = path::Path::new(source)
             .parent()
             .unwrap_or(path::Path::new(""));
-        let (tcp, links, flows) = resolve(&written, directory)?;
-        written.tcp = written.tcp.complete();
+        let (links, flows) = resolve(&written, directory)?;
         let scenario = Scenario {
             name: written.name.clone(),
             description: written.description.clone(),
             algorithm: written.algorithm.clone(),
             seeds: written.seeds.clone(),
             measure: written.measure.clone(),
-            tcp,
+            tcp: written.tcp.clone(),
             links,
             flows,
             written,

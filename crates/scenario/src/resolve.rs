@@ -19,21 +19,20 @@ mod range;
 
 pub(crate) use flows::algorithm;
 
-/// The endpoints, links and flows of a scenario; everything else is complete as written.
+/// The links and flows of a scenario; everything else is complete as written.
 ///
 /// # Errors
 /// The first fault found, in the order of the file.
 pub(crate) fn resolve(
     file: &written::Scenario,
     directory: &Path,
-) -> Result<(Tcp, Vec<Link>, Vec<Flow>), Fault> {
+) -> Result<(Vec<Link>, Vec<Flow>), Fault> {
     check_seeds(&file.seeds)?;
     check_measure(&file.measure)?;
-    let tcp = file.tcp.resolve();
-    check_tcp(&tcp)?;
-    let links = links::links(&file.links, tcp.packet_bytes, directory)?;
+    check_tcp(&file.tcp)?;
+    let links = links::links(&file.links, file.tcp.packet_bytes, directory)?;
     let flows = flows::flows(file)?;
-    Ok((tcp, links, flows))
+    Ok((links, flows))
 }
 
 fn check_seeds(seeds: &[u64]) -> Result<(), Fault> {

@@ -22,7 +22,6 @@ mod linux_sending;
 pub(crate) mod path_state;
 mod pooling;
 mod receiving;
-mod rto;
 pub(crate) mod scheduler;
 mod sender;
 mod sending;
@@ -122,7 +121,9 @@ impl Connection {
     /// Begins or resumes a bulk transfer.
     pub fn resume(&mut self, world: &mut World) {
         for r in 0..self.paths.len() {
-            if self.paths[r].is_stale(world.now, world.tcp) {
+            let rto_s = self.controller.rto_s(r);
+            let measured = self.controller.path(r);
+            if self.paths[r].is_stale(world.now, measured, rto_s, world.tcp.min_rto) {
                 self.controller.on_idle(r, seconds(world.now));
                 self.paths[r].window = self.controller.window(r) as u32;
             }

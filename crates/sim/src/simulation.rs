@@ -102,7 +102,7 @@ impl Simulation {
             scenario: scenario.clone(),
             seed,
             now: 0,
-            tcp: build::endpoint(&scenario.tcp),
+            tcp: build::tcp(scenario),
             network,
             plans,
             connections: Vec::new(),

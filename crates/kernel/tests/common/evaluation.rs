@@ -52,8 +52,7 @@ pub struct Evaluation {
     increase: Soft,
     decrease: Soft,
     change: Soft,
-    /// 0 where the rule stays in slow start.
-    leaves_slow_start: Soft,
+    leaves_slow_start: u64,
 }
 
 impl Evaluation {
@@ -121,12 +120,12 @@ pub fn expected(
     match algorithm.name() {
         "vegas" => {
             let rule = Vegas::with(algorithm.values());
-            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).unwrap_or_default();
+            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).into();
             evaluation.change = rule.on_round(r, paths, &mut [(); MAX_PATHS]);
         }
         "wvegas" => {
             let rule = Wvegas::with(algorithm.values());
-            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).unwrap_or_default();
+            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).into();
             evaluation.change = rule.on_round(r, paths, memory);
         }
         name => assert!(

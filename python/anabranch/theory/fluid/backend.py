@@ -14,10 +14,7 @@ from anabranch.theory.fluid.tables import tables
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule, intervals
 
-UNKNOWN = {
-    "flows": ["timeouts", "spurious_timeouts", "transfers_done"],
-    "paths": ["timeouts", "spurious_timeouts"],
-}
+UNKNOWN = {"flows": ["timeouts", "transfers_done"], "paths": ["timeouts"]}
 """Columns that an equilibrium has no value for: NaN in the tables."""
 
 
