@@ -130,6 +130,7 @@ class FlowsTable(TypedDict):
     lost_packets: Integers
     retransmitted_packets: Integers
     timeouts: Integers
+    spurious_timeouts: Integers
     transfers_done: Integers
 
 
@@ -150,6 +151,7 @@ class PathsTable(TypedDict):
     loss_events: Integers
     retransmitted_packets: Integers
     timeouts: Integers
+    spurious_timeouts: Integers
     window_packets: Floats
     rtt_ms: Floats
     one_way_delay_ms: Floats

@@ -146,7 +146,7 @@ def test_list_shows_ranges_and_choices(anabranch: Anabranch) -> None:
     printed = anabranch("list").stdout
     assert "cap = 1.5 (1 to inf)" in printed
     assert "d_s = 0.1 s (0.0001 to 100)" in printed
-    assert "drain = 0 (0 or 1)" in printed
+    assert "drain = 1 (0 or 1)" in printed
 
 
 def test_the_schema_accepts_a_scenario_and_refuses_an_unknown_key(anabranch: Anabranch) -> None:

@@ -6,6 +6,10 @@ use crate::ack::Ack;
 use crate::path::Path;
 use crate::rule::Rule;
 
+use undo::BeforeTimeout;
+
+mod undo;
+
 /// No window grows beyond this, packets.
 pub const MAX_WINDOW: f64 = (1 << 24) as f64;
 
@@ -34,11 +38,10 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct PathState {
     phase: Phase,
-    /// No packet has been acknowledged since the last timeout.
-    timed_out: bool,
+    timed_out: bool, // no packet has been acknowledged since
+    holds: bool,     // no growth in this round trip of slow start
     round_samples: u32,
     ssthresh: f64,
-    rttvar: f64,
     last_ack: f64,
     round_start: f64,
     round_sum: f64,
@@ -57,6 +60,8 @@ pub struct Controller<R: Rule> {
     paths: Vec<Path<f64>>,
     memory: Vec<R::Memory<f64>>,
     state: Vec<PathState>,
+    /// For each path what its last timeout changed, if that may be undone. Empty until a timeout.
+    before_timeout: Vec<BeforeTimeout<R>>,
 }
 
 impl<R: Rule> Controller<R> {
@@ -74,6 +79,7 @@ impl<R: Rule> Controller<R> {
             paths: Vec::with_capacity(paths),
             memory: Vec::with_capacity(paths),
             state: Vec::with_capacity(paths),
+            before_timeout: Vec::new(),
         };
         (0..paths).for_each(|_| controller.add_path());
         controller
@@ -96,9 +102,9 @@ impl<R: Rule> Controller<R> {
         self.state.push(PathState {
             phase: Phase::SlowStart,
             timed_out: false,
+            holds: false,
             round_samples: 0,
             ssthresh: f64::INFINITY,
-            rttvar: 0.0,
             last_ack: f64::INFINITY,
             round_start: f64::NEG_INFINITY,
             round_sum: 0.0,
@@ -131,18 +137,6 @@ impl<R: Rule> Controller<R> {
     /// [`SMALLEST_SSTHRESH_ONE_PATH`].
     pub fn set_smallest_ssthresh(&mut self, packets: f64) {
         self.smallest_ssthresh = packets.max(1.0);
-    }
-
-    /// The retransmission timeout of path `r`, s: srtt + 4 rttvar, and 1 s before the first sample
-    /// (RFC 6298, section 2). Bounds and backoff are up to the endpoint.
-    #[inline]
-    pub fn rto_s(&self, r: usize) -> f64 {
-        let rtt = self.paths[r].rtt;
-        if rtt < f64::INFINITY {
-            rtt + 4.0 * self.state[r].rttvar
-        } else {
-            1.0
-        }
     }
 
     /// The state of path `r` that the rule uses.
@@ -222,6 +216,7 @@ impl<R: Rule> Controller<R> {
         if self.state[r].timed_out {
             return;
         }
+        self.keep_for_undo(r);
         if self.state[r].phase != Phase::Recovery {
             self.count_loss(r);
             self.cut_ssthresh(r);
@@ -231,8 +226,7 @@ impl<R: Rule> Controller<R> {
         let path = &mut self.paths[r];
         path.window = 1.0;
         // RFC 9438, section 4.8: the stage after a timeout has no earlier peak.
-        path.peak = 0.0;
-        path.prior_peak = 0.0;
+        (path.peak, path.prior_peak) = (0.0, 0.0);
     }
 
     /// Path `r` sends again at `now` (s) after it was idle for longer than its timeout: the window
@@ -246,7 +240,7 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// The RTT estimator (RFC 6298, section 2), the queueing delay and the counters.
+    /// The smoothed RTT (RFC 6298, section 2), the queueing delay and the counters.
     #[inline]
     fn measure(&mut self, r: usize, ack: &Ack) {
         let (path, state) = (&mut self.paths[r], &mut self.state[r]);
@@ -254,9 +248,7 @@ impl<R: Rule> Controller<R> {
             let first = path.base_rtt == f64::INFINITY;
             if first {
                 path.rtt = rtt;
-                state.rttvar = rtt / 2.0;
             } else {
-                state.rttvar += ((path.rtt - rtt).abs() - state.rttvar) / 4.0;
                 path.rtt += (rtt - path.rtt) / 8.0;
             }
             path.base_rtt = path.base_rtt.min(rtt);
@@ -295,10 +287,7 @@ impl<R: Rule> Controller<R> {
 
     fn end_round(&mut self, r: usize, window_limited: bool) {
         match self.state[r].phase {
-            Phase::SlowStart if self.rule.leaves_slow_start(&self.paths[r]) => {
-                self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh);
-                self.enter_avoidance(r);
-            }
+            Phase::SlowStart => self.end_slow_start_round(r),
             Phase::Avoidance if R::DELAY_BASED => {
                 let change = self.rule.on_round(r, &self.paths, &mut self.memory);
                 if window_limited || change < 0.0 {
@@ -309,10 +298,22 @@ impl<R: Rule> Controller<R> {
         }
     }
 
+    fn end_slow_start_round(&mut self, r: usize) {
+        self.state[r].holds ^= R::ALTERNATE_SLOW_START;
+        if !self.state[r].holds
+            && let Some(window) = self.rule.leaves_slow_start(&self.paths[r])
+        {
+            self.change_window(r, window - self.paths[r].window);
+            self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh);
+            self.enter_avoidance(r);
+        }
+    }
+
     #[inline]
     fn grow(&mut self, r: usize, packets: u32) {
         for _ in 0..packets {
             match self.state[r].phase {
+                Phase::SlowStart if self.state[r].holds => return,
                 Phase::SlowStart => {
                     self.change_window(r, 1.0);
                     self.paths[r].window = self.paths[r].window.min(self.state[r].ssthresh);
@@ -329,8 +330,7 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// The rule's increase. One and two paths have arms of their own, so that the compiler unrolls
-    /// the rule's loops for them.
+    /// The rule's increase; one and two paths have arms of their own, to unroll the rule's loops.
     #[inline]
     fn increase(&self, r: usize) -> f64 {
         match self.paths.as_slice() {
@@ -385,10 +385,7 @@ impl<R: Rule> Controller<R> {
 }
 
 #[inline]
+#[allow(clippy::manual_clamp, reason = "NaN becomes 1")]
 fn within_bounds(window: f64) -> f64 {
-    if window > 1.0 {
-        window.min(MAX_WINDOW)
-    } else {
-        1.0
-    }
+    window.max(1.0).min(MAX_WINDOW)
 }

@@ -24,6 +24,13 @@ pub trait Rule: Clone + Debug {
     const PARAMETERS: &'static [Parameter] = &[];
     /// Whether the rule acts once per round trip instead of once per acknowledged packet.
     const DELAY_BASED: bool = false;
+    /// Whether slow start grows in every other round trip only. The packets of a round without
+    /// growth are those of one window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked
+    /// at the end of these rounds only.
+    const ALTERNATE_SLOW_START: bool = false;
+    /// Why, by its own equations, the rule does not use 95 % of every set of paths where it is alone
+    /// and whose only losses are those of queues of one bandwidth-delay product.
+    const LEAVES_CAPACITY: Option<&'static str> = None;
     /// Whether `I_r` and `D_r` at a state describe the rule, so that it has a fluid model. False
     /// where they depend on the time since the last loss.
     const FLUID: bool = !Self::DELAY_BASED;
@@ -74,10 +81,10 @@ pub trait Rule: Clone + Debug {
     /// Called at a loss on the path that this memory belongs to.
     fn on_loss<S: Scalar>(&self, _memory: &mut Self::Memory<S>) {}
 
-    /// Whether the path should leave slow start. Called at the end of each round trip in slow
-    /// start.
-    fn leaves_slow_start<S: Scalar>(&self, _path: &Path<S>) -> bool {
-        false
+    /// The window with which the path leaves slow start, packets; `None` to stay. Called at the end
+    /// of each round trip in slow start.
+    fn leaves_slow_start<S: Scalar>(&self, _path: &Path<S>) -> Option<S> {
+        None
     }
 
     /// The value of the parameter [`WEIGHT`](Rule::WEIGHT); `None` without one.

@@ -36,6 +36,8 @@ pub struct Info {
     pub equilibrium_by_loss: bool,
     /// [`Rule::INCREASE_CANCELS`].
     pub increase_cancels: bool,
+    /// [`Rule::LEAVES_CAPACITY`].
+    pub leaves_capacity: Option<&'static str>,
     /// [`Rule::WEIGHT`].
     pub weight: Option<&'static str>,
     /// [`Rule::VARIANT_OF`].
@@ -70,6 +72,7 @@ macro_rules! rules {
             reno_on_one_path: $Rule::RENO_ON_ONE_PATH,
             equilibrium_by_loss: $Rule::EQUILIBRIUM_BY_LOSS,
             increase_cancels: $Rule::INCREASE_CANCELS,
+            leaves_capacity: $Rule::LEAVES_CAPACITY,
             weight: $Rule::WEIGHT,
             variant_of: $Rule::VARIANT_OF,
             studied_as: $Rule::STUDIED_AS,
@@ -181,12 +184,6 @@ impl AnyController {
         each!(AnyController, self, controller => controller.set_smallest_ssthresh(packets));
     }
 
-    /// [`Controller::rto_s`].
-    #[inline]
-    pub fn rto_s(&self, r: usize) -> f64 {
-        each!(AnyController, self, controller => controller.rto_s(r))
-    }
-
     /// [`Controller::path`].
     #[inline]
     pub fn path(&self, r: usize) -> &Path<f64> {
@@ -234,6 +231,11 @@ impl AnyController {
     /// [`Controller::on_timeout`].
     pub fn on_timeout(&mut self, r: usize) {
         each!(AnyController, self, controller => controller.on_timeout(r));
+    }
+
+    /// [`Controller::on_spurious_timeout`].
+    pub fn on_spurious_timeout(&mut self, r: usize) {
+        each!(AnyController, self, controller => controller.on_spurious_timeout(r));
     }
 
     /// [`Controller::on_idle`].

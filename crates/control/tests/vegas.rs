@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch_control::rules::Wvegas;
+use anabranch_control::rules::{Vegas, Wvegas};
 use anabranch_control::{Ack, AnyController, Path, Phase, Rule};
 use common::{ack, close, in_avoidance, path, rule};
 use proptest::prelude::*;
@@ -68,20 +68,80 @@ fn a_path_that_is_not_window_limited_only_shrinks() {
     }
 }
 
-/// A quarter of the window of 4 is 1 packet, of 5 more.
+/// Of 2.5 packets 2.5 * 9/10 are queued, more than kappa = 1: 1.5 would be left.
 #[test]
-fn slow_start_ends_with_more_than_one_packet_queued() {
-    for name in ["vegas", "wvegas"] {
-        let mut controller = rule(name).controller(1, 3.0);
-        controller.on_ack(0, &ack(0.0, BASE));
-        controller.on_ack(0, &ack(0.0, RTT));
-        assert_eq!(
-            (controller.window(0), controller.phase(0)),
-            (5.0, Phase::SlowStart)
+fn vegas_keeps_two_packets() {
+    let path = Path {
+        base_rtt: 1.0,
+        round_rtt: 10.0,
+        ..path(2.5, 10.0)
+    };
+    let change = Vegas::with(&[1.0]).on_round(0, &[path], &mut [()]);
+    assert_eq!(change, -0.5);
+}
+
+/// Acknowledgements of the window of one round trip, the first of which ends the round before.
+fn window_of_acks(controller: &mut AnyController, now: f64, rtt: f64) {
+    for _ in 0..controller.window(0) as u32 {
+        controller.on_ack(
+            0,
+            &Ack {
+                sent_at: now - rtt,
+                ..ack(now, rtt)
+            },
         );
-        controller.on_ack(0, &ack(0.0, RTT));
-        assert_eq!(controller.phase(0), Phase::Avoidance);
-        assert_eq!(controller.ssthresh(0), 5.0);
+    }
+}
+
+/// The first acknowledgement ends a round, so as in ns-2 the first window does not grow. It doubles
+/// in the second, fourth and sixth round trip. In the sixth a quarter of the packets is queued, far
+/// more than gamma = 1, but that round grew. The seventh did not, and ends slow
+/// start with 32 - 32/8 = 28 packets.
+#[test]
+fn slow_start_of_vegas_doubles_every_other_round_trip_and_is_cut_by_an_eighth() {
+    let mut controller = rule("vegas").controller(1, 4.0);
+    let mut windows = Vec::new();
+    for round in 1..=7 {
+        let rtt = if round > 5 { RTT } else { BASE };
+        window_of_acks(&mut controller, f64::from(round) * RTT, rtt);
+        windows.push(controller.window(0));
+    }
+    assert_eq!(windows, [4.0, 8.0, 8.0, 16.0, 16.0, 32.0, 32.0]);
+    assert_eq!(controller.phase(0), Phase::SlowStart);
+    controller.on_ack(0, &ack(8.0 * RTT, RTT));
+    assert_eq!((controller.window(0), controller.ssthresh(0)), (28.0, 28.0));
+    assert_eq!(controller.phase(0), Phase::Avoidance);
+}
+
+/// A quarter of the window of 4 is 1 packet, of 5 more. The path holds 5 * 3/4 = 3.75 packets
+/// without a queue; one more is left.
+#[test]
+fn slow_start_of_wvegas_ends_with_one_packet_queued() {
+    let mut controller = rule("wvegas").controller(1, 3.0);
+    controller.on_ack(0, &ack(0.0, BASE));
+    controller.on_ack(0, &ack(0.0, RTT));
+    assert_eq!(
+        (controller.window(0), controller.phase(0)),
+        (5.0, Phase::SlowStart)
+    );
+    controller.on_ack(0, &ack(0.0, RTT));
+    assert_eq!(controller.phase(0), Phase::Avoidance);
+    assert_eq!((controller.window(0), controller.ssthresh(0)), (4.75, 4.75));
+}
+
+/// Of 2 packets, 3/4 are queued; an eighth less is 1.75, and one more than without a queue 1.5. The
+/// window becomes 2, as in step 4 of wVegas, but a smaller one is not raised.
+#[test]
+fn the_end_of_slow_start_leaves_two_packets() {
+    for window in [2.0, 1.9] {
+        let path = Path {
+            base_rtt: 1.0,
+            round_rtt: 4.0,
+            ..path(window, 4.0)
+        };
+        let vegas = Vegas::with(&[1.0]).leaves_slow_start(&path);
+        let wvegas = Wvegas::with(&[10.0, 2.0, 1.0]).leaves_slow_start(&path);
+        assert_eq!((vegas, wvegas), (Some(window), Some(window)));
     }
 }
 
@@ -140,11 +200,11 @@ fn wvegas_keeps_its_total_queued() {
     );
 }
 
-/// As printed: a queue that grows from one packet to two has doubled, and the path backs off, here
+/// As printed (`drain = 0`): a queue that grows from one packet to two has doubled, and the path backs off, here
 /// from 102 + 1 by half of 128/130.
 #[test]
-fn wvegas_from_below_treats_its_first_two_queued_packets_as_a_doubled_queue() {
-    let mut controller = in_avoidance("wvegas", &[100.0]);
+fn wvegas_as_printed_treats_its_first_two_queued_packets_as_a_doubled_queue() {
+    let mut controller = in_avoidance("wvegas:drain=0", &[100.0]);
     assert_eq!(round(&mut controller, 0, 128.0 / 1024.0), 1.0);
     assert_eq!(round(&mut controller, 0, 129.0 / 1024.0), 1.0);
     round(&mut controller, 0, 130.0 / 1024.0);
@@ -153,15 +213,15 @@ fn wvegas_from_below_treats_its_first_two_queued_packets_as_a_doubled_queue() {
     assert_eq!(round(&mut controller, 0, 130.0 / 1024.0), 1.0);
 }
 
-/// With `drain = 1` the same path grows on. Once more than its alpha of 10 is queued, it backs off
+/// By default the same path grows on. Once more than its alpha of 10 is queued, it backs off
 /// from a queue that has doubled since then: 25 of 100 packets queued, then 41.
 #[test]
-fn wvegas_with_drain_backs_off_at_a_doubled_queue_above_alpha_only() {
-    let mut controller = in_avoidance("wvegas:drain=1", &[100.0]);
+fn wvegas_backs_off_at_a_doubled_queue_above_alpha_only() {
+    let mut controller = in_avoidance("wvegas", &[100.0]);
     for rtt in [128.0, 129.0, 130.0, 131.0, 132.0] {
         assert_eq!(round(&mut controller, 0, rtt / 1024.0), 1.0);
     }
-    let mut controller = in_avoidance("wvegas:drain=1", &[99.0]);
+    let mut controller = in_avoidance("wvegas", &[99.0]);
     round(&mut controller, 0, BASE);
     assert_eq!(round(&mut controller, 0, RTT), -1.0);
     // 99 - 1 packets, and a queueing delay of 2/32 s instead of 1/32.
@@ -172,7 +232,7 @@ fn wvegas_with_drain_backs_off_at_a_doubled_queue_above_alpha_only() {
 /// The smallest queue before a loss is discarded: a queue twice as long is the first one since.
 #[test]
 fn a_loss_resets_the_smallest_queue_of_wvegas() {
-    let mut controller = in_avoidance("wvegas", &[100.0]);
+    let mut controller = in_avoidance("wvegas:drain=0", &[100.0]);
     round(&mut controller, 0, 128.0 / 1024.0);
     round(&mut controller, 0, 129.0 / 1024.0);
     controller.on_loss(0);
@@ -192,14 +252,14 @@ fn wvegas_computes_its_weight_as_soon_as_alpha_is_queued() {
 /// `0 >= 2 * 0` is not a doubled queue.
 #[test]
 fn an_empty_queue_does_not_make_wvegas_back_off() {
-    let mut controller = in_avoidance("wvegas", &[20.0]);
+    let mut controller = in_avoidance("wvegas:drain=0", &[20.0]);
     assert!((0..50).all(|_| round(&mut controller, 0, 0.1) == 1.0));
 }
 
 /// Halving 3 + 1 would give 4 * 0.5 * 0.1/0.2 = 1.
 #[test]
 fn wvegas_keeps_two_packets() {
-    let mut controller = in_avoidance("wvegas", &[2.0]);
+    let mut controller = in_avoidance("wvegas:drain=0", &[2.0]);
     round(&mut controller, 0, 0.1); // 3 packets
     round(&mut controller, 0, 0.102); // 4 packets, smallest queue 2 ms
     round(&mut controller, 0, 0.2); // 5 * 0.25 = 1.25
@@ -220,7 +280,7 @@ fn full(rtt: f64, queued: f64) -> Path<f64> {
 fn the_weights_of_wvegas_are_shares_of_the_rate() {
     for (queued, change) in [(3.0, 1.0), (5.0, -1.0)] {
         let paths = [full(0.125, 20.0), full(0.25, queued)];
-        let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 0.0]), [Default::default(); 2]);
+        let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 1.0]), [Default::default(); 2]);
         // Alone so far, its weight is 1: 20 queued are more than 10.
         assert_eq!(wvegas.on_round(0, &paths, &mut memory), -1.0);
         assert_eq!(wvegas.on_round(1, &paths, &mut memory), change);
@@ -232,7 +292,7 @@ fn the_weights_of_wvegas_are_shares_of_the_rate() {
 #[test]
 fn wvegas_keeps_its_alpha_below_equilibrium() {
     let paths = [full(0.125, 20.0), full(0.25, 5.0)];
-    let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 0.0]), [Default::default(); 2]);
+    let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 1.0]), [Default::default(); 2]);
     wvegas.on_round(0, &paths, &mut memory);
     wvegas.on_round(1, &paths, &mut memory);
     assert_eq!(

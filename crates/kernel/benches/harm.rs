@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! cargo bench -p anabranch-kernel                      # all, 3 pairs of 2 s each
-//! cargo bench -p anabranch-kernel -- wvegas:drain=1 5  # one algorithm, 5 pairs
+//! cargo bench -p anabranch-kernel -- wvegas:drain=0 5  # one algorithm, 5 pairs
 //! ```
 
 #[path = "../tests/common/network.rs"]

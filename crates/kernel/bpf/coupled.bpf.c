@@ -143,6 +143,7 @@ static inline void init_subflow(struct tcp_sock *tp, struct subflow *s)
 {
 	s->base_rtt_us = ~0U;
 	s->round_end = tp->snd_nxt;
+	s->holds = 0;
 	s->magic = MAGIC;
 }
 
@@ -251,14 +252,30 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
  */
 #define SHORTEST_RTT soft_div(SOFT(1), SOFT(200))
 
+static inline void end_slow_start_round(struct tcp_sock *tp, struct subflow *s,
+					const struct connection *c)
+{
+	u32 floor = smallest_ssthresh(c);
+	soft window;
+
+	s->holds ^= ALTERNATE_SLOW_START;
+	window = s->holds ? 0 : leaves_slow_start(&c->paths[0]);
+	if (!window)
+		return;
+	change_window(tp, s, soft_sub(window, c->paths[0].window));
+	tp->snd_ssthresh = tp->snd_cwnd > floor ? tp->snd_cwnd : floor;
+}
+
 static inline void end_round(struct sock *sk, struct tcp_sock *tp, struct subflow *s, bool limited)
 {
 	struct connection *c = rule_input(sk);
 	struct path *path;
 	soft change;
 
-	if (!c)
+	if (!c) {
+		s->holds = 0;
 		return;
+	}
 	path = &c->paths[0];
 	path->base_rtt = soft_max(path->base_rtt, SHORTEST_RTT);
 	path->round_rtt = soft_max(path->round_rtt, SHORTEST_RTT);
@@ -270,10 +287,8 @@ static inline void end_round(struct sock *sk, struct tcp_sock *tp, struct subflo
 #endif
 		if (limited || soft_less(change, 0))
 			change_window(tp, s, change);
-	} else if (leaves_slow_start(path)) {
-		u32 floor = smallest_ssthresh(c);
-
-		tp->snd_ssthresh = tp->snd_cwnd > floor ? tp->snd_cwnd : floor;
+	} else {
+		end_slow_start_round(tp, s, c);
 	}
 }
 
@@ -288,7 +303,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		s->round_ended = 0;
 		end_round(sk, tp, s, limited);
 	}
-	if (limited && in_slow_start(tp))
+	if (limited && in_slow_start(tp) && !s->holds)
 		tcp_slow_start(tp, acked);
 }
 #else

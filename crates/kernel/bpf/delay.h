@@ -19,7 +19,9 @@ static inline soft step_towards(soft target, soft queued)
 	return 0;
 }
 
-static inline u32 leaves_slow_start(const struct path *path)
+static inline soft ends_slow_start(const struct path *path, soft reduced)
 {
-	return soft_less(SOFT(1), queued(path));
+	if (!soft_less(SOFT(1), queued(path)))
+		return 0;
+	return soft_min(soft_max(reduced, SOFT(2)), path->window);
 }

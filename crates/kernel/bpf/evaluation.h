@@ -9,7 +9,7 @@ struct evaluation {
 	soft increase;
 	soft decrease;
 	soft change;
-	u64 leaves_slow_start;
+	soft leaves_slow_start;
 };
 
 /* `c` is a copy of evaluation->connection; the rule may change its memory. */

@@ -2,7 +2,8 @@
  *
  * A header in rules/ is the rule in crates/control/src/rules/ with the same operations in the same
  * order, so its results are bit-equal to those of the Rust rule in Soft. It defines `increase`, or
- * DELAY_BASED (delay.h) and `on_round`; the rest has the defaults of the trait Rule. `r` is below
+ * DELAY_BASED (delay.h), `on_round`
+ * and `leaves_slow_start`; the rest has the defaults of the trait Rule. `r` is below
  * MAX_PATHS.
  */
 #pragma once
@@ -12,6 +13,10 @@
 #define QUOTED(text) #text
 #define RULE_HEADER(rule) QUOTED(rules/rule.h)
 #include RULE_HEADER(RULE)
+
+#ifndef ALTERNATE_SLOW_START
+#define ALTERNATE_SLOW_START 0
+#endif
 
 #ifndef HAS_DECREASE
 static inline soft decrease(u32 r, const struct connection *c)
@@ -37,7 +42,8 @@ static inline soft on_round(u32 r, struct connection *c)
 	return 0;
 }
 
-static inline u32 leaves_slow_start(const struct path *path)
+/* The window with which the path leaves slow start, 0 to stay. */
+static inline soft leaves_slow_start(const struct path *path)
 {
 	return 0;
 }

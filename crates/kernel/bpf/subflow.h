@@ -15,7 +15,8 @@ struct subflow {
 	u32 between_losses;
 	u32 round_end; /* snd_nxt when this round trip began */
 	u32 round_samples;
-	u32 round_ended; /* by the acknowledgement that is being processed */
+	u16 round_ended; /* by the acknowledgement that is being processed */
+	u16 holds; /* slow start does not grow in this round trip */
 	u64 round_sum_us;
 	soft round_rtt;
 	soft loss_interval;

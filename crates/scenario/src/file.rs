@@ -6,4 +6,5 @@ pub(crate) mod key;
 mod link;
 mod phrase;
 pub(crate) mod schema;
+mod tcp;
 pub(crate) mod written;

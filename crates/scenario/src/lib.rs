@@ -50,7 +50,7 @@ pub use model::number::{
     AboveOne, Bytes, Count, NonNegative, Positive, PositiveOrInfinite, Probability,
 };
 pub use model::size::Size;
-pub use model::tcp::{Recovery, Scheduler, Tcp};
+pub use model::tcp::{Profile, Recovery, RtoFloor, Scheduler, Tcp};
 pub use record::columns::Record;
 pub use record::{columns, recorder};
 pub use scenario::Scenario;

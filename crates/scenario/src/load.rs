@@ -74,18 +74,19 @@ impl Scenario {
         Ok(scenario)
     }
 
-    fn new(written: written::Scenario, source: &str) -> Result<Scenario, Fault> {
+    fn new(mut written: written::Scenario, source: &str) -> Result<Scenario, Fault> {
         let directory = path::Path::new(source)
             .parent()
             .unwrap_or(path::Path::new(""));
-        let (links, flows) = resolve(&written, directory)?;
+        let (tcp, links, flows) = resolve(&written, directory)?;
+        written.tcp = written.tcp.complete();
         let scenario = Scenario {
             name: written.name.clone(),
             description: written.description.clone(),
             algorithm: written.algorithm.clone(),
             seeds: written.seeds.clone(),
             measure: written.measure.clone(),
-            tcp: written.tcp.clone(),
+            tcp,
             links,
             flows,
             written,

@@ -19,20 +19,21 @@ mod range;
 
 pub(crate) use flows::algorithm;
 
-/// The links and flows of a scenario; everything else is complete as written.
+/// The endpoints, links and flows of a scenario; everything else is complete as written.
 ///
 /// # Errors
 /// The first fault found, in the order of the file.
 pub(crate) fn resolve(
     file: &written::Scenario,
     directory: &Path,
-) -> Result<(Vec<Link>, Vec<Flow>), Fault> {
+) -> Result<(Tcp, Vec<Link>, Vec<Flow>), Fault> {
     check_seeds(&file.seeds)?;
     check_measure(&file.measure)?;
-    check_tcp(&file.tcp)?;
-    let links = links::links(&file.links, file.tcp.packet_bytes, directory)?;
+    let tcp = file.tcp.resolve();
+    check_tcp(&tcp)?;
+    let links = links::links(&file.links, tcp.packet_bytes, directory)?;
     let flows = flows::flows(file)?;
-    Ok((links, flows))
+    Ok((tcp, links, flows))
 }
 
 fn check_seeds(seeds: &[u64]) -> Result<(), Fault> {

@@ -1,6 +1,6 @@
 //! What holds for every scenario: what is written can be read, the schema agrees, nothing panics.
 
-use anabranch_scenario::{Scenario, schema};
+use anabranch_scenario::{Profile, RtoFloor, Scenario, Scheduler, Tcp, schema};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -98,6 +98,37 @@ fn defaults_are_as_documented() {
     );
     assert_eq!(scenario.flows[0].paths[0].return_delay_ms.get(), 22.5);
     assert_eq!(scenario.seeds, [1]);
+}
+
+/// A key that is written replaces the value of the profile.
+#[test]
+fn a_profile_sets_the_keys_that_are_not_written() {
+    let endpoints = |overrides: &[(&str, &str)]| load("two_links", overrides).tcp;
+    let plain = endpoints(&[]);
+    let rfc = endpoints(&[("tcp.profile", "rfc")]);
+    assert_eq!(
+        (rfc.min_rto_ms.get(), rfc.rto_floor, rfc.undo),
+        (1000.0, RtoFloor::Rto, false)
+    );
+    let written = endpoints(&[("tcp.min_rto_ms", "1000"), ("tcp.rto_floor", "rto")]);
+    assert_eq!(rfc, written);
+    let linux = endpoints(&[("tcp.profile", "linux"), ("tcp.undo", "false")]);
+    assert_eq!((linux.undo, linux.delayed_acks), (false, true));
+    assert_eq!(linux.scheduler, Scheduler::Linux);
+    assert_eq!(linux.packet_bytes, plain.packet_bytes);
+    assert_eq!(Tcp::default(), Tcp::of(Profile::Plain));
+}
+
+#[test]
+fn what_is_written_has_every_key_of_the_endpoints() {
+    let text = load("two_links", &[("tcp.profile", "rfc")]).to_toml();
+    for line in [
+        "profile = \"rfc\"",
+        "min_rto_ms = 1000.0",
+        "quick_acks = false",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
 }
 
 /// 12 Mbps are 1000 packets per s: in a round trip of 0.1 s and a timeout of 1 s 1100, and 100 in

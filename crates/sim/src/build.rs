@@ -70,13 +70,15 @@ pub(crate) fn adjuster_dice(seed: u64, user: u32) -> Dice {
 }
 
 /// How every endpoint behaves.
-pub(crate) fn tcp(scenario: &Scenario) -> Tcp {
-    let tcp = &scenario.tcp;
+pub(crate) fn endpoint(tcp: &scenario::Tcp) -> Tcp {
     Tcp {
         packet_bytes: tcp.packet_bytes.get() as u16,
         header_bytes: tcp.header_bytes as u16,
         min_rto: milliseconds(tcp.min_rto_ms.get()),
+        rto_floor: tcp.rto_floor,
+        undo: tcp.undo,
         delayed_acks: tcp.delayed_acks,
+        quick_acks: tcp.quick_acks,
         selective: tcp.recovery == Recovery::Sack,
         initial_ssthresh: tcp.initial_ssthresh_packets.get(),
         receive_buffer: tcp.receive_buffer_packets.get(),

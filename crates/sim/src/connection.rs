@@ -22,6 +22,7 @@ mod linux_sending;
 pub(crate) mod path_state;
 mod pooling;
 mod receiving;
+mod rto;
 pub(crate) mod scheduler;
 mod sender;
 mod sending;
@@ -121,9 +122,7 @@ impl Connection {
     /// Begins or resumes a bulk transfer.
     pub fn resume(&mut self, world: &mut World) {
         for r in 0..self.paths.len() {
-            let rto_s = self.controller.rto_s(r);
-            let measured = self.controller.path(r);
-            if self.paths[r].is_stale(world.now, measured, rto_s, world.tcp.min_rto) {
+            if self.paths[r].is_stale(world.now, world.tcp) {
                 self.controller.on_idle(r, seconds(world.now));
                 self.paths[r].window = self.controller.window(r) as u32;
             }

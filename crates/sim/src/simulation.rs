@@ -102,7 +102,7 @@ impl Simulation {
             scenario: scenario.clone(),
             seed,
             now: 0,
-            tcp: build::tcp(scenario),
+            tcp: build::endpoint(&scenario.tcp),
             network,
             plans,
             connections: Vec::new(),

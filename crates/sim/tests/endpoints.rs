@@ -137,6 +137,17 @@ fn a_lone_packet_is_acknowledged_after_40_ms_if_acknowledgements_are_delayed() {
 }
 
 #[test]
+fn quick_acks_end_after_16() {
+    // A packet at a time: packets 0 to 15 are acknowledged at once, 21 ms apart; the
+    // acknowledgement of packet 16 waits 40 ms.
+    let tcp = "initial_window_packets = 1, receive_buffer_packets = 1, delayed_acks = true, \
+               quick_acks = true";
+    assert_takes_ms(&file(16 * PAYLOAD, &[SLOW], tcp), 15.0 * 21.0 + 11.0);
+    assert_takes_ms(&file(17 * PAYLOAD, &[SLOW], tcp), 16.0 * 21.0 + 11.0);
+    assert_takes_ms(&file(18 * PAYLOAD, &[SLOW], tcp), 17.0 * 21.0 + 40.0 + 11.0);
+}
+
+#[test]
 fn slow_start_doubles_the_window_each_round_trip() {
     // Round trips of 100 ms and a little: sampled in their middles.
     for tcp in ["", "recovery = \"newreno\"", "delayed_acks = true"] {
@@ -158,6 +169,9 @@ fn slow_start_ends_at_the_initial_threshold() {
     let windows = [0.15, 0.25, 0.35].map(|time_s| window_at(&record, time_s));
     assert_eq!(windows, [20.0, avoidance(32.0, 8), avoidance(32.0, 8 + 32)]);
 }
+
+/// Timeouts of 200 ms, whatever the RTT: round numbers.
+const PLAIN_FLOOR: &str = "rto_floor = \"rto\"";
 
 /// Two links: packets reach the second 1 ms apart, from 11 ms on, and take 0.012 ms there. It is
 /// down when those arrive that the test wants lost.
@@ -215,7 +229,8 @@ fn a_retransmission_that_is_lost_waits_for_the_timer() {
     // The timer starts anew with the retransmission: 26.012 + 200 ms, and 11.012 ms of travel.
     let outages = format!("{THIRD_PACKET}, {{ from_s = 0.0365, to_s = 0.0375 }}");
     for recovery in ["sack", "newreno"] {
-        let record = with_outages(10, &outages, &format!("recovery = \"{recovery}\""));
+        let tcp = format!("recovery = \"{recovery}\", {PLAIN_FLOOR}");
+        let record = with_outages(10, &outages, &tcp);
         assert_takes_ms(&record, 237.024);
         assert_eq!(record.paths.timeouts, [1]);
     }
@@ -225,9 +240,44 @@ fn a_retransmission_that_is_lost_waits_for_the_timer() {
 fn the_last_packet_of_a_file_waits_for_the_timer() {
     // Packet 4 of 5 would arrive at 15 ms; nothing follows it to be acknowledged. Packet 3 is
     // acknowledged at 24.012 ms. 200 ms later packet 4 is sent again.
-    let record = with_outages(5, "{ from_s = 0.0145, to_s = 0.0155 }", "");
+    let outage = "{ from_s = 0.0145, to_s = 0.0155 }";
+    let record = with_outages(5, outage, PLAIN_FLOOR);
     assert_takes_ms(&record, 235.024);
     assert_eq!(record.paths.timeouts, [1]);
+    // Linux: 200 ms more than the smoothed RTT of 21.012, 22.012, 23.012 and 24.012 ms.
+    let srtt_ms = [22.012, 23.012, 24.012]
+        .iter()
+        .fold(21.012, |srtt, rtt| srtt + (rtt - srtt) / 8.0);
+    for tcp in ["", "undo = true"] {
+        let record = with_outages(5, outage, tcp);
+        assert_takes_ms(&record, 235.024 + srtt_ms);
+        assert_eq!(
+            (record.paths.timeouts, record.paths.spurious_timeouts),
+            (vec![1], vec![0])
+        );
+    }
+    // RFC 6298: 1 s.
+    let record = with_outages(5, outage, "profile = \"rfc\"");
+    assert_takes_ms(&record, 1035.024);
+}
+
+#[test]
+fn a_spurious_timeout_is_undone() {
+    // Three packets of 1500 bytes at 12 kbps: the first is acknowledged after 1 s and 20 ms, which
+    // the initial timeout of 1 s does not wait for. No packet is lost. Packet 0 is sent again; without
+    // undo packets 1 and 2 follow when the window is 2.
+    let slow = "rate_mbps = 0.012, delay_ms = 10";
+    for (undo, window, spurious, again) in [(false, 1.0, 0, 3), (true, 3.0, 1, 1)] {
+        let tcp = format!("initial_window_packets = 3, undo = {undo}");
+        let record = bulk(slow, &tcp, "", 1.5, 10.0);
+        assert_eq!(record.paths.timeouts, [1]);
+        assert_eq!(record.paths.spurious_timeouts, [spurious]);
+        assert_eq!(record.paths.retransmitted_packets, [again]);
+        assert_eq!(record.paths.lost_overflow, [0]);
+        assert_eq!(window_at(&record, 1.01), 1.0);
+        // The acknowledgement of packet 0 adds one to the window.
+        assert_eq!(window_at(&record, 1.03), window + 1.0);
+    }
 }
 
 #[test]
@@ -237,7 +287,8 @@ fn timeouts_back_off_while_a_link_is_down() {
     // timeouts twice as long each. The seventh timeout is 25.4 s later, at 26.408 s, when the link
     // has been up again for 6 s; the packet arrives 11 ms later.
     let link = format!("{SLOW}, down = [{{ from_s = 1, to_s = 20 }}]");
-    let record = bulk(&link, "receive_buffer_packets = 1", "", 26.6, 1.0);
+    let tcp = format!("receive_buffer_packets = 1, {PLAIN_FLOOR}");
+    let record = bulk(&link, &tcp, "", 26.6, 1.0);
     assert_eq!(record.flows.timeouts, [7]);
     assert_eq!(record.paths.lost_down, [7]);
     let samples = &record.flow_samples;

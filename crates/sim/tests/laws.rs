@@ -4,10 +4,12 @@
 mod common;
 #[path = "laws/random.rs"]
 mod random;
+#[path = "laws/timeouts.rs"]
+mod timeouts;
 
 use std::thread;
 
-use anabranch_scenario::{Record, Scenario, Workload};
+use anabranch_scenario::{Record, Scenario, Scheduler, Workload};
 use anabranch_sim::Simulation;
 use common::{bits, scenario};
 use proptest::prelude::*;
@@ -228,6 +230,31 @@ proptest! {
         let (half, end) = (&delivered[delivered.len() / 2..], &delivered[delivered.len() - users..]);
         for user in 0..users {
             prop_assert!(end[user] > half[user], "user {user} has stopped");
+        }
+    }
+
+    #[test]
+    fn without_a_late_sample_there_is_no_timeout(text in timeouts::bounded_delay()) {
+        let scenario = scenario(&text);
+        let flows = run(&scenario).flows;
+        prop_assert!(flows.lost_packets.iter().all(|&lost| lost == 0));
+        prop_assert!(flows.timeouts.iter().all(|&timeouts| timeouts == 0), "{:?}", flows.timeouts);
+        let again = &flows.retransmitted_packets;
+        let resends = scenario.tcp.scheduler == Scheduler::Linux;
+        prop_assert!(resends || again.iter().all(|&packets| packets == 0), "again: {again:?}");
+    }
+
+    #[test]
+    fn every_timeout_without_a_loss_is_undone(text in timeouts::unbounded_delay()) {
+        let scenario = scenario(&text);
+        let paths = run(&scenario).paths;
+        prop_assert_eq!(&paths.spurious_timeouts, &paths.timeouts);
+        prop_assert!(paths.loss_events.iter().all(|&losses| losses == 0));
+        for path in 0..paths.len() {
+            // Each timeout sends one packet again, besides data sent over another path.
+            let alone = scenario.flows[paths.flow[path] as usize].paths.len() == 1;
+            let again = paths.retransmitted_packets[path];
+            prop_assert!(!alone || again == paths.timeouts[path], "path {path}: {again}");
         }
     }
 

@@ -54,6 +54,9 @@ impl Rule for Generalized {
         },
     ];
     const INCREASE_CANCELS: bool = true;
+    /// `D_r >= w_r` where `eta (a_r - 1) >= 1`: with eta = 0.5 from `a_r = 3` on.
+    const LEAVES_CAPACITY: Option<&'static str> =
+        Some("a loss takes all of a path that is a third as fast as another, or slower");
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Generalized {

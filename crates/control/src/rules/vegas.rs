@@ -5,13 +5,14 @@ use crate::rule::{Parameter, Rule};
 use crate::scalar::Scalar;
 
 /// Weighted Vegas on every path by itself. Once per round trip, with tau the mean RTT of that round
-/// and `diff = w (tau - tau0)/tau`: `w += kappa` below kappa, `w -= kappa` above. `D_r = w_r/2`.
-/// Slow start ends when `diff > 1`. A flow's share of one bottleneck is `kappa_i / sum kappa_j`.
+/// and `diff = w (tau - tau0)/tau`: `w += kappa` below kappa, `w -= kappa` above, and `w >= 2`.
+/// `D_r = w_r/2`. A flow's share of one bottleneck is `kappa_i / sum kappa_j`.
 ///
 /// The rate-adjustment algorithm for aggregate TCP (I-TCP), section III; Brakmo and Peterson 1995
-/// with alpha = beta = kappa and gamma = 1. Departures: the response to a
-/// loss is NewReno's; Brakmo's finer retransmission timing and his slow start, which grows every
-/// other round trip, are omitted.
+/// with alpha = beta = kappa and gamma = 1. The smallest window and slow start are those of ns-2
+/// (`tcp-vegas.cc`), with which I-TCP was simulated: the window doubles in every other round trip;
+/// slow start ends where a round without growth has `diff > 1`, with a window reduced by an eighth.
+/// Departure: the response to a loss is NewReno's; Brakmo's finer retransmission timing is omitted.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     kappa: f64,
@@ -31,6 +32,7 @@ impl Rule for Vegas {
         meaning: "packets to keep queued, and the step of the window",
     }];
     const DELAY_BASED: bool = true;
+    const ALTERNATE_SLOW_START: bool = true;
     const WEIGHT: Option<&'static str> = Some("kappa");
     /// Linux has a `vegas` of its own, without a weight.
     const LINUX_NAME: Option<&'static str> = Some("vegas_k");
@@ -46,11 +48,12 @@ impl Rule for Vegas {
 
     fn on_round<S: Scalar>(&self, r: usize, paths: &[Path<S>], _memory: &mut [()]) -> S {
         let kappa = S::from_f64(self.kappa);
-        step_towards(kappa, queued(&paths[r])) * kappa
+        let change = step_towards(kappa, queued(&paths[r])) * kappa;
+        change.max(S::of(2) - paths[r].window)
     }
 
-    fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> bool {
-        queued(path) > S::of(1)
+    fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> Option<S> {
+        ends_slow_start(path, path.window - path.window / S::of(8))
     }
 
     fn weight(&self) -> Option<f64> {
@@ -76,4 +79,9 @@ pub(super) fn step_towards<S: Scalar>(target: S, queued: S) -> S {
     } else {
         S::of(0)
     }
+}
+
+/// `reduced`, at least 2 but no increase, where `diff` exceeds gamma = 1.
+pub(super) fn ends_slow_start<S: Scalar>(path: &Path<S>, reduced: S) -> Option<S> {
+    (queued(path) > S::of(1)).then(|| reduced.max(S::of(2)).min(path.window))
 }

@@ -1,6 +1,6 @@
 //! wVegas, weighted Vegas for Multipath TCP.
 
-use super::vegas::{queued, step_towards};
+use super::vegas::{ends_slow_start, queued, step_towards};
 use crate::path::Path;
 use crate::rule::{Parameter, Rule};
 use crate::scalar::Scalar;
@@ -11,20 +11,24 @@ use crate::scalar::Scalar;
 /// 1. where `diff >= alpha_r`: the path's equilibrium rate becomes `w_r/tau`, its weight `k_r` that
 ///    rate over the sum of all paths', and `alpha_r = max(min_alpha, k_r total_alpha)`;
 /// 2. `w_r += 1` where `diff < alpha_r`, `w_r -= 1` where `diff > alpha_r`;
-/// 3. where `q` has doubled since its smallest: `w_r *= 0.5 tau0_r/tau`, and a new smallest is
-///    sought;
+/// 3. where `diff > alpha_r` and `q` has doubled since its smallest in such rounds:
+///    `w_r *= 0.5 tau0_r/tau`, and a new smallest is sought;
 /// 4. `w_r >= 2`.
 ///
 /// At a loss `D_r = w_r/2`, and the path's equilibrium rate and smallest `q` are forgotten. Slow
-/// start ends as Vegas's does.
+/// start ends where `diff > 1`, with `w_r = w_r tau0_r/tau + 1`, as in the authors' implementation
+/// for Linux (`mptcp_wvegas.c`); the paper refers to Vegas.
 ///
-/// Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", algorithm 3. Departure: step 3
-/// requires `q > 0`, because as printed an empty queue (0 >= 2 * 0) halves its own window. The text
-/// of its section III-A has the signs of step 2 swapped. The response to a loss is NewReno's.
+/// Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", algorithm 3. The text of its
+/// section III-A has the signs of step 2 swapped. The response to a loss is NewReno's.
 ///
-/// As printed, step 3 treats the first two queued packets as a doubled queue, so that a few flows
-/// hardly fill a link. With `drain = 1` step 3 applies only if `diff > alpha_r`, as part of the
-/// second half of step 2; this reproduces the paper's own figures (`papers/wvegas`).
+/// **Departure: step 3 as printed, and in the authors' implementation, applies in every round**
+/// (`drain = 0`). A window that grows by one packet per round then backs off when the second packet
+/// is queued, twice the first, so `alpha_r` packets are never queued: alone, a path uses half to
+/// three quarters of its link, and at most 0.94 with what else the implementation does
+/// (`papers/wvegas`). The paper describes step 3 as a reaction to a delay above a threshold, so
+/// here the threshold is the equilibrium, `alpha_r`; chosen after seeing results. Step 3 requires
+/// `q > 0` in both forms, because an empty queue (0 >= 2 * 0) halves its own window otherwise.
 #[derive(Clone, Debug)]
 pub struct Wvegas {
     total_alpha: f64,
@@ -69,12 +73,12 @@ impl Rule for Wvegas {
         },
         Parameter {
             name: "drain",
-            default: 0.0,
+            default: 1.0,
             min: 0.0,
             max: 1.0,
             choices: &[0.0, 1.0],
             unit: "",
-            meaning: "back off at a doubled queue in every round (0), or only above alpha (1)",
+            meaning: "back off at a doubled queue only above alpha (1), or in every round (0, printed)",
         },
     ];
     const DELAY_BASED: bool = true;
@@ -126,7 +130,8 @@ impl Rule for Wvegas {
         memory.queue_delay = S::of(0);
     }
 
-    fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> bool {
-        queued(path) > S::of(1)
+    fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> Option<S> {
+        let in_flight = path.window * path.base_rtt / path.round_rtt;
+        ends_slow_start(path, in_flight + S::of(1))
     }
 }

@@ -44,3 +44,10 @@ static inline void on_loss(struct memory *memory)
 	memory->equilibrium_rate = 0;
 	memory->queue_delay = 0;
 }
+
+static inline soft leaves_slow_start(const struct path *path)
+{
+	soft in_flight = soft_div(soft_mul(path->window, path->base_rtt), path->round_rtt);
+
+	return ends_slow_start(path, soft_add(in_flight, SOFT(1)));
+}

@@ -52,7 +52,8 @@ pub struct Evaluation {
     increase: Soft,
     decrease: Soft,
     change: Soft,
-    leaves_slow_start: u64,
+    /// 0 where the rule stays in slow start.
+    leaves_slow_start: Soft,
 }
 
 impl Evaluation {
@@ -120,12 +121,12 @@ pub fn expected(
     match algorithm.name() {
         "vegas" => {
             let rule = Vegas::with(algorithm.values());
-            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).into();
+            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).unwrap_or_default();
             evaluation.change = rule.on_round(r, paths, &mut [(); MAX_PATHS]);
         }
         "wvegas" => {
             let rule = Wvegas::with(algorithm.values());
-            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).into();
+            evaluation.leaves_slow_start = rule.leaves_slow_start(&paths[r]).unwrap_or_default();
             evaluation.change = rule.on_round(r, paths, memory);
         }
         name => assert!(

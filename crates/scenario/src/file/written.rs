@@ -15,9 +15,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::model::flows::Workload;
 use crate::model::measure::Measure;
 use crate::model::number::{Count, NonNegative, Positive};
-use crate::model::tcp::Tcp;
 
 pub use crate::file::link::{Link, Loss, Outage, Queue, Red};
+pub use crate::file::tcp::Tcp;
 
 /// An Anabranch scenario: links, flows, algorithms, workloads, seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

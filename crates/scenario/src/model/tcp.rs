@@ -1,63 +1,107 @@
 //! The TCP and Multipath TCP endpoints.
 
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::number::{Count, Positive, PositiveOrInfinite};
 
-/// How endpoints behave; the same for every flow of a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+/// How endpoints behave; the same for every flow of a scenario. `file/tcp.rs` documents the keys.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tcp {
-    /// Size of a full data packet on the wire, headers included, bytes.
-    #[schemars(extend("maximum" = 65535))]
+    /// Size of a full data packet, headers included, bytes.
     pub packet_bytes: Count,
-    /// Headers of each packet, bytes: IPv4 20, TCP 20, timestamps 12. Goodput counts the rest. Less
-    /// than `packet_bytes`.
+    /// Headers of each packet, bytes.
     pub header_bytes: u32,
-    /// Congestion window at the start of a connection, packets (RFC 6928).
+    /// Congestion window at the start of a connection, packets.
     pub initial_window_packets: Count,
-    /// Slow-start threshold at the start of a connection, packets; `inf`, the default, for none
-    /// (RFC 5681).
-    #[schemars(transform = without_default)]
+    /// Slow-start threshold at the start of a connection, packets.
     pub initial_ssthresh_packets: PositiveOrInfinite,
-    /// Smallest slow-start threshold of a connection with several paths, packets. 1 lets the window
-    /// of a bad path become very small (Balia, section V); 2 is RFC 5681's, which a connection with
-    /// one path always has.
+    /// Smallest slow-start threshold of a connection with several paths, packets.
     pub min_ssthresh_packets: Count,
-    /// Smallest retransmission timeout, ms (RFC 6298 says 1000, Linux has 200).
-    #[schemars(extend("minimum" = 0.001, "maximum" = 1e9))]
+    /// The floor of the retransmission timeout, ms.
     pub min_rto_ms: Positive,
-    /// Acknowledge every second packet, or after 40 ms, instead of every packet (RFC 1122).
+    /// What the floor bounds.
+    pub rto_floor: RtoFloor,
+    /// Whether spurious timeouts are undone.
+    pub undo: bool,
+    /// Acknowledge every second packet, or after 40 ms, instead of every packet.
     pub delayed_acks: bool,
+    /// Whether the first ACKs, and those after idle, are not delayed.
+    pub quick_acks: bool,
     /// How losses within one window are repaired.
     pub recovery: Recovery,
-    /// Receive buffer of a connection, packets, shared by its paths (RFC 8684).
+    /// Receive buffer of a connection, packets.
     pub receive_buffer_packets: Count,
     /// Which path gets the next packet of a connection.
     pub scheduler: Scheduler,
 }
 
-/// Removes a default that JSON cannot express: infinity.
-fn without_default(schema: &mut Schema) {
-    schema.remove("default");
-}
-
-impl Default for Tcp {
-    fn default() -> Self {
-        Tcp {
+impl Tcp {
+    /// The values of a profile.
+    pub fn of(profile: Profile) -> Tcp {
+        let plain = Tcp {
             packet_bytes: Count::constant(1500),
             header_bytes: 52,
             initial_window_packets: Count::constant(10),
             initial_ssthresh_packets: PositiveOrInfinite::constant(f64::INFINITY),
             min_ssthresh_packets: Count::constant(1),
             min_rto_ms: Positive::constant(200.0),
+            rto_floor: RtoFloor::Variance,
+            undo: false,
             delayed_acks: false,
+            quick_acks: false,
             recovery: Recovery::Sack,
             receive_buffer_packets: Count::constant(100_000),
             scheduler: Scheduler::MinRtt,
+        };
+        match profile {
+            Profile::Plain => plain,
+            Profile::Rfc => Tcp {
+                min_rto_ms: Positive::constant(1000.0),
+                rto_floor: RtoFloor::Rto,
+                ..plain
+            },
+            Profile::Linux => Tcp {
+                undo: true,
+                delayed_acks: true,
+                quick_acks: true,
+                scheduler: Scheduler::Linux,
+                ..plain
+            },
         }
     }
+}
+
+impl Default for Tcp {
+    fn default() -> Self {
+        Tcp::of(Profile::default())
+    }
+}
+
+/// Values of several keys at once. Common to all: an initial window of 10 packets, recovery with
+/// SACK (RFC 6675; NewReno is RFC 6582), timestamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Every packet acknowledged, Linux' timeout without undo, the min-RTT scheduler.
+    #[default]
+    Plain,
+    /// As `plain`, with the timeout of RFC 6298: `min_rto_ms = 1000`, `rto_floor = "rto"`.
+    Rfc,
+    /// Linux: delayed ACKs with quick ACKs, undo of spurious timeouts, Linux' scheduler; `min_rto_ms = 200`,
+    /// `rto_floor = "variance"`.
+    Linux,
+}
+
+/// What `min_rto_ms` bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RtoFloor {
+    /// The timeout, srtt + 4 rttvar (RFC 6298).
+    Rto,
+    /// What it adds to the smoothed RTT. As in Linux this is 4 times the largest deviation of a
+    /// round trip, and falls by a quarter of the difference per round trip.
+    Variance,
 }
 
 /// How losses within one window are repaired.

@@ -98,6 +98,7 @@ table! {
         lost_packets: u64, "data packets that a link dropped";
         retransmitted_packets: u64, "data packets sent again, on the same or another path";
         timeouts: u64, "retransmission timeouts";
+        spurious_timeouts: u64, "timeouts undone because nothing was lost; 0 on kernel, which does not report them";
         transfers_done: u64, "files whose last byte was delivered";
     }
 }
@@ -119,6 +120,7 @@ table! {
         loss_events: u64, "reductions of the window after losses, at most one per round trip";
         retransmitted_packets: u64, "data packets sent again over this path";
         timeouts: u64, "retransmission timeouts";
+        spurious_timeouts: u64, "timeouts undone because nothing was lost; 0 on kernel, which does not report them";
         window_packets: f64, "congestion window, mean of the valid samples, packets";
         rtt_ms: f64, "round-trip time, mean over the ACKs, ms";
         one_way_delay_ms: f64, "delay of data packets, mean over those delivered, ms";

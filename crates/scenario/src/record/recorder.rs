@@ -235,6 +235,7 @@ impl Recorder {
                 lost_packets: sum.lost_packets(),
                 retransmitted_packets: sum.retransmitted_packets,
                 timeouts: sum.timeouts,
+                spurious_timeouts: sum.spurious_timeouts,
                 transfers_done: end.users[row].1 - warm.users[row].1,
             });
         }
@@ -258,6 +259,7 @@ impl Recorder {
                 loss_events: totals.loss_events,
                 retransmitted_packets: totals.retransmitted_packets,
                 timeouts: totals.timeouts,
+                spurious_timeouts: totals.spurious_timeouts,
                 window_packets: self.windows[row].get(),
                 rtt_ms: totals.rtt_ms(),
                 one_way_delay_ms: totals.one_way_delay_ms(),

@@ -19,6 +19,8 @@ pub struct PathTotals {
     pub loss_events: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Those of them that were undone, because nothing was lost.
+    pub spurious_timeouts: u64,
     /// Sum of the RTT samples.
     pub rtt_sum_s: f64,
     /// Their number.
@@ -37,6 +39,7 @@ impl PathTotals {
             lost: std::array::from_fn(|cause| int(self.lost[cause], o.lost[cause])),
             loss_events: int(self.loss_events, o.loss_events),
             timeouts: int(self.timeouts, o.timeouts),
+            spurious_timeouts: int(self.spurious_timeouts, o.spurious_timeouts),
             rtt_sum_s: float(self.rtt_sum_s, o.rtt_sum_s),
             rtt_samples: int(self.rtt_samples, o.rtt_samples),
             one_way_sum_s: float(self.one_way_sum_s, o.one_way_sum_s),

@@ -124,6 +124,8 @@ fn lacking(tcp: &Tcp, file: &File) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_scenario::RtoFloor;
+
     use super::*;
     use crate::connection::scheduler::Scheduler;
 
@@ -132,6 +134,9 @@ mod tests {
         packet_bytes: 1000,
         header_bytes: 100,
         min_rto: 0,
+        rto_floor: RtoFloor::Rto,
+        undo: false,
+        quick_acks: false,
         delayed_acks: false,
         selective: true,
         receive_buffer: 1000,

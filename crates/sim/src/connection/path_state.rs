@@ -2,18 +2,16 @@
 
 use std::collections::VecDeque;
 
-use anabranch_control::Path;
 use anabranch_net::Time;
 
 use crate::connection::bits::Reassembly;
+use crate::connection::receiving::QUICK_ACKS;
+use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
+use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
-use crate::network::PacketNumber;
+use crate::network::{Ack, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
-use anabranch_scenario::time::from_seconds;
-
-/// The longest retransmission timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
-const MAX_RTO: Time = from_seconds(60.0);
 
 /// The route of a path's packets and its delay.
 #[derive(Clone, Debug)]
@@ -44,11 +42,18 @@ pub(crate) struct PathState {
     pub window_limited: bool,
     /// The retransmission timer: off while nothing is outstanding.
     pub timer: Timer,
+    pub rto: Rto,
+    /// Timeouts since something new was acknowledged.
     backoff: u32,
+    /// When the first of these timeouts was, if it can be undone.
+    timed_out_at: Option<Time>,
     /// Send time of the packet whose acknowledgement is delayed.
     pub held: Option<Time>,
     /// When the delayed acknowledgement must be sent.
     pub held_until: Time,
+    /// Packets to be acknowledged without delay, and when the last one arrived.
+    pub quick_acks: u32,
+    pub last_arrived: Time,
     pub last_sent: Time,
     pub totals: PathTotals,
 }
@@ -64,9 +69,13 @@ impl PathState {
             window,
             window_limited: false,
             timer: Timer::default(),
+            rto: Rto::default(),
             backoff: 0,
+            timed_out_at: None,
             held: None,
             held_until: 0,
+            quick_acks: QUICK_ACKS,
+            last_arrived: 0,
             last_sent: 0,
             totals: PathTotals::default(),
         }
@@ -111,15 +120,14 @@ impl PathState {
     /// Starts the retransmission timer anew (RFC 6298 section 5); gives the time at which a timer
     /// event must be scheduled.
     #[inline]
-    pub fn restart_timer(&mut self, now: Time, rto_s: f64, min_rto: Time) -> Option<Time> {
+    pub fn restart_timer(&mut self, now: Time, tcp: &Tcp) -> Option<Time> {
         if self.sender.outstanding() == 0 {
             self.timer.stop();
             return None;
         }
-        let max_rto = MAX_RTO.max(min_rto);
-        let rto = from_seconds(rto_s).clamp(min_rto, max_rto);
-        let deadline = now + rto.saturating_mul(1 << self.backoff).min(max_rto);
-        self.timer.start(deadline)
+        let rto = self.rto.timeout(tcp);
+        let backed_off = rto.saturating_mul(1 << self.backoff).min(longest(tcp));
+        self.timer.start(now + backed_off)
     }
 
     /// When the timer expires; `None` if it expired before since something was acknowledged.
@@ -128,8 +136,14 @@ impl PathState {
     }
 
     /// Doubles the timeout until something new is acknowledged (RFC 6298 section 5.5).
-    pub fn back_off(&mut self) {
+    fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
+    }
+
+    /// Whether the timer has expired since something new was acknowledged.
+    #[inline]
+    pub fn has_timed_out(&self) -> bool {
+        self.backoff > 0
     }
 
     /// Something new is acknowledged: the timeout is no longer doubled.
@@ -138,11 +152,33 @@ impl PathState {
         self.backoff = 0;
     }
 
+    /// The timer expired: all that has not arrived is declared lost. A timeout in recovery is not
+    /// undone, because there was a loss before it.
+    pub fn time_out(&mut self, now: Time, tcp: &Tcp) {
+        if tcp.undo && self.backoff == 0 && !self.sender.is_recovering() {
+            self.timed_out_at = Some(now);
+        }
+        self.totals.timeouts += 1;
+        self.sender.on_timeout();
+        self.back_off();
+    }
+
+    /// Undoes the timeouts since something was acknowledged if they were spurious: this first
+    /// acknowledgement after them is of a packet sent before the first one (RFC 3522). True if so.
+    pub fn undo_timeout(&mut self, ack: &Ack) -> bool {
+        let spurious = self.timed_out_at.take().is_some_and(|at| ack.sent_at < at);
+        if spurious {
+            self.totals.spurious_timeouts += u64::from(self.backoff);
+            self.sender.undo_timeout();
+        }
+        spurious
+    }
+
     /// Whether the sender was silent for longer than its timeout, so that its window is out of date
     /// (RFC 5681 section 4.1).
-    pub fn is_stale(&self, now: Time, measured: &Path<f64>, rto_s: f64, min_rto: Time) -> bool {
-        measured.rtt.is_finite()
+    pub fn is_stale(&self, now: Time, tcp: &Tcp) -> bool {
+        self.rto.is_measured()
             && self.sender.outstanding() == 0
-            && now - self.last_sent > from_seconds(rto_s).max(min_rto)
+            && now - self.last_sent > self.rto.timeout(tcp)
     }
 }

@@ -10,6 +10,9 @@ use crate::network::{Ack, Packet, PacketNumber};
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
 const ACK_DELAY: Time = SECOND / 25;
 
+/// How many packets are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
+pub(crate) const QUICK_ACKS: u32 = 16;
+
 impl Connection {
     /// A packet reaches the receiver; true if it completes a file.
     #[inline]
@@ -27,6 +30,8 @@ impl Connection {
             totals.one_way_sum_s += seconds(world.now - packet.sent_at);
         }
         let may_wait = world.tcp.delayed_acks && expected && !had_hole;
+        let may_wait = may_wait && !(world.tcp.quick_acks && self.is_quick(world, packet.path));
+        let path = &self.paths[usize::from(packet.path)];
         if may_wait && path.held.is_none() && !self.is_complete() {
             self.delay_ack(world, packet);
         } else {
@@ -42,6 +47,19 @@ impl Connection {
             None => !was_complete && self.is_complete(),
             Some(gateway) => gateway.has_file(self.data_received()),
         }
+    }
+
+    /// Whether the acknowledgement of a packet that arrives must not wait: one of the first of the
+    /// connection, or after a silence longer than the timeout (Linux' `tcp_event_data_recv`).
+    fn is_quick(&mut self, world: &World, r: u16) -> bool {
+        let path = &mut self.paths[usize::from(r)];
+        if world.now - path.last_arrived > path.rto.timeout(world.tcp) {
+            path.quick_acks = QUICK_ACKS;
+        }
+        path.last_arrived = world.now;
+        let quick = path.quick_acks > 0;
+        path.quick_acks = path.quick_acks.saturating_sub(1);
+        quick
     }
 
     fn delay_ack(&mut self, world: &mut World, packet: &Packet) {

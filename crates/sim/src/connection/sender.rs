@@ -94,6 +94,12 @@ impl Sender {
         self.next
     }
 
+    /// Whether a loss or a timeout is being repaired.
+    #[inline]
+    pub fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
     /// Whether an outstanding packet is lost and not sent again yet.
     pub fn is_lost(&self, sequence: PacketNumber) -> bool {
         self.lost_bits.contains(sequence)
@@ -159,6 +165,16 @@ impl Sender {
         self.lost_from = self.una;
         self.begin_recovery();
         self.timed_out = true;
+    }
+
+    /// The last timeout was spurious: what was declared lost, and is not sent again yet, is in
+    /// flight. There was no recovery before that timeout. The recovery point stays, so that
+    /// duplicates caused by retransmissions start no recovery (RFC 6582).
+    pub fn undo_timeout(&mut self) {
+        self.lost -= self.lost_bits.remove_range(self.una..self.next);
+        self.classified = self.highest[2].saturating_sub(1);
+        self.recovering = false;
+        self.timed_out = false;
     }
 
     fn begin_recovery(&mut self) {
@@ -248,137 +264,4 @@ impl Sender {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ack(cumulative: PacketNumber, selective: PacketNumber) -> Ack {
-        Ack {
-            sent_at: 0,
-            connection: 0,
-            cumulative,
-            selective,
-            data_cumulative: 0,
-            path: 0,
-        }
-    }
-
-    fn arrive(sender: &mut Sender, sequences: [PacketNumber; 3]) {
-        for sequence in sequences {
-            sender.on_ack(&ack(0, sequence));
-        }
-    }
-
-    fn sender(selective: bool, packets: u32) -> Sender {
-        let mut sender = Sender::new(selective);
-        (0..packets).for_each(|_| {
-            sender.send_new();
-        });
-        sender
-    }
-
-    #[test]
-    fn three_arrivals_above_a_hole_declare_it_lost() {
-        let mut sender = sender(true, 6);
-        assert!(!sender.on_ack(&ack(0, 1)).loss);
-        assert!(!sender.on_ack(&ack(0, 2)).loss);
-        assert!(sender.on_ack(&ack(0, 3)).loss);
-        // 6 sent, 3 arrived, 1 lost.
-        assert_eq!(sender.in_flight(), 2);
-        assert_eq!(sender.send_lost(), Some(0));
-        assert_eq!(sender.in_flight(), 3);
-        // 4 and 5 arrive, then the retransmission fills the hole.
-        sender.on_ack(&ack(0, 4));
-        sender.on_ack(&ack(0, 5));
-        let outcome = sender.on_ack(&ack(6, 0));
-        assert_eq!(
-            outcome,
-            AckOutcome {
-                delivered: 1,
-                advanced: true,
-                recovered: true,
-                loss: false
-            }
-        );
-        assert_eq!(sender.in_flight(), 0);
-    }
-
-    #[test]
-    fn losses_of_one_window_are_one_event() {
-        let mut sender = sender(true, 10);
-        // 0 and 4 are lost: arrivals 1, 2, 3 then 5, 6, 7.
-        let events: Vec<bool> = [1, 2, 3, 5, 6, 7]
-            .iter()
-            .map(|&s| sender.on_ack(&ack(0, s)).loss)
-            .collect();
-        assert_eq!(events, [false, false, true, false, false, false]);
-        assert_eq!([sender.send_lost(), sender.send_lost()], [Some(0), Some(4)]);
-        assert_eq!(sender.send_lost(), None);
-    }
-
-    #[test]
-    fn a_loss_after_recovery_is_another_event() {
-        let mut sender = sender(true, 4);
-        arrive(&mut sender, [1, 2, 3]);
-        sender.send_lost();
-        (0..6).for_each(|_| {
-            sender.send_new();
-        });
-        // 4 to 9 sent in recovery; 4 is lost; the hole at 0 is filled last.
-        arrive(&mut sender, [5, 6, 7]);
-        let outcome = sender.on_ack(&ack(4, 0));
-        assert!(outcome.recovered && outcome.loss);
-        assert_eq!(sender.send_lost(), Some(4));
-    }
-
-    #[test]
-    fn a_timeout_declares_all_lost_that_has_not_arrived() {
-        let mut sender = sender(true, 5);
-        sender.on_ack(&ack(0, 2));
-        sender.on_timeout();
-        assert_eq!(sender.in_flight(), 0);
-        let again: Vec<PacketNumber> = std::iter::from_fn(|| sender.send_lost()).collect();
-        assert_eq!(again, [0, 1, 3, 4]);
-        assert!(
-            !sender.on_ack(&ack(1, 0)).loss,
-            "the timeout was the loss event"
-        );
-    }
-
-    #[test]
-    fn without_sack_each_partial_acknowledgement_shows_one_hole() {
-        let mut sender = sender(false, 10);
-        // 0 and 4 are lost; 1, 2, 3 and 5 to 9 arrive as eight duplicates.
-        let events: Vec<bool> = (0..8).map(|_| sender.on_ack(&ack(0, 1)).loss).collect();
-        assert_eq!(events.iter().position(|&loss| loss), Some(2));
-        assert_eq!([sender.send_lost(), sender.send_lost()], [Some(0), None]);
-        assert_eq!(sender.in_flight(), 2, "10 sent, 8 duplicates");
-        let outcome = sender.on_ack(&ack(4, 0));
-        assert!(!outcome.recovered && !outcome.loss);
-        assert_eq!(sender.send_lost(), Some(4));
-        assert!(sender.on_ack(&ack(10, 4)).recovered);
-        assert_eq!(sender.in_flight(), 0);
-    }
-
-    #[test]
-    fn duplicates_of_an_old_recovery_do_not_start_a_new_one() {
-        let mut sender = sender(false, 8);
-        sender.on_timeout();
-        while sender.send_lost().is_some() {}
-        let outcome = [0; 4].map(|_| sender.on_ack(&ack(0, 9)));
-        assert!(outcome.iter().all(|outcome| !outcome.loss));
-    }
-
-    #[test]
-    fn duplicates_after_a_timeout_do_not_free_the_window() {
-        let mut sender = sender(false, 8);
-        sender.on_timeout();
-        sender.send_lost();
-        (0..4).for_each(|_| {
-            sender.on_ack(&ack(0, 9));
-        });
-        // Packet 0 is in flight again; 1 to 7 wait for it to open the window.
-        assert_eq!(sender.in_flight(), 1);
-        sender.on_ack(&ack(1, 0));
-        assert_eq!(sender.in_flight(), 0);
-    }
-}
+mod tests;

@@ -21,6 +21,11 @@ impl Connection {
         let rtt_s = seconds(world.now - ack.sent_at);
         path.totals.rtt_sum_s += rtt_s;
         path.totals.rtt_samples += 1;
+        let (una, next) = (path.sender.una(), path.sender.next());
+        path.rto.sample(world.tcp, rtt_s, una, next);
+        if outcome.advanced && path.has_timed_out() && path.undo_timeout(ack) {
+            self.controller.on_spurious_timeout(r);
+        }
         let now = seconds(world.now);
         self.controller.on_ack(
             r,
@@ -79,9 +84,7 @@ impl Connection {
     fn time_out(&mut self, world: &mut World, r: usize) {
         self.controller.on_timeout(r);
         let path = &mut self.paths[r];
-        path.totals.timeouts += 1;
-        path.sender.on_timeout();
-        path.back_off();
+        path.time_out(world.now, world.tcp);
         path.window = self.controller.window(r) as u32;
         if self.several && self.linux_scheduler.is_none() {
             let lost = path.take_lost_data();
@@ -93,8 +96,7 @@ impl Connection {
 
     #[inline]
     fn restart_timer(&mut self, world: &mut World, r: usize) {
-        let rto_s = self.controller.rto_s(r);
-        if let Some(time) = self.paths[r].restart_timer(world.now, rto_s, world.tcp.min_rto) {
+        if let Some(time) = self.paths[r].restart_timer(world.now, world.tcp) {
             self.schedule_timer(world, r, time);
         }
     }

@@ -1,6 +1,7 @@
 //! What all endpoints of a scenario have in common.
 
 use anabranch_net::Time;
+use anabranch_scenario::RtoFloor;
 
 use crate::connection::scheduler::Scheduler;
 
@@ -10,7 +11,12 @@ pub(crate) struct Tcp {
     pub packet_bytes: u16,
     pub header_bytes: u16,
     pub min_rto: Time,
+    pub rto_floor: RtoFloor,
+    /// Whether spurious timeouts are undone.
+    pub undo: bool,
     pub delayed_acks: bool,
+    /// Whether the first acknowledgements are not delayed.
+    pub quick_acks: bool,
     pub selective: bool,
     /// Where slow start ends on a new path, in packets.
     pub initial_ssthresh: f64,

@@ -113,11 +113,13 @@ fn tcp() -> impl Strategy<Value = String> {
         sample::select(vec!["sack", "newreno"]),
         buffer,
         sample::select(vec!["min-rtt", "round-robin", "linux"]),
+        (sample::select(vec!["plain", "rfc"]), any::<bool>(), any::<bool>()),
     )
         .prop_map(
-            |(bytes, initial, ssthresh, smallest, delayed, recovery, buffer, scheduler)| {
+            |(bytes, initial, ssthresh, smallest, delayed, recovery, buffer, scheduler, more)| {
+                let (profile, undo, quick) = more;
                 format!(
-                    "packet_bytes = {bytes}\ninitial_window_packets = {initial}\n\
+                    "profile = \"{profile}\"\nundo = {undo}\nquick_acks = {quick}\npacket_bytes = {bytes}\ninitial_window_packets = {initial}\n\
                  initial_ssthresh_packets = {ssthresh}\nmin_ssthresh_packets = {smallest}\n\
                  delayed_acks = {delayed}\nrecovery = \"{recovery}\"\n\
                  receive_buffer_packets = {buffer}\nscheduler = \"{scheduler}\""

@@ -31,9 +31,17 @@ OPEN_MEDIAN_BAND, OPEN_WORST_BAND = 0.15, 0.80
 """For a rule such as `coupled`, whose phi is the same on all paths of a user: nothing but the
 prices' small differences holds its split in place. In the pilot 8 % and 77 %."""
 
+SINGLE_LOSSES = (
+    "OLIA compares the last losses of its paths, and single losses are random, so it keeps using "
+    "the worse paths; the model of single losses, below, is within the band"
+)
+
 EXPLAINED = {
     ("", 22): "f1's window of 350 packets is larger than its link's queue, so the link idles "
     "after each loss, and flows that cross it have less delay than in a fluid",
+    ("olia", 17): SINGLE_LOSSES,
+    ("olia", 18): SINGLE_LOSSES,
+    ("olia", 19): SINGLE_LOSSES,
     ("generalized", 18): "two links lose fewer than 1 packet in 10 000 and are not always full",
     ("rsf-db", 12): "the rule holds a delay, and the window that does so changes threefold where "
     "the queue is 10 % shorter than a fluid's",

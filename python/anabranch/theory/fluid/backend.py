@@ -14,7 +14,10 @@ from anabranch.theory.fluid.tables import tables
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule, intervals
 
-UNKNOWN = {"flows": ["timeouts", "transfers_done"], "paths": ["timeouts"]}
+UNKNOWN = {
+    "flows": ["timeouts", "spurious_timeouts", "transfers_done"],
+    "paths": ["timeouts", "spurious_timeouts"],
+}
 """Columns that an equilibrium has no value for: NaN in the tables."""
 
 

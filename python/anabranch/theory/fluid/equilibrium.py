@@ -7,7 +7,7 @@ import numpy as np
 
 from anabranch.theory.array import Array
 from anabranch.theory.fluid import rounds
-from anabranch.theory.fluid.newton import Tick, search
+from anabranch.theory.fluid.newton import TOLERANCE, Tick, search
 from anabranch.theory.network import Network
 
 UNITS = {"window": "_packets", "rate": "_packets_per_s", "rtt": "_s", "path_loss": ""}
@@ -93,11 +93,11 @@ class Equilibrium:
 
 
 def equilibrium(
-    network: Network, tolerance: float | None = None, tick: Tick | None = None
+    network: Network, tolerance: float = TOLERANCE, tick: Tick | None = None
 ) -> Equilibrium:
     """Find it: by Newton's method, or by rounds where a rule acts once per round trip.
 
-    `tolerance`: of Newton's residual, `newton.TOLERANCE` by default. `tick` is called at each step
+    `tolerance`: of Newton's residual. `tick` is called at each step
     and may raise to stop the search. Raises `NotConverged`, and `ScenarioError` for a rule without
     a fluid model.
     """

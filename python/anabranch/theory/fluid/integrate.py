@@ -16,9 +16,8 @@ from anabranch.theory.fluid.newton import LARGEST_LOG_WINDOW
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule
 
-RELATIVE, AVERAGED_RELATIVE = 1e-4, 1e-3
-"""Relative tolerances of the integration; the second where a rule is averaged over samples."""
-ABSOLUTE = 1e-4
+RELATIVE, ABSOLUTE = 1e-4, 1e-4
+"""Tolerances of the integration."""
 EMPTY, LEAST = 1.0, 0.05
 """Below these a queue (packets) and a log window shrink in proportion to what is left."""
 
@@ -138,7 +137,7 @@ class _Stretch:
             jac=lambda _, values: self.jacobian(values),
             events=[_done(2 * n + self.links + k) for k in range(len(self.files))],
             dense_output=True,
-            rtol=AVERAGED_RELATIVE if self.model.averaged else RELATIVE,
+            rtol=RELATIVE,
             atol=ABSOLUTE,
         )
         if solution.status < 0:

@@ -9,8 +9,8 @@ from scipy import sparse
 
 from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
-from anabranch.theory.fluid.averaged_rule import Averaged
 from anabranch.theory.fluid.queues import Backlogs
+from anabranch.theory.fluid.switching import Switching, jumps
 from anabranch.theory.law import Law, States, row
 from anabranch.theory.network import Network
 
@@ -22,7 +22,7 @@ LEAST_LOSS = 1e-12
 class Group:
     """The users of one algorithm."""
 
-    law: Law | Averaged
+    law: Law | Switching
     paths: Array
     starts: Array
 
@@ -30,19 +30,20 @@ class Group:
 class Model:
     """A network with the laws of its users.
 
+    `settled`: OLIA's alpha is 0, as at its equilibrium, instead of a smooth function (`switching`).
     Raises `ScenarioError` for a rule without a fluid model.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, settled: bool = False) -> None:
         self.network = network
         self.backlogs = Backlogs.of(network)
-        self.groups = [_group(network, spec) for spec in dict.fromkeys(network.algorithms)]
+        self.groups = [_group(network, spec, settled) for spec in dict.fromkeys(network.algorithms)]
         self.crossing = sparse.csr_array(network.routes.T)  # paths by links
 
     @property
-    def averaged(self) -> bool:
-        """Whether a rule is averaged over samples."""
-        return any(isinstance(group.law, Averaged) for group in self.groups)
+    def switches(self) -> bool:
+        """Whether a rule's alpha jumps where two paths are equal."""
+        return any(isinstance(group.law, Switching) for group in self.groups)
 
     def at(self, window: Array, backlog: Array) -> "Point":
         """The state with these windows of the paths and backlogs of the links, packets."""
@@ -147,7 +148,7 @@ class Point:
         return total
 
 
-def _group(network: Network, spec: str) -> Group:
+def _group(network: Network, spec: str, settled: bool) -> Group:
     law = Law(spec)
     if law.delay_based:
         raise ScenarioError(
@@ -161,7 +162,8 @@ def _group(network: Network, spec: str) -> Group:
     users = np.array([algorithm == spec for algorithm in network.algorithms])
     sizes = np.diff(network.starts)[users]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Group(Averaged.where_it_jumps(law), np.flatnonzero(users[network.user_of_path]), starts)
+    rule = Switching(law, settled) if jumps(law) else law
+    return Group(rule, np.flatnonzero(users[network.user_of_path]), starts)
 
 
 def _spread(block: sparse.csr_array, paths: Array, size: int) -> sparse.csr_array:

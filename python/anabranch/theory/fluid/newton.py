@@ -14,7 +14,6 @@ from scipy.sparse import linalg
 from anabranch import _core
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid.averaged_rule import samples_of
 from anabranch.theory.fluid.model import Model, Point
 from anabranch.theory.network import Network
 
@@ -22,9 +21,8 @@ Tick = Callable[[], None]
 """Called at each step; it may raise to stop a search."""
 
 TOLERANCE = 1e-9
-AVERAGED_TOLERANCE = 3e-3
-"""The least tolerance where a rule is averaged over samples: their mean changes in steps, which are
-larger where samples are few."""
+SMOOTH_TOLERANCE = 1e-6
+"""Of the search with OLIA's smooth switch."""
 
 MOST_STEPS = 300
 SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 0.05, 1.0, 1e12
@@ -40,18 +38,22 @@ FIRST_LOSS = 3e-3
 """Loss probability of every queue at the start of the search."""
 
 
-def search(network: Network, tolerance: float | None = None, tick: Tick | None = None) -> "Search":
-    """The search at its end, with a residual of at most `tolerance` (`TOLERANCE` by default, more
-    where a rule is averaged).
+def search(network: Network, tolerance: float = TOLERANCE, tick: Tick | None = None) -> "Search":
+    """The search at its end, with a residual of at most `tolerance`.
+
+    Where OLIA leaves the split open, it starts again from the equilibrium of the smooth switch
+    (`switching`): so it finds the split to which the integration tends.
 
     Raises `NotConverged`, and `ScenarioError` for a rule without a fluid model.
     """
-    model = Model(network)
-    if tolerance is None:
-        coarse = 2 / samples_of(network.paths)
-        tolerance = max(AVERAGED_TOLERANCE, coarse) if model.averaged else TOLERANCE
+    model = Model(network, settled=True)
     made = Search(model)
     made.run(tolerance, tick)
+    if model.switches and not (made.residual <= tolerance and made.isolated()):
+        made = Search(Model(network))
+        made.run(SMOOTH_TOLERANCE, tick)
+        made.use(model)
+        made.run(tolerance, tick)
     if made.residual > tolerance:
         raise NotConverged(_why(network, made), made.residual)
     return made
@@ -69,6 +71,11 @@ class Search:
         q = np.maximum(model.at(np.ones(model.network.paths), backlog).path_loss, 1e-4)
         window = np.maximum(np.sqrt(2 / q) / siblings, 1.5)
         self._move_to(np.log(window), backlog)
+
+    def use(self, model: Model) -> None:
+        """Continue with another model of the same network."""
+        self.model = model
+        self._move_to(self.log_window, self.backlog)
 
     def run(self, tolerance: float, tick: Tick | None) -> None:
         """Step until the residual is at most the tolerance, or `MOST_STEPS` times.

@@ -1,7 +1,8 @@
 """A fluid run as the seven tables of a Result, whose columns crates/scenario defines.
 
-Values that a fluid lacks: `timeouts`, `lost_down`, `buffer_packets` and `kappa` are 0; every lost
-packet counts as retransmitted; loss events are losses, at most one per round trip.
+Values that a fluid lacks: `timeouts`, `spurious_timeouts`, `lost_down`, `buffer_packets` and
+`kappa` are 0; every lost packet counts as retransmitted; loss events are losses, at most one per
+round trip.
 """
 
 from typing import Any
@@ -72,6 +73,7 @@ class _Record:
         delivered = _whole(sums @ self._total(self.arrived))
         lost = _whole(sums @ self._total(self.lost))
         done, stop = self._done(), self._stop()
+        none = np.zeros(self.network.users, dtype=np.int64)
         return {
             "flow": self.flow_of_user,
             "rule": list(self.network.algorithms),
@@ -83,7 +85,8 @@ class _Record:
             "sent_packets": _whole(sums @ self._total(self.sent)),
             "lost_packets": lost,
             "retransmitted_packets": lost,
-            "timeouts": np.zeros(self.network.users, dtype=np.int64),
+            "timeouts": none,
+            "spurious_timeouts": none,
             "transfers_done": (done & (stop > self.begin)).astype(np.int64),
         }
 
@@ -106,6 +109,7 @@ class _Record:
             "loss_events": _whole(self._total(self.events)),
             "retransmitted_packets": _whole(lost),
             "timeouts": none,
+            "spurious_timeouts": none,
             "window_packets": self._mean_sample("window"),
             "rtt_ms": rtt_ms,
             "one_way_delay_ms": rtt_ms - self.return_ms,

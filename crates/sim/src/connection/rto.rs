@@ -1,0 +1,168 @@
+//! The retransmission timeout of a path.
+
+use anabranch_net::Time;
+use anabranch_scenario::RtoFloor;
+use anabranch_scenario::time::{from_seconds, seconds};
+
+use crate::connection::tcp::Tcp;
+use crate::network::PacketNumber;
+
+/// The longest timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
+const MAX_RTO: Time = from_seconds(60.0);
+
+/// The timeout before the first RTT sample, s (RFC 6298 section 2.1).
+const INITIAL_RTO_S: f64 = 1.0;
+
+/// The estimator of the timeout.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rto {
+    /// Smoothed RTT, as the controller has for the rules, s; 0 before the first sample.
+    srtt: f64,
+    /// Smoothed deviation of the samples from the smoothed RTT, s.
+    deviation: f64,
+    /// What the timeout adds, s.
+    margin: f64,
+    /// Linux: the largest `4 deviation` of the present round trip, at least the floor, s.
+    largest: f64,
+    /// Linux: the round trip ends when all below this is acknowledged.
+    round_end: PacketNumber,
+}
+
+impl Rto {
+    /// An RTT sample, s. `una` and `next` are the first packet not acknowledged and the first not
+    /// sent.
+    #[inline]
+    pub fn sample(&mut self, tcp: &Tcp, rtt_s: f64, una: PacketNumber, next: PacketNumber) {
+        match tcp.rto_floor {
+            RtoFloor::Rto => {
+                self.smooth(rtt_s, 1.0);
+                self.margin = 4.0 * self.deviation;
+            }
+            RtoFloor::Variance => self.sample_as_linux(tcp, rtt_s, una, next),
+        }
+    }
+
+    /// Linux' `tcp_rtt_estimator`: the margin rises at once to `4 deviation`, at least the floor,
+    /// and falls by a quarter of the difference per round trip.
+    #[inline]
+    fn sample_as_linux(&mut self, tcp: &Tcp, rtt_s: f64, una: PacketNumber, next: PacketNumber) {
+        let first = self.srtt == 0.0;
+        self.smooth(rtt_s, 1.0 / 8.0);
+        self.largest = self.largest.max(4.0 * self.deviation);
+        if first {
+            self.largest = self.largest.max(seconds(tcp.min_rto));
+            self.round_end = next;
+        }
+        self.margin = self.margin.max(self.largest);
+        if una > self.round_end {
+            self.margin -= (self.margin - self.largest) / 4.0;
+            self.round_end = next;
+            self.largest = seconds(tcp.min_rto);
+        }
+    }
+
+    /// RFC 6298 section 2; `falling` scales the growth of the deviation where the RTT falls.
+    #[inline]
+    fn smooth(&mut self, rtt_s: f64, falling: f64) {
+        if self.srtt == 0.0 {
+            self.srtt = rtt_s;
+            self.deviation = rtt_s / 2.0;
+            return;
+        }
+        let error = rtt_s - self.srtt;
+        let change = error.abs() - self.deviation;
+        let scale = if error < 0.0 && change > 0.0 {
+            falling
+        } else {
+            1.0
+        };
+        self.deviation += scale * change / 4.0;
+        self.srtt += error / 8.0;
+    }
+
+    /// Whether there was a sample.
+    pub fn is_measured(&self) -> bool {
+        self.srtt > 0.0
+    }
+
+    /// The timeout, without backoff.
+    #[inline]
+    pub fn timeout(&self, tcp: &Tcp) -> Time {
+        let rto_s = if self.is_measured() {
+            self.srtt + self.margin
+        } else {
+            INITIAL_RTO_S
+        };
+        from_seconds(rto_s).clamp(tcp.min_rto, longest(tcp))
+    }
+}
+
+/// No timeout is longer, with backoff.
+#[inline]
+pub(crate) fn longest(tcp: &Tcp) -> Time {
+    MAX_RTO.max(tcp.min_rto)
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_scenario::{Profile, Tcp as Keys};
+
+    use super::*;
+    use crate::build;
+
+    /// The timeouts, ms, before the first sample and after each of these, ms. Every sample is that
+    /// of a round trip of one packet.
+    fn timeouts_ms(profile: Profile, samples_ms: &[f64]) -> Vec<f64> {
+        let tcp = build::endpoint(&Keys::of(profile));
+        let mut rto = Rto::default();
+        let mut timeouts = vec![rto.timeout(&tcp)];
+        for (number, rtt_ms) in samples_ms.iter().enumerate() {
+            let una = number as PacketNumber + 1;
+            rto.sample(&tcp, rtt_ms * 1e-3, una, una + 1);
+            timeouts.push(rto.timeout(&tcp));
+        }
+        let ms = |rto: &Time| (seconds(*rto) * 1e6).round() * 1e-3;
+        timeouts.iter().map(ms).collect()
+    }
+
+    /// 400 ms: rttvar 200. Then 1000 ms: rttvar 0.75 * 200 + 0.25 * 600 = 300, srtt 475. 40 ms
+    /// alone would give 40 + 4 * 20 = 120.
+    #[test]
+    fn rfc_6298_has_a_floor_of_1_s() {
+        assert_eq!(
+            timeouts_ms(Profile::Rfc, &[400.0, 1000.0]),
+            [1000.0, 1200.0, 1675.0]
+        );
+        assert_eq!(timeouts_ms(Profile::Rfc, &[40.0]), [1000.0, 1000.0]);
+    }
+
+    /// A constant RTT of 100 ms: first 4 * 50 ms, which is the floor.
+    #[test]
+    fn linux_adds_at_least_200_ms_to_the_smoothed_rtt() {
+        assert_eq!(timeouts_ms(Profile::Linux, &[100.0; 9])[1..], [300.0; 9]);
+    }
+
+    /// 400 ms: mdev 200, margin 800. The same again: mdev 150, but the margin stays 800 in the first
+    /// round trip, which ends with the third packet: mdev 112.5, largest of the round 800. In the
+    /// next, mdev 84.375 and largest 4 * 84.375 = 337.5, so that it ends with 800 - 462.5 / 4.
+    #[test]
+    fn linux_forgets_the_variance_once_per_round_trip() {
+        let timeouts = timeouts_ms(Profile::Linux, &[400.0; 5]);
+        assert_eq!(timeouts, [1000.0, 1200.0, 1200.0, 1200.0, 1200.0, 1084.375]);
+    }
+
+    /// Smoothed 744 ms, deviation 313: a sample 400 ms below adds an eighth of (400 - 313) / 4, one
+    /// 400 ms above all of it.
+    #[test]
+    fn linux_raises_the_deviation_less_where_the_rtt_falls() {
+        for (rtt_s, expected) in [(0.344, 0.313 + 0.087 / 32.0), (1.144, 0.313 + 0.087 / 4.0)] {
+            let mut rto = Rto {
+                srtt: 0.744,
+                deviation: 0.313,
+                ..Rto::default()
+            };
+            rto.smooth(rtt_s, 1.0 / 8.0);
+            assert!((rto.deviation - expected).abs() < 1e-12);
+        }
+    }
+}

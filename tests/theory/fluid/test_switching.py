@@ -1,0 +1,162 @@
+"""OLIA's switch: its smooth form, its equilibrium and the equilibrium of packets."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anabranch
+from anabranch.scenario import Scenario, load
+from anabranch.theory.fluid.equilibrium import Equilibrium, equilibrium
+from anabranch.theory.fluid.switching import Switching
+from anabranch.theory.law import Law, States
+from anabranch.theory.network import Network
+from anabranch.theory.optimum.fixed_points import fixed_point
+
+PAPER = Path(__file__).parents[3] / "papers" / "olia"
+
+
+def scenario_a(**more: float) -> Scenario:
+    """Scenario A of the OLIA draft with N1 = 20, N2 = 10 and C1/C2 = 0.75."""
+    sizes = {"flows[0].count": 20, "flows[1].count": 10, "links.R1.rate_mbps": 15}
+    return load(PAPER / "scenario_a.toml", sizes | more)
+
+
+def scenario_c(**more: float) -> Scenario:
+    """Scenario C with N1 = 5, N2 = 10 and C1/C2 = 1."""
+    sizes = {"flows[0].count": 5, "links.AP1.rate_mbps": 5}
+    return load(PAPER / "scenario_c.toml", sizes | more)
+
+
+def user_mbps(found: Equilibrium, flow: str) -> float:
+    """Mean over the users of a flow."""
+    users = found.network.sums @ found.goodput_mbps
+    return float(np.mean(users[[name == flow for name in found.network.flows]]))
+
+
+def states(seed: int, users: int = 20) -> States:
+    dice = np.random.default_rng(seed)
+    starts = np.concatenate([[0], np.cumsum(dice.integers(1, 5, users))]).astype(np.int64)
+    paths = int(starts[-1])
+    rtt = dice.uniform(0.01, 0.3, paths)
+    window, interval = dice.uniform(1, 50, paths), 10 ** dice.uniform(1, 4, paths)
+    return States(starts, window, rtt, rtt, np.zeros(paths), interval)
+
+
+@pytest.mark.parametrize("rule", ["olia", "olia-printed"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_narrow_switch_is_the_rule(rule: str, seed: int) -> None:
+    # No two paths are equal, so beta and mu are 0 or 1 to within the switch's width.
+    at = states(seed)
+    increase, decrease = Switching(Law(rule), width=1e-7).evaluate(at)
+    expected = Law(rule).evaluate(at)
+    assert increase == pytest.approx(expected[0], rel=1e-9, abs=1e-12)
+    assert decrease == pytest.approx(expected[1])
+
+
+@pytest.mark.parametrize("rule", ["olia", "olia-printed"])
+@pytest.mark.parametrize("wrt", ["window", "rtt", "loss_interval"])
+def test_the_derivatives_of_the_smooth_switch(rule: str, wrt: str) -> None:
+    law, at = Switching(Law(rule), width=0.3), states(1)
+    exact = law.derivatives(at, wrt)[0].toarray()
+    column = getattr(at, wrt)
+    for k in range(len(column)):
+        step = np.where(np.arange(len(column)) == k, 1e-6 * column, 0.0)
+        above, below = (
+            law.evaluate(replace(at, **{wrt: column + sign * step}))[0] for sign in (1, -1)
+        )
+        slope = (above - below) / (2 * step[k])
+        assert exact[:, k] == pytest.approx(slope, rel=1e-4, abs=1e-6 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("scenario", [scenario_a(), scenario_c()], ids=["A", "C"])
+def test_the_equilibrium_is_the_fixed_point_of_the_draft(scenario: Scenario) -> None:
+    network = Network.of(scenario, "olia")
+    found = equilibrium(network)
+    assert found.residual < 1e-6
+    multipath = np.flatnonzero(np.diff(network.starts) == 2)
+    for first in network.starts[multipath]:
+        best, probing = found.window[first : first + 2]
+        assert probing == 1
+        # As much as one TCP on the best path: y = sqrt(2/q)/tau, of which y counts both paths.
+        total = found.rate[first : first + 2].sum()
+        one_tcp = np.sqrt(2 / found.path_loss[first]) / found.rtt[first]
+        assert total == pytest.approx(one_tcp, rel=1e-6)
+        assert best > 8
+    # `theory fixed-points` at these RTTs. It does not subtract what the queues drop, 1 to 2 %.
+    fixed = fixed_point(replace(network, base_rtt=found.rtt), None, 1.0)
+    for flow, mbps in fixed.user_mbps().items():
+        assert user_mbps(found, flow) == pytest.approx(mbps, rel=0.005)
+
+
+def test_type_2_users_beside_olia_by_hand() -> None:
+    # The 20 users probe R2 with one packet per RTT; the other ten have the rest of 10 Mbps.
+    network = Network.of(scenario_a(), "olia")
+    found = equilibrium(network)
+    p2 = found.loss[list(network.links).index("R2")]
+    rest = 10 - 20 * (1 - p2) * 0.012 / found.rtt[1]
+    assert user_mbps(found, "type2") == pytest.approx(rest / 10, rel=1e-6)
+    assert user_mbps(found, "type2") == pytest.approx(0.876, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "flow"),
+    [
+        (scenario_a(**{"measure.duration_s": 80}), "type2"),
+        (scenario_c(**{"measure.duration_s": 80}), "singlepath"),
+    ],
+    ids=["A", "C"],
+)
+def test_the_order_of_the_rules_is_that_of_packets(scenario: Scenario, flow: str) -> None:
+    rules = ["lia", "balia", "olia"]
+    predicted = [user_mbps(equilibrium(Network.of(scenario, rule)), flow) for rule in rules]
+    flows = anabranch.run(scenario, rules, seeds=[1, 2, 3]).flows
+    measured = flows[flows["flow"] == flow].groupby("algorithm")["goodput_mbps"].mean()[rules]
+    assert np.argsort(predicted).tolist() == np.argsort(measured.to_numpy()).tolist() == [0, 1, 2]
+    # Packets probe with more than one packet per RTT (docs/theory-meets-packets.md).
+    assert measured["olia"] == pytest.approx(predicted[2], rel=0.12)
+
+
+@pytest.mark.parametrize("scenario", [scenario_a, scenario_c], ids=["A", "C"])
+def test_the_integration_tends_to_the_equilibrium(scenario) -> None:  # type: ignore[no-untyped-def]
+    asked = scenario(**{"measure.duration_s": 200, "measure.warmup_s": 150})
+    result = anabranch.run(asked, "olia", on="fluid")
+    found = equilibrium(Network.of(asked, "olia"))
+    assert result.paths["goodput_mbps"].to_numpy() == pytest.approx(found.goodput_mbps, rel=2e-3)
+
+
+SHARED = """
+algorithm = "olia"
+[measure]
+duration_s = 3000
+warmup_s = 2900
+sample_ms = 10000
+[tcp]
+header_bytes = 0
+[links.A]
+rate_mbps = 12
+delay_ms = 20
+queue.red = { min_packets = 20, mid_packets = 60, max_packets = 120, mid_probability = 0.02 }
+[links.B]
+rate_mbps = 8
+delay_ms = 20
+queue.red = { min_packets = 20, mid_packets = 60, max_packets = 120, mid_probability = 0.02 }
+[[flows]]
+name = "two"
+paths = [["A"], ["B"]]
+count = 3
+start_spread_s = 1
+"""
+
+
+def test_where_the_split_is_open_it_is_that_of_the_integration() -> None:
+    # Three users on the same two links can exchange packets of A for packets of B. The smooth
+    # switch gives each the same split.
+    scenario = Scenario.parse(SHARED)
+    found = equilibrium(Network.of(scenario))
+    assert not found.isolated
+    assert found.residual < 1e-6
+    assert found.window.reshape(3, 2).std(axis=0) == pytest.approx([0, 0], abs=1e-3)
+    result = anabranch.run(scenario, on="fluid")
+    assert result.paths["goodput_mbps"].to_numpy() == pytest.approx(found.goodput_mbps, rel=0.01)
