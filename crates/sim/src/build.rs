@@ -8,7 +8,6 @@ use anabranch_scenario::time::{from_seconds, seconds};
 use anabranch_scenario::{Recovery, Scenario, Workload};
 
 use crate::connection::path_state::Route;
-use crate::connection::scheduler::Scheduler;
 use crate::connection::tcp::Tcp;
 use crate::network::Network;
 
@@ -82,10 +81,6 @@ pub(crate) fn endpoint(tcp: &scenario::Tcp) -> Tcp {
         selective: tcp.recovery == Recovery::Sack,
         initial_ssthresh: tcp.initial_ssthresh_packets.get(),
         receive_buffer: tcp.receive_buffer_packets.get(),
-        scheduler: match tcp.scheduler {
-            scenario::Scheduler::MinRtt => Scheduler::MinRtt,
-            scenario::Scheduler::RoundRobin => Scheduler::RoundRobin,
-            scenario::Scheduler::Linux => Scheduler::Linux,
-        },
+        scheduler: tcp.scheduler,
     }
 }

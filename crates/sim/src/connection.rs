@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
+use anabranch_scenario::Scheduler;
 use anabranch_scenario::time::seconds;
 
 use crate::connection::bits::Reassembly;
 use crate::connection::gateway::Gateway;
 use crate::connection::linux_scheduler::LinuxScheduler;
 use crate::connection::path_state::{PathState, Route};
-use crate::connection::scheduler::Scheduler;
 use crate::connection::tcp::Tcp;
 use crate::network::{Network, PacketNumber};
 
@@ -23,7 +23,7 @@ pub(crate) mod path_state;
 mod pooling;
 mod receiving;
 mod rto;
-pub(crate) mod scheduler;
+mod scheduler;
 mod sender;
 mod sending;
 pub(crate) mod tcp;

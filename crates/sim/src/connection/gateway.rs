@@ -124,10 +124,9 @@ fn lacking(tcp: &Tcp, file: &File) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_scenario::RtoFloor;
+    use anabranch_scenario::{RtoFloor, Scheduler};
 
     use super::*;
-    use crate::connection::scheduler::Scheduler;
 
     const TCP: Tcp = Tcp {
         initial_ssthresh: f64::INFINITY,

@@ -5,6 +5,7 @@ use anabranch_net::Time;
 use anabranch_scenario::time::seconds;
 
 use crate::calendar::Event;
+use crate::connection::scheduler;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
@@ -117,9 +118,13 @@ impl Connection {
         for r in 0..self.paths.len() {
             while self.paths[r].has_room() && self.retransmit(world, r) {}
         }
-        let scheduler = world.tcp.scheduler;
         self.starved = false;
-        while let Some(r) = scheduler.pick(&self.paths, &self.controller, self.turn) {
+        while let Some(r) = scheduler::pick(
+            world.tcp.scheduler,
+            &self.paths,
+            &self.controller,
+            self.turn,
+        ) {
             // Data must not be reinjected over the path on which it timed out.
             let sent = self.send_next(world, r)
                 || (0..self.paths.len())

@@ -1,9 +1,7 @@
 //! What all endpoints of a scenario have in common.
 
 use anabranch_net::Time;
-use anabranch_scenario::RtoFloor;
-
-use crate::connection::scheduler::Scheduler;
+use anabranch_scenario::{RtoFloor, Scheduler};
 
 /// How every endpoint of a scenario behaves.
 #[derive(Clone, Debug)]
