@@ -73,6 +73,8 @@ fn check_tcp(tcp: &Tcp) -> Result<(), Fault> {
     let packet_key = key.key("packet_bytes");
     within(&packet_key, packet_bytes.into(), 1.0..=65535.0, "bytes")?;
     within(&key.key("min_rto_ms"), min_rto_ms, 0.001..=1e9, "ms")?;
+    let jitter_us = tcp.host_jitter_us.get();
+    within(&key.key("host_jitter_us"), jitter_us, 0.0..=1e6, "us")?;
     if packet_bytes <= tcp.header_bytes {
         let message = format!(
             "expected more than header_bytes, which is {}, got {packet_bytes}",

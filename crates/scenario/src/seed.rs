@@ -8,6 +8,8 @@ pub mod kind {
     pub const USERS: u64 = 1;
     /// Waiting times of gateways that adjust their weight.
     pub const ADJUSTERS: u64 = 2;
+    /// Delays of packets in the hosts of users.
+    pub const HOSTS: u64 = 3;
 }
 
 /// The seed of a random element of a run (SplitMix64's finaliser).

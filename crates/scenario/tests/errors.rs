@@ -112,7 +112,7 @@ fn a_value_of_the_wrong_type() {
         ["rate_mbps = 10", "rate_mbps = { a = 1 }", "13: links.R1.rate_mbps: expected a number, got a table"],
         ["[1, 2]", "[1, -1]", "3: seeds[1]: expected a whole number of at least 0, got -1"],
         ["packet_bytes = 1500", "delayed_acks = 1", "10: tcp.delayed_acks: expected a boolean, got 1"],
-        ["packet_bytes = 1500", "recovery = \"sacks\"", "10: tcp.recovery: unknown value \"sacks\", expected one of sack, newreno (did you mean sack?)"],
+        ["packet_bytes = 1500", "recovery = \"sacks\"", "10: tcp.recovery: unknown value \"sacks\", expected one of sack, rack, newreno (did you mean sack?)"],
         ["[[\"R1\"], [\"R2\", \"R1\"]]", "\"R1\"", "26: flows[0].paths: expected a list, got \"R1\""],
         ["[[\"R1\"], [\"R2\", \"R1\"]]", "[\"R1\"]", "26: flows[0].paths[0]: expected a list of links, got \"R1\""],
         ["[\"R2\", \"R1\"]]", "[\"R2\", 1]]", "26: flows[0].paths[1][1]: expected a string, got 1"],

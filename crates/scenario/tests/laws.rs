@@ -1,6 +1,6 @@
 //! What holds for every scenario: what is written can be read, the schema agrees, nothing panics.
 
-use anabranch_scenario::{Profile, RtoFloor, Scenario, Scheduler, Tcp, schema};
+use anabranch_scenario::{Profile, Recovery, RtoFloor, Scenario, Scheduler, Tcp, schema};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -104,19 +104,22 @@ fn defaults_are_as_documented() {
 #[test]
 fn a_profile_sets_the_keys_that_are_not_written() {
     let endpoints = |overrides: &[(&str, &str)]| load("two_links", overrides).tcp;
-    let plain = endpoints(&[]);
-    let rfc = endpoints(&[("tcp.profile", "rfc")]);
+    let rfc = endpoints(&[]);
     assert_eq!(
         (rfc.min_rto_ms.get(), rfc.rto_floor, rfc.undo),
         (1000.0, RtoFloor::Rto, false)
     );
-    let written = endpoints(&[("tcp.min_rto_ms", "1000"), ("tcp.rto_floor", "rto")]);
-    assert_eq!(rfc, written);
+    let written = endpoints(&[("tcp.profile", "linux"), ("tcp.min_rto_ms", "300")]);
+    assert_eq!(
+        (written.min_rto_ms.get(), written.rto_floor),
+        (300.0, RtoFloor::Variance)
+    );
     let linux = endpoints(&[("tcp.profile", "linux"), ("tcp.undo", "false")]);
     assert_eq!((linux.undo, linux.delayed_acks), (false, true));
     assert_eq!(linux.scheduler, Scheduler::Linux);
-    assert_eq!(linux.packet_bytes, plain.packet_bytes);
-    assert_eq!(Tcp::default(), Tcp::of(Profile::Plain));
+    assert_eq!(linux.recovery, Recovery::Rack);
+    assert_eq!(linux.packet_bytes, rfc.packet_bytes);
+    assert_eq!(Tcp::default(), Tcp::of(Profile::Rfc));
 }
 
 #[test]

@@ -32,7 +32,7 @@ const CASES: [[&str; 3]; 21] = [
     [
         "tcp = { recovery = 'sak' }",
         "tcp.recovery",
-        "unknown value \"sak\", expected one of sack, newreno (did you mean sack?)",
+        "unknown value \"sak\", expected one of sack, rack, newreno (did you mean sack?)",
     ],
     [
         "tcp = { packet_bytes = '1500' }",

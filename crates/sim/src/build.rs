@@ -5,7 +5,7 @@ use anabranch_net::{Dice, Link, Time};
 use anabranch_scenario as scenario;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::{from_seconds, seconds};
-use anabranch_scenario::{Recovery, Scenario, Workload};
+use anabranch_scenario::{Scenario, Workload};
 
 use crate::connection::path_state::Route;
 use crate::connection::tcp::Tcp;
@@ -68,6 +68,13 @@ pub(crate) fn adjuster_dice(seed: u64, user: u32) -> Dice {
     Dice::new(element_seed(seed, kind::ADJUSTERS, user as usize))
 }
 
+/// The generator of the delays in the host of a user's connection: separate, so that jitter changes
+/// no other random number.
+pub(crate) fn host_dice(seed: u64, user: u32, opened_at: Time) -> Dice {
+    let user_seed = element_seed(seed, kind::HOSTS, user as usize);
+    Dice::new(element_seed(user_seed, kind::HOSTS, opened_at as usize))
+}
+
 /// How every endpoint behaves.
 pub(crate) fn endpoint(tcp: &scenario::Tcp) -> Tcp {
     Tcp {
@@ -78,9 +85,10 @@ pub(crate) fn endpoint(tcp: &scenario::Tcp) -> Tcp {
         undo: tcp.undo,
         delayed_acks: tcp.delayed_acks,
         quick_acks: tcp.quick_acks,
-        selective: tcp.recovery == Recovery::Sack,
+        recovery: tcp.recovery,
         initial_ssthresh: tcp.initial_ssthresh_packets.get(),
         receive_buffer: tcp.receive_buffer_packets.get(),
         scheduler: tcp.scheduler,
+        host_jitter: milliseconds(tcp.host_jitter_us.get() * 1e-3),
     }
 }

@@ -18,6 +18,10 @@ pub(crate) enum Event {
     Return(u32),
     /// The retransmission timer of a path.
     Timeout { connection: u32, path: u16 },
+    /// The timers of RACK of a path.
+    Rack { connection: u32, path: u16 },
+    /// The first packet that waits in a sender's host leaves it.
+    Leave(u32),
     /// The delayed-ACK timer of a path.
     DelayedAck { connection: u32, path: u16 },
     /// The timer after which an idle path sends the oldest data again.

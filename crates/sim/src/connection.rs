@@ -10,6 +10,7 @@ use anabranch_scenario::time::seconds;
 
 use crate::connection::bits::Reassembly;
 use crate::connection::gateway::Gateway;
+use crate::connection::host::Host;
 use crate::connection::linux_scheduler::LinuxScheduler;
 use crate::connection::path_state::{PathState, Route};
 use crate::connection::tcp::Tcp;
@@ -17,10 +18,12 @@ use crate::network::{Network, PacketNumber};
 
 mod bits;
 mod gateway;
+pub(crate) mod host;
 mod linux_scheduler;
 mod linux_sending;
 pub(crate) mod path_state;
 mod pooling;
+mod rack;
 mod receiving;
 mod rto;
 mod scheduler;
@@ -62,6 +65,8 @@ pub(crate) struct Connection {
     pub(crate) gateway: Option<Box<Gateway>>,
     /// Assigns data to the paths, if the scenario has Linux' scheduler.
     pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
+    /// The sender's host, if it delays packets.
+    pub(crate) host: Option<Box<Host>>,
     /// Data to be sent again over another path than the one on which it timed out.
     pub(crate) reinjections: VecDeque<(PacketNumber, u16)>,
     /// The data received, if there are several paths.
@@ -99,6 +104,7 @@ impl Connection {
             file_bytes: 0,
             gateway: None,
             linux_scheduler: uses_linux.then(Box::default),
+            host: None,
             reinjections: VecDeque::new(),
             data_receiver: Reassembly::default(),
             starved: true,
@@ -114,8 +120,7 @@ impl Connection {
             self.controller.add_path();
             self.controller.set_ssthresh(r, tcp.initial_ssthresh);
             let window = self.controller.window(r) as u32;
-            self.paths
-                .push(PathState::new(route.clone(), tcp.selective, window));
+            self.paths.push(PathState::new(route.clone(), tcp, window));
         }
     }
 

@@ -171,6 +171,15 @@ impl Simulation {
                     connection.on_timer(world, path)
                 });
             }
+            Event::Rack { connection, path } => {
+                self.connect(connection, |connection, world| {
+                    connection.on_rack_timer(world, path);
+                });
+            }
+            Event::Leave(number) => {
+                self.connect(number, Connection::on_leave);
+                self.retire_if_over(number);
+            }
             Event::DelayedAck { connection, path } => {
                 self.connect(connection, |connection, world| {
                     connection.on_ack_delay(world, path);

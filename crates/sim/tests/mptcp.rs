@@ -69,7 +69,8 @@ fn a_small_receive_buffer_waits_for_the_slow_path() {
 /// 12 Mbps and 10 ms: 1 packet per ms, and 20 in flight. With windows that start to grow slowly at
 /// 50 the queue, of 100, does not overflow in the first second.
 const LINK: &str = "rate_mbps = 12, delay_ms = 10";
-const CALM: &str = "initial_ssthresh_packets = 50";
+/// The timeout is Linux': 200 ms more than the smoothed RTT.
+const CALM: &str = "initial_ssthresh_packets = 50, min_rto_ms = 200, rto_floor = \"variance\"";
 
 /// A file of so many packets, as a user's workload.
 fn file(packets: u64) -> String {
@@ -201,7 +202,12 @@ fn a_short_file_takes_one_path_or_the_paths_in_turn() {
 /// Linux' scheduler, with a first path that never carries anything.
 fn assigned_to_a_dead_path(duration: &str) -> Record {
     let dead = format!("{LINK}, down = [{{ from_s = 0, to_s = 100 }}]");
-    two_paths([&dead, LINK], duration, "scheduler = \"linux\"", &file(66))
+    two_paths(
+        [&dead, LINK],
+        duration,
+        "scheduler = \"linux\", min_rto_ms = 200, rto_floor = \"variance\"",
+        &file(66),
+    )
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn ours(network: &Network, from_s: u64, seed: u64) -> Outcome {
         r#"
         algorithm = "reno"
         measure = {{ duration_s = {DURATION_S}, warmup_s = {from_s}, sample_ms = 1e6 }}
-        tcp = {{ header_bytes = 40, initial_window_packets = 2 }}
+        tcp = {{ header_bytes = 40, initial_window_packets = 2, min_rto_ms = 200 }}
         [links.L]
         rate_mbps = {rate_mbps}
         delay_ms = {delay_ms}

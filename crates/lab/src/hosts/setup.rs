@@ -161,7 +161,7 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
     let max = (packets * u64::from(tcp.packet_bytes.get()) * 2).min(i32::MAX as u64);
     let from = |first: u64| format!("4096 {} {max}", first.min(max));
     let (receive, send) = (from(FIRST_RECEIVE_BYTES), from(FIRST_SEND_BYTES));
-    let sack = if tcp.recovery == Recovery::Sack {
+    let sack = if tcp.recovery != Recovery::NewReno {
         "1"
     } else {
         "0"

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{Count, Positive, PositiveOrInfinite};
+use crate::model::number::{Count, NonNegative, Positive, PositiveOrInfinite};
 use crate::model::tcp::{self, Profile, Recovery, RtoFloor, Scheduler};
 
 /// How endpoints behave; the same for every flow of a scenario.
@@ -32,12 +32,11 @@ pub struct Tcp {
     /// connection with one path always has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ssthresh_packets: Option<Count>,
-    /// The floor of the retransmission timeout, ms. Default: 200, which is Linux'; profile `rfc`:
-    /// 1000 (RFC 6298).
+    /// The floor of the retransmission timeout, ms. Default: 1000 (RFC 6298); profile `linux`: 200.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 0.001, "maximum" = 1e9))]
     pub min_rto_ms: Option<Positive>,
-    /// What `min_rto_ms` bounds. Default: `variance`; profile `rfc`: `rto`.
+    /// What `min_rto_ms` bounds. Default: `rto`; profile `linux`: `variance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_floor: Option<RtoFloor>,
     /// Undo a timeout if the echoed timestamp of the next ACK shows that nothing was lost: window
@@ -52,7 +51,7 @@ pub struct Tcp {
     /// after a silence longer than the timeout, as Linux. Default: false; profile `linux`: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quick_acks: Option<bool>,
-    /// How losses within one window are repaired. Default: `sack`.
+    /// How losses are detected and repaired. Default: `sack`; profile `linux`: `rack`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
@@ -62,6 +61,16 @@ pub struct Tcp {
     /// `linux`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,
+    /// The longest time for which the sender's host delays a packet, us. Each packet is delayed by a
+    /// random time, uniform up to this, and none overtakes another of the same connection. Hosts
+    /// without it are clocks: at a drop-tail queue some of them find the queue full much more often
+    /// than others (phase effects, Floyd and Jacobson 1992). The usual remedy is one
+    /// packet time of the bottleneck (ns-2's `overhead_`). Default: 0; profile `linux`: 100, because
+    /// the lab's packets are 24 us late in the median and 75 us at the 99th percentile (docs/lab.md);
+    /// uniform up to 100 us has 50 and 99 us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("maximum" = 1e6))]
+    pub host_jitter_us: Option<NonNegative>,
 }
 
 /// Implements what concerns every key but `profile`.
@@ -86,4 +95,5 @@ macro_rules! keys {
 keys! {
     packet_bytes header_bytes initial_window_packets initial_ssthresh_packets min_ssthresh_packets
     min_rto_ms rto_floor undo delayed_acks quick_acks recovery receive_buffer_packets scheduler
+    host_jitter_us
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{Count, Positive, PositiveOrInfinite};
+use crate::model::number::{Count, NonNegative, Positive, PositiveOrInfinite};
 
 /// How endpoints behave; the same for every flow of a scenario. `file/tcp.rs` documents the keys.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,45 +28,47 @@ pub struct Tcp {
     pub delayed_acks: bool,
     /// Whether the first ACKs, and those after idle, are not delayed.
     pub quick_acks: bool,
-    /// How losses within one window are repaired.
+    /// How losses are detected and repaired.
     pub recovery: Recovery,
     /// Receive buffer of a connection, packets.
     pub receive_buffer_packets: Count,
     /// Which path gets the next packet of a connection.
     pub scheduler: Scheduler,
+    /// The longest time for which the sender's host delays a packet, us.
+    pub host_jitter_us: NonNegative,
 }
 
 impl Tcp {
     /// The values of a profile.
     pub fn of(profile: Profile) -> Tcp {
-        let plain = Tcp {
+        let rfc = Tcp {
             packet_bytes: Count::constant(1500),
             header_bytes: 52,
             initial_window_packets: Count::constant(10),
             initial_ssthresh_packets: PositiveOrInfinite::constant(f64::INFINITY),
             min_ssthresh_packets: Count::constant(1),
-            min_rto_ms: Positive::constant(200.0),
-            rto_floor: RtoFloor::Variance,
+            min_rto_ms: Positive::constant(1000.0),
+            rto_floor: RtoFloor::Rto,
             undo: false,
             delayed_acks: false,
             quick_acks: false,
             recovery: Recovery::Sack,
             receive_buffer_packets: Count::constant(100_000),
             scheduler: Scheduler::MinRtt,
+            host_jitter_us: NonNegative::constant(0.0),
         };
         match profile {
-            Profile::Plain => plain,
-            Profile::Rfc => Tcp {
-                min_rto_ms: Positive::constant(1000.0),
-                rto_floor: RtoFloor::Rto,
-                ..plain
-            },
+            Profile::Rfc => rfc,
             Profile::Linux => Tcp {
+                min_rto_ms: Positive::constant(200.0),
+                rto_floor: RtoFloor::Variance,
                 undo: true,
                 delayed_acks: true,
                 quick_acks: true,
+                recovery: Recovery::Rack,
                 scheduler: Scheduler::Linux,
-                ..plain
+                host_jitter_us: NonNegative::constant(100.0),
+                ..rfc
             },
         }
     }
@@ -78,18 +80,20 @@ impl Default for Tcp {
     }
 }
 
-/// Values of several keys at once. Common to all: an initial window of 10 packets, recovery with
-/// SACK (RFC 6675; NewReno is RFC 6582), timestamps.
+/// Values of several keys at once. Common to both: an initial window of 10 packets, SACK, and
+/// timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// Every packet acknowledged, Linux' timeout without undo, the min-RTT scheduler.
+    /// The endpoint of the standards: timeouts of RFC 6298 with its floor of 1 s, recovery by RFC
+    /// 6675 (`newreno`: RFC 6582), an ACK per packet, the min-RTT scheduler. It is the default,
+    /// because the equations of the rules assume it: every packet is acknowledged, and a rise of
+    /// the RTT by less than 1 s causes no spurious timeout.
     #[default]
-    Plain,
-    /// As `plain`, with the timeout of RFC 6298: `min_rto_ms = 1000`, `rto_floor = "rto"`.
     Rfc,
-    /// Linux: delayed ACKs with quick ACKs, undo of spurious timeouts, Linux' scheduler; `min_rto_ms = 200`,
-    /// `rto_floor = "variance"`.
+    /// A machine's stack. Linux 6: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
+    /// spurious timeouts, delayed ACKs with quick ACKs, RACK with tail loss probes, Linux'
+    /// scheduler, and a host that is not a clock: `host_jitter_us = 100`.
     Linux,
 }
 
@@ -104,12 +108,15 @@ pub enum RtoFloor {
     Variance,
 }
 
-/// How losses within one window are repaired.
+/// How losses are detected and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recovery {
     /// Selective acknowledgements (RFC 6675).
     Sack,
+    /// Selective acknowledgements, loss detection by send times, which finds lost retransmissions
+    /// too, and a probe for the last packets (RFC 8985).
+    Rack,
     /// One hole per round trip (RFC 6582).
     NewReno,
 }

@@ -124,7 +124,7 @@ fn lacking(tcp: &Tcp, file: &File) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_scenario::{RtoFloor, Scheduler};
+    use anabranch_scenario::{Recovery, RtoFloor, Scheduler};
 
     use super::*;
 
@@ -137,9 +137,10 @@ mod tests {
         undo: false,
         quick_acks: false,
         delayed_acks: false,
-        selective: true,
+        recovery: Recovery::Sack,
         receive_buffer: 1000,
         scheduler: Scheduler::MinRtt,
+        host_jitter: 0,
     };
 
     fn file(bytes: u64) -> File {

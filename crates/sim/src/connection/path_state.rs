@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use anabranch_net::Time;
+use anabranch_scenario::Recovery;
 
 use crate::connection::bits::Reassembly;
+use crate::connection::rack::Rack;
 use crate::connection::receiving::QUICK_ACKS;
 use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
@@ -55,14 +57,16 @@ pub(crate) struct PathState {
     pub quick_acks: u32,
     pub last_arrived: Time,
     pub last_sent: Time,
+    /// Loss detection by send times, if the scenario has it.
+    pub rack: Option<Box<Rack>>,
     pub totals: PathTotals,
 }
 
 impl PathState {
-    pub fn new(route: Route, selective: bool, window: u32) -> PathState {
+    pub fn new(route: Route, tcp: &Tcp, window: u32) -> PathState {
         PathState {
             route,
-            sender: Sender::new(selective),
+            sender: Sender::new(tcp.recovery != Recovery::NewReno),
             receiver: Reassembly::default(),
             data: VecDeque::new(),
             reinjected: 0,
@@ -77,6 +81,7 @@ impl PathState {
             quick_acks: QUICK_ACKS,
             last_arrived: 0,
             last_sent: 0,
+            rack: (tcp.recovery == Recovery::Rack).then(Box::default),
             totals: PathTotals::default(),
         }
     }
@@ -160,6 +165,9 @@ impl PathState {
         }
         self.totals.timeouts += 1;
         self.sender.on_timeout();
+        if let Some(rack) = &mut self.rack {
+            rack.on_timeout();
+        }
         self.back_off();
     }
 
@@ -170,6 +178,9 @@ impl PathState {
         if spurious {
             self.totals.spurious_timeouts += u64::from(self.backoff);
             self.sender.undo_timeout();
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.after_timeout(spurious);
         }
         spurious
     }

@@ -8,7 +8,7 @@ use crate::connection::{Connection, World};
 use crate::network::{Ack, Packet, PacketNumber};
 
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
-const ACK_DELAY: Time = SECOND / 25;
+pub(crate) const ACK_DELAY: Time = SECOND / 25;
 
 /// How many packets are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
 pub(crate) const QUICK_ACKS: u32 = 16;

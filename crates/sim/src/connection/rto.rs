@@ -80,6 +80,11 @@ impl Rto {
         self.srtt += error / 8.0;
     }
 
+    /// The smoothed RTT, `None` before the first sample.
+    pub fn smoothed(&self) -> Option<Time> {
+        self.is_measured().then(|| from_seconds(self.srtt))
+    }
+
     /// Whether there was a sample.
     pub fn is_measured(&self) -> bool {
         self.srtt > 0.0

@@ -3,13 +3,13 @@
 //! Loss is found as RFC 6675 says (three packets above it have arrived; the limited transmit of
 //! RFC 3042 comes with it), or without selective acknowledgements as RFC 6582 says (three
 //! duplicates, then a hole at each partial acknowledgement). A packet that is lost again after its
-//! retransmission waits for the timer in both. The controller computes the window.
+//! retransmission waits for the timer in both; `rack.rs` detects that too. The controller computes the window.
 
 use crate::connection::bits::Bits;
 use crate::network::{Ack, PacketNumber};
 
 /// Duplicate acknowledgements, or packets arrived above a hole, that indicate a loss (RFC 5681).
-const DUPLICATES: u32 = 3;
+pub(super) const DUPLICATES: u32 = 3;
 
 /// What an acknowledgement changed at the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +100,18 @@ impl Sender {
         self.recovering
     }
 
+    /// Packets above the first hole that have arrived.
+    pub fn arrived(&self) -> u32 {
+        self.arrived
+    }
+
+    /// Whether a packet is outstanding, has not arrived, and is not declared lost.
+    pub fn is_in_flight(&self, sequence: PacketNumber) -> bool {
+        let outstanding = (self.una..self.next).contains(&sequence);
+        let known = self.arrived_bits.contains(sequence) || self.lost_bits.contains(sequence);
+        outstanding && !known
+    }
+
     /// Whether an outstanding packet is lost and not sent again yet.
     pub fn is_lost(&self, sequence: PacketNumber) -> bool {
         self.lost_bits.contains(sequence)
@@ -146,11 +158,24 @@ impl Sender {
             self.recovering = false;
             outcome.recovered = true;
         }
-        if self.lost > 0 && !self.recovering {
-            self.begin_recovery();
-            outcome.loss = true;
-        }
+        outcome.loss = self.begins_recovery();
         outcome
+    }
+
+    /// Begins a recovery if a packet is lost and there is none; true if so.
+    #[inline]
+    pub fn begins_recovery(&mut self) -> bool {
+        let begins = self.lost > 0 && !self.recovering;
+        if begins {
+            self.begin_recovery();
+        }
+        begins
+    }
+
+    /// Declares lost a packet that is in flight. Arrivals above it do not declare it lost again.
+    pub fn declare_lost(&mut self, sequence: PacketNumber) {
+        self.classified = self.classified.max(sequence + 1);
+        self.mark_lost(sequence);
     }
 
     /// The timer expired: all that has not arrived is declared lost.

@@ -18,7 +18,7 @@ impl Connection {
         self.in_network -= 1;
         let r = usize::from(ack.path);
         let path = &mut self.paths[r];
-        let outcome = path.sender.on_ack(ack);
+        let mut outcome = path.sender.on_ack(ack);
         let rtt_s = seconds(world.now - ack.sent_at);
         path.totals.rtt_sum_s += rtt_s;
         path.totals.rtt_samples += 1;
@@ -47,11 +47,18 @@ impl Connection {
             self.controller.on_loss(r);
             path.totals.loss_events += 1;
         }
+        if let Some(rack) = &mut path.rack {
+            let detected = rack.on_ack(&mut path.sender, ack, world.now);
+            outcome.loss |= detected.loss;
+            self.on_detected(world, r, &detected);
+        }
+        let path = &mut self.paths[r];
         path.window = self.controller.window(r) as u32;
         if outcome.advanced {
             path.forget_backoff();
             path.forget_acknowledged();
             self.restart_timer(world, r);
+            self.restart_probing(world, r);
         }
         if outcome.loss {
             // RFC 6675 section 5, step 4.3: the first lost packet goes at once.
@@ -96,7 +103,7 @@ impl Connection {
     }
 
     #[inline]
-    fn restart_timer(&mut self, world: &mut World, r: usize) {
+    pub(super) fn restart_timer(&mut self, world: &mut World, r: usize) {
         if let Some(time) = self.paths[r].restart_timer(world.now, world.tcp) {
             self.schedule_timer(world, r, time);
         }
@@ -177,7 +184,7 @@ impl Connection {
 
     /// Reinjects data over a path, or sends new data.
     #[inline]
-    fn send_next(&mut self, world: &mut World, r: usize) -> bool {
+    pub(super) fn send_next(&mut self, world: &mut World, r: usize) -> bool {
         let data = match self.next_reinjection(r) {
             Some(data) => {
                 self.paths[r].totals.retransmitted_packets += 1;
@@ -218,6 +225,7 @@ impl Connection {
             path.carry(data);
         }
         self.transmit(world, r, sequence, data);
+        self.restart_probing(world, r);
     }
 
     /// The next data to be reinjected over `r`: not acknowledged, and lost on another path.
@@ -236,7 +244,7 @@ impl Connection {
     }
 
     #[inline]
-    fn transmit(
+    pub(super) fn transmit(
         &mut self,
         world: &mut World,
         r: usize,
@@ -247,6 +255,9 @@ impl Connection {
         let path = &mut self.paths[r];
         path.totals.sent_packets += 1;
         path.last_sent = world.now;
+        if let Some(rack) = &mut path.rack {
+            rack.on_sent(world.now, sequence);
+        }
         let packet = Packet {
             sent_at: world.now,
             connection: self.number,
@@ -257,9 +268,7 @@ impl Connection {
             bytes,
         };
         self.in_network += 1;
-        if let Err(cause) = world.network.send(world.now, packet) {
-            self.on_drop(r as u16, cause);
-        }
+        self.emit(world, packet);
         if self.paths[r].timer.deadline().is_none() {
             self.restart_timer(world, r);
         }

@@ -1,7 +1,7 @@
 //! What all endpoints of a scenario have in common.
 
 use anabranch_net::Time;
-use anabranch_scenario::{RtoFloor, Scheduler};
+use anabranch_scenario::{Recovery, RtoFloor, Scheduler};
 
 /// How every endpoint of a scenario behaves.
 #[derive(Clone, Debug)]
@@ -15,12 +15,14 @@ pub(crate) struct Tcp {
     pub delayed_acks: bool,
     /// Whether the first acknowledgements are not delayed.
     pub quick_acks: bool,
-    pub selective: bool,
+    pub recovery: Recovery,
     /// Where slow start ends on a new path, in packets.
     pub initial_ssthresh: f64,
     /// The receive buffer in packets.
     pub receive_buffer: u32,
     pub scheduler: Scheduler,
+    /// The longest time for which the sender's host delays a packet.
+    pub host_jitter: Time,
 }
 
 impl Tcp {

@@ -4,8 +4,9 @@ use anabranch_control::Adjuster;
 use anabranch_scenario::Workload;
 
 use super::Simulation;
-use crate::build::adjuster_dice;
+use crate::build::{adjuster_dice, host_dice};
 use crate::calendar::Event;
+use crate::connection::host::Host;
 use crate::connection::{Connection, World};
 use anabranch_scenario::time::from_seconds;
 use anabranch_scenario::users::{next_gap, next_size};
@@ -75,6 +76,9 @@ impl Simulation {
         }
         let mut connection =
             Connection::new(number, user, controller, &plan.routes, self.tcp.scheduler);
+        connection.host = Host::new(self.tcp.host_jitter, || {
+            host_dice(self.seed, user, self.now)
+        });
         connection.open_paths(self.now, &plan.routes, &self.tcp);
         match self.connections.get_mut(number as usize) {
             Some(place) => *place = connection,

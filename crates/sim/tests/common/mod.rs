@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub mod links;
+
 use anabranch_scenario::columns::Column;
 use anabranch_scenario::{Record, Scenario};
 use anabranch_sim::Simulation;

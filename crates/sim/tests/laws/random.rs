@@ -110,16 +110,17 @@ fn tcp() -> impl Strategy<Value = String> {
         ssthresh,
         1u32..=2,
         any::<bool>(),
-        sample::select(vec!["sack", "newreno"]),
+        sample::select(vec!["sack", "newreno", "rack"]),
         buffer,
         sample::select(vec!["min-rtt", "round-robin", "linux"]),
-        (sample::select(vec!["plain", "rfc"]), any::<bool>(), any::<bool>()),
+        (sample::select(vec!["rfc", "linux"]), any::<bool>(), any::<bool>(), sample::select(vec![0, 100, 5000])),
     )
         .prop_map(
             |(bytes, initial, ssthresh, smallest, delayed, recovery, buffer, scheduler, more)| {
-                let (profile, undo, quick) = more;
+                let (profile, undo, quick, jitter) = more;
                 format!(
-                    "profile = \"{profile}\"\nundo = {undo}\nquick_acks = {quick}\npacket_bytes = {bytes}\ninitial_window_packets = {initial}\n\
+                    "profile = \"{profile}\"\nundo = {undo}\nquick_acks = {quick}\n\
+                 host_jitter_us = {jitter}\npacket_bytes = {bytes}\ninitial_window_packets = {initial}\n\
                  initial_ssthresh_packets = {ssthresh}\nmin_ssthresh_packets = {smallest}\n\
                  delayed_acks = {delayed}\nrecovery = \"{recovery}\"\n\
                  receive_buffer_packets = {buffer}\nscheduler = \"{scheduler}\""

@@ -2,7 +2,8 @@
 //!
 //! The timeout of every profile exceeds the smoothed RTT, and so the smallest RTT, by at least 200
 //! ms, or is at least 1 s. Linux' scheduler has a timer of its own, after which it sends data again
-//! over an idle path, so half of the scenarios have another.
+//! over an idle path, so half of the scenarios have another. A tail loss probe may be a
+//! retransmission before any timeout, so half of those of `linux` detect losses without it.
 
 use anabranch_control::RULES;
 use proptest::prelude::*;
@@ -17,7 +18,7 @@ const PACKET_BITS: f64 = 12e3;
 /// Scenarios in which no RTT sample can come later than the timeout. Every queue is unlimited, and
 /// receive buffers bound what can wait in it.
 pub fn bounded_delay() -> impl Strategy<Value = String> {
-    let profile = sample::select(vec!["plain", "rfc", "linux"]);
+    let profile = sample::select(vec!["rfc", "linux"]);
     (1usize..=3, 5u32..100, profile).prop_flat_map(|(flows, buffer, profile)| {
         // Two users per flow; each link can hold all buffers at once.
         let packets = (2 * flows) as f64 * f64::from(buffer);
@@ -49,13 +50,14 @@ fn scenario(
     let links = collection::vec(link, PATH_LINKS);
     let flows = collection::vec(flow(), flows);
     let scheduler = sample::select(vec!["min-rtt", "linux"]);
-    (links, flows, scheduler).prop_map(move |(links, flows, scheduler)| {
+    let recovery = sample::select(vec!["sack", "rack"]);
+    (links, flows, scheduler, recovery).prop_map(move |(links, flows, scheduler, recovery)| {
         let links = links.iter().enumerate();
         let links = links.map(|(i, link)| format!("links.L{i} = {link}\n"));
         format!(
             "measure.duration_s = 120\n\
              tcp = {{ profile = \"{profile}\", receive_buffer_packets = {buffer}, \
-             scheduler = \"{scheduler}\" }}\n{}{}",
+             scheduler = \"{scheduler}\", recovery = \"{recovery}\" }}\n{}{}",
             links.collect::<String>(),
             flows.concat(),
         )

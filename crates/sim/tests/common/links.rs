@@ -1,0 +1,76 @@
+//! One user on links for which the expected behaviour is derived by hand.
+//!
+//! At 12 Mbps a full packet of 1500 bytes takes 1 ms. Acknowledgements take no time to transmit.
+
+use anabranch_scenario::Record;
+
+use super::run;
+
+/// One user that sends to the end of the run over a link of 12 Mbps (or what `more` says).
+pub fn bulk(link: &str, tcp: &str, more: &str, duration_s: f64, sample_ms: f64) -> Record {
+    let text = format!(
+        r#"
+        algorithm = "reno"
+        measure = {{ duration_s = {duration_s}, sample_ms = {sample_ms} }}
+        tcp = {{ {tcp} }}
+        links.L = {{ {link} }}
+        [[flows]]
+        name = "user"
+        paths = [["L"]]
+        {more}
+        "#
+    );
+    run(&text, 1)
+}
+
+/// A file of so many bytes over links of these descriptions, one after the other.
+pub fn file(bytes: u64, links: &[&str], tcp: &str) -> Record {
+    let names: Vec<String> = (0..links.len()).map(|i| format!("L{i}")).collect();
+    let tables = names
+        .iter()
+        .zip(links)
+        .map(|(name, link)| format!("links.{name} = {{ {link} }}"));
+    let text = format!(
+        r#"
+        algorithm = "reno"
+        measure.duration_s = 10
+        tcp = {{ {tcp} }}
+        {}
+        [[flows]]
+        name = "user"
+        paths = [{names:?}]
+        workload.file = {{ bytes = {bytes} }}
+        "#,
+        tables.collect::<Vec<_>>().join("\n")
+    );
+    run(&text, 1)
+}
+
+/// How long a file took, ms.
+pub fn duration_ms(record: &Record) -> f64 {
+    let &[duration_s] = record.transfers.duration_s.as_slice() else {
+        panic!("expected one finished file, got {:?}", record.transfers);
+    };
+    1e3 * duration_s
+}
+
+pub fn assert_takes_ms(record: &Record, expected: f64) {
+    let duration_ms = duration_ms(record);
+    assert!(
+        (duration_ms - expected).abs() < 1e-6,
+        "{duration_ms} ms, expected {expected} ms"
+    );
+}
+
+/// The congestion window of the only path at a sample, packets.
+pub fn window_at(record: &Record, time_s: f64) -> f64 {
+    let samples = &record.path_samples;
+    let row = samples
+        .time_s
+        .iter()
+        .position(|t| (t - time_s).abs() < 1e-9);
+    samples.window_packets[row.expect("a sample at that time")]
+}
+
+pub const SLOW: &str = "rate_mbps = 12, delay_ms = 10";
+pub const FAST: &str = "rate_mbps = 10000, delay_ms = 50, queue.drop_tail = { packets = 1000000 }";
