@@ -21,6 +21,8 @@ PAPER = Path(__file__).parents[1] / "papers" / "olia"
 RULES = ["lia", "balia", "semicoupled", "olia"]
 CASES = ["A:1", "A:5", "C5:1", "C5:5", "C10:1", "C10:5"]
 MODELS = [Effects(False, False), Effects(True, False), Effects(True, True)]
+FLOOR = {"tcp.min_ssthresh_packets": 1}
+"""The equations let a window fall to 1 packet; the paper's folder has 2."""
 LONG = {"measure.duration_s": 900, "measure.warmup_s": 200}
 
 
@@ -38,7 +40,7 @@ def scenario(case: str, weight: float) -> tuple[Scenario, str]:
         f"links.{shared}.rate_mbps": 10 * factor,
         **{f"links.{link}.queue.red.average_weight": weight for link in (own, shared)},
     }
-    return load(PAPER / file, values | LONG), flow
+    return load(PAPER / file, values | FLOOR | LONG), flow
 
 
 def of_flow(network: Network, goodput_mbps: Array, flow: str) -> float:

@@ -105,7 +105,7 @@ def blank_report(**fields: Any) -> Report:
     """A report of a paper without a word, but for the fields given."""
     words = dict.fromkeys(("paper", "name", "title", "source", "summary", "command"), "")
     words["average"] = "mean"
-    lists = {key: [] for key in ("authors", "items", "assumed", "errata", "seeds")}
+    lists = {key: [] for key in ("authors", "items", "assumed", "errata", "seeds", "statements")}
     keys = ("labels", "algorithms", "theory", "choices", "scenarios", "versions")
     maps = {key: {} for key in keys}
     return Report(**{**words, **lists, **maps, **fields})

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from anabranch import ScenarioError
 from anabranch.papers.claims import CHECKS
 from anabranch.papers.judge import Verdict, judge
+from anabranch.theory.statement import Statement
 
 NUMBERS = {
     "rate": {"low": 0.4, "mid": 0.7, "high": 0.94, "goal": 1.0, "zero": 0.0},
@@ -117,6 +118,35 @@ def test_closer_adds_up_distances_over_several_cases() -> None:
     assert judgement.because == "from *.goal: *.theirs 1, *.ours 1.5"
     assert judge({**check, **sides, "over": ["a"]}, numbers).verdict == "fails"
     assert judge({**check, **sides, "over": ["a", "c"]}, numbers).verdict == "not comparable"
+
+
+STATED = [
+    Statement("2, a", "it holds", "holds", "found"),
+    Statement("2, b", "it does not", "false as printed", "a counterexample"),
+    Statement("2, c", "in words", "not a statement that a machine can test", "too vague"),
+    Statement("3", "twice", "holds", "once"),
+    Statement("3", "twice", "false as printed", "twice"),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "verdict", "because"),
+    [
+        ("2, a", "holds", "found"),
+        ("2, b", "fails", "a counterexample"),
+        ("2, c", "needs human judgement", "too vague"),
+    ],
+)
+def test_a_statement_gives_a_claim_its_verdict(place: str, verdict: str, because: str) -> None:
+    judgement = judge({"type": "statement", "place": place}, {}, STATED)
+    assert (judgement.verdict, judgement.because) == (verdict, because)
+
+
+def test_a_claim_without_its_statement_is_an_error_or_not_comparable() -> None:
+    for place in ("4", "3"):  # there is none, and there are two
+        with pytest.raises(ScenarioError, match=f"place = '{place}': expected one of '2, a', "):
+            judge({"type": "statement", "place": place}, {}, STATED)
+    assert judge({"type": "statement", "place": "2, a"}, {}).verdict == "not comparable"
 
 
 def test_text_needs_human_judgement_and_shows_its_note() -> None:

@@ -14,6 +14,8 @@ from anabranch.papers import folder, html, reproduce
 from anabranch.papers.curves import Curve, Drawing, Panel
 from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Row, Table, measured, report_of, theory_cases
+from anabranch.theory.statement import Statement
+from anabranch.theory.statements import statements_of
 
 
 def test_cases_are_settings_times_algorithms() -> None:
@@ -75,8 +77,14 @@ def olia_frame(factor: float = 1.0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@cache
+def olia_statements() -> list[Statement]:
+    return statements_of("olia", quick=True)
+
+
 def olia(factor: float = 1.0) -> Report:
-    return report_of(folder.open_paper("olia"), olia_frame(factor), {}, quick=True)
+    paper, frame = folder.open_paper("olia"), olia_frame(factor)
+    return report_of(paper, frame, {}, quick=True, statements=olia_statements())
 
 
 def row(report: Report, item: str, metric: str, case: str) -> Row:
@@ -198,6 +206,23 @@ def test_the_page_shows_every_claim_number_and_erratum() -> None:
     assert all(part in text for part in [*shown, report.command])
 
 
+def test_the_report_has_the_paper_s_statements_with_their_verdicts() -> None:
+    text, report = Page(olia_page()).text, olia(1.1)
+    for one in olia_statements():
+        assert all(part in text for part in (one.place, one.says, one.verdict, one.found))
+    plain = json.loads(json.dumps(report.as_dict(), allow_nan=False))["statements"]
+    assert [one["verdict"] for one in plain] == [one.verdict for one in olia_statements()]
+    verdicts = {claim.id: (claim.verdict, claim.because) for claim in report.claims}
+    (family,) = (one for one in olia_statements() if one.place == "2, the family")
+    assert verdicts["family"] == (Verdict.HOLDS, family.found)
+
+
+def test_a_report_without_statements_has_no_section_for_them() -> None:
+    assert 'id="theory"' in olia_page()
+    without = report_of(folder.open_paper("olia"), olia_frame(), {}, quick=True)
+    assert 'id="theory"' not in html.html(without)
+
+
 def test_the_page_escapes_all_text() -> None:
     evil = "<b onclick='x'>&"
     claim = Claim("c", evil, evil, Verdict.FAILS, evil, evil)
@@ -218,6 +243,7 @@ def test_the_page_escapes_all_text() -> None:
         assumed=[],
         choices={evil: dict.fromkeys(("text", "when", "otherwise"), evil)},
         errata=[],
+        statements=[Statement(evil, evil, evil, evil)],
         scenarios={evil: evil},
         average=evil,
         seeds=[1],

@@ -20,7 +20,7 @@ def test_every_paper_of_the_project_has_statements() -> None:
 
 def test_statements_have_a_place_a_verdict_and_numbers() -> None:
     found = statements_of("olia")
-    assert len(found) == 4
+    assert len(found) == 5
     for one in found:
         assert one.verdict in (HOLDS, FALSE, EMPTY, WORDS)
         assert all([one.place, one.says, one.found])
@@ -31,9 +31,9 @@ def test_the_command_prints_them_as_words_or_json(anabranch: Anabranch) -> None:
     done = anabranch("theory", "statements", "olia", "--json")
     document = json.loads(done.stdout)
     assert document["paper"] == "olia"
-    assert [one["verdict"] for one in document["statements"]] == [HOLDS, WORDS, HOLDS, FALSE]
+    assert [one["verdict"] for one in document["statements"]] == [HOLDS, WORDS, HOLDS, HOLDS, FALSE]
     words = anabranch("theory", "statements", "olia").stdout
-    assert "4 statements: 2 holds, 1 not a statement that a machine can test, 1 false" in words
+    assert "5 statements: 3 holds, 1 not a statement that a machine can test, 1 false" in words
 
 
 def test_an_unknown_paper_is_an_error_of_one_line(anabranch: Anabranch) -> None:

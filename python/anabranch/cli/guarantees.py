@@ -9,7 +9,7 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.options import Json
-from anabranch.files import staged
+from anabranch.files import put_section, section, staged
 from anabranch.scenario import ScenarioError
 
 
@@ -66,6 +66,10 @@ def statements_command(
     paper: Annotated[
         str, typer.Argument(metavar="PAPER", help="balia, itcp, olia, rsf or wvegas.")
     ] = "balia",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer random samples.")] = False,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Put the verdicts between its markers.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Test the statements of a paper, by default Balia's; takes a minute or two.
@@ -77,21 +81,26 @@ def statements_command(
         anabranch theory statements
 
         anabranch theory statements olia --json
+
+        anabranch theory statements rsf --page papers/rsf/README.md
     """
-    from collections import Counter
     from dataclasses import asdict
 
+    from anabranch.theory.statement import counted, markdown
     from anabranch.theory.statements import statements_of
 
+    command = f"anabranch theory statements {paper}"
+    if page:
+        section(page, command)  # a page without markers fails early
     with tables.progress() as progress:
-        found = statements_of(paper, progress)
+        found = statements_of(paper, progress, quick)
+    if page:
+        put_section(page, command, markdown(found), command + (" --quick" if quick else ""))
     if as_json:
         tables.print_json({"paper": paper, "statements": [asdict(one) for one in found]})
     else:
         tables.statements(found)
-        counts = Counter(one.verdict for one in found)
-        words = ", ".join(f"{number} {word}" for word, number in counts.items())
-        tables.STDOUT.print(f"{len(found)} statements: {words}.")
+        tables.STDOUT.print(counted(found))
 
 
 def map_command(

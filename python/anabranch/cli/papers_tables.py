@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from anabranch.cli.tables import STDOUT
+from anabranch.cli.tables import STDOUT, statements
 from anabranch.formats import number, percent
 from anabranch.papers.agreement import Agreement
 from anabranch.papers.judge import Verdict
@@ -31,6 +31,9 @@ def report(report: Report) -> None:
             STDOUT.print(_numbers(report, item))
     STDOUT.print(Text(f"\nClaims: {report.tally()}"))
     STDOUT.print(_claims(report))
+    if report.statements:
+        STDOUT.print(Text("What the paper states, tested by calculation\n"))
+        statements(report.statements)
     for name, choice in report.choices.items():
         holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
         STDOUT.print(Text(f"Chosen after results were seen ({choice['when']}): {choice['text']}"))

@@ -7,6 +7,7 @@ from typing import Any
 
 from anabranch.papers.claims import CHECKS, Missing, Numbers
 from anabranch.scenario import ScenarioError
+from anabranch.theory.statement import WORDS, Statement
 
 
 class Verdict(StrEnum):
@@ -50,12 +51,15 @@ class Claim:
     """The choices, made after results were seen, without which the verdict would be another."""
 
 
-def judge_claim(entry: Mapping[str, Any], numbers: Numbers) -> Claim:
+def judge_claim(
+    entry: Mapping[str, Any], numbers: Numbers, statements: Sequence[Statement] = ()
+) -> Claim:
     """Judge one entry of a `claims.toml`; a failure with a known reason is "not reproduced".
 
-    Raises `ScenarioError` for an unknown check or a wrong argument of it.
+    `statements`: the paper's, tested by calculation. Raises `ScenarioError` for an unknown check or
+    a wrong argument of it.
     """
-    judgement = judge(entry["check"], numbers)
+    judgement = judge(entry["check"], numbers, statements)
     verdict, reason = judgement.verdict, entry.get("not_reproduced", "")
     if verdict is Verdict.FAILS and reason:
         verdict = Verdict.NOT_REPRODUCED
@@ -73,7 +77,9 @@ def judge_claim(entry: Mapping[str, Any], numbers: Numbers) -> Claim:
     )
 
 
-def judge(check: Mapping[str, Any], numbers: Numbers) -> Judgement:
+def judge(
+    check: Mapping[str, Any], numbers: Numbers, statements: Sequence[Statement] = ()
+) -> Judgement:
     """Judge one `check = { type = ..., ... }`.
 
     Raises `ScenarioError` for an unknown type and for a wrong argument.
@@ -81,8 +87,11 @@ def judge(check: Mapping[str, Any], numbers: Numbers) -> Judgement:
     kind, arguments = check.get("type"), {k: v for k, v in check.items() if k != "type"}
     if kind == "text":
         return Judgement(Verdict.HUMAN, arguments.get("note", ""))
+    if kind == "statement":
+        return _by_statement(arguments.get("place", ""), statements)
     if kind not in CHECKS:
-        raise ScenarioError(f"unknown check {kind!r}: expected text or one of {', '.join(CHECKS)}")
+        known = ", ".join(["statement", *CHECKS])
+        raise ScenarioError(f"unknown check {kind!r}: expected text or one of {known}")
     try:
         holds, because = CHECKS[kind](numbers, **arguments)
     except Missing as missing:
@@ -90,3 +99,17 @@ def judge(check: Mapping[str, Any], numbers: Numbers) -> Judgement:
     except TypeError as error:
         raise ScenarioError(f"check {kind}: {error}") from error
     return Judgement(Verdict.HOLDS if holds else Verdict.FAILS, because)
+
+
+def _by_statement(place: str, statements: Sequence[Statement]) -> Judgement:
+    """The verdict of the one statement at this place."""
+    if not statements:
+        return Judgement(Verdict.NOT_COMPARABLE, "statements were not tested")
+    found = [one for one in statements if one.place == place]
+    if len(found) != 1:
+        places = ", ".join(repr(one.place) for one in statements) or "none"
+        raise ScenarioError(f"check statement: place = {place!r}: expected one of {places}")
+    (one,) = found
+    if one.verdict == WORDS:
+        return Judgement(Verdict.HUMAN, one.found)
+    return Judgement(Verdict.HOLDS if one.holds else Verdict.FAILS, one.found)

@@ -17,6 +17,7 @@ from anabranch.papers.folder import Paper, seeds
 from anabranch.papers.judge import Claim, Verdict, judge_claim
 from anabranch.result import mean_with_interval, median_with_interval
 from anabranch.scenario import ScenarioError
+from anabranch.theory.statement import Statement
 
 PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
 
@@ -139,6 +140,8 @@ class Report:
     choices: Mapping[str, Mapping[str, str]]
     """What was chosen after results were seen, by name: `text`, `when`, `otherwise`."""
     errata: Sequence[Mapping[str, str]]
+    statements: Sequence[Statement]
+    """What the paper states, tested by calculation."""
     scenarios: Mapping[str, str]
     """The text of the scenario files, by name."""
     seeds: Sequence[int]
@@ -205,8 +208,9 @@ def report_of(
     frame: pd.DataFrame,
     drawings: Mapping[tuple[str, int], Drawing],
     quick: bool,
+    statements: Sequence[Statement] = (),
 ) -> Report:
-    """The report of the numbers measured.
+    """The report of the numbers measured and the statements tested.
 
     `frame` has the columns `item`, `metric`, `case`, `seed` and `value`. `drawings` are the figures
     drawn from whole runs, by item and index among the item's figures.
@@ -233,13 +237,14 @@ def report_of(
         source=facts["source"],
         authors=facts["authors"],
         summary=facts["summary"],
-        items=[_item(paper, id, means, drawings) for id in paper.published["items"]],
+        items=[_item(paper, id, means, drawings, statements) for id in paper.published["items"]],
         labels=experiments.get("labels", {}),
         algorithms=algorithms,
         theory=paper.published.get("theory", {}),
         assumed=experiments.get("assumed", []),
         choices=paper.choices,
         errata=paper.errata,
+        statements=statements,
         scenarios={
             file.name: file.read_text(encoding="utf-8")
             for file in sorted(paper.folder.glob("scenario*.toml"))
@@ -256,7 +261,11 @@ def report_of(
 
 
 def _item(
-    paper: Paper, id: str, means: pd.DataFrame, drawings: Mapping[tuple[str, int], Drawing]
+    paper: Paper,
+    id: str,
+    means: pd.DataFrame,
+    drawings: Mapping[tuple[str, int], Drawing],
+    statements: Sequence[Statement],
 ) -> Item:
     facts = paper.published["items"][id]
     of_item = means[means["item"] == id]
@@ -272,7 +281,8 @@ def _item(
         )
         for table in tables
     }
-    claims = [judge_claim(entry, numbers) for entry in paper.claims if entry["item"] == id]
+    mine = [entry for entry in paper.claims if entry["item"] == id]
+    claims = [judge_claim(entry, numbers, statements) for entry in mine]
     bars: list[str] = []
     made = []
     for number, spec in enumerate(_figures(paper, id)):

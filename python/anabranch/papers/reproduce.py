@@ -20,6 +20,7 @@ from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, collect, collect_parts, plan
 from anabranch.scenario import load
 from anabranch.theory.errors import NotConverged
+from anabranch.theory.statements import PAPERS, statements_of
 
 COMMAND = "anabranch reproduce all"
 """The command that marks the section of the summary in a README."""
@@ -40,21 +41,26 @@ class Measured:
 def reproduce(
     name: str, quick: bool = False, out: Path | None = None, progress: Progress | None = None
 ) -> Report:
-    """Run the experiments of a paper and judge its claims.
+    """Run the experiments of a paper, test its statements and judge its claims.
 
-    `quick` takes fewer seeds and shorter runs, as the folder defines. report.html and report.json
+    `quick` takes fewer seeds and shorter runs, as the folder defines, and fewer random samples for
+    statements. report.html and report.json
     are written to `out`. `progress` is called with the fraction done, 0 to 1.
 
     Raises `ScenarioError` for an unknown paper and for an inconsistent folder.
     """
     paper = open_paper(name)
     with staged(out) if out else nullcontext() as stage:
-        measured = measure_all(paper, quick, progress)
+        runs = 0.9 if name in PAPERS else 1.0
+        measured = measure_all(paper, quick, part(progress, 0.0, runs))
+        statements = (
+            statements_of(name, part(progress, runs, 1 - runs), quick) if name in PAPERS else []
+        )
         if "predictions" in paper.experiments:
             from anabranch.papers.predictions import predicted  # here, because few papers need it
 
             paper = predicted(paper)
-        report = report_of(paper, measured.numbers, measured.drawings, quick)
+        report = report_of(paper, measured.numbers, measured.drawings, quick, statements)
         if stage:
             write(report, stage)
     return report

@@ -1,6 +1,7 @@
 """A statement of a paper and its verdict, with the numbers that decide it."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 HOLDS, FALSE, EMPTY = "holds", "false as printed", "true but empty"
@@ -30,3 +31,21 @@ class Statement:
 def verdict(so: bool) -> str:
     """`HOLDS` or `FALSE`."""
     return HOLDS if so else FALSE
+
+
+def counted(statements: Sequence[Statement]) -> str:
+    """How many have which verdict, a sentence."""
+    counts = Counter(one.verdict for one in statements)
+    words = ", ".join(f"{number} {word}" for word, number in counts.items())
+    return f"{len(statements)} statements: {words}."
+
+
+def markdown(statements: Sequence[Statement]) -> Iterator[str]:
+    """Their number by verdict, then each as an entry of a list, as lines of Markdown."""
+    yield counted(statements)
+    yield ""
+    for one in statements:
+        yield (
+            f"- **{one.place}: {one.verdict}.** {one.says[0].upper()}{one.says[1:]}. "
+            f"Found: {one.found}."
+        )

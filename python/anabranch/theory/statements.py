@@ -7,47 +7,53 @@ from anabranch.scenario import ScenarioError
 from anabranch.theory.statement import Statement
 
 
-def statements_of(paper: str, progress: Progress | None = None) -> list[Statement]:
+def statements_of(
+    paper: str, progress: Progress | None = None, quick: bool = False
+) -> list[Statement]:
     """Every statement of a paper with its verdict; takes up to some minutes.
 
-    Raises `ScenarioError` for a paper without statements.
+    `quick` takes fewer random samples. Raises `ScenarioError` for a paper without statements.
     """
     if paper not in PAPERS:
         raise ScenarioError(f"statements of {paper}: expected one of {', '.join(PAPERS)}")
-    return PAPERS[paper](progress)
+    return PAPERS[paper](progress, quick)
 
 
-def _balia(progress: Progress | None) -> list[Statement]:
+def _balia(progress: Progress | None, quick: bool) -> list[Statement]:
     from anabranch.theory.guarantees.statements import statements
 
-    return statements(progress)
+    return statements(progress, quick)
 
 
-def _wvegas(_: Progress | None) -> list[Statement]:
+def _wvegas(_: Progress | None, quick: bool) -> list[Statement]:
     from anabranch.theory.optimum.wvegas_statements import statements
 
-    return statements()
+    return statements(quick)
 
 
-def _olia(_: Progress | None) -> list[Statement]:
+def _olia(_: Progress | None, __: bool) -> list[Statement]:
     from anabranch.theory.optimum.olia_statements import statements
 
     return statements()
 
 
-def _itcp(progress: Progress | None) -> list[Statement]:
+def _itcp(progress: Progress | None, quick: bool) -> list[Statement]:
     from anabranch.theory.queueing import lemmas, measured_tails
 
-    return measured_tails.measure(progress=progress).statements + lemmas.statements()
+    seeds, starts = measured_tails.SEEDS, lemmas.STARTS
+    if quick:
+        seeds, starts = measured_tails.QUICK_SEEDS, lemmas.QUICK_STARTS
+    tails = measured_tails.measure(seeds=seeds, progress=progress)
+    return tails.statements + lemmas.statements(starts)
 
 
-def _rsf(progress: Progress | None) -> list[Statement]:
+def _rsf(progress: Progress | None, _: bool) -> list[Statement]:
     from anabranch.theory.games.rent_study import study
 
     return study(progress=progress).statements
 
 
-PAPERS: Mapping[str, Callable[[Progress | None], list[Statement]]] = {
+PAPERS: Mapping[str, Callable[[Progress | None, bool], list[Statement]]] = {
     "balia": _balia,
     "itcp": _itcp,
     "olia": _olia,

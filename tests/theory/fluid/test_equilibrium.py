@@ -176,14 +176,19 @@ def test_derivatives_are_those_of_differences(rule):
         )
 
 
-def test_vegas_flows_share_as_their_weights():
-    # I-TCP, section III: kappa_i / sum kappa_j, here 10 and 30, but for steps of kappa.
+@pytest.mark.parametrize("kappas", [(10, 30), (30, 10), (1, 3), (10, 10)])
+def test_vegas_flows_share_as_their_weights(kappas):
+    # I-TCP, section III: kappa_i / sum kappa_j, but for steps of kappa.
     queue = "queue.drop_tail = { packets = 1000 }"
-    flows = [flow(f"f{k}", "L", more=f'algorithm = "vegas:kappa={k}"') for k in (10, 30)]
+    flows = [
+        flow(f"f{i}", "L", more=f'algorithm = "vegas:kappa={kappa}"')
+        for i, kappa in enumerate(kappas)
+    ]
     text = HEAD.format(algorithm="reno") + "\n".join([link("L", 60, queue), *flows])
     found = equilibrium(Network.of(Scenario.parse(text)))
-    assert found.share == pytest.approx([0.25, 0.75], abs=0.04)
-    assert found.waiting[0] == pytest.approx(40, abs=8)
+    assert found.share == pytest.approx(np.array(kappas) / sum(kappas), abs=0.04)
+    # They keep sum kappa queued, and vary by a step of the larger.
+    assert abs(found.waiting[0] - sum(kappas)) < max(kappas) / 2
     assert found.rate.sum() == pytest.approx(5000, rel=1e-3)
 
 

@@ -59,6 +59,7 @@ def test_single_losses_explain_what_packets_give_beyond_the_equilibrium() -> Non
         "links.R2.rate_mbps": 50,
         "measure.duration_s": 600,
         "measure.warmup_s": 200,
+        "tcp.min_ssthresh_packets": 1,  # as the equations' smallest window
     }
     scenario = load(PAPER / "scenario_a.toml", values)
     flows = anabranch.run(scenario, ["lia", "olia"], seeds=[1, 2]).flows

@@ -19,6 +19,13 @@ def test_another_rule_is_not_of_the_family(monkeypatch: pytest.MonkeyPatch) -> N
     assert not statements.family(20).holds
 
 
+def test_red_thresholds_in_proportion_to_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 2.5, 5 and 10 packets per Mbps.
+    assert statements.red_thresholds().holds
+    monkeypatch.setattr(statements, "THRESHOLDS", {30: (75, 150, 301)})
+    assert not statements.red_thresholds().holds
+
+
 def test_the_restoring_rate_by_hand() -> None:
     # tcp = sqrt(2 / 0.02) = 10, even windows of 5. NewReno: d ln w = 1/w - w p / 2 with p = 2/25,
     # the even split's: at 5.25 and 4.75 1/4.75 - 1/5.25 + 0.04 (5.25 - 4.75) = 0.0400501.

@@ -159,9 +159,13 @@ class _Fluid:
         lost = self.losses[due] >= 1
         self.losses[due[lost]] = 0.0
         delay = self.rtt[due] - self.network.base_rtt[due] + self.network.service[due]
+        window, rate = self.window[due], self.rate[due]
         self.rounds.end_round(time, due, self.rtt[due], delay, lost)
         self._settle()
-        self.ends[due] += self.rtt[due]
+        # Nothing is sent until a lowered window has room, and the round begins then. Without this
+        # pause paths of equal RTT keep their phase, and with it whatever shares they start from.
+        pause = np.maximum(window - self.window[due], 0.0) / rate
+        self.ends[due] += self.rtt[due] + pause
 
     def moment(self, time: float) -> Moment:
         sends = self.sending

@@ -1,12 +1,13 @@
 """The statements of Balia's paper on rules, tested, with a counterexample where one is false."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import numpy as np
 
 from anabranch.runner import Progress
-from anabranch.theory.guarantees import limits, orders, performance
+from anabranch.theory.array import Array
+from anabranch.theory.guarantees import limits, orders, performance, random_states
 from anabranch.theory.guarantees.check import Counterexample, check
 from anabranch.theory.guarantees.conditions import Test, numbers
 from anabranch.theory.guarantees.jacobian import phi_jacobian
@@ -31,13 +32,13 @@ UNEQUAL = 10.0
 """Ratio of RTTs at which statements without a condition on RTTs are tested."""
 
 
-def statements(progress: Progress | None = None) -> list[Statement]:
-    """Every statement, in the paper's order."""
+def statements(progress: Progress | None = None, quick: bool = False) -> list[Statement]:
+    """Every statement, in the paper's order; `quick` with the samples of `QUICK`."""
     found = []
     for i, judge in enumerate(JUDGES):
         if progress:
             progress(i / len(JUDGES))
-        found.append(judge())
+        found.append(judge(**(QUICK.get(judge, {}) if quick else {})))
     return found
 
 
@@ -55,6 +56,50 @@ def rule_of_section_i() -> Statement:
         f"{_at(example)}. Two equal paths are stationary at rates 1:1, which is unstable, and at "
         f"{max(rates) / min(rates):.2f}:1. (1) is phi D of (12), but with (12)'s own D, which is "
         "the rule `generalized`",
+    )
+
+
+def one_path_is_reno(users: int = 1000, seed: int = 1) -> Statement:
+    """On one path: I = 1/w and D = w/2."""
+    window = 10 ** np.random.default_rng(seed).uniform(0, 4, users)
+    off = {}
+    for name in [*TABLE_I, "balia"]:
+        increase, decrease = Law(name).evaluate(_single_paths(window))
+        off[name] = float(max(np.abs(increase * window - 1).max(),
+                              np.abs(decrease / window - 0.5).max()))  # fmt: skip
+    return Statement(
+        "II-B, one path",
+        "with one path every rule is NewReno",
+        verdict(max(off.values()) < 1e-12),
+        f"increase 1/w and decrease w/2 at {users} random windows, to {max(off.values()):.0e}: "
+        + ", ".join(off),
+        {"windows": users, "off": max(off.values())},
+    )
+
+
+def _single_paths(window: Array) -> States:
+    """Users of one path each."""
+    ones = np.ones(len(window))
+    return States(
+        np.arange(len(window) + 1), window, 0.1 * ones, 0.1 * ones, 0.0 * ones, 1e3 * ones
+    )
+
+
+def increase_of_section_i(users: int = 1000, seed: int = 1) -> Statement:
+    """(12)'s increase with the constants of section IV-B, and (1)."""
+    printed, family = Law("balia:cap=inf"), Law("generalized:beta=0.2:eta=0.5:norm=inf")
+    off = 0.0
+    for paths in (1, 2, 3, 8):
+        drawn = random_states.draw(paths, users, 10.0, np.random.default_rng([seed, paths]))
+        one, other = printed.evaluate(drawn)[0], family.evaluate(drawn)[0]
+        off = max(off, float(np.abs(other / one - 1).max()))
+    return Statement(
+        "IV-B, the increase",
+        "with beta = 0.2, eta = 0.5 and n = inf the increase that (12) implies is (1)",
+        verdict(off < 1e-12),
+        f"at {users} random users of 1, 2, 3 and 8 paths each, RTTs up to 10 to 1: they differ by "
+        f"at most {off:.0e} of it",
+        {"users": 4 * users, "off": off},
     )
 
 
@@ -250,8 +295,10 @@ def _at(example: Counterexample | None) -> str:
     return f"{example.why} at {example.code}" if example else "it holds there too"
 
 
-JUDGES = [
+JUDGES: list[Callable[..., Statement]] = [
     rule_of_section_i,
+    one_path_is_reno,
+    increase_of_section_i,
     table_i,
     total_falls_for_all,
     equilibria.utility_maximisation,
@@ -275,3 +322,12 @@ JUDGES = [
     lemmas.form_is_positive,
 ]
 """One for each statement, in the paper's order; lemmas of the appendices last."""
+
+QUICK: Mapping[Callable[..., Statement], Mapping[str, int]] = {
+    equilibria.utility_maximisation: {"users": 50, "nets": 4},
+    equilibria.existence_and_uniqueness: {"nets": 6, "starts": 2},
+    equilibria.stability: {"nets": 2, "points": 50},
+    equilibria.friendliness: {"pairs": 15},
+    lemmas.every_path_is_used: {"nets": 8},
+}
+"""Fewer samples for the judges that take longest."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.scenario import Scenario
 from anabranch.theory.law import Law, States
 from anabranch.theory.statement import WORDS, Statement, verdict
 
@@ -39,7 +40,7 @@ def family(users: int = 1000, seed: int = 1) -> Statement:
     found = {name: exponents(Law(name), users, seed) for name in FAMILY}
     off = max(abs(end - FAMILY[name]) for name, ends in found.items() for end in ends)
     return Statement(
-        "2",
+        "2, the family",
         "windows are proportional to (1/p_r)^(1/phi): the fully coupled rule for phi near 0, LIA "
         "for 1, uncoupled TCPs for 2",
         verdict(off < 1e-6),
@@ -104,7 +105,7 @@ def compromise() -> Statement:
     steadier = all(abs(a.restoring) < 1e-12 < b.restoring < c.restoring
                    for a, b, c in zip(coupled, lia, reno, strict=True))  # fmt: skip
     return Statement(
-        "2",
+        "2, its ends",
         "phi near 0 is flappy, phi = 2 is very responsive and not flappy, LIA is a compromise",
         verdict(faster and steadier),
         f"an idle path without loss reaches {LEVEL} of one TCP's window after "
@@ -118,6 +119,42 @@ def compromise() -> Statement:
     )
 
 
+RED_LINK = """
+algorithm = "reno"
+[measure]
+duration_s = 1
+[links.L]
+rate_mbps = {rate:g}
+delay_ms = 30
+queue.red = {{}}
+[[flows]]
+name = "f"
+paths = [["L"]]
+"""
+
+THRESHOLDS = {30: (75, 150, 300), 27: (67.5, 135, 270), 36: (90, 180, 360)}
+"""As printed, packets by the link's rate in Mbps."""
+
+
+def red_thresholds() -> Statement:
+    """The testbed's queues, as a scenario's `queue.red` has them by default."""
+    curves = {
+        rate: Scenario.parse(RED_LINK.format(rate=rate)).network()["links"][0]["red"]
+        for rate in THRESHOLDS
+    }
+    used = {rate: tuple(packets for packets, _ in curve or ()) for rate, curve in curves.items()}
+    off = max(float(np.abs(np.subtract(used[rate], THRESHOLDS[rate])).max()) for rate in used)
+    return Statement(
+        "3, testbed",
+        "RED's thresholds scale with capacity: 75, 150 and 300 packets at 30 Mbps, 67.5, 135 and "
+        "270 at 27, 90, 180 and 360 at 36",
+        verdict(off < 1e-9),
+        "the default queue.red at these rates has "
+        + "; ".join(", ".join(f"{packets:g}" for packets in values) for values in used.values()),
+        {"off": off},
+    )
+
+
 def as_responsive_as_lia() -> Statement:
     """Section 7, OLIA beside LIA."""
     lia = [response(Law("lia"), loss, HISTORY) for loss in LOSSES]
@@ -125,7 +162,7 @@ def as_responsive_as_lia() -> Statement:
     known = [response(Law("olia"), loss, 1 / loss) for loss in LOSSES]
     slower = [a.rounds / b.rounds for a, b in zip(olia, lia, strict=True)]
     return Statement(
-        "7",
+        "7, OLIA beside LIA",
         "OLIA is as responsive and as little flappy as LIA",
         verdict(max(slower) <= 1.0 and all(a.restoring >= b.restoring
                                            for a, b in zip(olia, lia, strict=True))),
@@ -151,9 +188,9 @@ def _each(found: dict[str, list[Response]], name: str, unit: str) -> str:
 def statements() -> list[Statement]:
     """The draft's, in its order."""
     other = Statement(
-        "2",
+        "2, every phi",
         "the family has a rule for every phi between 0 and 2",
         WORDS,
         "the draft prints none but those above, and refers to a slide of another talk",
     )
-    return [family(), other, compromise(), as_responsive_as_lia()]
+    return [family(), other, compromise(), red_thresholds(), as_responsive_as_lia()]

@@ -32,6 +32,9 @@ GAMMA = 0.01
 THETA = 3.0
 """Step of the rates in (11), Mbps squared: the paper says "positive"; at 10 it oscillates."""
 
+WITHOUT_HEADERS = {"tcp.header_bytes": 0}
+"""The paper's optima share whole capacities; its simulated packets have headers."""
+
 NO_PRICE_STEP = 1.0
 """Increment of the rate of a path without a price, Mbps: (21)."""
 
@@ -169,7 +172,7 @@ def convergence(folder: Path, steps: int, seed: int) -> list[Convergence]:
 
 
 def _converge(name: str, file: Path, weight: Array, steps: int) -> Convergence:
-    network = Network.of(load(file))
+    network = Network.of(load(file, WITHOUT_HEADERS))
     problem = Problem.of(network)
     weight = weight / (network.sums.T @ (network.sums @ weight))
     iterations = [

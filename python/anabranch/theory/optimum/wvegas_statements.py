@@ -141,6 +141,8 @@ def two_users_of_one_link() -> float:
     return float(np.log(best.rate / np.array([9.0, 1.0])).mean())
 
 
-def statements() -> list[Statement]:
-    """The paper's two."""
+def statements(quick: bool = False) -> list[Statement]:
+    """The paper's two; `quick` with fewer flows and networks."""
+    if quick:
+        return [cheapest_paths_only(users=30), congestion_equality(nets=15)]
     return [cheapest_paths_only(), congestion_equality()]

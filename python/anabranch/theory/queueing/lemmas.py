@@ -16,7 +16,7 @@ from anabranch.theory.queueing.adjustment import Rule
 from anabranch.theory.queueing.proposition import MAX_KAPPA, random_start
 from anabranch.theory.statement import Statement, verdict
 
-STARTS = 2000
+STARTS, QUICK_STARTS = 2000, 200
 
 
 @dataclass(frozen=True)
@@ -89,26 +89,26 @@ Trial = tuple[Case, bool] | None
 
 
 def search(
-    place: str, says: str, attempt: Callable[[np.random.Generator], Trial], found: str
+    starts: int, place: str, says: str, attempt: Callable[[np.random.Generator], Trial], found: str
 ) -> Statement:
-    """A statement, tested on `STARTS` random cases that meet its premise."""
+    """A statement, tested on so many random cases that meet its premise."""
     dice, trials = np.random.default_rng(1), list[tuple[Case, bool]]()
-    while len(trials) < STARTS:
+    while len(trials) < starts:
         if (trial := attempt(dice)) is not None:
             trials.append(trial)
     bad = [case for case, fine in trials if not fine]
-    words = f"at {STARTS} random starts"
+    words = f"at {starts} random starts"
     if bad:
         example = min(bad, key=lambda case: len(case.loads))
-        words = f"violated at {len(bad)} of {STARTS} random starts, as at {example}"
-    numbers = {"starts": STARTS, "broken": len(bad)}
+        words = f"violated at {len(bad)} of {starts} random starts, as at {example}"
+    numbers = {"starts": starts, "broken": len(bad)}
     return Statement(place, says, verdict(not bad), words + found, numbers)
 
 
-def line_search() -> Statement:
+def line_search(starts: int) -> Statement:
     """Figure 2: two connections, of which only the ratio of the kappas matters."""
     dice, turned, reachable, missed = np.random.default_rng(1), 0, 0, 0
-    for _ in range(STARTS):
+    for _ in range(starts):
         case = pair(dice)
         low, high = case.loads[0] / (1 - case.loads[0]), (1 - case.loads[1]) / case.loads[1]
         before = case.kappas[0] / case.kappas[1]
@@ -122,13 +122,13 @@ def line_search() -> Statement:
     return Statement(
         "III, figure 2",
         "with two connections finding kappa is a line search",
-        verdict(turned == STARTS),
+        verdict(turned == starts),
         f"only kappa1 / kappa2 matters: both have enough where it is between rho1 / (1 - rho1) and "
-        f"(1 - rho2) / rho2, which is not empty because rho1 + rho2 < 1; at {STARTS} random starts "
+        f"(1 - rho2) / rho2, which is not empty because rho1 + rho2 < 1; at {starts} random starts "
         "an increase of the one that is short and a decrease of the other both turn it there. The "
         f"line ends at M and 1 / M: a load above M / (M + 1) = {MAX_KAPPA / (MAX_KAPPA + 1):.3f} "
         f"is out of reach ({missed} of these starts)",
-        {"starts": STARTS, "turned": turned},
+        {"starts": starts, "turned": turned},
     )
 
 
@@ -233,13 +233,14 @@ def _lemma_7(dice: np.random.Generator) -> Trial:
     return case, kept and moved.deficit < case.deficit
 
 
-def statements() -> list[Statement]:
-    """Figure 2 and lemmas 2 to 7."""
+def statements(starts: int = STARTS) -> list[Statement]:
+    """Figure 2 and lemmas 2 to 7, each from so many random starts."""
     dice = np.random.default_rng(1)
-    again = sum(goes_on(dice) for _ in range(STARTS))
+    again = sum(goes_on(dice) for _ in range(starts))
     return [
-        line_search(),
+        line_search(starts),
         search(
+            starts,
             "appendix B, lemma 2",
             "of two, an increase of the short one leaves the other with enough, and itself below "
             "rho + epsilon, for epsilon < 1 - rho",
@@ -247,6 +248,7 @@ def statements() -> list[Statement]:
             "",
         ),
         search(
+            starts,
             "appendix B, lemma 3",
             "and if some kappa below M suffices, both have enough after at most 2 a / epsilon "
             "increases",
@@ -254,20 +256,23 @@ def statements() -> list[Statement]:
             "; a is the least that suffices",
         ),
         search(
+            starts,
             "appendix B, lemma 4",
             "if the short one is at M and a decrease makes the other short, the first has enough "
             "from then on, and both have in finite time",
             _lemma_4,
             " until both have enough. A rule that goes on adjusting, as the paper's does, makes "
-            f"it short again within 20 rounds from {again} of {STARTS} starts",
+            f"it short again within 20 rounds from {again} of {starts} starts",
         ),
         search(
+            starts,
             "appendix B, lemma 5",
             "kappas rise for a finite number of steps, until all that are short are at M",
             _lemma_5,
             "",
         ),
         search(
+            starts,
             "appendix B, lemma 6",
             "each of these steps lowers ||B||, or the connection that rises joins A and A is else "
             "unchanged",
@@ -276,6 +281,7 @@ def statements() -> list[Statement]:
             "becomes short. Proposition 1 holds in its trials all the same",
         ),
         search(
+            starts,
             "appendix B, lemma 7",
             "if all that are short are at M and a decrease makes another short, it recovers with "
             "A no smaller and ||B|| lower",

@@ -23,6 +23,8 @@ GRID_S = np.geomspace(1e-2, 1e3, 51)
 FIT_S = (1.0, 10.0)
 """Range of the slope fit, s; of the paper's figure 3 only the dip after 100 s is stated."""
 
+SEEDS, QUICK_SEEDS = 20, 8
+
 TOGETHER = "one queue"
 """The case without classes: all files share the server, as separate connections do."""
 
@@ -58,7 +60,7 @@ def measure(
     traffic: tuple[Traffic, Traffic] = PAPER,
     shares: Sequence[float] = (0.4, 0.5, 0.6, 0.7),
     files: int = 400_000,
-    seeds: int = 20,
+    seeds: int = SEEDS,
     progress: Progress | None = None,
 ) -> Tails:
     """Serve `files` files per seed, in one queue and with each guaranteed rate of class 1.
