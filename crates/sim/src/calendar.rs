@@ -1,11 +1,12 @@
 //! The calendar of pending events, earliest first.
 //!
 //! A link's packets leave in order, so a link has one pending event, not one per packet in
-//! flight: the heap is as large as the number of links and timers.
+//! flight. Timers are as many as flows, and most are far away: they wait unsorted by slots of time,
+//! so that the heap is as large as the number of links and of the timers of one slot.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use anabranch_net::Time;
 
@@ -67,11 +68,31 @@ impl Ord for Entry {
     }
 }
 
+/// The binary logarithm of the length of a slot, ps: 1.07 ms.
+const SLOT_BITS: u32 = 30;
+
 /// Pending events in order of time, ties in the order of scheduling.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Calendar {
+    /// The events before `sorted_to`, and recurring ones.
     heap: BinaryHeap<Entry>,
+    sorted_to: Time,
+    /// The other events, by the number of their slot, and when the first slot begins.
+    later: BTreeMap<u64, Vec<Entry>>,
+    later_from: Time,
     scheduled: u64,
+}
+
+impl Default for Calendar {
+    fn default() -> Self {
+        Calendar {
+            heap: BinaryHeap::new(),
+            sorted_to: 0,
+            later: BTreeMap::new(),
+            later_from: Time::MAX,
+            scheduled: 0,
+        }
+    }
 }
 
 impl Calendar {
@@ -79,16 +100,49 @@ impl Calendar {
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
         self.scheduled += 1;
-        self.heap.push(Entry {
+        let entry = Entry {
             time,
             order: self.scheduled,
             event,
-        });
+        };
+        if time < self.sorted_to {
+            self.heap.push(entry);
+        } else {
+            self.push_later(entry);
+        }
+    }
+
+    fn push_later(&mut self, entry: Entry) {
+        let slot = entry.time >> SLOT_BITS;
+        self.later_from = self.later_from.min(slot << SLOT_BITS);
+        self.later.entry(slot).or_default().push(entry);
+    }
+
+    /// Sorts the first slots, as long as one may have an event before the heap's next.
+    #[cold]
+    fn sort_slots(&mut self) {
+        while self.next_may_be_later()
+            && let Some((slot, entries)) = self.later.pop_first()
+        {
+            self.heap.extend(entries);
+            self.sorted_to = (slot + 1) << SLOT_BITS;
+            let next = self.later.first_key_value();
+            self.later_from = next.map_or(Time::MAX, |(slot, _)| slot << SLOT_BITS);
+        }
+    }
+
+    #[inline]
+    fn next_may_be_later(&self) -> bool {
+        let next = self.heap.peek();
+        next.is_none_or(|entry| entry.time >= self.later_from)
     }
 
     /// The next event and its time, if that is not after `until`.
     #[inline]
-    pub fn due(&self, until: Time) -> Option<(Time, Event)> {
+    pub fn due(&mut self, until: Time) -> Option<(Time, Event)> {
+        if self.next_may_be_later() {
+            self.sort_slots();
+        }
         self.heap
             .peek()
             .filter(|entry| entry.time <= until)
@@ -120,7 +174,43 @@ impl Calendar {
 
 #[cfg(test)]
 mod tests {
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Against a sorted map, with events in the same slot, in near ones and far away.
+        #[test]
+        fn slots_do_not_change_the_order(
+            steps in prop::collection::vec((0u8..4, 0u32..45, 0u64..8), 1..300),
+        ) {
+            let (mut calendar, mut sorted) = (Calendar::default(), BTreeMap::new());
+            let mut now = 0;
+            for (number, (step, bits, digit)) in steps.into_iter().enumerate() {
+                let time = now + (digit << bits);
+                let order = number as u64;
+                match step {
+                    0 | 1 => {
+                        calendar.push(time, Event::Adjust(number as u32));
+                        sorted.insert((time, order), number as u32);
+                    }
+                    _ => {
+                        let first = sorted.pop_first();
+                        let expected = first.map(|((at, _), user)| (at, Event::Adjust(user)));
+                        prop_assert_eq!(calendar.due(Time::MAX), expected);
+                        let Some(((at, _), user)) = first else { continue };
+                        now = at;
+                        let again = (step == 3).then_some(now + (digit << bits));
+                        calendar.advance(again);
+                        if let Some(again) = again {
+                            sorted.insert((again, order), user);
+                        }
+                    }
+                }
+            }
+        }
+    }
 
     fn drain(calendar: &mut Calendar) -> Vec<(Time, Event)> {
         let mut seen = Vec::new();

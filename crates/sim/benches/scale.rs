@@ -1,0 +1,91 @@
+//! Cost and memory of a flow, from 10 to 100 000 flows on one link of 10 Gbps. `make bench` prints
+//! them; `cargo bench --bench scale -- 10 100000` measures these numbers of flows only.
+
+use std::time::Instant;
+
+use anabranch_scenario::Scenario;
+use anabranch_sim::Simulation;
+
+use common::{held, scenario, take_peak};
+
+mod common;
+
+/// Runs of each figure; the fastest counts, because other load on the machine only adds time.
+const RUNS: usize = 3;
+
+/// One number of flows: wall time and packets after the warm-up, and memory.
+#[derive(Clone, Copy)]
+struct Cost {
+    wall_ns: f64,
+    sent: f64,
+    delivered: f64,
+    /// What the simulation holds at its end, and the most it held until its tables were made, B.
+    held: f64,
+    peak: f64,
+}
+
+fn main() {
+    let asked: Vec<u32> = std::env::args()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let counts = if asked.is_empty() {
+        vec![10, 100, 1000, 10_000, 100_000]
+    } else {
+        asked
+    };
+    let scenarios: Vec<Scenario> = counts.iter().map(|&count| crowd(count)).collect();
+    let mut best: Vec<Cost> = scenarios.iter().map(measure).collect();
+    for _ in 1..RUNS {
+        for (best, scenario) in best.iter_mut().zip(&scenarios) {
+            best.wall_ns = best.wall_ns.min(measure(scenario).wall_ns);
+        }
+    }
+    println!("10 Gbps, 20 ms, drop-tail 100 ms; after a warm-up of 5 s");
+    println!("    flows  ns/sent  ns/delivered   ratio   lost  B/flow  with tables");
+    let (first, fewest) = (best[0], f64::from(counts[0]));
+    for (cost, &count) in best.iter().zip(&counts) {
+        let more = f64::from(count) - fewest;
+        println!(
+            "  {count:7}  {:7.1}  {:12.1}  {:6.2}  {:4.1}%  {:6.0}  {:11.0}",
+            cost.wall_ns / cost.sent,
+            cost.wall_ns / cost.delivered,
+            cost.wall_ns / cost.sent / (first.wall_ns / first.sent),
+            100.0 * (1.0 - cost.delivered / cost.sent),
+            (cost.held - first.held) / more,
+            (cost.peak - first.held) / more,
+        );
+    }
+}
+
+/// The link of the issue of scale: 833 333 packets/s, 20 ms and a queue of 100 ms.
+fn crowd(flows: u32) -> Scenario {
+    let count = flows.to_string();
+    let overrides = [
+        ("flows.crowd.count", count.as_str()),
+        ("links.bottleneck.rate_mbps", "10000"),
+        ("measure.warmup_s", "5"),
+        ("measure.duration_s", "10"),
+    ];
+    scenario("crowd", &overrides)
+}
+
+fn measure(scenario: &Scenario) -> Cost {
+    let before = held();
+    take_peak();
+    let mut simulation = Simulation::new(scenario, 1);
+    simulation.run_until(scenario.measure.warmup_s.get());
+    let start = Instant::now();
+    simulation.run_until(scenario.measure.duration_s.get());
+    let wall_ns = start.elapsed().as_secs_f64() * 1e9;
+    let at_end = (held() - before) as f64;
+    let record = simulation.finish();
+    let links = &record.links;
+    let sent = links.arrived_packets[0] as f64;
+    Cost {
+        wall_ns,
+        sent,
+        delivered: sent - (links.dropped_overflow[0] + links.dropped_red[0]) as f64,
+        held: at_end,
+        peak: (take_peak() - before) as f64,
+    }
+}
