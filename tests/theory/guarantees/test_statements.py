@@ -123,8 +123,8 @@ def test_max_minus_coupled_by_hand():
 def test_one_path_is_reno_and_the_increase_of_12_is_1(monkeypatch: pytest.MonkeyPatch):
     assert statements.one_path_is_reno(20).holds
     assert statements.increase_of_section_i(20).holds
-    # rsf-db sets its window by a delay; (1) without the factor for an unequal split is Max.
-    monkeypatch.setattr(statements, "TABLE_I", {"rsf-db": {}})
+    # EWTCP with a weight of 1/2 and (12) with another beta are other rules.
+    monkeypatch.setattr(statements, "TABLE_I", {"ewtcp:a=0.5": {}})
     assert not statements.one_path_is_reno(20).holds
     monkeypatch.setattr(statements, "Law", lambda name: Law(name.replace("beta=0.2", "beta=0.3")))
     assert not statements.increase_of_section_i(20).holds

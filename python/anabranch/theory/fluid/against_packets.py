@@ -32,8 +32,9 @@ OPEN_MEDIAN_BAND, OPEN_WORST_BAND = 0.15, 0.80
 prices' small differences holds its split in place. In the pilot 8 % and 77 %."""
 
 SINGLE_LOSSES = (
-    "OLIA compares the last losses of its paths, and single losses are random, so it keeps using "
-    "the worse paths; the model of single losses, below, is within the band"
+    "OLIA compares the last losses of its paths, and where single losses are random it keeps using "
+    "the worse paths; the model of single losses, whole packets and recovery, below, is within the "
+    "band"
 )
 
 EXPLAINED = {
