@@ -176,9 +176,11 @@ impl Simulation {
                     connection.on_rack_timer(world, path);
                 });
             }
-            Event::Leave(number) => {
-                self.connect(number, Connection::on_leave);
-                self.retire_if_over(number);
+            Event::Leave { connection, path } => {
+                self.connect(connection, |connection, world| {
+                    connection.on_leave(world, path);
+                });
+                self.retire_if_over(connection);
             }
             Event::DelayedAck { connection, path } => {
                 self.connect(connection, |connection, world| {
