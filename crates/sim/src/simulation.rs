@@ -163,6 +163,7 @@ impl Simulation {
         }
     }
 
+    #[inline(never)]
     fn handle_rare(&mut self, event: Event) {
         match event {
             Event::Link(_) | Event::Return(_) => unreachable!("handled above"),

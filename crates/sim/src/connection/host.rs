@@ -46,8 +46,17 @@ impl Connection {
     /// Hands a packet to the host, or to the network if the host delays nothing.
     #[inline]
     pub(super) fn emit(&mut self, world: &mut World, packet: Packet) {
+        if self.paths[usize::from(packet.path)].host.is_some() {
+            self.delay(world, packet);
+        } else {
+            self.offer(world, packet);
+        }
+    }
+
+    #[cold]
+    fn delay(&mut self, world: &mut World, packet: Packet) {
         let Some(host) = &mut self.paths[usize::from(packet.path)].host else {
-            return self.offer(world, packet);
+            return;
         };
         if let Some(time) = host.take(world.now, packet) {
             self.schedule_leave(world, packet.path, time);
