@@ -74,8 +74,6 @@ pub fn ignored_keys(tcp: &Tcp) -> Vec<String> {
             "min_ssthresh_packets",
             tcp.min_ssthresh_packets != default.min_ssthresh_packets,
         ),
-        ("rto_floor", tcp.rto_floor != default.rto_floor),
-        ("undo", tcp.undo != default.undo),
     ];
     let ignored = keys.into_iter().filter(|(_, differs)| *differs);
     ignored

@@ -68,11 +68,11 @@ pub(crate) fn adjuster_dice(seed: u64, user: u32) -> Dice {
     Dice::new(element_seed(seed, kind::ADJUSTERS, user as usize))
 }
 
-/// The generator of the delays in the host of a user's connection: separate, so that jitter changes
-/// no other random number.
-pub(crate) fn host_dice(seed: u64, user: u32, opened_at: Time) -> Dice {
+/// The seed of the delays in the host of a user's connection: separate, so that jitter changes no
+/// other random number.
+pub(crate) fn host_seed(seed: u64, user: u32, opened_at: Time) -> u64 {
     let user_seed = element_seed(seed, kind::HOSTS, user as usize);
-    Dice::new(element_seed(user_seed, kind::HOSTS, opened_at as usize))
+    element_seed(user_seed, kind::HOSTS, opened_at as usize)
 }
 
 /// How every endpoint behaves.

@@ -21,8 +21,8 @@ pub(crate) enum Event {
     Timeout { connection: u32, path: u16 },
     /// The timers of RACK of a path.
     Rack { connection: u32, path: u16 },
-    /// The first packet that waits in a sender's host leaves it.
-    Leave(u32),
+    /// The first packet of a path that waits in the sender's host leaves it.
+    Leave { connection: u32, path: u16 },
     /// The delayed-ACK timer of a path.
     DelayedAck { connection: u32, path: u16 },
     /// The timer after which an idle path sends the oldest data again.

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use anabranch_control::AnyController;
 use anabranch_net::Time;
 use anabranch_scenario::Scheduler;
+use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::seconds;
 
 use crate::connection::bits::Reassembly;
 use crate::connection::gateway::Gateway;
-use crate::connection::host::Host;
 use crate::connection::linux_scheduler::LinuxScheduler;
 use crate::connection::path_state::{PathState, Route};
 use crate::connection::tcp::Tcp;
@@ -18,7 +18,7 @@ use crate::network::{Network, PacketNumber};
 
 mod bits;
 mod gateway;
-pub(crate) mod host;
+mod host;
 mod linux_scheduler;
 mod linux_sending;
 pub(crate) mod path_state;
@@ -65,8 +65,8 @@ pub(crate) struct Connection {
     pub(crate) gateway: Option<Box<Gateway>>,
     /// Assigns data to the paths, if the scenario has Linux' scheduler.
     pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
-    /// The sender's host, if it delays packets.
-    pub(crate) host: Option<Box<Host>>,
+    /// The seed of the delays in the sender's host.
+    host_seed: u64,
     /// Data to be sent again over another path than the one on which it timed out.
     pub(crate) reinjections: VecDeque<(PacketNumber, u16)>,
     /// The data received, if there are several paths.
@@ -88,6 +88,7 @@ impl Connection {
         controller: AnyController,
         routes: &[Route],
         scheduler: Scheduler,
+        host_seed: u64,
     ) -> Connection {
         let several = routes.len() > 1;
         let uses_linux = several && scheduler == Scheduler::Linux;
@@ -104,7 +105,7 @@ impl Connection {
             file_bytes: 0,
             gateway: None,
             linux_scheduler: uses_linux.then(Box::default),
-            host: None,
+            host_seed,
             reinjections: VecDeque::new(),
             data_receiver: Reassembly::default(),
             starved: true,
@@ -120,7 +121,9 @@ impl Connection {
             self.controller.add_path();
             self.controller.set_ssthresh(r, tcp.initial_ssthresh);
             let window = self.controller.window(r) as u32;
-            self.paths.push(PathState::new(route.clone(), tcp, window));
+            let seed = element_seed(self.host_seed, kind::HOSTS, r);
+            let path = PathState::new(route.clone(), tcp, window, seed);
+            self.paths.push(path);
         }
     }
 

@@ -163,6 +163,7 @@ impl Simulation {
         }
     }
 
+    #[inline(never)]
     fn handle_rare(&mut self, event: Event) {
         match event {
             Event::Link(_) | Event::Return(_) => unreachable!("handled above"),
@@ -176,9 +177,11 @@ impl Simulation {
                     connection.on_rack_timer(world, path);
                 });
             }
-            Event::Leave(number) => {
-                self.connect(number, Connection::on_leave);
-                self.retire_if_over(number);
+            Event::Leave { connection, path } => {
+                self.connect(connection, |connection, world| {
+                    connection.on_leave(world, path);
+                });
+                self.retire_if_over(connection);
             }
             Event::DelayedAck { connection, path } => {
                 self.connect(connection, |connection, world| {

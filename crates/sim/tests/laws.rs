@@ -2,6 +2,8 @@
 //! and a seed determines every bit.
 
 mod common;
+#[path = "laws/jitter.rs"]
+mod jitter;
 #[path = "laws/random.rs"]
 mod random;
 #[path = "laws/timeouts.rs"]

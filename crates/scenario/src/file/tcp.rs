@@ -62,7 +62,7 @@ pub struct Tcp {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,
     /// The longest time for which the sender's host delays a packet, us. Each packet is delayed by a
-    /// random time, uniform up to this, and none overtakes another of the same connection. Hosts
+    /// random time, uniform up to this, and none overtakes another of the same path. Hosts
     /// without it are clocks: at a drop-tail queue some of them find the queue full much more often
     /// than others (phase effects, Floyd and Jacobson 1992). The usual remedy is one
     /// packet time of the bottleneck (ns-2's `overhead_`). Default: 0; profile `linux`: 100, because

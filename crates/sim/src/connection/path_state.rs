@@ -6,6 +6,7 @@ use anabranch_net::Time;
 use anabranch_scenario::Recovery;
 
 use crate::connection::bits::Reassembly;
+use crate::connection::host::Host;
 use crate::connection::rack::Rack;
 use crate::connection::receiving::QUICK_ACKS;
 use crate::connection::rto::{Rto, longest};
@@ -59,11 +60,13 @@ pub(crate) struct PathState {
     pub last_sent: Time,
     /// Loss detection by send times, if the scenario has it.
     pub rack: Option<Box<Rack>>,
+    /// The sender's host, if it delays packets.
+    pub host: Option<Box<Host>>,
     pub totals: PathTotals,
 }
 
 impl PathState {
-    pub fn new(route: Route, tcp: &Tcp, window: u32) -> PathState {
+    pub fn new(route: Route, tcp: &Tcp, window: u32, host_seed: u64) -> PathState {
         PathState {
             route,
             sender: Sender::new(tcp.recovery != Recovery::NewReno),
@@ -82,6 +85,7 @@ impl PathState {
             last_arrived: 0,
             last_sent: 0,
             rack: (tcp.recovery == Recovery::Rack).then(Box::default),
+            host: Host::new(tcp.host_jitter, host_seed),
             totals: PathTotals::default(),
         }
     }

@@ -61,6 +61,7 @@ pub(crate) struct Detected {
 
 impl Rack {
     /// Stores a transmission.
+    #[cold]
     pub fn on_sent(&mut self, now: Time, sequence: PacketNumber) {
         self.sent.push_back((now, sequence));
     }

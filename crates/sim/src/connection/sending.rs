@@ -47,10 +47,8 @@ impl Connection {
             self.controller.on_loss(r);
             path.totals.loss_events += 1;
         }
-        if let Some(rack) = &mut path.rack {
-            let detected = rack.on_ack(&mut path.sender, ack, world.now);
-            outcome.loss |= detected.loss;
-            self.on_detected(world, r, &detected);
+        if path.rack.is_some() {
+            outcome.loss |= self.detect_by_time(world, r, ack);
         }
         let path = &mut self.paths[r];
         path.window = self.controller.window(r) as u32;
@@ -58,7 +56,9 @@ impl Connection {
             path.forget_backoff();
             path.forget_acknowledged();
             self.restart_timer(world, r);
-            self.restart_probing(world, r);
+            if self.paths[r].rack.is_some() {
+                self.restart_probing(world, r);
+            }
         }
         if outcome.loss {
             // RFC 6675 section 5, step 4.3: the first lost packet goes at once.
@@ -225,7 +225,9 @@ impl Connection {
             path.carry(data);
         }
         self.transmit(world, r, sequence, data);
-        self.restart_probing(world, r);
+        if self.paths[r].rack.is_some() {
+            self.restart_probing(world, r);
+        }
     }
 
     /// The next data to be reinjected over `r`: not acknowledged, and lost on another path.

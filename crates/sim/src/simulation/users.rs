@@ -4,9 +4,8 @@ use anabranch_control::Adjuster;
 use anabranch_scenario::Workload;
 
 use super::Simulation;
-use crate::build::{adjuster_dice, host_dice};
+use crate::build::{adjuster_dice, host_seed};
 use crate::calendar::Event;
-use crate::connection::host::Host;
 use crate::connection::{Connection, World};
 use anabranch_scenario::time::from_seconds;
 use anabranch_scenario::users::{next_gap, next_size};
@@ -74,11 +73,10 @@ impl Simulation {
         if plan.routes.len() > 1 {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }
+        let host_seed = host_seed(self.seed, user, self.now);
+        let scheduler = self.tcp.scheduler;
         let mut connection =
-            Connection::new(number, user, controller, &plan.routes, self.tcp.scheduler);
-        connection.host = Host::new(self.tcp.host_jitter, || {
-            host_dice(self.seed, user, self.now)
-        });
+            Connection::new(number, user, controller, &plan.routes, scheduler, host_seed);
         connection.open_paths(self.now, &plan.routes, &self.tcp);
         match self.connections.get_mut(number as usize) {
             Some(place) => *place = connection,

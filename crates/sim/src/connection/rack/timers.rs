@@ -8,18 +8,32 @@ use crate::calendar::Event;
 use crate::connection::receiving::ACK_DELAY;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
+use crate::network::Ack;
 
 /// What the probe timeout has beyond two RTTs (Linux' `TCP_TIMEOUT_MIN`, two ticks of 1 ms).
 const SLACK: Time = SECOND / 500;
 
 impl Connection {
-    /// Applies what RACK has detected on path `r`.
-    pub(in crate::connection) fn on_detected(
+    /// Detects losses by send times at an acknowledgement, after the scoreboard has processed it;
+    /// true if a recovery begins.
+    #[cold]
+    pub(in crate::connection) fn detect_by_time(
         &mut self,
         world: &mut World,
         r: usize,
-        detected: &Detected,
-    ) {
+        ack: &Ack,
+    ) -> bool {
+        let path = &mut self.paths[r];
+        let Some(rack) = &mut path.rack else {
+            return false;
+        };
+        let detected = rack.on_ack(&mut path.sender, ack, world.now);
+        self.on_detected(world, r, &detected);
+        detected.loss
+    }
+
+    /// Applies what RACK has detected on path `r`.
+    fn on_detected(&mut self, world: &mut World, r: usize, detected: &Detected) {
         let losses = [detected.loss, detected.repaired_by_probe];
         for _ in losses.iter().filter(|&&loss| loss) {
             self.controller.on_loss(r);
@@ -68,7 +82,7 @@ impl Connection {
     }
 
     /// Starts the probe's timer anew: new data was sent, or acknowledged.
-    #[inline]
+    #[cold]
     pub(in crate::connection) fn restart_probing(&mut self, world: &mut World, r: usize) {
         let path = &mut self.paths[r];
         let Some(rack) = &mut path.rack else { return };
