@@ -217,7 +217,7 @@ impl Connection {
     }
 
     /// Sends data in a packet of its own over a path.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_first(&mut self, world: &mut World, r: usize, data: PacketNumber) {
         let path = &mut self.paths[r];
         let sequence = path.sender.send_new();
