@@ -145,7 +145,7 @@ impl Calendar {
             .map(|entry| (entry.time, entry.event))
     }
 
-    /// Removes the next event, or moves it to `again` if it recurs: one pass through the heap
+    /// Removes the event that [`due`](Self::due) gave, or moves it to `again` if it recurs: one pass through the heap
     /// instead of two.
     #[inline]
     pub fn advance(&mut self, again: Option<Time>) {
@@ -170,7 +170,6 @@ impl Calendar {
 
 #[cfg(test)]
 mod tests {
-
     use proptest::prelude::*;
 
     use super::*;
@@ -235,6 +234,7 @@ mod tests {
         let mut calendar = Calendar::default();
         calendar.push(1, Event::Link(0));
         calendar.push(2, Event::Link(1));
+        assert_eq!(calendar.due(1), Some((1, Event::Link(0))));
         calendar.advance(Some(2));
         assert_eq!(
             drain(&mut calendar),
