@@ -67,6 +67,9 @@ impl Ord for Entry {
 /// The binary logarithm of the length of a slot, ps: 1.07 ms.
 const SLOT_BITS: u32 = 30;
 
+/// How many of the events that come soon are looked at in advance: three levels of the heap.
+const SOON: usize = 15;
+
 /// Pending events in order of time, ties in the order of scheduling.
 #[derive(Debug)]
 pub(crate) struct Calendar {
@@ -143,6 +146,16 @@ impl Calendar {
             .peek()
             .filter(|entry| entry.time <= until)
             .map(|entry| (entry.time, entry.event))
+    }
+
+    /// Events that come soon: the top of the heap, in no exact order.
+    #[inline]
+    pub fn soon(&self) -> impl Iterator<Item = Event> {
+        self.heap
+            .as_slice()
+            .iter()
+            .take(SOON)
+            .map(|entry| entry.event)
     }
 
     /// Removes the event that [`due`](Self::due) gave, or moves it to `again` if it recurs: one pass through the heap

@@ -186,10 +186,29 @@ impl Simulation {
         }
     }
 
+    /// The same for the next timers: an event first loads the connection, a later one the path.
+    fn prefetch_timers(&self) {
+        if self.connections.len() <= CACHED {
+            return;
+        }
+        for (place, event) in self.network.calendar.soon().enumerate() {
+            match event {
+                Event::Timeout { connection, path } if place < 7 => {
+                    self.connections[connection as usize].prefetch(path);
+                }
+                Event::Timeout { connection, .. } => {
+                    prefetch(&self.connections[connection as usize]);
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn handle_rare(&mut self, event: Event) {
         match event {
             Event::Link(_) | Event::Return(_) => unreachable!("handled above"),
             Event::Timeout { connection, path } => {
+                self.prefetch_timers();
                 self.connect(connection, |connection, world| {
                     connection.on_timer(world, path)
                 });
