@@ -185,10 +185,9 @@ def collect_parts(
     for part in parts:
         frames = [_frames(job.keys, next(records)) for job in part]
         tables = {
-            table: pd.concat([frame[table] for frame in frames], ignore_index=True)
-            for table in frames[0]
+            table: _concatenated([frame.pop(table) for frame in frames])
+            for table in list(frames[0])
         }
-        del frames
         yield Result(scenario=scenario, backend=on, keys=tuple(part[0].keys), **tables)
 
 
@@ -265,10 +264,17 @@ def _execute(
 
 
 def _frames(keys: dict[str, Any], record: Tables) -> dict[str, pd.DataFrame]:
+    """The tables of a run, each taken out of its record, so that there is no second copy of all."""
     tables = cast(dict[str, dict[str, Any]], record)
-    return {table: _frame(keys, columns) for table, columns in tables.items()}
+    return {table: _frame(keys, tables.pop(table)) for table in list(tables)}
 
 
 def _frame(keys: dict[str, Any], columns: dict[str, Any]) -> pd.DataFrame:
     rows = len(next(iter(columns.values())))
-    return pd.DataFrame({**{key: [value] * rows for key, value in keys.items()}, **columns})
+    named = {key: [value] * rows for key, value in keys.items()}
+    # The columns belong to nobody else: no copy, which would be as large as the samples.
+    return pd.DataFrame({**named, **columns}, copy=False)
+
+
+def _concatenated(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)

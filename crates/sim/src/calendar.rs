@@ -71,6 +71,9 @@ impl Ord for Entry {
 /// The binary logarithm of the length of a slot, ps: 1.07 ms.
 const SLOT_BITS: u32 = 30;
 
+/// How many of the events that come soon are looked at in advance: three levels of the heap.
+const SOON: usize = 15;
+
 /// Pending events in order of time, ties in the order of scheduling.
 #[derive(Debug)]
 pub(crate) struct Calendar {
@@ -149,8 +152,18 @@ impl Calendar {
             .map(|entry| (entry.time, entry.event))
     }
 
-    /// Removes the next event, or moves it to `again` if it recurs: one pass through the heap
-    /// instead of two. Inlined always: it is on the path of every event.
+    /// Events that come soon: the top of the heap, in no exact order.
+    #[inline]
+    pub fn soon(&self) -> impl Iterator<Item = Event> {
+        self.heap
+            .as_slice()
+            .iter()
+            .take(SOON)
+            .map(|entry| entry.event)
+    }
+
+    /// Removes the event that [`due`](Self::due) gave, or moves it to `again` if it recurs: one pass
+    /// through the heap instead of two. Inlined always: it is on the path of every event.
     #[inline(always)]
     pub fn advance(&mut self, again: Option<Time>) {
         let Some(mut top) = self.heap.peek_mut() else {
@@ -174,7 +187,6 @@ impl Calendar {
 
 #[cfg(test)]
 mod tests {
-
     use proptest::prelude::*;
 
     use super::*;
@@ -239,6 +251,7 @@ mod tests {
         let mut calendar = Calendar::default();
         calendar.push(1, Event::Link(0));
         calendar.push(2, Event::Link(1));
+        assert_eq!(calendar.due(1), Some((1, Event::Link(0))));
         calendar.advance(Some(2));
         assert_eq!(
             drain(&mut calendar),

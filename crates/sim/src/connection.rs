@@ -15,6 +15,7 @@ use crate::connection::linux_scheduler::LinuxScheduler;
 use crate::connection::path_state::{PathState, Route};
 use crate::connection::tcp::Tcp;
 use crate::network::{Network, PacketNumber};
+use crate::prefetch::prefetch;
 
 mod bits;
 mod gateway;
@@ -194,6 +195,15 @@ impl Connection {
             self.data_receiver.next()
         } else {
             self.paths[0].receiver.next()
+        }
+    }
+
+    /// Loads what the next acknowledgement or packet of a path needs into the cache.
+    #[inline]
+    pub fn prefetch(&self, r: u16) {
+        if let Some(path) = self.paths.get(usize::from(r)) {
+            prefetch(path);
+            prefetch(self.controller.path(usize::from(r)));
         }
     }
 

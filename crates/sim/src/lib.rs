@@ -27,6 +27,7 @@ mod build;
 mod calendar;
 mod connection;
 mod network;
+mod prefetch;
 pub mod sharing;
 mod simulation;
 

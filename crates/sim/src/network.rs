@@ -173,6 +173,20 @@ impl Network {
         ack
     }
 
+    /// Who receives the packet that is `places` behind the first on `link`: connection and path.
+    #[inline]
+    pub fn arriving(&self, link: u32, places: usize) -> Option<(u32, u16)> {
+        let (_, packet) = self.wires[link as usize].line.queue.get(places)?;
+        Some((packet.connection, packet.path))
+    }
+
+    /// Whose acknowledgement is `places` behind the first on `line`: connection and path.
+    #[inline]
+    pub fn returning(&self, line: u32, places: usize) -> Option<(u32, u16)> {
+        let (_, ack) = self.returns[line as usize].line.queue.get(places)?;
+        Some((ack.connection, ack.path))
+    }
+
     /// Moves `packet` to its next hop; false if it has reached the receiver.
     #[inline]
     pub fn step(&self, packet: &mut Packet) -> bool {

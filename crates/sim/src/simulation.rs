@@ -13,6 +13,7 @@ use crate::calendar::Event;
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 use crate::network::{Network, Packet};
+use crate::prefetch::prefetch;
 use crate::simulation::user::User;
 use anabranch_scenario::recorder::PathTotals;
 use anabranch_scenario::recorder::{PathGauge, Recorder, Snapshot, UserGauge};
@@ -20,6 +21,12 @@ use anabranch_scenario::time::{from_seconds, seconds};
 
 mod user;
 mod users;
+
+/// The state of that many connections stays in the cache.
+const CACHED: usize = 2000;
+
+/// How many arrivals ahead a path's state is loaded, and half as far as that of its connection.
+const AHEAD: usize = 4;
 
 /// A run of a scenario with one seed, in virtual time.
 ///
@@ -145,11 +152,13 @@ impl Simulation {
         match event {
             Event::Link(link) => {
                 if let Some(packet) = self.network.arrived(link) {
+                    self.prefetch(|network, places| network.arriving(link, places));
                     self.arrive(packet);
                 }
             }
             Event::Return(line) => {
                 if let Some(ack) = self.network.returned(line) {
+                    self.prefetch(|network, places| network.returning(line, places));
                     self.connect(ack.connection, |connection, world| {
                         connection.on_ack(world, &ack)
                     });
@@ -163,11 +172,44 @@ impl Simulation {
         }
     }
 
+    /// Loads the state of the connections that come next into the cache, if not all of it is there.
+    #[inline]
+    fn prefetch(&self, next: impl Fn(&Network, usize) -> Option<(u32, u16)>) {
+        if self.connections.len() <= CACHED {
+            return;
+        }
+        if let Some((number, _)) = next(&self.network, 2 * AHEAD) {
+            prefetch(&self.connections[number as usize]);
+        }
+        if let Some((number, path)) = next(&self.network, AHEAD) {
+            self.connections[number as usize].prefetch(path);
+        }
+    }
+
+    /// The same for the next timers: an event first loads the connection, a later one the path.
+    fn prefetch_timers(&self) {
+        if self.connections.len() <= CACHED {
+            return;
+        }
+        for (place, event) in self.network.calendar.soon().enumerate() {
+            match event {
+                Event::Timeout { connection, path } if place < 7 => {
+                    self.connections[connection as usize].prefetch(path);
+                }
+                Event::Timeout { connection, .. } => {
+                    prefetch(&self.connections[connection as usize]);
+                }
+                _ => {}
+            }
+        }
+    }
+
     #[inline(never)]
     fn handle_rare(&mut self, event: Event) {
         match event {
             Event::Link(_) | Event::Return(_) => unreachable!("handled above"),
             Event::Timeout { connection, path } => {
+                self.prefetch_timers();
                 self.connect(connection, |connection, world| {
                     connection.on_timer(world, path)
                 });

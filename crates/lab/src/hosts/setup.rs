@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use anabranch_scenario::{Flow, Recovery, Scenario, Tcp};
+use anabranch_scenario::{Flow, Recovery, RtoFloor, Scenario, Tcp};
 
 use crate::error::{Context, Error};
 use crate::hosts::address;
@@ -139,14 +139,17 @@ fn device_commands(tcp: &Tcp, name: &str) -> String {
     format!("link set dev {name} mtu {mtu} txqueuelen {DEVICE_PACKETS} up\n")
 }
 
-/// The route has what Linux defines as route attributes: initial window, initial ssthresh, smallest
-/// RTO.
+/// The route has what Linux defines as route attributes: initial window, initial ssthresh, and the
+/// floor of the timeout's variance term. Linux has no floor of the whole timeout: then its own
+/// 200 ms stay.
 fn route_command(tcp: &Tcp, device: &str, rest: &str) -> String {
     let mut command = format!("route add default dev {device} {rest}");
     write!(command, " initcwnd {}", tcp.initial_window_packets)
         .expect("writing to a string can't fail");
-    write!(command, " rto_min {}ms", tcp.min_rto_ms.get().ceil())
-        .expect("writing to a string can't fail");
+    if tcp.rto_floor == RtoFloor::Variance {
+        write!(command, " rto_min {}ms", tcp.min_rto_ms.get().ceil())
+            .expect("writing to a string can't fail");
+    }
     let ssthresh = tcp.initial_ssthresh_packets.get();
     if ssthresh.is_finite() {
         write!(command, " ssthresh {}", ssthresh.round()).expect("writing to a string can't fail");

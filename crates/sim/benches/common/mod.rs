@@ -1,8 +1,6 @@
-//! What the benchmarks share: their scenarios, and an allocator that counts what is held.
+//! What the benchmarks share: their scenarios and their clock.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_scenario::Scenario;
 
@@ -16,37 +14,18 @@ pub fn scenario(name: &str, overrides: &[(&str, &str)]) -> Scenario {
     Scenario::load(&file, &overrides).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Bytes that the program holds now.
-pub fn held() -> usize {
-    HELD.load(Ordering::Relaxed)
+/// Processor time of this thread, ns: other load on the machine adds less to it than to the time
+/// that passes.
+pub fn thread_ns() -> f64 {
+    fields("/proc/thread-self/schedstat")[0]
 }
 
-/// The most that it held since the last call.
-pub fn take_peak() -> usize {
-    PEAK.swap(held(), Ordering::Relaxed)
+/// The numbers in a file of the kernel's, from the third field on if it begins with a name.
+pub fn fields(file: &str) -> Vec<f64> {
+    let text = std::fs::read_to_string(file).expect("Linux has this file");
+    let numbers = text.rsplit(')').next().unwrap_or_default();
+    numbers
+        .split_whitespace()
+        .map(|field| field.parse().unwrap_or(f64::NAN))
+        .collect()
 }
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-/// The system's allocator, counting what is held.
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator unchanged; the counters touch no memory of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: `pointer` came from `alloc` above with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;

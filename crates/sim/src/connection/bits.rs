@@ -4,30 +4,55 @@ use std::ops::Range;
 
 use crate::network::PacketNumber;
 
-/// Sequence numbers of a sliding window, as bits in a ring of words. Takes no memory while empty.
+/// Sequence numbers of a sliding window, as bits in a ring of words.
 ///
 /// Only numbers in the window that the owner passes as `live` may be in the set; the ring grows to
 /// hold that window.
 #[derive(Debug, Default)]
 pub(crate) struct Bits {
-    words: Vec<u64>,
+    /// The ring of a window of up to 64 numbers: in place, because it is that of many flows.
+    few: [u64; 2],
+    /// The ring of a larger window; else empty.
+    many: Vec<u64>,
 }
 
 impl Bits {
     #[inline]
-    fn place(&self, sequence: PacketNumber) -> (usize, u64) {
-        let word = (sequence >> 6) as usize & (self.words.len() - 1);
-        (word, 1 << (sequence & 63))
+    fn words(&self) -> &[u64] {
+        if self.many.is_empty() {
+            &self.few
+        } else {
+            &self.many
+        }
+    }
+
+    #[inline]
+    fn words_mut(&mut self) -> &mut [u64] {
+        if self.many.is_empty() {
+            &mut self.few
+        } else {
+            &mut self.many
+        }
+    }
+
+    /// The word of `sequence`, and its bit in there.
+    #[inline]
+    fn place(&mut self, sequence: PacketNumber) -> (&mut u64, u64) {
+        let words = self.words_mut();
+        let word = (sequence >> 6) as usize & (words.len() - 1);
+        (&mut words[word], 1 << (sequence & 63))
+    }
+
+    #[inline]
+    fn word(&self, sequence: PacketNumber) -> u64 {
+        let words = self.words();
+        words[(sequence >> 6) as usize & (words.len() - 1)]
     }
 
     /// Whether `sequence` is in the set. It must lie in the live window.
     #[inline]
     pub fn contains(&self, sequence: PacketNumber) -> bool {
-        if self.words.is_empty() {
-            return false;
-        }
-        let (word, bit) = self.place(sequence);
-        self.words[word] & bit != 0
+        self.word(sequence) & 1 << (sequence & 63) != 0
     }
 
     /// Adds `sequence`; false if it was in the set already.
@@ -36,20 +61,18 @@ impl Bits {
         debug_assert!(live.contains(&sequence));
         self.reserve(live);
         let (word, bit) = self.place(sequence);
-        let new = self.words[word] & bit == 0;
-        self.words[word] |= bit;
+        let new = *word & bit == 0;
+        *word |= bit;
         new
     }
 
     /// Removes `sequence`; false if it was not in the set.
     #[inline]
     pub fn remove(&mut self, sequence: PacketNumber) -> bool {
-        if !self.contains(sequence) {
-            return false;
-        }
         let (word, bit) = self.place(sequence);
-        self.words[word] &= !bit;
-        true
+        let found = *word & bit != 0;
+        *word &= !bit;
+        found
     }
 
     /// Removes the numbers in `range`; returns how many there were.
@@ -64,12 +87,9 @@ impl Bits {
 
     /// The smallest number of the set within `range`.
     pub fn first(&self, range: Range<PacketNumber>) -> Option<PacketNumber> {
-        if self.words.is_empty() {
-            return None;
-        }
         let mut at = range.start;
         while at < range.end {
-            let rest = self.words[self.place(at).0] >> (at & 63);
+            let rest = self.word(at) >> (at & 63);
             if rest != 0 {
                 let found = at + PacketNumber::from(rest.trailing_zeros());
                 return (found < range.end).then_some(found);
@@ -80,15 +100,11 @@ impl Bits {
     }
 
     fn for_each_word(&mut self, range: Range<PacketNumber>, mut visit: impl FnMut(&mut u64, u64)) {
-        if self.words.is_empty() {
-            return;
-        }
         let mut at = range.start;
         while at < range.end {
             let end = ((at | 63) + 1).min(range.end);
             let ones = u64::MAX >> (64 - (end - at));
-            let (word, _) = self.place(at);
-            visit(&mut self.words[word], ones << (at & 63));
+            visit(self.place(at).0, ones << (at & 63));
             at = end;
         }
     }
@@ -97,25 +113,24 @@ impl Bits {
     #[inline]
     fn reserve(&mut self, live: Range<PacketNumber>) {
         let needed = ((live.end - live.start) as usize).div_ceil(64) + 1;
-        if needed > self.words.len() {
+        if needed > self.words().len() {
             self.grow(needed.next_power_of_two(), live);
         }
     }
 
     #[cold]
     fn grow(&mut self, words: usize, live: Range<PacketNumber>) {
-        let old = Bits {
-            words: std::mem::replace(&mut self.words, vec![0; words]),
-        };
+        let many = vec![0; words];
+        let old = std::mem::replace(self, Bits { few: [0; 2], many });
         let mut from = live.start;
         // The old ring may be shorter than the window: numbers beyond it were not in the set.
         let end = live.end.min(
             live.start
-                .saturating_add(64 * old.words.len() as PacketNumber),
+                .saturating_add(64 * old.words().len() as PacketNumber),
         );
         while let Some(sequence) = old.first(from..end) {
             let (word, bit) = self.place(sequence);
-            self.words[word] |= bit;
+            *word |= bit;
             from = sequence + 1;
         }
     }
