@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from anabranch import runner
+from anabranch.cli import main
 from anabranch.cli.main import app
 from anabranch.papers import agreement
 from anabranch.scenario import ScenarioError
@@ -204,3 +205,15 @@ def test_a_run_warns_once_where_no_file_is_as_large_as_the_distribution_says(
     assert done.returncode == 0
     assert done.stderr.count("warning") == 1
     assert "flows[1].workload.poisson.size.pareto: the mean size is" in done.stderr
+
+
+def test_ctrl_c_while_an_extension_module_is_imported_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def importing(**_: object) -> None:
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr(main, "app", importing)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "anabranch: interrupted\n")

@@ -113,6 +113,11 @@ def main() -> None:
         code = _report_error(str(error))
     except NotConverged as error:
         code = _report_error(str(error), NOT_CONVERGED)
+    except ImportError as error:
+        # Ctrl-C while an extension module was being imported.
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        code = INTERRUPTED
     if code == INTERRUPTED:  # Typer's code for Ctrl-C
         print("anabranch: interrupted", file=sys.stderr)
     sys.exit(code)
