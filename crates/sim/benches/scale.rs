@@ -45,16 +45,24 @@ fn main() {
     println!("    flows  ns/sent  ns/delivered   ratio   lost  B/flow  with tables");
     let (first, fewest) = (best[0], f64::from(counts[0]));
     for (cost, &count) in best.iter().zip(&counts) {
-        let more = f64::from(count) - fewest;
-        println!(
-            "  {count:7}  {:7.1}  {:12.1}  {:6.2}  {:4.1}%  {:6.0}  {:11.0}",
+        print!(
+            "  {count:7}  {:7.1}  {:12.1}  {:6.2}  {:4.1}%",
             cost.time_ns / cost.sent,
             cost.time_ns / cost.delivered,
             cost.time_ns / cost.sent / (first.time_ns / first.sent),
             100.0 * (1.0 - cost.delivered / cost.sent),
-            (cost.held - first.held) / more,
-            (cost.peak - first.held) / more,
         );
+        // Memory of what is more than in the first row.
+        let more = f64::from(count) - fewest;
+        if more > 0.0 {
+            let per_flow = |bytes: f64| (bytes - first.held) / more;
+            print!(
+                "  {:6.0}  {:11.0}",
+                per_flow(cost.held),
+                per_flow(cost.peak)
+            );
+        }
+        println!();
     }
 }
 
