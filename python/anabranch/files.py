@@ -63,5 +63,5 @@ def _wrapped(line: str) -> str:
     """A line of Markdown, wrapped unless it belongs to a table."""
     if line.startswith("|"):
         return line
-    indent = "  " if line.startswith("- ") else ""
+    indent = "  " if line.startswith(("- ", "  ")) else ""  # an item of a list, or its next line
     return textwrap.fill(line, 100, subsequent_indent=indent, break_on_hyphens=False)
