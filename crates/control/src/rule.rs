@@ -28,8 +28,8 @@ pub trait Rule: Clone + Debug {
     /// growth are those of one window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked
     /// at the end of these rounds only.
     const ALTERNATE_SLOW_START: bool = false;
-    /// Why, by its own equations, the rule does not use 95 % of every set of paths where it is alone
-    /// and whose only losses are those of queues of one bandwidth-delay product.
+    /// Why, by its own equations, the rule does not use 95 % of every set of paths where it is
+    /// alone and whose only losses are those of queues of one bandwidth-delay product.
     const LEAVES_CAPACITY: Option<&'static str> = None;
     /// Whether `I_r` and `D_r` at a state describe the rule, so that it has a fluid model. False
     /// where they depend on the time since the last loss.

@@ -200,8 +200,8 @@ fn wvegas_keeps_its_total_queued() {
     );
 }
 
-/// As printed (`drain = 0`): a queue that grows from one packet to two has doubled, and the path backs off, here
-/// from 102 + 1 by half of 128/130.
+/// As printed (`drain = 0`): a queue that grows from one packet to two has doubled, and the path
+/// backs off, here from 102 + 1 by half of 128/130.
 #[test]
 fn wvegas_as_printed_treats_its_first_two_queued_packets_as_a_doubled_queue() {
     let mut controller = in_avoidance("wvegas:drain=0", &[100.0]);

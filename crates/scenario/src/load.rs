@@ -12,8 +12,8 @@ use crate::scenario::Scenario;
 
 impl Scenario {
     /// Reads a scenario file. Each override is a dotted key and a TOML value that replaces what the
-    /// file says: `("links.R1.rate_mbps", "30")`, `("flows.type1.count", "20")`. A value that is not
-    /// TOML, such as a bare word, is a string.
+    /// file says: `("links.R1.rate_mbps", "30")`, `("flows.type1.count", "20")`. A value that is
+    /// not TOML, such as a bare word, is a string.
     ///
     /// # Errors
     /// One line that names file, line and key and says what was expected.

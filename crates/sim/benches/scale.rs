@@ -1,5 +1,5 @@
-//! Cost and memory of a flow, from 10 to 100 000 flows on one link of 10 Gbps, and of 100 000 on 100
-//! Gbps, where their windows are ten times as large and few time out. `make bench` prints them;
+//! Cost and memory of a flow, from 10 to 100 000 flows on one link of 10 Gbps, and of 100 000 on
+//! 100 Gbps, where their windows are ten times as large and few time out. `make bench` prints them;
 //! `cargo bench --bench scale -- 10 100000` measures these numbers of flows only.
 
 use std::alloc::{GlobalAlloc, Layout, System};

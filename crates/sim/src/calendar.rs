@@ -162,8 +162,8 @@ impl Calendar {
             .map(|entry| entry.event)
     }
 
-    /// Removes the event that [`due`](Self::due) gave, or moves it to `again` if it recurs: one pass
-    /// through the heap instead of two. Inlined always: it is on the path of every event.
+    /// Removes the event that [`due`](Self::due) gave, or moves it to `again` if it recurs: one
+    /// pass through the heap instead of two. Inlined always: it is on the path of every event.
     #[inline(always)]
     pub fn advance(&mut self, again: Option<Time>) {
         let Some(mut top) = self.heap.peek_mut() else {

@@ -109,8 +109,9 @@ fn small_files_overtake_large_ones() {
 }
 
 /// 200 files/s come in. A file of exponential size, 10 packets on average, has 1/(1 - exp(-1/10)) =
-/// 10.508 packets: 2101.7 packets/s, with a standard deviation of 141 in 1 s. The link carries half of
-/// that: 100 s leave what was not sent in the buffer, within three standard deviations, 4200 packets.
+/// 10.508 packets: 2101.7 packets/s, with a standard deviation of 141 in 1 s. The link carries half
+/// of that: 100 s leave what was not sent in the buffer, within three standard deviations, 4200
+/// packets.
 #[test]
 fn the_buffer_holds_what_was_not_sent() {
     let busy = "clients = 10, rate_per_s = 20, size.exponential = { mean_bytes = 1e4 }";

@@ -1,16 +1,17 @@
 //! Agreement with a peer: ns-2's Sack1 agent on the same network (`tests/ns2/sack1.tcl`).
 //!
 //! On both sides users start within the first second, with packets of 1500 bytes of which 40 are
-//! header, a window of 2 at the start, an acknowledgement per packet and a minimal timeout of 0.2 s.
-//! One run is one sample of a chaotic system, so each side is the mean over seeds. Without ns-2 the
-//! test is skipped, and says so; with `ANABRANCH_REQUIRE_PEERS=1` in the environment it fails.
+//! header, a window of 2 at the start, an acknowledgement per packet and a minimal timeout of 0.2
+//! s. One run is one sample of a chaotic system, so each side is the mean over seeds. Without ns-2
+//! the test is skipped, and says so; with `ANABRANCH_REQUIRE_PEERS=1` in the environment it fails.
 //!
-//! In the steady state both agree closely. In the first seconds they differ for a known reason: after
-//! the many losses that end slow start, ns-2's pipe still counts the lost packets (Fall and Floyd,
-//! 1996), so that it sends nothing for most of a window; RFC 6675 takes them out of the pipe. With
-//! one user both drop the same 303 packets on 20 Mbps, 60 ms and a queue of two bandwidth-delay
-//! products, and ns-2 delivers 11 % less in 5 s; with ten, those that start later find the link idle
-//! and overflow the queue again (500 drops against 331). From 20 to 100 s they drop 312 and 315.
+//! In the steady state both agree closely. In the first seconds they differ for a known reason:
+//! after the many losses that end slow start, ns-2's pipe still counts the lost packets (Fall and
+//! Floyd, 1996), so that it sends nothing for most of a window; RFC 6675 takes them out of the
+//! pipe. With one user both drop the same 303 packets on 20 Mbps, 60 ms and a queue of two
+//! bandwidth-delay products, and ns-2 delivers 11 % less in 5 s; with ten, those that start later
+//! find the link idle and overflow the queue again (500 drops against 331). From 20 to 100 s they
+//! drop 312 and 315.
 
 mod common;
 

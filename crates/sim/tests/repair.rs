@@ -104,8 +104,8 @@ fn the_last_packet_of_a_file_waits_for_the_timer() {
 #[test]
 fn a_spurious_timeout_is_undone() {
     // Three packets of 1500 bytes at 12 kbps: the first is acknowledged after 1 s and 20 ms, which
-    // the initial timeout of 1 s does not wait for. No packet is lost. Packet 0 is sent again; without
-    // undo packets 1 and 2 follow when the window is 2.
+    // the initial timeout of 1 s does not wait for. No packet is lost. Packet 0 is sent again;
+    // without undo packets 1 and 2 follow when the window is 2.
     let slow = "rate_mbps = 0.012, delay_ms = 10";
     for (undo, window, spurious, again) in [(false, 1.0, 0, 3), (true, 3.0, 1, 1)] {
         let tcp = format!("initial_window_packets = 3, undo = {undo}");
@@ -161,10 +161,10 @@ const RACK: &str = "recovery = \"rack\", min_rto_ms = 200, rto_floor = \"varianc
 
 #[test]
 fn rack_repairs_a_lost_retransmission_without_a_timeout() {
-    // Packets 2 and 5 are lost. Packets 3, 4 and 6 are acknowledged at 24.012, 25.012 and 27.012 ms:
-    // then both are sent again, and reach the second link at 38.012, when that is down again, and
-    // 39.012 ms. The acknowledgement of packet 5 at 49.024 ms shows that packet 2, sent before it, is
-    // lost again; sent once more, it takes 11.012 ms.
+    // Packets 2 and 5 are lost. Packets 3, 4 and 6 are acknowledged at 24.012, 25.012 and 27.012
+    // ms: then both are sent again, and reach the second link at 38.012, when that is down again,
+    // and 39.012 ms. The acknowledgement of packet 5 at 49.024 ms shows that packet 2, sent before
+    // it, is lost again; sent once more, it takes 11.012 ms.
     let outages = format!(
         "{THIRD_PACKET}, {{ from_s = 0.0155, to_s = 0.0165 }}, {{ from_s = 0.0375, to_s = 0.0385 }}"
     );
@@ -189,9 +189,9 @@ fn rack_waits_a_quarter_of_the_smallest_rtt_with_less_than_three_arrivals_above_
 
 #[test]
 fn a_probe_repairs_the_loss_of_the_last_packet() {
-    // Packet 4 of 5 is lost. Packet 3 is acknowledged at 24.012 ms; two smoothed RTTs and 2 ms later
-    // packet 4 is sent again as a probe, and arrives 11.012 ms later. The probe has repaired a loss:
-    // the window is cut once.
+    // Packet 4 of 5 is lost. Packet 3 is acknowledged at 24.012 ms; two smoothed RTTs and 2 ms
+    // later packet 4 is sent again as a probe, and arrives 11.012 ms later. The probe has repaired
+    // a loss: the window is cut once.
     let srtt_ms = [22.012, 23.012, 24.012]
         .iter()
         .fold(21.012, |srtt, rtt| srtt + (rtt - srtt) / 8.0);
@@ -208,8 +208,8 @@ fn a_probe_repairs_the_loss_of_the_last_packet() {
 
 #[test]
 fn a_probe_shows_the_loss_of_several_last_packets() {
-    // Packets 3 and 4 of 5 are lost. Packet 2 is acknowledged at 23.012 ms, the probe is packet 4; its
-    // acknowledgement, 21.012 ms later, shows that packet 3 is lost, which takes 11.012 ms.
+    // Packets 3 and 4 of 5 are lost. Packet 2 is acknowledged at 23.012 ms, the probe is packet 4;
+    // its acknowledgement, 21.012 ms later, shows that packet 3 is lost, which takes 11.012 ms.
     let srtt_ms = [22.012, 23.012]
         .iter()
         .fold(21.012, |srtt, rtt| srtt + (rtt - srtt) / 8.0);

@@ -19,9 +19,10 @@ pub(super) struct State<M> {
 }
 
 impl<R: Rule> Controller<R> {
-    /// The last timeout of path `r` was spurious: nothing was lost. The endpoint reports this before
-    /// the acknowledgement that shows it. Window, ssthresh and phase are as before the timeout, and
-    /// so are the rule's memory and the path's counters of losses, because no loss happened.
+    /// The last timeout of path `r` was spurious: nothing was lost. The endpoint reports this
+    /// before the acknowledgement that shows it. Window, ssthresh and phase are as before the
+    /// timeout, and so are the rule's memory and the path's counters of losses, because no loss
+    /// happened.
     ///
     /// A timeout in recovery is not undone: there was a loss before it.
     pub fn on_spurious_timeout(&mut self, r: usize) {

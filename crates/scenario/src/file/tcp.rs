@@ -43,8 +43,8 @@ pub struct Tcp {
     /// and ssthresh as before (RFC 3522, RFC 4015). Default: false; profile `linux`: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<bool>,
-    /// Acknowledge every second packet, or after 40 ms, instead of every packet (RFC 1122). Default:
-    /// false; profile `linux`: true.
+    /// Acknowledge every second packet, or after 40 ms, instead of every packet (RFC 1122).
+    /// Default: false; profile `linux`: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_acks: Option<bool>,
     /// With delayed ACKs: do not delay those of the first 16 packets of a path, nor of 16 packets
@@ -61,13 +61,13 @@ pub struct Tcp {
     /// `linux`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,
-    /// The longest time for which the sender's host delays a packet, us. Each packet is delayed by a
-    /// random time, uniform up to this, and none overtakes another of the same path. Hosts
+    /// The longest time for which the sender's host delays a packet, us. Each packet is delayed by
+    /// a random time, uniform up to this, and none overtakes another of the same path. Hosts
     /// without it are clocks: at a drop-tail queue some of them find the queue full much more often
-    /// than others (phase effects, Floyd and Jacobson 1992). The usual remedy is one
-    /// packet time of the bottleneck (ns-2's `overhead_`). Default: 0; profile `linux`: 100, because
-    /// the lab's packets are 24 us late in the median and 75 us at the 99th percentile (docs/lab.md);
-    /// uniform up to 100 us has 50 and 99 us.
+    /// than others (phase effects, Floyd and Jacobson 1992). The usual remedy is one packet time of
+    /// the bottleneck (ns-2's `overhead_`). Default: 0; profile `linux`: 100, because the lab's
+    /// packets are 24 us late in the median and 75 us at the 99th percentile (docs/lab.md); uniform
+    /// up to 100 us has 50 and 99 us.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maximum" = 1e6))]
     pub host_jitter_us: Option<NonNegative>,

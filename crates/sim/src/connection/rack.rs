@@ -1,9 +1,9 @@
 //! Loss detection by send times, and the probe for the last packets (RFC 8985, RACK-TLP).
 //!
 //! A packet is lost if a packet sent after it has arrived, and it is late by a reordering window
-//! (section 6.2). Send times tell transmissions of the same packet apart, so lost retransmissions are
-//! detected too. Paths do not reorder, so the reordering window never grows, and there is no need
-//! for DSACK.
+//! (section 6.2). Send times tell transmissions of the same packet apart, so lost retransmissions
+//! are detected too. Paths do not reorder, so the reordering window never grows, and there is no
+//! need for DSACK.
 
 use std::collections::VecDeque;
 
@@ -152,9 +152,9 @@ impl Rack {
         quiet && self.probe.is_none()
     }
 
-    /// Starts the probe's timer, where the last packets of a flight may be lost (section 7.2): `wait`
-    /// is the probe timeout, and `rto_at` when the retransmission timer expires, which is never
-    /// first. Gives the time at which a timer event must be scheduled.
+    /// Starts the probe's timer, where the last packets of a flight may be lost (section 7.2):
+    /// `wait` is the probe timeout, and `rto_at` when the retransmission timer expires, which is
+    /// never first. Gives the time at which a timer event must be scheduled.
     fn restart_probing(
         &mut self,
         sender: &Sender,

@@ -147,9 +147,9 @@ mod tests {
         assert_eq!(timeouts_ms(Profile::Linux, &[100.0; 9])[1..], [300.0; 9]);
     }
 
-    /// 400 ms: mdev 200, margin 800. The same again: mdev 150, but the margin stays 800 in the first
-    /// round trip, which ends with the third packet: mdev 112.5, largest of the round 800. In the
-    /// next, mdev 84.375 and largest 4 * 84.375 = 337.5, so that it ends with 800 - 462.5 / 4.
+    /// 400 ms: mdev 200, margin 800. The same again: mdev 150, but the margin stays 800 in the
+    /// first round trip, which ends with the third packet: mdev 112.5, largest of the round 800. In
+    /// the next, mdev 84.375 and largest 4 * 84.375 = 337.5, so that it ends with 800 - 462.5 / 4.
     #[test]
     fn linux_forgets_the_variance_once_per_round_trip() {
         let timeouts = timeouts_ms(Profile::Linux, &[400.0; 5]);

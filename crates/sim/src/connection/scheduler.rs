@@ -5,8 +5,8 @@ use anabranch_scenario::Scheduler;
 
 use crate::connection::path_state::PathState;
 
-/// A path with room in its window, `None` if all are full. `last` is the path that sent last. Linux'
-/// scheduler is in `linux_scheduler.rs`; a connection with one path needs none.
+/// A path with room in its window, `None` if all are full. `last` is the path that sent last.
+/// Linux' scheduler is in `linux_scheduler.rs`; a connection with one path needs none.
 pub(crate) fn pick(
     scheduler: Scheduler,
     paths: &[PathState],

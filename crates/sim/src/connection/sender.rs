@@ -1,9 +1,10 @@
 //! The sender's scoreboard of a path: which packets are sent, arrived and lost.
 //!
-//! Loss is found as RFC 6675 says (three packets above it have arrived; the limited transmit of
-//! RFC 3042 comes with it), or without selective acknowledgements as RFC 6582 says (three
-//! duplicates, then a hole at each partial acknowledgement). A packet that is lost again after its
-//! retransmission waits for the timer in both; `rack.rs` detects that too. The controller computes the window.
+//! Loss is found as RFC 6675 says (three packets above it have arrived; the limited transmit of RFC
+//! 3042 comes with it), or without selective acknowledgements as RFC 6582 says (three duplicates,
+//! then a hole at each partial acknowledgement). A packet that is lost again after its
+//! retransmission waits for the timer in both; `rack.rs` detects that too. The controller computes
+//! the window.
 
 use crate::connection::bits::Bits;
 use crate::network::{Ack, PacketNumber};

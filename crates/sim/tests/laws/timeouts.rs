@@ -28,8 +28,8 @@ pub fn bounded_delay() -> impl Strategy<Value = String> {
 }
 
 /// Scenarios in which slow links meet bursts, so that some RTT samples come later than the timeout.
-/// The profile undoes it. All packets are acknowledged before the run ends: a timeout is known to be
-/// spurious only then.
+/// The profile undoes it. All packets are acknowledged before the run ends: a timeout is known to
+/// be spurious only then.
 pub fn unbounded_delay() -> impl Strategy<Value = String> {
     (1usize..=3).prop_flat_map(|flows| scenario(flows, 100_000, 0.5, "linux"))
 }
