@@ -77,6 +77,7 @@ pub(crate) fn host_seed(seed: u64, user: u32, opened_at: Time) -> u64 {
 
 /// How every endpoint behaves.
 pub(crate) fn endpoint(tcp: &scenario::Tcp) -> Tcp {
+    let payload = f64::from(tcp.packet_bytes.get() - tcp.header_bytes);
     Tcp {
         packet_bytes: tcp.packet_bytes.get() as u16,
         header_bytes: tcp.header_bytes as u16,
@@ -89,6 +90,8 @@ pub(crate) fn endpoint(tcp: &scenario::Tcp) -> Tcp {
         initial_ssthresh: tcp.initial_ssthresh_packets.get(),
         receive_buffer: tcp.receive_buffer_packets.get(),
         scheduler: tcp.scheduler,
+        send_buffer_windows: tcp.send_buffer_windows.get(),
+        notsent: (tcp.notsent_bytes.get() / payload).ceil() as u32,
         host_jitter: milliseconds(tcp.host_jitter_us.get() * 1e-3),
     }
 }

@@ -19,7 +19,7 @@ const SERVER_DEVICE: &str = "paths";
 const DEVICE_PACKETS: u32 = 10_000;
 /// Largest amount of unsent payload in a socket's send buffer, bytes: small, so that a workload
 /// that pauses stops sending soon.
-const UNSENT_BYTES: u32 = 128 << 10;
+const UNSENT_BYTES: f64 = 131_072.0;
 /// A socket's initial receive buffer, bytes, from which autotuning starts.
 const FIRST_RECEIVE_BYTES: u64 = 4 << 20;
 /// A socket's initial send buffer, bytes: Linux's default. Multipath TCP's scheduler assigns data
@@ -169,7 +169,7 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
     } else {
         "0"
     };
-    let unsent = UNSENT_BYTES.to_string();
+    let unsent = tcp.notsent_bytes.get().min(UNSENT_BYTES).ceil().to_string();
     let parameters = [
         ("ipv4/conf/all/rp_filter", "0"),
         ("ipv4/conf/default/rp_filter", "0"),

@@ -61,6 +61,14 @@ pub struct Tcp {
     /// `linux`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,
+    /// With Linux' scheduler: the send buffer of a path, windows. Default: 2, as in Linux;
+    /// `anabranch-kernel` gives its algorithms 8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer_windows: Option<Count>,
+    /// With Linux' scheduler: a path gets no more data while so many unsent bytes wait in its queue
+    /// (Linux' `tcp_notsent_lowat` and `TCP_NOTSENT_LOWAT`). Default: `inf`, as in Linux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notsent_bytes: Option<PositiveOrInfinite>,
     /// The longest time for which the sender's host delays a packet, us. Each packet is delayed by
     /// a random time, uniform up to this, and none overtakes another of the same path. Hosts
     /// without it are clocks: at a drop-tail queue some of them find the queue full much more often
@@ -95,5 +103,5 @@ macro_rules! keys {
 keys! {
     packet_bytes header_bytes initial_window_packets initial_ssthresh_packets min_ssthresh_packets
     min_rto_ms rto_floor undo delayed_acks quick_acks recovery receive_buffer_packets scheduler
-    host_jitter_us
+    send_buffer_windows notsent_bytes host_jitter_us
 }

@@ -34,6 +34,10 @@ pub struct Tcp {
     pub receive_buffer_packets: Count,
     /// Which path gets the next packet of a connection.
     pub scheduler: Scheduler,
+    /// Send buffer of a path with Linux' scheduler, windows.
+    pub send_buffer_windows: Count,
+    /// The most unsent data that Linux' scheduler leaves in a path's queue, bytes.
+    pub notsent_bytes: PositiveOrInfinite,
     /// The longest time for which the sender's host delays a packet, us.
     pub host_jitter_us: NonNegative,
 }
@@ -55,6 +59,8 @@ impl Tcp {
             recovery: Recovery::Sack,
             receive_buffer_packets: Count::constant(100_000),
             scheduler: Scheduler::MinRtt,
+            send_buffer_windows: Count::constant(2),
+            notsent_bytes: PositiveOrInfinite::constant(f64::INFINITY),
             host_jitter_us: NonNegative::constant(0.0),
         };
         match profile {

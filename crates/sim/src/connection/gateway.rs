@@ -140,6 +140,8 @@ mod tests {
         recovery: Recovery::Sack,
         receive_buffer: 1000,
         scheduler: Scheduler::MinRtt,
+        send_buffer_windows: 2,
+        notsent: u32::MAX,
         host_jitter: 0,
     };
 

@@ -53,6 +53,12 @@ fn packet_memory(packet_bytes: u16) -> u64 {
     (u64::from(packet_bytes) + 536).next_power_of_two() + 256
 }
 
+/// The limit of a path's buffer, bytes: what the receive buffer takes of full packets, twice, as the
+/// lab sets it (`tcp_wmem[2]`).
+fn largest_buffer(tcp: &Tcp) -> u64 {
+    2 * u64::from(tcp.receive_buffer) * u64::from(tcp.packet_bytes)
+}
+
 /// Full packets in so many bytes of payload, at least one.
 fn packets(tcp: &Tcp, bytes: u64) -> u32 {
     (bytes / tcp.payload()).max(1) as u32
@@ -63,16 +69,19 @@ pub(super) fn burst(tcp: &Tcp) -> u32 {
     packets(tcp, BURST)
 }
 
-/// Packets in a fragment.
+/// Packets in a fragment: no more than may be unsent, because the application's data is copied into
+/// the connection's buffer so far only (`mptcp_send_limit`).
 pub(super) fn fragment(tcp: &Tcp) -> u32 {
-    packets(tcp, FRAGMENT)
+    packets(tcp, FRAGMENT).min(tcp.notsent)
 }
 
 impl SendQueue {
-    /// Lets the buffer grow to twice the window (`tcp_sndbuf_expand`).
-    fn expand(&mut self, packet_bytes: u16, window: u32) {
+    /// Lets the buffer grow with the window, up to its limit (`tcp_sndbuf_expand`).
+    fn expand(&mut self, tcp: &Tcp, window: u32) {
         let window = u64::from(window.max(LEAST_WINDOW));
-        self.buffer = self.buffer.max(2 * window * packet_memory(packet_bytes));
+        let windows = u64::from(tcp.send_buffer_windows);
+        let buffer = windows * window * packet_memory(tcp.packet_bytes);
+        self.buffer = self.buffer.max(buffer.min(largest_buffer(tcp)));
     }
 }
 
@@ -92,7 +101,7 @@ impl LinuxScheduler {
     pub fn write(&mut self, paths: &[PathState], tcp: &Tcp, una: PacketNumber, end: PacketNumber) {
         self.queues.resize_with(paths.len(), SendQueue::default);
         for (queue, path) in self.queues.iter_mut().zip(paths) {
-            queue.expand(tcp.packet_bytes, path.window);
+            queue.expand(tcp, path.window);
         }
         let buffer: u64 = self.queues.iter().map(|queue| queue.buffer).sum();
         let buffer = packets(tcp, OWN + buffer);
@@ -108,9 +117,11 @@ impl LinuxScheduler {
         paths[r].sender.outstanding() + self.queues[r].packets.len() as u32
     }
 
-    /// Whether a path's buffer has room.
+    /// Whether a path's buffer has room (`sk_stream_memory_free`).
     pub fn has_room(&self, paths: &[PathState], tcp: &Tcp, r: usize) -> bool {
-        self.load(paths, r) < packets(tcp, self.queues[r].buffer)
+        let queue = &self.queues[r];
+        (queue.packets.len() as u32) < tcp.notsent
+            && self.load(paths, r) < packets(tcp, queue.buffer)
     }
 
     /// The path that would finish its load first (`mptcp_subflow_get_send`); those without an RTT
@@ -180,14 +191,16 @@ impl LinuxScheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::build::endpoint;
 
     /// What `ss -m` shows on Linux 6.18 for paths with an MSS of 1448 bytes: `tb46080` at first,
     /// `tb87552` once the window was 19, and no less after that.
     #[test]
     fn a_path_has_the_buffer_that_linux_gives_it() {
+        let tcp = endpoint(&anabranch_scenario::Tcp::default());
         let mut queue = SendQueue::default();
         let buffers = [1, 19, 3].map(|window| {
-            queue.expand(1500, window);
+            queue.expand(&tcp, window);
             queue.buffer
         });
         assert_eq!(buffers, [46080, 87552, 87552]);

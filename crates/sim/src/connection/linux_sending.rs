@@ -2,7 +2,6 @@
 
 use crate::calendar::Event;
 use crate::connection::linux_scheduler::{LinuxScheduler, burst, fragment};
-use crate::connection::tcp::Tcp;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
 
@@ -13,7 +12,7 @@ impl Connection {
             return;
         };
         scheduler.write(&self.paths, world.tcp, self.data_una, self.data_end);
-        self.assign(&mut scheduler, world.tcp);
+        self.assign(&mut scheduler, world);
         for r in 0..self.paths.len() {
             self.send_queued(&mut scheduler, world, r);
         }
@@ -27,19 +26,22 @@ impl Connection {
         self.linux_scheduler = Some(scheduler);
     }
 
-    /// Assigns data in bursts, while the path that would finish first has room.
-    fn assign(&mut self, scheduler: &mut LinuxScheduler, tcp: &Tcp) {
+    /// Assigns data in bursts, while the path that would finish first has room. Each fragment is
+    /// sent at once, as far as the window has room.
+    fn assign(&mut self, scheduler: &mut LinuxScheduler, world: &mut World) {
         while let Some(r) = scheduler.soonest(&self.paths, &self.controller)
-            && scheduler.has_room(&self.paths, tcp, r)
+            && scheduler.has_room(&self.paths, world.tcp, r)
         {
-            for place in 0..burst(tcp) {
-                if place % fragment(tcp) == 0 && !scheduler.has_room(&self.paths, tcp, r) {
-                    break;
+            let mut left = burst(world.tcp);
+            while left > 0 && scheduler.has_room(&self.paths, world.tcp, r) {
+                for _ in 0..left.min(fragment(world.tcp)) {
+                    let Some(data) = self.next_new(world.tcp, scheduler.written()) else {
+                        return;
+                    };
+                    scheduler.assign(r, data);
                 }
-                let Some(data) = self.next_new(tcp, scheduler.written()) else {
-                    return;
-                };
-                scheduler.assign(r, data);
+                left -= left.min(fragment(world.tcp));
+                self.send_queued(scheduler, world, r);
             }
         }
     }

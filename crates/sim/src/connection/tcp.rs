@@ -21,6 +21,10 @@ pub(crate) struct Tcp {
     /// The receive buffer in packets.
     pub receive_buffer: u32,
     pub scheduler: Scheduler,
+    /// A path's send buffer in windows.
+    pub send_buffer_windows: u32,
+    /// The most unsent data in a path's queue, in packets.
+    pub notsent: u32,
     /// The longest time for which the sender's host delays a packet.
     pub host_jitter: Time,
 }

@@ -1,0 +1,2 @@
+#define NOTSENT 16384
+#define EXPAND 16
