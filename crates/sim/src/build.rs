@@ -36,14 +36,27 @@ pub(crate) fn plans(scenario: &Scenario, rules: Vec<AnyRule>, network: &mut Netw
     flows
         .map(|(flow, rule)| Plan {
             rule,
-            routes: flow
-                .paths
-                .iter()
-                .map(|path| route(scenario, path, network))
-                .collect(),
+            routes: routes(scenario, flow, network),
             workload: flow.workload.clone(),
         })
         .collect()
+}
+
+/// The routes of a flow's paths. A connection starts when the handshake of its first path is over.
+/// The first data is acknowledged a round trip later, and then the others join: their handshake has
+/// four packets (RFC 8684, section 3.2). Paths open in their order.
+fn routes(scenario: &Scenario, flow: &scenario::Flow, network: &mut Network) -> Vec<Route> {
+    let paths = flow.paths.iter();
+    let mut routes: Vec<Route> = paths.map(|path| route(scenario, path, network)).collect();
+    if scenario.tcp.join_handshake {
+        let first_s = routes[0].propagation_s;
+        let mut last = 0;
+        for route in &mut routes[1..] {
+            last = from_seconds(first_s + 2.0 * route.propagation_s).max(last);
+            route.join_delay = last;
+        }
+    }
+    routes
 }
 
 fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> Route {
@@ -59,6 +72,7 @@ fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> R
         return_line: network.return_line(back),
         propagation_s: seconds(forward + back),
         opens_at: from_seconds(path.start_s.get()),
+        join_delay: 0,
     }
 }
 

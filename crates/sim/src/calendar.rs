@@ -31,7 +31,7 @@ pub(crate) enum Event {
     Begin(u32),
     /// A user's workload pauses.
     Pause(u32),
-    /// Another path of a user opens.
+    /// Another path of a connection opens.
     OpenPath(u32),
     /// A gateway samples its buffer, to adjust kappa.
     Adjust(u32),

@@ -86,6 +86,7 @@ impl Connection {
     pub fn new(
         number: u32,
         user: u32,
+        started_at: Time,
         controller: AnyController,
         routes: &[Route],
         scheduler: Scheduler,
@@ -96,7 +97,7 @@ impl Connection {
         Connection {
             number,
             user,
-            started_at: 0,
+            started_at,
             paths: Vec::with_capacity(routes.len()),
             several,
             controller,
@@ -118,7 +119,7 @@ impl Connection {
     /// Opens the paths that open at `now` or before.
     pub fn open_paths(&mut self, now: Time, routes: &[Route], tcp: &Tcp) {
         let closed = routes.iter().enumerate().skip(self.paths.len());
-        for (r, route) in closed.take_while(|(_, route)| route.opens_at <= now) {
+        for (r, route) in closed.take_while(|(_, route)| route.opens_at(self.started_at) <= now) {
             self.controller.add_path();
             self.controller.set_ssthresh(r, tcp.initial_ssthresh);
             let window = self.controller.window(r) as u32;
@@ -149,7 +150,6 @@ impl Connection {
 
     /// Sends a file of `bytes` of payload.
     pub fn send_file(&mut self, world: &mut World, bytes: u64) {
-        self.started_at = world.now;
         self.file_bytes = bytes;
         self.data_end = bytes.div_ceil(world.tcp.payload());
         self.fill_windows(world);

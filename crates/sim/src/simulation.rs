@@ -89,12 +89,6 @@ impl Simulation {
             if let Some(stop) = user.stop {
                 network.calendar.push(stop, Event::Pause(row as u32));
             }
-            for route in &plans[user.flow as usize].routes {
-                if route.opens_at > user.start {
-                    let event = Event::OpenPath(row as u32);
-                    network.calendar.push(route.opens_at, event);
-                }
-            }
         }
         let start = Snapshot {
             time: 0,
@@ -237,7 +231,7 @@ impl Simulation {
             }
             Event::Begin(user) => self.begin(user),
             Event::Pause(user) => self.pause(user),
-            Event::OpenPath(user) => self.open_paths(user),
+            Event::OpenPath(connection) => self.open_paths(connection),
             Event::Adjust(user) => self.adjust(user),
             Event::WarmUp => {
                 let snapshot = self.snapshot();

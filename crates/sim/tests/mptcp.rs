@@ -139,7 +139,8 @@ fn a_path_that_recovers_does_not_hold_up_what_the_other_lost() {
     let dead = "rate_mbps = 12, delay_ms = 150, down = [{ from_s = 0.7, to_s = 100 }]";
     let back = format!("{LINK}, down = [{{ from_s = 1, to_s = 1.1 }}]");
     for links in [[dead, &back], [&back, dead]] {
-        let record = two_paths(links, "duration_s = 50", CALM, &file(3000));
+        let tcp = format!("{CALM}, join_handshake = false");
+        let record = two_paths(links, "duration_s = 50", &tcp, &file(3000));
         assert_eq!(record.transfers.len(), 1);
         // At most 3 s of B, and the outage.
         let duration_s = record.transfers.duration_s[0];
@@ -188,12 +189,13 @@ fn round_robin_takes_the_paths_in_turn() {
 #[test]
 fn a_short_file_takes_one_path_or_the_paths_in_turn() {
     // 10 packets are one initial window.
-    let record = two_paths([LINK, LINK], "duration_s = 5", "", &file(10));
+    let at_once = "join_handshake = false";
+    let record = two_paths([LINK, LINK], "duration_s = 5", at_once, &file(10));
     assert_eq!(record.paths.sent_packets, [10, 0]);
     let record = two_paths(
         [LINK, LINK],
         "duration_s = 5",
-        "scheduler = \"round-robin\"",
+        &format!("scheduler = \"round-robin\", {at_once}"),
         &file(10),
     );
     assert_eq!(record.paths.sent_packets, [5, 5]);
@@ -205,7 +207,7 @@ fn assigned_to_a_dead_path(duration: &str) -> Record {
     two_paths(
         [&dead, LINK],
         duration,
-        "scheduler = \"linux\", min_rto_ms = 200, rto_floor = \"variance\"",
+        "scheduler = \"linux\", min_rto_ms = 200, rto_floor = \"variance\", join_handshake = false",
         &file(66),
     )
 }

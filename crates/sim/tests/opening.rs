@@ -97,3 +97,33 @@ fn connections_opened_later_have_the_path_from_the_start() {
     assert_eq!(over_b(0.0, 10.5), 0.0);
     assert!(over_b(10.5, 31.0) > 1.0);
 }
+
+/// B opens a round trip of A after the start and two of its own: 20 + 2 * 40 = 100 ms. The window
+/// of A, which starts at 10, would take all 100 packets in 5 round trips. A file that is over before
+/// that uses A alone; with `join_handshake = false` B carries a part of it.
+#[test]
+fn a_second_path_opens_after_the_handshakes_of_mp_join() {
+    let packets_over_b = |packets: u64, join: bool| {
+        let text = format!(
+            r#"
+            algorithm = "lia"
+            measure = {{ duration_s = 5, sample_ms = 1000 }}
+            tcp = {{ join_handshake = {join}, scheduler = "round-robin" }}
+            links.A = {{ rate_mbps = 12, delay_ms = 10 }}
+            links.B = {{ rate_mbps = 12, delay_ms = 20 }}
+            [[flows]]
+            name = "user"
+            paths = [["A"], ["B"]]
+            workload.file = {{ bytes = {} }}
+            "#,
+            packets * PAYLOAD
+        );
+        run(&text, 1).paths.sent_packets[1]
+    };
+    // 10 packets are sent at 0, 20 from 21 ms, 40 from 42 ms: 70 of them before 83 ms. B's first
+    // window is 10, too.
+    assert_eq!(packets_over_b(70, true), 0);
+    assert!(packets_over_b(70, false) >= 10);
+    // 1 packet per ms over A: of 300, B carries what A does not in its first 0.1 s, and half then.
+    assert!((80..120).contains(&packets_over_b(300, true)));
+}

@@ -57,6 +57,11 @@ pub struct Tcp {
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer_packets: Option<Count>,
+    /// The paths of a connection but the first open when MP_JOIN is over (RFC 8684): a round trip of
+    /// the first path after its start and two of their own, without queues; if false, with the
+    /// connection. Default: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join_handshake: Option<bool>,
     /// Which path gets the next packet of a connection. Default: `min-rtt`; profile `linux`:
     /// `linux`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,6 +107,6 @@ macro_rules! keys {
 
 keys! {
     packet_bytes header_bytes initial_window_packets initial_ssthresh_packets min_ssthresh_packets
-    min_rto_ms rto_floor undo delayed_acks quick_acks recovery receive_buffer_packets scheduler
-    send_buffer_windows notsent_bytes host_jitter_us
+    min_rto_ms rto_floor undo delayed_acks quick_acks recovery receive_buffer_packets join_handshake
+    scheduler send_buffer_windows notsent_bytes host_jitter_us
 }

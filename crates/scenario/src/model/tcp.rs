@@ -32,6 +32,8 @@ pub struct Tcp {
     pub recovery: Recovery,
     /// Receive buffer of a connection, packets.
     pub receive_buffer_packets: Count,
+    /// Whether the paths of a connection but the first open after the handshakes of MP_JOIN.
+    pub join_handshake: bool,
     /// Which path gets the next packet of a connection.
     pub scheduler: Scheduler,
     /// Send buffer of a path with Linux' scheduler, windows.
@@ -58,6 +60,7 @@ impl Tcp {
             quick_acks: false,
             recovery: Recovery::Sack,
             receive_buffer_packets: Count::constant(100_000),
+            join_handshake: true,
             scheduler: Scheduler::MinRtt,
             send_buffer_windows: Count::constant(2),
             notsent_bytes: PositiveOrInfinite::constant(f64::INFINITY),

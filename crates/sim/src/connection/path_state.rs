@@ -25,8 +25,17 @@ pub(crate) struct Route {
     pub return_line: u32,
     /// Propagation delay there and back, s.
     pub propagation_s: f64,
-    /// It opens at this time, or with its connection if that begins later.
+    /// It does not open before this time,
     pub opens_at: Time,
+    /// nor before this much time after the start of its connection.
+    pub join_delay: Time,
+}
+
+impl Route {
+    /// When the path of a connection started at this time opens.
+    pub fn opens_at(&self, started_at: Time) -> Time {
+        self.opens_at.max(started_at + self.join_delay)
+    }
 }
 
 #[derive(Debug)]

@@ -10,9 +10,8 @@ use crate::connection::{Connection, World};
 
 impl Connection {
     /// Makes this the connection of a gateway; `adjuster` adjusts its kappa, if there is one.
-    pub fn pool(&mut self, now: Time, adjuster: Option<Adjuster>, dice: Dice) {
+    pub fn pool(&mut self, adjuster: Option<Adjuster>, dice: Dice) {
         let gateway = Gateway::new(adjuster, dice);
-        self.started_at = now;
         self.set_kappa(gateway.kappa());
         self.gateway = Some(Box::new(gateway));
     }

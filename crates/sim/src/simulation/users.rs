@@ -74,10 +74,15 @@ impl Simulation {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }
         let host_seed = host_seed(self.seed, user, self.now);
-        let scheduler = self.tcp.scheduler;
+        let (now, scheduler) = (self.now, self.tcp.scheduler);
+        let routes = &plan.routes;
         let mut connection =
-            Connection::new(number, user, controller, &plan.routes, scheduler, host_seed);
-        connection.open_paths(self.now, &plan.routes, &self.tcp);
+            Connection::new(number, user, now, controller, routes, scheduler, host_seed);
+        connection.open_paths(now, routes, &self.tcp);
+        for route in &routes[connection.paths.len()..] {
+            let event = Event::OpenPath(number);
+            self.network.calendar.push(route.opens_at(now), event);
+        }
         match self.connections.get_mut(number as usize) {
             Some(place) => *place = connection,
             None => self.connections.push(connection),
@@ -85,19 +90,17 @@ impl Simulation {
         number
     }
 
-    /// Opens another path of a user in all its connections.
-    pub(super) fn open_paths(&mut self, user: u32) {
+    /// Opens another path of a connection. As for timers: this may be another connection by now.
+    pub(super) fn open_paths(&mut self, number: u32) {
+        let user = self.connections[number as usize].user;
         let routes = &self.plans[self.users[user as usize].slot.flow as usize].routes;
         let mut world = World {
             now: self.now,
             network: &mut self.network,
             tcp: &self.tcp,
         };
-        let live = self
-            .connections
-            .iter_mut()
-            .filter(|connection| connection.user == user && !connection.paths.is_empty());
-        for connection in live {
+        let connection = &mut self.connections[number as usize];
+        if !connection.paths.is_empty() {
             connection.open_paths(self.now, routes, &self.tcp);
             connection.fill_windows(&mut world);
         }
@@ -118,7 +121,7 @@ impl Simulation {
             } => Some(Adjuster::new(adjust.parameters(), connection.kappa())),
             _ => None,
         };
-        connection.pool(self.now, adjuster, adjuster_dice(self.seed, user));
+        connection.pool(adjuster, adjuster_dice(self.seed, user));
         self.schedule_adjustment(user, number);
         number
     }

@@ -27,7 +27,7 @@ fn two_links(rule: &str, users: u32, mbps: f64, packet_times: f64, seconds: [f64
     format!(
         r#"
         measure = {{ warmup_s = {warmup_s}, duration_s = {duration_s}, sample_ms = 1e6 }}
-        tcp = {{ min_ssthresh_packets = 2, host_jitter_us = {jitter_us} }}
+        tcp = {{ min_ssthresh_packets = 2, host_jitter_us = {jitter_us}, join_handshake = false }}
         links = {{ A = {link}, B = {link} }}
         [[flows]]
         name = "two paths"
