@@ -20,10 +20,6 @@
 #include "rule.h"
 #include "subflow.h"
 
-#define SOL_TCP 6
-#define TCP_NOTSENT_LOWAT 25
-#include "guard.h"
-
 char _license[] SEC("license") = "Dual MIT/GPL";
 
 /* Space for struct connection: the stack, of 512 bytes, is too small, and per-processor memory
@@ -154,17 +150,7 @@ static inline void init_subflow(struct tcp_sock *tp, struct subflow *s)
 SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
-	int notsent = NOTSENT;
-
 	init_subflow((struct tcp_sock *)sk, subflow_of(sk));
-	if (NOTSENT && mptcp_connection(sk))
-		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &notsent, sizeof(notsent));
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(sndbuf_expand, struct sock *sk)
-{
-	return mptcp_connection(sk) ? EXPAND : 2;
 }
 
 SEC("struct_ops")
@@ -355,7 +341,6 @@ struct tcp_congestion_ops RULE = {
 	.undo_cwnd = (void *)undo_cwnd,
 	.pkts_acked = (void *)pkts_acked,
 	.cong_avoid = (void *)cong_avoid,
-	.sndbuf_expand = (void *)sndbuf_expand,
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = NAME_OF(RULE),
 };

@@ -1,2 +1,0 @@
-#define NOTSENT 16384
-#define EXPAND 16
