@@ -8,6 +8,7 @@ use crate::rule::Rule;
 
 use undo::BeforeTimeout;
 
+mod per_round;
 mod undo;
 
 /// No window grows beyond this, packets.
@@ -45,6 +46,7 @@ struct PathState {
     last_ack: f64,
     round_start: f64,
     round_sum: f64,
+    increase: f64, // the rule's last one per packet; NaN: to be computed
 }
 
 /// Congestion control of one connection: a rule, and for each path its window.
@@ -57,6 +59,7 @@ pub struct Controller<R: Rule> {
     rule: R,
     initial_window: f64,
     smallest_ssthresh: f64,
+    increase_per_round: bool,
     paths: Vec<Path<f64>>,
     memory: Vec<R::Memory<f64>>,
     state: Vec<PathState>,
@@ -76,6 +79,7 @@ impl<R: Rule> Controller<R> {
             } else {
                 SMALLEST_SSTHRESH_ONE_PATH
             },
+            increase_per_round: false,
             paths: Vec::with_capacity(paths),
             memory: Vec::with_capacity(paths),
             state: Vec::with_capacity(paths),
@@ -108,6 +112,7 @@ impl<R: Rule> Controller<R> {
             last_ack: f64::INFINITY,
             round_start: f64::NEG_INFINITY,
             round_sum: 0.0,
+            increase: f64::NAN,
         });
     }
 
@@ -286,6 +291,7 @@ impl<R: Rule> Controller<R> {
     }
 
     fn end_round(&mut self, r: usize, window_limited: bool) {
+        self.state[r].increase = f64::NAN;
         match self.state[r].phase {
             Phase::SlowStart => self.end_slow_start_round(r),
             Phase::Avoidance if R::DELAY_BASED => {
@@ -330,16 +336,6 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// The rule's increase; one and two paths have arms of their own, to unroll the rule's loops.
-    #[inline]
-    fn increase(&self, r: usize) -> f64 {
-        match self.paths.as_slice() {
-            paths @ [_] => self.rule.increase(0, paths),
-            paths @ [_, _] => self.rule.increase(r, paths),
-            paths => self.rule.increase(r, paths),
-        }
-    }
-
     #[inline]
     fn change_window(&mut self, r: usize, change: f64) {
         if !change.is_nan() {
@@ -357,6 +353,7 @@ impl<R: Rule> Controller<R> {
         };
         path.between_losses = packets;
         path.since_loss = 0.0;
+        self.state[r].increase = f64::NAN;
         self.rule.on_loss(&mut self.memory[r]);
     }
 
@@ -379,6 +376,7 @@ impl<R: Rule> Controller<R> {
 
     fn enter_avoidance(&mut self, r: usize) {
         self.state[r].phase = Phase::Avoidance;
+        self.state[r].increase = f64::NAN;
         self.paths[r].epoch_window = self.paths[r].window;
         self.paths[r].age = 0.0;
     }

@@ -184,6 +184,11 @@ impl AnyController {
         each!(AnyController, self, controller => controller.set_smallest_ssthresh(packets));
     }
 
+    /// [`Controller::set_increase_per_round`].
+    pub fn set_increase_per_round(&mut self, per_round: bool) {
+        each!(AnyController, self, controller => controller.set_increase_per_round(per_round));
+    }
+
     /// [`Controller::path`].
     #[inline]
     pub fn path(&self, r: usize) -> &Path<f64> {

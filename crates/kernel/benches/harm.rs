@@ -1,7 +1,10 @@
-//! The cost of the algorithms on fast paths: goodput over unshaped links beside the kernel's Reno,
-//! in paired runs, and time per call from the kernel's own statistics over two links of 50 Mbps,
-//! where the rule is limiting. CUBIC and Reno are timed in the same way, by programs that only call
-//! the kernel's functions. Ratios from one run.
+//! The cost of the algorithms, in two tables. Ratios from one run.
+//!
+//! 1. Goodput over unshaped links beside the kernel's Reno, in paired runs.
+//! 2. Mean time per call from the kernel's own statistics, of connections with two subflows, beside
+//!    CUBIC's. CUBIC and Reno are timed in the same way, by programs that only call the kernel's
+//!    functions. The algorithms take turns. Long: the lab's links of 20 Mbps each with RTTs of 20
+//!    and 60 ms without queues. Short: links of 50 Mbps without delay but that of their queues.
 //!
 //! ```text
 //! cargo bench -p anabranch-kernel                      # all, 3 pairs of 2 s each
@@ -16,14 +19,21 @@ use std::env;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use anabranch_kernel::{Choice, Cost, PROGRAMS, costs, load, registered};
-use libbpf_rs::{MapCore, ObjectBuilder};
+use anabranch_kernel::{Choice, Cost, Loaded, PROGRAMS, costs, load, registered};
+use anabranch_lab::Lab;
+use anabranch_scenario::Scenario;
+use libbpf_rs::{Link, MapCore, Object, ObjectBuilder};
 use network::{Host, Network, Sink, connect, send_for};
 
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// The kernel's own algorithms. `peers.bpf.c` has them as `cubic_timed` and `reno_timed`.
-const PEERS: [&str; 2] = ["cubic", "reno"];
+const LONG: &str = r#"
+algorithm = "reno"
+measure.duration_s = 5
+links.A = { rate_mbps = 20, delay_ms = 10 }
+links.B = { rate_mbps = 20, delay_ms = 30 }
+flows = [{ name = "one", paths = [["A"], ["B"]] }]
+"#;
 
 fn main() {
     let mut arguments = env::args().skip(1).filter(|text| text != "--bench");
@@ -31,67 +41,100 @@ fn main() {
     let pairs = arguments
         .next()
         .map_or(3, |text| text.parse().expect("a number of pairs"));
-    println!(
-        "| algorithm        | Mbps    | reno's  | ratio  | pkts_acked ns  | cong_avoid ns  | calls   |"
-    );
-    println!(
-        "| ---              | --:     | --:     | --:    | --:            | --:            | --:     |"
-    );
-    match only {
-        Some(name) if PEERS.contains(&name.as_str()) => peer(&name, pairs),
-        Some(choice) => ours(&choice, pairs),
-        None => {
-            for program in PROGRAMS {
-                ours(program.name, pairs);
-            }
-            PEERS.iter().for_each(|name| peer(name, pairs));
+    let choices = match only {
+        Some(choice) => vec![choice],
+        None => PROGRAMS
+            .iter()
+            .map(|program| program.name.to_owned())
+            .collect(),
+    };
+    let peers = Peers::load();
+    let mut timed: Vec<Timed> = choices
+        .iter()
+        .filter_map(|choice| Timed::load(choice))
+        .collect();
+    print_goodput(&timed, pairs);
+
+    timed.extend(["cubic", "reno"].map(|name| Timed {
+        text: name.to_owned(),
+        name: format!("{name}_timed"),
+        loaded: None,
+    }));
+    print_times(&timed, &peers, pairs);
+}
+
+/// An algorithm whose programs are timed.
+struct Timed {
+    text: String,
+    name: String,
+    /// `None`: one of the kernel's own.
+    loaded: Option<Loaded>,
+}
+
+impl Timed {
+    /// `None` if the name is taken.
+    fn load(text: &str) -> Option<Timed> {
+        let choice: Choice = text.parse().unwrap();
+        let name = choice.program.name.to_owned();
+        if registered().unwrap().contains(&name) {
+            println!("{text}: not measured, registered by another");
+            return None;
+        }
+        Some(Timed {
+            text: text.to_owned(),
+            name,
+            loaded: Some(load(&choice).unwrap()),
+        })
+    }
+
+    fn costs(&self, peers: &Peers) -> Vec<Cost> {
+        match &self.loaded {
+            Some(loaded) => loaded.costs(),
+            None => costs(&peers.object),
+        }
+        .unwrap()
+    }
+}
+
+/// The kernel's own algorithms, `cubic_timed` and `reno_timed`.
+struct Peers {
+    object: Object,
+    _links: [Link; 2],
+}
+
+impl Peers {
+    fn load() -> Peers {
+        let object = include_bytes!(concat!(env!("OUT_DIR"), "/peers.o"));
+        let open = ObjectBuilder::default().open_memory(object).unwrap();
+        let mut object = open.load().unwrap();
+        let links = ["cubic_timed", "reno_timed"].map(|name| {
+            let mut maps = object.maps_mut();
+            let mut algorithm = maps.find(|map| map.name() == name).unwrap();
+            algorithm.attach_struct_ops().unwrap()
+        });
+        Peers {
+            object,
+            _links: links,
         }
     }
 }
 
-fn ours(text: &str, pairs: u32) {
-    let choice: Choice = text.parse().unwrap();
-    let name = choice.program.name;
-    if registered().unwrap().iter().any(|other| other == name) {
-        let ratio = ratio(name, pairs);
-        println!("| {text:16} | {ratio} | not timed: registered by another |");
-        return;
+fn print_goodput(algorithms: &[Timed], pairs: u32) {
+    println!("| algorithm        | Mbps    | reno's  | ratio  |");
+    println!("| ---              | --:     | --:     | --:    |");
+    for Timed { text, name, .. } in algorithms {
+        let network = Network::new(2, None);
+        let sink = network.sink();
+        let (mut ours, mut reno) = (0.0, 0.0);
+        for _ in 0..pairs {
+            reno += goodput_mbps(&network, &sink, "reno") / f64::from(pairs);
+            ours += goodput_mbps(&network, &sink, name) / f64::from(pairs);
+        }
+        println!(
+            "| {text:16} | {ours:7.0} | {reno:7.0} | {:6.2} |",
+            ours / reno
+        );
     }
-    let loaded = load(&choice).unwrap();
-    let ratio = ratio(name, pairs);
-    println!(
-        "| {text:16} | {ratio} | {} |",
-        times(name, || loaded.costs().unwrap())
-    );
-}
-
-fn peer(name: &str, pairs: u32) {
-    let timed = format!("{name}_timed");
-    let object = include_bytes!(concat!(env!("OUT_DIR"), "/peers.o"));
-    let mut object = ObjectBuilder::default()
-        .open_memory(object)
-        .unwrap()
-        .load()
-        .unwrap();
-    let algorithm = object.maps_mut().find(|map| map.name() == timed.as_str());
-    let _link = algorithm.unwrap().attach_struct_ops().unwrap();
-    let ratio = ratio(name, pairs);
-    println!(
-        "| {name:16} | {ratio} | {} |",
-        times(&timed, || costs(&object).unwrap())
-    );
-}
-
-/// Goodput with an algorithm, with the kernel's Reno, and the ratio.
-fn ratio(algorithm: &str, pairs: u32) -> String {
-    let network = Network::new(2, None);
-    let sink = network.sink();
-    let (mut ours, mut reno) = (0.0, 0.0);
-    for _ in 0..pairs {
-        reno += goodput_mbps(&network, &sink, "reno") / f64::from(pairs);
-        ours += goodput_mbps(&network, &sink, algorithm) / f64::from(pairs);
-    }
-    format!("{ours:7.0} | {reno:7.0} | {:6.2}", ours / reno)
 }
 
 fn goodput_mbps(network: &Network, sink: &Sink, algorithm: &str) -> f64 {
@@ -103,29 +146,72 @@ fn goodput_mbps(network: &Network, sink: &Sink, algorithm: &str) -> f64 {
     (sink.received() - before) as f64 * 8e-6 / start.elapsed().as_secs_f64()
 }
 
-/// The cost of the hooks that run for every acknowledgement. In a separate run, because the
-/// statistics themselves cost time.
-fn times(algorithm: &str, costs: impl Fn() -> Vec<Cost>) -> String {
-    let network = Network::new(2, Some(50));
-    let sink = network.sink();
+/// Calls of the two hooks that run for every acknowledgement, and their time.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    cong_avoid: (u64, u64),
+    pkts_acked: (u64, u64),
+}
+
+impl Spent {
+    fn add(&mut self, before: &[Cost], after: &[Cost]) {
+        for (then, now) in before.iter().zip(after) {
+            let hook = match now.program.as_str() {
+                name if name.ends_with("cong_avoid") => &mut self.cong_avoid,
+                name if name.ends_with("pkts_acked") => &mut self.pkts_acked,
+                _ => continue,
+            };
+            hook.0 += now.calls - then.calls;
+            hook.1 += now.time_ns - then.time_ns;
+        }
+    }
+}
+
+fn mean_ns((calls, time_ns): (u64, u64)) -> f64 {
+    time_ns as f64 / calls as f64
+}
+
+/// In runs of their own, because the statistics themselves cost time.
+fn print_times(algorithms: &[Timed], peers: &Peers, rounds: u32) {
     let setting = fs::read_to_string(STATISTICS).unwrap();
     fs::write(STATISTICS, "1").unwrap();
-    let before = costs();
-    goodput_mbps(&network, &sink, algorithm);
-    let after = costs();
+    for (links, run) in [
+        ("long", over_long_links as fn(&str)),
+        ("short", over_short_links),
+    ] {
+        let mut spent = vec![Spent::default(); algorithms.len()];
+        for _ in 0..rounds {
+            for (algorithm, spent) in algorithms.iter().zip(&mut spent) {
+                let before = algorithm.costs(peers);
+                run(&algorithm.name);
+                spent.add(&before, &algorithm.costs(peers));
+            }
+        }
+        let cubic = mean_ns(spent[spent.len() - 2].cong_avoid);
+        println!();
+        println!(
+            "| {links:5} links      | cong_avoid ns  | of cubic's  | pkts_acked ns  | calls   |"
+        );
+        println!("| ---              | --:            | --:         | --:            | --:     |");
+        for (Timed { text, .. }, spent) in algorithms.iter().zip(&spent) {
+            let (mean, pkts_acked) = (mean_ns(spent.cong_avoid), mean_ns(spent.pkts_acked));
+            println!(
+                "| {text:16} | {mean:14.0} | {:11.2} | {pkts_acked:14.0} | {:7} |",
+                mean / cubic,
+                spent.cong_avoid.0
+            );
+        }
+    }
     fs::write(STATISTICS, setting).unwrap();
-    let spent = |hook: &str| {
-        let both = before.iter().zip(&after);
-        let of_hook = both.filter(|(_, cost)| cost.program.ends_with(hook));
-        of_hook
-            .map(|(then, now)| (now.calls - then.calls, now.time_ns - then.time_ns))
-            .find(|&(calls, _)| calls > 0)
-    };
-    let ns = |hook| spent(hook).map_or("-".into(), |(calls, ns)| (ns / calls).to_string());
-    let calls = spent("cong_avoid").map_or(0, |(calls, _)| calls);
-    format!(
-        "{:>14} | {:>14} | {calls:7}",
-        ns("pkts_acked"),
-        ns("cong_avoid")
-    )
+}
+
+fn over_long_links(algorithm: &str) {
+    let scenario = Scenario::parse(LONG.as_bytes(), "two links", &[]).unwrap();
+    let lab = Lab::build(&scenario, 1, Some(algorithm)).unwrap();
+    lab.run(()).unwrap();
+}
+
+fn over_short_links(algorithm: &str) {
+    let network = Network::new(2, Some(50));
+    goodput_mbps(&network, &network.sink(), algorithm);
 }

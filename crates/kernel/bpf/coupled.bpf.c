@@ -12,25 +12,16 @@
  *   established, not closing, with an RTT; at most MAX_PATHS.
  * - A backup is coupled while it has packets in flight, and when its own growth is computed.
  * - A sibling with another algorithm is coupled with its window and RTT, and no losses.
- * - The window keeps its fraction, and grows by the rule's increase for each acknowledged packet;
- *   all packets of one acknowledgement get the same increase. It does not grow while the
- *   application, not the window, limits the sender.
+ * - The window keeps its fraction, and grows by the rule's increase for each acknowledged packet.
+ *   The increase is computed once per round trip of the subflow, and anew after its losses and when
+ *   congestion avoidance begins (docs/kernel.md, "What it costs"). The window does not grow while
+ *   the application, not the window, limits the sender.
  */
 #include "evaluation.h"
 #include "rule.h"
-#include "subflow.h"
+#include "gather.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
-
-/* Space for struct connection: the stack, of 512 bytes, is too small, and per-processor memory
- * could be overwritten by an interrupt.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct connection);
-} connections SEC(".maps");
 
 /* The rule's parameters. */
 const volatile soft parameters[MAX_PARAMETERS] SEC(".rodata.parameters") = {};
@@ -59,32 +50,30 @@ static inline void own_weight(struct connection *c, const struct sock *sk,
 }
 #endif
 
-/* The input of the rule, the socket's own path first; NULL to fall back to the kernel's Reno. */
-static inline struct connection *rule_input(struct sock *sk)
+/* Gathers the input of the rule, the socket's own path first. False to fall back to the kernel's
+ * Reno. Without siblings where the rule reads none and nothing depends on their number.
+ */
+static inline bool gather(struct connection *c, struct sock *sk, bool with_siblings)
 {
 	const struct mptcp_sock *connection = mptcp_connection(sk);
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct connection *c;
 
 #ifndef DELAY_BASED
 	if (!connection)
-		return NULL;
+		return false;
 #endif
 	if (!tp->srtt_us)
-		return NULL;
-	c = bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!c)
-		return NULL;
+		return false;
 	for (u32 i = 0; i < MAX_PARAMETERS; i++)
 		c->parameters[i] = parameters[i];
 #ifdef WEIGHT
 	own_weight(c, sk, connection);
 #endif
-	read_path(c, 0, tp, subflow_of(sk));
+	read_path(c, 0, OWN, tp, subflow_of(sk));
 	c->count = 1;
-	if (connection)
+	if (connection && with_siblings)
 		read_siblings(c, sk, connection);
-	return c;
+	return true;
 }
 
 static inline u32 smallest_ssthresh(const struct connection *c)
@@ -108,9 +97,9 @@ static inline bool window_limited(struct tcp_sock *tp)
 /* Used in congestion avoidance. A window that falls below the slow start threshold lowers it,
  * because slow start would undo the change at once.
  */
-static inline void change_window(struct tcp_sock *tp, struct subflow *s, soft change)
+static inline void change_window(struct tcp_sock *tp, struct subflow *s, s64 change)
 {
-	s64 window = ((s64)tp->snd_cwnd << 32 | s->fraction) + (s64)soft_to_fixed(change);
+	s64 window = ((s64)tp->snd_cwnd << 32 | s->fraction) + change;
 	s64 largest = tp->snd_cwnd_clamp < MAX_WINDOW ? tp->snd_cwnd_clamp : MAX_WINDOW;
 
 	if (window < 1LL << 32)
@@ -139,11 +128,20 @@ static inline void count_loss(struct subflow *s)
 	on_loss(&s->memory);
 }
 
+/* The window or the loss counters have changed by other means than the increase. */
+static inline void forget_increase(struct subflow *s)
+{
+#ifndef DELAY_BASED
+	s->is_due = 1;
+#endif
+}
+
 static inline void init_subflow(struct tcp_sock *tp, struct subflow *s)
 {
 	s->base_rtt_us = ~0U;
 	s->round_end = tp->snd_nxt;
 	s->holds = 0;
+	forget_increase(s);
 	s->magic = MAGIC;
 }
 
@@ -157,19 +155,18 @@ SEC("struct_ops")
 void BPF_PROG(release, struct sock *sk)
 {
 	subflow_of(sk)->magic = 0;
-	bpf_sk_storage_delete(&connections, sk);
 }
 
 /* The window after a loss. Its fraction is kept for when the window is at the threshold again. */
 static inline u32 reduced_window(struct sock *sk)
 {
-	struct connection *c = rule_input(sk);
+	struct connection c = {};
 	u64 least, left;
 
-	if (!c)
+	if (!gather(&c, sk, true))
 		return tcp_reno_ssthresh(sk);
-	least = (u64)smallest_ssthresh(c) << 32;
-	left = soft_to_fixed(soft_sub(c->paths[0].window, decrease(0, c)));
+	least = (u64)smallest_ssthresh(&c) << 32;
+	left = soft_to_fixed(soft_sub(c.paths[0].window, decrease(0, &c)));
 	if ((s64)left < (s64)least)
 		left = least;
 	subflow_of(sk)->fraction = (u32)left;
@@ -182,7 +179,10 @@ static inline u32 reduced_window(struct sock *sk)
 SEC("struct_ops")
 u32 BPF_PROG(ssthresh, struct sock *sk)
 {
-	count_loss(subflow_of(sk));
+	struct subflow *s = subflow_of(sk);
+
+	count_loss(s);
+	forget_increase(s);
 	return reduced_window(sk);
 }
 
@@ -214,6 +214,7 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 	s->since_loss += s->prior_since_loss;
 	s->between_losses = s->prior_between_losses;
 	s->loss_interval = s->prior_loss_interval;
+	forget_increase(s);
 	return tcp_reno_undo_cwnd(sk);
 }
 
@@ -223,6 +224,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct subflow *s = subflow_of(sk);
+	bool round_ended;
 
 	if (s->magic != MAGIC)
 		init_subflow(tp, s);
@@ -234,8 +236,13 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		s->round_sum_us += sample->rtt_us;
 		s->round_samples++;
 	}
-	s->round_ended = (s32)(tp->snd_una - s->round_end) > 0 && s->round_samples;
-	if (!s->round_ended)
+	round_ended = (s32)(tp->snd_una - s->round_end) > 0 && s->round_samples;
+#ifdef DELAY_BASED
+	s->is_due = round_ended;
+#else
+	s->is_due |= round_ended;
+#endif
+	if (!round_ended)
 		return;
 #ifdef DELAY_BASED
 	s->round_rtt = soft_div(soft_of(s->round_sum_us), soft_of(s->round_samples));
@@ -246,12 +253,6 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 #ifdef DELAY_BASED
-/* Below this RTT, 5 ms, delay is not taken for a queue: there it comes from the hosts as much as
- * from the path (busy processors, packets and acknowledgements in bursts). CoDel's target, too,
- * allows such a queue (RFC 8289). A path with a longer base RTT follows the rule unchanged.
- */
-#define SHORTEST_RTT soft_div(SOFT(1), SOFT(200))
-
 static inline void end_slow_start_round(struct tcp_sock *tp, struct subflow *s,
 					const struct connection *c)
 {
@@ -262,33 +263,40 @@ static inline void end_slow_start_round(struct tcp_sock *tp, struct subflow *s,
 	window = s->holds ? 0 : leaves_slow_start(&c->paths[0]);
 	if (!window)
 		return;
-	change_window(tp, s, soft_sub(window, c->paths[0].window));
+	change_window(tp, s, soft_to_fixed(soft_sub(window, c->paths[0].window)));
 	tp->snd_ssthresh = tp->snd_cwnd > floor ? tp->snd_cwnd : floor;
 }
 
-static inline void end_round(struct sock *sk, struct tcp_sock *tp, struct subflow *s, bool limited)
+/* Below SHORTEST_RTT, 5 ms, delay is not taken for a queue: there it comes from the hosts as much as
+ * from the path (busy processors, packets and acknowledgements in bursts). CoDel's target, too,
+ * allows such a queue (RFC 8289). A path with a longer base RTT follows the rule unchanged.
+ */
+static __noinline void end_round(struct sock *sk, bool limited)
 {
-	struct connection *c = rule_input(sk);
-	struct path *path;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct subflow *s = subflow_of(sk);
+	struct connection c = {};
+	struct path *path = c.paths;
 	soft change;
 
-	if (!c) {
+	if (!gather(&c, sk, SIBLINGS || in_slow_start(tp))) {
 		s->holds = 0;
 		return;
 	}
-	path = &c->paths[0];
 	path->base_rtt = soft_max(path->base_rtt, SHORTEST_RTT);
 	path->round_rtt = soft_max(path->round_rtt, SHORTEST_RTT);
 	if (!in_slow_start(tp)) {
-		change = on_round(0, c);
-		s->memory = c->memory[0];
+		change = on_round(0, &c);
+#if READS & MEMORY
+		s->memory = c.memory[0];
+#endif
 #ifdef WEIGHT
-		s->memory.alpha = c->parameters[WEIGHT]; /* for `status` */
+		s->memory.alpha = c.parameters[WEIGHT]; /* for `status` */
 #endif
 		if (limited || soft_less(change, 0))
-			change_window(tp, s, change);
+			change_window(tp, s, soft_to_fixed(change));
 	} else {
-		end_slow_start_round(tp, s, c);
+		end_slow_start_round(tp, s, &c);
 	}
 }
 
@@ -299,35 +307,58 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct subflow *s = subflow_of(sk);
 	bool limited = window_limited(tp);
 
-	if (s->round_ended) {
-		s->round_ended = 0;
-		end_round(sk, tp, s, limited);
+	if (s->is_due) {
+		s->is_due = 0;
+		end_round(sk, limited);
 	}
 	if (limited && in_slow_start(tp) && !s->holds)
 		tcp_slow_start(tp, acked);
 }
 #else
+/* Per acknowledged packet, in units of 2^-32 packets. No rule's increase is larger, and its product
+ * with the packets of one acknowledgement, at most MAX_WINDOW, fits in 63 bits.
+ */
+#define LARGEST_INCREASE (100LL << 32)
+
+/* Computes the increase per acknowledged packet; false to fall back to the kernel's Reno. A
+ * function of its own, because it takes space on the stack that acknowledgements do not need.
+ */
+static __noinline bool compute_increase(struct sock *sk)
+{
+	struct subflow *s = subflow_of(sk);
+	struct connection c = {};
+	s64 per_packet;
+
+	if (!gather(&c, sk, SIBLINGS))
+		return false;
+	per_packet = soft_to_fixed(increase(0, &c));
+	if (per_packet > LARGEST_INCREASE)
+		per_packet = LARGEST_INCREASE;
+	if (per_packet < -LARGEST_INCREASE)
+		per_packet = -LARGEST_INCREASE;
+	s->increase = per_packet;
+	s->is_due = 0;
+	return true;
+}
+
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct subflow *s = subflow_of(sk);
-	struct connection *c;
 
 	if (!window_limited(tp))
 		return;
 	if (in_slow_start(tp)) {
+		forget_increase(s);
 		acked = tcp_slow_start(tp, acked);
 		if (!acked)
 			return;
 	}
-	c = rule_input(sk);
-	if (!c) {
+	if (s->is_due && !compute_increase(sk))
 		tcp_reno_cong_avoid(sk, ack, acked);
-		return;
-	}
-	s->last_increase = increase(0, c);
-	change_window(tp, s, soft_mul(s->last_increase, soft_of(acked)));
+	else
+		change_window(tp, s, s->increase * acked);
 }
 #endif
 
@@ -345,24 +376,27 @@ struct tcp_congestion_ops RULE = {
 	.name = NAME_OF(RULE),
 };
 
-/* For the test that the loaded program is bit-equal to the Rust rule. */
+/* For the test that the loaded program is bit-equal to the Rust rule. In a map, because the context
+ * can only be read at constant offsets.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct connection);
+	__type(value, struct evaluation);
 } evaluated SEC(".maps");
 
 SEC("syscall")
 int evaluate(struct evaluation *evaluation)
 {
 	u32 zero = 0;
-	struct connection *c = bpf_map_lookup_elem(&evaluated, &zero);
+	struct evaluation *copy = bpf_map_lookup_elem(&evaluated, &zero);
+	struct connection c = {};
 
-	if (!c)
+	if (!copy)
 		return 1;
-	*c = evaluation->connection;
-	evaluate_rule(evaluation, c);
-	evaluation->connection = *c;
+	*copy = *evaluation;
+	evaluate_rule(copy, &c);
+	*evaluation = *copy;
 	return 0;
 }

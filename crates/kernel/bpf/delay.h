@@ -1,6 +1,8 @@
 /* What the delay-based rules share: crates/control/src/rules/vegas.rs. */
 #pragma once
 
+#include "path.h"
+
 #define DELAY_BASED
 
 static inline soft queued(const struct path *path)

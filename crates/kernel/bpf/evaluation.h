@@ -3,8 +3,22 @@
 
 #include "rule.h"
 
+struct evaluated_path {
+	soft window;
+	soft rtt;
+	soft base_rtt;
+	soft round_rtt;
+	soft queue_delay;
+	soft since_loss;
+	soft between_losses;
+	soft loss_interval;
+};
+
 struct evaluation {
-	struct connection connection;
+	struct evaluated_path paths[MAX_PATHS];
+	struct memory memory[MAX_PATHS];
+	soft parameters[MAX_PARAMETERS];
+	u64 count;
 	u64 r;
 	soft increase;
 	soft decrease;
@@ -12,13 +26,48 @@ struct evaluation {
 	soft leaves_slow_start;
 };
 
-/* `c` is a copy of evaluation->connection; the rule may change its memory. */
+/* The fields that the rule reads of path k, as read_path has them; the others are 0. */
+static inline void take_path(struct connection *c, u32 k, u32 fields, const struct evaluation *from)
+{
+	const struct evaluated_path *path = &from->paths[k];
+	struct path *to = &c->paths[k];
+
+	to->window = fields & WINDOW ? path->window : 0;
+#if READS & RTT
+	to->rtt = fields & RTT ? path->rtt : 0;
+#endif
+#if READS & ROUND
+	to->base_rtt = fields & ROUND ? path->base_rtt : 0;
+	to->round_rtt = fields & ROUND ? path->round_rtt : 0;
+#endif
+#if READS & QUEUE_DELAY
+	to->queue_delay = fields & QUEUE_DELAY ? path->queue_delay : 0;
+#endif
+#if READS & LOSSES
+	to->since_loss = fields & LOSSES ? path->since_loss : 0;
+	to->between_losses = fields & LOSSES ? path->between_losses : 0;
+	to->loss_interval = fields & LOSSES ? path->loss_interval : 0;
+#endif
+#if READS & MEMORY
+	c->memory[k] = from->memory[k];
+#endif
+}
+
+/* `c` is scratch memory. */
 static inline void evaluate_rule(struct evaluation *evaluation, struct connection *c)
 {
 	u32 r = evaluation->r & (MAX_PATHS - 1);
 
+	c->count = evaluation->count;
+	for (u32 i = 0; i < MAX_PARAMETERS; i++)
+		c->parameters[i] = evaluation->parameters[i];
+	for_each_path(k, c)
+		take_path(c, k, k == r ? OWN : SIBLINGS, evaluation);
 	evaluation->increase = increase(r, c);
 	evaluation->decrease = decrease(r, c);
 	evaluation->leaves_slow_start = leaves_slow_start(&c->paths[r]);
 	evaluation->change = on_round(r, c);
+#if READS & MEMORY
+	evaluation->memory[r] = c->memory[r];
+#endif
 }

@@ -2,51 +2,57 @@
 #pragma once
 
 #include "constants.h"
-#include "soft.h"
+#include "memory.h"
 
 #define MAX_PATHS 8
+
+/* What a rule reads: OWN of its own path, SIBLINGS of the others. Its header defines both. What it
+ * reads of no path does not exist.
+ */
+#define READS (OWN | SIBLINGS)
+#define WINDOW 1
+#define RTT 2
+#define ROUND 4 /* base_rtt, round_rtt */
+#define QUEUE_DELAY 8
+#define LOSSES 16 /* since_loss, between_losses, loss_interval */
+#define MEMORY 32
 
 /* crates/control/src/path.rs without the fields of CUBIC. Packets and seconds. */
 struct path {
 	soft window;
+#if READS & RTT
 	soft rtt;
+#endif
+#if READS & ROUND
 	soft base_rtt;
 	soft round_rtt;
+#endif
+#if READS & QUEUE_DELAY
 	soft queue_delay;
+#endif
+#if READS & LOSSES
 	soft since_loss;
 	soft between_losses;
 	soft loss_interval;
+#endif
 };
 
-/* The memory of a path: WvegasMemory, as no other rule has any. */
-struct memory {
-	soft alpha;
-	soft equilibrium_rate;
-	soft queue_delay;
-};
-
-/* What the methods of the trait Rule take: self, paths and memory. */
+/* What the methods of the trait Rule take: self, paths and memory. On the stack, of 512 bytes. */
 struct connection {
 	struct path paths[MAX_PATHS];
+#if READS & MEMORY
 	struct memory memory[MAX_PATHS];
+#endif
 	soft parameters[MAX_PARAMETERS];
 	u64 count;
 };
 
 #define for_each_path(k, c) for (u32 k = 0; k < MAX_PATHS && k < (c)->count; k++)
 
+#if READS & RTT
 static inline soft rate(const struct path *path)
 {
 	return soft_div(path->window, path->rtt);
-}
-
-static inline soft total_rate(const struct connection *c)
-{
-	soft sum = 0;
-
-	for_each_path(k, c)
-		sum = soft_add(sum, rate(&c->paths[k]));
-	return sum;
 }
 
 static inline soft fastest_rate(const struct connection *c)
@@ -57,6 +63,16 @@ static inline soft fastest_rate(const struct connection *c)
 		max = soft_max(max, rate(&c->paths[k]));
 	return max;
 }
+
+static inline soft total_rate(const struct connection *c)
+{
+	soft sum = 0;
+
+	for_each_path(k, c)
+		sum = soft_add(sum, rate(&c->paths[k]));
+	return sum;
+}
+#endif
 
 static inline soft total_window(const struct connection *c)
 {

@@ -60,16 +60,15 @@ static inline soft soft_round(u64 v, s32 e, u64 sign)
 /* The instruction set cannot count leading zeros: bisection. */
 static inline soft soft_normal(u64 v, s32 e, u64 sign)
 {
-	u32 shift = 0;
+	u64 shift = 0, step;
 
 	if (!v)
 		return 0;
-#define SOFT_HALF(bits) \
-	if (!(v >> (64 - bits))) { \
-		v <<= bits; \
-		shift += bits; \
-	}
-	SOFT_HALF(32) SOFT_HALF(16) SOFT_HALF(8) SOFT_HALF(4) SOFT_HALF(2) SOFT_HALF(1)
+#define SOFT_HALF(log) \
+	step = ((v >> (64 - (1 << log))) - 1) >> 63 << log; \
+	v <<= step; \
+	shift += step;
+	SOFT_HALF(5) SOFT_HALF(4) SOFT_HALF(3) SOFT_HALF(2) SOFT_HALF(1) SOFT_HALF(0)
 #undef SOFT_HALF
 	return soft_round(v, e - (s32)shift, sign);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel.h"
-#include "path.h"
+#include "memory.h"
 
 /* In the socket's 104 bytes for congestion control, the same for every algorithm. Siblings read it
  * without a lock; each word is written atomically.
@@ -15,7 +15,7 @@ struct subflow {
 	u32 between_losses;
 	u32 round_end; /* snd_nxt when this round trip began */
 	u32 round_samples;
-	u16 round_ended; /* by the acknowledgement that is being processed */
+	u16 is_due; /* the rule, which runs once per round trip, runs at the next acknowledgement */
 	u16 holds; /* slow start does not grow in this round trip */
 	u64 round_sum_us;
 	soft round_rtt;
@@ -25,7 +25,7 @@ struct subflow {
 	u32 prior_since_loss;
 	u32 prior_between_losses;
 	soft prior_loss_interval;
-	soft last_increase; /* for `status` */
+	s64 increase; /* per acknowledged packet, since the rule last ran; 2^-32 packets */
 };
 
 _Static_assert(sizeof(struct subflow) <= 104, "struct subflow does not fit in icsk_ca_priv");
@@ -61,80 +61,4 @@ static inline const struct mptcp_sock *mptcp_connection(struct sock *sk)
 	if (!context->conn)
 		return NULL;
 	return KERNEL(mptcp_sock, context->conn);
-}
-
-/* Whether a sibling is coupled. A backup is while it has packets in flight: an idle one would only
- * reduce the others' increase.
- */
-static inline bool is_coupled(const struct mptcp_subflow_context *context,
-			      const struct tcp_sock *tp)
-{
-	u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
-
-	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT)
-		return false;
-	if (!tp->srtt_us)
-		return false;
-	/* Without the field (before Linux 6.19 and its backports) a subflow that closes leaves the
-	 * list or changes its state.
-	 */
-	if (bpf_core_field_exists(context->closing) && BPF_CORE_READ_BITFIELD(context, closing))
-		return false;
-	if (BPF_CORE_READ_BITFIELD(context, backup) || BPF_CORE_READ_BITFIELD(context, request_bkup))
-		return tp->packets_out > 0;
-	return true;
-}
-
-/* Fills in path k. Of a sibling with another algorithm only the window and the RTT are known. */
-static inline void read_path(struct connection *c, u32 k, const struct tcp_sock *tp,
-			     const struct subflow *s)
-{
-	struct path *path = &c->paths[k & (MAX_PATHS - 1)];
-	struct memory *memory = &c->memory[k & (MAX_PATHS - 1)];
-	bool is_ours = s->magic == MAGIC;
-
-	path->window = soft_scaled((u64)tp->snd_cwnd << 32 | (is_ours ? s->fraction : 0), -32);
-	path->rtt = soft_div(soft_of(tp->srtt_us), SOFT(8000000));
-	path->base_rtt = path->rtt;
-	path->round_rtt = path->queue_delay = 0;
-	path->since_loss = path->between_losses = path->loss_interval = 0;
-	memory->alpha = memory->equilibrium_rate = memory->queue_delay = 0;
-	if (!is_ours)
-		return;
-	path->base_rtt = soft_div(soft_of(s->base_rtt_us), SOFT(1000000));
-	path->round_rtt = s->round_rtt;
-	path->queue_delay = soft_max(soft_sub(path->rtt, path->base_rtt), 0);
-	path->since_loss = soft_of(s->since_loss);
-	path->between_losses = soft_of(s->between_losses);
-	path->loss_interval = s->loss_interval;
-	memory->alpha = s->memory.alpha;
-	memory->equilibrium_rate = s->memory.equilibrium_rate;
-	memory->queue_delay = s->memory.queue_delay;
-}
-
-/* Appends the siblings to this socket's own path. The connection is not locked and the list may
- * change during the walk: hence the bound, and the check which connection an entry belongs to.
- */
-static inline void read_siblings(struct connection *c, const struct sock *sk,
-				 const struct mptcp_sock *connection)
-{
-	const struct list_head *head = &connection->conn_list, *node = head->next;
-
-	for (u32 i = 0; i < MAX_WALK && node && node != head && c->count < MAX_PATHS; i++) {
-		u64 offset = bpf_core_field_offset(struct mptcp_subflow_context, node);
-		const struct mptcp_subflow_context *context =
-			KERNEL(mptcp_subflow_context, (const char *)node - offset);
-		const struct sock *sibling = context->tcp_sock;
-
-		node = context->node.next;
-		if (!sibling || sibling == sk || (const void *)context->conn != connection)
-			continue;
-		const struct tcp_sock *tp = KERNEL(tcp_sock, sibling);
-
-		if (is_coupled(context, tp)) {
-			read_path(c, c->count, tp,
-				  (const struct subflow *)tp->inet_conn.icsk_ca_priv);
-			c->count++;
-		}
-	}
 }

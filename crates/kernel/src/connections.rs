@@ -137,7 +137,7 @@ struct State {
     loss_interval: u64,
     memory: [u64; 3],
     prior: [u64; 2],
-    last_increase: u64,
+    increase: i64,
 }
 
 fn list() -> Result<Vec<Entry>> {
@@ -186,11 +186,11 @@ impl Entry {
 
     fn alpha(&self, algorithm: &str, window: f64) -> Option<f64> {
         let delay_based = Program::find(algorithm)?.info().delay_based;
-        let soft = |bits| Soft::from_bits(bits).to_f64();
         if delay_based {
-            Some(soft(self.state.memory[0]))
+            Some(Soft::from_bits(self.state.memory[0]).to_f64())
         } else {
-            Some(soft(self.state.last_increase) * window).filter(|_| self.token != 0)
+            let increase = self.state.increase as f64 / 2f64.powi(32);
+            Some(increase * window).filter(|_| self.token != 0)
         }
     }
 

@@ -3,8 +3,7 @@
 
 void evaluate(struct evaluation *evaluation)
 {
-	struct connection c = evaluation->connection;
+	struct connection c = {};
 
 	evaluate_rule(evaluation, &c);
-	evaluation->connection = c;
 }

@@ -45,6 +45,7 @@ impl<R: Rule> Controller<R> {
         state.phase = before.phase;
         state.ssthresh = before.ssthresh;
         state.timed_out = false;
+        state.increase = f64::NAN;
     }
 
     /// Keeps what a timeout of path `r` is about to change.

@@ -1,5 +1,10 @@
 /* crates/control/src/rules/olia.rs: draft-khalili-mptcp-congestion-control, section 3. */
 
+#define OWN (WINDOW | RTT | LOSSES)
+#define SIBLINGS OWN
+
+#include "../path.h"
+
 static inline soft quality(const struct path *path)
 {
 	soft packets_per_loss = soft_max(path->since_loss, path->between_losses);
@@ -9,18 +14,19 @@ static inline soft quality(const struct path *path)
 
 static inline soft alpha(u32 r, const struct connection *c)
 {
-	soft largest = 0, best = 0;
+	soft qualities[MAX_PATHS] = {}, largest = 0, best = 0;
 	u64 size_of_m = 0, size_of_c = 0;
 	u32 m = 0, b = 0;
 
 	for_each_path(k, c) {
 		largest = soft_max(largest, c->paths[k].window);
-		best = soft_max(best, quality(&c->paths[k]));
+		qualities[k] = quality(&c->paths[k]);
+		best = soft_max(best, qualities[k]);
 	}
 	/* M and B as sets of bits, without a branch for the verifier to follow. */
 	for_each_path(k, c) {
 		m |= soft_at_least(c->paths[k].window, largest) << k;
-		b |= soft_at_least(quality(&c->paths[k]), best) << k;
+		b |= soft_at_least(qualities[k], best) << k;
 	}
 	for_each_path(k, c) {
 		size_of_m += m >> k & 1;

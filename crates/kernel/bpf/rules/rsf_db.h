@@ -1,5 +1,10 @@
 /* crates/control/src/rules/rsf_db.rs: RSF, equation 1. */
 
+#define OWN (WINDOW | QUEUE_DELAY)
+#define SIBLINGS 0
+
+#include "../path.h"
+
 #define D_S(c) ((c)->parameters[0])
 
 static inline soft increase(u32 r, const struct connection *c)

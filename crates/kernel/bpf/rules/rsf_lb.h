@@ -1,5 +1,10 @@
 /* crates/control/src/rules/rsf_lb.rs: RSF, equation 2. */
 
+#define OWN (WINDOW | RTT | LOSSES)
+#define SIBLINGS 0
+
+#include "../path.h"
+
 #define MU(c) ((c)->parameters[0])
 
 static inline soft increase(u32 r, const struct connection *c)

@@ -1,5 +1,8 @@
 /* crates/control/src/rules/vegas.rs: I-TCP, section III. */
 
+#define OWN (WINDOW | ROUND)
+#define SIBLINGS 0
+
 #include "../delay.h"
 
 #define ALTERNATE_SLOW_START 1

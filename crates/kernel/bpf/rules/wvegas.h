@@ -1,5 +1,8 @@
 /* crates/control/src/rules/wvegas.rs: wVegas, algorithm 3. */
 
+#define OWN (WINDOW | ROUND | MEMORY)
+#define SIBLINGS MEMORY
+
 #include "../delay.h"
 
 #define TOTAL_ALPHA(c) ((c)->parameters[0])

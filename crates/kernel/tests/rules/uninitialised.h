@@ -1,6 +1,11 @@
 /* NewReno on each path, but every other decrease is a value seen on a real kernel that skipped the
  * program and used uninitialised stack memory as its result.
  */
+#define OWN WINDOW
+#define SIBLINGS 0
+
+#include "../../bpf/path.h"
+
 #define HAS_DECREASE
 
 u64 calls;

@@ -32,6 +32,10 @@ pub struct Tcp {
     /// connection with one path always has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ssthresh_packets: Option<Count>,
+    /// Compute a loss-based rule's increase once per round trip of a path, as the kernel programs do
+    /// (docs/kernel.md), instead of for every packet acknowledged. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub increase_per_round: Option<bool>,
     /// The floor of the retransmission timeout, ms. Default: 1000 (RFC 6298); profile `linux`: 200.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 0.001, "maximum" = 1e9))]
@@ -107,6 +111,6 @@ macro_rules! keys {
 
 keys! {
     packet_bytes header_bytes initial_window_packets initial_ssthresh_packets min_ssthresh_packets
-    min_rto_ms rto_floor undo delayed_acks quick_acks recovery receive_buffer_packets join_handshake
-    scheduler send_buffer_windows notsent_bytes host_jitter_us
+    increase_per_round min_rto_ms rto_floor undo delayed_acks quick_acks recovery
+    receive_buffer_packets join_handshake scheduler send_buffer_windows notsent_bytes host_jitter_us
 }

@@ -18,6 +18,8 @@ pub struct Tcp {
     pub initial_ssthresh_packets: PositiveOrInfinite,
     /// Smallest slow-start threshold of a connection with several paths, packets.
     pub min_ssthresh_packets: Count,
+    /// Compute the rule's increase once per round trip, instead of for every packet acknowledged.
+    pub increase_per_round: bool,
     /// The floor of the retransmission timeout, ms.
     pub min_rto_ms: Positive,
     /// What the floor bounds.
@@ -53,6 +55,7 @@ impl Tcp {
             initial_window_packets: Count::constant(10),
             initial_ssthresh_packets: PositiveOrInfinite::constant(f64::INFINITY),
             min_ssthresh_packets: Count::constant(1),
+            increase_per_round: false,
             min_rto_ms: Positive::constant(1000.0),
             rto_floor: RtoFloor::Rto,
             undo: false,

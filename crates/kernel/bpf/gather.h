@@ -1,0 +1,102 @@
+/* How a subflow reads the input of its rule: its own state, and its siblings'. */
+#pragma once
+
+#include "path.h"
+#include "subflow.h"
+
+/* Whether a sibling is coupled. A backup is while it has packets in flight: an idle one would only
+ * reduce the others' increase.
+ */
+static inline bool is_coupled(const struct mptcp_subflow_context *context,
+			      const struct tcp_sock *tp)
+{
+	u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+
+	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT)
+		return false;
+	if (!tp->srtt_us)
+		return false;
+	/* Without the field (before Linux 6.19 and its backports) a subflow that closes leaves the
+	 * list or changes its state.
+	 */
+	if (bpf_core_field_exists(context->closing) && BPF_CORE_READ_BITFIELD(context, closing))
+		return false;
+	if (BPF_CORE_READ_BITFIELD(context, backup) || BPF_CORE_READ_BITFIELD(context, request_bkup))
+		return tp->packets_out > 0;
+	return true;
+}
+
+static inline soft smoothed_rtt(const struct tcp_sock *tp)
+{
+	return soft_div(soft_of(tp->srtt_us), SOFT(8000000));
+}
+
+static inline soft base_rtt(const struct subflow *s)
+{
+	return soft_div(soft_of(s->base_rtt_us), SOFT(1000000));
+}
+
+/* Fills in these fields of path k. Of a sibling with another algorithm only the window and the RTT
+ * are known.
+ */
+static inline void read_path(struct connection *c, u32 k, u32 fields, const struct tcp_sock *tp,
+			     const struct subflow *s)
+{
+	struct path *path = &c->paths[k & (MAX_PATHS - 1)];
+	bool is_ours = s->magic == MAGIC;
+
+	if (fields & WINDOW)
+		path->window = soft_scaled((u64)tp->snd_cwnd << 32 | (is_ours ? s->fraction : 0), -32);
+#if READS & RTT
+	if (fields & RTT)
+		path->rtt = smoothed_rtt(tp);
+#endif
+#if READS & ROUND
+	if (fields & ROUND) {
+		path->base_rtt = is_ours ? base_rtt(s) : smoothed_rtt(tp);
+		path->round_rtt = is_ours ? s->round_rtt : 0;
+	}
+#endif
+#if READS & QUEUE_DELAY
+	if (fields & QUEUE_DELAY && is_ours)
+		path->queue_delay = soft_max(soft_sub(smoothed_rtt(tp), base_rtt(s)), 0);
+#endif
+#if READS & LOSSES
+	if (fields & LOSSES && is_ours) {
+		path->since_loss = soft_of(s->since_loss);
+		path->between_losses = soft_of(s->between_losses);
+		path->loss_interval = s->loss_interval;
+	}
+#endif
+#if READS & MEMORY
+	if (fields & MEMORY && is_ours)
+		c->memory[k & (MAX_PATHS - 1)] = s->memory;
+#endif
+}
+
+/* Appends the siblings to this socket's own path. The connection is not locked and the list may
+ * change during the walk: hence the bound, and the check which connection an entry belongs to.
+ */
+static inline void read_siblings(struct connection *c, const struct sock *sk,
+				 const struct mptcp_sock *connection)
+{
+	const struct list_head *head = &connection->conn_list, *node = head->next;
+
+	for (u32 i = 0; i < MAX_WALK && node && node != head && c->count < MAX_PATHS; i++) {
+		u64 offset = bpf_core_field_offset(struct mptcp_subflow_context, node);
+		const struct mptcp_subflow_context *context =
+			KERNEL(mptcp_subflow_context, (const char *)node - offset);
+		const struct sock *sibling = context->tcp_sock;
+
+		node = context->node.next;
+		if (!sibling || sibling == sk || (const void *)context->conn != connection)
+			continue;
+		const struct tcp_sock *tp = KERNEL(tcp_sock, sibling);
+
+		if (is_coupled(context, tp)) {
+			read_path(c, c->count, SIBLINGS, tp,
+				  (const struct subflow *)tp->inet_conn.icsk_ca_priv);
+			c->count++;
+		}
+	}
+}
