@@ -35,6 +35,9 @@ struct {
 /* The rule's parameters. */
 const volatile soft parameters[MAX_PARAMETERS] SEC(".rodata.parameters") = {};
 
+/* The version that loaded this and the algorithm with its parameters, for `status`. */
+const volatile char about[MAX_ABOUT] SEC(".rodata.about") = {};
+
 #ifdef WEIGHT
 /* The parameter WEIGHT of single sockets, by cookie; for Multipath TCP the connection's cookie. */
 struct {

@@ -1,13 +1,14 @@
 //! `anabranch-kernel`: coupled congestion control for the Multipath TCP of this kernel.
 
+mod operations;
 mod report;
 
-use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stdout};
 use std::process::{self, ExitCode};
 use std::thread;
 use std::time::Duration;
 
-use anabranch_kernel::{Choice, Loaded, PROGRAMS, doctor, load, pins, set_weight};
+use anabranch_kernel::{PROGRAMS, doctor, pins, set_weight};
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 use report::Status;
@@ -21,7 +22,7 @@ Examples:
   anabranch-kernel doctor
   anabranch-kernel load lia                 until Ctrl-C
   anabranch-kernel load --all --pin         until unload, or the next boot
-  sysctl net.ipv4.tcp_congestion_control=lia
+  anabranch-kernel default lia              for new sockets of this network namespace
   mptcpize run iperf3 -c 192.0.2.1
   anabranch-kernel status --watch
   anabranch-kernel unload --all"
@@ -43,7 +44,8 @@ enum Command {
 Examples:
   anabranch-kernel load lia olia
   anabranch-kernel load balia:cap=inf --pin
-  anabranch-kernel load --all --pin")]
+  anabranch-kernel load --all --pin
+  anabranch-kernel load balia --replace        its name stays registered meanwhile")]
     Load {
         /// Algorithms, with parameters that differ from the defaults.
         #[arg(required_unless_present = "all", value_name = "NAME[:PARAMETER=VALUE]")]
@@ -54,12 +56,30 @@ Examples:
         /// Keeps them registered after this program has ended.
         #[arg(long)]
         pin: bool,
+        /// Replaces those that are pinned, atomically; pins the others. Open connections keep the
+        /// old program.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Sets the default congestion control of a network namespace, for its new sockets.
+    #[command(after_help = "\
+Examples:
+  anabranch-kernel default lia
+  anabranch-kernel default lia --namespace blue --namespace /proc/4711/ns/net
+  anabranch-kernel default cubic               before unload")]
+    Default {
+        /// The name of a congestion control, one of these algorithms or the kernel's.
+        name: String,
+        /// In this network namespace instead, a name of `ip netns` or a path; repeatable.
+        #[arg(long)]
+        namespace: Vec<String>,
     },
     /// Shows what is registered, and the live connections of this network namespace.
     #[command(after_help = "\
 The columns:
   alpha  loss-based: the last increase as a multiple of NewReno's;
          delay-based: packets to keep queued
+  rate   the delivery rate; stale if nothing was acknowledged for a second
   share  of the connection's delivery rate
 
 Examples:
@@ -118,15 +138,22 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::List => print(&report::list())?,
-        Command::Load { names, all, pin } => {
+        Command::Load {
+            names,
+            all,
+            pin,
+            replace,
+        } => {
             let all_names = || PROGRAMS.iter().map(|p| p.name.to_owned()).collect();
             let names: Vec<String> = if all { all_names() } else { names };
             let choices = names.iter().map(|name| name.parse());
-            run_load(&choices.collect::<Result<Vec<_>>>()?, pin)?;
+            let choices = choices.collect::<Result<Vec<_>>>()?;
+            operations::load(&choices, pin, replace)?;
         }
+        Command::Default { name, namespace } => operations::set_defaults(&name, &namespace)?,
         Command::Status { json, watch } => status(json, watch)?,
         Command::Unload { names, all } => {
-            unload(if all { pinned()? } else { names })?;
+            operations::unload(&if all { pinned()? } else { names })?;
         }
         Command::Weight { cookie, kappa } => {
             let valid = kappa.is_none_or(|kappa| kappa > 0.0 && kappa <= 1e6);
@@ -152,34 +179,6 @@ fn run(command: Command) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Registers all, or none if one fails.
-fn run_load(choices: &[Choice], pin: bool) -> Result<()> {
-    for (i, choice) in choices.iter().enumerate() {
-        let name = choice.program.name;
-        let before = choices[..i].iter().any(|other| other.program.name == name);
-        ensure!(!before, "{name} is named twice");
-    }
-    let loaded = choices.iter().map(load).collect::<Result<Vec<Loaded>>>()?;
-    let names: Vec<String> = choices.iter().map(Choice::to_string).collect();
-    if !pin {
-        eprintln!("registered {}, until Ctrl-C", names.join(", "));
-        // The kernel unregisters them when the process ends, however it ends.
-        loop {
-            thread::park();
-        }
-    }
-    for (i, algorithm) in loaded.into_iter().enumerate() {
-        if let Err(error) = algorithm.pin() {
-            for earlier in &choices[..i] {
-                pins::unpin(earlier.program.name)?;
-            }
-            return Err(error);
-        }
-    }
-    eprintln!("registered {}, until unload", names.join(", "));
-    Ok(())
 }
 
 fn status(json: bool, watch: bool) -> Result<()> {
@@ -208,16 +207,6 @@ fn pinned() -> Result<Vec<String>> {
         eprintln!("anabranch-kernel: nothing is pinned");
     }
     Ok(names.into_iter().map(String::from).collect())
-}
-
-fn unload(names: Vec<String>) -> Result<()> {
-    for name in names {
-        pins::unpin(&name)?;
-        if stderr().is_terminal() {
-            eprintln!("unregistered {name}");
-        }
-    }
-    Ok(())
 }
 
 fn print(text: &str) -> Result<()> {
