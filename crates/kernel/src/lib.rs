@@ -37,4 +37,4 @@ pub use algorithm::{Choice, PROGRAMS, Program};
 pub use connections::{Connection, Subflow, connections};
 pub use load::{Cost, Loaded, costs, load, replace, set_weight};
 pub use namespaces::{Namespace, namespaces, outdated, path_of, refresh, set_default};
-pub use registry::{Registration, registered, registrations};
+pub use registry::{Registration, registered, registrations, unrestricted};

@@ -1,9 +1,11 @@
 //! `anabranch-kernel`: coupled congestion control for the Multipath TCP of this kernel.
 
+mod metrics;
 mod operations;
 mod report;
 
 use std::io::{ErrorKind, IsTerminal, Write, stdout};
+use std::net::SocketAddr;
 use std::process::{self, ExitCode};
 use std::thread;
 use std::time::Duration;
@@ -113,6 +115,19 @@ Examples:
         /// Packets to keep queued; without it the socket's own weight is removed.
         kappa: Option<f64>,
     },
+    /// Serves metrics for Prometheus.
+    #[command(after_help = "\
+Examples:
+  anabranch-kernel metrics --listen 127.0.0.1:9462
+  anabranch-kernel metrics --once > /var/lib/node_exporter/anabranch.prom")]
+    Metrics {
+        /// Serves them over HTTP at this address, until Ctrl-C.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<SocketAddr>,
+        /// Prints them, for the textfile collector of node_exporter.
+        #[arg(long, conflicts_with = "listen", required_unless_present = "listen")]
+        once: bool,
+    },
     /// Checks the requirements of the algorithms, and says how to meet them.
     Doctor {
         /// Prints JSON.
@@ -163,6 +178,10 @@ fn run(command: Command) -> Result<ExitCode> {
             );
             set_weight(&pins::weights()?, cookie, kappa)?;
         }
+        Command::Metrics { listen, .. } => match listen {
+            Some(address) => metrics::serve(address)?,
+            None => print(&metrics::text()?)?,
+        },
         Command::Doctor { json } => {
             let checks = doctor::checks();
             let text = report::checks(&checks);

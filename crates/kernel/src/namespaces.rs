@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::algorithm::Program;
 use crate::connections::name_of;
 use crate::doctor::why_rejected;
-use crate::registry::{is_registered, registrations};
+use crate::registry::{is_registered, registrations, unrestricted};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/namespaces.o"));
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -106,11 +106,21 @@ pub fn refresh(name: &str) -> Result<Vec<Namespace>> {
 /// If no congestion control has this name, if the path is no network namespace, or if permission is
 /// missing.
 pub fn set_default(name: &str, namespace: Option<&Path>) -> Result<()> {
-    ensure!(
-        is_registered(name)?,
-        "{name} is not registered: anabranch-kernel load {name} --pin"
-    );
-    let write = || fs::write(DEFAULT, name).with_context(|| format!("cannot write {DEFAULT}"));
+    let remedy = || match Program::find(name) {
+        Some(_) => format!(": anabranch-kernel load {name} --pin"),
+        None => Program::did_you_mean(name).unwrap_or_default(),
+    };
+    ensure!(is_registered(name)?, "{name} is not registered{}", remedy());
+    let write = || {
+        fs::write(DEFAULT, name).with_context(|| match unrestricted() {
+            Ok(names) if !names.iter().any(|other| other == name) => format!(
+                "{name} is restricted: only the first network namespace may use it by default, \
+                 others {}",
+                names.join(", ")
+            ),
+            _ => format!("cannot write {DEFAULT}"),
+        })
+    };
     let Some(path) = namespace else {
         return write();
     };

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::thread;
 
 use anabranch_kernel::{
-    Choice, Loaded, Namespace, load as register, namespaces, path_of, pins, refresh, replace,
-    set_default,
+    Choice, Loaded, Namespace, Program, load as register, namespaces, path_of, pins, refresh,
+    replace, set_default, unrestricted,
 };
 use anyhow::{Result, ensure};
 
@@ -82,9 +82,10 @@ pub fn unload(names: &[String]) -> Result<()> {
     for namespace in left.iter().filter(|one| names.contains(&one.algorithm)) {
         eprintln!(
             "anabranch-kernel: {} is still the default of {}, whose new sockets keep its program: \
-             anabranch-kernel default cubic{}",
+             anabranch-kernel default {}{}",
             namespace.algorithm,
             describe(namespace),
+            other(),
             option(namespace)
         );
     }
@@ -112,6 +113,13 @@ pub fn describe(namespace: &Namespace) -> String {
         Some(path) => format!("the network namespace {}", path.display()),
         None => format!("the network namespace with inode {}", namespace.inode),
     }
+}
+
+/// A congestion control of the kernel that every network namespace may have as its default.
+fn other() -> String {
+    let mut names = unrestricted().unwrap_or_default();
+    names.retain(|name| name != "reno" && Program::find(name).is_none());
+    names.into_iter().next().unwrap_or("reno".to_owned())
 }
 
 /// The option of `default` that selects the network namespace.

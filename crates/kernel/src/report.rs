@@ -70,7 +70,7 @@ impl Status {
         let describe = |namespace: Namespace| {
             let known = known.iter().find(|one| one.id == namespace.registration);
             DefaultOf {
-                outdated: !known.is_some_and(|one| one.registered),
+                outdated: known.is_some_and(|one| !one.registered),
                 parameters: known.and_then(|one| one.parameters.clone()),
                 version: known.and_then(|one| one.version.clone()),
                 namespace,
@@ -183,11 +183,15 @@ pub fn list() -> String {
     text
 }
 
-/// `doctor`: each requirement, with the remedy if it is not met.
+/// `doctor`: each check, with the remedy if it is not met.
 pub fn checks(checks: &[Check]) -> String {
     let mut text = String::new();
     for check in checks {
-        let mark = if check.ok { "ok     " } else { "MISSING" };
+        let mark = match (check.ok, check.required) {
+            (true, _) => "ok     ",
+            (false, true) => "MISSING",
+            (false, false) => "note   ",
+        };
         writeln!(text, "{mark}  {}: {}", check.what, check.found).expect("a string");
         if !check.ok {
             writeln!(
