@@ -53,8 +53,18 @@ fn default_of(file: &Path) -> Value {
     found.cloned().unwrap_or_default()
 }
 
-/// Pins vanish with this thread and its children, however the test ends.
-fn own_bpf_fs() {
+/// The names are free again when the next test gets its turn.
+struct OwnPins;
+
+impl Drop for OwnPins {
+    fn drop(&mut self) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch-kernel"));
+        let _ = command.args(["unload", "--all"]).output();
+    }
+}
+
+/// A BPF file system that only this thread and its children see.
+fn own_bpf_fs() -> OwnPins {
     // Safety: no file descriptor table is unshared, and only this thread changes its namespace.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.unwrap();
     for arguments in [
@@ -64,6 +74,7 @@ fn own_bpf_fs() {
         let status = Command::new("mount").args(arguments).status().unwrap();
         assert!(status.success(), "mount {arguments:?}");
     }
+    OwnPins
 }
 
 /// A network namespace with a loopback device, and what `work` makes in it.
@@ -181,7 +192,7 @@ fn replacing_keeps_live_connections_and_reaches_new_sockets_of_every_namespace()
     }
     let _lock = lock_names();
     let before = objects();
-    own_bpf_fs();
+    let _pins = own_bpf_fs();
     let network = Network::new(2, None);
     let named = PathBuf::from(format!("/run/netns/{}", network.name(Host::Client)));
     // A namespace without a name and without a process, as the hosts of anabranch-lab.
@@ -246,7 +257,7 @@ fn namespaces_with_an_unloaded_program_are_reported_and_load_sets_their_default_
     }
     let _lock = lock_names();
     let before = objects();
-    own_bpf_fs();
+    let _pins = own_bpf_fs();
     run(&["load", "lia", "--pin"]);
     // One that a descriptor holds, and one that only a socket holds, which no path leads to.
     let file = new_namespace(|| {
@@ -306,7 +317,7 @@ fn status_shows_version_parameters_and_stale_rates() {
         return;
     }
     let _lock = lock_names();
-    own_bpf_fs();
+    let _pins = own_bpf_fs();
     run(&["load", "vegas_k:kappa=3", "lia", "--pin"]);
     let version = env!("CARGO_PKG_VERSION");
     let shown = run(&["status"]);
@@ -367,7 +378,7 @@ fn metrics_are_printed_and_served() {
         return;
     }
     let _lock = lock_names();
-    own_bpf_fs();
+    let _pins = own_bpf_fs();
     run(&["load", "balia:cap=2", "--pin"]);
     let network = Network::new(2, None);
     let _sink = network.sink();
