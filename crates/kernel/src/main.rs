@@ -13,6 +13,7 @@ use std::time::Duration;
 use anabranch_kernel::{PROGRAMS, doctor, pins, set_weight};
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
+use operations::kernels_default;
 use report::Status;
 
 /// Coupled congestion control for the Multipath TCP of this kernel.
@@ -68,10 +69,10 @@ Examples:
 Examples:
   anabranch-kernel default lia
   anabranch-kernel default lia --namespace blue --namespace /proc/4711/ns/net
-  anabranch-kernel default cubic               before unload")]
+  anabranch-kernel default                     the kernel's own again, before unload")]
     Default {
-        /// The name of a congestion control, one of these algorithms or the kernel's.
-        name: String,
+        /// The name of a congestion control; without it the kernel's own default.
+        name: Option<String>,
         /// In this network namespace instead, a name of `ip netns` or a path; repeatable.
         #[arg(long)]
         namespace: Vec<String>,
@@ -165,7 +166,9 @@ fn run(command: Command) -> Result<ExitCode> {
             let choices = choices.collect::<Result<Vec<_>>>()?;
             operations::load(&choices, pin, replace)?;
         }
-        Command::Default { name, namespace } => operations::set_defaults(&name, &namespace)?,
+        Command::Default { name, namespace } => {
+            operations::set_defaults(&name.unwrap_or_else(kernels_default), &namespace)?;
+        }
         Command::Status { json, watch } => status(json, watch)?,
         Command::Unload { names, all } => {
             operations::unload(&if all { pinned()? } else { names })?;

@@ -82,10 +82,9 @@ pub fn unload(names: &[String]) -> Result<()> {
     for namespace in left.iter().filter(|one| names.contains(&one.algorithm)) {
         eprintln!(
             "anabranch-kernel: {} is still the default of {}, whose new sockets keep its program: \
-             anabranch-kernel default {}{}",
+             anabranch-kernel default{}",
             namespace.algorithm,
             describe(namespace),
-            other(),
             option(namespace)
         );
     }
@@ -115,8 +114,9 @@ pub fn describe(namespace: &Namespace) -> String {
     }
 }
 
-/// A congestion control of the kernel that every network namespace may have as its default.
-fn other() -> String {
+/// The congestion control that was the default when the kernel started. Of those that every network
+/// namespace may have, it is the first but for Reno, unless it is Reno.
+pub fn kernels_default() -> String {
     let mut names = unrestricted().unwrap_or_default();
     names.retain(|name| name != "reno" && Program::find(name).is_none());
     names.into_iter().next().unwrap_or("reno".to_owned())

@@ -279,7 +279,11 @@ fn namespaces_with_an_unloaded_program_are_reported_and_load_sets_their_default_
         path.display()
     );
     let numbered = format!("lia is still the default of the network namespace with inode {hidden}");
-    for expected in [named.as_str(), &numbered, "anabranch-kernel default "] {
+    for expected in [
+        named.as_str(),
+        &numbered,
+        "anabranch-kernel default --namespace",
+    ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     let shown = run(&["status"]);
