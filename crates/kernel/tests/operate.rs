@@ -63,13 +63,15 @@ impl Drop for OwnPins {
     }
 }
 
-/// A BPF file system that only this thread and its children see.
+/// A BPF file system and names of network namespaces that only this thread and its children see.
 fn own_bpf_fs() -> OwnPins {
     // Safety: no file descriptor table is unshared, and only this thread changes its namespace.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.unwrap();
+    fs::create_dir_all("/run/netns").unwrap();
     for arguments in [
         &["--make-rprivate", "/"][..],
         &["-t", "bpf", "bpf", "/sys/fs/bpf"],
+        &["-t", "tmpfs", "tmpfs", "/run/netns"],
     ] {
         let status = Command::new("mount").args(arguments).status().unwrap();
         assert!(status.success(), "mount {arguments:?}");
