@@ -1,5 +1,5 @@
-//! The requirements of the algorithms, and whether this machine meets them; and advice on what makes
-//! them effective.
+//! The requirements of the algorithms, and whether this machine meets them; and advice on what
+//! makes them effective.
 
 use std::fs;
 use std::process::Command;

@@ -396,7 +396,7 @@ fn metrics_are_printed_and_served() {
          program=\"registered\",pinned=\"true\"}} 1.0\n"
     );
     let subflows = "anabranch_subflows{algorithm=\"balia\",program=\"registered\"} 2.0\n";
-    let served = network.inside(Host::Client, || metrics_by_http());
+    let served = network.inside(Host::Client, metrics_by_http);
     let once = network.inside(Host::Client, || run(&["metrics", "--once"]));
     for text in [&once, &served] {
         for expected in [&loaded, subflows, "# TYPE anabranch_window_packets gauge\n"] {
