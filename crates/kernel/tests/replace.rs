@@ -178,7 +178,7 @@ fn replacing_keeps_live_connections_and_reaches_new_sockets_of_every_namespace()
     assert_eq!(programs(&network), [(old, 2 * CONNECTIONS)]);
 
     let said = run(&["load", "balia:cap=2", "--replace"]);
-    assert_eq!(said.trim(), "replaced balia:cap=2");
+    assert!(said.starts_with("replaced balia:cap=2\n"), "{said}");
     let new = registered_id("balia");
     assert_ne!(old, new);
     senders.wait_for_each(20);
@@ -246,24 +246,26 @@ fn namespaces_with_an_unloaded_program_are_reported_and_load_sets_their_default_
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
+    // Other network namespaces of this machine may be listed as well.
     let shown = run(&["status"]);
     assert!(
         shown.starts_with("registered: none\ndefault of "),
         "{shown}"
     );
-    assert_eq!(
-        shown
-            .matches("an earlier program: set the default again")
-            .count(),
-        2,
-        "{shown}"
-    );
+    for namespace in [path.display().to_string(), format!("with inode {hidden}")] {
+        let mut lines = shown.lines().filter(|line| line.contains(&namespace));
+        let line = lines.next().unwrap();
+        assert!(
+            line.ends_with("an earlier program: set the default again"),
+            "{line}"
+        );
+    }
     assert_eq!(programs_of_new_sockets(&path), old, "the unloaded program");
 
     let said = run(&["load", "lia", "--pin"]);
     let new = registered_id("lia");
     assert_eq!(programs_of_new_sockets(&path), [new, new]);
-    assert_eq!(said.matches("keep an earlier program").count(), 1, "{said}");
+    assert!(!said.contains(path.to_str().unwrap()), "{said}");
     assert!(
         said.contains(&format!(
             "with inode {hidden} keep an earlier program of lia"
