@@ -190,6 +190,22 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
         healthy.status.success() && !found.contains("MISSING"),
         "{found}"
     );
+    for expected in [
+        "ok       the limit of additional subflows: ",
+        "note     endpoints of Multipath TCP: none here",
+        "note     the default congestion control: ",
+    ] {
+        assert!(found.contains(expected), "{expected}: {found}");
+    }
+    let changed =
+        script("ip mptcp limits set subflow 0; ip mptcp endpoint add 192.0.2.7 subflow; $0 doctor");
+    let found = text(&changed.stdout);
+    for expected in [
+        "note     the limit of additional subflows: ",
+        "ok       endpoints of Multipath TCP: 192.0.2.7 ",
+    ] {
+        assert!(found.contains(expected), "{expected}: {found}");
+    }
 
     let deficient = "mount -t tmpfs none /sys/kernel/btf
         mount -t tmpfs none /sys/fs/bpf
