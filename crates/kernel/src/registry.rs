@@ -54,7 +54,7 @@ pub struct Registration {
     /// Whether its name means this program.
     pub registered: bool,
     /// The algorithm with the parameters that differ from their defaults: `vegas_k:kappa=3`. `None`
-    /// if unknown: loaded by a version before 0.2, or CAP_SYS_ADMIN is missing.
+    /// if unknown: loaded by a version that did not record it.
     pub parameters: Option<String>,
     /// The version of anabranch-kernel that loaded it; `None` if unknown.
     pub version: Option<String>,
