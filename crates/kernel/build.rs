@@ -1,5 +1,6 @@
 //! Compiles the programs in `bpf/` with clang: `coupled.bpf.c` once for every rule with a header in
-//! `bpf/rules/`, the list of connections, and what the benchmark and the tests load.
+//! `bpf/rules/`, the lists of connections and of network namespaces, and what the benchmark and the
+//! tests load.
 //!
 //! Writes to `OUT_DIR`: an object `NAME.o` for each program; `constants.h`, what the programs share
 //! with the Rust crate; `programs.rs`, the table of algorithms that `src/algorithm.rs` includes.
@@ -21,6 +22,9 @@ const NEEDS_CLANG: &str = "anabranch-kernel needs clang to build (Debian: apt-ge
                            pkg-config libelf-dev zlib1g-dev); the rest of the workspace does not: \
                            cargo build";
 
+/// Bytes of the text that says what loaded a program.
+const MAX_ABOUT: usize = 256;
+
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=benches/peers.bpf.c");
@@ -31,6 +35,7 @@ fn main() -> Result<()> {
     );
     write("constants.h", &constants())?;
     compile("bpf/connections.bpf.c", "connections", &[])?;
+    compile("bpf/namespaces.bpf.c", "namespaces", &[])?;
     compile("benches/peers.bpf.c", "peers", &[])?;
     let uninitialised = ["-DRULE=uninitialised", "-Itests"].map(String::from);
     compile("bpf/coupled.bpf.c", "uninitialised", &uninitialised)?;
@@ -70,7 +75,8 @@ fn constants() -> String {
          #define SMALLEST_SSTHRESH_ONE_PATH {SMALLEST_SSTHRESH_ONE_PATH:.0}\n\
          #define LOSS_INTERVAL_GAIN {gain:#x}ULL\n\
          #define SHORTEST_RTT {shortest_rtt:#x}ULL\n\
-         #define MAX_PARAMETERS {}\n",
+         #define MAX_PARAMETERS {}\n\
+         #define MAX_ABOUT {MAX_ABOUT}\n",
         parameters.unwrap_or(0)
     )
 }

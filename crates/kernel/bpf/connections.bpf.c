@@ -1,6 +1,7 @@
 /* Lists the TCP sockets of a network namespace: the subflows of Multipath TCP, and the sockets of
  * plain TCP with one of our algorithms.
  */
+#include "registration.h"
 #include "subflow.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -21,6 +22,8 @@ struct entry {
 	u32 packets_lost;
 	u32 rate_packets;
 	u32 rate_interval_us;
+	u32 rate_age_us; /* time since the last acknowledgement of data, at most U32_MAX */
+	u32 registration;
 	u16 family;
 	u16 local_port;
 	u16 remote_port; /* big endian */
@@ -56,6 +59,13 @@ static inline void list_connection(struct entry *entry, struct tcp_sock *tp)
 			 BPF_CORE_READ_BITFIELD(context, request_bkup);
 }
 
+static inline u32 age_us(u64 time_us)
+{
+	u64 age = bpf_ktime_get_ns() / 1000 - time_us;
+
+	return age < ~0U ? age : ~0U;
+}
+
 SEC("iter/tcp")
 int list(struct bpf_iter__tcp *context)
 {
@@ -85,6 +95,8 @@ int list(struct bpf_iter__tcp *context)
 	entry.packets_lost = tp->lost;
 	entry.rate_packets = tp->rate_delivered;
 	entry.rate_interval_us = tp->rate_interval_us;
+	entry.rate_age_us = age_us(tp->delivered_mstamp);
+	entry.registration = registration_of(tp->inet_conn.icsk_ca_ops);
 	bpf_seq_write(context->meta->seq, &entry, sizeof(entry));
 	return 0;
 }

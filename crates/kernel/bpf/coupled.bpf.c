@@ -26,6 +26,9 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 /* The rule's parameters. */
 const volatile soft parameters[MAX_PARAMETERS] SEC(".rodata.parameters") = {};
 
+/* The version that loaded this and the algorithm with its parameters, for `status`. */
+const volatile char about[MAX_ABOUT] SEC(".rodata.about") = {};
+
 #ifdef WEIGHT
 /* The parameter WEIGHT of single sockets, by cookie; for Multipath TCP the connection's cookie. */
 struct {
@@ -36,17 +39,31 @@ struct {
 	__type(value, soft);
 } weights SEC(".maps");
 
+static inline u64 cookie_of(const struct sock *sk, const struct mptcp_sock *connection)
+{
+	if (connection)
+		return connection->sk.icsk_inet.sk.__sk_common.skc_cookie.counter;
+	return sk->__sk_common.skc_cookie.counter;
+}
+
 static inline void own_weight(struct connection *c, const struct sock *sk,
 			      const struct mptcp_sock *connection)
 {
-	u64 cookie = sk->__sk_common.skc_cookie.counter;
-	soft *weight;
+	u64 cookie = cookie_of(sk, connection);
+	soft *weight = bpf_map_lookup_elem(&weights, &cookie);
 
-	if (connection)
-		cookie = connection->sk.icsk_inet.sk.__sk_common.skc_cookie.counter;
-	weight = bpf_map_lookup_elem(&weights, &cookie);
 	if (weight)
 		c->parameters[WEIGHT] = *weight;
+}
+
+/* The last socket of a connection that stops running the rule takes its weight with it. */
+static inline void remove_weight(struct sock *sk)
+{
+	const struct mptcp_sock *connection = mptcp_connection(sk);
+	u64 cookie = cookie_of(sk, connection);
+
+	if (!connection || !has_sibling_of_ours(sk, connection))
+		bpf_map_delete_elem(&weights, &cookie);
 }
 #endif
 
@@ -155,6 +172,9 @@ SEC("struct_ops")
 void BPF_PROG(release, struct sock *sk)
 {
 	subflow_of(sk)->magic = 0;
+#ifdef WEIGHT
+	remove_weight(sk);
+#endif
 }
 
 /* The window after a loss. Its fraction is kept for when the window is at the threshold again. */

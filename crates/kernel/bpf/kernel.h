@@ -49,6 +49,7 @@ struct bpf_iter__tcp {
 
 struct list_head {
 	struct list_head *next;
+	struct list_head *prev;
 };
 
 typedef struct {
@@ -91,6 +92,7 @@ struct inet_connection_sock {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	u64 delivered_mstamp;
 	u32 mss_cache;
 	u32 snd_cwnd;
 	u32 snd_cwnd_clamp;
@@ -147,6 +149,19 @@ struct tcp_congestion_ops {
 	u32 flags;
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
+};
+
+struct bpf_map {
+	u32 id;
+};
+
+struct bpf_struct_ops_value {
+	char data[1];
+};
+
+struct bpf_struct_ops_map {
+	struct bpf_map map;
+	struct bpf_struct_ops_value kvalue;
 };
 
 #pragma clang attribute pop

@@ -62,3 +62,25 @@ static inline const struct mptcp_sock *mptcp_connection(struct sock *sk)
 		return NULL;
 	return KERNEL(mptcp_sock, context->conn);
 }
+
+/* Whether another subflow of the connection runs one of these algorithms. */
+static inline bool has_sibling_of_ours(const struct sock *sk, const struct mptcp_sock *connection)
+{
+	const struct list_head *head = &connection->conn_list, *node = head->next;
+
+	for (u32 i = 0; i < MAX_WALK && node && node != head; i++) {
+		u64 offset = bpf_core_field_offset(struct mptcp_subflow_context, node);
+		const struct mptcp_subflow_context *context =
+			KERNEL(mptcp_subflow_context, (const char *)node - offset);
+		const struct sock *sibling = context->tcp_sock;
+
+		node = context->node.next;
+		if (!sibling || sibling == sk || (const void *)context->conn != connection)
+			continue;
+		const struct tcp_sock *tp = KERNEL(tcp_sock, sibling);
+
+		if (((const struct subflow *)tp->inet_conn.icsk_ca_priv)->magic == MAGIC)
+			return true;
+	}
+	return false;
+}

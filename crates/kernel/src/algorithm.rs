@@ -25,6 +25,16 @@ impl Program {
         PROGRAMS.iter().find(|program| program.name == name)
     }
 
+    /// The end of an error message about an unknown name: the name that was probably meant, if
+    /// there is one.
+    pub(crate) fn did_you_mean(name: &str) -> Option<String> {
+        let similarity = |other| strsim::normalized_damerau_levenshtein(name, other);
+        let names = PROGRAMS.iter().map(|program| program.name);
+        let nearest = names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
+        let near = (0.6..1.0).contains(&similarity(nearest));
+        near.then(|| format!(": did you mean {nearest}?"))
+    }
+
     /// The algorithm whose sockets can have a weight of their own.
     pub(crate) fn weighted() -> &'static Program {
         PROGRAMS
@@ -58,10 +68,9 @@ impl FromStr for Choice {
         let (name, parameters) = text.split_at(text.find(':').unwrap_or(text.len()));
         let program = Program::find(name).ok_or_else(|| {
             let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
-            anyhow!(
-                "unknown algorithm \"{name}\": expected one of {}",
-                known.join(", ")
-            )
+            let expected = || format!(": expected one of {}", known.join(", "));
+            let hint = Program::did_you_mean(name).unwrap_or_else(expected);
+            anyhow!("unknown algorithm \"{name}\"{hint}")
         })?;
         let specification = format!("{}{parameters}", program.rule);
         let algorithm = Algorithm::parse(&specification).map_err(Error::msg)?;

@@ -46,15 +46,35 @@ pub struct Subflow {
     pub base_rtt_ms: Option<f64>,
     /// The kernel's latest estimate of the delivery rate, Mbps.
     pub rate_mbps: f64,
+    /// Age of this estimate, s: the time since data was last acknowledged.
+    pub rate_age_s: f64,
     /// Packets lost of those sent, as a fraction.
     pub loss: f64,
     /// Aggressiveness of the rule. Loss-based: its last increase as a multiple of NewReno's, `I_r
     /// w_r`. Delay-based: the number of packets it keeps queued. `None` with another algorithm, and
     /// for plain TCP with a loss-based rule.
     pub alpha: Option<f64>,
-    /// The subflow's share of the connection's delivery rate.
+    /// The subflow's share of the connection's delivery rate; stale rates count as 0.
     pub share: f64,
+    /// The program of the algorithm: the id of a [`Registration`](crate::Registration). `None` with
+    /// another algorithm.
+    pub registration: Option<u32>,
 }
+
+impl Subflow {
+    /// Whether the estimate of the rate is older than a second: the subflow delivers nothing now.
+    pub fn is_stale(&self) -> bool {
+        self.rate_age_s > STALE_S
+    }
+
+    /// The present delivery rate, Mbps.
+    pub fn present_rate_mbps(&self) -> f64 {
+        if self.is_stale() { 0.0 } else { self.rate_mbps }
+    }
+}
+
+/// Longer than nearly all RTTs, and than the first RTO (RFC 6298).
+const STALE_S: f64 = 1.0;
 
 /// The live connections of this network namespace: all of Multipath TCP, and those of plain TCP
 /// with one of our algorithms. Needs CAP_BPF and CAP_PERFMON.
@@ -85,11 +105,11 @@ pub fn connections() -> Result<Vec<Connection>> {
         let total: f64 = connection
             .subflows
             .iter()
-            .map(|subflow| subflow.rate_mbps)
+            .map(Subflow::present_rate_mbps)
             .sum();
         for subflow in &mut connection.subflows {
             subflow.share = if total > 0.0 {
-                subflow.rate_mbps / total
+                subflow.present_rate_mbps() / total
             } else {
                 0.0
             };
@@ -116,6 +136,8 @@ struct Entry {
     packets_lost: u32,
     rate_packets: u32,
     rate_interval_us: u32,
+    rate_age_us: u32,
+    registration: u32,
     family: u16,
     local_port: u16,
     remote_port: u16,
@@ -151,21 +173,23 @@ fn list() -> Result<Vec<Entry>> {
     Ok(bytes.chunks_exact(size_of::<Entry>()).map(read).collect())
 }
 
+/// A name that ends with a null byte, if it is shorter than its field.
+pub(crate) fn name_of(bytes: &[u8]) -> String {
+    let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
+}
+
 impl Entry {
     fn subflow(&self) -> Subflow {
         let ours = self.state.magic != 0;
         let base_rtt_us = Some(self.state.base_rtt_us).filter(|&us| ours && us != u32::MAX);
-        let name = self
-            .algorithm
-            .split(|&byte| byte == 0)
-            .next()
-            .unwrap_or_default();
-        let algorithm = String::from_utf8_lossy(name).into_owned();
+        let algorithm = name_of(&self.algorithm);
         let window = f64::from(self.window) + f64::from(self.state.fraction) / 2f64.powi(32);
         let packets_per_s = f64::from(self.rate_packets) / f64::from(self.rate_interval_us) * 1e6;
         let mbps = packets_per_s * f64::from(self.mss) * 8e-6;
         Subflow {
             alpha: self.alpha(&algorithm, window),
+            registration: Program::find(&algorithm).map(|_| self.registration),
             algorithm,
             local: self.address(self.local, self.local_port),
             remote: self.address(self.remote, u16::from_be(self.remote_port)),
@@ -179,6 +203,7 @@ impl Entry {
             } else {
                 mbps
             },
+            rate_age_s: f64::from(self.rate_age_us) * 1e-6,
             loss: f64::from(self.packets_lost) / f64::from(self.packets_sent.max(1)),
             share: 0.0,
         }

@@ -1,10 +1,14 @@
-//! The requirements of the algorithms, and whether this machine meets them.
+//! The requirements of the algorithms, and whether this machine meets them; and advice on what
+//! makes them effective.
 
 use std::fs;
+use std::process::Command;
 
 use serde::Serialize;
 
+use crate::algorithm::Program;
 use crate::pins;
+use crate::registry::is_registered;
 
 /// One requirement.
 #[derive(Clone, Debug, Serialize)]
@@ -13,6 +17,8 @@ pub struct Check {
     pub what: &'static str,
     /// Whether this machine has it.
     pub ok: bool,
+    /// Whether it is a requirement; otherwise it is advice, for a host that opens connections.
+    pub required: bool,
     /// What was found.
     pub found: String,
     /// What it is needed for.
@@ -21,8 +27,14 @@ pub struct Check {
     pub remedy: &'static str,
 }
 
-/// All requirements, in the order in which to fix them.
+/// All requirements, in the order in which to fix them, then advice on this network namespace.
 pub fn checks() -> Vec<Check> {
+    let mut checks = requirements();
+    checks.extend([limits(), endpoints(), default()]);
+    checks
+}
+
+fn requirements() -> Vec<Check> {
     vec![kernel(), btf(), jit(), permissions(), mptcp(), bpf_fs()]
 }
 
@@ -41,7 +53,7 @@ pub(crate) fn why_rejected() -> String {
 }
 
 fn missing_for(needs: &[&str]) -> Vec<String> {
-    checks()
+    requirements()
         .into_iter()
         .filter(|check| !check.ok && needs.contains(&check.needed_for))
         .map(|check| format!("{}: {}; {}", check.what, check.found, check.remedy))
@@ -51,6 +63,7 @@ fn missing_for(needs: &[&str]) -> Vec<String> {
 const LOADING: &str = "loading any algorithm";
 const COUPLING: &str = "coupling subflows";
 const PINS: &str = "load --pin";
+const SUBFLOWS: &str = "more than one subflow, without which nothing is coupled";
 
 fn read(path: &str) -> String {
     fs::read_to_string(path)
@@ -70,6 +83,7 @@ fn kernel() -> Check {
         what: "Linux 6.4 or later",
         ok: version >= (6, 4),
         found: release,
+        required: true,
         needed_for: LOADING,
         remedy: "install a newer kernel",
     }
@@ -86,6 +100,7 @@ fn btf() -> Check {
         } else {
             format!("no {path}")
         },
+        required: true,
         needed_for: LOADING,
         remedy: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as most distributions' are",
     }
@@ -98,6 +113,7 @@ fn jit() -> Check {
         // Not every user may read it; kernels without this key always compile.
         ok: on != "0",
         found: format!("net.core.bpf_jit_enable = {on}"),
+        required: true,
         needed_for: LOADING,
         remedy: "sysctl net.core.bpf_jit_enable=1",
     }
@@ -124,6 +140,7 @@ fn permissions() -> Check {
         } else {
             format!("without {}", missing.join(", "))
         },
+        required: true,
         needed_for: LOADING,
         remedy: "run it as root",
     }
@@ -139,6 +156,7 @@ fn mptcp() -> Check {
         } else {
             format!("net.mptcp.enabled = {on}")
         },
+        required: true,
         needed_for: COUPLING,
         remedy: "use a kernel built with CONFIG_MPTCP=y, and sysctl net.mptcp.enabled=1",
     }
@@ -154,7 +172,70 @@ fn bpf_fs() -> Check {
             if ok { "mounted" } else { "not mounted" },
             pins::BPF_FS
         ),
+        required: true,
         needed_for: PINS,
         remedy: "mount -t bpf bpf /sys/fs/bpf",
+    }
+}
+
+/// `ip mptcp` prints "add_addr_accepted 0 subflows 2", on some versions as "subflow".
+fn limits() -> Check {
+    let shown = ip_mptcp(&["limits", "show"]);
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    let subflows = words.windows(2).find(|two| two[0].starts_with("subflow"));
+    Check {
+        what: "the limit of additional subflows",
+        ok: subflows.is_some_and(|two| two[1] != "0"),
+        required: false,
+        found: shown,
+        needed_for: SUBFLOWS,
+        remedy: "ip mptcp limits set subflow 2 add_addr_accepted 2, on both hosts",
+    }
+}
+
+/// Either end may have them; a peer's arrive by ADD_ADDR, if the limits allow it.
+fn endpoints() -> Check {
+    let shown = ip_mptcp(&["endpoint", "show"]);
+    let useful = |line: &&str| line.contains("subflow") || line.contains("signal");
+    let endpoints: Vec<&str> = shown.lines().filter(useful).map(str::trim).collect();
+    Check {
+        what: "endpoints of Multipath TCP",
+        ok: !endpoints.is_empty(),
+        required: false,
+        found: if endpoints.is_empty() {
+            "none here; the peer may have some".to_owned()
+        } else {
+            endpoints.join("; ")
+        },
+        needed_for: SUBFLOWS,
+        remedy: "ip mptcp endpoint add ADDRESS dev DEVICE subflow, on the host with several \
+                 addresses",
+    }
+}
+
+fn ip_mptcp(arguments: &[&str]) -> String {
+    match Command::new("ip").arg("mptcp").args(arguments).output() {
+        Ok(output) => String::from_utf8_lossy(&[output.stdout, output.stderr].concat())
+            .trim()
+            .to_owned(),
+        Err(error) => format!("cannot run ip of iproute2: {error}"),
+    }
+}
+
+fn default() -> Check {
+    let name = read("/proc/sys/net/ipv4/tcp_congestion_control");
+    let ours = Program::find(&name).is_some();
+    let unloaded = ours && !is_registered(&name).unwrap_or(false);
+    Check {
+        what: "the default congestion control",
+        ok: ours && !unloaded,
+        required: false,
+        found: if unloaded {
+            format!("{name}, a program that is unloaded")
+        } else {
+            name
+        },
+        needed_for: "programs that do not select one themselves",
+        remedy: "anabranch-kernel load lia --pin, and anabranch-kernel default lia",
     }
 }

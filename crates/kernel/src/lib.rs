@@ -29,10 +29,12 @@ mod algorithm;
 mod connections;
 pub mod doctor;
 mod load;
+mod namespaces;
 pub mod pins;
 mod registry;
 
 pub use algorithm::{Choice, PROGRAMS, Program};
 pub use connections::{Connection, Subflow, connections};
-pub use load::{Cost, Loaded, costs, load, set_weight};
-pub use registry::registered;
+pub use load::{Cost, Loaded, costs, load, replace, set_weight};
+pub use namespaces::{Namespace, namespaces, outdated, path_of, refresh, set_default};
+pub use registry::{Registration, registered, registrations, unrestricted};

@@ -1,11 +1,16 @@
 //! Loading an algorithm into the kernel and registering it.
 
-use std::os::fd::AsFd;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr;
 
 use anabranch_control::{Scalar, Soft};
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::query::ProgInfoIter;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapMut, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject,
+    libbpf_sys,
+};
 
 use crate::algorithm::{Choice, Program};
 use crate::doctor::why_rejected;
@@ -34,8 +39,7 @@ pub fn load(choice: &Choice) -> Result<Loaded> {
         "{name} is already registered: `anabranch-kernel status` shows how; unload it first"
     );
     let open = open(choice).with_context(|| format!("cannot open {name}"))?;
-    let rejected = || format!("the kernel rejected {name}: {}", why_rejected());
-    let mut object = open.load().with_context(rejected)?;
+    let mut object = load_object(open, name)?;
     let link = struct_ops(&mut object, name)
         .attach_struct_ops()
         .with_context(|| format!("cannot register {name}"))?;
@@ -44,6 +48,41 @@ pub fn load(choice: &Choice) -> Result<Loaded> {
         object,
         link,
     })
+}
+
+/// Replaces a pinned algorithm atomically: its name always means one of both programs, and it stays
+/// pinned. Weights of single sockets are kept. Sockets that use the old program keep it until they
+/// are closed; so do, for new sockets, network namespaces whose default it is, until [`refresh`].
+///
+/// # Errors
+///
+/// If it is not pinned, and as [`load`].
+///
+/// [`refresh`]: crate::refresh
+pub fn replace(choice: &Choice) -> Result<()> {
+    let name = choice.program.name;
+    let path = pins::path(name, "link");
+    let link = Link::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    let mut open = open(choice).with_context(|| format!("cannot open {name}"))?;
+    for mut map in open.maps_mut().filter(|map| map.name() == "weights") {
+        map.reuse_pinned_map(pins::path(name, "weights"))
+            .context("cannot keep the weights of single sockets")?;
+    }
+    let mut object = load_object(open, name)?;
+    let mut map = struct_ops(&mut object, name);
+    // This writes the value of the map, which libbpf does only here and for a link of its own. The
+    // name is taken, so it then fails to register the map, and the kernel logs that.
+    if map.attach_struct_ops().is_ok() {
+        bail!("{name} was unloaded while it was being replaced");
+    }
+    let (link, map) = (link.as_fd().as_raw_fd(), map.as_fd().as_raw_fd());
+    // Safety: both descriptors are open, and without options the pointer to them may be null.
+    let result = unsafe { libbpf_sys::bpf_link_update(link, map, ptr::null()) };
+    let replaced = match result {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(-error)),
+    };
+    replaced.with_context(|| format!("cannot replace {name}"))
 }
 
 /// Gives one socket a weight of its own with `vegas_k`, in packets; `None` removes it. `weights` is
@@ -139,6 +178,11 @@ pub fn costs(object: &Object) -> Result<Vec<Cost>> {
         .collect())
 }
 
+fn load_object(open: OpenObject, name: &str) -> Result<Object> {
+    let rejected = || format!("the kernel rejected {name}: {}", why_rejected());
+    open.load().with_context(rejected)
+}
+
 /// The object with its parameters set, without the program and the map that only tests use.
 fn open(choice: &Choice) -> Result<OpenObject> {
     let mut open = ObjectBuilder::default().open_memory(choice.program.object)?;
@@ -149,21 +193,29 @@ fn open(choice: &Choice) -> Result<OpenObject> {
         program.set_autoload(false);
     }
     for mut map in open.maps_mut() {
-        if map.name() == "evaluated" {
-            map.set_autocreate(false)?;
-        } else if map.name().to_string_lossy().starts_with(".rodata") {
-            let values = choice.algorithm.values().iter();
-            let bits = values.flat_map(|&value| Soft::from_f64(value).to_bits().to_ne_bytes());
-            let initial = map
-                .initial_value_mut()
-                .context("parameters without a value")?;
-            initial
-                .iter_mut()
-                .zip(bits)
-                .for_each(|(byte, bit)| *byte = bit);
+        match map.name().to_str() {
+            Some("evaluated") => map.set_autocreate(false)?,
+            Some(".rodata.parameters") => {
+                let values = choice.algorithm.values().iter();
+                let bits = values.flat_map(|&value| Soft::from_f64(value).to_bits().to_ne_bytes());
+                initialise(&mut map, &bits.collect::<Vec<u8>>())?;
+            }
+            Some(".rodata.about") => {
+                let text = format!("{} {choice}", env!("CARGO_PKG_VERSION"));
+                initialise(&mut map, text.as_bytes())?;
+            }
+            _ => {}
         }
     }
     Ok(open)
+}
+
+/// Sets the first bytes of a map; the others stay 0.
+fn initialise(map: &mut OpenMapMut<'_>, bytes: &[u8]) -> Result<()> {
+    let initial = map.initial_value_mut().context("a map without a value")?;
+    let first = initial.get_mut(..bytes.len()).context("a value too long")?;
+    first.copy_from_slice(bytes);
+    Ok(())
 }
 
 fn struct_ops<'object>(object: &'object mut Object, name: &str) -> MapMut<'object> {

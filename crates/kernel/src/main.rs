@@ -1,15 +1,19 @@
 //! `anabranch-kernel`: coupled congestion control for the Multipath TCP of this kernel.
 
+mod metrics;
+mod operations;
 mod report;
 
-use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stdout};
+use std::net::SocketAddr;
 use std::process::{self, ExitCode};
 use std::thread;
 use std::time::Duration;
 
-use anabranch_kernel::{Choice, Loaded, PROGRAMS, doctor, load, pins, set_weight};
+use anabranch_kernel::{PROGRAMS, doctor, pins, set_weight};
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
+use operations::kernels_default;
 use report::Status;
 
 /// Coupled congestion control for the Multipath TCP of this kernel.
@@ -21,7 +25,7 @@ Examples:
   anabranch-kernel doctor
   anabranch-kernel load lia                 until Ctrl-C
   anabranch-kernel load --all --pin         until unload, or the next boot
-  sysctl net.ipv4.tcp_congestion_control=lia
+  anabranch-kernel default lia              for new sockets of this network namespace
   mptcpize run iperf3 -c 192.0.2.1
   anabranch-kernel status --watch
   anabranch-kernel unload --all"
@@ -43,7 +47,8 @@ enum Command {
 Examples:
   anabranch-kernel load lia olia
   anabranch-kernel load balia:cap=inf --pin
-  anabranch-kernel load --all --pin")]
+  anabranch-kernel load --all --pin
+  anabranch-kernel load balia --replace        its name stays registered meanwhile")]
     Load {
         /// Algorithms, with parameters that differ from the defaults.
         #[arg(required_unless_present = "all", value_name = "NAME[:PARAMETER=VALUE]")]
@@ -54,12 +59,30 @@ Examples:
         /// Keeps them registered after this program has ended.
         #[arg(long)]
         pin: bool,
+        /// Replaces those that are pinned, atomically; pins the others. Open connections keep the
+        /// old program.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Sets the default congestion control of a network namespace, for its new sockets.
+    #[command(after_help = "\
+Examples:
+  anabranch-kernel default lia
+  anabranch-kernel default lia --namespace blue --namespace /proc/4711/ns/net
+  anabranch-kernel default                     the kernel's own again, before unload")]
+    Default {
+        /// The name of a congestion control; without it the kernel's own default.
+        name: Option<String>,
+        /// In this network namespace instead, a name of `ip netns` or a path; repeatable.
+        #[arg(long)]
+        namespace: Vec<String>,
     },
     /// Shows what is registered, and the live connections of this network namespace.
     #[command(after_help = "\
 The columns:
   alpha  loss-based: the last increase as a multiple of NewReno's;
          delay-based: packets to keep queued
+  rate   the delivery rate; stale if nothing was acknowledged for a second
   share  of the connection's delivery rate
 
 Examples:
@@ -93,6 +116,19 @@ Examples:
         /// Packets to keep queued; without it the socket's own weight is removed.
         kappa: Option<f64>,
     },
+    /// Serves metrics for Prometheus.
+    #[command(after_help = "\
+Examples:
+  anabranch-kernel metrics --listen 127.0.0.1:9462
+  anabranch-kernel metrics --once > /var/lib/node_exporter/anabranch.prom")]
+    Metrics {
+        /// Serves them over HTTP at this address, until Ctrl-C.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<SocketAddr>,
+        /// Prints them, for the textfile collector of node_exporter.
+        #[arg(long, conflicts_with = "listen", required_unless_present = "listen")]
+        once: bool,
+    },
     /// Checks the requirements of the algorithms, and says how to meet them.
     Doctor {
         /// Prints JSON.
@@ -118,15 +154,24 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::List => print(&report::list())?,
-        Command::Load { names, all, pin } => {
+        Command::Load {
+            names,
+            all,
+            pin,
+            replace,
+        } => {
             let all_names = || PROGRAMS.iter().map(|p| p.name.to_owned()).collect();
             let names: Vec<String> = if all { all_names() } else { names };
             let choices = names.iter().map(|name| name.parse());
-            run_load(&choices.collect::<Result<Vec<_>>>()?, pin)?;
+            let choices = choices.collect::<Result<Vec<_>>>()?;
+            operations::load(&choices, pin, replace)?;
+        }
+        Command::Default { name, namespace } => {
+            operations::set_defaults(&name.unwrap_or_else(kernels_default), &namespace)?;
         }
         Command::Status { json, watch } => status(json, watch)?,
         Command::Unload { names, all } => {
-            unload(if all { pinned()? } else { names })?;
+            operations::unload(&if all { pinned()? } else { names })?;
         }
         Command::Weight { cookie, kappa } => {
             let valid = kappa.is_none_or(|kappa| kappa > 0.0 && kappa <= 1e6);
@@ -136,6 +181,10 @@ fn run(command: Command) -> Result<ExitCode> {
             );
             set_weight(&pins::weights()?, cookie, kappa)?;
         }
+        Command::Metrics { listen, .. } => match listen {
+            Some(address) => metrics::serve(address)?,
+            None => print(&metrics::text()?)?,
+        },
         Command::Doctor { json } => {
             let checks = doctor::checks();
             let text = report::checks(&checks);
@@ -152,34 +201,6 @@ fn run(command: Command) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Registers all, or none if one fails.
-fn run_load(choices: &[Choice], pin: bool) -> Result<()> {
-    for (i, choice) in choices.iter().enumerate() {
-        let name = choice.program.name;
-        let before = choices[..i].iter().any(|other| other.program.name == name);
-        ensure!(!before, "{name} is named twice");
-    }
-    let loaded = choices.iter().map(load).collect::<Result<Vec<Loaded>>>()?;
-    let names: Vec<String> = choices.iter().map(Choice::to_string).collect();
-    if !pin {
-        eprintln!("registered {}, until Ctrl-C", names.join(", "));
-        // The kernel unregisters them when the process ends, however it ends.
-        loop {
-            thread::park();
-        }
-    }
-    for (i, algorithm) in loaded.into_iter().enumerate() {
-        if let Err(error) = algorithm.pin() {
-            for earlier in &choices[..i] {
-                pins::unpin(earlier.program.name)?;
-            }
-            return Err(error);
-        }
-    }
-    eprintln!("registered {}, until unload", names.join(", "));
-    Ok(())
 }
 
 fn status(json: bool, watch: bool) -> Result<()> {
@@ -208,16 +229,6 @@ fn pinned() -> Result<Vec<String>> {
         eprintln!("anabranch-kernel: nothing is pinned");
     }
     Ok(names.into_iter().map(String::from).collect())
-}
-
-fn unload(names: Vec<String>) -> Result<()> {
-    for name in names {
-        pins::unpin(&name)?;
-        if stderr().is_terminal() {
-            eprintln!("unregistered {name}");
-        }
-    }
-    Ok(())
 }
 
 fn print(text: &str) -> Result<()> {

@@ -51,7 +51,8 @@ fn is_pinned(name: &str) -> Result<bool> {
 /// If it is not pinned, if permission is missing, or if another program holds its link.
 pub fn unpin(name: &str) -> Result<()> {
     if !is_pinned(name)? {
-        ensure!(is_registered(name)?, "{name} is not loaded");
+        let hint = Program::did_you_mean(name).unwrap_or_default();
+        ensure!(is_registered(name)?, "{name} is not loaded{hint}");
         bail!("{name} is not pinned: stop the `anabranch-kernel load` that registered it");
     }
     clear(name)?;

@@ -3,9 +3,22 @@
 use std::fmt::Write;
 
 use anabranch_kernel::doctor::Check;
-use anabranch_kernel::{Connection, PROGRAMS, pins, registered};
+use anabranch_kernel::{
+    Connection, Namespace, PROGRAMS, namespaces, pins, registered, registrations,
+};
 use anyhow::Result;
 use serde::Serialize;
+
+use crate::operations::describe;
+
+/// What `status --json` prints.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    registered: Vec<Registered>,
+    /// Network namespaces whose default is one of the algorithms.
+    namespaces: Vec<DefaultOf>,
+    connections: Vec<Connection>,
+}
 
 /// One of our algorithms, registered.
 #[derive(Debug, Serialize)]
@@ -13,30 +26,60 @@ pub struct Registered {
     name: &'static str,
     /// Whether it stays registered after the process that loaded it.
     pinned: bool,
+    /// With the parameters that differ from their defaults.
+    parameters: Option<String>,
+    /// The version of anabranch-kernel that loaded it.
+    version: Option<String>,
+    /// The id of its struct_ops map, as in `registration` of namespaces and subflows.
+    id: Option<u32>,
 }
 
-/// What `status --json` prints.
+/// A network namespace whose default is one of the algorithms.
 #[derive(Debug, Serialize)]
-pub struct Status {
-    registered: Vec<Registered>,
-    connections: Vec<Connection>,
+pub struct DefaultOf {
+    #[serde(flatten)]
+    namespace: Namespace,
+    /// Whether its new sockets run a program that has been replaced or unloaded.
+    outdated: bool,
+    /// The parameters of that program, with its name.
+    parameters: Option<String>,
+    /// The version of anabranch-kernel that loaded it.
+    version: Option<String>,
 }
 
 impl Status {
     /// The present state.
     pub fn now() -> Result<Status> {
+        let connections = anabranch_kernel::connections()?;
+        let known = registrations();
         let (names, pinned) = (registered()?, pins::pinned()?);
         let ours = PROGRAMS.iter().map(|program| program.name);
-        let registered = ours
+        let registered: Vec<Registered> = ours
             .filter(|name| names.iter().any(|other| other == name))
-            .map(|name| Registered {
-                name,
-                pinned: pinned.contains(&name),
+            .map(|name| {
+                let known = known.iter().find(|one| one.registered && one.name == name);
+                Registered {
+                    name,
+                    pinned: pinned.contains(&name),
+                    parameters: known.and_then(|one| one.parameters.clone()),
+                    version: known.and_then(|one| one.version.clone()),
+                    id: known.map(|one| one.id),
+                }
             })
             .collect();
+        let describe = |namespace: Namespace| {
+            let known = known.iter().find(|one| one.id == namespace.registration);
+            DefaultOf {
+                outdated: known.is_some_and(|one| !one.registered),
+                parameters: known.and_then(|one| one.parameters.clone()),
+                version: known.and_then(|one| one.version.clone()),
+                namespace,
+            }
+        };
         Ok(Status {
+            namespaces: namespaces()?.into_iter().map(describe).collect(),
             registered,
-            connections: anabranch_kernel::connections()?,
+            connections,
         })
     }
 
@@ -44,21 +87,49 @@ impl Status {
     pub fn text(&self) -> String {
         let names = self.registered.iter().map(|algorithm| {
             let pinned = if algorithm.pinned { " (pinned)" } else { "" };
-            format!("{}{pinned}", algorithm.name)
+            let name = program_text(algorithm.name, &algorithm.parameters, &algorithm.version);
+            name + pinned
         });
         let names: Vec<String> = names.collect();
         let mut text = match names.as_slice() {
             [] => "registered: none\n".to_owned(),
             names => format!("registered: {}\n", names.join(", ")),
         };
+        for default in &self.namespaces {
+            text += &default.text();
+        }
+        let present: Vec<u32> = self.registered.iter().filter_map(|one| one.id).collect();
         for connection in &self.connections {
-            text += &connection_text(connection);
+            text += &connection_text(connection, &present);
         }
         text
     }
 }
 
-fn connection_text(connection: &Connection) -> String {
+impl DefaultOf {
+    fn text(&self) -> String {
+        let name = &self.namespace.algorithm;
+        let earlier = if self.outdated {
+            ", an earlier program: set the default again"
+        } else {
+            ""
+        };
+        format!(
+            "default of {}: {}{earlier}\n",
+            describe(&self.namespace),
+            program_text(name, &self.parameters, &self.version)
+        )
+    }
+}
+
+/// An algorithm with its parameters, and the version that loaded it.
+fn program_text(name: &str, parameters: &Option<String>, version: &Option<String>) -> String {
+    let version = version.as_deref().unwrap_or("of unknown version");
+    format!("{} {version}", parameters.as_deref().unwrap_or(name))
+}
+
+/// `present` are the ids of the registered programs.
+fn connection_text(connection: &Connection, present: &[u32]) -> String {
     let mut text = match connection.token {
         Some(token) => format!("\nMultipath TCP, token {token:08x}"),
         None => "\nplain TCP".to_owned(),
@@ -68,7 +139,7 @@ fn connection_text(connection: &Connection) -> String {
     }
     writeln!(
         text,
-        "\n  {:12} {:>9} {:>10} {:>9} {:>8} {:>8} {:>6}  path",
+        "\n  {:12} {:>9} {:>10} {:>14} {:>8} {:>8} {:>6}  path",
         "algorithm", "window", "rtt", "rate", "loss", "alpha", "share"
     )
     .expect("a string");
@@ -76,18 +147,22 @@ fn connection_text(connection: &Connection) -> String {
         let alpha = subflow
             .alpha
             .map_or("-".to_owned(), |alpha| format!("{alpha:.3}"));
+        let stale = if subflow.is_stale() { "stale " } else { "" };
+        let rate = format!("{stale}{:.0} Mbps", subflow.rate_mbps);
+        let registration = subflow.registration;
+        let earlier = registration.is_some_and(|id| !present.is_empty() && !present.contains(&id));
         writeln!(
             text,
-            "  {:12} {:9.2} {:7.1} ms {:4.0} Mbps {:6.3} % {alpha:>8} {:4.0} %  {} -> {}{}",
+            "  {:12} {:9.2} {:7.1} ms {rate:>14} {:6.3} % {alpha:>8} {:4.0} %  {} -> {}{}{}",
             subflow.algorithm,
             subflow.window,
             subflow.rtt_ms,
-            subflow.rate_mbps,
             100.0 * subflow.loss,
             100.0 * subflow.share,
             subflow.local,
             subflow.remote,
             if subflow.backup { " (backup)" } else { "" },
+            if earlier { " (earlier program)" } else { "" },
         )
         .expect("a string");
     }
@@ -108,11 +183,15 @@ pub fn list() -> String {
     text
 }
 
-/// `doctor`: each requirement, with the remedy if it is not met.
+/// `doctor`: each check, with the remedy if it is not met.
 pub fn checks(checks: &[Check]) -> String {
     let mut text = String::new();
     for check in checks {
-        let mark = if check.ok { "ok     " } else { "MISSING" };
+        let mark = match (check.ok, check.required) {
+            (true, _) => "ok     ",
+            (false, true) => "MISSING",
+            (false, false) => "note   ",
+        };
         writeln!(text, "{mark}  {}: {}", check.what, check.found).expect("a string");
         if !check.ok {
             writeln!(

@@ -4,6 +4,7 @@
 pub mod evaluation;
 pub mod middlebox;
 pub mod network;
+pub mod program;
 pub mod states;
 
 use std::collections::BTreeSet;

@@ -270,13 +270,24 @@ impl Drop for Sink {
 
 /// A connection from the client's namespace to the sink, with Multipath TCP or plain TCP.
 pub fn connect(algorithm: &str, multipath: bool) -> TcpStream {
+    open(Some(algorithm), multipath)
+}
+
+/// The same with the default congestion control of the client's namespace.
+pub fn connect_by_default(multipath: bool) -> TcpStream {
+    open(None, multipath)
+}
+
+fn open(algorithm: Option<&str>, multipath: bool) -> TcpStream {
     let protocol = if multipath {
         Protocol::MPTCP
     } else {
         Protocol::TCP
     };
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).unwrap();
-    socket.set_tcp_congestion(algorithm.as_bytes()).unwrap();
+    if let Some(algorithm) = algorithm {
+        socket.set_tcp_congestion(algorithm.as_bytes()).unwrap();
+    }
     socket
         .set_write_timeout(Some(Duration::from_secs(2)))
         .unwrap();

@@ -1,0 +1,97 @@
+/* Lists the network namespaces of this kernel and their default congestion control: also those
+ * that no process is in and no file names.
+ */
+#include "registration.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	u32 inum;
+};
+
+struct netns_ipv4 {
+	const struct tcp_congestion_ops *tcp_congestion_control;
+};
+
+struct net {
+	struct list_head list;
+	struct ns_common ns;
+	struct netns_ipv4 ipv4;
+};
+
+struct nsproxy {
+	struct net *net_ns;
+};
+
+struct task_struct {
+	struct task_struct *real_parent;
+	struct nsproxy *nsproxy;
+};
+
+#pragma clang attribute pop
+
+#define MAX_NAMESPACES 65536
+#define MAX_ANCESTORS 1024
+
+/* `Entry` in src/namespaces.rs. */
+struct entry {
+	u32 registration;
+	char algorithm[16];
+};
+
+/* By the inode number of the namespace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_NAMESPACES);
+	__type(key, u32);
+	__type(value, struct entry);
+} namespaces SEC(".maps");
+
+struct walk {
+	const struct list_head *node;
+	const struct list_head *head;
+};
+
+static long visit(u64 i, struct walk *walk)
+{
+	u64 offset = bpf_core_field_offset(struct net, list);
+	const struct net *net = KERNEL(net, (const char *)walk->node - offset);
+	const struct tcp_congestion_ops *ops = net->ipv4.tcp_congestion_control;
+	struct entry entry = {};
+	u32 inode = net->ns.inum;
+
+	if (!walk->node || walk->node == walk->head)
+		return 1;
+	entry.registration = registration_of(ops);
+	bpf_probe_read_kernel(entry.algorithm, sizeof(entry.algorithm), &ops->name);
+	bpf_map_update_elem(&namespaces, &inode, &entry, 0);
+	walk->node = net->list.next;
+	return 0;
+}
+
+/* The list's head is no symbol that every kernel exports, but it is the entry before the first
+ * namespace, which is that of the idle task, the ancestor of all.
+ */
+SEC("syscall")
+int list(void *context)
+{
+	const struct task_struct *task = (const void *)bpf_get_current_task();
+	const struct net *first;
+	struct walk walk;
+
+	for (u32 i = 0; i < MAX_ANCESTORS; i++) {
+		const struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+
+		if (parent == task)
+			break;
+		task = parent;
+	}
+	first = BPF_CORE_READ(task, nsproxy, net_ns);
+	walk.node = (const void *)((const char *)first + bpf_core_field_offset(struct net, list));
+	walk.head = BPF_CORE_READ(first, list.prev);
+	bpf_loop(MAX_NAMESPACES, visit, &walk, 0);
+	return 0;
+}

@@ -1,0 +1,147 @@
+//! `metrics`: what monitoring wants to know, in the text format of Prometheus.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
+
+use anabranch_kernel::{Connection, connections, namespaces, registrations};
+use anyhow::{Result, anyhow};
+use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tiny_http::{Header, Request, Response, Server};
+
+type Gauges<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Loaded {
+    algorithm: String,
+    parameters: String,
+    version: String,
+    /// `registered`, or `earlier`: replaced or unloaded, and still in use.
+    program: &'static str,
+    pinned: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Program {
+    algorithm: String,
+    program: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Algorithm {
+    algorithm: String,
+}
+
+/// The present values. Only gauges: the text format has no names for what has been closed.
+pub fn text() -> Result<String> {
+    let connections = connections()?;
+    let known = registrations();
+    let program = |id| match known.iter().find(|one| one.id == id) {
+        Some(one) if !one.registered => "earlier",
+        _ => "registered",
+    };
+    let mut registry = Registry::with_prefix("anabranch");
+
+    let loaded = Gauges::<Loaded>::default();
+    for one in &known {
+        let labels = Loaded {
+            algorithm: one.name.to_owned(),
+            parameters: one.parameters.clone().unwrap_or_default(),
+            version: one.version.clone().unwrap_or_default(),
+            program: program(one.id),
+            pinned: one.pinned.to_string(),
+        };
+        loaded.get_or_create(&labels).inc();
+    }
+    registry.register("loaded", "Programs in the kernel", loaded);
+
+    let defaults = Gauges::<Program>::default();
+    for one in namespaces()? {
+        let labels = Program {
+            algorithm: one.algorithm,
+            program: program(one.registration),
+        };
+        defaults.get_or_create(&labels).inc();
+    }
+    let help = "Network namespaces by default congestion control";
+    registry.register("network_namespaces", help, defaults);
+
+    register_connections(&mut registry, &connections, program);
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// Sums over the subflows of each algorithm.
+fn register_connections(
+    registry: &mut Registry,
+    connections: &[Connection],
+    program: impl Fn(u32) -> &'static str,
+) {
+    let subflows = Gauges::<Program>::default();
+    let [rate, stale, window] = [(); 3].map(|()| Gauges::<Algorithm>::default());
+    for subflow in connections.iter().flat_map(|one| &one.subflows) {
+        let algorithm = subflow.algorithm.clone();
+        let labels = Program {
+            algorithm: algorithm.clone(),
+            program: subflow.registration.map_or("registered", &program),
+        };
+        subflows.get_or_create(&labels).inc();
+        let labels = Algorithm { algorithm };
+        let add = |gauges: &Gauges<Algorithm>, value| {
+            gauges.get_or_create(&labels).inc_by(value);
+        };
+        add(&rate, subflow.present_rate_mbps() * 1e6);
+        add(&stale, f64::from(u8::from(subflow.is_stale())));
+        add(&window, subflow.window);
+    }
+    registry.register(
+        "subflows",
+        "Subflows of Multipath TCP, and sockets of plain TCP with one of the algorithms",
+        subflows,
+    );
+    registry.register(
+        "delivery_rate_bits_per_second",
+        "Sum of the delivery rates of subflows that deliver",
+        rate,
+    );
+    registry.register(
+        "stale_subflows",
+        "Subflows of which nothing was acknowledged for a second",
+        stale,
+    );
+    registry.register("window_packets", "Sum of the congestion windows", window);
+}
+
+/// Serves them at /metrics, until the process ends.
+pub fn serve(address: SocketAddr) -> Result<()> {
+    let server = Server::http(address).map_err(|error| anyhow!("cannot listen: {error}"))?;
+    eprintln!(
+        "metrics at http://{}/metrics, until Ctrl-C",
+        server.server_addr()
+    );
+    for request in server.incoming_requests() {
+        // A reader that has gone is no reason to end.
+        let _ = answer(request);
+    }
+    Ok(())
+}
+
+fn answer(request: Request) -> std::io::Result<()> {
+    let (code, body) = match request.url() {
+        "/metrics" => match text() {
+            Ok(text) => (200, text),
+            Err(error) => (500, format!("{error:#}\n")),
+        },
+        _ => (404, "metrics are at /metrics\n".to_owned()),
+    };
+    let kind = "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let header: Header = kind.parse().expect("a name and a value");
+    request.respond(
+        Response::from_string(body)
+            .with_status_code(code)
+            .with_header(header),
+    )
+}

@@ -1,0 +1,131 @@
+//! `load`, `unload` and `default`, with what they report.
+
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+use std::thread;
+
+use anabranch_kernel::{
+    Choice, Loaded, Namespace, Program, load as register, namespaces, path_of, pins, refresh,
+    replace, set_default, unrestricted,
+};
+use anyhow::{Result, ensure};
+
+/// Registers all, or none if one fails; with `replaces` those that are pinned are replaced first.
+pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
+    for (i, choice) in choices.iter().enumerate() {
+        let name = choice.program.name;
+        let before = choices[..i].iter().any(|other| other.program.name == name);
+        ensure!(!before, "{name} is named twice");
+    }
+    let pinned = if replaces { pins::pinned()? } else { vec![] };
+    let (old, new): (Vec<&Choice>, Vec<&Choice>) = choices
+        .iter()
+        .partition(|choice| pinned.contains(&choice.program.name));
+    for choice in &old {
+        replace(choice)?;
+    }
+    report("replaced", &old, "");
+    let loaded = new.iter().map(|choice| register(choice));
+    let loaded = loaded.collect::<Result<Vec<Loaded>>>()?;
+    if !pin && !replaces {
+        report("registered", &new, ", until Ctrl-C");
+        refresh_all(choices)?;
+        // The kernel unregisters them when the process ends, however it ends.
+        loop {
+            thread::park();
+        }
+    }
+    for (i, algorithm) in loaded.into_iter().enumerate() {
+        if let Err(error) = algorithm.pin() {
+            for earlier in &new[..i] {
+                pins::unpin(earlier.program.name)?;
+            }
+            return Err(error);
+        }
+    }
+    report("registered", &new, ", until unload");
+    refresh_all(choices)
+}
+
+fn report(what: &str, choices: &[&Choice], until: &str) {
+    let names: Vec<String> = choices.iter().map(|choice| choice.to_string()).collect();
+    if !names.is_empty() {
+        eprintln!("{what} {}{until}", names.join(", "));
+    }
+}
+
+/// Network namespaces whose default has one of these names use the new program for new sockets.
+fn refresh_all(choices: &[Choice]) -> Result<()> {
+    for choice in choices {
+        let name = choice.program.name;
+        for namespace in refresh(name)? {
+            eprintln!(
+                "anabranch-kernel: new sockets of {} keep an earlier program of {name}: there, \
+                 anabranch-kernel default {name}",
+                describe(&namespace)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Unregisters pinned algorithms.
+pub fn unload(names: &[String]) -> Result<()> {
+    for name in names {
+        pins::unpin(name)?;
+        if stderr().is_terminal() {
+            eprintln!("unregistered {name}");
+        }
+    }
+    // Unloading itself does not need the permission to list them.
+    let left = namespaces().unwrap_or_default();
+    for namespace in left.iter().filter(|one| names.contains(&one.algorithm)) {
+        eprintln!(
+            "anabranch-kernel: {} is still the default of {}, whose new sockets keep its program: \
+             anabranch-kernel default{}",
+            namespace.algorithm,
+            describe(namespace),
+            option(namespace)
+        );
+    }
+    Ok(())
+}
+
+/// Sets the default of each namespace, or of this process'.
+pub fn set_defaults(name: &str, namespaces: &[String]) -> Result<()> {
+    if namespaces.is_empty() {
+        return set_default(name, None);
+    }
+    for namespace in namespaces {
+        let path = match namespace.contains('/') {
+            true => PathBuf::from(namespace),
+            false => path_of(namespace),
+        };
+        set_default(name, Some(&path))?;
+    }
+    Ok(())
+}
+
+/// The network namespace by its path, or by its inode number.
+pub fn describe(namespace: &Namespace) -> String {
+    match &namespace.path {
+        Some(path) => format!("the network namespace {}", path.display()),
+        None => format!("the network namespace with inode {}", namespace.inode),
+    }
+}
+
+/// The congestion control that was the default when the kernel started. Of those that every network
+/// namespace may have, it is the first but for Reno, unless it is Reno.
+pub fn kernels_default() -> String {
+    let mut names = unrestricted().unwrap_or_default();
+    names.retain(|name| name != "reno" && Program::find(name).is_none());
+    names.into_iter().next().unwrap_or("reno".to_owned())
+}
+
+/// The option of `default` that selects the network namespace.
+fn option(namespace: &Namespace) -> String {
+    match &namespace.path {
+        Some(path) => format!(" --namespace {}", path.display()),
+        None => String::new(),
+    }
+}
