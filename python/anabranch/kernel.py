@@ -89,7 +89,7 @@ class Run:
             if self._cancelled:
                 raise Cancelled("the run was cancelled")
             self._process = subprocess.Popen(
-                self._command,
+                [*self._command, "--die-with-parent", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
