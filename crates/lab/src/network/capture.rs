@@ -49,7 +49,8 @@ impl Capture {
         let links = scenario.links.iter().enumerate();
         let files = links.map(|(number, link)| {
             let file = directory.join(format!("{number}-{}.pcapng", file_name(&link.name)));
-            let writer = create(&file, &link.name).context(file.display())?;
+            let writer = create(&file, &link.name).map_err(cause);
+            let writer = writer.context(file.display())?;
             Ok((file, writer))
         });
         let files = files.collect::<Result<Vec<_>, Error>>()?;
@@ -93,6 +94,14 @@ impl crate::network::emulator::Tap for Capture {
     }
 }
 
+/// The system's error, which the text of a `PcapError` does not have.
+fn cause(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
 /// The link's name with only characters that every file system allows.
 fn file_name(link: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
@@ -129,7 +138,8 @@ fn write(mut files: Vec<Writer>, packets: &Receiver<Packet>) -> Result<(), Error
             data: Cow::Owned(packet.bytes),
             options,
         };
-        writer.write_pcapng_block(block).context(name.display())?;
+        let written = writer.write_pcapng_block(block);
+        written.map_err(cause).context(name.display())?;
     }
     for (name, writer) in files {
         io::Write::flush(&mut writer.into_inner()).context(name.display())?;
