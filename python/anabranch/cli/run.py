@@ -11,11 +11,15 @@ import typer
 from anabranch.cli import tables
 from anabranch.cli.options import File, Jobs, Json, Set, overrides
 from anabranch.files import staged
-from anabranch.scenario import load
+from anabranch.scenario import ScenarioError, load
+from anabranch.theory.errors import NotConverged
 
 if TYPE_CHECKING:
     from anabranch.result import Result
     from anabranch.theory.optimum.optimum import Optimum
+
+FAILED = 1
+"""Exit code when an algorithm of a comparison has failed."""
 
 # pandas, Matplotlib and theory are imported where they are used, because they are slow to load.
 
@@ -109,6 +113,7 @@ def compare_command(
 ) -> None:
     """Run a scenario with several algorithms and print them side by side.
 
+    An algorithm that fails is marked, with the reason; the others run on, and the exit code is 1.
     With --json: means and all seven tables, as `anabranch schema result` describes.
 
     Example:
@@ -120,7 +125,11 @@ def compare_command(
         anabranch compare examples/two_links.toml --algorithm lia,olia --on kernel --jobs 2
     """
     best = _optima(file, set_) if optimum else None
-    _answer(_run(file, algorithm, seeds, set_, out, on, jobs), best, as_json, tables.comparison)
+    tolerate = (ScenarioError, NotConverged)
+    result = _run(file, algorithm, seeds, set_, out, on, jobs, tolerate)
+    _answer(result, best, as_json, tables.comparison)
+    if result.failures:
+        raise typer.Exit(FAILED)
 
 
 def _run(
@@ -131,6 +140,7 @@ def _run(
     out: Path | None,
     on: str,
     jobs: int | None,
+    tolerate: tuple[type[Exception], ...] = (),
 ) -> "Result":
     from anabranch.runner import run
 
@@ -141,7 +151,9 @@ def _run(
     # The output directory is opened first, so that one that cannot be written fails early.
     with staged(out) if out else nullcontext() as stage:
         with tables.progress() as progress:
-            result = run(scenario, names, seeds, on=on, threads=jobs, progress=progress)
+            result = run(
+                scenario, names, seeds, on=on, threads=jobs, progress=progress, tolerate=tolerate
+            )
         if stage:
             from anabranch.figures import result as figures
 
