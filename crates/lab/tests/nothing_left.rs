@@ -103,7 +103,6 @@ fn nginx_does_not_survive_its_lab() {
     fs::write(&configuration, text).unwrap();
     let scenario = file(TWO_LINKS);
     let script = format!("nginx -c {configuration} -p {path} && exec sleep 60");
-    let mut exec = exec(scenario.to_str().unwrap(), &script);
     let nginx = || {
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let commands = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -111,10 +110,13 @@ fn nginx_does_not_survive_its_lab() {
             .filter(|command| String::from_utf8_lossy(command).starts_with("nginx: "))
             .count()
     };
-    wait_for("master and two workers", || (nginx() == 3).then_some(()));
+    let others = nginx();
+    let mut exec = exec(scenario.to_str().unwrap(), &script);
+    // A master and two workers.
+    wait_for("nginx", || (nginx() == others + 3).then_some(()));
     exec.kill().unwrap();
     exec.wait().unwrap();
-    wait_for("end of nginx", || (nginx() == 0).then_some(()));
+    wait_for("end of nginx", || (nginx() == others).then_some(()));
 }
 
 #[test]
