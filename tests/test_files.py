@@ -36,6 +36,18 @@ def test_a_full_disk_is_one_line_before_the_run(
     assert result.stderr == expected
 
 
+def test_a_disk_that_becomes_full_does_not_cost_the_answer(
+    disk: Path, small: Path, anabranch: Anabranch
+) -> None:
+    # Samples per ms make the files 2 MB.
+    command = ["run", small, "--seeds", 4, "--set", "measure.sample_ms=1", "--out", disk / "out"]
+    (disk / "most").write_bytes(bytes(3_000_000))
+    result = anabranch(*command)
+    assert "goodput (Mbps)" in result.stdout
+    expected = f"anabranch: [Errno 28] No space left on device: '{disk / 'out'}'\n"
+    assert (result.returncode, result.stderr) == (2, expected)
+
+
 def test_a_disk_that_becomes_full_names_the_directory(disk: Path) -> None:
     table = pd.DataFrame({"x": range(2_000_000)})
     full = re.escape(f"[Errno 28] No space left on device: '{disk}'")

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,10 +93,9 @@ def run_command(
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
     """
     best = _optima(file, set_) if optimum else None
-    result = _run(
-        file, algorithm, seeds, set_, out or (Path("results") if plot else None), on, jobs
-    )
-    _answer(result, best, as_json, tables.run)
+    out = out or (Path("results") if plot else None)
+    answer = partial(_answer, best=best, as_json=as_json, in_words=tables.run)
+    _run(file, algorithm, seeds, set_, out, on, jobs, answer)
 
 
 def compare_command(
@@ -125,9 +125,9 @@ def compare_command(
         anabranch compare examples/two_links.toml --algorithm lia,olia --on kernel --jobs 2
     """
     best = _optima(file, set_) if optimum else None
+    answer = partial(_answer, best=best, as_json=as_json, in_words=tables.comparison)
     tolerate = (ScenarioError, NotConverged)
-    result = _run(file, algorithm, seeds, set_, out, on, jobs, tolerate)
-    _answer(result, best, as_json, tables.comparison)
+    result = _run(file, algorithm, seeds, set_, out, on, jobs, answer, tolerate)
     if result.failures:
         raise typer.Exit(FAILED)
 
@@ -140,8 +140,10 @@ def _run(
     out: Path | None,
     on: str,
     jobs: int | None,
+    answer: Callable[["Result"], None],
     tolerate: tuple[type[Exception], ...] = (),
 ) -> "Result":
+    """Run, answer, and write `out`: in this order, so that a full disk does not cost the answer."""
     from anabranch.runner import run
 
     names = algorithm.split(",") if algorithm is not None else None
@@ -154,6 +156,7 @@ def _run(
             result = run(
                 scenario, names, seeds, on=on, threads=jobs, progress=progress, tolerate=tolerate
             )
+        answer(result)
         if stage:
             from anabranch.figures import result as figures
 
