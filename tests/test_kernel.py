@@ -175,7 +175,9 @@ def test_nothing_runs_on_after_python_was_killed(scenario: Path, signal: Signals
     command = [*CLI, "run", str(scenario), "--on", "kernel", "--set", "measure.duration_s=600"]
     with subprocess.Popen(command) as python:
         try:
-            wait_until(lambda: len(programs(scenario)) == 1)
+            while not programs(scenario):
+                assert python.poll() is None
+                time.sleep(0.02)
         finally:
             python.send_signal(signal)
     wait_until(lambda: programs(scenario) == [])
