@@ -7,7 +7,7 @@ PYTHON ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
-.PHONY: demo test lint test-rust test-python test-kernel bench lab clean
+.PHONY: demo test lint test-rust test-python test-kernel test-kernels bench lab clean
 
 demo: $(VENV)/.anabranch
 	$(BIN)/anabranch reproduce olia --quick --out results/olia
@@ -36,6 +36,10 @@ test-kernel:
 	cargo clippy --quiet --package anabranch-kernel --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --package anabranch-kernel
 	cargo test --quiet --package anabranch-kernel
+
+# On Debian's 6.12 and newest kernel, in QEMU. Not part of the gate.
+test-kernels:
+	crates/kernel/qemu/test-kernels
 
 # The kernel backend, beside the Python that uses it (docs/lab.md).
 lab: $(VENV)/.anabranch

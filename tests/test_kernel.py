@@ -1,14 +1,22 @@
 """The kernel backend in Python: the same tables, errors in one line, Ctrl-C."""
 
+import json
 import os
 import shutil
+import subprocess
+import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from signal import Signals
 
+import jsonschema
+import pandas as pd
 import pytest
 
 import anabranch
 from anabranch import kernel
+from anabranch.result_schema import result_schema
 from anabranch.runner import plan
 from conftest import CLI, Anabranch, interrupt
 
@@ -160,6 +168,60 @@ def test_ctrl_c_ends_the_run_and_its_program(scenario: Path) -> None:
     code, stdout, stderr = interrupt(command, lambda: bool(programs(scenario)))
     assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
     assert programs(scenario) == []
+
+
+@pytest.mark.parametrize("signal", [Signals.SIGKILL, Signals.SIGTERM])
+def test_nothing_runs_on_after_python_was_killed(scenario: Path, signal: Signals) -> None:
+    command = [*CLI, "run", str(scenario), "--on", "kernel", "--set", "measure.duration_s=600"]
+    with subprocess.Popen(command) as python:
+        try:
+            while not programs(scenario):
+                assert python.poll() is None
+                time.sleep(0.02)
+        finally:
+            python.send_signal(signal)
+    wait_until(lambda: programs(scenario) == [])
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Waits at most 60 s."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_the_result_has_the_lateness_of_every_run(scenario: Path, tmp_path: Path) -> None:
+    short = {"measure.duration_s": 0.6, "measure.warmup_s": 0.1}
+    result = anabranch.run(scenario, on="kernel", seeds=2, overrides=short)
+    assert result.lateness is not None
+    assert list(result.lateness["seed"]) == [1, 2]
+    assert result.lateness["packets"].gt(0).all()
+    assert (result.lateness["p99_us"] >= result.lateness["median_us"]).all()
+    jsonschema.validate(result.as_dict(), result_schema())
+    result.save(tmp_path / "out")
+    saved = pd.read_parquet(tmp_path / "out" / "lateness.parquet")
+    assert list(saved["p99_us"]) == list(result.lateness["p99_us"])
+    assert anabranch.run(scenario, seeds=1, overrides=short).lateness is None
+
+
+def test_a_comparison_goes_on_after_a_failure(scenario: Path, anabranch: Anabranch) -> None:
+    """generalized is not in the kernel, so that its run fails and that of reno does not."""
+    compare = ["compare", scenario, "--on", "kernel", "--set", "measure.duration_s=0.6", "-a"]
+    result = anabranch(*compare, "generalized,reno", "--seeds", "2")
+    assert result.returncode == 1
+    rows = [line for line in result.stdout.splitlines() if line.startswith("total goodput")]
+    assert len(rows) == 1
+    assert "±" in rows[0]
+    assert rows[0].split()[-1] == "failed"
+    assert "failed: generalized: " in result.stdout
+    assert "`anabranch-kernel load generalized`" in result.stdout
+    document = json.loads(anabranch(*compare, "generalized,reno", "--json").stdout)
+    assert document["algorithms"] == ["reno"]
+    assert "not registered" in document["failures"]["generalized"]
+    # If all fail, there is nothing to print.
+    result = anabranch(*compare, "generalized")
+    assert (result.returncode, result.stdout) == (2, "")
 
 
 def programs(scenario: Path) -> list[str]:

@@ -1,6 +1,7 @@
 """Summaries of a Result, on data made by hand; its figures and files."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from matplotlib.lines import Line2D
 
 import anabranch
+from anabranch.cli import tables
 from anabranch.figures import result as figures
 from anabranch.figures import style
 from anabranch.files import staged
@@ -49,6 +51,20 @@ def test_summary_has_means_over_users_and_intervals_over_seeds() -> None:
     assert row["loss_probability_ci95"] == pytest.approx(0.0, abs=1e-12)
     # 40 ms over 100 packets, 70 ms over 200.
     assert row["rtt_ms"] == pytest.approx(60.0)
+
+
+def test_runs_that_were_too_late_are_marked_in_tables(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runs = {"algorithm": "lia", "seed": [1, 2], "p99_us": [80.0, 30_016.0]}
+    lateness = pd.DataFrame(runs).assign(too_late=[False, True])
+    result = replace(made_by_hand({1: [1.0, 3.0], 2: [2.0, 4.0]}), lateness=lateness)
+    for write in (tables.run, tables.comparison):
+        write(result)
+        printed = capsys.readouterr().out
+        assert "lia (late)" in printed
+        assert printed.count("late: lia, seed 2: packets were delivered up to 30.0 ms late") == 1
+        assert "seed 1" not in printed
 
 
 def test_totals_have_jains_index_over_users() -> None:

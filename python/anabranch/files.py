@@ -1,6 +1,7 @@
 """Output files that appear all together or not at all; sections of pages between markers."""
 
 import datetime
+import errno
 import os
 import shutil
 import tempfile
@@ -19,17 +20,25 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary directory to write in; on success its files are renamed into `directory`.
 
     It is on the same file system, so each rename is atomic. If the block raises, the directory is
-    removed. Raises OSError at once when `directory` is a file or cannot be written.
+    removed. Raises OSError at once when `directory` is a file, cannot be written or has less than
+    1 MB left; also if the disk becomes full later.
     """
     target = Path(directory)
     nearest = next(p for p in [target, *target.absolute().parents] if p.exists())
     stage = Path(tempfile.mkdtemp(prefix=".anabranch-", dir=nearest))
     try:
+        (stage / "space").write_bytes(bytes(1_000_000))
+        (stage / "space").unlink()
         yield stage
         for file in sorted(p for p in stage.rglob("*") if p.is_file()):
             place = target / file.relative_to(stage)
             place.parent.mkdir(parents=True, exist_ok=True)
             os.replace(file, place)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        # In the same words whichever library was writing.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target)) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 

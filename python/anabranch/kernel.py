@@ -89,7 +89,7 @@ class Run:
             if self._cancelled:
                 raise Cancelled("the run was cancelled")
             self._process = subprocess.Popen(
-                self._command,
+                [*self._command, "--die-with-parent", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -120,7 +120,8 @@ def _warn(warnings: list[str]) -> None:
 
 
 def _tables(document: dict[str, Any], scenario: Scenario) -> Tables:
-    """The tables with names in place of the indexes of flows and links, and each flow's rule."""
+    """The tables with names in place of the indexes of flows and links, and each flow's rule; and
+    `lateness`, a row."""
     names = {"flow": scenario.flow_names, "link": scenario.link_names}
     tables: dict[str, dict[str, Any]] = {}
     for table, columns in document["tables"].items():
@@ -134,4 +135,8 @@ def _tables(document: dict[str, Any], scenario: Scenario) -> Tables:
             if (table, column) == ("flows", "flow"):
                 rules = document["algorithms"]
                 tables[table]["rule"] = [rules[index] for index in values]
+    tables["lateness"] = {
+        name: [float("nan") if value is None else value]  # no packet was delivered
+        for name, value in document["lateness"].items()
+    }
     return cast(Tables, tables)

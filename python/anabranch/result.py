@@ -1,8 +1,8 @@
 """The result of runs: seven tables, with the same columns for every backend."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,17 @@ def between(samples: pd.DataFrame, from_s: float | None, to_s: float | None) -> 
     return chosen
 
 
+TABLES = (
+    "flows",
+    "paths",
+    "links",
+    "transfers",
+    "flow_samples",
+    "path_samples",
+    "link_samples",
+)
+
+
 @dataclass(frozen=True)
 class Result:
     """The tables of one or several runs. Totals are over [warmup_s, duration_s] of the scenario.
@@ -123,6 +134,11 @@ class Result:
     flow_samples: pd.DataFrame
     path_samples: pd.DataFrame
     link_samples: pd.DataFrame
+    lateness: pd.DataFrame | None = None
+    """Per run in real time: how late its packets were delivered, and whether it was too late to
+    count (docs/lab.md): packets, median_us, p99_us, worst_us, too_late. None on other backends."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """The algorithms that are not in the tables because a run failed, with the reason."""
 
     @property
     def cases(self) -> list[str]:
@@ -138,6 +154,12 @@ class Result:
     def seeds(self) -> list[int]:
         """The seeds in the order in which they were asked for."""
         return [int(seed) for seed in self.links["seed"].unique()]
+
+    def late_runs(self) -> pd.DataFrame:
+        """The rows of `lateness` of the runs that were too late; none on other backends."""
+        if self.lateness is None:
+            return pd.DataFrame({key: [] for key in self.keys})
+        return self.lateness[self.lateness["too_late"].astype(bool)]
 
     def summary(self) -> pd.DataFrame:
         """Per case and flow, mean and 95 % interval over seeds.
@@ -207,14 +229,14 @@ class Result:
         >>> list(result.tables())
         ['flows', 'paths', 'links', 'transfers', 'flow_samples', 'path_samples', 'link_samples']
         """
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: v for name, v in values.items() if isinstance(v, pd.DataFrame)}
+        return {name: getattr(self, name) for name in TABLES}
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data for JSON, as `anabranch schema result` describes.
 
         `flows`, `links` and `totals` are the rows of the summaries; `tables` has the columns of
-        all seven tables. What was not measured is None.
+        all seven tables; `lateness` and `failures` are there if the result has them. What was not
+        measured is None.
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
@@ -237,10 +259,12 @@ class Result:
             "links": records(self.link_summary()),
             "totals": records(self.totals()),
             "tables": {name: columns(table) for name, table in self.tables().items()},
+            **({} if self.lateness is None else {"lateness": records(self.lateness)}),
+            **({"failures": dict(self.failures)} if self.failures else {}),
         }
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write a Parquet file per table and scenario.toml: all of them, or none.
+        """Write a Parquet file per table, also of `lateness`, and scenario.toml: all, or none.
 
         >>> import os, tempfile
         >>> from anabranch import run
@@ -256,5 +280,6 @@ class Result:
     def write(self, directory: Path) -> None:
         """Write the files of `save` into an existing directory, one after the other."""
         (directory / "scenario.toml").write_text(self.scenario.text, encoding="utf-8")
-        for name, table in self.tables().items():
+        lateness = {} if self.lateness is None else {"lateness": self.lateness}
+        for name, table in (self.tables() | lateness).items():
             table.to_parquet(directory / f"{name}.parquet", index=False)

@@ -56,13 +56,35 @@ def result_schema() -> dict[str, Any]:
         "seeds": _list({"type": "integer", "minimum": 0}),
         **summaries,
         "tables": _object(tables, "The seven tables, over all algorithms and seeds."),
+        "lateness": _lateness(),
+        "failures": {
+            "type": "object",
+            "description": "algorithms that are in no table because a run failed, with the reason",
+            "additionalProperties": {"type": "string"},
+        },
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of `anabranch run` and `anabranch compare`",
         "description": "Totals are over the measurement window. null: not measured or modelled.",
-        **_object(properties, optional={"optimum"}),
+        **_object(properties, optional={"optimum", "lateness", "failures"}),
     }
+
+
+def _lateness() -> dict[str, Any]:
+    late = {"type": ["number", "null"]}
+    row = {
+        "algorithm": _field("string", "what flows without an algorithm of their own ran"),
+        "seed": _field("integer", "seed of the run"),
+        "packets": _field("integer", "packets delivered"),
+        "median_us": late | {"description": "median of their lateness, us"},
+        "p99_us": late | {"description": "99th percentile, us"},
+        "worst_us": late | {"description": "maximum, us"},
+        "too_late": _field("boolean", "whether the 99th percentile is above 1 ms"),
+    }
+    rows = _object(row) | {"additionalProperties": True}
+    meaning = "Lateness, on backends in real time: a row per run."
+    return _list(rows) | {"description": meaning}
 
 
 def _field(kind: str, meaning: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from typing import Any, cast
 
@@ -56,6 +56,7 @@ def run(
     on: str = "sim",
     threads: int | None = None,
     progress: Progress | None = None,
+    tolerate: tuple[type[Exception], ...] = (),
 ) -> Result:
     """Run a scenario once per algorithm and seed.
 
@@ -70,6 +71,9 @@ def run(
     one run after the other by default. There an algorithm may be any that the kernel has, such as
     "bbr".
 
+    `tolerate`: errors by which an algorithm may fail without ending the others. It is then not in
+    the tables, and `Result.failures` has the reason; if all fail, the first error is raised.
+
     Raises `ScenarioError` for a scenario, algorithm, seed or backend that cannot be run;
     `NotConverged` where "fluid" or "equilibrium" finds no solution.
 
@@ -81,7 +85,10 @@ def run(
     1      olia        0.91
     """
     scenario = load(source, overrides)
-    return collect(scenario, plan(scenario, algorithm, seeds, on=on), on, threads, progress)
+    jobs = plan(scenario, algorithm, seeds, on=on)
+    if tolerate:
+        return _collect_tolerantly(scenario, jobs, on, threads, progress, tolerate)
+    return collect(scenario, jobs, on, threads, progress)
 
 
 def sweep(
@@ -175,20 +182,74 @@ def collect_parts(
     A part is released when the next one is requested, so that not all of them are in memory.
     """
     jobs = [job for part in parts for job in part]
+    records = _execute([job.run for job in jobs], _threads(jobs, on, threads), progress)
+    for part in parts:
+        yield _joined(scenario, part, on, itertools.islice(records, len(part)))
+
+
+def _collect_tolerantly(
+    scenario: Scenario,
+    jobs: Sequence[Job],
+    on: str,
+    threads: int | None,
+    progress: Progress | None,
+    errors: tuple[type[Exception], ...],
+) -> Result:
+    """As `collect`, without the algorithms of which a run fails with one of the errors."""
+    failures: dict[str, Exception] = {}
+    attempts = [_Attempt(job.run, job.keys["algorithm"], errors, failures) for job in jobs]
+    done = list(_execute(cast(Any, attempts), _threads(jobs, on, threads), progress))
+    left = [i for i, job in enumerate(jobs) if job.keys["algorithm"] not in failures]
+    if not left:
+        raise next(iter(failures.values()))
+    result = _joined(scenario, [jobs[i] for i in left], on, (done[i] for i in left))
+    return replace(result, failures={name: str(error) for name, error in failures.items()})
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A run that may fail: then its algorithm has an entry in `failures` and runs no more."""
+
+    run: _core.Run
+    algorithm: str
+    errors: tuple[type[Exception], ...]
+    failures: dict[str, Exception]
+
+    @property
+    def progress(self) -> float:
+        return 1.0 if self.algorithm in self.failures else self.run.progress
+
+    def cancel(self) -> None:
+        self.run.cancel()
+
+    def execute(self) -> Tables | None:
+        if self.algorithm in self.failures:
+            return None
+        try:
+            return self.run.execute()
+        except self.errors as error:
+            self.failures.setdefault(self.algorithm, error)
+            return None
+
+
+def _threads(jobs: Sequence[Job], on: str, threads: int | None) -> int:
+    """The number of runs at a time."""
     if threads is not None and threads < 1:
         raise ScenarioError(f"threads = {threads}: expected 1 or more")
     if any(job.in_python for job in jobs):
-        threads = 1
-    elif BACKENDS[on].real_time:
-        threads = threads or 1
-    records = _execute([job.run for job in jobs], threads or os.cpu_count() or 1, progress)
-    for part in parts:
-        frames = [_frames(job.keys, next(records)) for job in part]
-        tables = {
-            table: _concatenated([frame.pop(table) for frame in frames])
-            for table in list(frames[0])
-        }
-        yield Result(scenario=scenario, backend=on, keys=tuple(part[0].keys), **tables)
+        return 1
+    if BACKENDS[on].real_time:
+        return threads or 1
+    return threads or os.cpu_count() or 1
+
+
+def _joined(scenario: Scenario, jobs: Sequence[Job], on: str, records: Iterable[Tables]) -> Result:
+    """The Result of these jobs, whose tables are `records`."""
+    frames = [_frames(job.keys, record) for job, record in zip(jobs, records, strict=True)]
+    tables = {
+        table: _concatenated([frame.pop(table) for frame in frames]) for table in list(frames[0])
+    }
+    return Result(scenario=scenario, backend=on, keys=tuple(jobs[0].keys), **tables)
 
 
 OWN = "own"

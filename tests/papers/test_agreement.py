@@ -4,11 +4,13 @@ import json
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from anabranch.papers import agreement
 from anabranch.papers.agreement import Agreement, Line, _earlier, narrowed
 from anabranch.papers.folder import Paper, cases, open_paper
+from anabranch.result import Result
 from anabranch.scenario import ScenarioError
 
 
@@ -79,20 +81,44 @@ def test_a_case_that_does_not_converge_is_marked_and_the_others_are_kept(tiny: P
     assert again.markdown() == agreed.markdown()
 
 
+def test_a_number_of_a_run_that_was_too_late_is_marked() -> None:
+    values = {"sim": 2.0, "kernel": 2.2}
+    line = Line("t", "mbps", "a.lia", None, {}, values, {"kernel": 0.5}, ["kernel"])
+    assert (line.written("sim"), line.written("kernel")) == ("2", "2.2 ± 0.5 (late)")
+
+
+def test_the_cases_of_late_runs_are_marked(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the cases slow.lia and fast.lia, one run of the second is late."""
+    experiments = tiny / "tiny" / "experiments.toml"
+    cases = '["C.slow.lia", "C.fast.lia"]'
+    wanted = f"[agreement]\nseeds = [3, 4]\nitems.table = {cases}\n"
+    experiments.write_text(f"{experiments.read_text()}\n{wanted}")
+
+    def late_runs(result: Result) -> pd.DataFrame:
+        runs = result.links[["case", "seed"]].drop_duplicates()
+        return runs[(runs["case"] == "fast.lia") & (runs["seed"] == 4)]
+
+    monkeypatch.setattr(Result, "late_runs", late_runs)
+    agreed = agreement.agree("tiny", ["sim"])
+    late = {line.case: line.late for line in agreed.lines}
+    # lia is the decrease from slow.lia to fast.lia.
+    assert late == {"slow.lia": [], "fast.lia": ["sim"], "lia": ["sim"]}
+
+
 def test_an_earlier_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     half = {"kernel": 0.0, "fluid": None}
     lines = [
         Line("t", "mbps", "a.lia", None, {}, {"kernel": 2.2, "fluid": 2.0}, half),
-        Line("t", "mbps", "a.olia", None, {}, {"kernel": 3.0}, {"kernel": 0.5}),
+        Line("t", "mbps", "a.olia", None, {}, {"kernel": 3.0}, {"kernel": 0.5}, ["kernel"]),
     ]
     file = tmp_path / "agreement.json"
     file.write_text(json.dumps(Agreement("p", ["kernel", "fluid"], lines, {}, 5).as_dict()))
     earlier = _earlier(file, "p")
     assert earlier["kernel"] == {
-        ("t", "mbps", "a.lia"): (2.2, 0),
-        ("t", "mbps", "a.olia"): (3, 0.5),
+        ("t", "mbps", "a.lia"): (2.2, 0, False),
+        ("t", "mbps", "a.olia"): (3, 0.5, True),
     }
-    ((mean, interval),) = earlier["fluid"].values()
+    ((mean, interval, _),) = earlier["fluid"].values()
     assert mean == 2.0
     assert math.isnan(interval)
 

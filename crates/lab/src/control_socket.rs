@@ -12,6 +12,11 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::{process, thread};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{PidfdFlags, pidfd_open};
+
 use crate::error::{Context, Error};
 use crate::hosts::host::Host;
 use crate::lab::Lab;
@@ -76,6 +81,22 @@ pub fn find_host(mut stream: UnixStream, wanted: &str) -> Result<Host, Error> {
     let index = host_index(names, wanted)?;
     let namespace = File::open(&hosts[index].0).context(format_args!("entering {wanted}"))?;
     Ok(Host::from_fd(namespace.into()))
+}
+
+/// Makes this process end when the lab at the other end of the socket does, with an error message.
+///
+/// # Errors
+/// If the lab has just ended.
+pub fn end_with(stream: &UnixStream) -> Result<(), Error> {
+    let lab = socket_peercred(stream).context("the lab")?.pid;
+    let lab = pidfd_open(lab, PidfdFlags::empty()).context("the lab")?;
+    thread::spawn(move || {
+        // A pidfd becomes readable when its process ends.
+        while poll(&mut [PollFd::new(&lab, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        eprintln!("anabranch-lab: the lab has ended, and with it this program");
+        process::exit(2);
+    });
+    Ok(())
 }
 
 /// The index of the host with the name `wanted`; `FLOW` is short for `FLOW.0`.

@@ -3,7 +3,6 @@
 pub mod address;
 pub mod algorithms;
 pub mod host;
-pub mod orphans;
 pub mod program;
 pub mod setup;
 pub mod sys;

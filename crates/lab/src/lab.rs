@@ -12,16 +12,13 @@ use anabranch_scenario::{Record, Scenario};
 use crate::agents::{AgentReport, Agents};
 use crate::error::Error;
 use crate::hosts::host::Host;
-use crate::hosts::{algorithms, orphans, setup};
+use crate::hosts::{algorithms, setup};
 use crate::limits;
 use crate::network::clock::Clock;
 use crate::network::emulator::{Emulator, Tap};
 use crate::network::forwarder::{Devices, ForwarderReport, LinkCounters, forward};
 use crate::network::lateness::LatenessSummary;
 use crate::sample_times::SampleTimes;
-
-/// A run warns if the 99th percentile of its lateness is above this, us.
-const MAX_LATENESS_US: f64 = 1000.0;
 
 /// The hosts of a scenario and their devices. The kernel removes them when this is dropped or the
 /// process ends.
@@ -81,7 +78,6 @@ impl Lab {
     /// If the kernel backend does not support the scenario, or this machine lacks something.
     pub fn build(scenario: &Scenario, seed: u64, chosen: Option<&str>) -> Result<Lab, Error> {
         limits::check_machine(scenario)?;
-        orphans::kill_orphans()?;
         limits::check_scenario(scenario)?;
         let algorithms = algorithms::of_flows(scenario, chosen)?;
         let slots = user_slots(scenario, seed);
@@ -249,7 +245,7 @@ impl Lab {
     fn warnings<T>(&self, forwarder: &ForwarderReport<T>, agents: &AgentReport) -> Vec<String> {
         let mut warnings = limits::ignored_keys(&self.scenario.tcp);
         let late = forwarder.lateness.summary();
-        if late.p99_us > MAX_LATENESS_US {
+        if late.too_late {
             warnings.push(format!(
                 "packets were delivered late, by {:.0} us at the 99th percentile: the machine is \
                  too busy, or the scenario too fast, for real time",

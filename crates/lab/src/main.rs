@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, exit};
 
 use anabranch_lab::control_socket::{self, ControlSocket};
 use anabranch_lab::network::capture::Capture;
 use anabranch_lab::{Error, Lab, Outcome, check, exit_on_panic, program};
 use anabranch_scenario::Scenario;
 use clap::{Args, Parser, Subcommand};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 /// Real Linux hosts over links emulated in user space. Needs root.
 #[derive(Parser)]
@@ -44,6 +45,9 @@ enum Action {
         /// Write the packets offered to each link to a pcapng file in DIR
         #[arg(long, value_name = "DIR")]
         capture: Option<PathBuf>,
+        /// End with this process, which has started this one, however it ends
+        #[arg(long, value_name = "PID", hide = true)]
+        die_with_parent: Option<i32>,
     },
     /// Check that the emulated links on this machine behave as configured
     ///
@@ -101,7 +105,13 @@ fn main() -> ExitCode {
             source,
             seed,
             capture,
-        } => run(&source, seed, capture.as_deref()),
+            die_with_parent,
+        } => {
+            if let Some(parent) = die_with_parent {
+                die_with(parent);
+            }
+            run(&source, seed, capture.as_deref())
+        }
         Action::Check { json } => check_machine(json),
         Action::Shell { source, host } => exec(&source, &host, &[program::shell()]),
         Action::Exec {
@@ -166,7 +176,8 @@ fn print<T>(outcome: Outcome<T>) -> Result<T, Error> {
         "lateness": outcome.lateness,
         "tables": serde_json::Value::Object(tables.collect()),
     });
-    writeln!(io::stdout(), "{document}").map_err(system)?;
+    let printed = writeln!(io::stdout(), "{document}");
+    printed.map_err(|error| Error::new(format!("writing the tables: {error}")))?;
     Ok(outcome.tap)
 }
 
@@ -201,11 +212,9 @@ fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, E
                     source.file.display()
                 )));
             }
-            program::run(
-                &control_socket::find_host(stream, host)?,
-                command,
-                multipath,
-            )?
+            control_socket::end_with(&stream)?;
+            let host = control_socket::find_host(stream, host)?;
+            program::run(&host, command, multipath)?
         }
         ControlSocket::Listening(listener) => {
             let lab = Lab::build(&scenario, scenario.seeds[0], source.algorithm.as_deref())?;
@@ -218,6 +227,16 @@ fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, E
         }
     };
     Ok(ExitCode::from(code))
+}
+
+/// Makes the kernel kill this process when its parent ends.
+fn die_with(parent: i32) {
+    // Without this signal the run would only end later, by itself.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // It may have ended before.
+    if getppid().is_none_or(|now| now.as_raw_pid() != parent) {
+        exit(1);
+    }
 }
 
 /// Prints progress, if stderr is a terminal.

@@ -5,6 +5,7 @@ mod common;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -161,4 +162,26 @@ fn errors_are_one_line() {
         );
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn a_full_disk_ends_a_run_at_once() {
+    if !can_create_hosts() {
+        return;
+    }
+    let scenario = file(&TWO_LINKS.replace("duration_s = 3", "duration_s = 60"));
+    let directory = tempfile::tempdir().unwrap();
+    // Every write to /dev/full fails for lack of space.
+    let capture = directory.path().join("1-B.pcapng");
+    std::os::unix::fs::symlink("/dev/full", &capture).unwrap();
+    let mut run = lab(&["run", scenario.to_str().unwrap(), "--capture"]);
+    let start = Instant::now();
+    let output = run.arg(directory.path()).output().unwrap();
+    // The first 8 kB are written after some ten packets; the run itself takes 60 s.
+    assert!(start.elapsed() < Duration::from_secs(20));
+    let error = String::from_utf8_lossy(&output.stderr);
+    let expected = format!("{}: No space left on device", capture.display());
+    assert!(error.contains(&expected), "{error}");
+    assert_eq!((error.lines().count(), output.status.code()), (1, Some(2)));
+    assert!(output.stdout.is_empty());
 }

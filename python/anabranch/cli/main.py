@@ -19,8 +19,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Congestion control over several paths: run scenarios, compare algorithms, reproduce "
-    "papers.\n\nExit codes: 0 success, 1 a claim of a paper fails or an iteration does not "
-    "converge, 2 usage or scenario error, 130 interrupted.",
+    "papers.\n\nExit codes: 0 success, 1 a claim of a paper fails, an iteration does not "
+    "converge or an algorithm of a comparison fails, 2 usage or scenario error, 130 interrupted.",
 )
 run.register(app)
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +12,15 @@ import typer
 from anabranch.cli import tables
 from anabranch.cli.options import File, Jobs, Json, Set, overrides
 from anabranch.files import staged
-from anabranch.scenario import load
+from anabranch.scenario import ScenarioError, load
+from anabranch.theory.errors import NotConverged
 
 if TYPE_CHECKING:
     from anabranch.result import Result
     from anabranch.theory.optimum.optimum import Optimum
+
+FAILED = 1
+"""Exit code when an algorithm of a comparison has failed."""
 
 # pandas, Matplotlib and theory are imported where they are used, because they are slow to load.
 
@@ -88,10 +93,9 @@ def run_command(
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
     """
     best = _optima(file, set_) if optimum else None
-    result = _run(
-        file, algorithm, seeds, set_, out or (Path("results") if plot else None), on, jobs
-    )
-    _answer(result, best, as_json, tables.run)
+    out = out or (Path("results") if plot else None)
+    answer = partial(_answer, best=best, as_json=as_json, in_words=tables.run)
+    _run(file, algorithm, seeds, set_, out, on, jobs, answer)
 
 
 def compare_command(
@@ -109,6 +113,7 @@ def compare_command(
 ) -> None:
     """Run a scenario with several algorithms and print them side by side.
 
+    An algorithm that fails is marked, with the reason; the others run on, and the exit code is 1.
     With --json: means and all seven tables, as `anabranch schema result` describes.
 
     Example:
@@ -120,7 +125,11 @@ def compare_command(
         anabranch compare examples/two_links.toml --algorithm lia,olia --on kernel --jobs 2
     """
     best = _optima(file, set_) if optimum else None
-    _answer(_run(file, algorithm, seeds, set_, out, on, jobs), best, as_json, tables.comparison)
+    answer = partial(_answer, best=best, as_json=as_json, in_words=tables.comparison)
+    tolerate = (ScenarioError, NotConverged)
+    result = _run(file, algorithm, seeds, set_, out, on, jobs, answer, tolerate)
+    if result.failures:
+        raise typer.Exit(FAILED)
 
 
 def _run(
@@ -131,7 +140,10 @@ def _run(
     out: Path | None,
     on: str,
     jobs: int | None,
+    answer: Callable[["Result"], None],
+    tolerate: tuple[type[Exception], ...] = (),
 ) -> "Result":
+    """Run, answer, and write `out`: in this order, so that a full disk does not cost the answer."""
     from anabranch.runner import run
 
     names = algorithm.split(",") if algorithm is not None else None
@@ -141,7 +153,10 @@ def _run(
     # The output directory is opened first, so that one that cannot be written fails early.
     with staged(out) if out else nullcontext() as stage:
         with tables.progress() as progress:
-            result = run(scenario, names, seeds, on=on, threads=jobs, progress=progress)
+            result = run(
+                scenario, names, seeds, on=on, threads=jobs, progress=progress, tolerate=tolerate
+            )
+        answer(result)
         if stage:
             from anabranch.figures import result as figures
 

@@ -54,10 +54,11 @@ def progress() -> Iterator[Callable[[float], None] | None]:
 def run(result: "Result") -> None:
     """Per algorithm and flow, then per algorithm and link."""
     _headline(result)
+    late = _late(result)
     flows = new_table(*result.cases, "flow", "users", "goodput (Mbps)", "loss", "RTT (ms)")
     for row in result.summary().to_dict(orient="records"):
         flows.add_row(
-            *(str(row[case]) for case in result.cases),
+            *(_marked(str(row[case]), late) for case in result.cases),
             row["flow"],
             str(row["users"]),
             _interval(row, "goodput_mbps", 3),
@@ -69,7 +70,7 @@ def run(result: "Result") -> None:
     )
     for row in result.link_summary().to_dict(orient="records"):
         links.add_row(
-            *(str(row[case]) for case in result.cases),
+            *(_marked(str(row[case]), late) for case in result.cases),
             row["link"],
             _interval(row, "throughput_mbps", 3),
             _interval(row, "utilization", 3),
@@ -77,16 +78,19 @@ def run(result: "Result") -> None:
             _interval(row, "queue_packets", 1),
         )
     STDOUT.print(flows, "", links, sep="\n")
+    _notes(result)
 
 
 def comparison(result: "Result") -> None:
     """One column per algorithm: goodput of each flow, total, fairness, use of each link."""
     _headline(result)
-    table = new_table("", *result.algorithms)
+    late = _late(result)
+    table = new_table("", *(_marked(a, late) for a in result.algorithms), *result.failures)
 
     def add(label: str, rows: Any, measure: str, digits: int) -> None:
         by_name = {row["algorithm"]: row for row in rows.to_dict(orient="records")}
-        table.add_row(label, *(_interval(by_name[a], measure, digits) for a in result.algorithms))
+        cells = [_interval(by_name[a], measure, digits) for a in result.algorithms]
+        table.add_row(label, *cells, *("failed" for _ in result.failures))
 
     for flow, rows in result.summary().groupby("flow", sort=False):
         users = rows["users"].iloc[0]
@@ -98,6 +102,7 @@ def comparison(result: "Result") -> None:
     for link, rows in result.link_summary().groupby("link", sort=False):
         add(f"utilization of {link}", rows, "utilization", 3)
     STDOUT.print(table)
+    _notes(result)
 
 
 def rules(entries: "list[RuleInfo]") -> None:
@@ -151,6 +156,28 @@ def _headline(result: "Result") -> None:
         f"{scenario.name or 'scenario'}: {scenario.warmup_s:g} to {scenario.duration_s:g} s, "
         f"{intervals} {seeds} seed{'s' if seeds > 1 else ''}\n"
     )
+
+
+def _late(result: "Result") -> set[str]:
+    """The algorithms with a run that was too late."""
+    return set(result.late_runs()["algorithm"])
+
+
+def _marked(name: str, late: set[str]) -> str:
+    return f"{name} (late)" if name in late else name
+
+
+def _notes(result: "Result") -> None:
+    """Why results are marked as late or failed."""
+    for run in result.late_runs().to_dict(orient="records"):
+        STDOUT.print(
+            f"\nlate: {run['algorithm']}, seed {run['seed']}: packets were delivered up to "
+            f"{run['p99_us'] / 1000:.1f} ms late (99th percentile; docs/lab.md), more than the "
+            "1 ms up to which results count.",
+            soft_wrap=True,
+        )
+    for name, reason in result.failures.items():
+        STDOUT.print(f"\nfailed: {name}: {reason}", soft_wrap=True)
 
 
 def new_table(*columns: str) -> Table:

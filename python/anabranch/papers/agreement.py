@@ -22,8 +22,9 @@ from anabranch.result import mean_with_interval
 from anabranch.runner import Progress, known_backend
 from anabranch.scenario import ScenarioError
 
-Means = dict[tuple[str, str, str], tuple[float, float] | None]
-"""Mean and half its 95 % interval, by item, metric and case; None where theory did not converge.
+Means = dict[tuple[str, str, str], tuple[float, float, bool] | None]
+"""Mean, half its 95 % interval and whether a run was too late (docs/lab.md), by item, metric and
+case; None where theory did not converge.
 
 Cases for which a backend has no number are absent.
 """
@@ -43,6 +44,8 @@ class Line:
     """By backend, the mean over runs; None where theory did not converge."""
     interval: Mapping[str, float | None]
     """By backend, half its 95 % interval."""
+    late: Sequence[str] = ()
+    """The backends with a run that was too late (docs/lab.md)."""
 
     def difference(self, backend: str, other: str) -> float | None:
         """The difference of two backends' means relative to that of `other`."""
@@ -54,7 +57,8 @@ class Line:
         mean, half = self.measured.get(backend), self.interval.get(backend)
         if backend in self.measured and mean is None:
             return "not converged"
-        return interval(mean, half, ".3g", ".2g", missing="")
+        late = " (late)" if backend in self.late else ""
+        return interval(mean, half, ".3g", ".2g", missing="") + late
 
 
 @dataclass(frozen=True)
@@ -214,7 +218,10 @@ def _means(paper: Paper, backend: str, jobs: int | None, progress: Progress | No
     means = mean_with_interval(numbers, ["item", "metric", "case"], ["value"])
     keys = means[["item", "metric", "case"]].itertuples(index=False, name=None)
     values = means[["value", "value_ci95"]].itertuples(index=False, name=None)
-    return dict(zip(keys, values, strict=True)) | dict.fromkeys(measured.unsolved)
+    late = set(measured.late)
+    of_cases = zip(keys, values, strict=True)
+    solved: Means = {key: (mean, half, key in late) for key, (mean, half) in of_cases}
+    return solved | dict.fromkeys(measured.unsolved)
 
 
 def _earlier(file: Path, name: str) -> dict[str, Means]:
@@ -225,8 +232,10 @@ def _earlier(file: Path, name: str) -> dict[str, Means]:
             raise ScenarioError(f"{file}: expected a run of {name}, got one of {data['paper']}")
         return {
             backend: {
-                (row["item"], row["metric"], row["case"]): _pair(
-                    row["measured"][backend], row["interval"].get(backend)
+                (row["item"], row["metric"], row["case"]): _mean(
+                    row["measured"][backend],
+                    row["interval"].get(backend),
+                    backend in row.get("late", ()),
                 )
                 for row in data["rows"]
                 if backend in row["measured"]
@@ -241,8 +250,8 @@ def _earlier(file: Path, name: str) -> dict[str, Means]:
         ) from error
 
 
-def _pair(mean: float | None, half: float | None) -> tuple[float, float] | None:
-    return None if mean is None else (mean, float("nan") if half is None else half)
+def _mean(mean: float | None, half: float | None, late: bool) -> tuple[float, float, bool] | None:
+    return None if mean is None else (mean, float("nan") if half is None else half, late)
 
 
 def _lines(paper: Paper, means: Mapping[str, Means]) -> Iterator[Line]:
@@ -262,4 +271,5 @@ def _lines(paper: Paper, means: Mapping[str, Means]) -> Iterator[Line]:
                 for backend, pair in there.items()
                 if pair
             },
+            late=[backend for backend, pair in there.items() if pair and pair[2]],
         )

@@ -36,6 +36,8 @@ class Measured:
     """The figures drawn from whole runs, by item and index among the item's figures."""
     unsolved: Sequence[tuple[str, str, str]] = ()
     """Item, metric and case of the numbers for which theory did not converge."""
+    late: Sequence[tuple[str, str, str]] = ()
+    """The same of the numbers with a run that was too late (docs/lab.md)."""
 
 
 def reproduce(
@@ -136,15 +138,17 @@ def measure_all(
     rows: list[dict[str, Any]] = []
     drawings: dict[tuple[str, int], curves.Drawing] = {}
     unsolved: list[tuple[str, str, str]] = []
+    late: list[tuple[str, str, str]] = []
     done = 0.0
     for name, size in sizes.items():
         share = size / sum(sizes.values())
         of_group = part(progress, done, share)
         for case, result in run_group(paper, name, quick, wanted[name], of_group, on, jobs):
             if isinstance(result, NotConverged):
-                asked = _asked(measures[name], case)
-                unsolved += [(names["item"], names["metric"], names["case"]) for names, _ in asked]
+                unsolved += _places(measures[name], case)
                 continue
+            if not result.late_runs().empty:
+                late += _places(measures[name], case)
             for seed, run in each_run(result):
                 rows += _numbers(measures[name], case, seed, run)
             for place, spec in plotted[name]:
@@ -156,7 +160,8 @@ def measure_all(
     frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
     frame = frame.groupby(NAMES, sort=False, as_index=False)["value"].mean()
     numbers = pd.concat([frame, *_drops(paper, frame)], ignore_index=True)
-    return Measured(numbers, drawings, unsolved)
+    late += list(_drops_of(paper, late))
+    return Measured(numbers, drawings, unsolved, late)
 
 
 def _wanted(group: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> list[Case]:
@@ -270,6 +275,20 @@ def _asked(
             name = entry.get("case", "{case}")
             called = name.format(case=case, algorithm=case.rpartition(".")[2])
             yield {"item": entry["item"], "metric": entry["metric"], "case": called}, entry
+
+
+def _places(measures: Sequence[Mapping[str, Any]], case: str) -> list[tuple[str, str, str]]:
+    """Item, metric and case name of each number of a case."""
+    return [(names["item"], names["metric"], names["case"]) for names, _ in _asked(measures, case)]
+
+
+def _drops_of(paper: Paper, late: Sequence[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    """The decreases from or to one of these numbers."""
+    for item in paper.experiments["items"]:
+        for drop in item.get("drops", []):
+            ends = {(item["id"], drop["of"], drop[end]) for end in ("from", "to")}
+            if not ends.isdisjoint(late):
+                yield item["id"], drop["metric"], drop["case"]
 
 
 def _drops(paper: Paper, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -20,14 +20,16 @@ use pcap_file::{DataLink, PcapError};
 
 use crate::error::{Context, Error};
 
-type Writer = PcapNgWriter<BufWriter<File>>;
+/// A file and its name.
+type Writer = (PathBuf, PcapNgWriter<BufWriter<File>>);
 
 /// Writes the packets offered to each link, with their arrival times, to a file per link; a comment
 /// on a dropped packet has the cause. A separate thread writes the files.
 #[derive(Debug)]
 pub struct Capture {
     packets: Sender<Packet>,
-    writer: JoinHandle<Result<(), PcapError>>,
+    /// `None` after its error has been returned.
+    writer: Option<JoinHandle<Result<(), Error>>>,
 }
 
 struct Packet {
@@ -47,11 +49,13 @@ impl Capture {
         let links = scenario.links.iter().enumerate();
         let files = links.map(|(number, link)| {
             let file = directory.join(format!("{number}-{}.pcapng", file_name(&link.name)));
-            create(&file, &link.name).context(file.display())
+            let writer = create(&file, &link.name).map_err(cause);
+            let writer = writer.context(file.display())?;
+            Ok((file, writer))
         });
-        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let files = files.collect::<Result<Vec<_>, Error>>()?;
         let (packets, arrivals) = channel();
-        let writer = thread::spawn(move || write(files, &arrivals));
+        let writer = Some(thread::spawn(move || write(files, &arrivals)));
         Ok(Capture { packets, writer })
     }
 
@@ -61,22 +65,40 @@ impl Capture {
     /// If a packet could not be written.
     pub fn finish(self) -> Result<(), Error> {
         drop(self.packets);
-        match self.writer.join() {
-            Ok(written) => written.context("writing the capture"),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        self.writer.map_or(Ok(()), result)
+    }
+}
+
+fn result(writer: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
+    match writer.join() {
+        Ok(written) => written,
+        Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 
 impl crate::network::emulator::Tap for Capture {
     fn offered(&mut self, at: Time, link: usize, _: Backlog, bytes: &[u8], fate: Fate) {
-        // If the writer has failed, `finish` returns its error.
+        // If the writer has failed, `check` returns its error.
         let _ = self.packets.send(Packet {
             at,
             link,
             fate,
             bytes: bytes.to_vec(),
         });
+    }
+
+    /// The writer ends before `finish` only by an error, such as a full disk.
+    fn check(&mut self) -> Result<(), Error> {
+        let failed = self.writer.take_if(|writer| writer.is_finished());
+        failed.map_or(Ok(()), result)
+    }
+}
+
+/// The system's error, which the text of a `PcapError` does not have.
+fn cause(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
     }
 }
 
@@ -86,7 +108,7 @@ fn file_name(link: &str) -> String {
     link.chars().map(plain).take(64).collect()
 }
 
-fn create(file: &Path, link: &str) -> Result<Writer, PcapError> {
+fn create(file: &Path, link: &str) -> Result<PcapNgWriter<BufWriter<File>>, PcapError> {
     let file = File::create(file).map_err(PcapError::IoError)?;
     let mut writer = PcapNgWriter::new(BufWriter::new(file))?;
     let mut interface = InterfaceDescriptionBlock::new(DataLink::RAW, 0);
@@ -98,7 +120,7 @@ fn create(file: &Path, link: &str) -> Result<Writer, PcapError> {
     Ok(writer)
 }
 
-fn write(mut files: Vec<Writer>, packets: &Receiver<Packet>) -> Result<(), PcapError> {
+fn write(mut files: Vec<Writer>, packets: &Receiver<Packet>) -> Result<(), Error> {
     let start = SystemTime::now();
     let start = start.duration_since(SystemTime::UNIX_EPOCH);
     let start = start.unwrap_or_default();
@@ -108,17 +130,19 @@ fn write(mut files: Vec<Writer>, packets: &Receiver<Packet>) -> Result<(), PcapE
             let comment = format!("dropped: {cause:?}").to_lowercase();
             options.push(EnhancedPacketOption::Comment(Cow::Owned(comment)));
         }
-        files[packet.link].write_pcapng_block(EnhancedPacketBlock {
+        let (name, writer) = &mut files[packet.link];
+        let block = EnhancedPacketBlock {
             interface_id: 0,
             timestamp: start + Duration::from_nanos(packet.at / 1000),
             original_len: packet.bytes.len() as u32,
             data: Cow::Owned(packet.bytes),
             options,
-        })?;
+        };
+        let written = writer.write_pcapng_block(block);
+        written.map_err(cause).context(name.display())?;
     }
-    for file in files {
-        let mut file = file.into_inner();
-        io::Write::flush(&mut file).map_err(PcapError::IoError)?;
+    for (name, writer) in files {
+        io::Write::flush(&mut writer.into_inner()).context(name.display())?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use anabranch_scenario::time::from_seconds;
 use anabranch_scenario::users::UserSlot;
 use anabranch_scenario::{Path, Scenario};
 
+use crate::error::Error;
 use crate::hosts::address;
 use crate::network::ledger::{Ledger, SequenceRange};
 use crate::network::packet::{Segment, destination, is_ipv4};
@@ -28,6 +29,11 @@ pub trait Tap {
     /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had
     /// `fate`.
     fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &[u8], fate: Fate);
+
+    /// Called by the forwarder again and again: an error ends the run.
+    fn check(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// No observer.

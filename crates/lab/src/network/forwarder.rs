@@ -56,7 +56,7 @@ pub struct ForwarderReport<T> {
 /// When `idle` is set, takes the remaining samples at once.
 ///
 /// # Errors
-/// If a device fails.
+/// If a device or the observer fails.
 pub fn forward<T: Tap>(
     emulator: Emulator<T>,
     devices: &Devices,
@@ -83,6 +83,7 @@ pub fn forward<T: Tap>(
     while let Some(&sample_at) = sample_times.peek()
         && !stop.load(Ordering::Relaxed)
     {
+        forwarder.emulator.tap.check()?;
         let now = forwarder.deliver(sample_at)?;
         if now >= sample_at || idle.load(Ordering::Relaxed) {
             let counters = forwarder.emulator.snapshot(sample_at);
