@@ -18,6 +18,7 @@
  *   the application, not the window, limits the sender.
  */
 #include "evaluation.h"
+#include "buffers.h"
 #include "rule.h"
 #include "gather.h"
 
@@ -166,6 +167,13 @@ SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
 	init_subflow((struct tcp_sock *)sk, subflow_of(sk));
+	limit_unsent_data(sk);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(sndbuf_expand, struct sock *sk)
+{
+	return send_buffer_windows(sk);
 }
 
 SEC("struct_ops")
@@ -392,6 +400,7 @@ struct tcp_congestion_ops RULE = {
 	.undo_cwnd = (void *)undo_cwnd,
 	.pkts_acked = (void *)pkts_acked,
 	.cong_avoid = (void *)cong_avoid,
+	.sndbuf_expand = (void *)sndbuf_expand,
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = NAME_OF(RULE),
 };

@@ -56,6 +56,27 @@ typedef struct {
 	s64 counter;
 } atomic64_t;
 
+struct tcp_congestion_ops;
+
+struct ns_common {
+	u32 inum;
+};
+
+struct netns_ipv4 {
+	const struct tcp_congestion_ops *tcp_congestion_control;
+	u32 sysctl_tcp_notsent_lowat;
+};
+
+struct net {
+	struct list_head list;
+	struct ns_common ns;
+	struct netns_ipv4 ipv4;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct in6_addr {
 	u8 in6_u[16];
 };
@@ -67,6 +88,7 @@ struct sock_common {
 	u16 skc_num;
 	u16 skc_family;
 	volatile unsigned char skc_state;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 	atomic64_t skc_cookie;
@@ -79,8 +101,6 @@ struct sock {
 struct inet_sock {
 	struct sock sk;
 };
-
-struct tcp_congestion_ops;
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
@@ -145,6 +165,7 @@ struct tcp_congestion_ops {
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
 	char name[16];
 	u32 flags;
 	void (*init)(struct sock *sk);

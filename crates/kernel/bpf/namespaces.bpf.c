@@ -7,20 +7,6 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct ns_common {
-	u32 inum;
-};
-
-struct netns_ipv4 {
-	const struct tcp_congestion_ops *tcp_congestion_control;
-};
-
-struct net {
-	struct list_head list;
-	struct ns_common ns;
-	struct netns_ipv4 ipv4;
-};
-
 struct nsproxy {
 	struct net *net_ns;
 };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use anabranch_control::{Algorithm, Info, RULES};
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result, anyhow, bail};
 
 /// An algorithm for the kernel: a rule of the table, compiled.
 #[derive(Clone, Copy, Debug)]
@@ -52,13 +52,37 @@ impl Program {
     }
 }
 
-/// An algorithm and its parameters, as a user writes them: `lia`, `balia:cap=inf`.
+/// What a subflow of Multipath TCP may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Buffers {
+    /// Send buffers of 16 windows with 16 KiB of unsent data, so that a subflow with a small window
+    /// does not keep the others from sending (`bpf/buffers.h`).
+    #[default]
+    Large,
+    /// Linux' own: 2 windows, without a limit of unsent data.
+    Linux,
+}
+
+impl Buffers {
+    /// Send buffer in windows, and unsent data in bytes; 0 leaves it to the kernel.
+    pub(crate) fn limits(self) -> [u32; 2] {
+        match self {
+            Buffers::Large => [16, 16 << 10],
+            Buffers::Linux => [0, 0],
+        }
+    }
+}
+
+/// An algorithm and its parameters, as a user writes them: `lia`, `balia:cap=inf`,
+/// `olia:buffers=linux`.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The algorithm.
     pub program: &'static Program,
     /// Its rule with the values of the parameters.
     pub algorithm: Algorithm,
+    /// The buffers of its subflows.
+    pub buffers: Buffers,
 }
 
 impl FromStr for Choice {
@@ -72,15 +96,31 @@ impl FromStr for Choice {
             let hint = Program::did_you_mean(name).unwrap_or_else(expected);
             anyhow!("unknown algorithm \"{name}\"{hint}")
         })?;
-        let specification = format!("{}{parameters}", program.rule);
+        let is_buffers = |part: &&str| part.starts_with("buffers=");
+        let (buffers, parameters): (Vec<&str>, Vec<&str>) =
+            parameters.split(':').partition(is_buffers);
+        let buffers = match buffers[..] {
+            [] | ["buffers=large"] => Buffers::Large,
+            ["buffers=linux"] => Buffers::Linux,
+            _ => bail!("{name}: expected buffers=large or buffers=linux, once"),
+        };
+        let specification = format!("{}{}", program.rule, parameters.join(":"));
         let algorithm = Algorithm::parse(&specification).map_err(Error::msg)?;
-        Ok(Choice { program, algorithm })
+        Ok(Choice {
+            program,
+            algorithm,
+            buffers,
+        })
     }
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let specification = self.algorithm.to_string();
-        f.write_str(&specification.replacen(self.program.rule, self.program.name, 1))
+        f.write_str(&specification.replacen(self.program.rule, self.program.name, 1))?;
+        match self.buffers {
+            Buffers::Large => Ok(()),
+            Buffers::Linux => f.write_str(":buffers=linux"),
+        }
     }
 }

@@ -33,7 +33,7 @@ mod namespaces;
 pub mod pins;
 mod registry;
 
-pub use algorithm::{Choice, PROGRAMS, Program};
+pub use algorithm::{Buffers, Choice, PROGRAMS, Program};
 pub use connections::{Connection, Subflow, connections};
 pub use load::{Cost, Loaded, costs, load, replace, set_weight};
 pub use namespaces::{Namespace, namespaces, outdated, path_of, refresh, set_default};

@@ -200,6 +200,10 @@ fn open(choice: &Choice) -> Result<OpenObject> {
                 let bits = values.flat_map(|&value| Soft::from_f64(value).to_bits().to_ne_bytes());
                 initialise(&mut map, &bits.collect::<Vec<u8>>())?;
             }
+            Some(".rodata.buffers") => {
+                let limits = choice.buffers.limits().map(u32::to_ne_bytes);
+                initialise(&mut map, limits.as_flattened())?;
+            }
             Some(".rodata.about") => {
                 let text = format!("{} {choice}", env!("CARGO_PKG_VERSION"));
                 initialise(&mut map, text.as_bytes())?;
