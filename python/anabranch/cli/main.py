@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from anabranch.cli import equilibrium, guarantees, optimum, papers, queueing, run, tables
+from anabranch.cli import equilibrium, guarantees, harm, optimum, papers, queueing, run, tables
 from anabranch.cli.options import Json
 from anabranch.scenario import ScenarioError, rules, schema
 from anabranch.theory.errors import NotConverged
@@ -23,6 +23,7 @@ app = typer.Typer(
     "converge or an algorithm of a comparison fails, 2 usage or scenario error, 130 interrupted.",
 )
 run.register(app)
+harm.register(app)
 
 
 @app.command("list")

@@ -41,11 +41,17 @@ class Row:
     """Over each path alone, with Reno."""
     goodput: Mapping[str, float]
     """Over both paths, by algorithm."""
+    late: Sequence[str] = ()
+    """The algorithms with a run in real time that was too late."""
 
     @property
     def best(self) -> float:
         """Over the best single path."""
         return max(self.single.values())
+
+    def harms(self, algorithm: str) -> bool:
+        """Whether the algorithm gets less than the best single path."""
+        return self.ratio(algorithm) < HARMLESS
 
     def ratio(self, algorithm: str) -> float:
         """An algorithm's goodput relative to the best single path's."""
@@ -63,7 +69,7 @@ class Harm:
 
     def harmed(self, algorithm: str) -> list[Row]:
         """The cells where an algorithm harms."""
-        return [row for row in self.rows if row.ratio(algorithm) < HARMLESS]
+        return [row for row in self.rows if row.harms(algorithm)]
 
     def as_dict(self) -> dict[str, Any]:
         """The table as plain data for JSON."""
@@ -105,9 +111,10 @@ def harm(
         results = collect_parts(scenario, parts, on, threads, progress)
     rows = []
     for cell in cells:
-        both, *alone = (_goodput(next(results)) for _ in range(3))
-        single = {link: goodput[SINGLE] for link, goodput in zip("ab", alone, strict=True)}
-        rows.append(Row(cell.name, single, both))
+        both, *alone = (next(results) for _ in range(3))
+        single = {link: _goodput(result)[SINGLE] for link, result in zip("ab", alone, strict=True)}
+        late = list(both.late_runs()["algorithm"].unique())
+        rows.append(Row(cell.name, single, _goodput(both), late))
     return Harm(on, compared, rows, seeds)
 
 

@@ -1,0 +1,107 @@
+"""`anabranch harm`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from anabranch.cli import tables
+from anabranch.cli.options import Jobs, Json, Set, overrides
+from anabranch.formats import markdown_table
+
+if TYPE_CHECKING:
+    from anabranch.harm.suite import Harm, Row
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("harm")(harm_command)
+
+
+def harm_command(
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="Which rules.")
+    ] = "lia,olia,balia",
+    seeds: Annotated[
+        int, typer.Option(min=1, max=10_000, metavar="N", help="Run with the seeds 1 to N.")
+    ] = 3,
+    on: Annotated[
+        str, typer.Option("--on", metavar="BACKEND", help="sim, or kernel in real time (as root).")
+    ] = "sim",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One network with every pair of losses.")
+    ] = False,
+    settings: Set = None,
+    jobs: Jobs = None,
+    as_json: Json = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the table in Markdown.")
+    ] = False,
+) -> None:
+    """Compare rules over two paths with the best single path: where does the second one harm?
+
+    Exit code 0, whatever the table says.
+
+    Examples:
+
+        anabranch harm
+
+        anabranch harm --set tcp.send_buffer_windows=2 --set tcp.notsent_bytes=inf
+
+        anabranch harm --on kernel --quick --seeds 2 --set measure.duration_s=20
+    """
+    from anabranch.harm.suite import harm
+
+    with tables.progress() as progress:
+        found = harm(
+            algorithm.split(","),
+            seeds,
+            on=on,
+            overrides=overrides(settings),
+            quick=quick,
+            threads=jobs,
+            progress=progress,
+        )
+    tables.answer(found, as_json, _markdown if markdown else _table)
+
+
+def _table(found: "Harm") -> None:
+    table = tables.new_table("network and loss", "best path", *found.algorithms)
+    for row in found.rows:
+        cells = (
+            Text(_cell(row, name), "red" if row.harms(name) else "") for name in found.algorithms
+        )
+        table.add_row(row.cell, f"{row.best:.1f}", *cells)
+    tables.STDOUT.print(table)
+    _summary(found)
+
+
+def _markdown(found: "Harm") -> None:
+    rows = [
+        [
+            row.cell,
+            f"{row.best:.1f}",
+            *(
+                f"**{_cell(row, name)}**" if row.harms(name) else _cell(row, name)
+                for name in found.algorithms
+            ),
+        ]
+        for row in found.rows
+    ]
+    header = ["network and loss", "best path", *found.algorithms]
+    print(*markdown_table(header, rows), sep="\n")
+    _summary(found)
+
+
+def _cell(row: "Row", name: str) -> str:
+    late = " (late)" if name in row.late else ""
+    return f"{row.goodput[name]:.1f}, {row.ratio(name):.2f}{late}"
+
+
+def _summary(found: "Harm") -> None:
+    harmed = ", ".join(f"{name} {len(found.harmed(name))}" for name in found.algorithms)
+    tables.STDOUT.print(
+        f"\nGoodput in Mbps, and relative to the best single path, with Reno; means over "
+        f"{found.seeds} seeds. Below 0.95 in so many of {len(found.rows)} cells: {harmed}.",
+        soft_wrap=True,
+    )
