@@ -25,6 +25,10 @@ mod users;
 /// The state of that many connections stays in the cache.
 const CACHED: usize = 2000;
 
+/// Of the calendar's next events so many are in the first levels of its heap, 1 + 2 + 4, and come
+/// soon.
+const NEXT: usize = 7;
+
 /// How many arrivals ahead a path's state is loaded, and half as far as that of its connection.
 const AHEAD: usize = 4;
 
@@ -187,7 +191,7 @@ impl Simulation {
         }
         for (place, event) in self.network.calendar.soon().enumerate() {
             match event {
-                Event::Timeout { connection, path } if place < 7 => {
+                Event::Timeout { connection, path } if place < NEXT => {
                     self.connections[connection as usize].prefetch(path);
                 }
                 Event::Timeout { connection, .. } => {

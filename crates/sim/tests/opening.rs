@@ -124,6 +124,8 @@ fn a_second_path_opens_after_the_handshakes_of_mp_join() {
     // window is 10, too.
     assert_eq!(packets_over_b(70, true), 0);
     assert!(packets_over_b(70, false) >= 10);
-    // 1 packet per ms over A: of 300, B carries what A does not in its first 0.1 s, and half then.
-    assert!((80..120).contains(&packets_over_b(300, true)));
+    // After 100 ms 80 packets are acknowledged over A, so that 170 are sent: 130 are left of 300. B
+    // has its first window at once, and half of what A has from then on.
+    let over_b = packets_over_b(300, true);
+    assert!((10..65).contains(&over_b), "{over_b}");
 }

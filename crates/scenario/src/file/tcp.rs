@@ -82,7 +82,7 @@ pub struct Tcp {
     /// a random time, uniform up to this, and none overtakes another of the same path. Hosts
     /// without it are clocks: at a drop-tail queue some of them find the queue full much more often
     /// than others (phase effects, Floyd and Jacobson 1992). The usual remedy is one packet time of
-    /// the bottleneck (ns-2's `overhead_`). Default: 0; profile `linux`: 100, because the lab's
+    /// the bottleneck (ns-2's `overhead_`); equal losses take ten (`crates/sim/tests/laws/jitter.rs`). Default: 0; profile `linux`: 100, because the lab's
     /// packets are 24 us late in the median and 75 us at the 99th percentile (docs/lab.md); uniform
     /// up to 100 us has 50 and 99 us.
     #[serde(skip_serializing_if = "Option::is_none")]
