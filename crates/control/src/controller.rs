@@ -1,13 +1,16 @@
 //! The window machinery that all rules share.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::ack::Ack;
 use crate::path::Path;
 use crate::rule::Rule;
 
+use grouping::Grouping;
 use undo::BeforeTimeout;
 
+mod grouping;
 mod undo;
 
 /// No window grows beyond this, packets.
@@ -62,6 +65,8 @@ pub struct Controller<R: Rule> {
     state: Vec<PathState>,
     /// For each path what its last timeout changed, if that may be undone. Empty until a timeout.
     before_timeout: Vec<BeforeTimeout<R>>,
+    /// The groups that are coupled; `None` if all paths are.
+    grouping: Option<Box<Grouping<R::Memory<f64>>>>,
 }
 
 impl<R: Rule> Controller<R> {
@@ -80,6 +85,7 @@ impl<R: Rule> Controller<R> {
             memory: Vec::with_capacity(paths),
             state: Vec::with_capacity(paths),
             before_timeout: Vec::new(),
+            grouping: None,
         };
         (0..paths).for_each(|_| controller.add_path());
         controller
@@ -109,6 +115,9 @@ impl<R: Rule> Controller<R> {
             round_start: f64::NEG_INFINITY,
             round_sum: 0.0,
         });
+        if let Some(grouping) = &mut self.grouping {
+            grouping.add_path();
+        }
     }
 
     /// The congestion window of path `r`, packets: not rounded.
@@ -126,7 +135,7 @@ impl<R: Rule> Controller<R> {
     /// Sets the slow start threshold of path `r`, packets, such as a scenario's initial value. A
     /// path whose window has reached it is in congestion avoidance.
     pub fn set_ssthresh(&mut self, r: usize, packets: f64) {
-        self.state[r].ssthresh = packets.max(self.smallest_ssthresh);
+        self.state[r].ssthresh = packets.max(self.smallest_ssthresh(r));
         if self.state[r].phase != Phase::Recovery {
             self.resume(r);
         }
@@ -134,7 +143,7 @@ impl<R: Rule> Controller<R> {
 
     /// Sets the smallest slow start threshold of every path, packets, at least 1. The default is
     /// [`SMALLEST_SSTHRESH`] if the controller was made with several paths, and else
-    /// [`SMALLEST_SSTHRESH_ONE_PATH`].
+    /// [`SMALLEST_SSTHRESH_ONE_PATH`], which a path that is coupled with no other has at least.
     pub fn set_smallest_ssthresh(&mut self, packets: f64) {
         self.smallest_ssthresh = packets.max(1.0);
     }
@@ -171,6 +180,9 @@ impl<R: Rule> Controller<R> {
     /// growth by one increment per packet.
     #[inline]
     pub fn on_ack(&mut self, r: usize, ack: &Ack) {
+        if let Some(grouping) = &mut self.grouping {
+            grouping.on_ack(r, ack);
+        }
         self.measure(r, ack);
         if self.round_ends(r, ack) {
             self.end_round(r, ack.window_limited);
@@ -289,7 +301,8 @@ impl<R: Rule> Controller<R> {
         match self.state[r].phase {
             Phase::SlowStart => self.end_slow_start_round(r),
             Phase::Avoidance if R::DELAY_BASED => {
-                let change = self.rule.on_round(r, &self.paths, &mut self.memory);
+                let change =
+                    self.apply(r, |rule, r, paths, memory| rule.on_round(r, paths, memory));
                 if window_limited || change < 0.0 {
                     self.change_window(r, change);
                 }
@@ -304,7 +317,7 @@ impl<R: Rule> Controller<R> {
             && let Some(window) = self.rule.leaves_slow_start(&self.paths[r])
         {
             self.change_window(r, window - self.paths[r].window);
-            self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh);
+            self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh(r));
             self.enter_avoidance(r);
         }
     }
@@ -330,16 +343,6 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// The rule's increase; one and two paths have arms of their own, to unroll the rule's loops.
-    #[inline]
-    fn increase(&self, r: usize) -> f64 {
-        match self.paths.as_slice() {
-            paths @ [_] => self.rule.increase(0, paths),
-            paths @ [_, _] => self.rule.increase(r, paths),
-            paths => self.rule.increase(r, paths),
-        }
-    }
-
     #[inline]
     fn change_window(&mut self, r: usize, change: f64) {
         if !change.is_nan() {
@@ -362,10 +365,10 @@ impl<R: Rule> Controller<R> {
 
     fn cut_ssthresh(&mut self, r: usize) {
         let window = self.paths[r].window;
-        let decrease = self.rule.decrease(r, &self.paths);
+        let decrease = self.apply(r, |rule, r, paths, _| rule.decrease(r, paths));
         // `f64::min` ignores NaN.
         let left = (window - decrease).min(window);
-        self.state[r].ssthresh = left.max(self.smallest_ssthresh);
+        self.state[r].ssthresh = left.max(self.smallest_ssthresh(r));
     }
 
     /// Slow start below ssthresh, congestion avoidance from there on.

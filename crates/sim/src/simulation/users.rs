@@ -70,6 +70,7 @@ impl Simulation {
         let tcp = &self.scenario.tcp;
         let initial_window = f64::from(tcp.initial_window_packets.get());
         let mut controller = plan.rule.controller(0, initial_window);
+        controller.set_coupling(plan.coupling);
         if plan.routes.len() > 1 {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }

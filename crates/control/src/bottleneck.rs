@@ -1,0 +1,118 @@
+//! Which paths of a connection share a bottleneck, from the delays of their packets.
+//!
+//! Time is an argument. A delay may have any constant offset, such as the propagation delay, so
+//! that RTTs serve where the delay of the forward path is not known.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::coupling::Coupling;
+
+use correlation::Correlation;
+use rfc8382::Rfc8382;
+
+mod correlation;
+mod rfc8382;
+
+/// A detector of shared bottlenecks.
+#[derive(Clone, Debug)]
+pub(crate) enum Detector {
+    Correlation(Correlation),
+    Rfc8382(Rfc8382),
+}
+
+impl Detector {
+    /// The detector of this kind of coupling, without paths; `None` if it needs none.
+    pub fn new(coupling: Coupling) -> Option<Detector> {
+        match coupling {
+            Coupling::Always | Coupling::Never => None,
+            Coupling::Shared => Some(Detector::Correlation(Correlation::default())),
+            Coupling::Rfc8382 => Some(Detector::Rfc8382(Rfc8382::default())),
+        }
+    }
+
+    /// Appends a path.
+    pub fn add_path(&mut self) {
+        match self {
+            Detector::Correlation(detector) => detector.add_path(),
+            Detector::Rfc8382(detector) => detector.add_path(),
+        }
+    }
+
+    /// A packet of path `r` was acknowledged at `now` (s) with this delay (s). The groups, if they
+    /// were decided anew: for each path the lowest path of its group.
+    pub fn on_delay(&mut self, r: usize, now: f64, delay: f64) -> Option<Vec<usize>> {
+        match self {
+            Detector::Correlation(detector) => detector.on_delay(r, now, delay),
+            Detector::Rfc8382(detector) => detector.on_delay(r, now, delay),
+        }
+    }
+
+    /// Packets of path `r` were declared lost.
+    pub fn on_lost(&mut self, r: usize, packets: u32) {
+        if let Detector::Rfc8382(detector) = self {
+            detector.on_lost(r, packets);
+        }
+    }
+}
+
+/// Successive intervals of equal length, the same for all paths.
+#[derive(Clone, Debug)]
+struct Intervals {
+    length: f64,
+    end: f64,
+}
+
+impl Intervals {
+    /// Intervals of `length` s; the first one begins with the first event.
+    fn new(length: f64) -> Intervals {
+        Intervals {
+            length,
+            end: f64::INFINITY,
+        }
+    }
+
+    /// Whether the interval before the event at `now` (s) is over. After a silence, the next
+    /// interval begins with that event.
+    #[inline]
+    fn ends(&mut self, now: f64) -> bool {
+        if now < self.end && self.end.is_finite() {
+            return false;
+        }
+        let is_first = self.end.is_infinite();
+        self.end += self.length;
+        if is_first || self.end <= now {
+            self.end = now + self.length;
+        }
+        !is_first
+    }
+}
+
+/// One group of this many paths.
+fn one_group(paths: usize) -> Vec<usize> {
+    vec![0; paths]
+}
+
+/// Divides each group: two of its paths stay together if they are `alike`, or if a chain of paths
+/// that are alike connects them.
+fn divide(groups: &mut [usize], alike: impl Fn(usize, usize) -> bool) {
+    let before = groups.to_vec();
+    groups
+        .iter_mut()
+        .enumerate()
+        .for_each(|(r, group)| *group = r);
+    for i in 0..groups.len() {
+        for j in i + 1..groups.len() {
+            if before[i] == before[j] && alike(i, j) {
+                let (a, b) = (groups[i], groups[j]);
+                let lowest = a.min(b);
+                for group in groups
+                    .iter_mut()
+                    .filter(|group| **group == a || **group == b)
+                {
+                    *group = lowest;
+                }
+            }
+        }
+    }
+}
