@@ -39,11 +39,12 @@ impl Detector {
         }
     }
 
-    /// A packet of path `r` was acknowledged at `now` (s) with this delay (s). The groups, if they
-    /// were decided anew: for each path the lowest path of its group.
-    pub fn on_delay(&mut self, r: usize, now: f64, delay: f64) -> Option<Vec<usize>> {
+    /// A packet of path `r` that was sent at `sent_at` (s) and had this delay (s) was acknowledged
+    /// at `now` (s). The groups, if they were decided anew: for each path the lowest path of its
+    /// group.
+    pub fn on_delay(&mut self, r: usize, now: f64, sent_at: f64, delay: f64) -> Option<Vec<usize>> {
         match self {
-            Detector::Correlation(detector) => detector.on_delay(r, now, delay),
+            Detector::Correlation(detector) => detector.on_delay(r, now, sent_at, delay),
             Detector::Rfc8382(detector) => detector.on_delay(r, now, delay),
         }
     }
@@ -53,38 +54,6 @@ impl Detector {
         if let Detector::Rfc8382(detector) = self {
             detector.on_lost(r, packets);
         }
-    }
-}
-
-/// Successive intervals of equal length, the same for all paths.
-#[derive(Clone, Debug)]
-struct Intervals {
-    length: f64,
-    end: f64,
-}
-
-impl Intervals {
-    /// Intervals of `length` s; the first one begins with the first event.
-    fn new(length: f64) -> Intervals {
-        Intervals {
-            length,
-            end: f64::INFINITY,
-        }
-    }
-
-    /// Whether the interval before the event at `now` (s) is over. After a silence, the next
-    /// interval begins with that event.
-    #[inline]
-    fn ends(&mut self, now: f64) -> bool {
-        if now < self.end && self.end.is_finite() {
-            return false;
-        }
-        let is_first = self.end.is_infinite();
-        self.end += self.length;
-        if is_first || self.end <= now {
-            self.end = now + self.length;
-        }
-        !is_first
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use anabranch_control::{Algorithm, Info, RULES};
+use anabranch_control::{Algorithm, Coupling, Info, RULES};
 use anyhow::{Error, Result, anyhow};
 
 /// An algorithm for the kernel: a rule of the table, compiled.
@@ -65,6 +65,11 @@ impl FromStr for Choice {
         })?;
         let specification = format!("{}{parameters}", program.rule);
         let algorithm = Algorithm::parse(&specification).map_err(Error::msg)?;
+        if algorithm.coupling() != Coupling::Always {
+            return Err(anyhow!(
+                "{text}: the kernel's programs couple all paths of a connection: omit coupling"
+            ));
+        }
         Ok(Choice { program, algorithm })
     }
 }

@@ -1,18 +1,18 @@
 //! Paths share a bottleneck if their delays change together.
 //!
 //! Packets of two paths that wait in the same queue meet the same waiting times. Over intervals of
-//! [`INTERVAL`], the mean delay of one path then rises when that of the other does. The correlation
-//! of these *changes* is computed for each pair of paths. Changes, not the delays themselves: the
+//! [`INTERVAL`], the delay of one path then rises when that of the other does. The correlation of
+//! these *changes* is computed for each pair of paths. Changes, not the delays themselves: the
 //! queues of two bottlenecks fill and drain over many seconds, so that their delays correlate by
 //! chance, but their changes do not. RFC 8382 compares statistics of each path instead, because its
 //! paths may end at different hosts, whose clocks differ; here all are observed by one sender.
 
 use alloc::vec::Vec;
 
-use super::{Intervals, divide, one_group};
+use super::{divide, one_group};
 
-/// The delays of an interval are averaged, s. Longer than the RTTs of most paths, so that each has
-/// samples and the paths' different distances from the bottleneck matter little.
+/// Length of an interval, s. Longer than the RTTs of most paths, so that each has samples and the
+/// paths' different distances from the bottleneck matter little.
 const INTERVAL: f64 = 0.2;
 
 /// Weight of the newest change: the correlation is over about `1 / GAIN` intervals, 10 s.
@@ -31,26 +31,43 @@ const APART: f64 = 0.25;
 /// A path whose delay changes by less than this (s, root mean square) has no bottleneck.
 const SMALLEST_CHANGE: f64 = 10e-6;
 
+/// When a packet meets the bottleneck is not known, only that it does between the two ends of the
+/// forward path: taken to be after this share of its round trip.
+const PLACE: f64 = 1.0 / 4.0;
+
+/// Intervals that a path remembers: 1.6 s, by which the RTTs of two paths may differ.
+const REMEMBERED: usize = 8;
+
 /// The detector; see the module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Correlation {
-    intervals: Intervals,
-    delays: Vec<Delays>,
+    paths: Vec<Delays>,
     /// Paths i < j at place `j (j - 1) / 2 + i`, so that a new path's pairs come last.
     pairs: Vec<Pair>,
 }
 
-/// The delays of a path in the current interval.
-#[derive(Clone, Copy, Debug, Default)]
+/// An interval of a path: its number and the path's delay, s.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    number: u64,
+    delay: f64,
+}
+
+/// The delays of a path.
+#[derive(Clone, Debug, Default)]
 struct Delays {
+    /// The current interval.
+    number: u64,
     sum: f64,
     count: u32,
+    /// The last intervals that had delays, in the order of their numbers modulo `REMEMBERED`.
+    past: [Option<Interval>; REMEMBERED],
 }
 
 /// How the delays of two paths change together.
 #[derive(Clone, Debug)]
 struct Pair {
-    /// The mean delays of the last interval in which both had any.
+    /// The delays in the last interval in which both had any.
     last: Option<[f64; 2]>,
     changes: u32,
     /// Means of the squared changes, s^2, and of the product of both.
@@ -61,46 +78,35 @@ struct Pair {
     shared: bool,
 }
 
-impl Default for Correlation {
-    fn default() -> Self {
-        Correlation {
-            intervals: Intervals::new(INTERVAL),
-            delays: Vec::new(),
-            pairs: Vec::new(),
-        }
-    }
-}
-
 impl Correlation {
     pub fn add_path(&mut self) {
-        let pairs = core::iter::repeat_n(Pair::new(), self.delays.len());
+        let pairs = core::iter::repeat_n(Pair::new(), self.paths.len());
         self.pairs.extend(pairs);
-        self.delays.push(Delays::default());
+        self.paths.push(Delays::default());
     }
 
     /// As [`Detector::on_delay`](super::Detector::on_delay).
-    pub fn on_delay(&mut self, r: usize, now: f64, delay: f64) -> Option<Vec<usize>> {
-        let decided = self.intervals.ends(now).then(|| self.decide());
-        let path = &mut self.delays[r];
-        path.sum += delay;
-        path.count += 1;
-        decided
+    pub fn on_delay(&mut self, r: usize, now: f64, sent_at: f64, delay: f64) -> Option<Vec<usize>> {
+        let time = sent_at + PLACE * (now - sent_at);
+        let ended = self.paths[r].add((time / INTERVAL) as u64, delay)?;
+        self.compare(r, ended);
+        let mut groups = one_group(self.paths.len());
+        divide(&mut groups, |i, j| self.pairs[place(i, j)].shared);
+        Some(groups)
     }
 
-    /// Ends the interval.
-    fn decide(&mut self) -> Vec<usize> {
-        let paths = self.delays.len();
-        for j in 1..paths {
-            for i in 0..j {
-                if let (Some(a), Some(b)) = (self.delays[i].mean(), self.delays[j].mean()) {
-                    self.pairs[place(i, j)].add([a, b]);
-                }
+    /// An interval of path `r` has ended.
+    fn compare(&mut self, r: usize, ended: Interval) {
+        for other in (0..self.paths.len()).filter(|&other| other != r) {
+            let Some(delay) = self.paths[other].in_interval(ended.number) else {
+                continue;
+            };
+            if r < other {
+                self.pairs[place(r, other)].add([ended.delay, delay]);
+            } else {
+                self.pairs[place(other, r)].add([delay, ended.delay]);
             }
         }
-        self.delays.fill(Delays::default());
-        let mut groups = one_group(paths);
-        divide(&mut groups, |i, j| self.pairs[place(i, j)].shared);
-        groups
     }
 }
 
@@ -110,8 +116,37 @@ fn place(i: usize, j: usize) -> usize {
 }
 
 impl Delays {
-    fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / f64::from(self.count))
+    /// Adds a delay; gives the interval before, if this is the first one of another interval. A
+    /// delay of an earlier interval is ignored.
+    fn add(&mut self, number: u64, delay: f64) -> Option<Interval> {
+        let ended = if self.count > 0 && number > self.number {
+            Some(self.end())
+        } else {
+            None
+        };
+        if self.count == 0 {
+            self.number = number;
+        }
+        if self.number == number {
+            self.sum += delay;
+            self.count += 1;
+        }
+        ended
+    }
+
+    fn end(&mut self) -> Interval {
+        let ended = Interval {
+            number: self.number,
+            delay: self.sum / f64::from(self.count),
+        };
+        self.past[self.number as usize % REMEMBERED] = Some(ended);
+        (self.sum, self.count) = (0.0, 0);
+        ended
+    }
+
+    fn in_interval(&self, number: u64) -> Option<f64> {
+        let found = self.past[number as usize % REMEMBERED]?;
+        (found.number == number).then_some(found.delay)
     }
 }
 
@@ -126,13 +161,13 @@ impl Pair {
         }
     }
 
-    /// Adds an interval with these mean delays.
-    fn add(&mut self, means: [f64; 2]) {
-        let Some(last) = self.last.replace(means) else {
+    /// Adds an interval with these delays.
+    fn add(&mut self, delays: [f64; 2]) {
+        let Some(last) = self.last.replace(delays) else {
             return;
         };
         self.changes += 1;
-        let (a, b) = (means[0] - last[0], means[1] - last[1]);
+        let (a, b) = (delays[0] - last[0], delays[1] - last[1]);
         // The plain mean of the first changes.
         let gain = GAIN.max(1.0 / f64::from(self.changes));
         self.squares[0] += gain * (a * a - self.squares[0]);

@@ -9,7 +9,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::{Intervals, divide, one_group};
+use super::{divide, one_group};
 
 /// Base interval, s (section 2.3).
 const T: f64 = 0.35;
@@ -42,6 +42,37 @@ const P_V: f64 = 0.7;
 pub(crate) struct Rfc8382 {
     intervals: Intervals,
     paths: Vec<PathStatistics>,
+}
+
+/// Successive intervals of equal length, the same for all paths.
+#[derive(Clone, Debug)]
+struct Intervals {
+    length: f64,
+    end: f64,
+}
+
+impl Intervals {
+    /// Intervals of `length` s; the first one begins with the first event.
+    fn new(length: f64) -> Intervals {
+        Intervals {
+            length,
+            end: f64::INFINITY,
+        }
+    }
+
+    /// Whether the interval before the event at `now` (s) is over. After a silence, the next
+    /// interval begins with that event.
+    fn ends(&mut self, now: f64) -> bool {
+        if now < self.end && self.end.is_finite() {
+            return false;
+        }
+        let is_first = self.end.is_infinite();
+        self.end += self.length;
+        if is_first || self.end <= now {
+            self.end = now + self.length;
+        }
+        !is_first
+    }
 }
 
 /// What is counted of a path in a base interval.

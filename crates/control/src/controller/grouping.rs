@@ -61,7 +61,7 @@ impl<M: Copy> Grouping<M> {
         let measured = |delay: &f64| delay.is_finite() && *delay >= 0.0;
         let delay = ack.queue_delay.or(ack.rtt).filter(measured);
         if let (Some(detector), Some(delay)) = (&mut self.detector, delay)
-            && let Some(groups) = detector.on_delay(r, ack.now, delay)
+            && let Some(groups) = detector.on_delay(r, ack.now, ack.sent_at, delay)
         {
             self.groups = groups;
         }
