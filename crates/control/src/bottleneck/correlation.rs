@@ -185,3 +185,77 @@ impl Pair {
         moves && self.product > 0.0 && self.product * self.product > threshold * threshold * a * b
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(delays: impl IntoIterator<Item = [f64; 2]>) -> Pair {
+        let mut pair = Pair::new();
+        delays.into_iter().for_each(|both| pair.add(both));
+        pair
+    }
+
+    /// Changes (1, 2), (-1, -2), ...: squares 1 and 4, product 2, correlation 2 / sqrt(4) = 1.
+    #[test]
+    fn the_correlation_is_that_of_the_changes() {
+        let same = pair((0..40).map(|n| [f64::from(n % 2), 2.0 * f64::from(n % 2)]));
+        assert_eq!((same.squares, same.product), ([1.0, 4.0], 2.0));
+        assert!(same.exceeds(0.999) && !same.exceeds(1.001));
+        let opposite = pair((0..40).map(|n| [f64::from(n % 2), -f64::from(n % 2)]));
+        assert!(!opposite.exceeds(0.0));
+    }
+
+    /// Changes of (1, 1) and (1, -1) in turn are uncorrelated.
+    #[test]
+    fn changes_of_any_relative_sign_are_separate() {
+        let mut delays = [0.0, 0.0];
+        let independent = pair((0..CHANGES + 1).map(|n| {
+            let up = if n % 2 == 0 { 1.0 } else { -1.0 };
+            delays = [delays[0] + 1.0, delays[1] + up];
+            delays
+        }));
+        assert!(!independent.shared);
+    }
+
+    /// The first change needs two intervals.
+    #[test]
+    fn a_pair_is_decided_after_fifteen_changes() {
+        let apart = |n: u32| pair((0..n).map(|n| [f64::from(n % 2), -f64::from(n % 2)]));
+        assert!(apart(CHANGES).shared);
+        assert!(!apart(CHANGES + 1).shared);
+    }
+
+    /// Changes of 1 us are below the smallest.
+    #[test]
+    fn small_changes_are_no_bottleneck() {
+        assert!(!pair((0..40).map(|n| [1e-6 * f64::from(n % 2); 2])).shared);
+        assert!(pair((0..40).map(|n| [1e-4 * f64::from(n % 2); 2])).shared);
+    }
+
+    /// Path 1's acknowledgements are a second late: its intervals end later, and are compared with
+    /// those of path 0 at the same times.
+    #[test]
+    fn intervals_of_different_round_trips_are_compared() {
+        let mut detector = Correlation::default();
+        (0..2).for_each(|_| detector.add_path());
+        let delay = |time: f64| {
+            if (time / INTERVAL) as u32 % 2 == 0 {
+                0.0
+            } else {
+                0.01
+            }
+        };
+        for step in 0..2000 {
+            let (now, late) = (f64::from(step) * 0.01, 1.0);
+            detector.on_delay(0, now, now, delay(now));
+            // The same queue at the same time; `PLACE` of the round trip is taken to be before it.
+            let met = now - late + PLACE * late;
+            if met >= 0.0 {
+                detector.on_delay(1, now, now - late, delay(met));
+            }
+        }
+        assert!(detector.pairs[0].changes > 80);
+        assert!(detector.pairs[0].exceeds(0.99));
+    }
+}

@@ -254,3 +254,82 @@ impl PathStatistics {
             .count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    /// A path whose intervals have these delays, s.
+    fn path(intervals: impl IntoIterator<Item = Vec<f64>>) -> PathStatistics {
+        let mut path = PathStatistics::default();
+        for delays in intervals {
+            delays.into_iter().for_each(|delay| path.add(delay));
+            path.end_interval();
+        }
+        path
+    }
+
+    fn estimates(intervals: impl IntoIterator<Item = Vec<f64>>) -> Estimates {
+        path(intervals).estimates().expect("M intervals")
+    }
+
+    /// Three of four delays above the mean: -1 + 1/4 + 1/4 ... = (1 - 3) / 4 per interval. The mean
+    /// of an interval is (1 + 3 * 5) / 4 = 4, the deviations from it 3 + 3 * 1 over 4 packets.
+    #[test]
+    fn skewness_and_variability_are_those_of_the_definitions() {
+        let found = estimates(core::iter::repeat_n(vec![1.0, 5.0, 5.0, 5.0], 60));
+        assert!((found.skewness + 0.5).abs() < 1e-12);
+        assert!((found.variability - 1.5).abs() < 1e-12);
+        assert_eq!(found.oscillation, 0.0);
+    }
+
+    /// Means of 5 and 15 in turn, each for 5 intervals: of N = 50, 10 runs and so 9 crossings. They
+    /// extend 5 from the mean of 10, beyond 0.7 of the variability: within a run 0, at each change
+    /// 10, so at most 2 or so on average.
+    #[test]
+    fn oscillation_counts_significant_crossings() {
+        let mean = |number: usize| if number / 5 % 2 == 0 { 5.0 } else { 15.0 };
+        let found = estimates((0..N).map(|number| vec![mean(number)]));
+        assert_eq!(found.oscillation, 9.0 / N as f64);
+    }
+
+    /// One packet of ten is lost in every second interval: 1 of 20 that arrive or are lost, as the
+    /// lost one is not among the ten delays: 25 / (25 + 500).
+    #[test]
+    fn loss_is_over_all_packets_of_n_intervals() {
+        let mut path = PathStatistics::default();
+        for number in 0..N {
+            (0..10).for_each(|_| path.add(0.1));
+            path.now.lost = number as u32 % 2;
+            path.end_interval();
+        }
+        let found = path.estimates().expect("M intervals");
+        assert!((found.loss - 25.0 / 525.0).abs() < 1e-12);
+    }
+
+    /// Of 30 intervals, 20 count in full, and the oldest 1/11.
+    #[test]
+    fn the_newest_intervals_weigh_most() {
+        assert_eq!((weight(0), weight(F - 1)), (1.0, 1.0));
+        assert_eq!((weight(F), weight(M - 1)), (10.0 / 11.0, 1.0 / 11.0));
+    }
+
+    /// A skewness of 0.2 is no bottleneck at first, and still one after a smaller value.
+    #[test]
+    fn a_bottleneck_is_left_with_hysteresis() {
+        // Three of five below the mean: (3 - 2) / 5 = 0.2.
+        let light = || core::iter::repeat_n(vec![1.0, 1.0, 1.0, 3.5, 3.5], N);
+        assert!(path(light()).judge().is_none());
+        let mut after = path(light());
+        after.has_bottleneck = true;
+        assert!(after.judge().is_some());
+    }
+
+    #[test]
+    fn an_interval_without_packets_is_skipped() {
+        let found = estimates((0..80).map(|number| vec![2.0; number % 2]));
+        assert_eq!((found.variability, found.skewness), (0.0, 0.0));
+    }
+}
