@@ -1,11 +1,11 @@
-"""How the detector of shared bottlenecks was chosen: statistics of pairs of paths, compared offline.
+"""How the detector of shared bottlenecks was chosen: statistics of pairs of paths, offline.
 
     .venv/bin/python benches/detector_choice.py [networks]
 
-The networks of `bottleneck_networks.py`, seeds from 1000 on, run `lia` coupled always. From the mean
-one-way delays of both paths in intervals of T the correlation is computed with exponential weights:
-of the delays themselves, of their changes from interval to interval, or of the signs of these. The
-table has the best threshold of each statistic for this very set, which flatters all alike.
+The networks of `bottleneck_networks.py`, seeds from 1000 on, run `lia` coupled always. From the
+mean one-way delays of both paths in intervals of T the correlation is computed with exponential
+weights: of the delays themselves, of their changes from interval to interval, or of the signs of
+these. The table has the best threshold of each statistic for this set, which flatters all alike.
 """
 
 import sys

@@ -56,6 +56,7 @@ impl<M: Copy> Grouping<M> {
     }
 
     /// Path `r` was acknowledged; its delay may change the groups.
+    #[cold]
     #[inline(never)]
     pub fn on_ack(&mut self, r: usize, ack: &Ack) {
         let measured = |delay: &f64| delay.is_finite() && *delay >= 0.0;
@@ -142,6 +143,7 @@ impl<R: Rule> Controller<R> {
     }
 
     /// Calls the rule with a path's place in its group, and with the group's paths and memory.
+    #[cold]
     #[inline(never)]
     pub(super) fn apply(
         &mut self,
