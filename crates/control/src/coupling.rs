@@ -12,7 +12,7 @@ pub enum Coupling {
     /// All paths are one group: the rule as published.
     #[default]
     Always,
-    /// The paths whose delays change together are a group: they share a bottleneck.
+    /// The paths whose delays are correlated are a group: they share a bottleneck.
     Shared,
     /// As [`Shared`](Coupling::Shared), but found as RFC 8382 does.
     Rfc8382,
@@ -63,7 +63,7 @@ impl Coupling {
         match self {
             Coupling::Always => "all paths are coupled: the rule as published",
             Coupling::Shared => {
-                "paths that share a bottleneck are coupled: their delays change together"
+                "paths that share a bottleneck are coupled: their delays are correlated"
             }
             Coupling::Rfc8382 => {
                 "paths that share a bottleneck by RFC 8382 are coupled, for comparison"

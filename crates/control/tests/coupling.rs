@@ -166,7 +166,7 @@ fn paths_whose_delays_change_together_are_one_group() {
 
 #[test]
 fn a_path_is_separate_three_seconds_after_it_has_begun() {
-    // 15 changes need 16 intervals of 0.2 s, of which the last ends with the packet at 3.2 s.
+    // 15 intervals of 0.2 s, of which the last ends with the packet at 3 s.
     let apart = |r: usize, now| noise(r as u64, now);
     assert_eq!(after("lia:coupling=shared", 2, 3, apart), [0, 0]);
     assert_eq!(after("lia:coupling=shared", 2, 4, apart), [0, 1]);

@@ -1,11 +1,9 @@
-//! Paths share a bottleneck if their delays change together.
+//! Paths share a bottleneck if their delays are correlated.
 //!
 //! Packets of two paths that wait in the same queue meet the same waiting times. Over intervals of
-//! [`INTERVAL`], the delay of one path then rises when that of the other does. The correlation of
-//! these *changes* is computed for each pair of paths. Changes, not the delays themselves: the
-//! queues of two bottlenecks fill and drain over many seconds, so that their delays correlate by
-//! chance, but their changes do not. RFC 8382 compares statistics of each path instead, because its
-//! paths may end at different hosts, whose clocks differ; here all are observed by one sender.
+//! [`INTERVAL`], the mean delay of one path is then high when that of the other is. The correlation
+//! is computed for each pair of paths. RFC 8382 compares statistics of each path instead, because
+//! its paths may end at different hosts, whose clocks differ; here all are observed by one sender.
 
 use alloc::vec::Vec;
 
@@ -15,21 +13,22 @@ use super::{divide, one_group};
 /// paths' different distances from the bottleneck matter little.
 const INTERVAL: f64 = 0.2;
 
-/// Weight of the newest change: the correlation is over about `1 / GAIN` intervals, 10 s.
+/// Weight of the newest interval: the correlation is over about `1 / GAIN` intervals, 10 s.
 const GAIN: f64 = 1.0 / 50.0;
 
-/// Changes that a decision needs, 3 s of them. Without any correlation the estimate's standard
-/// deviation is then 0.26.
-const CHANGES: u32 = 15;
+/// Intervals that a decision needs, 3 s. Of independent delays without memory, the standard
+/// deviation of the estimate is then 0.26.
+const NEEDED: u32 = 15;
 
 /// A pair shares a bottleneck if its correlation exceeds this,
-const TOGETHER: f64 = 0.45;
+const TOGETHER: f64 = 0.5;
 
 /// and does not if it is below this. Between both, the last decision holds.
-const APART: f64 = 0.25;
+const APART: f64 = 0.3;
 
-/// A path whose delay changes by less than this (s, root mean square) has no bottleneck.
-const SMALLEST_CHANGE: f64 = 10e-6;
+/// A path whose delay deviates by less than this from its mean (s, root mean square) has no
+/// bottleneck.
+const SMALLEST_DEVIATION: f64 = 10e-6;
 
 /// When a packet meets the bottleneck is not known, only that it does between the two ends of the
 /// forward path: taken to be after this share of its round trip.
@@ -64,15 +63,15 @@ struct Delays {
     past: [Option<Interval>; REMEMBERED],
 }
 
-/// How the delays of two paths change together.
+/// How the delays of two paths are correlated.
 #[derive(Clone, Debug)]
 struct Pair {
-    /// The delays in the last interval in which both had any.
-    last: Option<[f64; 2]>,
-    changes: u32,
-    /// Means of the squared changes, s^2, and of the product of both.
-    squares: [f64; 2],
-    product: f64,
+    /// Intervals in which both had delays.
+    intervals: u32,
+    /// Mean delays, s; their variances and covariance, s^2.
+    means: [f64; 2],
+    variances: [f64; 2],
+    covariance: f64,
     /// Coupled until shown to be separate: while it is unknown, the paths together take no more
     /// than one connection would.
     shared: bool,
@@ -153,36 +152,35 @@ impl Delays {
 impl Pair {
     fn new() -> Pair {
         Pair {
-            last: None,
-            changes: 0,
-            squares: [0.0; 2],
-            product: 0.0,
+            intervals: 0,
+            means: [0.0; 2],
+            variances: [0.0; 2],
+            covariance: 0.0,
             shared: true,
         }
     }
 
     /// Adds an interval with these delays.
     fn add(&mut self, delays: [f64; 2]) {
-        let Some(last) = self.last.replace(delays) else {
-            return;
-        };
-        self.changes += 1;
-        let (a, b) = (delays[0] - last[0], delays[1] - last[1]);
-        // The plain mean of the first changes.
-        let gain = GAIN.max(1.0 / f64::from(self.changes));
-        self.squares[0] += gain * (a * a - self.squares[0]);
-        self.squares[1] += gain * (b * b - self.squares[1]);
-        self.product += gain * (a * b - self.product);
-        if self.changes >= CHANGES {
+        self.intervals += 1;
+        // The plain moments of the first intervals.
+        let gain = GAIN.max(1.0 / f64::from(self.intervals));
+        let (a, b) = (delays[0] - self.means[0], delays[1] - self.means[1]);
+        self.means[0] += gain * a;
+        self.means[1] += gain * b;
+        self.variances[0] = (1.0 - gain) * (self.variances[0] + gain * a * a);
+        self.variances[1] = (1.0 - gain) * (self.variances[1] + gain * b * b);
+        self.covariance = (1.0 - gain) * (self.covariance + gain * a * b);
+        if self.intervals >= NEEDED {
             self.shared = self.exceeds(if self.shared { APART } else { TOGETHER });
         }
     }
 
-    /// Whether the correlation, `product / sqrt(squares[0] squares[1])`, exceeds `threshold`.
+    /// Whether the correlation exceeds `threshold`.
     fn exceeds(&self, threshold: f64) -> bool {
-        let [a, b] = self.squares;
-        let moves = a.min(b) > SMALLEST_CHANGE * SMALLEST_CHANGE;
-        moves && self.product > 0.0 && self.product * self.product > threshold * threshold * a * b
+        let ([a, b], covariance) = (self.variances, self.covariance);
+        let deviates = a.min(b) > SMALLEST_DEVIATION * SMALLEST_DEVIATION;
+        deviates && covariance > 0.0 && covariance * covariance > threshold * threshold * a * b
     }
 }
 
@@ -196,39 +194,34 @@ mod tests {
         pair
     }
 
-    /// Changes (1, 2), (-1, -2), ...: squares 1 and 4, product 2, correlation 2 / sqrt(4) = 1.
+    /// Delays of 0 or 1 and 0 or 2 in turn: variances 1/4 and 1, covariance 1/2, and so 1.
     #[test]
-    fn the_correlation_is_that_of_the_changes() {
+    fn the_correlation_is_that_of_the_delays() {
         let same = pair((0..40).map(|n| [f64::from(n % 2), 2.0 * f64::from(n % 2)]));
-        assert_eq!((same.squares, same.product), ([1.0, 4.0], 2.0));
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(near(same.variances[0], 0.25) && near(same.variances[1], 1.0));
+        assert!(near(same.covariance, 0.5));
         assert!(same.exceeds(0.999) && !same.exceeds(1.001));
         let opposite = pair((0..40).map(|n| [f64::from(n % 2), -f64::from(n % 2)]));
         assert!(!opposite.exceeds(0.0));
     }
 
-    /// Changes of (1, 1) and (1, -1) in turn are uncorrelated.
+    /// Over four periods of the slower one the covariance is 0.
     #[test]
-    fn changes_of_any_relative_sign_are_separate() {
-        let mut delays = [0.0, 0.0];
-        let independent = pair((0..CHANGES + 1).map(|n| {
-            let up = if n % 2 == 0 { 1.0 } else { -1.0 };
-            delays = [delays[0] + 1.0, delays[1] + up];
-            delays
-        }));
-        assert!(!independent.shared);
+    fn uncorrelated_delays_are_separate() {
+        assert!(!pair((0..16).map(|n| [f64::from(n % 2), f64::from(n / 2 % 2)])).shared);
     }
 
-    /// The first change needs two intervals.
     #[test]
-    fn a_pair_is_decided_after_fifteen_changes() {
+    fn a_pair_is_decided_after_fifteen_intervals() {
         let apart = |n: u32| pair((0..n).map(|n| [f64::from(n % 2), -f64::from(n % 2)]));
-        assert!(apart(CHANGES).shared);
-        assert!(!apart(CHANGES + 1).shared);
+        assert!(apart(NEEDED - 1).shared);
+        assert!(!apart(NEEDED).shared);
     }
 
-    /// Changes of 1 us are below the smallest.
+    /// Deviations of 0.5 us are below the smallest.
     #[test]
-    fn small_changes_are_no_bottleneck() {
+    fn small_deviations_are_no_bottleneck() {
         assert!(!pair((0..40).map(|n| [1e-6 * f64::from(n % 2); 2])).shared);
         assert!(pair((0..40).map(|n| [1e-4 * f64::from(n % 2); 2])).shared);
     }
@@ -255,7 +248,7 @@ mod tests {
                 detector.on_delay(1, now, now - late, delay(met));
             }
         }
-        assert!(detector.pairs[0].changes > 80);
+        assert!(detector.pairs[0].intervals > 80);
         assert!(detector.pairs[0].exceeds(0.99));
     }
 }
