@@ -4,8 +4,7 @@
 
 Prints Markdown tables. A pair of paths is an error if it is coupled at the end of the run although
 it shares no bottleneck ("false shared"), or the reverse ("false separate"); intervals are Wilson's,
-95 %. Networks are drawn from seeds from 5000 on; the detector's parameters were chosen on the seeds
-1000 to 1299 (`benches/detector_choice.py`).
+95 %. Networks are drawn from seeds from 5000 on; `benches/detector_choice.py` has seeds from 1000 on.
 """
 
 import sys

@@ -233,7 +233,7 @@ mod tests {
         let mut detector = Correlation::default();
         (0..2).for_each(|_| detector.add_path());
         let delay = |time: f64| {
-            if (time / INTERVAL) as u32 % 2 == 0 {
+            if ((time / INTERVAL) as u32).is_multiple_of(2) {
                 0.0
             } else {
                 0.01

@@ -290,7 +290,13 @@ mod tests {
     /// 10, so at most 2 or so on average.
     #[test]
     fn oscillation_counts_significant_crossings() {
-        let mean = |number: usize| if number / 5 % 2 == 0 { 5.0 } else { 15.0 };
+        let mean = |number: usize| {
+            if (number / 5).is_multiple_of(2) {
+                5.0
+            } else {
+                15.0
+            }
+        };
         let found = estimates((0..N).map(|number| vec![mean(number)]));
         assert_eq!(found.oscillation, 9.0 / N as f64);
     }
