@@ -4,7 +4,7 @@
 
 Prints Markdown tables. A pair of paths is an error if it is coupled at the end of the run although
 it shares no bottleneck ("false shared"), or the reverse ("false separate"); intervals are Wilson's,
-95 %. Networks are drawn from seeds from 5000 on; `benches/detector_choice.py` has seeds from 1000 on.
+95 %. The seeds are from 5000 on; those of `benches/detector_choice.py` from 1000 on.
 """
 
 import sys

@@ -8,7 +8,16 @@ from typing import Any
 
 from anabranch._core import Scenario, ScenarioError, couplings, rules, schema
 
-__all__ = ["Scenario", "ScenarioError", "Toml", "couplings", "load", "rules", "schema", "toml_value"]
+__all__ = [
+    "Scenario",
+    "ScenarioError",
+    "Toml",
+    "couplings",
+    "load",
+    "rules",
+    "schema",
+    "toml_value",
+]
 
 
 class Toml(str):
