@@ -160,6 +160,9 @@ def algorithm(spec: str) -> str:
 def rules() -> list[RuleInfo]:
     """The table of rules, in its order."""
 
+def couplings() -> list[tuple[str, str]]:
+    """What `coupling` may be in an algorithm, and what each means; the default first."""
+
 MAX_WINDOW: float
 """No congestion window grows beyond this, packets."""
 

@@ -209,6 +209,7 @@ class PathSamplesTable(TypedDict):
     in_flight_packets: Integers
     goodput_mbps: Floats
     lost_packets: Integers
+    group: Integers
 
 
 class LinkSamplesTable(TypedDict):

@@ -6,9 +6,18 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
-from anabranch._core import Scenario, ScenarioError, rules, schema
+from anabranch._core import Scenario, ScenarioError, couplings, rules, schema
 
-__all__ = ["Scenario", "ScenarioError", "Toml", "load", "rules", "schema", "toml_value"]
+__all__ = [
+    "Scenario",
+    "ScenarioError",
+    "Toml",
+    "couplings",
+    "load",
+    "rules",
+    "schema",
+    "toml_value",
+]
 
 
 class Toml(str):

@@ -5,16 +5,19 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::coupling::Coupling;
 use crate::rule::Parameter;
 use crate::rules::{AnyController, AnyRule, Info, RULES};
 
-/// A rule of the table with a value for each of its parameters.
+/// A rule of the table with a value for each of its parameters, and which paths it couples.
 ///
-/// Written as `name` or `name:parameter=value:...`, such as `generalized:beta=0.2:norm=inf`.
+/// Written as `name` or `name:parameter=value:...`, such as `generalized:beta=0.2:norm=inf` or
+/// `lia:coupling=shared`.
 #[derive(Clone, Debug)]
 pub struct Algorithm {
     info: &'static Info,
     values: Vec<f64>,
+    coupling: Coupling,
 }
 
 impl Algorithm {
@@ -27,17 +30,27 @@ impl Algorithm {
         let mut parts = text.split(':').map(str::trim);
         let name = parts.next().unwrap_or_default();
         let mut parameters = Vec::new();
+        let mut coupling = None;
         for part in parts {
             let (key, value) = part
                 .split_once('=')
                 .ok_or_else(|| format!("{name}: expected parameter=value, got \"{part}\""))?;
+            let (key, value) = (key.trim(), value.trim());
+            if key == Coupling::KEY {
+                if coupling.is_some() {
+                    return Err(format!("{name}: {key} is given twice"));
+                }
+                let parsed = Coupling::parse(value);
+                coupling = Some(parsed.map_err(|message| format!("{name}: {message}"))?);
+                continue;
+            }
             let number = value
-                .trim()
                 .parse()
                 .map_err(|_| format!("{name}: {key} expects a number, got \"{value}\""))?;
-            parameters.push((key.trim(), number));
+            parameters.push((key, number));
         }
-        Algorithm::new(name, &parameters)
+        let algorithm = Algorithm::new(name, &parameters)?;
+        Ok(algorithm.with_coupling(coupling.unwrap_or_default()))
     }
 
     /// The rule called `name` (or an alias), with these parameters and the defaults for the others.
@@ -56,7 +69,16 @@ impl Algorithm {
             check(info, &info.parameters[index], value)?;
             values[index] = value;
         }
-        Ok(Algorithm { info, values })
+        Ok(Algorithm {
+            info,
+            values,
+            coupling: Coupling::default(),
+        })
+    }
+
+    /// The same with another coupling.
+    pub fn with_coupling(self, coupling: Coupling) -> Algorithm {
+        Algorithm { coupling, ..self }
     }
 
     /// The rule's name.
@@ -74,18 +96,25 @@ impl Algorithm {
         &self.values
     }
 
-    /// The rule itself.
+    /// Which paths the rule couples.
+    pub fn coupling(&self) -> Coupling {
+        self.coupling
+    }
+
+    /// The rule itself, which couples the paths that it is given.
     pub fn rule(&self) -> AnyRule {
         (self.info.rule)(&self.values)
     }
 
     /// A controller that runs it; see [`Controller::new`](crate::Controller::new).
     pub fn controller(&self, paths: usize, initial_window: f64) -> AnyController {
-        self.rule().controller(paths, initial_window)
+        let mut controller = self.rule().controller(paths, initial_window);
+        controller.set_coupling(self.coupling);
+        controller
     }
 }
 
-/// The canonical specification: only the parameters that differ from their defaults.
+/// The canonical specification: only what differs from its default.
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info.name)?;
@@ -94,13 +123,18 @@ impl fmt::Display for Algorithm {
                 write!(f, ":{}={value}", parameter.name)?;
             }
         }
+        if self.coupling != Coupling::default() {
+            write!(f, ":{}={}", Coupling::KEY, self.coupling)?;
+        }
         Ok(())
     }
 }
 
 impl PartialEq for Algorithm {
     fn eq(&self, other: &Algorithm) -> bool {
-        self.info.name == other.info.name && self.values == other.values
+        self.info.name == other.info.name
+            && self.values == other.values
+            && self.coupling == other.coupling
     }
 }
 

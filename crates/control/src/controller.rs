@@ -1,13 +1,17 @@
 //! The window machinery that all rules share.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::ack::Ack;
 use crate::path::Path;
 use crate::rule::Rule;
 
+use grouping::Grouping;
 use undo::BeforeTimeout;
 
+mod grouping;
+mod losses;
 mod per_round;
 mod undo;
 
@@ -65,6 +69,8 @@ pub struct Controller<R: Rule> {
     state: Vec<PathState>,
     /// For each path what its last timeout changed, if that may be undone. Empty until a timeout.
     before_timeout: Vec<BeforeTimeout<R>>,
+    /// The groups that are coupled; `None` if all paths are.
+    grouping: Option<Box<Grouping<R::Memory<f64>>>>,
 }
 
 impl<R: Rule> Controller<R> {
@@ -84,6 +90,7 @@ impl<R: Rule> Controller<R> {
             memory: Vec::with_capacity(paths),
             state: Vec::with_capacity(paths),
             before_timeout: Vec::new(),
+            grouping: None,
         };
         (0..paths).for_each(|_| controller.add_path());
         controller
@@ -114,6 +121,9 @@ impl<R: Rule> Controller<R> {
             round_sum: 0.0,
             increase: f64::NAN,
         });
+        if let Some(grouping) = &mut self.grouping {
+            grouping.add_path();
+        }
     }
 
     /// The congestion window of path `r`, packets: not rounded.
@@ -131,7 +141,7 @@ impl<R: Rule> Controller<R> {
     /// Sets the slow start threshold of path `r`, packets, such as a scenario's initial value. A
     /// path whose window has reached it is in congestion avoidance.
     pub fn set_ssthresh(&mut self, r: usize, packets: f64) {
-        self.state[r].ssthresh = packets.max(self.smallest_ssthresh);
+        self.state[r].ssthresh = packets.max(self.smallest_ssthresh(r));
         if self.state[r].phase != Phase::Recovery {
             self.resume(r);
         }
@@ -139,7 +149,7 @@ impl<R: Rule> Controller<R> {
 
     /// Sets the smallest slow start threshold of every path, packets, at least 1. The default is
     /// [`SMALLEST_SSTHRESH`] if the controller was made with several paths, and else
-    /// [`SMALLEST_SSTHRESH_ONE_PATH`].
+    /// [`SMALLEST_SSTHRESH_ONE_PATH`], which a path that is coupled with no other has at least.
     pub fn set_smallest_ssthresh(&mut self, packets: f64) {
         self.smallest_ssthresh = packets.max(1.0);
     }
@@ -176,6 +186,9 @@ impl<R: Rule> Controller<R> {
     /// growth by one increment per packet.
     #[inline]
     pub fn on_ack(&mut self, r: usize, ack: &Ack) {
+        if let Some(grouping) = &mut self.grouping {
+            grouping.on_ack(r, ack);
+        }
         self.measure(r, ack);
         if self.round_ends(r, ack) {
             self.end_round(r, ack.window_limited);
@@ -183,55 +196,6 @@ impl<R: Rule> Controller<R> {
         if ack.window_limited {
             self.grow(r, ack.packets);
         }
-    }
-
-    /// A loss event on path `r`: the window falls by the rule's decrease, to no less than the
-    /// smallest ssthresh, and does not change until [`on_recovered`](Controller::on_recovered). The
-    /// endpoint reports at most one per round trip; in recovery it is ignored.
-    pub fn on_loss(&mut self, r: usize) {
-        if self.state[r].phase == Phase::Recovery {
-            return;
-        }
-        self.count_loss(r);
-        self.cut_ssthresh(r);
-        let ssthresh = self.state[r].ssthresh;
-        let path = &mut self.paths[r];
-        path.prior_peak = path.peak;
-        path.peak = path.window;
-        path.window = path.window.min(ssthresh);
-        path.epoch_window = path.window;
-        path.age = 0.0;
-        self.state[r].phase = Phase::Recovery;
-    }
-
-    /// All that was outstanding on path `r` at the loss is acknowledged: recovery is over.
-    pub fn on_recovered(&mut self, r: usize) {
-        if self.state[r].phase == Phase::Recovery {
-            self.resume(r);
-        }
-    }
-
-    /// The retransmission timer of path `r` expired: a window of 1 and slow start, up to what the
-    /// rule's decrease leaves (RFC 5681, equation 4, with the window for the flight size).
-    ///
-    /// Another timeout before any packet is acknowledged is the same packet's, and keeps ssthresh
-    /// (RFC 5681, section 3.1). So does a timeout in recovery: the flight is still that of the
-    /// loss, and its ssthresh is set.
-    pub fn on_timeout(&mut self, r: usize) {
-        if self.state[r].timed_out {
-            return;
-        }
-        self.keep_for_undo(r);
-        if self.state[r].phase != Phase::Recovery {
-            self.count_loss(r);
-            self.cut_ssthresh(r);
-        }
-        self.state[r].phase = Phase::SlowStart;
-        self.state[r].timed_out = true;
-        let path = &mut self.paths[r];
-        path.window = 1.0;
-        // RFC 9438, section 4.8: the stage after a timeout has no earlier peak.
-        (path.peak, path.prior_peak) = (0.0, 0.0);
     }
 
     /// Path `r` sends again at `now` (s) after it was idle for longer than its timeout: the window
@@ -295,7 +259,8 @@ impl<R: Rule> Controller<R> {
         match self.state[r].phase {
             Phase::SlowStart => self.end_slow_start_round(r),
             Phase::Avoidance if R::DELAY_BASED => {
-                let change = self.rule.on_round(r, &self.paths, &mut self.memory);
+                let change =
+                    self.apply(r, |rule, r, paths, memory| rule.on_round(r, paths, memory));
                 if window_limited || change < 0.0 {
                     self.change_window(r, change);
                 }
@@ -310,7 +275,7 @@ impl<R: Rule> Controller<R> {
             && let Some(window) = self.rule.leaves_slow_start(&self.paths[r])
         {
             self.change_window(r, window - self.paths[r].window);
-            self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh);
+            self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh(r));
             self.enter_avoidance(r);
         }
     }
@@ -341,28 +306,6 @@ impl<R: Rule> Controller<R> {
         if !change.is_nan() {
             self.paths[r].window = within_bounds(self.paths[r].window + change);
         }
-    }
-
-    fn count_loss(&mut self, r: usize) {
-        let path = &mut self.paths[r];
-        let packets = path.since_loss.max(1.0);
-        path.loss_interval = if path.loss_interval == 0.0 {
-            packets
-        } else {
-            path.loss_interval + LOSS_INTERVAL_GAIN * (packets - path.loss_interval)
-        };
-        path.between_losses = packets;
-        path.since_loss = 0.0;
-        self.state[r].increase = f64::NAN;
-        self.rule.on_loss(&mut self.memory[r]);
-    }
-
-    fn cut_ssthresh(&mut self, r: usize) {
-        let window = self.paths[r].window;
-        let decrease = self.rule.decrease(r, &self.paths);
-        // `f64::min` ignores NaN.
-        let left = (window - decrease).min(window);
-        self.state[r].ssthresh = left.max(self.smallest_ssthresh);
     }
 
     /// Slow start below ssthresh, congestion avoidance from there on.

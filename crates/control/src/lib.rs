@@ -3,7 +3,8 @@
 //! A [`Rule`] is a law of congestion avoidance, written once and generic over its number: the
 //! increase of a window per acknowledged packet and its decrease at a loss. A [`Controller`] is the
 //! machinery all rules share: slow start, recovery, timeouts, floors, round trips. [`RULES`] lists
-//! every rule, and an [`Algorithm`] is one of them with its parameters, such as `balia:cap=inf`.
+//! every rule, and an [`Algorithm`] is one of them with its parameters, such as `balia:cap=inf`. A
+//! [`Coupling`] says which of a connection's paths the rule couples.
 //!
 //! ```
 //! use anabranch_control::{Ack, Algorithm};
@@ -32,7 +33,9 @@ extern crate alloc;
 
 mod ack;
 mod algorithm;
+mod bottleneck;
 mod controller;
+mod coupling;
 mod itcp;
 mod path;
 mod rule;
@@ -46,6 +49,7 @@ pub use controller::{
     Controller, LOSS_INTERVAL_GAIN, MAX_WINDOW, Phase, SMALLEST_SSTHRESH,
     SMALLEST_SSTHRESH_ONE_PATH,
 };
+pub use coupling::Coupling;
 pub use itcp::{Adjuster, BufferSample, RateAdjustment, Trend};
 pub use path::{Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};

@@ -9,6 +9,7 @@ use alloc::string::String;
 
 use crate::ack::Ack;
 use crate::controller::{Controller, Phase};
+use crate::coupling::Coupling;
 use crate::path::Path;
 use crate::rule::{Parameter, Rule, phi};
 use crate::scalar::Scalar;
@@ -162,6 +163,16 @@ impl AnyController {
         each!(AnyController, self, controller => controller.add_path());
     }
 
+    /// [`Controller::set_coupling`].
+    pub fn set_coupling(&mut self, coupling: Coupling) {
+        each!(AnyController, self, controller => controller.set_coupling(coupling));
+    }
+
+    /// [`Controller::group`].
+    pub fn group(&self, r: usize) -> usize {
+        each!(AnyController, self, controller => controller.group(r))
+    }
+
     /// [`Controller::window`].
     #[inline]
     pub fn window(&self, r: usize) -> f64 {
@@ -221,6 +232,11 @@ impl AnyController {
     #[inline]
     pub fn on_ack(&mut self, r: usize, ack: &Ack) {
         each!(AnyController, self, controller => controller.on_ack(r, ack));
+    }
+
+    /// [`Controller::on_lost`].
+    pub fn on_lost(&mut self, r: usize, packets: u32) {
+        each!(AnyController, self, controller => controller.on_lost(r, packets));
     }
 
     /// [`Controller::on_loss`].

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use anabranch_control::{Algorithm, Info, RULES};
-use anyhow::{Error, Result, anyhow, bail};
+use anabranch_control::{Algorithm, Coupling, Info, RULES};
+use anyhow::{Error, Result, anyhow, bail, ensure};
 
 /// An algorithm for the kernel: a rule of the table, compiled.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +106,11 @@ impl FromStr for Choice {
         };
         let specification = format!("{}{}", program.rule, parameters.join(":"));
         let algorithm = Algorithm::parse(&specification).map_err(Error::msg)?;
+        ensure!(
+            matches!(algorithm.coupling(), Coupling::Always | Coupling::Never),
+            "{text}: the kernel's programs cannot detect shared bottlenecks: expected \
+             coupling=always or coupling=never"
+        );
         Ok(Choice {
             program,
             algorithm,

@@ -1,6 +1,6 @@
 //! A rule evaluated at given states, for theory: the same text that runs packets.
 
-use anabranch_control::{Algorithm, AnyRule, Dual, Path};
+use anabranch_control::{Algorithm, AnyRule, Coupling, Dual, Path};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -37,7 +37,7 @@ impl Law {
     /// The law called `spec`, such as "olia" or "balia:cap=inf". Raises ScenarioError.
     #[new]
     fn new(spec: &str) -> PyResult<Law> {
-        let algorithm = Algorithm::parse(spec).map_err(ScenarioError::new_err)?;
+        let algorithm = coupled(spec)?;
         let rule = algorithm.rule();
         Ok(Law { algorithm, rule })
     }
@@ -112,6 +112,17 @@ impl Law {
     fn __repr__(&self) -> String {
         format!("Law({:?})", self.name())
     }
+}
+
+/// The algorithm called `spec`, which must couple all paths: theory has no detection.
+pub fn coupled(spec: &str) -> PyResult<Algorithm> {
+    let algorithm = Algorithm::parse(spec).map_err(ScenarioError::new_err)?;
+    if algorithm.coupling() == Coupling::Always {
+        return Ok(algorithm);
+    }
+    Err(ScenarioError::new_err(format!(
+        "{spec}: theory couples all paths of a user: omit coupling, or run packets (--on sim)"
+    )))
 }
 
 /// What sets the slope of one field of a path.

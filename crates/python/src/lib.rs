@@ -29,7 +29,7 @@ mod _core {
         record::columns,
         rounds::Rounds,
         rule::Path,
-        rules::{algorithm, rules, schema},
+        rules::{algorithm, couplings, rules, schema},
         run::Run,
         scenario::Scenario,
         sharing::share,

@@ -1,10 +1,10 @@
 //! Controllers that act once per round trip, for a fluid model of delay-based rules.
 
-use anabranch_control::{Ack, Algorithm, AnyController};
+use anabranch_control::{Ack, AnyController};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::errors::ScenarioError;
+use crate::law::coupled;
 
 /// The controllers of many users, driven by whole round trips instead of packets.
 ///
@@ -25,7 +25,7 @@ impl Rounds {
     fn new(algorithms: Vec<String>, paths: Vec<usize>, initial_window: f64) -> PyResult<Rounds> {
         let (mut controllers, mut places) = (Vec::new(), Vec::new());
         for (user, (spec, paths)) in algorithms.iter().zip(paths).enumerate() {
-            let algorithm = Algorithm::parse(spec).map_err(ScenarioError::new_err)?;
+            let algorithm = coupled(spec)?;
             controllers.push(algorithm.rule().controller(paths, initial_window));
             places.extend((0..paths).map(|r| (user, r)));
         }

@@ -1,6 +1,6 @@
 //! The table of algorithms and the schema of scenario files.
 
-use anabranch_control::{Algorithm, RULES};
+use anabranch_control::{Algorithm, Coupling, RULES};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -39,6 +39,13 @@ fn rule<'py>(py: Python<'py>, info: &anabranch_control::Info) -> PyResult<Bound<
     entry.set_item("linux_name", info.linux_name())?;
     entry.set_item("parameters", parameters.collect::<PyResult<Vec<_>>>()?)?;
     Ok(entry)
+}
+
+/// What `coupling` may be in a specification, and what each means; the default first.
+#[pyfunction]
+pub fn couplings() -> Vec<(&'static str, &'static str)> {
+    let each = Coupling::ALL.iter();
+    each.map(|one| (one.name(), one.meaning())).collect()
 }
 
 /// The canonical form of an algorithm: "max" is "lia". Raises ScenarioError for one there is not.

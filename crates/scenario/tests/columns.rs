@@ -54,7 +54,7 @@ fn the_columns_of_every_table() {
         "transfers: flow user start_s bytes duration_s",
         "flow_samples: time_s flow user delivered_bytes goodput_mbps kappa buffer_packets",
         "path_samples: time_s flow user path window_packets rtt_ms one_way_delay_ms \
-         in_flight_packets goodput_mbps lost_packets",
+         in_flight_packets goodput_mbps lost_packets group",
         "link_samples: time_s link queue_packets queue_bytes throughput_mbps dropped_packets",
     ];
     assert_eq!(tables, expected);

@@ -1,6 +1,6 @@
 //! Builds the parts of a simulation from a scenario.
 
-use anabranch_control::AnyRule;
+use anabranch_control::{AnyRule, Coupling};
 use anabranch_net::{Dice, Link, Time};
 use anabranch_scenario as scenario;
 use anabranch_scenario::seed::{element_seed, kind};
@@ -15,6 +15,7 @@ use crate::network::Network;
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub rule: AnyRule,
+    pub coupling: Coupling,
     pub routes: Vec<Route>,
     pub workload: Workload,
 }
@@ -31,11 +32,16 @@ fn milliseconds(ms: f64) -> Time {
 }
 
 /// The plan of each flow; the routes are added to `network`.
-pub(crate) fn plans(scenario: &Scenario, rules: Vec<AnyRule>, network: &mut Network) -> Vec<Plan> {
+pub(crate) fn plans(
+    scenario: &Scenario,
+    rules: Vec<(AnyRule, Coupling)>,
+    network: &mut Network,
+) -> Vec<Plan> {
     let flows = scenario.flows.iter().zip(rules);
     flows
-        .map(|(flow, rule)| Plan {
+        .map(|(flow, (rule, coupling))| Plan {
             rule,
+            coupling,
             routes: routes(scenario, flow, network),
             workload: flow.workload.clone(),
         })

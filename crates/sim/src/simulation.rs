@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_control::rules::Custom;
-use anabranch_control::{AnyRule, External};
+use anabranch_control::{Algorithm, AnyRule, Coupling, External};
 use anabranch_net::Time;
 use anabranch_scenario::users::user_slots;
 use anabranch_scenario::{Record, Scenario};
@@ -53,10 +53,15 @@ pub struct Simulation {
     recorder: Recorder,
 }
 
+/// A rule and which paths it couples.
+fn layers(algorithm: &Algorithm) -> (AnyRule, Coupling) {
+    (algorithm.rule(), algorithm.coupling())
+}
+
 impl Simulation {
     /// A run of `scenario` at time 0.
     pub fn new(scenario: &Scenario, seed: u64) -> Simulation {
-        let rules = scenario.flows.iter().map(|flow| flow.algorithm.rule());
+        let rules = scenario.flows.iter().map(|flow| layers(&flow.algorithm));
         Simulation::with_rules(scenario, seed, rules.collect())
     }
 
@@ -64,15 +69,15 @@ impl Simulation {
     pub fn with_custom_rule(scenario: &Scenario, seed: u64, rule: Arc<dyn External>) -> Simulation {
         let rules = scenario.flows.iter().enumerate().map(|(index, flow)| {
             if scenario.has_own_algorithm(index) {
-                flow.algorithm.rule()
+                layers(&flow.algorithm)
             } else {
-                AnyRule::Custom(Custom(rule.clone()))
+                (AnyRule::Custom(Custom(rule.clone())), Coupling::default())
             }
         });
         Simulation::with_rules(scenario, seed, rules.collect())
     }
 
-    fn with_rules(scenario: &Scenario, seed: u64, rules: Vec<AnyRule>) -> Simulation {
+    fn with_rules(scenario: &Scenario, seed: u64, rules: Vec<(AnyRule, Coupling)>) -> Simulation {
         let mut network = build::network(scenario, seed);
         let plans = build::plans(scenario, rules, &mut network);
         let slots = user_slots(scenario, seed);
@@ -354,6 +359,7 @@ impl Simulation {
                 let measured = connection.controller.path(r);
                 gauge.add_window(Some(measured.window));
                 gauge.in_flight += u64::from(path.sender.in_flight());
+                gauge.group = connection.controller.group(r) as u32;
                 if measured.rtt.is_finite() {
                     gauge.rtt_sum_s += measured.rtt;
                     gauge.measured += 1;

@@ -8,7 +8,7 @@ import typer
 
 from anabranch.cli import equilibrium, guarantees, harm, optimum, papers, queueing, run, tables
 from anabranch.cli.options import Json
-from anabranch.scenario import ScenarioError, rules, schema
+from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 
 NOT_CONVERGED = 1
@@ -42,6 +42,7 @@ def list_command(as_json: Json = False) -> None:
         tables.print_json([tables.rule_as_dict(rule) for rule in rules()])
     else:
         tables.rules(rules())
+        tables.couplings(couplings())
 
 
 @app.command("schema")

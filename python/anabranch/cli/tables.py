@@ -115,6 +115,14 @@ def rules(entries: "list[RuleInfo]") -> None:
     STDOUT.print(table)
 
 
+def couplings(entries: "Sequence[tuple[str, str]]") -> None:
+    """The layer above every algorithm."""
+    table = new_table("coupling", "of every algorithm, such as lia:coupling=shared")
+    for name, meaning in entries:
+        table.add_row(name, meaning)
+    STDOUT.print(table)
+
+
 def _parameter(parameter: "Parameter") -> str:
     """Name, default, unit, and the choices or the range."""
     default = f"{parameter['name']} = {parameter['default']:g} {parameter['unit']}".rstrip()

@@ -12,19 +12,14 @@ impl<R: Rule> Controller<R> {
         self.increase_per_round = per_round;
     }
 
-    /// The rule's increase per packet; one and two paths have arms of their own, to unroll the
-    /// rule's loops.
+    /// The rule's increase per packet.
     #[inline]
     pub(super) fn increase(&mut self, r: usize) -> f64 {
         let last = self.state[r].increase;
         if self.increase_per_round && !last.is_nan() {
             return last;
         }
-        let increase = match self.paths.as_slice() {
-            paths @ [_] => self.rule.increase(0, paths),
-            paths @ [_, _] => self.rule.increase(r, paths),
-            paths => self.rule.increase(r, paths),
-        };
+        let increase = self.increase_now(r);
         if self.increase_per_round {
             self.state[r].increase = increase;
         }

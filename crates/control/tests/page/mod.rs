@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use anabranch_control::{Info, Parameter, RULES};
+use anabranch_control::{Coupling, Info, Parameter, RULES};
 
 pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules.md");
 const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/bpf/rules");
@@ -29,6 +29,17 @@ const PARAMETERS: &str = "
 
 | rule | parameter | default | allowed | unit | meaning |
 |---|---|--:|---|---|---|
+";
+
+const COUPLING: &str = "
+## Coupling
+
+Every rule also takes `coupling`, such as `lia:coupling=shared`: a layer above the rule that divides
+a connection's paths into groups, each a connection of its own to the rule. The kernel's programs
+and theory have `always` alone. See `docs/shared-bottlenecks.md`.
+
+| coupling | meaning |
+|---|---|
 ";
 
 const PROPERTIES: &str = "
@@ -82,6 +93,10 @@ pub fn page() -> String {
             )
             .unwrap();
         }
+    }
+    page += COUPLING;
+    for coupling in Coupling::ALL {
+        writeln!(page, "| `{coupling}` | {} |", coupling.meaning()).unwrap();
     }
     page += PROPERTIES;
     for info in RULES {

@@ -182,6 +182,7 @@ table! {
         in_flight_packets: u64, "packets sent and neither acknowledged nor declared lost";
         goodput_mbps: f64, "payload that first arrived over this path within the sample, Mbps";
         lost_packets: u64, "packets that a link dropped within the sample";
+        group: u32, "lowest path with which the newest connection couples this one; 0 on other backends";
     }
 }
 

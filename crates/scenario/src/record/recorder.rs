@@ -33,6 +33,8 @@ pub struct PathGauge {
     pub rtt_sum_s: f64,
     /// Connections with an RTT.
     pub measured: u32,
+    /// The lowest path that is coupled with this one, of the user's newest connection.
+    pub group: u32,
 }
 
 /// The state of a user's only connection at one moment.
@@ -52,6 +54,7 @@ impl Default for PathGauge {
             in_flight: 0,
             rtt_sum_s: 0.0,
             measured: 0,
+            group: 0,
         }
     }
 }
@@ -169,6 +172,7 @@ impl Recorder {
                 in_flight_packets: gauge.in_flight,
                 goodput_mbps: mbps(totals.delivered_bytes, span_s),
                 lost_packets: totals.lost_packets(),
+                group: gauge.group,
             });
         }
         for (link, backlog) in backlogs.iter().enumerate() {

@@ -36,6 +36,8 @@ pub(crate) struct Sender {
     arrived: u32,
     /// Packets declared lost and not sent again yet.
     lost: u32,
+    /// Packets declared lost since this was last taken.
+    newly_lost: u32,
     /// `next` when the last recovery began.
     recovery_point: PacketNumber,
     recovering: bool,
@@ -60,6 +62,7 @@ impl Sender {
             next: 0,
             arrived: 0,
             lost: 0,
+            newly_lost: 0,
             recovery_point: 0,
             recovering: false,
             timed_out: false,
@@ -122,6 +125,12 @@ impl Sender {
     #[inline]
     pub fn has_lost(&self) -> bool {
         self.lost > 0
+    }
+
+    /// Takes the number of packets declared lost since the last call.
+    #[inline]
+    pub fn take_newly_lost(&mut self) -> u32 {
+        std::mem::take(&mut self.newly_lost)
     }
 
     /// Numbers a packet that is sent for the first time.
@@ -284,6 +293,7 @@ impl Sender {
         let arrived = self.selective && self.arrived_bits.contains(sequence);
         if !arrived && self.lost_bits.insert(sequence, self.una..self.next) {
             self.lost += 1;
+            self.newly_lost += 1;
             self.lost_from = self.lost_from.min(sequence);
         }
     }

@@ -51,6 +51,10 @@ impl Connection {
             outcome.loss |= self.detect_by_time(world, r, ack);
         }
         let path = &mut self.paths[r];
+        let lost = path.sender.take_newly_lost();
+        if lost > 0 {
+            self.controller.on_lost(r, lost);
+        }
         path.window = self.controller.window(r) as u32;
         if outcome.advanced {
             path.forget_backoff();

@@ -71,6 +71,7 @@ impl Simulation {
         let initial_window = f64::from(tcp.initial_window_packets.get());
         let mut controller = plan.rule.controller(0, initial_window);
         controller.set_increase_per_round(tcp.increase_per_round);
+        controller.set_coupling(plan.coupling);
         if plan.routes.len() > 1 {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }

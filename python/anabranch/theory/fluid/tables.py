@@ -182,6 +182,7 @@ class _Record:
             "in_flight_packets": _whole(window),
             "goodput_mbps": self._per_sample(self._at_samples(self.arrived)) * 8e-6,
             "lost_packets": _whole(lost),
+            "group": np.zeros(len(lost.ravel()), np.int64),
         }
 
     def _link_samples(self) -> Columns:

@@ -1,0 +1,176 @@
+"""Random networks whose shared bottlenecks are known, for `shared_bottlenecks.py`.
+
+A user sends over two or three paths. Each has an access link of its own; its bottleneck is shared
+with other paths or not. In half of the networks every path also crosses a common link that is no
+bottleneck: its rate is three times that of all bottlenecks together, and its own traffic is limited
+to one third of that. Bottlenecks carry short files that arrive at random and long transfers.
+"""
+
+import random
+from dataclasses import dataclass
+
+QUEUES = ("drop-tail 0.5 BDP", "drop-tail 1 BDP", "drop-tail 2 BDP", "RED")
+# Long transfers per bottleneck, and short files as a share of its rate.
+LOADS = {"light": (0, 0.1), "medium": (1, 0.3), "heavy": (3, 0.5)}
+GAPS = (1, 2, 5)
+# For each path the lowest path with the same bottleneck.
+GROUPS = {2: ((0, 0), (0, 1)), 3: ((0, 0, 0), (0, 0, 2), (0, 1, 2))}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A scenario and what is known of it."""
+
+    seed: int
+    text: str
+    truth: tuple[int, ...]
+    """For each path the lowest path with the same bottleneck."""
+    cell: dict[str, str]
+    """The conditions by which errors are counted."""
+    moves_at_s: float | None = None
+    """From here on, the paths that shared a bottleneck do not, and the reverse."""
+
+    def pairs(self) -> list[tuple[int, int, bool]]:
+        """Every pair of paths, and whether they share a bottleneck."""
+        n = len(self.truth)
+        return [(i, j, self.truth[i] == self.truth[j]) for j in range(n) for i in range(j)]
+
+
+def steady(seed: int, *, pauses: bool = False, profile: str = "rfc") -> Network:
+    """A network that does not change; with `pauses` the user sends and pauses in turn."""
+    dice = random.Random(seed)
+    n = dice.choice((2, 2, 3))
+    truth = dice.choice(GROUPS[n])
+    load, gap, queue = dice.choice(list(LOADS)), dice.choice(GAPS), dice.choice(QUEUES)
+    lossy, common, before = dice.random() < 0.25, dice.random() < 0.5, dice.random() < 0.5
+    shortest = dice.uniform(15, 50)
+    rtts = [shortest * (1 + (gap - 1) * r / (n - 1)) for r in range(n)]
+    dice.shuffle(rtts)
+    rates = {group: dice.uniform(8, 24) for group in sorted(set(truth))}
+    total = sum(rates.values())
+    parts = []
+    for group, rate in rates.items():
+        members = [rtt for rtt, of in zip(rtts, truth, strict=True) if of == group]
+        parts += [
+            link(f"bottleneck{group}", rate, 2, _queue(queue, rate, sum(members) / len(members))),
+            link(f"edge{group}", 1000, dice.uniform(5, 40)),
+        ]
+        route = [f"edge{group}", f"bottleneck{group}"]
+        transfers, files = LOADS[load]
+        parts.append(_files(f"files{group}", route, files * rate, dice.choice((20e3, 60e3))))
+        if transfers:
+            algorithm = dice.choice(("reno", "cubic"))
+            parts.append(_transfers(f"long{group}", route, transfers, algorithm))
+    if common:
+        parts += [link("common", 3 * total, 1), link("edge", total, 10)]
+        parts.append(_files("files", ["edge", "common"], 0.6 * total, 60e3))
+    paths = []
+    for r, rtt in enumerate(rtts):
+        loss = dice.choice((0.001, 0.005, 0.01)) if lossy and r == 0 else 0
+        parts.append(link(f"access{r}", 200, max(0.1, rtt / 2 - 3), loss=loss))
+        path = [f"access{r}", *(["common"] if common else []), f"bottleneck{truth[r]}"]
+        paths.append(path if before else path[::-1])
+    workload = ""
+    if pauses:
+        on_s, off_s = dice.uniform(1, 5), dice.uniform(1, 5)
+        workload = f"workload.on_off = {{ on_s = {on_s:.1f}, off_s = {off_s:.1f} }}"
+    cell = {
+        "paths": str(n),
+        "load": load,
+        "RTT gap": f"{gap}x",
+        "queue": queue,
+        "random loss on one path": "yes" if lossy else "no",
+        "common link": "yes" if common else "no",
+    }
+    text = scenario(60, [*parts, user(paths, workload)], profile)
+    return Network(seed, text, truth, cell)
+
+
+def moving(seed: int) -> Network:
+    """Two paths whose bottleneck moves at 60 s, when eight long transfers come or go.
+
+    Each path has a link of its own, and both a common link of 1.5 times the rate of these: the
+    bottleneck while there are long transfers on it.
+    """
+    dice = random.Random(seed)
+    own = [dice.uniform(6, 12) for _ in range(2)]
+    rate = 1.5 * sum(own)
+    queue, gap, rtt = dice.choice(QUEUES), dice.choice(GAPS), dice.uniform(15, 50)
+    rtts, shared_first = [rtt, gap * rtt], dice.random() < 0.5
+    parts = [link("common", rate, 2, _queue(queue, rate, sum(rtts) / 2)), link("edge", 1000, 10)]
+    for r in range(2):
+        parts.append(link(f"own{r}", own[r], rtts[r] / 2 - 2, _queue(queue, own[r], rtts[r])))
+        parts.append(_files(f"files{r}", ["edge", f"own{r}"], 0.2 * own[r], 40e3))
+    when = "stop_s = 60" if shared_first else "start_s = 60"
+    parts.append(_files("files", ["edge", "common"], 0.1 * rate, 40e3))
+    parts.append(_transfers("long", ["edge", "common"], 8, "reno", when))
+    text = scenario(120, [*parts, user([["own0", "common"], ["own1", "common"]])])
+    cell = {"from": "shared" if shared_first else "disjoint"}
+    return Network(seed, text, (0, 0) if shared_first else (0, 1), cell, moves_at_s=60)
+
+
+def scenario(duration_s: float, parts: list[str], profile: str = "rfc") -> str:
+    """A scenario of these links and flows."""
+    head = f"""
+        name = "random"
+        algorithm = "lia"
+        seeds = [1]
+        tcp.profile = "{profile}"
+        [measure]
+        duration_s = {duration_s}
+        warmup_s = 20
+        sample_ms = 50
+    """
+    return "\n".join([head, *parts])
+
+
+def link(name: str, rate_mbps: float, delay_ms: float, queue: str = "", *, loss: float = 0) -> str:
+    """A link; without a queue, drop-tail of 100 ms."""
+    loss_line = f"loss.bernoulli = {{ probability = {loss} }}" if loss else ""
+    return f"""
+        [links.{name}]
+        rate_mbps = {rate_mbps:.2f}
+        delay_ms = {delay_ms:.3f}
+        {queue}
+        {loss_line}
+    """
+
+
+def _queue(kind: str, rate_mbps: float, rtt_ms: float) -> str:
+    if kind == "RED":
+        return "queue.red = {}"
+    packets = float(kind.split()[1]) * rate_mbps * rtt_ms / 12
+    return f"queue.drop_tail = {{ packets = {max(5, round(packets))} }}"
+
+
+def _files(name: str, route: list[str], mbps: float, mean_bytes: float) -> str:
+    rate, size = mbps * 1e6 / 8 / mean_bytes, f"mean_bytes = {mean_bytes}, shape = 1.5"
+    return f"""
+        [[flows]]
+        name = "{name}"
+        paths = {[route]}
+        algorithm = "cubic"
+        workload.poisson = {{ rate_per_s = {rate:.3f}, size.pareto = {{ {size} }} }}
+    """
+
+
+def _transfers(name: str, route: list[str], count: int, algorithm: str, when: str = "") -> str:
+    return f"""
+        [[flows]]
+        name = "{name}"
+        count = {count}
+        paths = {[route]}
+        algorithm = "{algorithm}"
+        start_spread_s = 3
+        {when}
+    """
+
+
+def user(paths: list[list[str]], workload: str = "") -> str:
+    """The user whose paths are observed."""
+    return f"""
+        [[flows]]
+        name = "user"
+        paths = {paths}
+        {workload}
+    """

@@ -1,0 +1,87 @@
+//! Which paths of a connection share a bottleneck, from the delays of their packets.
+//!
+//! Time is an argument. A delay may have any constant offset, such as the propagation delay, so
+//! that RTTs serve where the delay of the forward path is not known.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::coupling::Coupling;
+
+use correlation::Correlation;
+use rfc8382::Rfc8382;
+
+mod correlation;
+mod rfc8382;
+
+/// A detector of shared bottlenecks.
+#[derive(Clone, Debug)]
+pub(crate) enum Detector {
+    Correlation(Correlation),
+    Rfc8382(Rfc8382),
+}
+
+impl Detector {
+    /// The detector of this kind of coupling, without paths; `None` if it needs none.
+    pub fn new(coupling: Coupling) -> Option<Detector> {
+        match coupling {
+            Coupling::Always | Coupling::Never => None,
+            Coupling::Shared => Some(Detector::Correlation(Correlation::default())),
+            Coupling::Rfc8382 => Some(Detector::Rfc8382(Rfc8382::default())),
+        }
+    }
+
+    /// Appends a path.
+    pub fn add_path(&mut self) {
+        match self {
+            Detector::Correlation(detector) => detector.add_path(),
+            Detector::Rfc8382(detector) => detector.add_path(),
+        }
+    }
+
+    /// A packet of path `r` that was sent at `sent_at` (s) and had this delay (s) was acknowledged
+    /// at `now` (s). The groups, if they were decided anew: for each path the lowest path of its
+    /// group.
+    pub fn on_delay(&mut self, r: usize, now: f64, sent_at: f64, delay: f64) -> Option<Vec<usize>> {
+        match self {
+            Detector::Correlation(detector) => detector.on_delay(r, now, sent_at, delay),
+            Detector::Rfc8382(detector) => detector.on_delay(r, now, delay),
+        }
+    }
+
+    /// Packets of path `r` were declared lost.
+    pub fn on_lost(&mut self, r: usize, packets: u32) {
+        if let Detector::Rfc8382(detector) = self {
+            detector.on_lost(r, packets);
+        }
+    }
+}
+
+/// One group of this many paths.
+fn one_group(paths: usize) -> Vec<usize> {
+    vec![0; paths]
+}
+
+/// Divides each group: two of its paths stay together if they are `alike`, or if a chain of paths
+/// that are alike connects them.
+fn divide(groups: &mut [usize], alike: impl Fn(usize, usize) -> bool) {
+    let before = groups.to_vec();
+    groups
+        .iter_mut()
+        .enumerate()
+        .for_each(|(r, group)| *group = r);
+    for i in 0..groups.len() {
+        for j in i + 1..groups.len() {
+            if before[i] == before[j] && alike(i, j) {
+                let (a, b) = (groups[i], groups[j]);
+                let lowest = a.min(b);
+                for group in groups
+                    .iter_mut()
+                    .filter(|group| **group == a || **group == b)
+                {
+                    *group = lowest;
+                }
+            }
+        }
+    }
+}

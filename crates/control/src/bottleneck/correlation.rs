@@ -1,0 +1,254 @@
+//! Paths share a bottleneck if their delays are correlated.
+//!
+//! Packets of two paths that wait in the same queue meet the same waiting times. Over intervals of
+//! [`INTERVAL`], the mean delay of one path is then high when that of the other is. The correlation
+//! is computed for each pair of paths. RFC 8382 compares statistics of each path instead, because
+//! its paths may end at different hosts, whose clocks differ; here all are observed by one sender.
+
+use alloc::vec::Vec;
+
+use super::{divide, one_group};
+
+/// Length of an interval, s. Longer than the RTTs of most paths, so that each has samples and the
+/// paths' different distances from the bottleneck matter little.
+const INTERVAL: f64 = 0.2;
+
+/// Weight of the newest interval: the correlation is over about `1 / GAIN` intervals, 10 s.
+const GAIN: f64 = 1.0 / 50.0;
+
+/// Intervals that a decision needs, 3 s. Of independent delays without memory, the standard
+/// deviation of the estimate is then 0.26.
+const NEEDED: u32 = 15;
+
+/// A pair shares a bottleneck if its correlation exceeds this,
+const TOGETHER: f64 = 0.5;
+
+/// and does not if it is below this. Between both, the last decision holds.
+const APART: f64 = 0.3;
+
+/// A path whose delay deviates by less than this from its mean (s, root mean square) has no
+/// bottleneck.
+const SMALLEST_DEVIATION: f64 = 10e-6;
+
+/// When a packet meets the bottleneck is not known, only that it does between the two ends of the
+/// forward path: taken to be after this share of its round trip.
+const PLACE: f64 = 1.0 / 4.0;
+
+/// Intervals that a path remembers: 1.6 s, by which the RTTs of two paths may differ.
+const REMEMBERED: usize = 8;
+
+/// The detector; see the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Correlation {
+    paths: Vec<Delays>,
+    /// Paths i < j at place `j (j - 1) / 2 + i`, so that a new path's pairs come last.
+    pairs: Vec<Pair>,
+}
+
+/// An interval of a path: its number and the path's delay, s.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    number: u64,
+    delay: f64,
+}
+
+/// The delays of a path.
+#[derive(Clone, Debug, Default)]
+struct Delays {
+    /// The current interval.
+    number: u64,
+    sum: f64,
+    count: u32,
+    /// The last intervals that had delays, in the order of their numbers modulo `REMEMBERED`.
+    past: [Option<Interval>; REMEMBERED],
+}
+
+/// How the delays of two paths are correlated.
+#[derive(Clone, Debug)]
+struct Pair {
+    /// Intervals in which both had delays.
+    intervals: u32,
+    /// Mean delays, s; their variances and covariance, s^2.
+    means: [f64; 2],
+    variances: [f64; 2],
+    covariance: f64,
+    /// Coupled until shown to be separate: while it is unknown, the paths together take no more
+    /// than one connection would.
+    shared: bool,
+}
+
+impl Correlation {
+    pub fn add_path(&mut self) {
+        let pairs = core::iter::repeat_n(Pair::new(), self.paths.len());
+        self.pairs.extend(pairs);
+        self.paths.push(Delays::default());
+    }
+
+    /// As [`Detector::on_delay`](super::Detector::on_delay).
+    pub fn on_delay(&mut self, r: usize, now: f64, sent_at: f64, delay: f64) -> Option<Vec<usize>> {
+        let time = sent_at + PLACE * (now - sent_at);
+        let ended = self.paths[r].add((time / INTERVAL) as u64, delay)?;
+        self.compare(r, ended);
+        let mut groups = one_group(self.paths.len());
+        divide(&mut groups, |i, j| self.pairs[place(i, j)].shared);
+        Some(groups)
+    }
+
+    /// An interval of path `r` has ended.
+    fn compare(&mut self, r: usize, ended: Interval) {
+        for other in (0..self.paths.len()).filter(|&other| other != r) {
+            let Some(delay) = self.paths[other].in_interval(ended.number) else {
+                continue;
+            };
+            if r < other {
+                self.pairs[place(r, other)].add([ended.delay, delay]);
+            } else {
+                self.pairs[place(other, r)].add([delay, ended.delay]);
+            }
+        }
+    }
+}
+
+/// The place of the paths i < j among the pairs.
+fn place(i: usize, j: usize) -> usize {
+    j * (j - 1) / 2 + i
+}
+
+impl Delays {
+    /// Adds a delay; gives the interval before, if this is the first one of another interval. A
+    /// delay of an earlier interval is ignored.
+    fn add(&mut self, number: u64, delay: f64) -> Option<Interval> {
+        let ended = if self.count > 0 && number > self.number {
+            Some(self.end())
+        } else {
+            None
+        };
+        if self.count == 0 {
+            self.number = number;
+        }
+        if self.number == number {
+            self.sum += delay;
+            self.count += 1;
+        }
+        ended
+    }
+
+    fn end(&mut self) -> Interval {
+        let ended = Interval {
+            number: self.number,
+            delay: self.sum / f64::from(self.count),
+        };
+        self.past[self.number as usize % REMEMBERED] = Some(ended);
+        (self.sum, self.count) = (0.0, 0);
+        ended
+    }
+
+    fn in_interval(&self, number: u64) -> Option<f64> {
+        let found = self.past[number as usize % REMEMBERED]?;
+        (found.number == number).then_some(found.delay)
+    }
+}
+
+impl Pair {
+    fn new() -> Pair {
+        Pair {
+            intervals: 0,
+            means: [0.0; 2],
+            variances: [0.0; 2],
+            covariance: 0.0,
+            shared: true,
+        }
+    }
+
+    /// Adds an interval with these delays.
+    fn add(&mut self, delays: [f64; 2]) {
+        self.intervals += 1;
+        // The plain moments of the first intervals.
+        let gain = GAIN.max(1.0 / f64::from(self.intervals));
+        let (a, b) = (delays[0] - self.means[0], delays[1] - self.means[1]);
+        self.means[0] += gain * a;
+        self.means[1] += gain * b;
+        self.variances[0] = (1.0 - gain) * (self.variances[0] + gain * a * a);
+        self.variances[1] = (1.0 - gain) * (self.variances[1] + gain * b * b);
+        self.covariance = (1.0 - gain) * (self.covariance + gain * a * b);
+        if self.intervals >= NEEDED {
+            self.shared = self.exceeds(if self.shared { APART } else { TOGETHER });
+        }
+    }
+
+    /// Whether the correlation exceeds `threshold`.
+    fn exceeds(&self, threshold: f64) -> bool {
+        let ([a, b], covariance) = (self.variances, self.covariance);
+        let deviates = a.min(b) > SMALLEST_DEVIATION * SMALLEST_DEVIATION;
+        deviates && covariance > 0.0 && covariance * covariance > threshold * threshold * a * b
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(delays: impl IntoIterator<Item = [f64; 2]>) -> Pair {
+        let mut pair = Pair::new();
+        delays.into_iter().for_each(|both| pair.add(both));
+        pair
+    }
+
+    /// Delays of 0 or 1 and 0 or 2 in turn: variances 1/4 and 1, covariance 1/2, and so 1.
+    #[test]
+    fn the_correlation_is_that_of_the_delays() {
+        let same = pair((0..40).map(|n| [f64::from(n % 2), 2.0 * f64::from(n % 2)]));
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(near(same.variances[0], 0.25) && near(same.variances[1], 1.0));
+        assert!(near(same.covariance, 0.5));
+        assert!(same.exceeds(0.999) && !same.exceeds(1.001));
+        let opposite = pair((0..40).map(|n| [f64::from(n % 2), -f64::from(n % 2)]));
+        assert!(!opposite.exceeds(0.0));
+    }
+
+    /// Over four periods of the slower one the covariance is 0.
+    #[test]
+    fn uncorrelated_delays_are_separate() {
+        assert!(!pair((0..16).map(|n| [f64::from(n % 2), f64::from(n / 2 % 2)])).shared);
+    }
+
+    #[test]
+    fn a_pair_is_decided_after_fifteen_intervals() {
+        let apart = |n: u32| pair((0..n).map(|n| [f64::from(n % 2), -f64::from(n % 2)]));
+        assert!(apart(NEEDED - 1).shared);
+        assert!(!apart(NEEDED).shared);
+    }
+
+    /// Deviations of 0.5 us are below the smallest.
+    #[test]
+    fn small_deviations_are_no_bottleneck() {
+        assert!(!pair((0..40).map(|n| [1e-6 * f64::from(n % 2); 2])).shared);
+        assert!(pair((0..40).map(|n| [1e-4 * f64::from(n % 2); 2])).shared);
+    }
+
+    /// Path 1's acknowledgements are a second late: its intervals end later, and are compared with
+    /// those of path 0 at the same times.
+    #[test]
+    fn intervals_of_different_round_trips_are_compared() {
+        let mut detector = Correlation::default();
+        (0..2).for_each(|_| detector.add_path());
+        let delay = |time: f64| {
+            if ((time / INTERVAL) as u32).is_multiple_of(2) {
+                0.0
+            } else {
+                0.01
+            }
+        };
+        for step in 0..2000 {
+            let (now, late) = (f64::from(step) * 0.01, 1.0);
+            detector.on_delay(0, now, now, delay(now));
+            // The same queue at the same time; `PLACE` of the round trip is taken to be before it.
+            let met = now - late + PLACE * late;
+            if met >= 0.0 {
+                detector.on_delay(1, now, now - late, delay(met));
+            }
+        }
+        assert!(detector.pairs[0].intervals > 80);
+        assert!(detector.pairs[0].exceeds(0.99));
+    }
+}
