@@ -30,6 +30,9 @@ const volatile soft parameters[MAX_PARAMETERS] SEC(".rodata.parameters") = {};
 /* The version that loaded this and the algorithm with its parameters, for `status`. */
 const volatile char about[MAX_ABOUT] SEC(".rodata.about") = {};
 
+/* Whether no subflow is coupled: each is a connection of its own to the rule. */
+const volatile u32 is_uncoupled SEC(".rodata.coupling") = 0;
+
 #ifdef WEIGHT
 /* The parameter WEIGHT of single sockets, by cookie; for Multipath TCP the connection's cookie. */
 struct {
@@ -89,7 +92,7 @@ static inline bool gather(struct connection *c, struct sock *sk, bool with_sibli
 #endif
 	read_path(c, 0, OWN, tp, subflow_of(sk));
 	c->count = 1;
-	if (connection && with_siblings)
+	if (connection && with_siblings && !is_uncoupled)
 		read_siblings(c, sk, connection);
 	return true;
 }

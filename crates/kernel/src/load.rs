@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-use anabranch_control::{Scalar, Soft};
+use anabranch_control::{Coupling, Scalar, Soft};
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{
@@ -203,6 +203,10 @@ fn open(choice: &Choice) -> Result<OpenObject> {
             Some(".rodata.buffers") => {
                 let limits = choice.buffers.limits().map(u32::to_ne_bytes);
                 initialise(&mut map, limits.as_flattened())?;
+            }
+            Some(".rodata.coupling") => {
+                let is_uncoupled = u32::from(choice.algorithm.coupling() == Coupling::Never);
+                initialise(&mut map, &is_uncoupled.to_ne_bytes())?;
             }
             Some(".rodata.about") => {
                 let text = format!("{} {choice}", env!("CARGO_PKG_VERSION"));

@@ -22,7 +22,11 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     fn over(network: &Network) -> Sending<'_> {
-        let loaded = load(&"semicoupled".parse().unwrap()).unwrap();
+        Sending::with("semicoupled", network)
+    }
+
+    fn with<'a>(specification: &str, network: &'a Network) -> Sending<'a> {
+        let loaded = load(&specification.parse().unwrap()).unwrap();
         let sink = network.sink();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -88,6 +92,19 @@ fn siblings_share_one_increase() {
     let network = Network::new(2, Some(50));
     Sending::over(&network).wait_until_stable("both are coupled", |of| {
         of.len() == 2 && of.iter().all(is_coupled)
+    });
+}
+
+#[test]
+fn without_coupling_each_subflow_is_alone() {
+    if !can_load() {
+        return;
+    }
+    let _lock = lock_names();
+    let network = Network::new(2, Some(50));
+    let sending = Sending::with("semicoupled:coupling=never", &network);
+    sending.wait_until_stable("both are alone", |of| {
+        of.len() == 2 && of.iter().all(is_alone)
     });
 }
 
