@@ -4,7 +4,7 @@
 
 Prints Markdown tables. A pair of paths is an error if it is coupled at the end of the run although
 it shares no bottleneck ("false shared"), or the reverse ("false separate"); intervals are Wilson's,
-95 %. The seeds are from 5000 on; those of `benches/detector_choice.py` from 1000 on.
+95 %. The seeds are from 7000 on; those of `benches/detector_choice.py` from 1000 on.
 """
 
 import sys
@@ -101,14 +101,14 @@ def errors(networks: int) -> None:
     }
     print(HEADER.format("detector, condition"))
     for name, make in conditions.items():
-        seen = observe(make(seed) for seed in range(5000, 5000 + networks))
+        seen = observe(make(seed) for seed in range(7000, 7000 + networks))
         for detector in DETECTORS:
             print(line(f"`{detector}`, {name}", seen[seen.detector == detector]), flush=True)
 
 
 def cells(networks: int) -> None:
     """Errors of both detectors by the conditions of the network."""
-    seen = observe(steady(seed) for seed in range(5000, 5000 + networks))
+    seen = observe(steady(seed) for seed in range(7000, 7000 + networks))
     for detector in DETECTORS:
         print(HEADER.format(f"`{detector}`"))
         rows = seen[seen.detector == detector]

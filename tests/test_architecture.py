@@ -33,7 +33,7 @@ LAYERS = [
     ["rule", "scenario", "result", "result_schema"],
     ["kernel"],
     ["runner"],
-    ["theory"],
+    ["theory", "harm"],
     ["figures"],
     ["papers"],
     ["cli"],

@@ -172,7 +172,7 @@ class Result:
         >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
         >>> result.summary()[["algorithm", "flow", "users", "goodput_mbps"]].round(1)
           algorithm          flow  users  goodput_mbps
-        0       lia      two-path      1           2.8
+        0       lia      two-path      1           2.7
         1       lia   on the left      5           1.8
         2       lia  on the right      5           1.7
         """
@@ -199,11 +199,17 @@ class Result:
         >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
         >>> result.link_summary()[["algorithm", "link", "utilization"]].round(2)
           algorithm   link  utilization
-        0       lia   left         0.99
-        1       lia  right         0.99
+        0       lia   left          1.0
+        1       lia  right          1.0
         """
         measures = ["throughput_mbps", "utilization", "loss_probability", "queue_packets"]
         return mean_with_interval(self.links, [*self.cases, "link"], measures)
+
+    def is_deterministic(self) -> bool:
+        """Whether every seed gave the same, because nothing in the scenario is random."""
+        runs = self.flows.drop(columns="seed").groupby(self.cases, sort=False)
+        seeds = len(self.seeds)
+        return all(len(run.drop_duplicates()) * seeds == len(run) for _, run in runs)
 
     def totals(self) -> pd.DataFrame:
         """Per case: `total_goodput_mbps` and `jain_index` over all users, with 95 % intervals.

@@ -82,7 +82,7 @@ def run(
     >>> result.totals()[["algorithm", "jain_index"]].round(2)
       algorithm  jain_index
     0       lia        0.90
-    1      olia        0.91
+    1      olia        0.88
     """
     scenario = load(source, overrides)
     jobs = plan(scenario, algorithm, seeds, on=on)
@@ -112,7 +112,7 @@ def sweep(
     >>> result.totals()[["links.left.rate_mbps", "total_goodput_mbps"]].round(1)
        links.left.rate_mbps  total_goodput_mbps
     0                     5                14.5
-    1                    10                19.2
+    1                    10                19.3
     """
     jobs = []
     for values in itertools.product(*grid.values()):

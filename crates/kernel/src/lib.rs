@@ -31,10 +31,12 @@ pub mod doctor;
 mod load;
 mod namespaces;
 pub mod pins;
+mod registrations;
 mod registry;
 
 pub use algorithm::{Buffers, Choice, PROGRAMS, Program};
 pub use connections::{Connection, Subflow, connections};
 pub use load::{Cost, Loaded, costs, load, replace, set_weight};
 pub use namespaces::{Namespace, namespaces, outdated, path_of, refresh, set_default};
-pub use registry::{Registration, registered, registrations, unrestricted};
+pub use registrations::{Registration, registrations};
+pub use registry::{registered, unrestricted};

@@ -47,6 +47,8 @@ enum Command {
 Examples:
   anabranch-kernel load lia olia
   anabranch-kernel load balia:cap=inf --pin
+  anabranch-kernel load lia:coupling=never     each subflow by itself
+  anabranch-kernel load lia:buffers=linux      without larger send buffers and less unsent data
   anabranch-kernel load --all --pin
   anabranch-kernel load balia --replace        its name stays registered meanwhile")]
     Load {

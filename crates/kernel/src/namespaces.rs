@@ -19,7 +19,8 @@ use serde::Serialize;
 use crate::algorithm::Program;
 use crate::connections::name_of;
 use crate::doctor::why_rejected;
-use crate::registry::{is_registered, registrations, unrestricted};
+use crate::registrations::registrations;
+use crate::registry::{is_registered, unrestricted};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/namespaces.o"));
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";

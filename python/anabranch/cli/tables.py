@@ -160,6 +160,8 @@ def statements(found: "Sequence[Statement]") -> None:
 def _headline(result: "Result") -> None:
     scenario, seeds = result.scenario, len(result.seeds)
     intervals = "mean ± 95 % interval over" if seeds > 1 else "no interval from"
+    if seeds > 1 and result.is_deterministic():
+        intervals = "deterministic: the same with"
     STDOUT.print(
         f"{scenario.name or 'scenario'}: {scenario.warmup_s:g} to {scenario.duration_s:g} s, "
         f"{intervals} {seeds} seed{'s' if seeds > 1 else ''}\n"

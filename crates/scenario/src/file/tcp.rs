@@ -71,7 +71,7 @@ pub struct Tcp {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,
     /// With Linux' scheduler: the send buffer of a path, windows. Default: 2, as in Linux;
-    /// `anabranch-kernel` gives its algorithms 8.
+    /// `anabranch-kernel` gives its algorithms 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer_windows: Option<Count>,
     /// With Linux' scheduler: a path gets no more data while so many unsent bytes wait in its queue

@@ -57,4 +57,4 @@ def study(
         trials.append(trial(name, starts, seed))
         if progress:
             progress((done + 1) / (len(TRIALS) + 1))
-    return Adjustment(linear(loads, epsilon), moved, tuple(trials), lemmas.statements())
+    return Adjustment(linear(loads, epsilon), moved, tuple(trials), lemmas.statements(starts))
