@@ -205,4 +205,29 @@ mod tests {
         });
         assert_eq!(buffers, [46080, 87552, 87552]);
     }
+
+    /// 16 windows of 10 packets of 2304 bytes, as `ss -m` shows for the programs of crates/kernel;
+    /// no more than twice 100 packets of 1500 bytes where the receive buffer has 100.
+    #[test]
+    fn a_path_has_a_buffer_of_as_many_windows_as_the_scenario_says() {
+        let mut tcp = endpoint(&anabranch_scenario::Tcp::default());
+        tcp.send_buffer_windows = 16;
+        let mut queue = SendQueue::default();
+        queue.expand(&tcp, 10);
+        assert_eq!(queue.buffer, 368_640);
+        tcp.receive_buffer = 100;
+        let mut queue = SendQueue::default();
+        queue.expand(&tcp, 10);
+        assert_eq!(queue.buffer, 300_000);
+    }
+
+    /// 32 kB are 22 payloads of 1448 bytes, and 16 384 bytes 11.3: the path gets a twelfth packet as
+    /// long as less than the limit is unsent, as in Linux.
+    #[test]
+    fn a_fragment_is_no_longer_than_what_may_be_unsent() {
+        let mut tcp = endpoint(&anabranch_scenario::Tcp::default());
+        assert_eq!(fragment(&tcp), 22);
+        tcp.notsent = 12;
+        assert_eq!(fragment(&tcp), 12);
+    }
 }

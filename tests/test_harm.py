@@ -1,0 +1,72 @@
+"""The harm suite."""
+
+import json
+from importlib.resources import as_file, files
+
+import pytest
+from typer.testing import CliRunner
+
+from anabranch import ScenarioError, run
+from anabranch.cli.main import app
+from anabranch.harm.suite import harm
+
+SHORT = {"measure.duration_s": 10, "measure.warmup_s": 2}
+STEADY = {"measure.duration_s": 30, "measure.warmup_s": 5}
+LINUX = {**STEADY, "tcp.send_buffer_windows": 2, "tcp.notsent_bytes": float("inf")}
+LOSSY = "20 + 20 Mbps, 20 + 60 ms, 0% + 1%"
+
+
+def test_a_lossy_second_path_harms_with_the_buffers_of_linux_alone() -> None:
+    # Without them LIA keeps what the clean path carries: 20 Mbps less the headers, 19.3.
+    for overrides, harms in (LINUX, True), (STEADY, False):
+        found = harm(["lia"], 2, overrides=overrides, quick=True)
+        (row,) = (row for row in found.rows if row.cell == LOSSY)
+        assert row.harms("lia") is harms, row
+        assert 18.5 < row.best < 19.4
+        assert row.best == row.single["a"]
+
+
+def test_both_paths_are_used_where_nothing_is_lost() -> None:
+    found = harm(["lia"], 1, overrides=SHORT, quick=True)
+    assert found.rows[0].ratio("lia") > 1.7
+    assert found.algorithms == ["reno", "cubic", "lia"]
+
+
+def test_the_goodput_of_a_transfer_is_its_size_by_its_duration() -> None:
+    overrides = {**SHORT, "flows.user.workload": {"file": {"bytes": 1_000_000}}}
+    found = harm(["lia"], 1, overrides=overrides, quick=True)
+    with as_file(files("anabranch.harm") / "scenario.toml") as file:
+        transfers = run(file, "lia", 1, overrides=overrides).transfers
+    assert found.rows[0].goodput["lia"] == pytest.approx(8 / transfers["duration_s"][0])
+
+
+def test_an_unknown_backend_or_algorithm_is_one_error() -> None:
+    with pytest.raises(ScenarioError, match="unknown backend"):
+        harm(on="ns3")
+    with pytest.raises(ScenarioError, match="unknown algorithm"):
+        harm(["nonsense"], quick=True)
+
+
+def test_the_command_prints_a_table_markdown_or_json() -> None:
+    call = ["harm", "-a", "lia", "--quick", "--seeds", "1"]
+    call += ["--set", "measure.duration_s=4", "--set", "measure.warmup_s=1"]
+    table = CliRunner().invoke(app, call, catch_exceptions=False)
+    assert table.exit_code == 0
+    assert "best path" in table.stdout
+    markdown = CliRunner().invoke(app, [*call, "--markdown"], catch_exceptions=False).stdout
+    assert markdown.startswith("| network and loss | best path | reno | cubic | lia |")
+    rows = json.loads(CliRunner().invoke(app, [*call, "--json"], catch_exceptions=False).stdout)
+    assert len(rows["rows"]) == 7
+    assert set(rows["rows"][0]["ratio"]) == {"reno", "cubic", "lia"}
+
+
+def test_a_run_without_chance_is_called_deterministic() -> None:
+    result = run("examples/two_links.toml", "reno", 2, overrides=SHORT)
+    assert not result.is_deterministic()
+    # One user, who starts at 0, and a queue that drops nothing at random.
+    one = {
+        **SHORT,
+        "flows": [{"name": "one", "paths": [["left"]]}],
+        "links.left.queue": {"drop_tail": {"packets": 50}},
+    }
+    assert run("examples/two_links.toml", "reno", 2, overrides=one).is_deterministic()
