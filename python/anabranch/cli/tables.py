@@ -199,4 +199,5 @@ def new_table(*columns: str) -> Table:
 
 
 def _interval(row: dict[Any, Any], measure: str, digits: int) -> str:
-    return interval(row[measure], row[f"{measure}_ci95"], f".{digits}f")
+    # A half-width of 0 is no interval: nothing in the runs is random.
+    return interval(row[measure], row[f"{measure}_ci95"] or None, f".{digits}f")
