@@ -74,24 +74,18 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 #endif
 }
 
-/* Appends the siblings to this socket's own path. The connection is not locked and the list may
- * change during the walk: hence the bound, and the check which connection an entry belongs to.
- */
+/* Appends the siblings to this socket's own path. */
 static inline void read_siblings(struct connection *c, const struct sock *sk,
 				 const struct mptcp_sock *connection)
 {
 	const struct list_head *head = &connection->conn_list, *node = head->next;
 
 	for (u32 i = 0; i < MAX_WALK && node && node != head && c->count < MAX_PATHS; i++) {
-		u64 offset = bpf_core_field_offset(struct mptcp_subflow_context, node);
-		const struct mptcp_subflow_context *context =
-			KERNEL(mptcp_subflow_context, (const char *)node - offset);
-		const struct sock *sibling = context->tcp_sock;
+		const struct mptcp_subflow_context *context = next_sibling(&node, sk, connection);
 
-		node = context->node.next;
-		if (!sibling || sibling == sk || (const void *)context->conn != connection)
+		if (!context)
 			continue;
-		const struct tcp_sock *tp = KERNEL(tcp_sock, sibling);
+		const struct tcp_sock *tp = KERNEL(tcp_sock, context->tcp_sock);
 
 		if (is_coupled(context, tp)) {
 			read_path(c, c->count, SIBLINGS, tp,

@@ -63,21 +63,35 @@ static inline const struct mptcp_sock *mptcp_connection(struct sock *sk)
 	return KERNEL(mptcp_sock, context->conn);
 }
 
+/* Advances along the list of a connection's subflows; NULL where the entry is sk's own, or none of
+ * this connection: it is not locked, and the list may change during the walk.
+ */
+static inline const struct mptcp_subflow_context *
+next_sibling(const struct list_head **node, const struct sock *sk,
+	     const struct mptcp_sock *connection)
+{
+	u64 offset = bpf_core_field_offset(struct mptcp_subflow_context, node);
+	const struct mptcp_subflow_context *context =
+		KERNEL(mptcp_subflow_context, (const char *)*node - offset);
+	const struct sock *sibling = context->tcp_sock;
+
+	*node = context->node.next;
+	if (!sibling || sibling == sk || (const void *)context->conn != connection)
+		return NULL;
+	return context;
+}
+
 /* Whether another subflow of the connection runs one of these algorithms. */
 static inline bool has_sibling_of_ours(const struct sock *sk, const struct mptcp_sock *connection)
 {
 	const struct list_head *head = &connection->conn_list, *node = head->next;
 
 	for (u32 i = 0; i < MAX_WALK && node && node != head; i++) {
-		u64 offset = bpf_core_field_offset(struct mptcp_subflow_context, node);
-		const struct mptcp_subflow_context *context =
-			KERNEL(mptcp_subflow_context, (const char *)node - offset);
-		const struct sock *sibling = context->tcp_sock;
+		const struct mptcp_subflow_context *context = next_sibling(&node, sk, connection);
 
-		node = context->node.next;
-		if (!sibling || sibling == sk || (const void *)context->conn != connection)
+		if (!context)
 			continue;
-		const struct tcp_sock *tp = KERNEL(tcp_sock, sibling);
+		const struct tcp_sock *tp = KERNEL(tcp_sock, context->tcp_sock);
 
 		if (((const struct subflow *)tp->inet_conn.icsk_ca_priv)->magic == MAGIC)
 			return true;

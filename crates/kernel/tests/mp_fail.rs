@@ -16,7 +16,7 @@ use std::time::Duration;
 use anabranch_kernel::{connections, load};
 use common::middlebox::{Middlebox, Packet};
 use common::network::{Host, Network, Sink, connect, send_for};
-use common::{SEND_TIME, can_load, counter, lock_names, objects, wait_until};
+use common::{SEND_TIME, can_load, counter, lock_names, objects, wait_until, wait_until_freed};
 use etherparse::TcpOptions;
 
 /// Two hosts that use checksums, without a link.
@@ -122,7 +122,7 @@ fn over_one_path_the_rule_still_runs_after_the_fallback() {
         let (sent, stream) = sending.join().unwrap();
         wait_until("all data has arrived", || sink.received() == 3000 + sent);
         drop((stream, sink, loaded));
-        wait_until("no map or program is left", || objects().is_subset(&before));
+        wait_until_freed(&before);
     }
 }
 
@@ -176,7 +176,7 @@ fn of_two_subflows_the_affected_one_is_reset_and_the_other_runs_alone() {
     let (sent, stream) = sending.join().unwrap();
     wait_until("all data has arrived", || sink.received() == sent);
     drop((stream, sink, loaded, middlebox));
-    wait_until("no map or program is left", || objects().is_subset(&before));
+    wait_until_freed(&before);
 }
 
 /// The kernel puts the infinite mapping on every packet of the next chunk it sends, but may fill

@@ -17,7 +17,7 @@ use std::time::Duration;
 use anabranch_kernel::connections;
 use common::network::{Host, Network, connect, connect_by_default};
 use common::program::{own_bpf_fs, programs, run};
-use common::{can_load, lock_names, objects, wait_until};
+use common::{can_load, lock_names, objects, wait_until, wait_until_freed};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use serde_json::Value;
 
@@ -207,7 +207,7 @@ fn replacing_keeps_live_connections_and_reaches_new_sockets_of_every_namespace()
     );
     drop((senders, later, file, sink, network));
     run(&["unload", "balia"]);
-    wait_until("no map or program is left", || objects().is_subset(&before));
+    wait_until_freed(&before);
 }
 
 #[test]
@@ -274,5 +274,5 @@ fn namespaces_with_an_unloaded_program_are_reported_and_load_sets_their_default_
     );
     drop((file, socket));
     run(&["unload", "lia"]);
-    wait_until("no map or program is left", || objects().is_subset(&before));
+    wait_until_freed(&before);
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Choice, load, registered};
 use common::network::{Host, Network, connect, send_for};
-use common::{can_load, lock_names, objects, wait_until};
+use common::{can_load, lock_names, objects, wait_until, wait_until_freed};
 use socket2::SockRef;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_anabranch-kernel");
@@ -129,7 +129,7 @@ fn churn(duration: Duration, at_least: u64) {
         );
     }
     println!("{} connections", opened.load(Relaxed));
-    wait_until("no map or program is left", || objects().is_subset(&before));
+    wait_until_freed(&before);
     log.assert_clean();
 }
 
@@ -174,7 +174,7 @@ fn a_killed_loader_leaves_nothing() {
         loader.kill().unwrap();
         loader.wait().unwrap();
         wait_until("the names are gone", || !has("balia") && !has("wvegas"));
-        wait_until("no map or program is left", || objects().is_subset(&before));
+        wait_until_freed(&before);
     }
 }
 

@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Connection, connections};
+use libbpf_rs::ProgramType;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use network::{Host, Network, connect, send_for};
 use rustix::fs::FlockOperation;
@@ -62,14 +63,40 @@ pub fn lock_names() -> File {
     file
 }
 
-/// Every map and program of the kernel by its id.
-pub fn objects() -> BTreeSet<(&'static str, u32)> {
-    let maps = MapInfoIter::default().map(|map| ("map", map.id));
-    maps.chain(ProgInfoIter::default().map(|program| ("program", program.id)))
+/// Every map and program of the kernel by kind, id and name, without the programs that a container's
+/// runtime attaches to cgroups at any time.
+pub fn objects() -> BTreeSet<(&'static str, u32, String)> {
+    let of_cgroups = [
+        ProgramType::CgroupDevice,
+        ProgramType::CgroupSkb,
+        ProgramType::CgroupSysctl,
+    ];
+    let maps = MapInfoIter::default().map(|map| ("map", map.id, map.name));
+    let programs = ProgInfoIter::default()
+        .filter(|program| !of_cgroups.contains(&program.ty))
+        .map(|program| ("program", program.id, program.name));
+    maps.chain(programs)
+        .map(|(kind, id, name)| (kind, id, name.to_string_lossy().into_owned()))
         .collect()
 }
 
-/// Waits until a condition holds, at most 20 s; the kernel frees objects after a grace period.
+/// Waits until no map or program is left but those of before. A socket holds its program until it
+/// ends; without a reachable peer a closed one ends after net.mptcp.close_timeout, 60 s, or, of
+/// plain TCP, after tcp_orphan_retries, about 100 s.
+pub fn wait_until_freed(before: &BTreeSet<(&'static str, u32, String)>) {
+    let start = Instant::now();
+    loop {
+        let now = objects();
+        let left: Vec<_> = now.difference(before).collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(150), "left: {left:?}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits until a condition holds, at most 20 s.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
