@@ -27,8 +27,8 @@ class Scenario:
     def load(path: str | os.PathLike[str], set: list[tuple[str, str]] = ...) -> Scenario:
         """Read a scenario file.
 
-        Each pair of `set` is a dotted key and a TOML value; text that is not TOML, such as a bare word,
-        is a string. Raises `ScenarioError`.
+        Each pair of `set` is a dotted key and a TOML value; text that is not TOML, such as a bare
+        word, is a string. Raises `ScenarioError`.
         """
     @staticmethod
     def parse(text: str, file: str = "<string>", set: list[tuple[str, str]] = ...) -> Scenario:

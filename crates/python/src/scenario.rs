@@ -15,8 +15,8 @@ pub struct Scenario(pub(crate) Complete);
 
 #[pymethods]
 impl Scenario {
-    /// Reads a scenario file. Each pair of `set` is a dotted key and a TOML value; text that is not TOML,
-    /// such as a bare word, is a string.
+    /// Reads a scenario file. Each pair of `set` is a dotted key and a TOML value; text that is not
+    /// TOML, such as a bare word, is a string.
     ///
     /// Raises ScenarioError.
     #[staticmethod]
