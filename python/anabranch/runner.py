@@ -23,6 +23,8 @@ Seeds = int | Iterable[int] | None
 Progress = Callable[[float], None]
 
 POLL_S = 0.1
+TEXT = pd.Series([""]).dtype
+"""The type that pandas gives to a column of text."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,9 @@ def _joined(
     tables = {
         table: _concatenated([frame.pop(table) for frame in frames]) for table in list(frames[0])
     }
-    return Result(scenario=scenario, backend=on, keys=tuple(planned[0].keys), **tables)
+    custom = dict.fromkeys(job.keys["algorithm"] for job in planned if job.in_python)
+    keys = tuple(planned[0].keys)
+    return Result(scenario, on, keys, **tables, rules_in_python=tuple(custom))
 
 
 OWN = "own"
@@ -334,9 +338,14 @@ def _frames(keys: dict[str, Any], record: Tables) -> dict[str, pd.DataFrame]:
 
 def _frame(keys: dict[str, Any], columns: dict[str, Any]) -> pd.DataFrame:
     rows = len(next(iter(columns.values())))
-    named = {key: [value] * rows for key, value in keys.items()}
+    named = {key: pd.Series([value]).repeat(rows).array for key, value in keys.items()}
+    # Columns without a type are names. An empty one has no name from which pandas could tell.
+    typed = {
+        key: pd.Series(values, dtype=TEXT) if isinstance(values, list) and not values else values
+        for key, values in columns.items()
+    }
     # The columns belong to nobody else: no copy, which would be as large as the samples.
-    return pd.DataFrame({**named, **columns}, copy=False)
+    return pd.DataFrame({**named, **typed}, copy=False)
 
 
 def _concatenated(frames: list[pd.DataFrame]) -> pd.DataFrame:

@@ -130,7 +130,9 @@ def test_out_holds_tables_figures_and_the_scenario(
     figures = ["goodput", "windows", "queues"]
     expected = [f"{table}.parquet" for table in [*tables, "link_samples"]]
     expected += [f"{figure}.{kind}" for figure in figures for kind in ("png", "svg")]
-    assert sorted(os.listdir(out)) == sorted([*expected, "scenario.toml"])
+    assert sorted(os.listdir(out)) == sorted(
+        [*expected, "manifest.json", "original.toml", "scenario.toml"]
+    )
     again = anabranch("run", out / "scenario.toml", "--json")
     assert json.loads(again.stdout)["seeds"] == [7]
 
