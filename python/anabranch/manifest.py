@@ -14,6 +14,7 @@ import pandas as pd
 
 from anabranch._core import VERSION
 from anabranch.files import MANIFEST
+from anabranch.formats import json_text
 from anabranch.scenario import Scenario, ScenarioError
 
 SCENARIO = "scenario.toml"
@@ -126,8 +127,7 @@ def write(
         },
         "files": {name: _sha256(content) for name, content in files.items()},
     }
-    text = json.dumps(document, indent=2, ensure_ascii=False)
-    (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    (directory / MANIFEST).write_text(json_text(document) + "\n", encoding="utf-8")
 
 
 def _sha256(content: bytes) -> str:

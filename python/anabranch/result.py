@@ -353,5 +353,6 @@ class Result:
 
     def _headline(self) -> str:
         names = ", ".join(self.algorithms)
-        seeds = ", ".join(map(str, self.seeds)) if len(self.seeds) <= 10 else len(self.seeds)
-        return f'"{self.scenario.name}" on {self.backend}: algorithms {names}; seeds {seeds}'
+        few = f"seeds {', '.join(map(str, self.seeds))}"
+        seeds = few if len(self.seeds) <= 10 else f"{len(self.seeds)} seeds"
+        return f'"{self.scenario.name}" on {self.backend}: algorithms {names}; {seeds}'
