@@ -16,6 +16,7 @@ import pytest
 from matplotlib.lines import Line2D
 
 import anabranch
+from anabranch import files
 from anabranch.cli import tables
 from anabranch.figures import result as figures
 from anabranch.figures import style
@@ -127,6 +128,48 @@ def test_files_are_replaced_and_others_kept(tmp_path: Path) -> None:
     with staged(tmp_path) as stage:
         (stage / "old").write_text("new")
     assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"old": "new", "kept": "kept"}
+
+
+def test_a_manifest_appears_last_and_disappears_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "manifest.json", "z"):
+        (tmp_path / name).write_text("old")
+    there: list[bool] = []
+    replace = files.os.replace
+
+    def watched(file: Path, place: Path) -> None:
+        there.append((tmp_path / "manifest.json").exists())
+        replace(file, place)
+
+    monkeypatch.setattr(files.os, "replace", watched)
+    with staged(tmp_path) as stage:
+        for name in ("a", "manifest.json", "z"):
+            (stage / name).write_text("new")
+    assert there == [False] * 3
+    assert [(tmp_path / name).read_text() for name in ("a", "manifest.json", "z")] == ["new"] * 3
+
+
+def test_a_directory_that_appeared_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def overtaken() -> None:
+        with staged(out) as stage:
+            (stage / "flows").write_text("mine")
+            out.mkdir()
+            (out / "flows").write_text("theirs")
+
+    with pytest.raises(OSError, match="not empty"):
+        overtaken()
+    assert list(tmp_path.iterdir()) == [out]
+    assert (out / "flows").read_text() == "theirs"
+
+
+def test_an_output_directory_has_the_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "usual").mkdir()
+    with staged(tmp_path / "out"):
+        pass
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
 def test_a_file_is_refused_as_output_directory(tmp_path: Path) -> None:

@@ -45,11 +45,11 @@ def refuse_full(directory: str | os.PathLike[str]) -> None:
 def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary directory to write in; on success it is renamed to `directory`.
 
-    If `directory` exists, files are renamed into it one by one, and those of other names are kept.
-    A manifest describes them all: the old one is removed first, the new one comes last. The
+    If `directory` exists now, files are renamed into it one by one, and those of other names are
+    kept. A manifest describes them all: the old one is removed first, the new one comes last. The
     temporary directory is on the same file system, so each rename is atomic. If the block raises,
     it is removed. Raises OSError at once when `directory` is a file, cannot be written or has less
-    than 1 MB left; also if the disk becomes full later.
+    than 1 MB left; also if the disk becomes full later, or the directory appears with files.
     """
     target = Path(directory)
     nearest = next(p for p in [target, *target.absolute().parents] if p.exists())
@@ -62,7 +62,7 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
         (stage / "space").write_bytes(bytes(1_000_000))
         (stage / "space").unlink()
         yield stage
-        if not target.exists():
+        if nearest != target:
             target.parent.mkdir(parents=True, exist_ok=True)
             stage.rename(target)
             return

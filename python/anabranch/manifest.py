@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -117,7 +118,7 @@ def write(
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": _packages(),
         "runs": asdict(runs),
         "scenario": {
             "source": scenario.source,
@@ -128,6 +129,11 @@ def write(
         "files": {name: _sha256(content) for name, content in files.items()},
     }
     (directory / MANIFEST).write_text(json_text(document) + "\n", encoding="utf-8")
+
+
+@cache
+def _packages() -> dict[str, str]:
+    return {name: version(name) for name in PACKAGES}
 
 
 def _sha256(content: bytes) -> str:
