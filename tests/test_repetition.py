@@ -137,7 +137,11 @@ def test_with_json_the_verdict_is_on_stderr(out: Path, anabranch: Anabranch) -> 
         ("scenario.toml", SMALL, "because scenario.toml changed after the run"),
         ("scenario.toml", None, "file not found: scenario.toml"),
         ("paths.parquet", None, "file not found: paths.parquet"),
-        ("manifest.json", None, "a directory without manifest.json"),
+        (
+            "manifest.json",
+            None,
+            "or a directory that --out or Result.save has written, with manifest.json",
+        ),
         ("manifest.json", "{}", "manifest.json: expected a manifest of Anabranch"),
         ("manifest.json", "{", "manifest.json: expected a manifest of Anabranch"),
     ],

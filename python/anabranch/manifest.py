@@ -56,8 +56,8 @@ class Manifest:
         file = Path(directory) / MANIFEST
         if not file.is_file():
             raise ScenarioError(
-                f"{directory}: expected a file, got a directory without {MANIFEST}, which "
-                "`run --out` writes"
+                f"{directory}: expected a scenario file, or a directory that --out or Result.save "
+                f"has written, with {MANIFEST}"
             )
         try:
             document = json.loads(file.read_text(encoding="utf-8"))

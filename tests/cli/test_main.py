@@ -21,7 +21,7 @@ from conftest import CLI, SMALL, Anabranch, interrupt
 WRONG_CALLS = {
     "no file": (["run"], "FILE"),
     "a missing file": (["run", "nowhere.toml"], "nowhere.toml: file not found"),
-    "a directory": (["run", "{tmp}"], "expected a file, got a directory without manifest.json"),
+    "a directory": (["run", "{tmp}"], "expected a scenario file, or a directory that --out"),
     "a directory to compare": (["compare", "{tmp}", "-a", "lia"], "file, got a directory"),
     "an unknown command": (["fly"], "fly"),
     "an algorithm that is not text": (["run", "{small}", "--algorithm", "\udcff"], "can't encode"),
