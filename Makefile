@@ -10,7 +10,7 @@ RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' 
 .PHONY: demo test lint test-rust test-python test-kernel test-kernels bench lab clean
 
 demo: $(VENV)/.anabranch
-	$(BIN)/anabranch reproduce olia --quick --out results/olia
+	$(BIN)/anabranch reproduce olia --quick --out results/olia --force
 
 test: lint test-rust test-python
 

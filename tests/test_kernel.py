@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import time
@@ -96,7 +97,7 @@ def test_a_file_meets_its_second_path_and_the_run_ends_with_it(scenario: Path) -
         "flows[0].workload.file.bytes": 2_000_000,
         "flows[1].workload.file.bytes": 100_000,
     }
-    result = anabranch.run(scenario, on="kernel", seeds=1, overrides=files)
+    result = anabranch.run(scenario, on="kernel", seeds=1, set=files)
     assert sorted(result.transfers["flow"]) == ["one", "one", "two"]
     # A has 12 Mbps and B 6: a third of the file over B, less what it takes to open.
     two = result.paths[result.paths["flow"] == "two"]["delivered_bytes"]
@@ -193,7 +194,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def test_the_result_has_the_lateness_of_every_run(scenario: Path, tmp_path: Path) -> None:
     short = {"measure.duration_s": 0.6, "measure.warmup_s": 0.1}
-    result = anabranch.run(scenario, on="kernel", seeds=2, overrides=short)
+    result = anabranch.run(scenario, on="kernel", seeds=2, set=short)
     assert result.lateness is not None
     assert list(result.lateness["seed"]) == [1, 2]
     assert result.lateness["packets"].gt(0).all()
@@ -202,7 +203,31 @@ def test_the_result_has_the_lateness_of_every_run(scenario: Path, tmp_path: Path
     result.save(tmp_path / "out")
     saved = pd.read_parquet(tmp_path / "out" / "lateness.parquet")
     assert list(saved["p99_us"]) == list(result.lateness["p99_us"])
-    assert anabranch.run(scenario, seeds=1, overrides=short).lateness is None
+    assert anabranch.run(scenario, seeds=1, set=short).lateness is None
+
+
+def test_a_result_directory_runs_again_and_says_that_it_cannot_repeat(
+    scenario: Path, tmp_path: Path, anabranch: Anabranch
+) -> None:
+    out = tmp_path / "out"
+    short = ["--set", "measure.duration_s=0.6", "--set", "measure.warmup_s=0.1"]
+    assert anabranch("run", scenario, "--on", "kernel", *short, "--out", out).returncode == 0
+    (tmp_path / "steady.trace").unlink()
+    done = anabranch("run", out, "--json")
+    assert done.returncode == 0
+    document = json.loads(done.stdout)
+    assert (document["backend"], len(document["lateness"])) == ("kernel", 1)
+    assert document["scenario"]["duration_s"] == 0.6
+    assert "warning: runs on kernel are in real time and cannot repeat to the bit" in done.stderr
+    assert done.stderr.endswith(f"Not compared with {out}: in real time\n")
+
+
+def test_a_scenario_that_was_pickled_runs_without_its_trace_file(scenario: Path) -> None:
+    short = {"measure.duration_s": 0.6, "measure.warmup_s": 0.1}
+    stored = pickle.dumps(anabranch.load(scenario, short))
+    shutil.rmtree(scenario.parent)
+    result = anabranch.run(pickle.loads(stored), on="kernel", seeds=1)
+    assert result.links["rate_mbps"].tolist() == [12.0, 6.0]
 
 
 def test_a_comparison_goes_on_after_a_failure(scenario: Path, anabranch: Anabranch) -> None:

@@ -1,7 +1,14 @@
 """Summaries of a Result, on data made by hand; its figures and files."""
 
+import copy
 import math
+import multiprocessing
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +16,7 @@ import pytest
 from matplotlib.lines import Line2D
 
 import anabranch
+from anabranch import files
 from anabranch.cli import tables
 from anabranch.figures import result as figures
 from anabranch.figures import style
@@ -122,6 +130,48 @@ def test_files_are_replaced_and_others_kept(tmp_path: Path) -> None:
     assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"old": "new", "kept": "kept"}
 
 
+def test_a_manifest_appears_last_and_disappears_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "manifest.json", "z"):
+        (tmp_path / name).write_text("old")
+    there: list[bool] = []
+    replace = files.os.replace
+
+    def watched(file: Path, place: Path) -> None:
+        there.append((tmp_path / "manifest.json").exists())
+        replace(file, place)
+
+    monkeypatch.setattr(files.os, "replace", watched)
+    with staged(tmp_path) as stage:
+        for name in ("a", "manifest.json", "z"):
+            (stage / name).write_text("new")
+    assert there == [False] * 3
+    assert [(tmp_path / name).read_text() for name in ("a", "manifest.json", "z")] == ["new"] * 3
+
+
+def test_a_directory_that_appeared_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def overtaken() -> None:
+        with staged(out) as stage:
+            (stage / "flows").write_text("mine")
+            out.mkdir()
+            (out / "flows").write_text("theirs")
+
+    with pytest.raises(OSError, match="not empty"):
+        overtaken()
+    assert list(tmp_path.iterdir()) == [out]
+    assert (out / "flows").read_text() == "theirs"
+
+
+def test_an_output_directory_has_the_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "usual").mkdir()
+    with staged(tmp_path / "out"):
+        pass
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
 def test_a_file_is_refused_as_output_directory(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("precious")
@@ -186,3 +236,130 @@ def test_several_variants_of_an_algorithm_differ_in_style() -> None:
     twins = ["balia", "balia:cap=inf", "Mine"]
     assert len({style.style(name, twins) for name in twins}) == 3
     assert style.style("balia", twins) == style.style("balia") == style.CHOSEN["balia"]
+
+
+def assert_equal(one: anabranch.Result, other: anabranch.Result) -> None:
+    """Whether tables, their types and all else are equal."""
+    for name, table in one.tables().items():
+        pd.testing.assert_frame_equal(other.tables()[name], table, check_exact=True, obj=name)
+    for name in ("backend", "keys", "algorithms", "seeds", "failures", "rules_in_python"):
+        assert getattr(one, name) == getattr(other, name)
+    assert (one.lateness is None) == (other.lateness is None)
+    assert one.scenario.text == other.scenario.text
+
+
+def test_a_result_is_read_as_it_was_saved(small: Path, tmp_path: Path) -> None:
+    result = anabranch.run(small, ["lia", "olia"], seeds=2, set={"links.R1.rate_mbps": 7})
+    result.save(tmp_path / "out")
+    assert_equal(result, anabranch.Result.load(tmp_path / "out"))
+    lateness = pd.DataFrame({"algorithm": ["lia"], "seed": [1], "p99_us": [80.0]})
+    late = replace(result, backend="kernel", lateness=lateness, failures={"bbr": "not there"})
+    late.save(tmp_path / "late")
+    read = anabranch.Result.load(tmp_path / "late")
+    assert_equal(late, read)
+    pd.testing.assert_frame_equal(read.lateness, lateness)
+
+
+def test_save_does_not_overwrite_unless_forced(small: Path, tmp_path: Path) -> None:
+    result = anabranch.run(small, seeds=1)
+    (tmp_path / "out").mkdir()
+    result.save(tmp_path / "out")  # empty
+    with pytest.raises(FileExistsError, match=r"out: the directory is not empty; .*force=True"):
+        result.save(tmp_path / "out")
+    anabranch.run(small, seeds=2).save(tmp_path / "out", force=True)
+    assert anabranch.Result.load(tmp_path / "out").seeds == [1, 2]
+
+
+def test_results_and_scenarios_can_be_copied_and_pickled(tmp_path: Path) -> None:
+    (tmp_path / "lte.trace").write_text("1\n2\n")
+    file = tmp_path / "traced.toml"
+    file.write_text(SMALL.replace("rate_mbps = 10", 'trace_file = "lte.trace"', 1))
+    scenario = anabranch.load(file, {"links.R2.rate_mbps": 7}).with_algorithm("balia:cap=inf")
+    result = anabranch.run(scenario, seeds=2)
+    stored = pickle.dumps((scenario, result))
+    for path in (file, tmp_path / "lte.trace"):
+        path.unlink()  # as on another machine
+    for again, result_again in (copy.copy((scenario, result)), pickle.loads(stored)):
+        assert (again.text, again.inputs) == (scenario.text, scenario.inputs)
+        assert (again.original, again.set) == (scenario.original, scenario.set)
+        assert_equal(result, result_again)
+        assert_equal(result, anabranch.run(again, seeds=2))
+    assert copy.deepcopy(scenario).text == copy.copy(scenario).text == scenario.text
+    assert_equal(result, copy.deepcopy(result))
+
+
+def test_a_result_is_returned_from_another_process(small: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    scenario = anabranch.load(small)
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        result = pool.submit(anabranch.run, scenario, "olia", 1).result()
+        wrong = pool.submit(anabranch.run, scenario, "ollia", 1)
+        with pytest.raises(anabranch.ScenarioError, match="unknown algorithm"):
+            wrong.result()
+    assert_equal(result, anabranch.run(small, "olia", 1))
+
+
+@pytest.mark.parametrize("backend", ["sim", "fluid", "equilibrium"])
+def test_an_empty_table_has_the_types_of_a_full_one(backend: str, small: Path) -> None:
+    assert len(anabranch.run(small, seeds=1).transfers) == 0
+    empty = anabranch.run(small, seeds=1, on=backend).transfers
+    sized = {"flows.one.workload.file.bytes": 100_000}
+    full = anabranch.run(small, seeds=1, set=sized).transfers
+    assert len(full) == 1
+    assert empty.dtypes.to_dict() == full.dtypes.to_dict()
+
+
+def test_a_run_without_transfers_does_not_change_the_types_of_the_others(small: Path) -> None:
+    small.write_text(SMALL.replace('name = "one"', 'name = "one"\nworkload.file.bytes = 100_000'))
+    grid = {"flows.one.start_s": [0, 5.99]}
+    transfers = anabranch.sweep(small, grid, seeds=1).transfers
+    assert list(transfers["flows.one.start_s"]) == [0]
+    assert transfers["seed"].dtype == transfers["bytes"].dtype == "int64"
+    assert transfers["flows.one.start_s"].dtype == "float64"
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_the_summary_shows_goodput_in_a_narrow_terminal(columns: int, small: Path) -> None:
+    result = anabranch.run(small, ["lia", "olia"], seeds=2)
+    with pd.option_context("display.max_columns", 0, "display.width", columns):
+        header = repr(result.summary()).splitlines()[0].split()
+    assert "..." in header
+    assert {"flow", "goodput_mbps"} <= {*header}
+
+
+def test_what_a_result_and_a_scenario_print_is_short(small: Path) -> None:
+    result = anabranch.run(small, ["lia", "olia"], seeds=2)
+    assert repr(result) == '<Result "small" on sim: algorithms lia, olia; seeds 1, 2>'
+    assert repr(result.scenario) == '<Scenario "small": 2 links, 2 flows, lia, 6 s>'
+    many = made_by_hand({seed: [1.0] for seed in range(1, 21)})
+    assert repr(many) == '<Result "small" on sim: algorithms lia; 20 seeds>'
+
+
+def test_notebooks_show_the_summaries(small: Path) -> None:
+    scenario = anabranch.load(small, {"name": "<small>"})
+    page = anabranch.run(scenario, seeds=1)._repr_html_()
+    assert "&lt;small&gt;" in page
+    assert "<small>" not in page
+    assert page.count("<table") == 2
+    assert "goodput_mbps" in page
+    assert "utilization" in page
+
+
+def test_a_result_draws_its_figures(small: Path) -> None:
+    result = anabranch.run(small, ["lia", "olia"], seeds=1)
+    assert len(result.plot().axes) == 1
+    assert len(result.plot("queues").axes) == 2 * 2
+    with pytest.raises(ValueError, match="unknown figure 'nothing': expected one of goodput, win"):
+        result.plot("nothing")
+
+
+def test_matplotlib_is_not_loaded_before_it_draws(small: Path) -> None:
+    code = (
+        f"import sys, anabranch; result = anabranch.run({str(small)!r}, seeds=1); "
+        "assert 'matplotlib' not in sys.modules; result.plot('windows')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert anabranch.__version__ == metadata.version("anabranch")

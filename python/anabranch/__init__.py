@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from anabranch._core import Cancelled as Cancelled
     from anabranch._core import Path as Path
     from anabranch.result import Result as Result
@@ -38,6 +39,8 @@ __all__ = sorted(_MODULE_OF)
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used: pandas and SciPy take most of a second to load."""
+    if name == "__version__":
+        return import_module("anabranch._core").VERSION
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

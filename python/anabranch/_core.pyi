@@ -24,19 +24,24 @@ class Scenario:
     """A scenario, checked and complete."""
 
     @staticmethod
-    def load(path: str | os.PathLike[str], overrides: list[tuple[str, str]] = ...) -> Scenario:
+    def load(path: str | os.PathLike[str], set: list[tuple[str, str]] = ...) -> Scenario:
         """Read a scenario file.
 
-        Each override is a dotted key and a TOML value; text that is not TOML, such as a bare word,
-        is a string. Raises `ScenarioError`.
+        Each pair of `set` is a dotted key and a TOML value; text that is not TOML, such as a bare
+        word, is a string. Raises `ScenarioError`.
         """
     @staticmethod
     def parse(
-        text: str, file: str = "<string>", overrides: list[tuple[str, str]] = ...
+        text: str,
+        file: str = "<string>",
+        set: list[tuple[str, str]] = ...,
+        inputs: dict[str, bytes] = ...,
     ) -> Scenario:
         """Read the text of a scenario.
 
-        `file` is its name in errors; trace files are looked for beside it. Raises `ScenarioError`.
+        `file` is its name in errors. `inputs` are the contents of trace files, by their names in
+        the scenario; those that are not among them are looked for beside `file`. Raises
+        `ScenarioError`.
         """
     def with_algorithm(self, spec: str) -> Scenario:
         """The same scenario with another algorithm for the flows without one of their own.
@@ -74,7 +79,18 @@ class Scenario:
         """The file it was read from, or its name in errors; trace files are beside it."""
     @property
     def text(self) -> str:
-        """The scenario as TOML, overrides included."""
+        """The scenario as TOML, with the values of `set`."""
+    @property
+    def original(self) -> str:
+        """The text that it was read from, to which `set` was applied."""
+    @property
+    def set(self) -> list[tuple[str, str]]:
+        """What replaced values of the text: dotted keys and TOML values, in the order applied."""
+    @property
+    def inputs(self) -> dict[str, bytes]:
+        """The contents of its trace files, by their names in the scenario."""
+    def to_folder(self) -> tuple[str, dict[str, bytes]]:
+        """The scenario as TOML and the contents of its trace files, by names for one folder."""
     @property
     def warnings(self) -> list[str]:
         """What is legal and has an effect that its author may not expect; a line each."""
@@ -162,6 +178,9 @@ def rules() -> list[RuleInfo]:
 
 def couplings() -> list[tuple[str, str]]:
     """What `coupling` may be in an algorithm, and what each means; the default first."""
+
+VERSION: str
+"""The version of Anabranch."""
 
 MAX_WINDOW: float
 """No congestion window grows beyond this, packets."""

@@ -13,24 +13,62 @@ from pathlib import Path
 from anabranch._core import ScenarioError
 
 END = "<!-- end -->"
+MANIFEST = "manifest.json"
+"""Describes the other files of a result directory."""
+
+
+@contextmanager
+def output(directory: str | os.PathLike[str] | None, force: bool = False) -> Iterator[Path | None]:
+    """`staged` for a directory that a user named; without one there is nothing to write to.
+
+    Raises FileExistsError at once where the directory is not empty, unless `force`.
+    """
+    if directory is None:
+        yield None
+        return
+    if not force:
+        refuse_full(directory)
+    with staged(directory) as stage:
+        yield stage
+
+
+def refuse_full(directory: str | os.PathLike[str]) -> None:
+    """Raise FileExistsError where a directory is not empty."""
+    if Path(directory).is_dir() and any(Path(directory).iterdir()):
+        raise FileExistsError(
+            f"{directory}: the directory is not empty; choose another one, or replace files in it "
+            "with --force (force=True in Python)"
+        )
 
 
 @contextmanager
 def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary directory to write in; on success its files are renamed into `directory`.
+    """A temporary directory to write in; on success it is renamed to `directory`.
 
-    It is on the same file system, so each rename is atomic. If the block raises, the directory is
-    removed. Raises OSError at once when `directory` is a file, cannot be written or has less than
-    1 MB left; also if the disk becomes full later.
+    If `directory` exists now, files are renamed into it one by one, and those of other names are
+    kept. A manifest describes them all: the old one is removed first, the new one comes last. The
+    temporary directory is on the same file system, so each rename is atomic. If the block raises,
+    it is removed. Raises OSError at once when `directory` is a file, cannot be written or has less
+    than 1 MB left; also if the disk becomes full later, or the directory appears with files.
     """
     target = Path(directory)
     nearest = next(p for p in [target, *target.absolute().parents] if p.exists())
-    stage = Path(tempfile.mkdtemp(prefix=".anabranch-", dir=nearest))
+    if not nearest.is_dir():
+        raise NotADirectoryError(f"{nearest}: expected a directory to write to, got a file")
+    temporary = Path(tempfile.mkdtemp(prefix=".anabranch-", dir=nearest))
+    stage = temporary / "stage"  # with the usual permissions, which a temporary directory has not
     try:
+        stage.mkdir()
         (stage / "space").write_bytes(bytes(1_000_000))
         (stage / "space").unlink()
         yield stage
-        for file in sorted(p for p in stage.rglob("*") if p.is_file()):
+        if nearest != target:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            stage.rename(target)
+            return
+        (target / MANIFEST).unlink(missing_ok=True)
+        files = sorted(p for p in stage.rglob("*") if p.is_file())
+        for file in sorted(files, key=lambda file: file.name == MANIFEST):
             place = target / file.relative_to(stage)
             place.parent.mkdir(parents=True, exist_ok=True)
             os.replace(file, place)
@@ -40,7 +78,7 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
         # In the same words whichever library was writing.
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target)) from error
     finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def section(page: Path, command: str) -> tuple[str, str]:

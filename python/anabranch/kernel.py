@@ -7,7 +7,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import numpy as np
@@ -85,19 +88,20 @@ class Run:
 
         Raises `ScenarioError` for a scenario that cannot run on this kernel, and `Cancelled`.
         """
-        with self._lock:
-            if self._cancelled:
-                raise Cancelled("the run was cancelled")
-            self._process = subprocess.Popen(
-                [*self._command, "--die-with-parent", str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                cwd=Path(self._scenario.source).parent,  # trace files are relative to it
-            )
-        self._started_s = time.monotonic()
-        stdout, stderr = self._process.communicate(self._scenario.text)
+        with _with_traces(self._scenario) as (text, folder):
+            with self._lock:
+                if self._cancelled:
+                    raise Cancelled("the run was cancelled")
+                self._process = subprocess.Popen(
+                    [*self._command, "--die-with-parent", str(os.getpid())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    cwd=folder,
+                )
+            self._started_s = time.monotonic()
+            stdout, stderr = self._process.communicate(text)
         if self._cancelled:
             raise Cancelled("the run was cancelled")
         if self._process.returncode != 0:
@@ -106,6 +110,27 @@ class Run:
         _warn(stderr.splitlines())
         self._done = True
         return _tables(json.loads(stdout), self._scenario)
+
+
+@contextmanager
+def _with_traces(scenario: Scenario) -> Iterator[tuple[str, Path | str]]:
+    """The scenario's text and the folder to which its trace files are relative.
+
+    It is a temporary one where they are not beside the scenario, which may be from elsewhere.
+    """
+    folder = Path(scenario.source).parent
+    if all(_holds(folder / name, content) for name, content in scenario.inputs.items()):
+        yield scenario.text, folder if folder.is_dir() else "."
+        return
+    with TemporaryDirectory(prefix="anabranch-") as temporary:
+        text, traces = scenario.to_folder()
+        for name, content in traces.items():
+            Path(temporary, name).write_bytes(content)
+        yield text, temporary
+
+
+def _holds(file: Path, content: bytes) -> bool:
+    return file.is_file() and file.read_bytes() == content
 
 
 _printed: set[str] = set()

@@ -1,19 +1,26 @@
 """The result of runs: seven tables, with the same columns for every backend."""
 
+import html
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import bdtr, stdtrit
 
-from anabranch.files import staged
+from anabranch import manifest
+from anabranch._core import VERSION
+from anabranch.files import refuse_full, staged
 from anabranch.formats import columns, records
+from anabranch.manifest import Manifest
 from anabranch.scenario import Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def jain_index(rates: Sequence[float] | pd.Series) -> float:
@@ -101,7 +108,7 @@ TABLES = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The tables of one or several runs. Totals are over [warmup_s, duration_s] of the scenario.
 
@@ -110,7 +117,7 @@ class Result:
 
     >>> from anabranch import run
     >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-    >>> result = run("examples/two_links.toml", ["lia", "olia"], seeds=2, overrides=short)
+    >>> result = run("examples/two_links.toml", ["lia", "olia"], seeds=2, set=short)
     >>> result.keys, result.algorithms, result.seeds
     (('algorithm', 'seed'), ['lia', 'olia'], [1, 2])
     >>> result.links[["algorithm", "seed", "link", "utilization"]].head(2).round(1)
@@ -139,6 +146,8 @@ class Result:
     count (docs/lab.md): packets, median_us, p99_us, worst_us, too_late. None on other backends."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """The algorithms that are not in the tables because a run failed, with the reason."""
+    rules_in_python: tuple[str, ...] = ()
+    """The algorithms that were objects of Python, not names."""
 
     @property
     def cases(self) -> list[str]:
@@ -165,11 +174,12 @@ class Result:
         """Per case and flow, mean and 95 % interval over seeds.
 
         `users`; `goodput_mbps`, the mean over users; `loss_probability`, lost over sent packets;
-        `rtt_ms`, the mean over paths, weighted by packets sent.
+        `rtt_ms`, the mean over paths, weighted by packets sent. Goodput is last, because pandas
+        leaves out the columns in the middle where the terminal is narrow.
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
+        >>> result = run("examples/two_links.toml", seeds=2, set=short)
         >>> result.summary()[["algorithm", "flow", "users", "goodput_mbps"]].round(1)
           algorithm          flow  users  goodput_mbps
         0       lia      two-path      1           2.7
@@ -188,7 +198,7 @@ class Result:
         weighted = measured.assign(rtt=measured["rtt_ms"] * measured["sent_packets"])
         sums = weighted.groupby(by, sort=False)[["rtt", "sent_packets"]].sum()
         flows["rtt_ms"] = sums["rtt"] / sums["sent_packets"]
-        measures = ["goodput_mbps", "loss_probability", "rtt_ms"]
+        measures = ["loss_probability", "rtt_ms", "goodput_mbps"]
         return mean_with_interval(flows.reset_index(), [*self.cases, "flow", "users"], measures)
 
     def link_summary(self) -> pd.DataFrame:
@@ -196,7 +206,7 @@ class Result:
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
+        >>> result = run("examples/two_links.toml", seeds=2, set=short)
         >>> result.link_summary()[["algorithm", "link", "utilization"]].round(2)
           algorithm   link  utilization
         0       lia   left          1.0
@@ -216,7 +226,7 @@ class Result:
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
+        >>> result = run("examples/two_links.toml", seeds=2, set=short)
         >>> result.totals()[["algorithm", "jain_index"]].round(2)
           algorithm  jain_index
         0       lia         0.9
@@ -231,7 +241,7 @@ class Result:
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> result = run("examples/two_links.toml", seeds=1, overrides=short)
+        >>> result = run("examples/two_links.toml", seeds=1, set=short)
         >>> list(result.tables())
         ['flows', 'paths', 'links', 'transfers', 'flow_samples', 'path_samples', 'link_samples']
         """
@@ -246,12 +256,12 @@ class Result:
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> document = run("examples/two_links.toml", seeds=1, overrides=short).as_dict()
+        >>> document = run("examples/two_links.toml", seeds=1, set=short).as_dict()
         >>> document["tables"]["links"]["link"]
         ['left', 'right']
         """
         return {
-            "anabranch": version("anabranch"),
+            "anabranch": VERSION,
             "backend": self.backend,
             "scenario": {
                 "name": self.scenario.name,
@@ -269,23 +279,80 @@ class Result:
             **({"failures": dict(self.failures)} if self.failures else {}),
         }
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write a Parquet file per table, also of `lateness`, and scenario.toml: all, or none.
+    def plot(self, kind: str = "goodput") -> "Figure":
+        """Draw "goodput" per flow, "windows" over time or "queues" over time, with Matplotlib.
+
+        Raises ValueError for another kind, and for the result of a sweep.
+        """
+        figures = resolve_name("anabranch.figures.result:FIGURES")  # above this module
+        if kind not in figures:
+            raise ValueError(f"unknown figure {kind!r}: expected one of {', '.join(figures)}")
+        figure: Figure = figures[kind](self)
+        return figure
+
+    def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write a Parquet file per table, also of `lateness`, the scenario and a manifest.
+
+        All of them, or none. `anabranch run DIRECTORY` repeats the runs. Raises FileExistsError for
+        a directory that is not empty, unless `force`.
 
         >>> import os, tempfile
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
         >>> with tempfile.TemporaryDirectory() as directory:
-        ...     run("examples/two_links.toml", seeds=1, overrides=short).save(directory)
-        ...     sorted(os.listdir(directory))[:3]
-        ['flow_samples.parquet', 'flows.parquet', 'link_samples.parquet']
+        ...     run("examples/two_links.toml", seeds=1, set=short).save(directory)
+        ...     print(sorted(os.listdir(directory))[:3], Result.load(directory).seeds)
+        ['flow_samples.parquet', 'flows.parquet', 'link_samples.parquet'] [1]
         """
+        if not force:
+            refuse_full(directory)
         with staged(directory) as stage:
             self.write(stage)
 
-    def write(self, directory: Path) -> None:
-        """Write the files of `save` into an existing directory, one after the other."""
-        (directory / "scenario.toml").write_text(self.scenario.text, encoding="utf-8")
+    def write(self, directory: Path, command: list[str] | None = None) -> None:
+        """Write the files of `save` into an existing directory, one after the other.
+
+        `command` is the command line that led to this result.
+        """
         lateness = {} if self.lateness is None else {"lateness": self.lateness}
-        for name, table in (self.tables() | lateness).items():
-            table.to_parquet(directory / f"{name}.parquet", index=False)
+        runs = manifest.Runs(
+            backend=self.backend,
+            keys=self.keys,
+            algorithms=self.algorithms,
+            seeds=self.seeds,
+            rules_in_python=list(self.rules_in_python),
+            failures=dict(self.failures),
+        )
+        manifest.write(directory, runs, self.scenario, self.tables() | lateness, command)
+
+    @staticmethod
+    def load(directory: str | os.PathLike[str]) -> "Result":
+        """Read what `save` has written.
+
+        Raises `ScenarioError` for a directory without a manifest; FileNotFoundError where a table
+        is missing.
+        """
+        stored = Manifest.read(directory)
+        return Result(
+            scenario=stored.scenario(),
+            backend=stored.runs.backend,
+            keys=stored.runs.keys,
+            **stored.tables(),
+            failures=stored.runs.failures,
+            rules_in_python=tuple(stored.runs.rules_in_python),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Result {self._headline()}>"
+
+    def _repr_html_(self) -> str:
+        """The summaries, for notebooks."""
+        tables = (self.summary(), self.link_summary())
+        parts = (table.to_html(index=False, na_rep="", float_format="%.4g") for table in tables)
+        return "\n".join([f"<p>{html.escape(self._headline())}</p>", *parts])
+
+    def _headline(self) -> str:
+        names = ", ".join(self.algorithms)
+        few = f"seeds {', '.join(map(str, self.seeds))}"
+        seeds = few if len(self.seeds) <= 10 else f"{len(self.seeds)} seeds"
+        return f'"{self.scenario.name}" on {self.backend}: algorithms {names}; {seeds}'

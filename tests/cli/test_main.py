@@ -14,13 +14,15 @@ from anabranch import runner
 from anabranch.cli import main
 from anabranch.cli.main import app
 from anabranch.papers import agreement
+from anabranch.result import Result
 from anabranch.scenario import ScenarioError
 from conftest import CLI, SMALL, Anabranch, interrupt
 
 WRONG_CALLS = {
     "no file": (["run"], "FILE"),
     "a missing file": (["run", "nowhere.toml"], "nowhere.toml: file not found"),
-    "a directory": (["run", "{tmp}"], "expected a file, got a directory"),
+    "a directory": (["run", "{tmp}"], "expected a scenario file, or a directory that --out"),
+    "a directory to compare": (["compare", "{tmp}", "-a", "lia"], "file, got a directory"),
     "an unknown command": (["fly"], "fly"),
     "an algorithm that is not text": (["run", "{small}", "--algorithm", "\udcff"], "can't encode"),
     "an unknown option": (["run", "{small}", "--fast"], "--fast"),
@@ -39,7 +41,15 @@ WRONG_CALLS = {
     ),
     "a setting of a paper": (["theory", "fixed-points", "olia", "--set", "seeds=1"], "--set seeds"),
     "an output that is a file": (["run", "{small}", "--out", "{small}"], "small.toml"),
-    "an output below a file": (["run", "{small}", "--out", "{small}/x"], "small.toml"),
+    "an output below a file": (
+        ["run", "{small}", "--out", "{small}/x"],
+        "small.toml: expected a directory to write to, got a file",
+    ),
+    "an output without a name": (["run", "{small}", "--out", ""], "'--out': expected a directory"),
+    "an output that has files": (
+        ["run", "{small}", "--out", "{tmp}"],
+        "the directory is not empty; choose another one, or replace files in it with --force",
+    ),
     "zero runs at a time": (["compare", "{small}", "-a", "lia", "--jobs", "0"], "--jobs"),
     "no algorithm to compare": (["compare", "{small}"], "--algorithm"),
     "an unknown paper": (["reproduce", "naughty"], "naughty"),
@@ -130,9 +140,49 @@ def test_out_holds_tables_figures_and_the_scenario(
     figures = ["goodput", "windows", "queues"]
     expected = [f"{table}.parquet" for table in [*tables, "link_samples"]]
     expected += [f"{figure}.{kind}" for figure in figures for kind in ("png", "svg")]
-    assert sorted(os.listdir(out)) == sorted([*expected, "scenario.toml"])
+    assert sorted(os.listdir(out)) == sorted(
+        [*expected, "manifest.json", "original.toml", "scenario.toml"]
+    )
     again = anabranch("run", out / "scenario.toml", "--json")
     assert json.loads(again.stdout)["seeds"] == [7]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "{small}"],
+        ["compare", "{small}", "-a", "lia"],
+        ["reproduce", "olia"],
+        ["reproduce", "all"],
+        ["agree", "olia"],
+        ["theory", "packets"],
+        ["theory", "map"],
+        ["theory", "wvegas"],
+        ["theory", "queueing"],
+        ["theory", "rent"],
+    ],
+)
+def test_every_command_refuses_an_output_that_has_files(
+    command: list[str], small: Path, tmp_path: Path
+) -> None:
+    arguments = [argument.format(small=small) for argument in command]
+    with pytest.raises(FileExistsError, match="not empty"):
+        app([*arguments, "--out", str(tmp_path)], standalone_mode=False)
+    assert list(tmp_path.iterdir()) == [small]
+
+
+def test_force_replaces_files_and_keeps_others(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plot = ["run", str(small), "--plot", "--seeds"]
+    app([*plot, "1"], standalone_mode=False)
+    (tmp_path / "results" / "notes").write_text("kept")
+    with pytest.raises(FileExistsError, match="results: the directory is not empty"):
+        app([*plot, "2"], standalone_mode=False)
+    app([*plot, "2", "--force"], standalone_mode=False)
+    assert len(Result.load("results").flows) == 2 * 3
+    assert (tmp_path / "results" / "notes").read_text() == "kept"
 
 
 def test_list_names_every_algorithm(anabranch: Anabranch) -> None:

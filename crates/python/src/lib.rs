@@ -21,6 +21,10 @@ mod _core {
     #[pymodule_export]
     const MAX_WINDOW: f64 = anabranch_control::MAX_WINDOW;
 
+    /// The version of Anabranch.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+
     #[pymodule_export]
     use super::{
         adjustment::RateAdjustment,

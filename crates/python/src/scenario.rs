@@ -1,10 +1,11 @@
 //! Scenario files.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anabranch_scenario::Scenario as Complete;
+use anabranch_scenario::{Inputs, Scenario as Complete};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::errors::raise;
 use crate::network;
@@ -15,26 +16,30 @@ pub struct Scenario(pub(crate) Complete);
 
 #[pymethods]
 impl Scenario {
-    /// Reads a scenario file. Each override is a dotted key and a TOML value; text that is not TOML,
-    /// such as a bare word, is a string.
+    /// Reads a scenario file. Each pair of `set` is a dotted key and a TOML value; text that is not
+    /// TOML, such as a bare word, is a string.
     ///
     /// Raises ScenarioError.
     #[staticmethod]
-    #[pyo3(signature = (path, overrides=Vec::new()))]
-    fn load(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
-        Complete::load(&path, &overrides)
-            .map(Scenario)
-            .map_err(raise)
+    #[pyo3(signature = (path, set=Vec::new()))]
+    fn load(path: PathBuf, set: Vec<(String, String)>) -> PyResult<Scenario> {
+        Complete::load(&path, &set).map(Scenario).map_err(raise)
     }
 
-    /// Reads the text of a scenario; `file` is its name for errors; traces are read from its
-    /// directory.
+    /// Reads the text of a scenario; `file` is its name for errors. `inputs` are the contents of
+    /// trace files by name; those that are not among them are read from the directory of `file`.
     ///
     /// Raises ScenarioError.
     #[staticmethod]
-    #[pyo3(signature = (text, file="<string>", overrides=Vec::new()))]
-    fn parse(text: &str, file: &str, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
-        Complete::parse(text.as_bytes(), file, &overrides)
+    #[pyo3(signature = (text, file="<string>", set=Vec::new(), inputs=BTreeMap::new()))]
+    fn parse(
+        text: &str,
+        file: &str,
+        set: Vec<(String, String)>,
+        inputs: BTreeMap<String, Vec<u8>>,
+    ) -> PyResult<Scenario> {
+        let inputs = inputs.into_iter().map(|(name, bytes)| (name, bytes.into()));
+        Complete::parse_with(text.as_bytes(), file, &set, &inputs.collect())
             .map(Scenario)
             .map_err(raise)
     }
@@ -117,7 +122,67 @@ impl Scenario {
         network::network(py, &self.0)
     }
 
-    fn __repr__(&self) -> String {
-        format!("Scenario({:?})", self.0.name)
+    /// The text that it was read from, to which `set` was applied.
+    #[getter]
+    fn original(&self) -> &str {
+        self.0.original()
     }
+
+    /// What replaced values of the text: dotted keys and TOML values.
+    #[getter]
+    fn set(&self) -> Vec<(String, String)> {
+        self.0.set().to_vec()
+    }
+
+    /// The contents of its trace files, by their names in the scenario.
+    #[getter]
+    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        contents(py, self.0.inputs())
+    }
+
+    /// The scenario as TOML and the contents of its trace files, by names for one folder.
+    fn to_folder<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyDict>)> {
+        let (text, files) = self.0.to_folder();
+        Ok((text, contents(py, &files)?))
+    }
+
+    /// `Scenario.parse(original, source, set, inputs)`: needs no file.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let (py, scenario) = (slf.py(), slf.get());
+        let of = (
+            "parse",
+            scenario.original(),
+            scenario.source(),
+            scenario.set(),
+            scenario.inputs(py)?,
+        );
+        let parse = py.import("operator")?.getattr("methodcaller")?.call1(of)?;
+        Ok((parse, (slf.get_type(),)))
+    }
+
+    fn __repr__(&self) -> String {
+        let of = |number: usize, what: &str| match number {
+            1 => format!("1 {what}"),
+            _ => format!("{number} {what}s"),
+        };
+        format!(
+            "<Scenario {:?}: {}, {}, {}, {} s>",
+            self.0.name,
+            of(self.0.links.len(), "link"),
+            of(self.0.flows.len(), "flow"),
+            self.0.algorithm.as_deref().unwrap_or("algorithms per flow"),
+            self.0.measure.duration_s
+        )
+    }
+}
+
+/// A function and its arguments, as pickle wants them.
+type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyType>,));
+
+fn contents<'py>(py: Python<'py>, inputs: &Inputs) -> PyResult<Bound<'py, PyDict>> {
+    let contents = PyDict::new(py);
+    for (name, content) in inputs {
+        contents.set_item(name, PyBytes::new(py, content))?;
+    }
+    Ok(contents)
 }

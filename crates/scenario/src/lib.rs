@@ -31,6 +31,7 @@ mod file;
 mod load;
 mod memory;
 mod model;
+mod origin;
 pub mod record;
 mod resolve;
 mod scenario;
@@ -51,6 +52,7 @@ pub use model::number::{
 };
 pub use model::size::Size;
 pub use model::tcp::{Profile, Recovery, RtoFloor, Scheduler, Tcp};
+pub use origin::Inputs;
 pub use record::columns::Record;
 pub use record::{columns, recorder};
 pub use scenario::Scenario;

@@ -7,6 +7,7 @@ use crate::file::document::{self, Document};
 use crate::file::key::Fault;
 use crate::file::{bounded, written};
 use crate::memory;
+use crate::origin::{Files, Inputs, Origin};
 use crate::resolve::{algorithm, resolve};
 use crate::scenario::Scenario;
 
@@ -38,6 +39,20 @@ impl Scenario {
         file: &str,
         overrides: &[(String, String)],
     ) -> Result<Scenario, Error> {
+        Scenario::parse_with(text, file, overrides, &Inputs::new())
+    }
+
+    /// As [`Scenario::parse`], with the contents of files: only those that are not among `inputs`
+    /// are read from the directory.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse_with(
+        text: &[u8],
+        file: &str,
+        overrides: &[(String, String)],
+        inputs: &Inputs,
+    ) -> Result<Scenario, Error> {
         let text = std::str::from_utf8(text).map_err(|error| {
             let lossy = String::from_utf8_lossy(text);
             let message = format!(
@@ -47,9 +62,14 @@ impl Scenario {
             document::syntax(file, &lossy, error.valid_up_to(), &message)
         })?;
         let document = Document::parse(file, text, overrides)?;
+        let origin = Origin {
+            text: text.into(),
+            set: overrides.to_vec(),
+            inputs: inputs.clone(),
+        };
         document
             .read()
-            .and_then(|written| Scenario::new(written, file))
+            .and_then(|written| Scenario::new(written, file, origin))
             .map_err(|fault| document.error(fault))
     }
 
@@ -62,6 +82,8 @@ impl Scenario {
         let mut scenario = self.clone();
         scenario.algorithm = Some(spec.to_owned());
         scenario.written.algorithm = Some(spec.to_owned());
+        let value = toml::Value::from(spec).to_string();
+        scenario.origin.set.push(("algorithm".to_owned(), value));
         for i in 0..scenario.flows.len() {
             scenario.flows[i].algorithm =
                 algorithm(&scenario.written, i).map_err(|fault| Error {
@@ -74,11 +96,17 @@ impl Scenario {
         Ok(scenario)
     }
 
-    fn new(mut written: written::Scenario, source: &str) -> Result<Scenario, Fault> {
+    fn new(
+        mut written: written::Scenario,
+        source: &str,
+        mut origin: Origin,
+    ) -> Result<Scenario, Fault> {
         let directory = path::Path::new(source)
             .parent()
             .unwrap_or(path::Path::new(""));
-        let (tcp, links, flows) = resolve(&written, directory)?;
+        let mut files = Files::new(directory, &origin.inputs);
+        let (tcp, links, flows) = resolve(&written, &mut files)?;
+        origin.inputs = files.read;
         written.tcp = written.tcp.complete();
         let scenario = Scenario {
             name: written.name.clone(),
@@ -91,6 +119,7 @@ impl Scenario {
             flows,
             written,
             source: source.to_owned(),
+            origin,
         };
         memory::check(&scenario)?;
         Ok(scenario)

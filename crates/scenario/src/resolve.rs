@@ -1,8 +1,6 @@
 //! From the file as written to a complete scenario: defaults resolved, names turned into indexes,
 //! values without a meaning rejected.
 
-use std::path::Path;
-
 use indexmap::IndexSet;
 
 use crate::file::key::{Fault, Key};
@@ -11,6 +9,7 @@ use crate::model::flows::Flow;
 use crate::model::links::Link;
 use crate::model::measure::Measure;
 use crate::model::tcp::Tcp;
+use crate::origin::Files;
 use crate::resolve::range::within;
 
 mod flows;
@@ -25,13 +24,13 @@ pub(crate) use flows::algorithm;
 /// The first fault found, in the order of the file.
 pub(crate) fn resolve(
     file: &written::Scenario,
-    directory: &Path,
+    files: &mut Files<'_>,
 ) -> Result<(Tcp, Vec<Link>, Vec<Flow>), Fault> {
     check_seeds(&file.seeds)?;
     check_measure(&file.measure)?;
     let tcp = file.tcp.resolve();
     check_tcp(&tcp)?;
-    let links = links::links(&file.links, tcp.packet_bytes, directory)?;
+    let links = links::links(&file.links, tcp.packet_bytes, files)?;
     let flows = flows::flows(file)?;
     Ok((tcp, links, flows))
 }

@@ -5,6 +5,7 @@ use crate::model::flows::Flow;
 use crate::model::links::Link;
 use crate::model::measure::Measure;
 use crate::model::tcp::Tcp;
+use crate::origin::{Inputs, Origin, names_in_one_folder};
 
 /// Links, flows, algorithms, workloads, seeds: everything a run needs, with defaults resolved and
 /// names turned into indexes.
@@ -30,6 +31,8 @@ pub struct Scenario {
     pub(crate) written: written::Scenario,
     /// The file's name, for errors.
     pub(crate) source: String,
+    /// What it was read from.
+    pub(crate) origin: Origin,
 }
 
 impl Scenario {
@@ -47,5 +50,36 @@ impl Scenario {
     /// The scenario as TOML, overrides included. Trace files keep their relative names.
     pub fn to_toml(&self) -> String {
         toml::to_string(&self.written).expect("a scenario that was read can be written")
+    }
+
+    /// The text that it was read from, to which [`set`](Self::set) was applied.
+    pub fn original(&self) -> &str {
+        &self.origin.text
+    }
+
+    /// What replaced values of the text: dotted keys and TOML values, in the order applied.
+    pub fn set(&self) -> &[(String, String)] {
+        &self.origin.set
+    }
+
+    /// The contents of the files that it names, by their names in the scenario.
+    pub fn inputs(&self) -> &Inputs {
+        &self.origin.inputs
+    }
+
+    /// As [`to_toml`](Self::to_toml), with names of trace files that are unique within one folder;
+    /// and the contents of these files by that name.
+    pub fn to_folder(&self) -> (String, Inputs) {
+        let names = names_in_one_folder(self.inputs());
+        let mut scenario = self.clone();
+        for link in scenario.written.links.values_mut() {
+            if let Some(file) = &mut link.trace_file {
+                file.clone_from(&names[file.as_str()]);
+            }
+        }
+        let contents = self.inputs().iter();
+        let files =
+            contents.map(|(written, content)| (names[written.as_str()].clone(), content.clone()));
+        (scenario.to_toml(), files.collect())
     }
 }

@@ -1,15 +1,14 @@
 """`anabranch theory equilibrium` and `packets`."""
 
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import File, Json, Set, overrides
-from anabranch.files import staged
+from anabranch.cli.options import File, Force, Json, Set, out_option, overrides
+from anabranch.files import output
 from anabranch.scenario import load
 
 if TYPE_CHECKING:
@@ -56,9 +55,8 @@ def equilibrium(
 
 def packets(
     quick: Annotated[bool, typer.Option("--quick", help="Three scenarios, shorter runs.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write tables (Parquet) and figure to DIR.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Write tables (Parquet) and figure to DIR.")] = None,
+    force: Force = False,
     page: Annotated[
         Path | None,
         typer.Option(
@@ -85,7 +83,7 @@ def packets(
     command = "anabranch theory packets"
     if page:
         section(page, command)  # a page without markers fails early
-    with staged(out) if out else nullcontext() as stage:
+    with output(out, force) as stage:
         with tables.progress() as progress:
             found = against_packets.compare(quick, progress)
         if stage:

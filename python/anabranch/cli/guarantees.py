@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import Json
-from anabranch.files import put_section, section, staged
+from anabranch.cli.options import Force, Json, out_option
+from anabranch.files import put_section, refuse_full, section, staged
 from anabranch.scenario import ScenarioError
 
 
@@ -104,9 +104,10 @@ def statements_command(
 
 
 def map_command(
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Write map.svg, map.png and map.json to DIR.")
-    ] = Path("results/map"),
+    out: Annotated[Path, out_option("Write map.svg, map.png and map.json to DIR.")] = Path(
+        "results/map"
+    ),
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Draw friendliness, responsiveness and oscillation over beta and eta of Balia's family.
@@ -120,6 +121,8 @@ def map_command(
     from anabranch.figures import style
     from anabranch.theory.guarantees import design_map
 
+    if not force:
+        refuse_full(out)
     with staged(out) as stage:
         with tables.progress() as progress:
             found = design_map.design_map(progress)

@@ -1,7 +1,6 @@
 """`anabranch theory optimum`, `wvegas` and `fixed-points`."""
 
 import sys
-from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +8,8 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import File, Json, Probing, RttMs, Set, overrides
-from anabranch.files import staged
+from anabranch.cli.options import File, Force, Json, Probing, RttMs, Set, out_option, overrides
+from anabranch.files import output
 from anabranch.scenario import ScenarioError, load
 
 # Theory and Matplotlib are imported where they are used, because they are slow to load.
@@ -171,9 +170,8 @@ def wvegas_command(
         int, typer.Option(min=1, max=1_000_000, metavar="N", help="Number of steps.")
     ] = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random weights.")] = 1,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the figure (SVG, PNG) to DIR.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Write the figure (SVG, PNG) to DIR.")] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Compare the iterations of wVegas' paper with the solver, on its two networks.
@@ -189,7 +187,7 @@ def wvegas_command(
     from anabranch.theory.optimum import wvegas_statements
     from anabranch.theory.optimum.wvegas import convergence
 
-    with staged(out) if out else nullcontext() as stage:
+    with output(out, force) as stage:
         found = convergence(open_paper("wvegas").folder, steps, seed)
         if stage:
             from anabranch.figures import style

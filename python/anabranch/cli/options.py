@@ -1,7 +1,7 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +22,22 @@ Jobs = Annotated[
     typer.Option(
         min=1, metavar="N", help="Runs at a time. Default: one per core; on the kernel, one."
     ),
+]
+
+
+def out_option(help: str) -> Any:
+    """The option --out."""
+    return typer.Option("--out", metavar="DIR", parser=_directory, help=help)
+
+
+def _directory(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("expected a directory, got an empty name")
+    return Path(text)
+
+
+Force = Annotated[
+    bool, typer.Option("--force", help="Write to a directory that has files; replace those.")
 ]
 Probing = Annotated[
     bool, typer.Option("--probing", help="Every path carries at least one packet per RTT.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import Jobs, Json, Set, overrides
+from anabranch.cli.options import Force, Jobs, Json, Set, out_option, overrides
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ def reproduce_command(
         str, typer.Argument(metavar="PAPER", help="A folder of papers/, such as olia, or all.")
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds, shorter runs.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the report and its data to DIR.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Write the report and its data to DIR.")] = None,
+    force: Force = False,
     as_json: Json = False,
     readme: Annotated[
         Path | None,
@@ -55,9 +54,9 @@ def reproduce_command(
     report: Report | Summary
     with tables.progress() as progress:
         if paper == "all":
-            report = reproduce.reproduce_all(quick, out, readme, progress)
+            report = reproduce.reproduce_all(quick, out, readme, progress, force)
         else:
-            report = reproduce.reproduce(paper, quick, out, progress)
+            report = reproduce.reproduce(paper, quick, out, progress, force)
     in_words = papers_tables.summary if paper == "all" else papers_tables.report
     tables.answer(report, as_json, in_words)
     if out:
@@ -76,9 +75,8 @@ def agree_command(
         ),
     ] = "sim,equilibrium",
     jobs: Jobs = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write agreement.md and .json to DIR.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Write agreement.md and .json to DIR.")] = None,
+    force: Force = False,
     beside: Annotated[
         Path | None,
         typer.Option(
@@ -103,5 +101,5 @@ def agree_command(
 
     with tables.progress() as progress:
         values = overrides(settings)
-        agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside, values)
+        agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside, values, force)
     tables.answer(agreed, as_json, papers_tables.agreement)

@@ -3,15 +3,14 @@
 import json
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import Json
-from anabranch.files import staged
+from anabranch.cli.options import Force, Json, out_option
+from anabranch.files import output
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 
 # Theory and Matplotlib are imported where they are used, because they are slow to load.
 
-Out = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Write the numbers (JSON) and the figure to DIR.")
-]
+Out = Annotated[Path | None, out_option("Write the numbers (JSON) and the figure to DIR.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random starts or states.")]
 Loads = Annotated[
     str,
@@ -44,6 +41,7 @@ def queueing(
     seeds: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Seeds 1 to N.")] = 20,
     as_json: Json = False,
     out: Out = None,
+    force: Force = False,
 ) -> None:
     """Compare tails of sojourn times under processor sharing with I-TCP's theorems 1 to 3.
 
@@ -73,7 +71,7 @@ def queueing(
 
         return queueing.tails(found)
 
-    _answer("queueing", find, show_queueing, as_json, out, draw)
+    _answer("queueing", find, show_queueing, as_json, out, force, draw)
 
 
 def adjustment(
@@ -116,6 +114,7 @@ def rent(
     seed: Seed = 1,
     as_json: Json = False,
     out: Out = None,
+    force: Force = False,
 ) -> None:
     """Study the rent-seeking game of the RSF paper: equilibria, Rosen's condition, its ODE (4).
 
@@ -136,7 +135,7 @@ def rent(
 
         return queueing.region()
 
-    _answer("rent", find, show_rent, as_json, out, draw)
+    _answer("rent", find, show_rent, as_json, out, force, draw)
 
 
 def register(app: typer.Typer) -> None:
@@ -151,10 +150,11 @@ def _answer(
     in_words: Callable[[Any], None],
     as_json: bool,
     out: Path | None = None,
+    force: bool = False,
     draw: "Callable[[Any], Figure] | None" = None,
 ) -> None:
     # The output directory is opened first, so that one that cannot be written fails early.
-    with staged(out) if out else nullcontext() as stage:
+    with output(out, force) as stage:
         with tables.progress() as progress:
             found = find(progress)
         if stage and draw:

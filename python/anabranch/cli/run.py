@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import File, Jobs, Json, Set, overrides
-from anabranch.files import staged
+from anabranch.cli.options import File, Force, Jobs, Json, Set, out_option, overrides
+from anabranch.files import output
 from anabranch.scenario import ScenarioError, load
 from anabranch.theory.errors import NotConverged
 
@@ -20,7 +19,9 @@ if TYPE_CHECKING:
     from anabranch.theory.optimum.optimum import Optimum
 
 FAILED = 1
-"""Exit code when an algorithm of a comparison has failed."""
+"""Exit code when an algorithm of a comparison has failed, or a table is not repeated."""
+TOLERATED = (ScenarioError, NotConverged)
+"""The errors by which an algorithm may fail without ending a comparison."""
 
 # pandas, Matplotlib and theory are imported where they are used, because they are slow to load.
 
@@ -42,19 +43,15 @@ Seeds = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR", help="Write tables (Parquet), scenario.toml and figures (SVG, PNG) to DIR."
-    ),
+    out_option("Write tables (Parquet), scenario, traces, manifest and figures (SVG, PNG) to DIR."),
 ]
-On = Annotated[
-    str,
-    typer.Option(
-        "--on",
-        metavar="BACKEND",
-        help="What runs it: sim; fluid or equilibrium, the equations of the rules; or kernel, real "
-        "Linux hosts in real time (as root).",
-    ),
-]
+ON = typer.Option(
+    "--on",
+    metavar="BACKEND",
+    help="What runs it: sim, the default; fluid or equilibrium, the equations of the rules; or "
+    "kernel, real Linux hosts in real time (as root).",
+    show_default=False,
+)
 WithOptimum = Annotated[
     bool, typer.Option("--optimum", help="Print how far each algorithm is from the optimum.")
 ]
@@ -67,20 +64,29 @@ def register(app: typer.Typer) -> None:
 
 
 def run_command(
-    file: File,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A scenario file (TOML), or a directory that --out has written."
+        ),
+    ],
     algorithm: Names = None,
     seeds: Seeds = None,
     set_: Set = None,
     as_json: Json = False,
     out: Out = None,
+    force: Force = False,
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw figures; without --out into results/.")
     ] = False,
     optimum: WithOptimum = False,
-    on: On = "sim",
+    on: Annotated[str | None, ON] = None,
     jobs: Jobs = None,
 ) -> None:
     """Run a scenario and print what each flow and link got.
+
+    A directory that --out has written is repeated: the same runs, compared to the bit; the exit
+    code is 1 if a table differs.
 
     With --json: means and all seven tables, as `anabranch schema result` describes.
 
@@ -90,12 +96,19 @@ def run_command(
 
         anabranch run examples/two_links.toml --algorithm lia,olia --seeds 5 --out results
 
+        anabranch run results
+
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
     """
-    best = _optima(file, set_) if optimum else None
     out = out or (Path("results") if plot else None)
+    if file.is_dir():
+        given = {"--algorithm": algorithm, "--seeds": seeds, "--set": set_, "--on": on}
+        _refuse(file, [option for option, value in given.items() if value is not None])
+        _repeat(file, optimum, as_json, out, force, jobs)
+        return
+    best = _optima(file, set_) if optimum else None
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.run)
-    _run(file, algorithm, seeds, set_, out, on, jobs, answer)
+    _run(file, algorithm, seeds, set_, out, force, on or "sim", jobs, answer)
 
 
 def compare_command(
@@ -107,8 +120,9 @@ def compare_command(
     set_: Set = None,
     as_json: Json = False,
     out: Out = None,
+    force: Force = False,
     optimum: WithOptimum = False,
-    on: On = "sim",
+    on: Annotated[str, ON] = "sim",
     jobs: Jobs = None,
 ) -> None:
     """Run a scenario with several algorithms and print them side by side.
@@ -126,8 +140,7 @@ def compare_command(
     """
     best = _optima(file, set_) if optimum else None
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.comparison)
-    tolerate = (ScenarioError, NotConverged)
-    result = _run(file, algorithm, seeds, set_, out, on, jobs, answer, tolerate)
+    result = _run(file, algorithm, seeds, set_, out, force, on, jobs, answer, TOLERATED)
     if result.failures:
         raise typer.Exit(FAILED)
 
@@ -138,6 +151,7 @@ def _run(
     seeds: int | None,
     settings: list[str] | None,
     out: Path | None,
+    force: bool,
     on: str,
     jobs: int | None,
     answer: Callable[["Result"], None],
@@ -151,20 +165,56 @@ def _run(
     for warning in scenario.warnings:
         print(f"anabranch: warning: {warning}", file=sys.stderr)
     # The output directory is opened first, so that one that cannot be written fails early.
-    with staged(out) if out else nullcontext() as stage:
+    with output(out, force) as stage:
         with tables.progress() as progress:
             result = run(
-                scenario, names, seeds, on=on, threads=jobs, progress=progress, tolerate=tolerate
+                scenario, names, seeds, on=on, jobs=jobs, progress=progress, tolerate=tolerate
             )
         answer(result)
         if stage:
-            from anabranch.figures import result as figures
-
-            result.write(stage)
-            figures.write(result, stage)
+            _write(result, stage)
     if out:
         print(f"Tables and figures are in {out}", file=sys.stderr)
     return result
+
+
+def _repeat(
+    file: Path, optimum: bool, as_json: bool, out: Path | None, force: bool, jobs: int | None
+) -> None:
+    """Repeat the runs of a result directory, answer, and say whether the tables are the same."""
+    from anabranch.manifest import Manifest
+    from anabranch.repetition import repeat, warnings
+
+    stored = Manifest.read(file)
+    for warning in warnings(stored):
+        print(f"anabranch: warning: {warning}", file=sys.stderr)
+    best = _optima(file / "scenario.toml", None) if optimum else None
+    with output(out, force) as stage:
+        with tables.progress() as progress:
+            again = repeat(stored, jobs, progress, TOLERATED)
+        _answer(again.result, best, as_json, tables.run)
+        if stage:
+            _write(again.result, stage)
+    print(again.verdict, file=sys.stderr if as_json else sys.stdout)
+    if out:
+        print(f"Tables and figures are in {out}", file=sys.stderr)
+    if again.differing:
+        raise typer.Exit(FAILED)
+
+
+def _refuse(file: Path, options: list[str]) -> None:
+    if options:
+        raise ScenarioError(
+            f"{options[0]}: {file} is repeated as it ran; to change it: "
+            f"anabranch run {file / 'scenario.toml'} {options[0]} ..."
+        )
+
+
+def _write(result: "Result", stage: Path) -> None:
+    from anabranch.figures import result as figures
+
+    result.write(stage, ["anabranch", *sys.argv[1:]])
+    figures.write(result, stage)
 
 
 def _optima(file: Path, settings: list[str] | None) -> list["Optimum"]:

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from anabranch.files import put_section, section, staged
+from anabranch.files import output, put_section, refuse_full, section, staged
 from anabranch.papers import curves
 from anabranch.papers.folder import Case, Paper, cases, known_papers, open_paper, seeds
 from anabranch.papers.quantities import measure
@@ -41,18 +40,22 @@ class Measured:
 
 
 def reproduce(
-    name: str, quick: bool = False, out: Path | None = None, progress: Progress | None = None
+    name: str,
+    quick: bool = False,
+    out: Path | None = None,
+    progress: Progress | None = None,
+    force: bool = False,
 ) -> Report:
     """Run the experiments of a paper, test its statements and judge its claims.
 
     `quick` takes fewer seeds and shorter runs, as the folder defines, and fewer random samples for
-    statements. report.html and report.json
-    are written to `out`. `progress` is called with the fraction done, 0 to 1.
+    statements. report.html and report.json are written to `out`, which must be empty unless
+    `force`. `progress` is called with the fraction done, 0 to 1.
 
     Raises `ScenarioError` for an unknown paper and for an inconsistent folder.
     """
     paper = open_paper(name)
-    with staged(out) if out else nullcontext() as stage:
+    with output(out, force) as stage:
         runs = 0.9 if name in PAPERS else 1.0
         measured = measure_all(paper, quick, part(progress, 0.0, runs))
         statements = (
@@ -73,6 +76,7 @@ def reproduce_all(
     out: Path | None = None,
     readme: Path | None = None,
     progress: Progress | None = None,
+    force: bool = False,
 ) -> Summary:
     """Reproduce all papers.
 
@@ -84,11 +88,13 @@ def reproduce_all(
     """
     if readme:
         section(readme, COMMAND)  # fails early, before the runs
+    if out and not force:
+        refuse_full(out)
     names = known_papers()
     reports = []
     for i, name in enumerate(names):
         of_paper = part(progress, i / len(names), 1 / len(names))
-        reports.append(reproduce(name, quick, out and out / name, of_paper))
+        reports.append(reproduce(name, quick, out and out / name, of_paper, force))
     summary = Summary(reports, COMMAND + (" --quick" if quick else ""))
     if out:
         from anabranch.papers import html  # here, because Matplotlib takes half a second to load
@@ -187,7 +193,7 @@ def run_group(
     wanted: Sequence[Case],
     progress: Progress | None = None,
     on: str = "sim",
-    threads: int | None = None,
+    jobs: int | None = None,
 ) -> Iterator[tuple[str, Result | NotConverged]]:
     """Each wanted case of a group with the Result of all its seeds, in the order of the cases.
 
@@ -198,18 +204,18 @@ def run_group(
     if quick:
         shorter = group.get("quick", paper.experiments["quick"].get("set", {}))
     own_seeds = group.get("seeds", seeds(paper, quick))
-    jobs = {}
+    planned = {}
     for case in wanted:
         scenario = load(file, {**case.overrides, **shorter})
-        jobs[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name}, on)
+        planned[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name}, on)
     if BACKENDS[on].random:
-        results = collect_parts(load(file), list(jobs.values()), on, threads, progress)
-        yield from zip(jobs, results, strict=True)
+        results = collect_parts(load(file), list(planned.values()), on, jobs, progress)
+        yield from zip(planned, results, strict=True)
         return
-    for number, (name_of_case, of_case) in enumerate(jobs.items()):
+    for number, (name_of_case, of_case) in enumerate(planned.items()):
         try:
-            of_part = part(progress, number / len(jobs), 1 / len(jobs))
-            yield name_of_case, collect(load(file), of_case, on, threads, of_part)
+            of_part = part(progress, number / len(planned), 1 / len(planned))
+            yield name_of_case, collect(load(file), of_case, on, jobs, of_part)
         except NotConverged as error:
             yield name_of_case, error
 

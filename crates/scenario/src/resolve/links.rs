@@ -1,15 +1,13 @@
 //! Links: traces read, queues sized.
 
-use std::path::Path;
-
 use anabranch_net::{LinkConfig, Loss, MILLISECOND, Queue, Rate, Red, SECOND, Time, Trace};
 use indexmap::IndexMap;
 
-use crate::file::bounded;
 use crate::file::key::{Fault, Key};
 use crate::file::written;
 use crate::model::links::Link;
 use crate::model::number::Count;
+use crate::origin::Files;
 use crate::resolve::range::within;
 
 /// Default size of a drop-tail queue: this long at the link's rate, and at least this many packets.
@@ -19,7 +17,7 @@ const DEFAULT_QUEUE_PACKETS: f64 = 10.0;
 pub(super) fn links(
     links: &IndexMap<String, written::Link>,
     packet_bytes: Count,
-    directory: &Path,
+    files: &mut Files<'_>,
 ) -> Result<Vec<Link>, Fault> {
     let key = Key::root("links");
     if links.is_empty() {
@@ -28,7 +26,7 @@ pub(super) fn links(
     links
         .iter()
         .map(|(name, link)| {
-            let config = config(&key.key(name), link, packet_bytes, directory)?;
+            let config = config(&key.key(name), link, packet_bytes, files)?;
             Ok(Link {
                 name: name.clone(),
                 config,
@@ -41,9 +39,9 @@ fn config(
     key: &Key,
     link: &written::Link,
     packet_bytes: Count,
-    directory: &Path,
+    files: &mut Files<'_>,
 ) -> Result<LinkConfig, Fault> {
-    let rate = rate(key, link, directory)?;
+    let rate = rate(key, link, files)?;
     within(&key.key("delay_ms"), link.delay_ms.get(), 0.0..=1e6, "ms")?;
     Ok(LinkConfig {
         delay: picoseconds(link.delay_ms.get(), MILLISECOND),
@@ -59,7 +57,7 @@ fn config(
     })
 }
 
-fn rate(key: &Key, link: &written::Link, directory: &Path) -> Result<Rate, Fault> {
+fn rate(key: &Key, link: &written::Link, files: &mut Files<'_>) -> Result<Rate, Fault> {
     match (&link.rate_mbps, &link.trace_file) {
         (Some(mbps), None) => {
             within(&key.key("rate_mbps"), mbps.get(), 0.001..=1e6, "Mbps")?;
@@ -69,7 +67,8 @@ fn rate(key: &Key, link: &written::Link, directory: &Path) -> Result<Rate, Fault
         }
         (None, Some(file)) => {
             let key = key.key("trace_file");
-            let text = bounded::read(&directory.join(file))
+            let text = files
+                .content(file)
                 .map_err(|reason| key.fault(format!("{file}: {reason}")))?;
             Trace::parse(&String::from_utf8_lossy(&text))
                 .map(Rate::Trace)

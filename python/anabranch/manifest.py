@@ -1,0 +1,140 @@
+"""A result directory: tables, the scenario with its traces, and a manifest to repeat the runs."""
+
+import datetime
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import pandas as pd
+
+from anabranch._core import VERSION
+from anabranch.files import MANIFEST
+from anabranch.formats import json_text
+from anabranch.scenario import Scenario, ScenarioError
+
+SCENARIO = "scenario.toml"
+ORIGINAL = "original.toml"
+HEADER = f"# The scenario that ran, with the traces beside it. The file as read: {ORIGINAL}.\n\n"
+PACKAGES = ("numpy", "pandas", "pyarrow", "scipy")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What ran, as far as the tables do not say it."""
+
+    backend: str
+    keys: tuple[str, ...]
+    """The leading columns of the tables."""
+    algorithms: list[str]
+    seeds: list[int]
+    rules_in_python: list[str]
+    """The algorithms among them that were Python objects, which a directory cannot hold."""
+    failures: dict[str, str]
+    """The algorithms that are not in the tables, with the reason."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a result directory says about its origin."""
+
+    directory: Path
+    version: str
+    """That of the Anabranch that wrote it."""
+    runs: Runs
+    files: dict[str, str]
+    """The SHA-256 of the scenario, its traces and the tables, by file name."""
+
+    @staticmethod
+    def read(directory: str | os.PathLike[str]) -> "Manifest":
+        """Read it. Raises `ScenarioError` where there is none, or one that cannot be read."""
+        file = Path(directory) / MANIFEST
+        if not file.is_file():
+            raise ScenarioError(
+                f"{directory}: expected a scenario file, or a directory that --out or Result.save "
+                f"has written, with {MANIFEST}"
+            )
+        try:
+            document = json.loads(file.read_text(encoding="utf-8"))
+            runs = Runs(**{**document["runs"], "keys": tuple(document["runs"]["keys"])})
+            return Manifest(Path(directory), document["anabranch"], runs, dict(document["files"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ScenarioError(f"{file}: expected a manifest of Anabranch: {error!r}") from None
+
+    def scenario(self) -> Scenario:
+        """The scenario that ran."""
+        return Scenario.load(self.directory / SCENARIO)
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The tables, by name."""
+        return {name: pd.read_parquet(self.directory / file) for name, file in self._tables()}
+
+    def missing(self) -> list[str]:
+        """The files that are gone."""
+        return [name for name in self.files if not (self.directory / name).is_file()]
+
+    def changed(self) -> list[str]:
+        """The files that are there and have changed since they were written."""
+        there = {name: self.directory / name for name in self.files}
+        hashes = {name: _sha256(f.read_bytes()) for name, f in there.items() if f.is_file()}
+        return [name for name, found in hashes.items() if found != self.files[name]]
+
+    def _tables(self) -> Iterator[tuple[str, str]]:
+        for file in self.files:
+            if file.endswith(".parquet"):
+                yield file.removesuffix(".parquet"), file
+
+
+def write(
+    directory: Path,
+    runs: Runs,
+    scenario: Scenario,
+    tables: Mapping[str, pd.DataFrame],
+    command: list[str] | None,
+) -> None:
+    """Write tables, scenario, traces and manifest into an existing directory.
+
+    `command` is the command line, None for a call from Python.
+    """
+    text, traces = scenario.to_folder()
+    files = {
+        SCENARIO: (HEADER + text).encode(),
+        ORIGINAL: scenario.original.encode(),
+        **traces,
+    }
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+    for name, table in tables.items():
+        table.to_parquet(directory / f"{name}.parquet", index=False)
+        files[f"{name}.parquet"] = (directory / f"{name}.parquet").read_bytes()
+    document = {
+        "anabranch": VERSION,
+        "command": command,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": _packages(),
+        "runs": asdict(runs),
+        "scenario": {
+            "source": scenario.source,
+            "sha256": _sha256(files[ORIGINAL]),
+            "set": scenario.set,
+            "inputs": {name: _sha256(content) for name, content in scenario.inputs.items()},
+        },
+        "files": {name: _sha256(content) for name, content in files.items()},
+    }
+    (directory / MANIFEST).write_text(json_text(document) + "\n", encoding="utf-8")
+
+
+@cache
+def _packages() -> dict[str, str]:
+    return {name: version(name) for name in PACKAGES}
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
