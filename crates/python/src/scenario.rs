@@ -16,25 +16,34 @@ pub struct Scenario(pub(crate) Complete);
 #[pymethods]
 impl Scenario {
     /// Reads a scenario file. Each override is a dotted key and a TOML value; text that is not TOML,
-    /// such as a bare word, is a string.
+    /// such as a bare word, is a string. A file in which a flow has no algorithm gets `algorithm`.
     ///
     /// Raises ScenarioError.
     #[staticmethod]
-    #[pyo3(signature = (path, overrides=Vec::new()))]
-    fn load(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
-        Complete::load(&path, &overrides)
+    #[pyo3(signature = (path, overrides=Vec::new(), algorithm=None))]
+    fn load(
+        path: PathBuf,
+        overrides: Vec<(String, String)>,
+        algorithm: Option<&str>,
+    ) -> PyResult<Scenario> {
+        Complete::load_for(&path, &overrides, algorithm)
             .map(Scenario)
             .map_err(raise)
     }
 
     /// Reads the text of a scenario; `file` is its name for errors; traces are read from its
-    /// directory.
+    /// directory. A text in which a flow has no algorithm gets `algorithm`.
     ///
     /// Raises ScenarioError.
     #[staticmethod]
-    #[pyo3(signature = (text, file="<string>", overrides=Vec::new()))]
-    fn parse(text: &str, file: &str, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
-        Complete::parse(text.as_bytes(), file, &overrides)
+    #[pyo3(signature = (text, file="<string>", overrides=Vec::new(), algorithm=None))]
+    fn parse(
+        text: &str,
+        file: &str,
+        overrides: Vec<(String, String)>,
+        algorithm: Option<&str>,
+    ) -> PyResult<Scenario> {
+        Complete::parse_for(text.as_bytes(), file, &overrides, algorithm)
             .map(Scenario)
             .map_err(raise)
     }

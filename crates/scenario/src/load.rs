@@ -18,6 +18,18 @@ impl Scenario {
     /// # Errors
     /// One line that names file, line and key and says what was expected.
     pub fn load(path: &path::Path, overrides: &[(String, String)]) -> Result<Scenario, Error> {
+        Scenario::load_for(path, overrides, None)
+    }
+
+    /// As [`Scenario::load`]; a file in which a flow has no algorithm gets this one.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn load_for(
+        path: &path::Path,
+        overrides: &[(String, String)],
+        algorithm: Option<&str>,
+    ) -> Result<Scenario, Error> {
         let file = path.display().to_string();
         let text = bounded::read(path).map_err(|message| Error {
             file: file.clone(),
@@ -25,7 +37,7 @@ impl Scenario {
             key: None,
             message,
         })?;
-        Scenario::parse(&text, &file, overrides)
+        Scenario::parse_for(&text, &file, overrides, algorithm)
     }
 
     /// Reads the text of a scenario; `file` is its name for errors, and trace files are read
@@ -38,6 +50,19 @@ impl Scenario {
         file: &str,
         overrides: &[(String, String)],
     ) -> Result<Scenario, Error> {
+        Scenario::parse_for(text, file, overrides, None)
+    }
+
+    /// As [`Scenario::parse`]; a text in which a flow has no algorithm gets this one.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse_for(
+        text: &[u8],
+        file: &str,
+        overrides: &[(String, String)],
+        algorithm: Option<&str>,
+    ) -> Result<Scenario, Error> {
         let text = std::str::from_utf8(text).map_err(|error| {
             let lossy = String::from_utf8_lossy(text);
             let message = format!(
@@ -47,10 +72,12 @@ impl Scenario {
             document::syntax(file, &lossy, error.valid_up_to(), &message)
         })?;
         let document = Document::parse(file, text, overrides)?;
-        document
-            .read()
-            .and_then(|written| Scenario::new(written, file))
-            .map_err(|fault| document.error(fault))
+        let mut written: written::Scenario =
+            document.read().map_err(|fault| document.error(fault))?;
+        if written.flows.iter().any(|flow| flow.algorithm.is_none()) {
+            written.algorithm = written.algorithm.or(algorithm.map(str::to_owned));
+        }
+        Scenario::new(written, file).map_err(|fault| document.error(fault))
     }
 
     /// The same scenario with another algorithm (`olia`, `balia:cap=inf`) for flows without one of
