@@ -1,6 +1,5 @@
 """`anabranch run` and `compare`."""
 
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import File, Jobs, Json, Set, overrides
+from anabranch.cli.notes import detail, note, warn
+from anabranch.cli.options import ANY, File, Jobs, Json, Set, scenario_of
 from anabranch.files import staged
-from anabranch.scenario import ScenarioError, load
+from anabranch.scenario import ScenarioError
 from anabranch.theory.errors import NotConverged
 
 if TYPE_CHECKING:
@@ -144,18 +144,21 @@ def _run(
     tolerate: tuple[type[Exception], ...] = (),
 ) -> "Result":
     """Run, answer, and write `out`: in this order, so that a full disk does not cost the answer."""
-    from anabranch.runner import run
+    from anabranch.runner import run, stand_in
 
     names = algorithm.split(",") if algorithm is not None else None
-    scenario = load(file, overrides(settings))
+    scenario = scenario_of(file, settings, stand_in(names))
     for warning in scenario.warnings:
-        print(f"anabranch: warning: {warning}", file=sys.stderr)
+        warn(warning)
     # The output directory is opened first, so that one that cannot be written fails early.
     with staged(out) if out else nullcontext() as stage:
         with tables.progress() as progress:
             result = run(
                 scenario, names, seeds, on=on, threads=jobs, progress=progress, tolerate=tolerate
             )
+        for warning in result.warnings[len(scenario.warnings) :]:
+            warn(warning)
+        detail(f"{len(result.algorithms) * len(result.seeds)} runs on {on}")
         answer(result)
         if stage:
             from anabranch.figures import result as figures
@@ -163,7 +166,7 @@ def _run(
             result.write(stage)
             figures.write(result, stage)
     if out:
-        print(f"Tables and figures are in {out}", file=sys.stderr)
+        note(f"Tables and figures are in {out}")
     return result
 
 
@@ -171,7 +174,7 @@ def _optima(file: Path, settings: list[str] | None) -> list["Optimum"]:
     """The optimum of each interval of a scenario; before the run, which may take long."""
     from anabranch.theory.optimum.optimum import optima
 
-    return optima(load(file, overrides(settings)))
+    return optima(scenario_of(file, settings, ANY))
 
 
 def _answer(

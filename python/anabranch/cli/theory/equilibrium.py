@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import File, Json, Set, overrides
+from anabranch.cli.options import ANY, File, Json, Set, scenario_of
 from anabranch.files import staged
-from anabranch.scenario import load
 
 if TYPE_CHECKING:
     from anabranch.theory.fluid.against_packets import Comparison
@@ -50,7 +49,7 @@ def equilibrium(
     from anabranch.theory.fluid.equilibrium import equilibrium
     from anabranch.theory.network import Network
 
-    network = Network.of(load(file, overrides(set_)), algorithm)
+    network = Network.of(scenario_of(file, set_, algorithm and ANY), algorithm)
     tables.answer(equilibrium(network), as_json, show_equilibrium)
 
 

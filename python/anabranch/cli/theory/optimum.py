@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import File, Json, Probing, RttMs, Set, overrides
+from anabranch.cli.options import ANY, File, Json, Probing, RttMs, Set, scenario_of
 from anabranch.files import staged
-from anabranch.scenario import ScenarioError, load
+from anabranch.scenario import ScenarioError
 
 # Theory and Matplotlib are imported where they are used, because they are slow to load.
 
@@ -71,7 +71,7 @@ def optimum_command(
     from anabranch.theory.optimum.optimum import optima
     from anabranch.theory.optimum.utility import AlphaFair
 
-    scenario, rtt_s = load(file, overrides(set_)), rtt_ms and rtt_ms / 1e3
+    scenario, rtt_s = scenario_of(file, set_, ANY), rtt_ms and rtt_ms / 1e3
     fair, weights = AlphaFair.parse(utility), dict(map(_weight, weight or []))
     with tables.progress() as progress:
         found = optima(
@@ -129,12 +129,12 @@ def fixed_points_command(
     from anabranch.theory.optimum.fixed_points import fixed_point_of
     from anabranch.theory.schedule import intervals
 
-    if not Path(what).suffix:
+    if what != "-" and not Path(what).suffix:
         if set_:
             raise ScenarioError(f"--set {set_[0]}: expected a scenario file, but {what} is a paper")
         _predictions(what, as_json)
         return
-    scenario, rtt_s = load(what, overrides(set_)), rtt_ms and rtt_ms / 1e3
+    scenario, rtt_s = scenario_of(what, set_, ANY), rtt_ms and rtt_ms / 1e3
     found = [
         (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
         for interval in intervals(scenario)
