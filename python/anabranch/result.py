@@ -213,14 +213,14 @@ class Result:
         """
         by = [*self.keys, "flow"]
         files = self.transfers[self.transfers["start_s"] >= self.scenario.warmup_s]
-        order = self.scenario.flow_names.index
-        files = files.sort_values("flow", key=lambda names: names.map(order), kind="stable")
         times = files.groupby(by, sort=False)["duration_s"].agg(
             transfers="count",
             mean_s="mean",
             median_s="median",
             p95_s=lambda durations: durations.quantile(0.95),
         )
+        in_order = pd.MultiIndex.from_frame(self.flows[by].drop_duplicates())
+        times = times.reindex(in_order[in_order.isin(times.index)])
         measures = ["transfers", "mean_s", "median_s", "p95_s"]
         return mean_with_interval(times.reset_index(), [*self.cases, "flow"], measures)
 

@@ -119,6 +119,7 @@ fn a_value_of_the_wrong_type() {
         ["queue.red = {}", "queue.red = 3", "15: links.R1.queue.red: expected a table, got 3"],
         ["queue.red = {}", "queue = \"red\"", "15: links.R1.queue.red: expected a table, got a string"],
         ["loss.bernoulli = { probability = 0.01 }", "loss = 0.01", "20: links.R2.loss: expected a table, such as loss.bernoulli = { probability = 0.01 }, got 0.01"],
+        ["workload.file = { bytes = 1e6 }", "workload.bulk = {}", "32: flows[1].workload.bulk: expected workload = \"bulk\""],
         ["queue.red = {}", "queue = [100]", "15: links.R1.queue: expected a table, such as queue.drop_tail = { packets = 100 }, got a list"],
         ["queue.red = {}", "queue.red = [25, 50, 100]", "15: links.R1.queue.red: expected a table, got a list"],
         ["packet_bytes = 1500", "recovery = 3", "10: tcp.recovery: expected a string"],

@@ -125,7 +125,10 @@ def comparison(result: "Result") -> None:
 
     def add(label: str, rows: Any, measure: str, digits: int) -> None:
         by_name = {row["algorithm"]: row for row in rows.to_dict(orient="records")}
-        cells = [_interval(by_name[a], measure, digits) for a in result.algorithms]
+        cells = [
+            _interval(by_name[a], measure, digits) if a in by_name else "-"
+            for a in result.algorithms
+        ]
         table.add_row(label, *cells, *("failed" for _ in result.failures))
 
     for flow, rows in result.summary().groupby("flow", sort=False):
@@ -137,6 +140,11 @@ def comparison(result: "Result") -> None:
     add("Jain's index over users", result.totals(), "jain_index", 4)
     for link, rows in result.link_summary().groupby("link", sort=False):
         add(f"utilization of {link}", rows, "utilization", 3)
+    table.add_section()
+    for flow, rows in result.transfer_summary().groupby("flow", sort=False):
+        add(f"{flow}, mean time of a file, s", rows, "mean_s", 3)
+        add("median", rows, "median_s", 3)
+        add("95th percentile", rows, "p95_s", 3)
     STDOUT.print(table)
     _notes(result)
 

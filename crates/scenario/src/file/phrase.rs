@@ -58,6 +58,13 @@ pub(crate) fn not_a_table(key: &Key, found: &str) -> Fault {
     key.fault(format!("expected a table{}, got {found}", such_as(key)))
 }
 
+/// The fault of a table with an entry where its name alone is a value.
+pub(crate) fn not_a_name(key: &Key, name: &str) -> Fault {
+    let kind = key.0.last().map(|step| Key(vec![step.clone()]));
+    let kind = kind.unwrap_or_default();
+    key.key(name).fault(format!("expected {kind} = {name:?}"))
+}
+
 /// ", such as ..." where the table has one entry, its kind.
 fn such_as(key: &Key) -> String {
     let example = EXAMPLES

@@ -35,6 +35,9 @@ fn walk(value: &DeValue<'_>, schemas: &[&'static Json], key: &Key) -> Result<(),
         }
         DeValue::Table(table) => table.iter().try_for_each(|(name, entry)| {
             let name = name.get_ref().as_ref();
+            if choices.iter().any(|choice| choice["const"] == name) {
+                return Err(phrase::not_a_name(key, name));
+            }
             let below: Vec<&Json> = choices.iter().filter_map(|c| property(c, name)).collect();
             walk(entry.get_ref(), &below, &key.key(name))
         }),
