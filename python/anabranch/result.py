@@ -211,7 +211,9 @@ class Result:
         `transfers`, the number of files; `mean_s`, `median_s` and `p95_s` of the time from a file's
         arrival to its last byte. Files that arrive in the warm-up are excluded.
         """
-        by = [*self.keys, "flow"]
+        by, measures = [*self.keys, "flow"], ["transfers", "mean_s", "median_s", "p95_s"]
+        if self.transfers.empty:
+            return pd.DataFrame(columns=[*self.cases, "flow", *measures])
         files = self.transfers[self.transfers["start_s"] >= self.scenario.warmup_s]
         times = files.groupby(by, sort=False)["duration_s"].agg(
             transfers="count",
@@ -221,24 +223,22 @@ class Result:
         )
         in_order = pd.MultiIndex.from_frame(self.flows[by].drop_duplicates())
         times = times.reindex(in_order[in_order.isin(times.index)])
-        measures = ["transfers", "mean_s", "median_s", "p95_s"]
         return mean_with_interval(times.reset_index(), [*self.cases, "flow"], measures)
 
     @property
     def warnings(self) -> list[str]:
         """Those of the scenario, and a line per flow whose files all ended in the warm-up."""
-        early = self.transfers.assign(
-            end_s=self.transfers["start_s"] + self.transfers["duration_s"]
-        )
-        begin_s = self.scenario.warmup_s
-        found = []
-        for flow, files in early.groupby("flow", sort=False):
+        if self.transfers.empty:
+            return self.scenario.warnings
+        begin_s, found = self.scenario.warmup_s, []
+        ends_s = self.transfers["start_s"] + self.transfers["duration_s"]
+        for flow, last_s in ends_s.groupby(self.transfers["flow"], sort=False).max().items():
             delivered = self.flows.loc[self.flows["flow"] == flow, "delivered_bytes"].sum()
-            if delivered == 0 and files["end_s"].max() <= begin_s:
+            if delivered == 0 and last_s <= begin_s:
                 found.append(
                     f"{self.scenario.source}: flow {flow}: its last file was complete at "
-                    f"{files['end_s'].max():.3g} s, but the measurement begins at {begin_s:g} s: "
-                    "its goodput is 0: lower measure.warmup_s or raise bytes"
+                    f"{last_s:.3g} s, but the measurement begins at {begin_s:g} s: its goodput is "
+                    "0: lower measure.warmup_s or raise bytes"
                 )
         return [*self.scenario.warnings, *found]
 
