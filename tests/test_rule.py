@@ -95,10 +95,15 @@ def test_an_error_in_a_rule_surfaces_with_its_own_line(small: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "exception", "message"),
     [
-        (float("nan"), ValueError, r"increase returned NaN for path \d: expected a finite number"),
-        (float("inf"), ValueError, "returned inf"),
-        ("much", TypeError, "must be real number, not str"),
-        (None, TypeError, "must be real number, not NoneType"),
+        (
+            float("nan"),
+            ValueError,
+            r"returned nan for path \d: expected a finite number of",
+        ),
+        (float("inf"), ValueError, "returned inf for path"),
+        ("much", TypeError, r"returned 'much' for path \d: expected a finite number of packets"),
+        (None, TypeError, "returned None for path"),
+        ([1.0], TypeError, r"returned \[1.0\] for path"),
     ],
 )
 def test_an_answer_that_is_not_a_finite_number_is_an_error(
@@ -108,8 +113,18 @@ def test_an_answer_that_is_not_a_finite_number_is_an_error(
         def increase(self, r, paths):
             return answer
 
-    with pytest.raises(exception, match=message):
+    with pytest.raises(exception, match=rf"^Odd\.increase {message}"):
         anabranch.run(small, Odd())
+
+
+def test_a_class_in_the_place_of_a_rule_is_an_error_with_the_remedy(small: Path) -> None:
+    with pytest.raises(anabranch.ScenarioError, match=r"got the class: write Reno\(\)"):
+        anabranch.run(small, Reno)
+
+
+def test_a_rule_is_enough_for_a_file_without_an_algorithm(small: Path) -> None:
+    small.write_text(small.read_text().replace('algorithm = "lia"\n', ""))
+    assert anabranch.run(small, Reno(), seeds=1).algorithms == ["Reno"]
 
 
 def test_ctrl_c_stops_a_run_of_a_rule_in_python(long: Path, tmp_path: Path) -> None:

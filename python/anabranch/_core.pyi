@@ -24,11 +24,16 @@ class Scenario:
     """A scenario, checked and complete."""
 
     @staticmethod
-    def load(path: str | os.PathLike[str], set: list[tuple[str, str]] = ...) -> Scenario:
+    def load(
+        path: str | os.PathLike[str],
+        set: list[tuple[str, str]] = ...,
+        algorithm: str | None = None,
+    ) -> Scenario:
         """Read a scenario file.
 
         Each pair of `set` is a dotted key and a TOML value; text that is not TOML, such as a bare
-        word, is a string. Raises `ScenarioError`.
+        word, is a string. A file in which a flow has no algorithm gets `algorithm`. Raises
+        `ScenarioError`.
         """
     @staticmethod
     def parse(
@@ -36,12 +41,13 @@ class Scenario:
         file: str = "<string>",
         set: list[tuple[str, str]] = ...,
         inputs: dict[str, bytes] = ...,
+        algorithm: str | None = None,
     ) -> Scenario:
         """Read the text of a scenario.
 
         `file` is its name in errors. `inputs` are the contents of trace files, by their names in
-        the scenario; those that are not among them are looked for beside `file`. Raises
-        `ScenarioError`.
+        the scenario; those that are not among them are looked for beside `file`. A text in which a
+        flow has no algorithm gets `algorithm`. Raises `ScenarioError`.
         """
     def with_algorithm(self, spec: str) -> Scenario:
         """The same scenario with another algorithm for the flows without one of their own.
@@ -172,6 +178,9 @@ class Law:
 
 def algorithm(spec: str) -> str:
     """The canonical form of an algorithm: that of "max" is "lia". Raises `ScenarioError`."""
+
+def expected_one_of(word: str, known: list[str]) -> str:
+    """ "expected one of a, b (did you mean b?)", for a word that is not one of `known`."""
 
 def rules() -> list[RuleInfo]:
     """The table of rules, in its order."""

@@ -215,6 +215,43 @@ class Result:
         measures = ["throughput_mbps", "utilization", "loss_probability", "queue_packets"]
         return mean_with_interval(self.links, [*self.cases, "link"], measures)
 
+    def transfer_summary(self) -> pd.DataFrame:
+        """Per case and flow with finished files, mean and 95 % interval over seeds.
+
+        `transfers`, the number of files; `mean_s`, `median_s` and `p95_s` of the time from a file's
+        arrival to its last byte. Files that arrive in the warm-up are excluded.
+        """
+        by, measures = [*self.keys, "flow"], ["transfers", "mean_s", "median_s", "p95_s"]
+        if self.transfers.empty:
+            return pd.DataFrame(columns=[*self.cases, "flow", *measures])
+        files = self.transfers[self.transfers["start_s"] >= self.scenario.warmup_s]
+        times = files.groupby(by, sort=False)["duration_s"].agg(
+            transfers="count",
+            mean_s="mean",
+            median_s="median",
+            p95_s=lambda durations: durations.quantile(0.95),
+        )
+        in_order = pd.MultiIndex.from_frame(self.flows[by].drop_duplicates())
+        times = times.reindex(in_order[in_order.isin(times.index)])
+        return mean_with_interval(times.reset_index(), [*self.cases, "flow"], measures)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Those of the scenario, and a line per flow whose files all ended in the warm-up."""
+        if self.transfers.empty:
+            return self.scenario.warnings
+        begin_s, found = self.scenario.warmup_s, []
+        ends_s = self.transfers["start_s"] + self.transfers["duration_s"]
+        for flow, last_s in ends_s.groupby(self.transfers["flow"], sort=False).max().items():
+            delivered = self.flows.loc[self.flows["flow"] == flow, "delivered_bytes"].sum()
+            if delivered == 0 and last_s <= begin_s:
+                found.append(
+                    f"{self.scenario.source}: flow {flow}: its last file was complete at "
+                    f"{last_s:.3g} s, but the measurement begins at {begin_s:g} s: its goodput is "
+                    "0: lower measure.warmup_s or raise bytes"
+                )
+        return [*self.scenario.warnings, *found]
+
     def is_deterministic(self) -> bool:
         """Whether every seed gave the same, because nothing in the scenario is random."""
         runs = self.flows.drop(columns="seed").groupby(self.cases, sort=False)
@@ -250,9 +287,9 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data for JSON, as `anabranch schema result` describes.
 
-        `flows`, `links` and `totals` are the rows of the summaries; `tables` has the columns of
-        all seven tables; `lateness` and `failures` are there if the result has them. What was not
-        measured is None.
+        `flows`, `links`, `totals` and `transfers` are the rows of the summaries; `tables` has the
+        columns of all seven tables; `lateness` and `failures` are there if the result has them.
+        What was not measured is None.
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
@@ -274,6 +311,8 @@ class Result:
             "flows": records(self.summary()),
             "links": records(self.link_summary()),
             "totals": records(self.totals()),
+            "transfers": records(self.transfer_summary()),
+            "warnings": self.warnings,
             "tables": {name: columns(table) for name, table in self.tables().items()},
             **({} if self.lateness is None else {"lateness": records(self.lateness)}),
             **({"failures": dict(self.failures)} if self.failures else {}),

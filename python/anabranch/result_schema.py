@@ -23,6 +23,13 @@ SUMMARIES = {
         "total_goodput_mbps": ("number", "sum over all users, Mbps"),
         "jain_index": ("number", "Jain's index of the goodputs of all users"),
     },
+    "transfers": {
+        "flow": ("string", "name of the flow"),
+        "transfers": ("number", "files that arrived after the warm-up and were completed"),
+        "mean_s": ("number", "time from a file's arrival to its last byte, the mean, s"),
+        "median_s": ("number", "the median, s"),
+        "p95_s": ("number", "the 95th percentile, s"),
+    },
     "optimum": {
         "efficiency": ("number", "goodput of all users over that at the optimum"),
         "jain_index": ("number", "Jain's index of the goodputs of all users"),
@@ -55,6 +62,7 @@ def result_schema() -> dict[str, Any]:
         "algorithms": _list(_field("string", "what flows without an algorithm of their own ran")),
         "seeds": _list({"type": "integer", "minimum": 0}),
         **summaries,
+        "warnings": _list(_field("string", "what is probably not meant, or was approximated")),
         "tables": _object(tables, "The seven tables, over all algorithms and seeds."),
         "lateness": _lateness(),
         "failures": {

@@ -15,7 +15,7 @@ from anabranch import _core
 from anabranch.core_types import Tables
 from anabranch.result import Result
 from anabranch.rule import Rule
-from anabranch.scenario import Scenario, ScenarioError, load
+from anabranch.scenario import Scenario, ScenarioError, expected_one_of, load
 
 Algorithm = str | Rule
 Algorithms = Algorithm | Sequence[Algorithm] | None
@@ -86,7 +86,7 @@ def run(
     0       lia        0.90
     1      olia        0.88
     """
-    scenario = load(source, set)
+    scenario = load(source, set, stand_in(algorithm))
     planned = plan(scenario, algorithm, seeds, on=on)
     if tolerate:
         return _collect_tolerantly(scenario, planned, on, jobs, progress, tolerate)
@@ -119,8 +119,10 @@ def sweep(
     planned = []
     for values in itertools.product(*grid.values()):
         point = dict(zip(grid, values, strict=True))
-        planned += plan(load(file, point), algorithm, seeds, point, on)
-    return collect(load(file), planned, on, jobs, progress)
+        scenario = load(file, point, stand_in(algorithm))
+        planned += plan(scenario, algorithm, seeds, point, on)
+    scenario = load(file, algorithm=stand_in(algorithm))
+    return collect(scenario, planned, on, jobs, progress)
 
 
 @dataclass(frozen=True)
@@ -133,10 +135,36 @@ class Job:
     in_python: bool
 
 
+def stand_in(algorithm: Algorithms) -> str | None:
+    """The algorithm of a scenario that has none, where `algorithm` replaces it in every run.
+
+    The first that the table of rules knows, or Reno; None where there is nothing to replace it.
+    """
+    for choice in _several(algorithm):
+        if isinstance(choice, str) and _is_known(choice):
+            return choice
+    return None if algorithm is None else "reno"
+
+
+def _is_known(spec: str) -> bool:
+    try:
+        _core.algorithm(spec)
+    except ScenarioError:
+        return False
+    return True
+
+
+def _several(algorithm: Algorithms) -> Sequence[Algorithm]:
+    if algorithm is None:
+        return []
+    one = isinstance(algorithm, str) or not isinstance(algorithm, Sequence)
+    return cast(Sequence[Algorithm], [algorithm] if one else algorithm)
+
+
 def known_backend(name: str) -> Backend:
     """The backend of this name. Raises `ScenarioError` for an unknown one."""
     if name not in BACKENDS:
-        raise ScenarioError(f"unknown backend {name!r}: expected one of {', '.join(BACKENDS)}")
+        raise ScenarioError(f"unknown backend {name!r}: {expected_one_of(name, list(BACKENDS))}")
     return BACKENDS[name]
 
 
@@ -272,9 +300,8 @@ def _algorithms(
         raise ScenarioError(
             f"{scenario.name}: every flow names its own algorithm, so there is none to replace"
         )
-    one = isinstance(algorithm, str) or not isinstance(algorithm, Sequence)
     chosen: dict[str, Rule | None] = {}
-    for choice in cast(Sequence[Algorithm], [algorithm] if one else algorithm):
+    for choice in _several(algorithm):
         name, rule = _named(choice, own)
         if rule and name in chosen:
             raise ScenarioError(f"two algorithms are called {name}: give the rule another `name`")
@@ -293,6 +320,11 @@ def _named(choice: Algorithm, own: Collection[str]) -> tuple[str, Rule | None]:
         if choice in own:
             return choice, None
         return _core.algorithm(choice), None
+    if isinstance(choice, type):
+        raise ScenarioError(
+            f"algorithm {choice.__name__}: expected an object with increase and decrease, got the "
+            f"class: write {choice.__name__}()"
+        )
     if not (hasattr(choice, "increase") and hasattr(choice, "decrease")):
         raise ScenarioError(
             f"algorithm {choice!r}: expected a name or an object with increase and decrease"

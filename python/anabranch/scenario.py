@@ -6,14 +6,23 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
-from anabranch._core import Scenario, ScenarioError, couplings, rules, schema
+from anabranch._core import (
+    Scenario,
+    ScenarioError,
+    couplings,
+    expected_one_of,
+    rules,
+    schema,
+)
 
 __all__ = [
     "Scenario",
     "ScenarioError",
     "Toml",
     "couplings",
+    "expected_one_of",
     "load",
+    "path_names",
     "rules",
     "schema",
     "toml_value",
@@ -31,12 +40,15 @@ class Toml(str):
 
 
 def load(
-    source: str | os.PathLike[str] | Scenario, set: Mapping[str, Any] | None = None
+    source: str | os.PathLike[str] | Scenario,
+    set: Mapping[str, Any] | None = None,
+    algorithm: str | None = None,
 ) -> Scenario:
     """Read and check a scenario file, with single values replaced.
 
-    `set` maps a dotted key to a Python value, `{"links.R1.rate_mbps": 30}`, or to `Toml`.
-    Raises `ScenarioError`, whose message is one line that names file, line and key.
+    A file in which a flow has no algorithm gets `algorithm`. `set` maps a dotted key to a Python
+    value, `{"links.R1.rate_mbps": 30}`, or to `Toml`. Raises `ScenarioError`, whose message is one
+    line that names file, line and key.
 
     >>> scenario = load("examples/two_links.toml", {"links.left.rate_mbps": 30, "seeds": [7]})
     >>> scenario.name, scenario.seeds, scenario.link_names
@@ -47,7 +59,30 @@ def load(
             raise ScenarioError("set needs a scenario file: give its path, not a Scenario")
         return source
     values = [(key, toml_value(value)) for key, value in (set or {}).items()]
-    return Scenario.load(os.fspath(source), values)
+    return Scenario.load(os.fspath(source), values, algorithm)
+
+
+def path_names(scenario: Scenario) -> dict[str, list[str]]:
+    """The names of the paths of each flow: their links, joined by `+`.
+
+    >>> path_names(load("examples/two_links.toml"))["two-path"]
+    ['left', 'right']
+    """
+    plain = scenario.network()
+    links = [link["name"] for link in plain["links"]]
+    return {
+        flow["name"]: _told_apart(["+".join(links[i] for i in path["links"]) for path in paths])
+        for flow in plain["flows"]
+        for paths in [flow["paths"]]
+    }
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """The names, numbered where several are the same."""
+    return [
+        name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
+        for i, name in enumerate(names)
+    ]
 
 
 def toml_value(value: Any) -> str:

@@ -20,15 +20,44 @@ pub struct Algorithm {
     coupling: Coupling,
 }
 
+/// Why a specification is refused: one line that says what was expected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpecError {
+    /// The line.
+    pub message: String,
+    /// The word that is not one of `known`; empty where the fault is another.
+    pub word: String,
+    /// The words that are possible in its place, for a suggestion.
+    pub known: Vec<&'static str>,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for SpecError {}
+
+impl From<String> for SpecError {
+    fn from(message: String) -> SpecError {
+        SpecError {
+            message,
+            ..SpecError::default()
+        }
+    }
+}
+
 impl Algorithm {
     /// Parses a specification such as `reno` or `balia:cap=inf`.
     ///
     /// # Errors
     ///
     /// One line that says what was expected.
-    pub fn parse(text: &str) -> Result<Algorithm, String> {
+    pub fn parse(text: &str) -> Result<Algorithm, SpecError> {
         let mut parts = text.split(':').map(str::trim);
         let name = parts.next().unwrap_or_default();
+        let info = find(name)?;
         let mut parameters = Vec::new();
         let mut coupling = None;
         for part in parts {
@@ -38,12 +67,12 @@ impl Algorithm {
             let (key, value) = (key.trim(), value.trim());
             if key == Coupling::KEY {
                 if coupling.is_some() {
-                    return Err(format!("{name}: {key} is given twice"));
+                    return Err(format!("{name}: {key} is given twice").into());
                 }
-                let parsed = Coupling::parse(value);
-                coupling = Some(parsed.map_err(|message| format!("{name}: {message}"))?);
+                coupling = Some(parse_coupling(name, value)?);
                 continue;
             }
+            position(info, key)?;
             let number = value
                 .parse()
                 .map_err(|_| format!("{name}: {key} expects a number, got \"{value}\""))?;
@@ -58,13 +87,13 @@ impl Algorithm {
     /// # Errors
     ///
     /// One line that says what was expected.
-    pub fn new(name: &str, parameters: &[(&str, f64)]) -> Result<Algorithm, String> {
+    pub fn new(name: &str, parameters: &[(&str, f64)]) -> Result<Algorithm, SpecError> {
         let info = find(name)?;
         let mut values: Vec<f64> = info.parameters.iter().map(|p| p.default).collect();
         for (i, &(key, value)) in parameters.iter().enumerate() {
             let index = position(info, key)?;
             if parameters[..i].iter().any(|&(earlier, _)| earlier == key) {
-                return Err(format!("{name}: {key} is given twice"));
+                return Err(format!("{name}: {key} is given twice").into());
             }
             check(info, &info.parameters[index], value)?;
             values[index] = value;
@@ -138,35 +167,52 @@ impl PartialEq for Algorithm {
     }
 }
 
-fn find(name: &str) -> Result<&'static Info, String> {
+fn find(name: &str) -> Result<&'static Info, SpecError> {
     RULES
         .iter()
         .find(|info| info.name == name || info.aliases.contains(&name))
-        .ok_or_else(|| {
-            format!(
+        .ok_or_else(|| SpecError {
+            message: format!(
                 "unknown algorithm \"{name}\": expected one of {}",
                 list(RULES, |info| info.name)
-            )
+            ),
+            word: name.into(),
+            known: RULES
+                .iter()
+                .flat_map(|info| [info.name].into_iter().chain(info.aliases.iter().copied()))
+                .collect(),
         })
 }
 
-fn position(info: &Info, key: &str) -> Result<usize, String> {
-    info.parameters
-        .iter()
-        .position(|parameter| parameter.name == key)
-        .ok_or_else(|| {
-            if info.parameters.is_empty() {
-                return format!("unknown parameter \"{key}\": {} takes none", info.name);
-            }
+fn position(info: &Info, key: &str) -> Result<usize, SpecError> {
+    let names = || info.parameters.iter().map(|parameter| parameter.name);
+    names().position(|name| name == key).ok_or_else(|| {
+        let message = if info.parameters.is_empty() {
+            format!("unknown parameter \"{key}\": {} takes none", info.name)
+        } else {
             let known = list(info.parameters, |parameter| parameter.name);
             format!(
                 "unknown parameter \"{key}\" of {}: expected one of {known}",
                 info.name
             )
-        })
+        };
+        SpecError {
+            message,
+            word: key.into(),
+            known: names().chain([Coupling::KEY]).collect(),
+        }
+    })
 }
 
-fn check(info: &Info, parameter: &Parameter, value: f64) -> Result<(), String> {
+fn parse_coupling(name: &str, value: &str) -> Result<Coupling, SpecError> {
+    Coupling::parse(value).map_err(|message| SpecError {
+        message: format!("{name}: {message}"),
+        word: value.into(),
+        known: Coupling::ALL.iter().map(|one| one.name()).collect(),
+    })
+}
+
+fn check(info: &Info, parameter: &Parameter, value: f64) -> Result<(), SpecError> {
     let Parameter {
         name,
         min,
@@ -196,7 +242,8 @@ fn check(info: &Info, parameter: &Parameter, value: f64) -> Result<(), String> {
     Err(format!(
         "{}: {name} = {value} is out of range: expected {expected}{unit}",
         info.name
-    ))
+    )
+    .into())
 }
 
 fn list<T, D: fmt::Display>(items: &'static [T], show: impl Fn(&'static T) -> D) -> String {

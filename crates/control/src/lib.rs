@@ -22,7 +22,7 @@
 //! assert_eq!(controller.window(0), 11.0);
 //! controller.on_loss(0);
 //! assert_eq!(controller.window(0), 5.5);
-//! # Ok::<(), String>(())
+//! # Ok::<(), anabranch_control::SpecError>(())
 //! ```
 //!
 //! There is no clock, no I/O and no randomness here: time is an argument.
@@ -44,7 +44,7 @@ mod scalar;
 mod soft;
 
 pub use ack::Ack;
-pub use algorithm::Algorithm;
+pub use algorithm::{Algorithm, SpecError};
 pub use controller::{
     Controller, LOSS_INTERVAL_GAIN, MAX_WINDOW, Phase, SMALLEST_SSTHRESH,
     SMALLEST_SSTHRESH_ONE_PATH,

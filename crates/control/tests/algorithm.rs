@@ -7,7 +7,7 @@ use common::{path, rule};
 use proptest::prelude::*;
 
 fn error(spec: &str) -> String {
-    Algorithm::parse(spec).unwrap_err()
+    Algorithm::parse(spec).unwrap_err().message
 }
 
 #[test]

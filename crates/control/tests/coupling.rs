@@ -242,7 +242,10 @@ fn a_path_on_its_own_keeps_the_smallest_ssthresh_of_a_connection() {
 
 #[test]
 fn the_coupling_is_a_part_of_the_specification() {
-    let parse = |text| Algorithm::parse(text).map(|algorithm| algorithm.to_string());
+    let parse = |text| match Algorithm::parse(text) {
+        Ok(algorithm) => Ok(algorithm.to_string()),
+        Err(error) => Err(error.message),
+    };
     assert_eq!(parse("lia:coupling=always").unwrap(), "lia");
     assert_eq!(
         parse("balia: coupling = shared :cap=2").unwrap(),

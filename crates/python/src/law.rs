@@ -116,7 +116,7 @@ impl Law {
 
 /// The algorithm called `spec`, which must couple all paths: theory has no detection.
 pub fn coupled(spec: &str) -> PyResult<Algorithm> {
-    let algorithm = Algorithm::parse(spec).map_err(ScenarioError::new_err)?;
+    let algorithm = anabranch_scenario::algorithm(spec).map_err(ScenarioError::new_err)?;
     if algorithm.coupling() == Coupling::Always {
         return Ok(algorithm);
     }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use anabranch_control as control;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -147,14 +147,21 @@ impl PythonRule {
             list.append(Bound::new(py, Path(*path))?)?;
         }
         let answer = self.object.bind(py).call_method1(method, (r, list))?;
-        let packets: f64 = answer.extract()?;
-        if packets.is_finite() {
+        let packets = answer.extract::<f64>();
+        if let Ok(packets) = packets
+            && packets.is_finite()
+        {
             return Ok(packets);
         }
         let rule = self.object.bind(py).get_type().name()?;
-        Err(PyValueError::new_err(format!(
-            "{rule}.{method} returned {packets} for path {r}: expected a finite number of packets"
-        )))
+        let found = answer.repr()?;
+        let message = format!(
+            "{rule}.{method} returned {found} for path {r}: expected a finite number of packets"
+        );
+        Err(match packets {
+            Ok(_) => PyValueError::new_err(message),
+            Err(_) => PyTypeError::new_err(message),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The table of algorithms and the schema of scenario files.
 
-use anabranch_control::{Algorithm, Coupling, RULES};
+use anabranch_control::{Coupling, RULES};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -51,10 +51,17 @@ pub fn couplings() -> Vec<(&'static str, &'static str)> {
 /// The canonical form of an algorithm: "max" is "lia". Raises ScenarioError for one there is not.
 #[pyfunction]
 pub fn algorithm(spec: &str) -> PyResult<String> {
-    match Algorithm::parse(spec) {
+    match anabranch_scenario::algorithm(spec) {
         Ok(algorithm) => Ok(algorithm.to_string()),
         Err(message) => Err(ScenarioError::new_err(message)),
     }
+}
+
+/// "expected one of a, b (did you mean b?)", for a word that is not one of `known`.
+#[pyfunction]
+pub fn expected_one_of(word: &str, known: Vec<String>) -> String {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    anabranch_scenario::expected_one_of(word, &known)
 }
 
 /// The JSON Schema of a scenario file.

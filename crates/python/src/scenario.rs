@@ -17,29 +17,38 @@ pub struct Scenario(pub(crate) Complete);
 #[pymethods]
 impl Scenario {
     /// Reads a scenario file. Each pair of `set` is a dotted key and a TOML value; text that is not
-    /// TOML, such as a bare word, is a string.
+    /// TOML, such as a bare word, is a string. A file in which a flow has no algorithm gets
+    /// `algorithm`.
     ///
     /// Raises ScenarioError.
     #[staticmethod]
-    #[pyo3(signature = (path, set=Vec::new()))]
-    fn load(path: PathBuf, set: Vec<(String, String)>) -> PyResult<Scenario> {
-        Complete::load(&path, &set).map(Scenario).map_err(raise)
+    #[pyo3(signature = (path, set=Vec::new(), algorithm=None))]
+    fn load(
+        path: PathBuf,
+        set: Vec<(String, String)>,
+        algorithm: Option<&str>,
+    ) -> PyResult<Scenario> {
+        Complete::load_for(&path, &set, algorithm)
+            .map(Scenario)
+            .map_err(raise)
     }
 
     /// Reads the text of a scenario; `file` is its name for errors. `inputs` are the contents of
     /// trace files by name; those that are not among them are read from the directory of `file`.
+    /// A text in which a flow has no algorithm gets `algorithm`.
     ///
     /// Raises ScenarioError.
     #[staticmethod]
-    #[pyo3(signature = (text, file="<string>", set=Vec::new(), inputs=BTreeMap::new()))]
+    #[pyo3(signature = (text, file="<string>", set=Vec::new(), inputs=BTreeMap::new(), algorithm=None))]
     fn parse(
         text: &str,
         file: &str,
         set: Vec<(String, String)>,
         inputs: BTreeMap<String, Vec<u8>>,
+        algorithm: Option<&str>,
     ) -> PyResult<Scenario> {
         let inputs = inputs.into_iter().map(|(name, bytes)| (name, bytes.into()));
-        Complete::parse_with(text.as_bytes(), file, &set, &inputs.collect())
+        Complete::parse_with(text.as_bytes(), file, &set, &inputs.collect(), algorithm)
             .map(Scenario)
             .map_err(raise)
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use anabranch_control::{Algorithm, SpecError};
+
 /// A fault of a scenario: `file.toml:12: links.R1.rate_mbps: expected a number above 0, got -3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -40,8 +42,21 @@ impl std::error::Error for Error {}
 /// Maximum number of names in a list.
 const LONGEST_LIST: usize = 20;
 
+/// The algorithm of a specification such as `olia` or `balia:cap=inf`.
+///
+/// # Errors
+/// One line that says what was expected, and suggests a similar word.
+pub fn algorithm(spec: &str) -> Result<Algorithm, String> {
+    Algorithm::parse(spec).map_err(|error| with_suggestion(&error))
+}
+
+/// The line of an error of a specification, with a suggestion.
+pub(crate) fn with_suggestion(error: &SpecError) -> String {
+    format!("{error}{}", suggestion(&error.word, &error.known))
+}
+
 /// "expected one of a, b, c (did you mean b?)", for a word that is not one of `known`.
-pub(crate) fn expected_one_of(word: &str, known: &[&str]) -> String {
+pub fn expected_one_of(word: &str, known: &[&str]) -> String {
     let one_of = if known.len() > 1 { "one of " } else { "" };
     let shown = known[..known.len().min(LONGEST_LIST)].join(", ");
     let more = match known.len().saturating_sub(LONGEST_LIST) {
@@ -53,9 +68,15 @@ pub(crate) fn expected_one_of(word: &str, known: &[&str]) -> String {
 
 /// " (did you mean b?)" if one of the known words is similar.
 fn suggestion(word: &str, known: &[&str]) -> String {
+    let lower = word.to_lowercase();
     let near = known
         .iter()
-        .map(|known| (strsim::damerau_levenshtein(word, known), known))
+        .map(|known| {
+            (
+                strsim::damerau_levenshtein(&lower, &known.to_lowercase()),
+                known,
+            )
+        })
         .filter(|(distance, known)| *distance <= known.len() / 3)
         .min();
     near.map(|(_, known)| format!(" (did you mean {known}?)"))

@@ -6,5 +6,6 @@ pub(crate) mod key;
 mod link;
 mod phrase;
 pub(crate) mod schema;
+mod shape;
 mod tcp;
 pub(crate) mod written;

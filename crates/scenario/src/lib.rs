@@ -41,7 +41,7 @@ mod warnings;
 
 pub use anabranch_net::time;
 
-pub use error::Error;
+pub use error::{Error, algorithm, expected_one_of};
 pub use file::schema::schema;
 pub use model::adjust::Adjust;
 pub use model::flows::{Flow, Path, Workload};

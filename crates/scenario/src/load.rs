@@ -19,6 +19,18 @@ impl Scenario {
     /// # Errors
     /// One line that names file, line and key and says what was expected.
     pub fn load(path: &path::Path, overrides: &[(String, String)]) -> Result<Scenario, Error> {
+        Scenario::load_for(path, overrides, None)
+    }
+
+    /// As [`Scenario::load`]; a file in which a flow has no algorithm gets this one.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn load_for(
+        path: &path::Path,
+        overrides: &[(String, String)],
+        algorithm: Option<&str>,
+    ) -> Result<Scenario, Error> {
         let file = path.display().to_string();
         let text = bounded::read(path).map_err(|message| Error {
             file: file.clone(),
@@ -26,7 +38,7 @@ impl Scenario {
             key: None,
             message,
         })?;
-        Scenario::parse(&text, &file, overrides)
+        Scenario::parse_with(&text, &file, overrides, &Inputs::new(), algorithm)
     }
 
     /// Reads the text of a scenario; `file` is its name for errors, and trace files are read
@@ -39,11 +51,11 @@ impl Scenario {
         file: &str,
         overrides: &[(String, String)],
     ) -> Result<Scenario, Error> {
-        Scenario::parse_with(text, file, overrides, &Inputs::new())
+        Scenario::parse_with(text, file, overrides, &Inputs::new(), None)
     }
 
     /// As [`Scenario::parse`], with the contents of files: only those that are not among `inputs`
-    /// are read from the directory.
+    /// are read from the directory. A text in which a flow has no algorithm gets `algorithm`.
     ///
     /// # Errors
     /// As [`Scenario::load`].
@@ -52,6 +64,7 @@ impl Scenario {
         file: &str,
         overrides: &[(String, String)],
         inputs: &Inputs,
+        algorithm: Option<&str>,
     ) -> Result<Scenario, Error> {
         let text = std::str::from_utf8(text).map_err(|error| {
             let lossy = String::from_utf8_lossy(text);
@@ -62,15 +75,21 @@ impl Scenario {
             document::syntax(file, &lossy, error.valid_up_to(), &message)
         })?;
         let document = Document::parse(file, text, overrides)?;
-        let origin = Origin {
+        let mut origin = Origin {
             text: text.into(),
             set: overrides.to_vec(),
             inputs: inputs.clone(),
         };
-        document
-            .read()
-            .and_then(|written| Scenario::new(written, file, origin))
-            .map_err(|fault| document.error(fault))
+        let mut written: written::Scenario =
+            document.read().map_err(|fault| document.error(fault))?;
+        if let Some(spec) = algorithm
+            && written.algorithm.is_none()
+            && written.flows.iter().any(|flow| flow.algorithm.is_none())
+        {
+            written.algorithm = Some(spec.to_owned());
+            origin.replace_algorithm(spec);
+        }
+        Scenario::new(written, file, origin).map_err(|fault| document.error(fault))
     }
 
     /// The same scenario with another algorithm (`olia`, `balia:cap=inf`) for flows without one of
@@ -82,8 +101,7 @@ impl Scenario {
         let mut scenario = self.clone();
         scenario.algorithm = Some(spec.to_owned());
         scenario.written.algorithm = Some(spec.to_owned());
-        let value = toml::Value::from(spec).to_string();
-        scenario.origin.set.push(("algorithm".to_owned(), value));
+        scenario.origin.replace_algorithm(spec);
         for i in 0..scenario.flows.len() {
             scenario.flows[i].algorithm =
                 algorithm(&scenario.written, i).map_err(|fault| Error {

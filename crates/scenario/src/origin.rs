@@ -17,6 +17,14 @@ pub(crate) struct Origin {
     pub(crate) inputs: Inputs,
 }
 
+impl Origin {
+    /// The algorithm of flows without one of their own.
+    pub(crate) fn replace_algorithm(&mut self, spec: &str) {
+        let value = toml::Value::from(spec).to_string();
+        self.set.push(("algorithm".to_owned(), value));
+    }
+}
+
 /// Scenarios that mean the same are equal, however they were written.
 impl PartialEq for Origin {
     fn eq(&self, _: &Origin) -> bool {

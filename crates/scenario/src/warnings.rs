@@ -1,41 +1,125 @@
-//! Values of a scenario that a run can only approximate.
+//! What is probably not meant in a scenario, and values that a run can only approximate.
 
 use crate::file::key::Key;
-use crate::model::flows::Workload;
-use crate::model::size::Size;
+use crate::model::flows::{Flow, Workload};
 use crate::scenario::Scenario;
 
 /// Smaller relative errors of a mean need no warning: few runs could show them.
 const TOLERANCE: f64 = 0.01;
 
 impl Scenario {
-    /// One line per value that a run can only approximate: the key, and what the run does instead.
-    /// Empty for almost every scenario.
+    /// One line for each value that a run can only approximate and for what is probably a mistake:
+    /// the key, and what the run does. Empty for almost every scenario.
     pub fn warnings(&self) -> Vec<String> {
-        let flows = self.flows.iter().enumerate();
-        flows
-            .filter_map(|(i, flow)| {
-                let (kind, size) = match &flow.workload {
-                    Workload::Poisson { size, .. } => ("poisson", size),
-                    Workload::Gateway { size, .. } => ("gateway", size),
-                    _ => return None,
-                };
-                let key = Key::root("flows").index(i).key("workload").key(kind);
-                let message = size_warning(size)?;
-                let file = self.source();
-                Some(format!("{file}: {}.size.pareto: {message}", key))
-            })
+        let flows = || self.flows.iter().enumerate();
+        let times = flows().filter_map(|(i, flow)| self.times_warning(i, flow));
+        let sizes = flows().filter_map(|(i, flow)| size_warning(i, flow));
+        let found = times.chain(sizes).chain(self.load_warnings());
+        found
+            .map(|text| format!("{}: {text}", self.source()))
             .collect()
+    }
+
+    /// Warns of a flow of which the measurement window sees nothing.
+    fn times_warning(&self, i: usize, flow: &Flow) -> Option<String> {
+        let key = Key::root("flows").index(i);
+        let (end_s, warmup_s) = (self.measure.duration_s.get(), self.measure.warmup_s.get());
+        let start_s = flow.start_s.get();
+        if start_s >= end_s {
+            return Some(format!(
+                "{key}.start_s: flow {:?} starts at {start_s} s, but the run ends at {end_s} s: it \
+                 sends nothing",
+                flow.name
+            ));
+        }
+        let stop_s = flow.stop_s?.get();
+        (stop_s <= warmup_s).then(|| {
+            format!(
+                "{key}.stop_s: flow {:?} stops at {stop_s} s, but the measurement begins at \
+                 {warmup_s} s: its goodput is 0",
+                flow.name
+            )
+        })
+    }
+
+    /// Warns of links and flows whose files arrive faster than they can be carried: the number of
+    /// unfinished files grows until the run ends.
+    fn load_warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut of_a_link = vec![false; self.flows.len()];
+        for (index, link) in self.links.iter().enumerate() {
+            let confined = |flow: &Flow| flow.paths.iter().all(|path| path.links.contains(&index));
+            let loads = self.flows.iter().map(|flow| match confined(flow) {
+                true => self.offered_mbps(flow).unwrap_or(0.0),
+                false => 0.0,
+            });
+            let loads: Vec<f64> = loads.collect();
+            let (offered, capacity) = (loads.iter().sum(), link.rate_mbps());
+            if offered <= capacity {
+                continue;
+            }
+            for (known, load) in of_a_link.iter_mut().zip(&loads) {
+                *known |= *load > 0.0;
+            }
+            let key = Key::root("links").key(&link.name);
+            warnings.push(format!("{key}: {}", overload(offered, capacity, "link")));
+        }
+        for (i, flow) in self.flows.iter().enumerate() {
+            let rate = |&link: &usize| self.links[link].rate_mbps();
+            let slowest = |links: &[usize]| links.iter().map(rate).fold(f64::INFINITY, f64::min);
+            let each: f64 = flow.paths.iter().map(|path| slowest(&path.links)).sum();
+            match self.offered_mbps(flow) {
+                Some(offered) if offered > each && !of_a_link[i] => {
+                    let key = Key::root("flows").index(i).key("workload");
+                    warnings.push(format!("{key}: {}", overload(offered, each, "paths")));
+                }
+                _ => {}
+            }
+        }
+        warnings
+    }
+
+    /// The load of the files of all users of a flow, headers included; `None` without arrivals.
+    fn offered_mbps(&self, flow: &Flow) -> Option<f64> {
+        let (per_s, size) = match &flow.workload {
+            Workload::Poisson { rate_per_s, size } => (rate_per_s.get(), size),
+            Workload::Gateway {
+                clients,
+                rate_per_s,
+                size,
+                ..
+            } => (f64::from(clients.get()) * rate_per_s.get(), size),
+            _ => return None,
+        };
+        let packet_bytes = f64::from(self.tcp.packet_bytes.get());
+        let on_the_wire = packet_bytes / (packet_bytes - f64::from(self.tcp.header_bytes));
+        let bytes = size.effective_mean_bytes() * on_the_wire;
+        Some(f64::from(flow.count.get()) * per_s * bytes * 8e-6)
     }
 }
 
+/// What the warning of an overload says; `of`: a link, or the paths of a flow.
+fn overload(offered: f64, capacity: f64, of: &str) -> String {
+    format!(
+        "files arrive at {offered:.3} Mbps, {:.3} times the {capacity} Mbps of the {of}: the number \
+         of unfinished files grows until the run ends: lower rate_per_s or mean_bytes",
+        offered / capacity
+    )
+}
+
 /// Warns if files beyond the largest possible size would carry more than 1 % of the load.
-fn size_warning(size: &Size) -> Option<String> {
+fn size_warning(i: usize, flow: &Flow) -> Option<String> {
+    let (kind, size) = match &flow.workload {
+        Workload::Poisson { size, .. } => ("poisson", size),
+        Workload::Gateway { size, .. } => ("gateway", size),
+        _ => return None,
+    };
+    let key = Key::root("flows").index(i).key("workload").key(kind);
     let (written, effective) = (size.mean_bytes(), size.effective_mean_bytes());
     (effective < (1.0 - TOLERANCE) * written).then(|| {
         format!(
-            "the mean size is {effective:.3e} bytes instead of {written:.3e} ({:.0} % of it), \
-             because no file is larger than {:.1e} bytes: raise shape",
+            "{key}.size.pareto: the mean size is {effective:.3e} bytes instead of {written:.3e} \
+             ({:.0} % of it), because no file is larger than {:.1e} bytes: raise shape",
             100.0 * effective / written,
             size.largest_bytes()
         )

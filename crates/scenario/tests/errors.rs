@@ -1,6 +1,6 @@
 //! Every bad scenario gives one line that names file, line and key, and says what was expected.
 
-use anabranch_scenario::Scenario;
+use anabranch_scenario::{Inputs, Scenario};
 
 /// A good scenario; each case makes one thing in it bad. `name` is line 1, `rate_mbps` of R1 13.
 const GOOD: &str = r#"name = "two links"
@@ -118,9 +118,15 @@ fn a_value_of_the_wrong_type() {
         ["[\"R2\", \"R1\"]]", "[\"R2\", 1]]", "26: flows[0].paths[1][1]: expected a string, got 1"],
         ["queue.red = {}", "queue.red = 3", "15: links.R1.queue.red: expected a table, got 3"],
         ["queue.red = {}", "queue = \"red\"", "15: links.R1.queue.red: expected a table, got a string"],
-        ["queue.red = {}", "queue = 3", "15: links.R1.queue: expected a string or a table"],
+        ["loss.bernoulli = { probability = 0.01 }", "loss = 0.01", "20: links.R2.loss: expected a table, such as loss.bernoulli = { probability = 0.01 }, got 0.01"],
+        ["workload.file = { bytes = 1e6 }", "workload.bulk = {}", "32: flows[1].workload.bulk: expected workload = \"bulk\""],
+        ["queue.red = {}", "queue = [100]", "15: links.R1.queue: expected a table, such as queue.drop_tail = { packets = 100 }, got a list"],
+        ["queue.red = {}", "queue.red = [25, 50, 100]", "15: links.R1.queue.red: expected a table, got a list"],
+        ["packet_bytes = 1500", "recovery = 3", "10: tcp.recovery: expected a string"],
+        ["[measure]\nduration_s = 120\nwarmup_s = 20\n", "measure = [120, 20]\n", "5: measure: expected a table, got a list"],
+        ["queue.red = {}", "queue = 3", "15: links.R1.queue: expected a table, such as queue.drop_tail = { packets = 100 }, got 3"],
         ["queue.red = {}", "queue.codel = {}", "15: links.R1.queue: unknown value \"codel\", expected one of drop_tail, red"],
-        ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key"],
+        ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key, such as queue.drop_tail = { packets = 100 }"],
         ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown value \"bulky\", expected one of bulk, file, on_off, poisson, gateway (did you mean bulk?)"],
     ]);
 }
@@ -168,7 +174,7 @@ fn unknown_names_are_errors() {
         ["algorithm = \"reno\"", "algorithm = \"balia\"\nparameters = { cap = 0 }", "32: flows[1].parameters.cap: balia: cap = 0 is out of range: expected a number from 1 to inf"],
         ["algorithm = \"reno\"", "parameters = { cap = 2 }", "31: flows[1].parameters: expected an algorithm of the flow's own beside its parameters"],
         ["algorithm = \"reno\"", "algorithm = \"balia:cap=2\"\nparameters = { cap = 2 }", "32: flows[1].parameters: expected parameters here or in the algorithm, got \"balia:cap=2\" as well"],
-        ["algorithm = \"lia\"", "", "23: flows[0].algorithm: expected an algorithm, such as \"lia\", here or at the top of the file, got none"],
+        ["algorithm = \"lia\"", "", "23: flows[0].algorithm: expected an algorithm, such as \"lia\", here, at the top of the file or with --algorithm, got none"],
         ["rate_mbps = 10", "trace_file = \"none.trace\"", "13: links.R1.trace_file: none.trace: file not found"],
         ["rate_mbps = 10", "trace_file = \".\"", "13: links.R1.trace_file: .: expected a file, got a directory"],
     ]);
@@ -179,6 +185,19 @@ fn an_algorithm_that_does_not_exist() {
     let message = error(GOOD.replace("\"lia\"", "\"lai\""), &[]);
     let start = "bad.toml:2: algorithm: unknown algorithm \"lai\": expected one of reno, ";
     assert!(message.starts_with(start), "{message}");
+    let cases = [
+        ["LIA", "lia"],
+        ["ollia", "olia"],
+        ["maxx", "max"],
+        ["balia:cup=2", "cap"],
+        ["lia:cuopling=shared", "coupling"],
+        ["lia:coupling=nevr", "never"],
+    ];
+    for [wrong, meant] in cases {
+        let message = error(GOOD.replace("\"lia\"", &format!("\"{wrong}\"")), &[]);
+        let end = format!("(did you mean {meant}?)");
+        assert!(message.ends_with(&end), "{message}");
+    }
 }
 
 #[test]
@@ -220,8 +239,12 @@ fn a_scenario_without_flows_or_links() {
     let no_links = format!("{empty}flows = []\nlinks = {{}}\n");
     let expected = "bad.toml:4: links: expected at least one link, such as [links.R1]";
     assert_eq!(error(no_links, &[]), expected);
-    let nothing = "bad.toml:1: measure: missing key";
-    assert_eq!(error("", &[]), nothing);
+    let missing = "bad.toml:1: measure: missing key";
+    assert_eq!(error("seeds = [1]", &[]), missing);
+    let empty = "bad.toml: expected a scenario, got an empty file: `anabranch init` writes one to start from";
+    for nothing in ["", "  \n", "# nothing yet\n"] {
+        assert_eq!(error(nothing, &[]), empty);
+    }
 }
 
 /// By count, state: 10^6 users x (1 + 2 paths) x 2 KiB is 5.7 GiB; samples: 3 x 10^6 rows x 1200
@@ -308,6 +331,9 @@ fn an_override_that_is_wrong_is_named_instead_of_the_line() {
         ["flows.type2.paths", "[[\"R9\"]]", "flows[1].paths[0][0]: unknown link \"R9\", expected one of R1, R2"],
         ["flows[0].count", "0", "expected a whole number from 1 to 4294967295, got 0"],
         ["flows.type3.count", "1", "unknown name \"type3\", expected one of type1, type2 (did you mean type1?)"],
+        ["links.r1.delay_ms", "1", "unknown link \"r1\", expected one of R1, R2 (did you mean R1?)"],
+        ["link.R1.delay_ms", "1", "link: unknown key, expected one of name, description, algorithm, seeds, measure, tcp, links, flows (did you mean links?)"],
+        ["flows.type1.workload.poisson.rate_per_s", "1", "flows[0].workload.poisson.size: missing key"],
         ["flows[2].count", "1", "expected an index below 2, the length of flows, got 2"],
         ["name.first", "\"x\"", "expected the end of the key, but name is neither a table nor a list"],
         ["links[0]", "3", "expected a key, but links is a table"],
@@ -329,6 +355,31 @@ fn an_algorithm_of_the_command_line_is_named_instead_of_the_line() {
     let expected =
         "good.toml: --algorithm lia:alpha=2: unknown parameter \"alpha\": lia takes none";
     assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_link_is_added_by_an_override_of_its_whole_table() {
+    let third = ("links.R3", "{ rate_mbps = 1, delay_ms = 1 }");
+    assert_eq!(error(GOOD, &[third]), "no error");
+}
+
+#[test]
+fn an_algorithm_of_the_command_line_is_enough() {
+    let without = GOOD.replace("algorithm = \"lia\"\n", "");
+    let of = |text: &str| {
+        let scenario = Scenario::parse_with(
+            text.as_bytes(),
+            "good.toml",
+            &[],
+            &Inputs::new(),
+            Some("olia"),
+        );
+        let scenario = scenario.expect("it is good");
+        let flows = scenario.flows.iter();
+        flows.map(|flow| flow.algorithm.name()).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&without), ["olia", "reno"]);
+    assert_eq!(of(GOOD), ["lia", "reno"]);
 }
 
 #[test]

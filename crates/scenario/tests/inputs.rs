@@ -43,27 +43,28 @@ fn the_contents_given_are_those_read_from_files() {
     assert_eq!(*read.inputs(), inputs());
     let source = file.to_str().unwrap();
     fs::remove_dir_all(folder).unwrap();
-    let given = Scenario::parse_with(TEXT.as_bytes(), source, &[], &inputs());
+    let given = Scenario::parse_with(TEXT.as_bytes(), source, &[], &inputs(), None);
     assert_eq!(given, Ok(read));
 }
 
 #[test]
 fn origin_and_inputs_give_the_scenario_again_whatever_replaced_its_values() {
     let set = [("links.b.delay_ms".to_owned(), "35".to_owned())];
-    let scenario = Scenario::parse_with(TEXT.as_bytes(), "a.toml", &set, &inputs()).unwrap();
+    let scenario = Scenario::parse_with(TEXT.as_bytes(), "a.toml", &set, &inputs(), None).unwrap();
     let scenario = scenario.with_algorithm("balia:cap=inf").unwrap();
     let again = Scenario::parse_with(
         scenario.original().as_bytes(),
         "a.toml",
         scenario.set(),
         scenario.inputs(),
+        None,
     );
     assert_eq!(again, Ok(scenario));
 }
 
 #[test]
 fn in_one_folder_files_have_names_of_their_own() {
-    let scenario = Scenario::parse_with(TEXT.as_bytes(), "a.toml", &[], &inputs()).unwrap();
+    let scenario = Scenario::parse_with(TEXT.as_bytes(), "a.toml", &[], &inputs(), None).unwrap();
     let (text, files) = scenario.to_folder();
     // Equal contents share a file; a result has a table of the name flows.parquet.
     let expected = [
@@ -73,7 +74,7 @@ fn in_one_folder_files_have_names_of_their_own() {
     ];
     let expected = expected.map(|(name, line)| (name.to_owned(), line.as_bytes().into()));
     assert_eq!(files, Inputs::from(expected));
-    let again = Scenario::parse_with(text.as_bytes(), "b.toml", &[], &files).unwrap();
+    let again = Scenario::parse_with(text.as_bytes(), "b.toml", &[], &files, None).unwrap();
     for (link, other) in scenario.links.iter().zip(&again.links) {
         assert_eq!(link, other);
     }

@@ -17,7 +17,7 @@ const GOOD: [&str; 7] = [
 ];
 
 /// A line of TOML, the key of the error and its message.
-const CASES: [[&str; 3]; 21] = [
+const CASES: [[&str; 3]; 22] = [
     ["measure = {}", "measure.duration_s", "missing key"],
     [
         "measure = { duration_s = 10, warmup = 1 }",
@@ -54,6 +54,11 @@ const CASES: [[&str; 3]; 21] = [
         "tcp.delayed_acks",
         "expected a boolean, got 1",
     ],
+    [
+        "tcp = { recovery = 3 }",
+        "tcp.recovery",
+        "expected a string",
+    ],
     ["seeds = 1", "seeds", "expected a list, got 1"],
     [
         "seeds = ['1']",
@@ -87,12 +92,12 @@ const CASES: [[&str; 3]; 21] = [
     [
         "flows = [{ name = 'f', paths = [['a']], workload = 3 }]",
         "flows[0].workload",
-        "expected a string or a table",
+        "expected a table, such as workload.file = { bytes = 1000000 }, got 3",
     ],
     [
         "flows = [{ name = 'f', paths = [['a']], workload = {} }]",
         "flows[0].workload",
-        "expected a table with one key",
+        "expected a table with one key, such as workload.file = { bytes = 1000000 }",
     ],
     [
         "links = { a = { rate_mbps = 10, rate_mbps = 11, delay_ms = 5 } }",

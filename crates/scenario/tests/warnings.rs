@@ -41,3 +41,70 @@ fn the_tails_of_the_papers_are_no_warning() {
         assert_eq!(size_warnings(size), [""; 0]);
     }
 }
+
+/// What two links of 10 and 20 Mbps warn of with these keys of a flow over both of them.
+fn warnings(flow: &str) -> Vec<String> {
+    let text = format!(
+        "algorithm = 'lia'\nmeasure = {{ duration_s = 60, warmup_s = 20 }}\n\
+         links.a = {{ rate_mbps = 10, delay_ms = 5 }}\n\
+         links.b = {{ rate_mbps = 20, delay_ms = 5 }}\n\
+         [[flows]]\nname = 'f'\npaths = [['a'], ['b']]\n{flow}\n"
+    );
+    match Scenario::parse(text.as_bytes(), "odd.toml", &[]) {
+        Ok(scenario) => scenario.warnings(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_flow_outside_the_measurement_is_a_warning() {
+    assert_eq!(
+        warnings("start_s = 70"),
+        [
+            "odd.toml: flows[0].start_s: flow \"f\" starts at 70 s, but the run ends at 60 s: it \
+             sends nothing"
+        ]
+    );
+    assert_eq!(
+        warnings("stop_s = 20"),
+        [
+            "odd.toml: flows[0].stop_s: flow \"f\" stops at 20 s, but the measurement begins at \
+             20 s: its goodput is 0"
+        ]
+    );
+    assert_eq!(warnings("start_s = 59\nstop_s = 61"), [""; 0]);
+}
+
+/// 1448 of 1500 bytes are payload: 300 files/s of 12 500 bytes are 30 Mbps, on the wire 31.077.
+/// Over link a alone 100 of them are 10.359 Mbps.
+#[test]
+fn files_that_arrive_faster_than_the_links_are_a_warning() {
+    let poisson = |rate| format!("rate_per_s = {rate}, size.exponential.mean_bytes = 12500");
+    let both = |rate| warnings(&format!("workload.poisson = {{ {} }}", poisson(rate)));
+    assert_eq!(both(280), [""; 0]);
+    assert_eq!(
+        both(300),
+        [
+            "odd.toml: flows[0].workload: files arrive at 31.077 Mbps, 1.036 times the 30 Mbps of \
+             the paths: the number of unfinished files grows until the run ends: lower rate_per_s \
+             or mean_bytes"
+        ]
+    );
+    let on_a = |count: u32, clients: u32| {
+        warnings(&format!(
+            "workload.gateway = {{ clients = 1, {} }}\n[[flows]]\nname = 'g'\npaths = [['a']]\n\
+             count = {count}\nworkload.gateway = {{ clients = {clients}, {} }}",
+            poisson(10),
+            poisson(5)
+        ))
+    };
+    assert_eq!(on_a(4, 4), [""; 0]);
+    assert_eq!(
+        on_a(4, 5),
+        [
+            "odd.toml: links.a: files arrive at 10.359 Mbps, 1.036 times the 10 Mbps of the link: \
+             the number of unfinished files grows until the run ends: lower rate_per_s or \
+             mean_bytes"
+        ]
+    );
+}

@@ -2,27 +2,69 @@
 
 import os
 import sys
-from typing import Annotated, Literal
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
-from anabranch.cli import equilibrium, guarantees, harm, optimum, papers, queueing, run, tables
+from anabranch.cli import examples, harm, papers, run, tables
+from anabranch.cli.notes import Command
 from anabranch.cli.options import Json
+from anabranch.cli.theory import equilibrium, guarantees, optimum, queueing
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 
 NOT_CONVERGED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
+READER_LEFT = 141
+"""What shells report for a process that SIGPIPE has ended."""
 
-app = typer.Typer(
+
+Body = TypeVar("Body", bound=Callable[..., Any])
+
+
+class App(typer.Typer):
+    """A group of commands with --quiet and --verbose."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Body], Body]:
+        """As of Typer."""
+        return super().command(name, **{"cls": Command, **options})
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"anabranch {version('anabranch')}")
+        raise typer.Exit
+
+
+app = App(
     no_args_is_help=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
     rich_markup_mode="rich",
     help="Congestion control over several paths: run scenarios, compare algorithms, reproduce "
     "papers.\n\nExit codes: 0 success, 1 a claim of a paper fails, an iteration does not "
-    "converge or an algorithm of a comparison fails, 2 usage or scenario error, 130 interrupted.",
+    "converge or an algorithm of a comparison fails, 2 usage or scenario error, 130 interrupted, "
+    "141 nobody reads stdout any more.",
 )
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 run.register(app)
+examples.register(app)
 harm.register(app)
 
 
@@ -70,6 +112,7 @@ def schema_command(
 
 @app.command(
     "lab",
+    cls=TyperCommand,
     context_settings={
         "allow_extra_args": True,
         "allow_interspersed_args": False,
@@ -96,7 +139,7 @@ def lab_command(context: typer.Context) -> None:
 
 papers.register(app)
 
-theory = typer.Typer(
+theory = App(
     no_args_is_help=True,
     help="Study rules without packets: guarantees, equilibria, optima, queueing.",
 )
@@ -109,6 +152,10 @@ def main() -> None:
     """Entry point: every error that the user can correct is one line on stderr."""
     try:
         code = app(prog_name="anabranch", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        tables.STDOUT.on_broken_pipe()
+        code = READER_LEFT
     except typer.TyperException as error:
         code = _report_error(error.format_message())
     except (ScenarioError, OSError, UnicodeError) as error:
@@ -120,6 +167,8 @@ def main() -> None:
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         code = INTERRUPTED
+    if tables.STDOUT.reader_left:
+        code = code or READER_LEFT
     if code == INTERRUPTED:  # Typer's code for Ctrl-C
         print("anabranch: interrupted", file=sys.stderr)
     sys.exit(code)

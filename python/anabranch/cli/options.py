@@ -1,13 +1,16 @@
 """Arguments and options that several commands share."""
 
+import sys
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from anabranch.scenario import ScenarioError, Toml
+from anabranch.cli.examples import check_example
+from anabranch.scenario import Scenario, ScenarioError, Toml, load
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML).")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML); - for stdin.")]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -48,6 +51,33 @@ RttMs = Annotated[
         "--rtt-ms", min=0.001, metavar="MS", help="The RTT of every path. Default: its base RTT."
     ),
 ]
+
+
+ANY = "reno"
+"""The algorithm of a scenario that has none, where the answer does not depend on it."""
+STDIN = "<stdin>"
+"""What a scenario from stdin is called in errors."""
+
+
+def scenario_of(
+    file: Path | str, settings: list[str] | None, algorithm: str | None = None
+) -> Scenario:
+    """Read a scenario file, or stdin for `-`; where it has no algorithm, it gets this one."""
+    values = overrides(settings)
+    if str(file) == "-":
+        return Scenario.parse(_stdin(), STDIN, list(values.items()), algorithm=algorithm)
+    check_example(Path(file))
+    return load(file, values, algorithm)
+
+
+@cache
+def _stdin() -> str:
+    """All of stdin, which can be read once."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        found = error.object[error.start]
+        raise ScenarioError(f"{STDIN}: expected UTF-8, got byte 0x{found:02x}") from None
 
 
 def overrides(settings: list[str] | None) -> dict[str, Toml]:

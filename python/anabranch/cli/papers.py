@@ -1,12 +1,12 @@
 """`anabranch reproduce` and `agree`: what papers report beside what runs give."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.notes import note
 from anabranch.cli.options import Force, Jobs, Json, Set, out_option, overrides
 from anabranch.scenario import ScenarioError
 
@@ -61,7 +61,7 @@ def reproduce_command(
     tables.answer(report, as_json, in_words)
     if out:
         page = "index.html" if paper == "all" else "report.html"
-        print(f"The report is in {out / page}", file=sys.stderr)
+        note(f"The report is in {out / page}")
     if report.failed:
         raise typer.Exit(1)
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import File, Force, Jobs, Json, Set, out_option, overrides
+from anabranch.cli.notes import detail, note, warn
+from anabranch.cli.options import ANY, File, Force, Jobs, Json, Set, out_option, scenario_of
 from anabranch.files import output
-from anabranch.scenario import ScenarioError, load
+from anabranch.scenario import ScenarioError
 from anabranch.theory.errors import NotConverged
 
 if TYPE_CHECKING:
@@ -158,23 +159,26 @@ def _run(
     tolerate: tuple[type[Exception], ...] = (),
 ) -> "Result":
     """Run, answer, and write `out`: in this order, so that a full disk does not cost the answer."""
-    from anabranch.runner import run
+    from anabranch.runner import run, stand_in
 
     names = algorithm.split(",") if algorithm is not None else None
-    scenario = load(file, overrides(settings))
+    scenario = scenario_of(file, settings, stand_in(names))
     for warning in scenario.warnings:
-        print(f"anabranch: warning: {warning}", file=sys.stderr)
+        warn(warning)
     # The output directory is opened first, so that one that cannot be written fails early.
     with output(out, force) as stage:
         with tables.progress() as progress:
             result = run(
                 scenario, names, seeds, on=on, jobs=jobs, progress=progress, tolerate=tolerate
             )
+        for warning in result.warnings[len(scenario.warnings) :]:
+            warn(warning)
+        detail(f"{len(result.algorithms) * len(result.seeds)} runs on {on}")
         answer(result)
         if stage:
             _write(result, stage)
     if out:
-        print(f"Tables and figures are in {out}", file=sys.stderr)
+        note(f"Tables and figures are in {out}")
     return result
 
 
@@ -187,7 +191,7 @@ def _repeat(
 
     stored = Manifest.read(file)
     for warning in warnings(stored):
-        print(f"anabranch: warning: {warning}", file=sys.stderr)
+        warn(warning)
     best = _optima(file / "scenario.toml", None) if optimum else None
     with output(out, force) as stage:
         with tables.progress() as progress:
@@ -197,7 +201,7 @@ def _repeat(
             _write(again.result, stage)
     print(again.verdict, file=sys.stderr if as_json else sys.stdout)
     if out:
-        print(f"Tables and figures are in {out}", file=sys.stderr)
+        note(f"Tables and figures are in {out}")
     if again.differing:
         raise typer.Exit(FAILED)
 
@@ -221,7 +225,7 @@ def _optima(file: Path, settings: list[str] | None) -> list["Optimum"]:
     """The optimum of each interval of a scenario; before the run, which may take long."""
     from anabranch.theory.optimum.optimum import optima
 
-    return optima(load(file, overrides(settings)))
+    return optima(scenario_of(file, settings, ANY))
 
 
 def _answer(
@@ -233,7 +237,7 @@ def _answer(
     if best is None:
         tables.answer(result, as_json, in_words)
         return
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.theory.optimum.distance import Beside, distance
 
     def both(beside: Beside) -> None:

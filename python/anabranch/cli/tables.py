@@ -1,6 +1,7 @@
 """Results as tables on the terminal."""
 
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemaining
 from rich.table import Table
 from rich.text import Text
 
+from anabranch.cli.notes import shows_progress
 from anabranch.formats import interval, json_text
 
 if TYPE_CHECKING:
@@ -22,7 +24,19 @@ if TYPE_CHECKING:
 WIDE = 200
 """Width of the output where it is not a terminal, in characters."""
 
-STDOUT = Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
+
+class Stdout(Console):
+    """Stdout, which is ignored once its reader has left: results are still to be written."""
+
+    reader_left = False
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing any more."""
+        self.reader_left = self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+STDOUT = Stdout(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
 STDERR = Console(stderr=True)
 
 
@@ -36,13 +50,16 @@ def answer(result: Any, as_json: bool, in_words: Callable[[Any], None]) -> None:
 
 def print_json(document: Any) -> None:
     """Print plain data as one JSON document. Raises ValueError for NaN and infinity."""
-    print(json_text(document))
+    try:
+        print(json_text(document), flush=True)
+    except BrokenPipeError:
+        STDOUT.on_broken_pipe()
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on stderr, where that is a terminal."""
-    if not sys.stderr.isatty():
+    """A progress bar on stderr, where that is a terminal; not with --quiet."""
+    if not (sys.stderr.isatty() and shows_progress()):
         yield None
         return
     columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
@@ -78,7 +95,26 @@ def run(result: "Result") -> None:
             _interval(row, "queue_packets", 1),
         )
     STDOUT.print(flows, "", links, sep="\n")
+    _transfers(result)
     _notes(result)
+
+
+def _transfers(result: "Result") -> None:
+    """Per algorithm and flow, how long files took; nothing where there were none."""
+    rows = result.transfer_summary()
+    if rows.empty:
+        return
+    table = new_table(
+        *result.cases, "flow", "files", "mean time (s)", "median (s)", "95th percentile (s)"
+    )
+    for row in rows.to_dict(orient="records"):
+        table.add_row(
+            *(str(row[case]) for case in result.cases),
+            row["flow"],
+            _interval(row, "transfers", 1),
+            *(_interval(row, name, 3) for name in ("mean_s", "median_s", "p95_s")),
+        )
+    STDOUT.print("", table, sep="\n")
 
 
 def comparison(result: "Result") -> None:
@@ -89,7 +125,10 @@ def comparison(result: "Result") -> None:
 
     def add(label: str, rows: Any, measure: str, digits: int) -> None:
         by_name = {row["algorithm"]: row for row in rows.to_dict(orient="records")}
-        cells = [_interval(by_name[a], measure, digits) for a in result.algorithms]
+        cells = [
+            _interval(by_name[a], measure, digits) if a in by_name else "-"
+            for a in result.algorithms
+        ]
         table.add_row(label, *cells, *("failed" for _ in result.failures))
 
     for flow, rows in result.summary().groupby("flow", sort=False):
@@ -101,6 +140,11 @@ def comparison(result: "Result") -> None:
     add("Jain's index over users", result.totals(), "jain_index", 4)
     for link, rows in result.link_summary().groupby("link", sort=False):
         add(f"utilization of {link}", rows, "utilization", 3)
+    table.add_section()
+    for flow, rows in result.transfer_summary().groupby("flow", sort=False):
+        add(f"{flow}, mean time of a file, s", rows, "mean_s", 3)
+        add("median", rows, "median_s", 3)
+        add("95th percentile", rows, "p95_s", 3)
     STDOUT.print(table)
     _notes(result)
 

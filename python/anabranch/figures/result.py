@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from anabranch.figures.style import BARS, DASHES, PAPER, SHEET, save, style
 from anabranch.result import Result
+from anabranch.scenario import path_names
 
 
 def goodput(result: Result) -> Figure:
@@ -50,13 +51,14 @@ def windows(result: Result) -> Figure:
     """Congestion windows of the first user of each flow over time, first seed: a line per path."""
     samples = _of_one_point(result).path_samples
     samples = samples[(samples["user"] == 0) & (samples["seed"] == result.seeds[0])]
+    names = path_names(result.scenario)
 
     def draw(axes: Axes, rows: pd.DataFrame, colour: str) -> None:
-        for path, line in rows.groupby("path"):
-            dash = DASHES[int(path) % len(DASHES)]
-            axes.plot(line["time_s"], line["window_packets"], dash, color=colour, label=f"{path}")
+        for (flow, path), line in rows.groupby(["flow", "path"]):
+            dash, label = DASHES[int(path) % len(DASHES)], f"via {names[flow][path]}"
+            axes.plot(line["time_s"], line["window_packets"], dash, color=colour, label=label)
 
-    return _grid(result, samples, "flow", "window (packets)", draw, legend="path")
+    return _grid(result, samples, "flow", "window (packets)", draw, legend=True)
 
 
 def queues(result: Result) -> Figure:
@@ -89,7 +91,7 @@ def _grid(
     row: str,
     label: str,
     draw: Callable[[Axes, pd.DataFrame, str], None],
-    legend: str | None = None,
+    legend: bool = False,
 ) -> Figure:
     """Small multiples: a row per flow or link, a column per algorithm, all axes shared by row."""
     names, algorithms = list(samples[row].unique()), result.algorithms
@@ -109,7 +111,7 @@ def _grid(
                 axes.set_ylim(bottom=0)
             cells[i, 0].set_ylabel(label)
             if legend and len(cells[i, -1].lines) > 1:
-                cells[i, -1].legend(title=legend, loc="upper right")
+                cells[i, -1].legend(loc="upper right")
         for axes in cells[-1]:
             axes.set_xlabel("time (s)")
     return figure

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.scenario import ScenarioError
+from anabranch.scenario import ScenarioError, expected_one_of
 
 FOLDER = Path(__file__).parents[1] / "_papers"
 
@@ -53,7 +53,7 @@ def open_paper(name: str) -> Paper:
     Raises `ScenarioError` for an unknown paper and for a file that is not TOML.
     """
     if name not in known_papers():
-        raise ScenarioError(f"unknown paper {name!r}: expected one of {', '.join(known_papers())}")
+        raise ScenarioError(f"unknown paper {name!r}: {expected_one_of(name, known_papers())}")
     folder = FOLDER / name
     claims = _read(folder, "claims")
     return Paper(

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use crate::error::{Error, expected_one_of};
 use crate::file::key::{Fault, Key, Step};
-use crate::file::phrase;
+use crate::file::{phrase, shape};
 
 /// Maximum length of a key guessed from text that is not TOML, characters.
 const LONGEST_KEY_LIKE: usize = 60;
@@ -25,6 +25,8 @@ pub(crate) struct Document<'t> {
 /// `--set key=value`.
 struct Override<'t> {
     key: Key,
+    /// The number of its steps that the document had before.
+    known: usize,
     given: &'t (String, String),
 }
 
@@ -43,6 +45,16 @@ impl<'t> Document<'t> {
             let offset = error.span().map_or(text.len(), |span| span.start);
             syntax(file, text, offset, error.message())
         })?;
+        if table.get_ref().is_empty() && overrides.is_empty() {
+            return Err(Error {
+                file: file.to_owned(),
+                line: None,
+                key: None,
+                message: "expected a scenario, got an empty file: `anabranch init` writes one to \
+                          start from"
+                    .to_owned(),
+            });
+        }
         let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
         let mut document = Document {
             file,
@@ -51,16 +63,17 @@ impl<'t> Document<'t> {
             overrides: Vec::new(),
         };
         for given in overrides {
-            let key = document
+            let (key, known) = document
                 .set(given)
                 .map_err(|message| set_error(file, given, message))?;
-            document.overrides.push(Override { key, given });
+            document.overrides.push(Override { key, known, given });
         }
         Ok(document)
     }
 
     /// Deserializes the whole document.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        shape::check(&self.root)?;
         let DeValue::Table(table) = self.root.get_ref().clone() else {
             unreachable!("the root of a TOML document is a table")
         };
@@ -81,12 +94,7 @@ impl<'t> Document<'t> {
     /// Locates a fault: the line of its key or of the nearest enclosing one, or the override.
     pub(crate) fn error(&self, fault: Fault) -> Error {
         let key = &fault.key;
-        if let Some(by) = self
-            .overrides
-            .iter()
-            .rev()
-            .find(|by| key.0.starts_with(&by.key.0))
-        {
+        if let Some(by) = self.overrides.iter().rev().find(|by| by.made(key)) {
             let message = if by.key == *key {
                 fault.message
             } else {
@@ -102,20 +110,57 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Applies an override. Returns its key, with a flow's name replaced by its index.
-    fn set(&mut self, (key, value): &'t (String, String)) -> Result<Key, String> {
+    /// Applies an override. Returns its key, with a flow's name replaced by its index, and the
+    /// number of its steps that the document had.
+    fn set(&mut self, (key, value): &'t (String, String)) -> Result<(Key, usize), String> {
         let written = Key::parse(key)
             .ok_or("expected a dotted key, such as links.R1.rate_mbps or flows.type1.count")?;
         let value = DeValue::parse(value)
             .unwrap_or_else(|_| Spanned::new(0..value.len(), DeValue::String(value.into())));
         let mut key = Key::default();
         let mut place = &mut self.root;
-        for step in &written.0 {
+        let mut known = 0;
+        for (depth, step) in written.0.iter().enumerate() {
+            let last = depth + 1 == written.0.len();
+            check_link(&key, place, step, last)?;
+            known += usize::from(has(place, step));
             (key, place) = enter(key, place, step)?;
         }
         *place = value;
-        Ok(key)
+        Ok((key, known))
     }
+}
+
+impl Override<'_> {
+    /// Whether `key` is the value of this override, or in a table that it added.
+    fn made(&self, key: &Key) -> bool {
+        let ours = self.key.0.iter().zip(&key.0);
+        let common = ours.take_while(|(ours, theirs)| ours == theirs).count();
+        common == self.key.0.len() || common > self.known
+    }
+}
+
+/// Whether `place` has an entry of this name; a list has every entry that can be entered.
+fn has(place: &Value<'_>, step: &Step) -> bool {
+    match (place.get_ref(), step) {
+        (DeValue::Table(table), Step::Key(name)) => table.contains_key(name.as_str()),
+        _ => true,
+    }
+}
+
+/// A key within a link needs the link: one that is added needs its whole table.
+fn check_link(key: &Key, place: &Value<'_>, step: &Step, last: bool) -> Result<(), String> {
+    let (DeValue::Table(links), Step::Key(name)) = (place.get_ref(), step) else {
+        return Ok(());
+    };
+    if last || *key != Key::root("links") || has(place, step) {
+        return Ok(());
+    }
+    let known: Vec<&str> = links.keys().map(|known| known.get_ref().as_ref()).collect();
+    Err(format!(
+        "unknown link {name:?}, {}",
+        expected_one_of(name, &known)
+    ))
 }
 
 /// Descends one step; a missing entry of a table is added.

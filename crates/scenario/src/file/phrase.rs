@@ -2,7 +2,7 @@
 //! found.
 
 use crate::error::expected_one_of;
-use crate::file::key::{Fault, Key};
+use crate::file::key::{Fault, Key, Step};
 
 /// Rewords a message of serde about `key`.
 pub(crate) fn fault(key: Key, message: &str) -> Fault {
@@ -42,12 +42,44 @@ pub(crate) fn fault(key: Key, message: &str) -> Fault {
             finding(found)
         ));
     }
+    let such_as = such_as(&key);
     key.fault(match message {
-        "wanted string or table" => "expected a string or a table",
-        _ if message.starts_with("wanted exactly 1 element") => "expected a table with one key",
-        _ => message,
+        // A value in the place of a table has been refused before.
+        "wanted string or table" => "expected a string".to_owned(),
+        _ if message.starts_with("wanted exactly 1 element") => {
+            format!("expected a table with one key{such_as}")
+        }
+        _ => message.to_owned(),
     })
 }
+
+/// The fault of what is not a table.
+pub(crate) fn not_a_table(key: &Key, found: &str) -> Fault {
+    key.fault(format!("expected a table{}, got {found}", such_as(key)))
+}
+
+/// The fault of a table with an entry where its name alone is a value.
+pub(crate) fn not_a_name(key: &Key, name: &str) -> Fault {
+    let kind = key.0.last().map(|step| Key(vec![step.clone()]));
+    let kind = kind.unwrap_or_default();
+    key.key(name).fault(format!("expected {kind} = {name:?}"))
+}
+
+/// ", such as ..." where the table has one entry, its kind.
+fn such_as(key: &Key) -> String {
+    let example = EXAMPLES
+        .iter()
+        .find(|(name, _)| key.0.last() == Some(&Step::Key((*name).to_owned())));
+    example.map_or(String::new(), |(_, example)| format!(", such as {example}"))
+}
+
+/// By the last word of the key.
+const EXAMPLES: [(&str, &str); 4] = [
+    ("loss", "loss.bernoulli = { probability = 0.01 }"),
+    ("queue", "queue.drop_tail = { packets = 100 }"),
+    ("size", "size.exponential = { mean_bytes = 100000 }"),
+    ("workload", "workload.file = { bytes = 1000000 }"),
+];
 
 fn expectation(serde: &str) -> &str {
     match serde {

@@ -1,5 +1,7 @@
 //! The JSON Schema of a scenario file, for editors and for programs that write scenarios.
 
+use std::sync::LazyLock;
+
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{Schema, SchemaGenerator};
@@ -9,10 +11,20 @@ use crate::file::written;
 
 /// The JSON Schema (draft 2020-12) of a scenario file, generated from the types that read it.
 pub fn schema() -> String {
+    serde_json::to_string_pretty(tree()).expect("a schema is plain JSON")
+}
+
+/// The same as a tree.
+pub(crate) fn tree() -> &'static Value {
+    static TREE: LazyLock<Value> = LazyLock::new(generate);
+    &TREE
+}
+
+fn generate() -> Value {
     let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
     let mut schema = generator.into_root_schema_for::<written::Scenario>();
     RecursiveTransform(without_null).transform(&mut schema);
-    serde_json::to_string_pretty(&schema).expect("a schema is plain JSON")
+    schema.into()
 }
 
 /// Removes null from the types of optional keys: TOML has no null.

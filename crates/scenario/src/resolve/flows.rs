@@ -3,7 +3,7 @@
 use anabranch_control::{Algorithm, RULES};
 use indexmap::{IndexMap, IndexSet};
 
-use crate::error::expected_one_of;
+use crate::error::{self, expected_one_of, with_suggestion};
 use crate::file::key::{Fault, Key};
 use crate::file::written;
 use crate::model::adjust::Adjust;
@@ -236,11 +236,12 @@ fn named_algorithm(file: &written::Scenario, i: usize) -> Result<Algorithm, Faul
         (None, Some(shared)) => (Key::root("algorithm"), shared),
         (None, None) => {
             return Err(flow_key.key("algorithm").fault(
-                "expected an algorithm, such as \"lia\", here or at the top of the file, got none",
+                "expected an algorithm, such as \"lia\", here, at the top of the file or with \
+                 --algorithm, got none",
             ));
         }
     };
-    let alone = Algorithm::parse(spec).map_err(|message| key.fault(message))?;
+    let alone = error::algorithm(spec).map_err(|message| key.fault(message))?;
     if flow.parameters.is_empty() {
         return Ok(alone);
     }
@@ -258,7 +259,8 @@ fn named_algorithm(file: &written::Scenario, i: usize) -> Result<Algorithm, Faul
         .map(|(name, &value)| (name.as_str(), value))
         .collect();
     for one in &parameters {
-        Algorithm::new(spec, &[*one]).map_err(|message| key.key(one.0).fault(message))?;
+        Algorithm::new(spec, &[*one])
+            .map_err(|error| key.key(one.0).fault(with_suggestion(&error)))?;
     }
-    Algorithm::new(spec, &parameters).map_err(|message| key.fault(message))
+    Algorithm::new(spec, &parameters).map_err(|error| key.fault(with_suggestion(&error)))
 }

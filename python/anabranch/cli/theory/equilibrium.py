@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import File, Force, Json, Set, out_option, overrides
+from anabranch.cli.options import ANY, File, Force, Json, Set, out_option, scenario_of
 from anabranch.files import output
-from anabranch.scenario import load
 
 if TYPE_CHECKING:
     from anabranch.theory.fluid.against_packets import Comparison
@@ -49,7 +48,7 @@ def equilibrium(
     from anabranch.theory.fluid.equilibrium import equilibrium
     from anabranch.theory.network import Network
 
-    network = Network.of(load(file, overrides(set_)), algorithm)
+    network = Network.of(scenario_of(file, set_, algorithm and ANY), algorithm)
     tables.answer(equilibrium(network), as_json, show_equilibrium)
 
 

@@ -8,9 +8,19 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import File, Force, Json, Probing, RttMs, Set, out_option, overrides
+from anabranch.cli.options import (
+    ANY,
+    File,
+    Force,
+    Json,
+    Probing,
+    RttMs,
+    Set,
+    out_option,
+    scenario_of,
+)
 from anabranch.files import output
-from anabranch.scenario import ScenarioError, load
+from anabranch.scenario import ScenarioError
 
 # Theory and Matplotlib are imported where they are used, because they are slow to load.
 
@@ -65,12 +75,12 @@ def optimum_command(
 
         anabranch theory optimum examples/two_links.toml --set links.left.rate_mbps=30
     """
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.theory.optimum.fixed_points import fixed_point_of
     from anabranch.theory.optimum.optimum import optima
     from anabranch.theory.optimum.utility import AlphaFair
 
-    scenario, rtt_s = load(file, overrides(set_)), rtt_ms and rtt_ms / 1e3
+    scenario, rtt_s = scenario_of(file, set_, ANY), rtt_ms and rtt_ms / 1e3
     fair, weights = AlphaFair.parse(utility), dict(map(_weight, weight or []))
     with tables.progress() as progress:
         found = optima(
@@ -124,16 +134,16 @@ def fixed_points_command(
 
         anabranch theory fixed-points examples/two_links.toml --algorithm lia,olia,balia
     """
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.theory.optimum.fixed_points import fixed_point_of
     from anabranch.theory.schedule import intervals
 
-    if not Path(what).suffix:
+    if what != "-" and not Path(what).suffix:
         if set_:
             raise ScenarioError(f"--set {set_[0]}: expected a scenario file, but {what} is a paper")
         _predictions(what, as_json)
         return
-    scenario, rtt_s = load(what, overrides(set_)), rtt_ms and rtt_ms / 1e3
+    scenario, rtt_s = scenario_of(what, set_, ANY), rtt_ms and rtt_ms / 1e3
     found = [
         (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
         for interval in intervals(scenario)
@@ -151,7 +161,7 @@ def fixed_points_command(
 
 
 def _predictions(name: str, as_json: bool) -> None:
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.papers.folder import open_paper
     from anabranch.papers.predictions import predictions
 
@@ -182,7 +192,7 @@ def wvegas_command(
 
         anabranch theory wvegas --out results/wvegas
     """
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.papers.folder import open_paper
     from anabranch.theory.optimum import wvegas_statements
     from anabranch.theory.optimum.wvegas import convergence

@@ -1,0 +1,117 @@
+"""`anabranch init` and `anabranch examples`: scenarios to start from."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anabranch.cli import tables
+from anabranch.cli.notes import note
+from anabranch.scenario import ScenarioError, expected_one_of
+
+PACKAGE = Path(__file__).parents[1]
+EXAMPLES = {file.name: file for file in sorted((PACKAGE / "_examples").glob("*.*"))}
+"""The files of examples/, by name."""
+TEMPLATES = {file.stem: file for file in sorted((PACKAGE / "templates").glob("*.toml"))}
+"""What `init` writes, by name."""
+DEFAULT = "two-paths"
+
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("init")(init_command)
+    app.command("examples")(examples_command)
+
+
+def init_command(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What to write; - for stdout.")
+    ] = Path("scenario.toml"),
+    template: Annotated[
+        str, typer.Option("--template", "-t", metavar="NAME", help="Which template.")
+    ] = DEFAULT,
+    list_: Annotated[bool, typer.Option("--list", help="List the templates.")] = False,
+    force: Force = False,
+) -> None:
+    """Write a scenario with comments to start from.
+
+    Examples:
+
+        anabranch init
+
+        anabranch init --list
+
+        anabranch init web.toml --template web
+    """
+    if list_:
+        _list(TEMPLATES)
+        return
+    text = _known("template", template, TEMPLATES).read_text(encoding="utf-8")
+    if str(file) == "-":
+        print(text, end="")
+        return
+    _write({file: text.encode()}, force)
+    note(f"Wrote {file}. Run it with: anabranch run {file}")
+
+
+def examples_command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Print this one. Default: list them.")
+    ] = None,
+    copy: Annotated[
+        Path | None, typer.Option("--copy", metavar="DIR", help="Write all of them to DIR.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """List the examples, print one, or write all of them to a directory.
+
+    Examples:
+
+        anabranch examples
+
+        anabranch examples two_links
+
+        anabranch examples --copy examples
+    """
+    if name is not None:
+        known = {file.stem: file for file in EXAMPLES.values()} | EXAMPLES
+        print(_known("example", name, known).read_text(encoding="utf-8"), end="")
+    if copy:
+        _write({copy / name: file.read_bytes() for name, file in EXAMPLES.items()}, force)
+        note(f"Wrote {len(EXAMPLES)} files to {copy}")
+    if name is None and copy is None:
+        _list({file.stem: file for file in EXAMPLES.values() if file.suffix == ".toml"})
+
+
+def check_example(file: Path) -> None:
+    """Raise `ScenarioError` for an example that was not copied."""
+    if file.parent.name == "examples" and file.name in EXAMPLES and not file.exists():
+        raise ScenarioError(
+            f"{file}: file not found: `anabranch examples --copy {file.parent}` writes it"
+        )
+
+
+def _known(what: str, name: str, files: dict[str, Path]) -> Path:
+    if name not in files:
+        raise ScenarioError(f"unknown {what} {name!r}: {expected_one_of(name, list(files))}")
+    return files[name]
+
+
+def _list(files: dict[str, Path]) -> None:
+    table = tables.new_table("name", "what it shows")
+    for name, file in files.items():
+        table.add_row(name, tomllib.loads(file.read_text(encoding="utf-8"))["description"])
+    tables.STDOUT.print(table)
+
+
+def _write(contents: dict[Path, bytes], force: bool) -> None:
+    """Write files; none where one is there and `force` is not given."""
+    for file in contents:
+        if file.exists() and not force:
+            raise ScenarioError(f"{file}: the file exists: give another name, or --force")
+    for file, content in contents.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)

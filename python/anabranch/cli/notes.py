@@ -1,0 +1,79 @@
+"""What commands print on stderr beside errors, and how much of it: `--quiet` and `--verbose`."""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+QUIET, USUAL, VERBOSE = range(3)
+_level = USUAL
+
+
+def note(text: str) -> None:
+    """Print where files are, and the like; not with --quiet."""
+    if _level > QUIET:
+        print(text, file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """Print a warning; not with --quiet."""
+    note(f"anabranch: warning: {text}")
+
+
+def detail(text: str) -> None:
+    """Print what only --verbose shows."""
+    if _level >= VERBOSE:
+        print(text, file=sys.stderr)
+
+
+def shows_progress() -> bool:
+    """Whether progress may be printed."""
+    return _level > QUIET
+
+
+class Command(TyperCommand):
+    """A command with the options --quiet and --verbose, except one that it has itself."""
+
+    def __init__(self, *args: Any, params: Sequence[Any] | None = None, **named: Any) -> None:
+        own = list(params or ())
+        taken = {name for param in own for name in param.opts}
+        self._added = [option for option in _options() if taken.isdisjoint(option.opts)]
+        super().__init__(*args, params=[*own, *self._added], **named)
+
+    def invoke(self, context: Any) -> Any:
+        """Run it at the chosen level, and print how long it took with --verbose."""
+        global _level
+        added = {option.name for option in self._added}
+        given = {
+            name: context.params.pop(name) if name in added else context.params.get(name)
+            for name in ("quiet", "verbose")
+        }
+        _level = QUIET if given["quiet"] else VERBOSE if given["verbose"] else USUAL
+        began = time.monotonic()
+        try:
+            return super().invoke(context)
+        finally:
+            detail(f"{context.command_path}: {time.monotonic() - began:.1f} s")
+            _level = USUAL
+
+
+def _options() -> list[Any]:
+    """The two options as Typer makes them for a function."""
+    app = typer.Typer(add_completion=False)
+    app.command()(_shared)
+    return list(typer.main.get_command(app).params)
+
+
+def _shared(
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="Errors only on stderr: no progress, notes, warnings."),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="More on stderr, such as the time taken.")
+    ] = False,
+) -> None:
+    pass
