@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from anabranch import manifest, repetition, run, sweep
+from anabranch._core import VERSION
 from anabranch.cli.main import app
 from anabranch.scenario import ScenarioError
 from conftest import SMALL, Anabranch
@@ -80,7 +81,7 @@ def test_a_directory_says_where_it_came_from(
     command = ["run", traced, "-a", "olia", "--seeds", 2, "--set", "seeds=[9]", "--out", written]
     assert anabranch(*command).returncode == 0
     document = json.loads((written / "manifest.json").read_text())
-    assert document["anabranch"] == "0.1.0"
+    assert document["anabranch"] == VERSION
     assert document["command"] == ["anabranch", *map(str, command)]
     assert document["runs"]["backend"] == "sim"
     assert (document["runs"]["algorithms"], document["runs"]["seeds"]) == (["olia"], [1, 2])
@@ -163,11 +164,22 @@ def test_a_changed_trace_is_named(traced: Path, tmp_path: Path) -> None:
 
 
 def test_another_version_is_named(out: Path, anabranch: Anabranch) -> None:
-    text = (out / "manifest.json").read_text()
-    (out / "manifest.json").write_text(text.replace('"anabranch": "0.1.0"', '"anabranch": "0.0.9"'))
+    edit(out, anabranch="0.0.9")
     done = anabranch("run", out)
     assert done.returncode == 0
-    assert f"{out} was written by anabranch 0.0.9, this is 0.1.0" in done.stderr
+    assert f"{out} was written by anabranch 0.0.9, this is {VERSION}" in done.stderr
+
+
+def test_an_unknown_backend_is_named(out: Path) -> None:
+    edit(out, runs={**json.loads((out / "manifest.json").read_text())["runs"], "backend": "ns2"})
+    with pytest.raises(ScenarioError, match="unknown backend 'ns2'"):
+        app(["run", str(out)], standalone_mode=False)
+
+
+def edit(directory: Path, **values: Any) -> None:
+    """Replace values of a manifest."""
+    file = directory / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **values}))
 
 
 def test_rules_in_python_and_sweeps_are_not_in_a_directory(small: Path, tmp_path: Path) -> None:

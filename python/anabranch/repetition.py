@@ -34,7 +34,7 @@ def warnings(stored: Manifest) -> list[str]:
     tables = [name for name in stored.changed() if name.endswith(".parquet")]
     if tables:
         lines.append(f"{stored.directory}: changed after it was written: {', '.join(tables)}")
-    if BACKENDS[stored.runs.backend].real_time:
+    if stored.runs.backend in BACKENDS and BACKENDS[stored.runs.backend].real_time:
         lines.append(
             f"runs on {stored.runs.backend} are in real time and cannot repeat to the bit: they "
             "run again, and nothing is compared"
