@@ -113,8 +113,9 @@ def show_equilibrium(found: "Equilibrium") -> None:
         f"{network.scenario}: residual {found.residual:.0e} after {found.steps} steps\n"
     )
     flows = tables.new_table(
-        "flow", "rule", "users", "path", "goodput (Mbps)", "window", "RTT (ms)", "loss"
+        "flow", "rule", "users", "via", "goodput (Mbps)", "window", "RTT (ms)", "loss"
     )
+    via = network.links_of_paths()
     for flow in dict.fromkeys(network.flows):
         user = network.flows.index(flow)
         for number, r in enumerate(range(network.starts[user], network.starts[user + 1])):
@@ -124,7 +125,7 @@ def show_equilibrium(found: "Equilibrium") -> None:
                     if number == 0
                     else ("", "", "")
                 ),
-                str(number),
+                "+".join(via[r]),
                 f"{found.goodput_mbps[r]:.3f}",
                 f"{found.window[r]:.1f}",
                 f"{1e3 * found.rtt[r]:.1f}",
