@@ -1,6 +1,5 @@
 """`anabranch theory equilibrium` and `packets`."""
 
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.notes import note
 from anabranch.cli.options import ANY, File, Json, Set, scenario_of
 from anabranch.files import staged
 
@@ -95,7 +95,7 @@ def packets(
         figure.write(found, page.parent / "img")
     tables.answer(found, as_json, show_packets)
     if out:
-        print(f"Tables and figure are in {out}", file=sys.stderr)
+        note(f"Tables and figure are in {out}")
     if found.failed:
         raise typer.Exit(1)
 

@@ -1,6 +1,5 @@
 """`anabranch theory optimum`, `wvegas` and `fixed-points`."""
 
-import sys
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.notes import note
 from anabranch.cli.options import ANY, File, Json, Probing, RttMs, Set, scenario_of
 from anabranch.files import staged
 from anabranch.scenario import ScenarioError
@@ -206,4 +206,4 @@ def wvegas_command(
             tables.STDOUT.print()
             tables.statements(judged)
     if out:
-        print(f"The figure is in {out}", file=sys.stderr)
+        note(f"The figure is in {out}")

@@ -1,7 +1,6 @@
 """`anabranch theory queueing`, `adjustment` and `rent`."""
 
 import json
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.notes import note
 from anabranch.cli.options import Json
 from anabranch.files import staged
 from anabranch.scenario import ScenarioError
@@ -165,7 +165,7 @@ def _answer(
             style.save(draw(found), stage / name)
     tables.answer(found, as_json, in_words)
     if out:
-        print(f"Numbers and figure are in {out}", file=sys.stderr)
+        note(f"Numbers and figure are in {out}")
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:
