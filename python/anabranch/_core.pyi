@@ -99,7 +99,7 @@ class Scenario:
         """The scenario as TOML and the contents of its trace files, by names for one folder."""
     @property
     def warnings(self) -> list[str]:
-        """What is legal and has an effect that its author may not expect; a line each."""
+        """A line for what is probably not meant, and for what a run can only approximate."""
 
 # ------------------------------------------------------------------ rules
 

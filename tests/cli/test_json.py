@@ -55,7 +55,7 @@ def test_results_follow_the_schema_that_is_printed(
 def test_results_hold_every_row_of_all_seven_tables(tmp_path: Path, printed: Printed) -> None:
     file = tmp_path / "files.toml"
     paths = 'paths = [["R2"]]\n'
-    file.write_text(SMALL.replace(paths, paths + "workload.file.bytes = 20_000\n"))
+    file.write_text(SMALL.replace(paths, paths + "workload.file.bytes = 20_000\nstart_s = 3\n"))
     tables = printed("run", file, "--json")["tables"]
     assert tables["transfers"]["bytes"] == [20_000, 20_000]  # one per seed
     for name, table in anabranch.run(file).tables().items():

@@ -144,6 +144,15 @@ def test_a_reader_that_leaves_ends_the_output_and_not_the_run(
     assert (out / "flows.parquet").exists()
 
 
+@pytest.mark.parametrize("words", [["list"], ["schema"], ["examples", "lte.trace"]], ids=" ".join)
+def test_a_reader_that_leaves_is_no_error(words: list[str]) -> None:
+    with subprocess.Popen([*CLI, *words], stdout=-1, stderr=-1) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(60)) == (b"", 141)
+
+
 def test_an_algorithm_of_the_command_line_is_enough(tmp_path: Path, anabranch: Anabranch) -> None:
     file = tmp_path / "without.toml"
     file.write_text(WITHOUT)

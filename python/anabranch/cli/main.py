@@ -156,6 +156,11 @@ def main() -> None:
     except BrokenPipeError:
         tables.STDOUT.on_broken_pipe()
         code = READER_LEFT
+    except SystemExit as ended:
+        # So Typer ends a command whose reader has left.
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        code = READER_LEFT
     except typer.TyperException as error:
         code = _report_error(error.format_message())
     except (ScenarioError, OSError, UnicodeError) as error:

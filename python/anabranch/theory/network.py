@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -68,6 +69,12 @@ class Network:
         ones = np.ones(self.paths)
         shape = (self.users, self.paths)
         return sparse.csr_array((ones, np.arange(self.paths), self.starts), shape=shape)
+
+    def links_of_paths(self) -> list[list[str]]:
+        """The names of the links of each path, in the order of `links`."""
+        columns = sparse.csc_array(self.routes)
+        names = np.array(self.links, dtype=object)
+        return [list(names[columns.indices[a:b]]) for a, b in pairwise(columns.indptr)]
 
     def of_paths(self, there: Array) -> "Network":
         """The network with only these paths (a bool for each), and the users that have one."""

@@ -1,12 +1,12 @@
 """`anabranch theory equilibrium` and `packets`."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.notes import note
 from anabranch.cli.options import ANY, File, Force, Json, Set, out_option, scenario_of
 from anabranch.files import output
 
@@ -93,7 +93,7 @@ def packets(
         figure.write(found, page.parent / "img")
     tables.answer(found, as_json, show_packets)
     if out:
-        print(f"Tables and figure are in {out}", file=sys.stderr)
+        note(f"Tables and figure are in {out}")
     if found.failed:
         raise typer.Exit(1)
 
@@ -111,8 +111,9 @@ def show_equilibrium(found: "Equilibrium") -> None:
         f"{network.scenario}: residual {found.residual:.0e} after {found.steps} steps\n"
     )
     flows = tables.new_table(
-        "flow", "rule", "users", "path", "goodput (Mbps)", "window", "RTT (ms)", "loss"
+        "flow", "rule", "users", "via", "goodput (Mbps)", "window", "RTT (ms)", "loss"
     )
+    via = network.links_of_paths()
     for flow in dict.fromkeys(network.flows):
         user = network.flows.index(flow)
         for number, r in enumerate(range(network.starts[user], network.starts[user + 1])):
@@ -122,7 +123,7 @@ def show_equilibrium(found: "Equilibrium") -> None:
                     if number == 0
                     else ("", "", "")
                 ),
-                str(number),
+                "+".join(via[r]),
                 f"{found.goodput_mbps[r]:.3f}",
                 f"{found.window[r]:.1f}",
                 f"{1e3 * found.rtt[r]:.1f}",

@@ -1,13 +1,13 @@
 """`anabranch theory check`, `statements` and `map`: guarantees of rules, and trade-offs."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.notes import note
 from anabranch.cli.options import Force, Json, out_option
 from anabranch.files import put_section, refuse_full, section, staged
 from anabranch.scenario import ScenarioError
@@ -129,4 +129,4 @@ def map_command(
         style.save(figure.draw(found), stage / "map")
         (stage / "map.json").write_text(json.dumps(found.as_dict(), allow_nan=False) + "\n")
     tables.answer(found, as_json, guarantees_tables.rules_on_map)
-    print(f"The map is {out / 'map.png'}", file=sys.stderr)
+    note(f"The map is {out / 'map.png'}")

@@ -1,6 +1,5 @@
 """`anabranch theory optimum`, `wvegas` and `fixed-points`."""
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.notes import note
 from anabranch.cli.options import (
     ANY,
     File,
@@ -214,4 +214,4 @@ def wvegas_command(
             tables.STDOUT.print()
             tables.statements(judged)
     if out:
-        print(f"The figure is in {out}", file=sys.stderr)
+        note(f"The figure is in {out}")

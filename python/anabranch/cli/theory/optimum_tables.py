@@ -15,6 +15,8 @@ from anabranch.theory.optimum.wvegas import Convergence
 from anabranch.theory.schedule import Interval
 
 HEADS = {
+    "path": "via",
+    "links": "via",
     "rate_mbps": "rate (Mbps)",
     "least_mbps": "least (Mbps)",
     "most_mbps": "most (Mbps)",
@@ -33,14 +35,19 @@ def optimum(best: Optimum, rules: Mapping[str, Mapping[str, float]], split: bool
     flows = best.flows()
     for name, rates in rules.items():
         flows[f"{name} (Mbps)"] = flows["flow"].map(rates)
-    for frame in (flows, best.paths(split), best.links()):
+    # A path's number says less than its links, which are in the table, too.
+    paths = best.paths(split).drop(columns="path")
+    paths["links"] = paths["links"].str.replace(", ", "+")
+    for frame in (flows, paths, best.links()):
         _print(frame)
 
 
 def fixed_point(interval: Interval, name: str, point: FixedPoint) -> None:
     """Paths and links at a rule's fixed point."""
     tables.STDOUT.print(f"\n{name}, {interval} (residual {point.residual:.0e})\n")
-    _print(point.paths())
+    paths = point.paths()
+    paths["path"] = ["+".join(links) for links in point.network.links_of_paths()]
+    _print(paths)
     _print(point.links())
 
 

@@ -1,7 +1,6 @@
 """`anabranch theory queueing`, `adjustment` and `rent`."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch.cli import tables
+from anabranch.cli.notes import note
 from anabranch.cli.options import Force, Json, out_option
 from anabranch.files import output
 from anabranch.scenario import ScenarioError
@@ -165,7 +165,7 @@ def _answer(
             style.save(draw(found), stage / name)
     tables.answer(found, as_json, in_words)
     if out:
-        print(f"Numbers and figure are in {out}", file=sys.stderr)
+        note(f"Numbers and figure are in {out}")
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -101,7 +100,7 @@ class Optimum:
                 "rate_mbps": self.rate,
                 "price": self.path_price,
                 "used": self.used,
-                "links": _links_of_paths(network),
+                "links": [", ".join(links) for links in network.links_of_paths()],
             }
         )
         columns = {"rate_mbps": "mean", "price": "mean", "used": "any"}
@@ -195,13 +194,6 @@ def _weights(network: Network, weights: Mapping[str, float]) -> Array:
         if not value > 0 or not np.isfinite(value):
             raise ScenarioError(f"weight {flow}={value:g}: expected a number above 0")
     return np.array([weights.get(flow, 1.0) for flow in network.flows])
-
-
-def _links_of_paths(network: Network) -> list[str]:
-    columns = sparse.csc_array(network.routes)
-    names = np.array(network.links, dtype=object)
-    pairs = pairwise(columns.indptr)
-    return [", ".join(names[columns.indices[start:stop]]) for start, stop in pairs]
 
 
 def ranges(best: Optimum) -> tuple[Array, Array]:
