@@ -33,7 +33,7 @@ LAYERS = [
     ["rule", "scenario", "result", "result_schema"],
     ["kernel"],
     ["runner"],
-    ["theory", "harm"],
+    ["theory", "harm", "sweeps"],
     ["figures"],
     ["papers"],
     ["cli"],
