@@ -81,7 +81,12 @@ def _joined(
 ) -> pd.DataFrame:
     table = pa.concat_tables(parts, promote_options="permissive")
     rows = [part.num_rows for part in parts]
-    leading = {key: pa.array(np.repeat(column, rows)) for key, column in keys.items()}
+    leading = {key: _repeated(column, rows) for key, column in keys.items()}
     columns = {name: table.column(name) for name in table.column_names}
     return pa.table(leading | columns).to_pandas()
 
+
+
+def _repeated(column: np.ndarray[Any, Any], rows: list[int]) -> pa.Array:
+    text = column.dtype.kind == "O"  # also where there is no row
+    return pa.array(np.repeat(column, rows), pa.string() if text else None)
