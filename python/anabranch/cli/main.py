@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from anabranch.cli import equilibrium, guarantees, harm, optimum, papers, queueing, run, tables
+from anabranch.cli import harm, papers, run, tables
 from anabranch.cli.options import Json
+from anabranch.cli.theory import equilibrium, guarantees, optimum, queueing
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 

@@ -183,7 +183,7 @@ def _answer(
     if best is None:
         tables.answer(result, as_json, in_words)
         return
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.theory.optimum.distance import Beside, distance
 
     def both(beside: Beside) -> None:

@@ -12,7 +12,7 @@ from scipy.differentiate import jacobian
 from typer.testing import CliRunner
 
 from anabranch import ScenarioError
-from anabranch.cli import queueing
+from anabranch.cli.theory import queueing
 from anabranch.theory.games import rent, rent_study, rosen
 
 rates = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6)

@@ -47,7 +47,7 @@ def check_command(
 
         anabranch theory check --all
     """
-    from anabranch.cli import guarantees_tables
+    from anabranch.cli.theory import guarantees_tables
     from anabranch.theory.guarantees import check
 
     if every == (rule is not None):
@@ -115,7 +115,7 @@ def map_command(
 
         anabranch theory map --out results/map
     """
-    from anabranch.cli import guarantees_tables
+    from anabranch.cli.theory import guarantees_tables
     from anabranch.figures import design_map as figure
     from anabranch.figures import style
     from anabranch.theory.guarantees import design_map

@@ -66,7 +66,7 @@ def optimum_command(
 
         anabranch theory optimum examples/two_links.toml --set links.left.rate_mbps=30
     """
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.theory.optimum.fixed_points import fixed_point_of
     from anabranch.theory.optimum.optimum import optima
     from anabranch.theory.optimum.utility import AlphaFair
@@ -125,7 +125,7 @@ def fixed_points_command(
 
         anabranch theory fixed-points examples/two_links.toml --algorithm lia,olia,balia
     """
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.theory.optimum.fixed_points import fixed_point_of
     from anabranch.theory.schedule import intervals
 
@@ -152,7 +152,7 @@ def fixed_points_command(
 
 
 def _predictions(name: str, as_json: bool) -> None:
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.papers.folder import open_paper
     from anabranch.papers.predictions import predictions
 
@@ -184,7 +184,7 @@ def wvegas_command(
 
         anabranch theory wvegas --out results/wvegas
     """
-    from anabranch.cli import optimum_tables
+    from anabranch.cli.theory import optimum_tables
     from anabranch.papers.folder import open_paper
     from anabranch.theory.optimum import wvegas_statements
     from anabranch.theory.optimum.wvegas import convergence

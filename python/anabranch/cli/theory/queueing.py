@@ -55,7 +55,7 @@ def queueing(
 
         anabranch theory queueing --share 0.3,0.5 --files 4000000 --seeds 10 --out results
     """
-    from anabranch.cli.queueing_tables import show_queueing
+    from anabranch.cli.theory.queueing_tables import show_queueing
     from anabranch.theory.queueing import measured_tails
     from anabranch.theory.queueing.tail_theorems import PAPER, Traffic
 
@@ -96,7 +96,7 @@ def adjustment(
 
         anabranch theory adjustment --load 0.28,0.08,0.08,0.24 --epsilon 0.05 --json
     """
-    from anabranch.cli.queueing_tables import show_adjustment
+    from anabranch.cli.theory.queueing_tables import show_adjustment
     from anabranch.theory.queueing import adjustment_study
 
     loads = _numbers("--load", load)
@@ -125,7 +125,7 @@ def rent(
 
         anabranch theory rent --paths 4 --price 0.01 --out results
     """
-    from anabranch.cli.queueing_tables import show_rent
+    from anabranch.cli.theory.queueing_tables import show_rent
     from anabranch.theory.games import rent_study
 
     def find(progress: Callable[[float], None] | None) -> rent_study.Rent:

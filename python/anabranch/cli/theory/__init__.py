@@ -1,0 +1,1 @@
+"""`anabranch theory`: rules without packets."""
