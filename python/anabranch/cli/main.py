@@ -1,4 +1,4 @@
-"""The command line: `anabranch run`, `compare`, `list`, `schema`, `lab`, `reproduce`, `theory`."""
+"""The command line: `anabranch run`, `compare`, `sweep`, `list`, `schema`, `lab`, and others."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from anabranch.cli import harm, papers, run, tables
+from anabranch.cli import harm, papers, run, sweep, tables
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, queueing
 from anabranch.scenario import ScenarioError, couplings, rules, schema
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 run.register(app)
 harm.register(app)
+sweep.register(app)
 
 
 @app.command("list")

@@ -45,7 +45,12 @@ def progress(label: str = "") -> Iterator[Callable[[float], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=STDERR, transient=True) as bar:
         task = bar.add_task(label, total=1.0)
         yield lambda fraction: bar.update(task, completed=fraction)

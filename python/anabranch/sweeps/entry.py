@@ -110,4 +110,8 @@ def _add(archive: zipfile.ZipFile, name: str, data: Any) -> None:
 
 def _array(values: Any) -> pa.Array:
     """A column; a list without entries is one of names."""
-    return pa.array(values, pa.string()) if isinstance(values, list) and not values else pa.array(values)
+    return (
+        pa.array(values, pa.string())
+        if isinstance(values, list) and not values
+        else pa.array(values)
+    )

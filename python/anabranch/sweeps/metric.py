@@ -75,8 +75,7 @@ def _metric(text: str, scenario: Scenario) -> Metric:
     named = {"flows": (scenario.flow_names, FLOWS), "links": (scenario.link_names, LINKS)}
     if table not in named:
         raise ScenarioError(
-            f"metric {text!r}: expected {', '.join(TOTALS)}, flows.NAME.COLUMN or "
-            "links.NAME.COLUMN"
+            f"metric {text!r}: expected {', '.join(TOTALS)}, flows.NAME.COLUMN or links.NAME.COLUMN"
         )
     names, columns = named[table]
     if name not in names:

@@ -132,7 +132,10 @@ def _drawn(intervals: Mapping[str, Interval], sample: int, method: str) -> list[
             )
         shares = qmc.Sobol(len(intervals), seed=generator).random(sample)
     return [
-        {key: axis.at(float(share)) for (key, axis), share in zip(intervals.items(), row, strict=True)}
+        {
+            key: axis.at(float(share))
+            for (key, axis), share in zip(intervals.items(), row, strict=True)
+        }
         for row in shares
     ]
 
@@ -146,7 +149,9 @@ def _axis(key: str, values: Values) -> Axis:
     elif isinstance(values, Iterable):
         found = values.tolist() if isinstance(values, np.ndarray) else list(values)
     else:
-        raise ScenarioError(f"{key} = {values!r}: expected a list of values, or text as lin(5,50,10)")
+        raise ScenarioError(
+            f"{key} = {values!r}: expected a list of values, or text as lin(5,50,10)"
+        )
     if isinstance(found, list):
         if not found:
             raise ScenarioError(f"{key}: no value given, expected at least one")

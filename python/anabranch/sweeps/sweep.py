@@ -1,6 +1,7 @@
 """`anabranch.sweep`: a scenario over every combination of values, or over samples."""
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -76,9 +77,17 @@ def sweep(
 
 
 def define(store: Store, what: Mapping[str, Any], points: Sequence[Point]) -> None:
-    """Write down what the sweep consists of."""
-    if isinstance(store, Directory):
-        store.define({**what, "points": [point.key for point in points]})
+    """Write down what the sweep consists of; a message where the store was that of another one."""
+    if not isinstance(store, Directory):
+        return
+    before = store.definition() or {}
+    if any(before.get(key, value) != value for key, value in what.items() if key != "finished"):
+        print(
+            f"anabranch: {store.path} has another sweep so far: its tables are replaced, and its "
+            "points stay until `anabranch sweep gc`",
+            file=sys.stderr,
+        )
+    store.define({**what, "points": [point.key for point in points]})
 
 
 def finished(plan: "Plan", points: Sequence[Point], runs: Engine) -> Result:

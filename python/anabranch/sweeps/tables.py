@@ -76,15 +76,12 @@ def _plain(value: Any) -> bool:
     return isinstance(value, bool | int | float | np.generic)
 
 
-def _joined(
-    parts: Sequence[pa.Table], keys: Mapping[str, np.ndarray[Any, Any]]
-) -> pd.DataFrame:
+def _joined(parts: Sequence[pa.Table], keys: Mapping[str, np.ndarray[Any, Any]]) -> pd.DataFrame:
     table = pa.concat_tables(parts, promote_options="permissive")
     rows = [part.num_rows for part in parts]
     leading = {key: _repeated(column, rows) for key, column in keys.items()}
     columns = {name: table.column(name) for name in table.column_names}
     return pa.table(leading | columns).to_pandas()
-
 
 
 def _repeated(column: np.ndarray[Any, Any], rows: list[int]) -> pa.Array:

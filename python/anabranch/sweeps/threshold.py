@@ -200,9 +200,7 @@ def _bisect(
     return every
 
 
-def _measure(
-    case: _Case, value: float, plan: Plan, points: Sequence[Point], runs: Engine
-) -> None:
+def _measure(case: _Case, value: float, plan: Plan, points: Sequence[Point], runs: Engine) -> None:
     try:
         result = tables.join(plan.scenario, points, runs.store)
     except ScenarioError as error:
