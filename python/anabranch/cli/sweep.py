@@ -129,7 +129,7 @@ def sweep_command(
     for warning in load(file, overrides(set_)).warnings:
         print(f"anabranch: warning: {warning}", file=sys.stderr)
     names = algorithm.split(",") if algorithm is not None else None
-    found: "Result | Thresholds"
+    found: Result | Thresholds
     with _executor(dask, jobs) as (executor, at_a_time), tables.progress("sweep") as progress:
         where: dict[str, Any] = {"on": on, "out": out, "retry": retry, "progress": progress}
         where |= {"set": overrides(set_), "jobs": at_a_time, "executor": executor}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from typing import Any
 
 from anabranch.scenario import ScenarioError
 
@@ -19,11 +20,11 @@ def dask(address: str) -> Iterator[tuple[Executor, int]]:
     installed, the scheduler or its workers are not there, or a point ended several workers.
     """
     try:
-        from distributed import Client, KilledWorker
+        import distributed
     except ImportError:
         raise ScenarioError("Dask is not installed: pip install 'anabranch[dask]'") from None
     try:
-        client = Client(address, timeout=CONNECT_S)
+        client: Any = distributed.Client(address, timeout=CONNECT_S)
     except (OSError, ValueError) as error:
         raise ScenarioError(f"no Dask scheduler at {address}: {error}") from None
     with client:
@@ -32,7 +33,7 @@ def dask(address: str) -> Iterator[tuple[Executor, int]]:
             raise ScenarioError(f"the Dask scheduler at {address} has no workers: start one")
         try:
             yield client.get_executor(pure=False), PER_THREAD * threads
-        except KilledWorker as error:
+        except distributed.KilledWorker as error:
             raise ScenarioError(f"a point ended several Dask workers: {error}") from None
         except ModuleNotFoundError as error:
             raise ScenarioError(f"a Dask worker lacks a module: {error}") from None

@@ -1,14 +1,13 @@
 """The file of one point: a ZIP archive of Arrow tables, and about.json.
 
-The archive is not compressed. Its directory is at its end and has a checksum of each member, so a
-file that was cut off or changed is detected when it is read.
+The archive is not compressed. Its comment is the SHA-256 of all bytes before it, so a file that was
+cut off or changed is detected when it is read.
 """
 
+import hashlib
 import io
 import json
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,18 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 ABOUT = "about.json"
-
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    pa.ArrowException,
-    KeyError,
-    ValueError,
-    EOFError,
-    OSError,
-    RuntimeError,  # NotImplementedError and "encrypted", from flags that changed
-)
+DIGITS = 64
+"""Of the checksum, in hexadecimal."""
 
 
 class Damaged(Exception):
@@ -39,9 +28,9 @@ class Entry:
     """What is stored of one point."""
 
     about: Mapping[str, Any]
-    """`key`, `anabranch` (version), `values`, `algorithm`, `seed`, and `failure` where it failed."""
+    """`key`, `anabranch` (version), `values`, `algorithm`, `seed`; `failure` where it failed."""
     tables: Mapping[str, pa.Table]
-    """None where the point failed."""
+    """Empty where the point failed."""
 
     @property
     def failure(self) -> str | None:
@@ -59,59 +48,45 @@ def encode(about: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) ->
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as stream:
                 stream.write_table(table)
-            _add(archive, f"{name}.arrow", sink.getvalue())
-    return buffer.getvalue()
+            _add(archive, f"{name}.arrow", sink.getvalue().to_pybytes())
+        archive.comment = bytes(DIGITS)
+    content = buffer.getvalue()[:-DIGITS]
+    return content + _checksum(content)
 
 
 def about(data: bytes, key: str) -> dict[str, Any]:
-    """What an entry says of itself, after every checksum was verified. Raises `Damaged`."""
-    with _opened(data) as archive:
-        return _about(archive, key)
-
-
-def decode(data: bytes, key: str, names: set[str] | None = None) -> Entry:
-    """The entry of these bytes, with these tables or all. Raises `Damaged`."""
-    with _opened(data) as archive:
-        found = _about(archive, key)
-        try:
-            members = [name for name in archive.namelist() if name != ABOUT]
-            tables = {
-                name.removesuffix(".arrow"): pa.ipc.open_stream(archive.read(name)).read_all()
-                for name in members
-                if names is None or name.removesuffix(".arrow") in names
-            }
-        except _DAMAGE as error:
-            raise Damaged(str(error)) from None
-    return Entry(found, tables)
-
-
-def _opened(data: bytes) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(io.BytesIO(data))
-    except _DAMAGE as error:
-        raise Damaged(str(error)) from None
-
-
-def _about(archive: zipfile.ZipFile, key: str) -> dict[str, Any]:
-    try:
-        if damaged := archive.testzip():
-            raise Damaged(f"{damaged} has another checksum")
+    """What an entry says of itself, after its checksum was verified. Raises `Damaged`."""
+    content, checksum = data[:-DIGITS], data[-DIGITS:]
+    if _checksum(content) != checksum:
+        raise Damaged("its checksum is wrong")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
         found: dict[str, Any] = json.loads(archive.read(ABOUT))
-        if found["key"] != key:
-            raise Damaged("it is the entry of another point")
-    except _DAMAGE as error:
-        raise Damaged(str(error)) from None
+    if found["key"] != key:
+        raise Damaged("it is the entry of another point")
     return found
 
 
-def _add(archive: zipfile.ZipFile, name: str, data: Any) -> None:
-    archive.writestr(zipfile.ZipInfo(name), memoryview(data).tobytes())  # of 1980, not of now
+def decode(data: bytes, key: str) -> Entry:
+    """The entry of these bytes. Raises `Damaged`."""
+    found = about(data, key)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        tables = {
+            name.removesuffix(".arrow"): pa.ipc.open_stream(archive.read(name)).read_all()
+            for name in archive.namelist()
+            if name != ABOUT
+        }
+    return Entry(found, tables)
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    archive.writestr(zipfile.ZipInfo(name), data)  # dated 1980, so that equal content is equal
 
 
 def _array(values: Any) -> pa.Array:
     """A column; a list without entries is one of names."""
-    return (
-        pa.array(values, pa.string())
-        if isinstance(values, list) and not values
-        else pa.array(values)
-    )
+    names = isinstance(values, list) and not values
+    return pa.array(values, pa.string() if names else None)

@@ -129,7 +129,7 @@ class Directory:
         """Whether no other process works on the store, and none will until `close`."""
         return self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, _WHOLE)
 
-    def keys(self) -> Iterator[str]:
+    def stored(self) -> Iterator[str]:
         """The key of every entry."""
         for file in sorted(self.entries.glob(f"*/*{SUFFIX}")):
             if not file.name.startswith(LEFTOVER):

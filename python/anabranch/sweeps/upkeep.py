@@ -61,7 +61,7 @@ def status(path: str | os.PathLike[str]) -> Status:
             kinds[kind] += 1
             if kind == "failed":
                 reasons[reason] += 1
-        entries = list(store.keys())
+        entries = list(store.stored())
         return Status(
             points=len(listed),
             done=kinds["done"],
@@ -91,7 +91,7 @@ def gc(path: str | os.PathLike[str], dry_run: bool = False) -> Removed:
         listed = {*(store.definition() or {}).get("points", [])}
         entries = [
             store.place(key)
-            for key in store.keys()
+            for key in store.stored()
             if key not in listed or _kind(store, key)[0] == "damaged"
         ]
         leftovers = store.leftovers()
