@@ -81,7 +81,7 @@ def sweep_command(
     ] = 7,
     on: On = "sim",
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="STORE",
             help="Store each point in this directory when it is done, and the tables (Parquet). "
