@@ -71,15 +71,19 @@ def point(
     seed: int,
     on: str,
     with_samples: bool,
+    traces: dict[str, bytes],
 ) -> Point:
-    """The point of a complete scenario, with the contents of its traces."""
+    """The point of a complete scenario, with the contents of its traces.
+
+    `traces` are those of other points, by name; new ones are added.
+    """
     if algorithm != OWN and rule is None and on != "kernel":
         scenario = scenario.with_algorithm(algorithm)
     scenario = Scenario.parse(scenario.text, scenario.source, [("seeds", f"[{seed}]")])
-    text, traces = _portable(scenario)
+    text, own = _portable(scenario, traces)
     name = Path(scenario.source).name
     return Point(
-        text, traces, name, values, algorithm, rule, seed, on, with_samples, version("anabranch")
+        text, own, name, values, algorithm, rule, seed, on, with_samples, version("anabranch")
     )
 
 
@@ -172,7 +176,9 @@ def _execute(point: Point, live: Live | None) -> dict[str, dict[str, Any]]:
             live.remove(run)
 
 
-def _portable(scenario: Scenario) -> tuple[str, dict[str, bytes]]:
+def _portable(
+    scenario: Scenario, known: dict[str, bytes]
+) -> tuple[str, Mapping[str, bytes]]:
     """The scenario's text with each trace named by its contents, and the traces."""
     text = scenario.text
     if "trace_file" not in text:
@@ -186,7 +192,7 @@ def _portable(scenario: Scenario) -> tuple[str, dict[str, bytes]]:
             if file in files:
                 trace = (Path(scenario.source).parent / file).read_bytes()
                 name = f"{hashlib.sha256(trace).hexdigest()}.trace"
-                traces[name] = trace
+                traces[name] = known.setdefault(name, trace)  # one copy for all points
                 line = f'trace_file = "{name}"'
         lines.append(line)
     return "\n".join(lines) + "\n", traces

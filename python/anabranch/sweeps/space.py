@@ -22,7 +22,7 @@ from anabranch.scenario import ScenarioError, Toml
 
 Values = Sequence[Any] | str
 METHODS = ("lhs", "sobol")
-MOST_POINTS = 1_000_000
+MOST_POINTS = 100_000
 
 _CALL = re.compile(r"(lin|log|int)\((.*)\)")
 

@@ -161,15 +161,14 @@ class Plan:
         self, grid: Sequence[Mapping[str, Any]], algorithms: Sequence[str] | None = None
     ) -> list[Point]:
         """A point for each of these values, algorithms and seeds; all checked."""
-        found = []
+        found: list[Point] = []
+        traces: dict[str, bytes] = {}
         for values in grid:
             scenario = _loaded(self.source, {**self.set, **values})
             for name in algorithms or self.rules:
                 for seed in self.seeds:
-                    rule = self.rules[name]
-                    found.append(
-                        point(scenario, values, name, rule, seed, self.on, self.with_samples)
-                    )
+                    how = (name, self.rules[name], seed, self.on, self.with_samples)
+                    found.append(point(scenario, values, *how, traces))
         return found
 
     def definition(self) -> dict[str, Any]:
