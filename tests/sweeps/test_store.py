@@ -17,8 +17,9 @@ from conftest import SMALL
 KILLED = """
 # A sweep in a process that is killed twenty times, each time a random moment after some more points
 # were stored, and that at last runs to its end.
-import glob, os, random, signal, sys, time
+import glob, os, pathlib, random, signal, sys, time
 import anabranch.sweeps.sweep as sweeps
+from anabranch.sweeps.entry import about
 
 file, undisturbed, out = sys.argv[1:]
 
@@ -41,6 +42,8 @@ for number in range(20):
     os.kill(child, signal.SIGKILL)
     _, state = os.waitpid(child, 0)
     assert os.WIFSIGNALED(state), "it had finished"
+    for place in entries():  # raises Damaged if the process left half an entry
+        about(pathlib.Path(place).read_bytes(), pathlib.Path(place).stem)
 before = entries()
 print(len(before))
 sweep(out)

@@ -176,9 +176,7 @@ def _execute(point: Point, live: Live | None) -> dict[str, dict[str, Any]]:
             live.remove(run)
 
 
-def _portable(
-    scenario: Scenario, known: dict[str, bytes]
-) -> tuple[str, Mapping[str, bytes]]:
+def _portable(scenario: Scenario, known: dict[str, bytes]) -> tuple[str, Mapping[str, bytes]]:
     """The scenario's text with each trace named by its contents, and the traces."""
     text = scenario.text
     if "trace_file" not in text:

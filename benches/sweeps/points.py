@@ -20,7 +20,7 @@ from typing import Any
 import anabranch
 from anabranch import _core
 
-SCENARIO = Path(__file__).parent.parent / "examples" / "two_links.toml"
+SCENARIO = Path(__file__).parents[2] / "examples" / "two_links.toml"
 JOBS = 2
 
 
@@ -91,7 +91,9 @@ def main() -> None:
             whole[name] = lambda how=how: swept(asked.points, 30, **how)
             short[name] = lambda how=how: swept(200, 0.1, **how)
         for name, seconds in shortest(whole, asked.rounds).items():
-            print(f"{name}: {asked.points} points in {seconds:.1f} s: {_rate(seconds, asked):.0f} a minute")
+            print(
+                f"{name}: {asked.points} points in {seconds:.1f} s: {_rate(seconds, asked):.0f} a minute"
+            )
         for name, seconds in shortest(short, 2 * asked.rounds).items():
             print(f"{name}: {seconds / 200 * 1e3:.2f} ms per point of 0.1 s")
 
