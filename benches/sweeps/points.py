@@ -91,9 +91,8 @@ def main() -> None:
             whole[name] = lambda how=how: swept(asked.points, 30, **how)
             short[name] = lambda how=how: swept(200, 0.1, **how)
         for name, seconds in shortest(whole, asked.rounds).items():
-            print(
-                f"{name}: {asked.points} points in {seconds:.1f} s: {_rate(seconds, asked):.0f} a minute"
-            )
+            rate = 60 * asked.points / seconds
+            print(f"{name}: {asked.points} points in {seconds:.1f} s: {rate:.0f} a minute")
         for name, seconds in shortest(short, 2 * asked.rounds).items():
             print(f"{name}: {seconds / 200 * 1e3:.2f} ms per point of 0.1 s")
 
@@ -102,10 +101,6 @@ def shortest(what: dict[str, Callable[[], float]], rounds: int) -> dict[str, flo
     """The shortest time of each, taking turns."""
     times = [{name: measure() for name, measure in what.items()} for _ in range(rounds)]
     return {name: min(each[name] for each in times) for name in what}
-
-
-def _rate(seconds: float, asked: argparse.Namespace) -> float:
-    return 60 * float(asked.points) / seconds
 
 
 if __name__ == "__main__":

@@ -137,6 +137,16 @@ def test_a_point_needs_no_file_and_its_key_depends_on_the_contents_of_traces(
     assert keys[0] != keys[1]
 
 
+def test_a_worker_with_another_version_is_refused(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan.of(small, None, {"links.R1.rate_mbps": [5]}, None, 1, "sim", with_samples=False)
+    (one,) = plan.points([{"links.R1.rate_mbps": 5}])
+    monkeypatch.setattr(point, "version", lambda name: "9.9")
+    with pytest.raises(anabranch.ScenarioError, match=r"a worker has Anabranch 9\.9, this machine"):
+        point.run_point(one)
+
+
 def test_processes_give_the_same_as_threads(tmp_path: Path) -> None:
     file = with_trace(tmp_path, "1\n2\n")
     over = {"links.R2.rate_mbps": [5, 10, 15]}
