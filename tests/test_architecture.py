@@ -34,7 +34,7 @@ LAYERS = [
     ["kernel"],
     ["runner"],
     ["repetition"],
-    ["theory", "harm"],
+    ["theory", "harm", "sweeps"],
     ["figures"],
     ["papers"],
     ["cli"],

@@ -18,19 +18,22 @@ if TYPE_CHECKING:
     from anabranch.result import mean_with_interval as mean_with_interval
     from anabranch.rule import Rule as Rule
     from anabranch.runner import run as run
-    from anabranch.runner import sweep as sweep
     from anabranch.scenario import Scenario as Scenario
     from anabranch.scenario import ScenarioError as ScenarioError
     from anabranch.scenario import load as load
     from anabranch.scenario import rules as rules
     from anabranch.scenario import schema as schema
+    from anabranch.sweeps.sweep import sweep as sweep
+    from anabranch.sweeps.threshold import threshold as threshold
 
 _MODULES = {
     "_core": ["Cancelled", "Path"],
     "result": ["Result", "jain_index", "mean_with_interval"],
     "rule": ["Rule"],
-    "runner": ["run", "sweep"],
+    "runner": ["run"],
     "scenario": ["Scenario", "ScenarioError", "load", "rules", "schema"],
+    "sweeps.sweep": ["sweep"],
+    "sweeps.threshold": ["threshold"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

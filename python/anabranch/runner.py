@@ -1,4 +1,4 @@
-"""Running a scenario: for algorithms and seeds, or over a grid of values, in parallel."""
+"""Running a scenario for algorithms and seeds, in parallel."""
 
 import itertools
 import os
@@ -93,38 +93,6 @@ def run(
     return collect(scenario, planned, on, jobs, progress)
 
 
-def sweep(
-    file: str | os.PathLike[str],
-    grid: Mapping[str, Sequence[Any]],
-    algorithm: Algorithms = None,
-    seeds: Seeds = None,
-    *,
-    on: str = "sim",
-    jobs: int | None = None,
-    progress: Progress | None = None,
-) -> Result:
-    """Run a scenario for every combination of the grid's values.
-
-    `grid` maps a dotted key to the values it takes: `{"links.R1.rate_mbps": [10, 30]}`. Every
-    table of the result leads with one column per key. The rest is as in `run`; all points are
-    checked before the first one runs.
-
-    >>> grid = {"links.left.rate_mbps": [5, 10], "measure.duration_s": [30]}
-    >>> result = sweep("examples/two_links.toml", grid, seeds=1)
-    >>> result.totals()[["links.left.rate_mbps", "total_goodput_mbps"]].round(1)
-       links.left.rate_mbps  total_goodput_mbps
-    0                     5                14.5
-    1                    10                19.3
-    """
-    planned = []
-    for values in itertools.product(*grid.values()):
-        point = dict(zip(grid, values, strict=True))
-        scenario = load(file, point, stand_in(algorithm))
-        planned += plan(scenario, algorithm, seeds, point, on)
-    scenario = load(file, algorithm=stand_in(algorithm))
-    return collect(scenario, planned, on, jobs, progress)
-
-
 @dataclass(frozen=True)
 class Job:
     """One run and the values of its leading columns."""
@@ -179,17 +147,30 @@ def plan(
 
     A backend without randomness runs the first seed only.
     """
-    backend = known_backend(on)
-    make = resolve_name(backend.path)
-    own = make.algorithms() if hasattr(make, "algorithms") else ()
-    chosen = _seeds(scenario, seeds)
+    make = resolve_name(known_backend(on).path)
+    rules, chosen = choices(scenario, algorithm, seeds, on)
     jobs = []
-    for name, rule in _algorithms(scenario, algorithm, own).items():
-        for seed in chosen if backend.random else chosen[:1]:
+    for name, rule in rules.items():
+        for seed in chosen:
             keys = {**(point or {}), "algorithm": name, "seed": seed}
             run = make(scenario, None if name == OWN else name, seed, rule)
             jobs.append(Job(keys, run, rule is not None))
     return jobs
+
+
+def choices(
+    scenario: Scenario, algorithm: Algorithms, seeds: Seeds, on: str
+) -> tuple[dict[str, Rule | None], list[int]]:
+    """The algorithms by name, None for those of the table, and the seeds that a run has.
+
+    Raises `ScenarioError`.
+    """
+    backend = known_backend(on)
+    make = resolve_name(backend.path)
+    own = make.algorithms() if hasattr(make, "algorithms") else ()
+    chosen = _seeds(scenario, seeds)
+    rules = _algorithms(scenario, algorithm, own)
+    return rules, chosen if backend.random else chosen[:1]
 
 
 def collect(

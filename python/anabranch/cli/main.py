@@ -1,4 +1,4 @@
-"""The command line: `anabranch run`, `compare`, `list`, `schema`, `lab`, `reproduce`, `theory`."""
+"""The command line: `anabranch run`, `compare`, `sweep`, `list`, `schema`, `lab`, and others."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from anabranch.cli import examples, harm, papers, run, tables
+from anabranch.cli import examples, harm, papers, run, sweep, tables
 from anabranch.cli.notes import Command
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, queueing
@@ -66,6 +66,7 @@ def options(
 run.register(app)
 examples.register(app)
 harm.register(app)
+sweep.register(app)
 
 
 @app.command("list")

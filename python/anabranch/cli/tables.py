@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -57,14 +57,19 @@ def print_json(document: Any) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[float], None] | None]:
+def progress(label: str = "") -> Iterator[Callable[[float], None] | None]:
     """A progress bar on stderr, where that is a terminal; not with --quiet."""
     if not (sys.stderr.isatty() and shows_progress()):
         yield None
         return
-    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=STDERR, transient=True) as bar:
-        task = bar.add_task("", total=1.0)
+        task = bar.add_task(label, total=1.0)
         yield lambda fraction: bar.update(task, completed=fraction)
 
 

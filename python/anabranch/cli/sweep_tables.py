@@ -1,0 +1,97 @@
+"""Sweeps as tables on the terminal."""
+
+from typing import TYPE_CHECKING, Any
+
+from anabranch.cli.tables import STDOUT, new_table
+from anabranch.formats import interval, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from anabranch.result import Result
+    from anabranch.sweeps.threshold import Thresholds
+    from anabranch.sweeps.upkeep import Status
+
+MOST_ROWS = 50
+"""Cases on the terminal; tables on disk have all."""
+
+
+def sweep(result: "Result") -> None:
+    """Per case: goodput of each flow, total and fairness."""
+    totals = result.totals().to_dict(orient="records")
+    flows = result.summary()
+    names = list(flows["flow"].unique())
+    by_case = dict(iter(flows.groupby(result.cases, sort=False)))
+    columns = [f"{name} (Mbps)" for name in names]
+    table = new_table(*result.cases, *columns, "total (Mbps)", "Jain's index")
+    for row in totals[:MOST_ROWS]:
+        case = [row[key] for key in result.cases]
+        of_flow = by_case[tuple(case)].set_index("flow").to_dict(orient="index")
+        table.add_row(
+            *(f"{value:g}" if isinstance(value, float) else str(value) for value in case),
+            *(_interval(of_flow[name], "goodput_mbps", 3) for name in names),
+            _interval(row, "total_goodput_mbps", 2),
+            _interval(row, "jain_index", 4),
+        )
+    STDOUT.print(table)
+    if len(totals) > MOST_ROWS:
+        STDOUT.print(f"\n{len(totals) - MOST_ROWS} more: --json and --out have all of them.")
+    _failures(result.failures)
+
+
+def thresholds(found: "Thresholds") -> None:
+    """Per case, where the condition holds and where it does not."""
+    cases = list(found.table.columns)[:-5]
+    table = new_table(*cases, "holds at", "fails at", "width", "metric", "metric where it fails")
+    for row in found.table.to_dict(orient="records"):
+        numbers = ("holds_at", "fails_at", "width", "metric_holds", "metric_fails")
+        table.add_row(*(str(row[case]) for case in cases), *(f"{row[n]:.6g}" for n in numbers))
+    STDOUT.print(f"{found.key}, {found.until}; the metric is assumed to be monotone\n")
+    STDOUT.print(table)
+    _failures(found.failures)
+
+
+def status(found: "Status") -> None:
+    """The counts, then what to do."""
+    rows = {
+        "points": found.points,
+        "done": found.done,
+        "failed": found.failed,
+        "damaged": found.damaged,
+        "missing": found.missing,
+        "other entries": found.others,
+        "leftovers": found.leftovers,
+    }
+    table = new_table("", "")
+    table.show_header = False
+    for name, count in rows.items():
+        table.add_row(name, str(count))
+    table.add_row("size", size(found.bytes))
+    STDOUT.print(table)
+    for reason, count in found.reasons.items():
+        STDOUT.print(f"failed, {count}: {reason}", soft_wrap=True)
+    if not found.this_version:
+        STDOUT.print("Defined by another version or build of Anabranch: the sweep would run anew.")
+    if found.others or found.leftovers:
+        STDOUT.print("`anabranch sweep gc` removes other entries and leftovers.")
+
+
+def size(count: int) -> str:
+    """Bytes as text.
+
+    >>> size(512), size(2_500_000)
+    ('512 B', '2.5 MB')
+    """
+    for unit, factor in ("GB", 1e9), ("MB", 1e6), ("kB", 1e3):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{number(count)} B"
+
+
+def _failures(failures: "Mapping[str, str]") -> None:
+    for point, reason in list(failures.items())[:MOST_ROWS]:
+        STDOUT.print(f"\nfailed: {point}: {reason}", soft_wrap=True)
+
+
+def _interval(row: dict[Any, Any], measure: str, digits: int) -> str:
+    return interval(row[measure], row[f"{measure}_ci95"] or None, f".{digits}f")

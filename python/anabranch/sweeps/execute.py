@@ -1,0 +1,127 @@
+"""Running the points that a store lacks, with any executor of `concurrent.futures`."""
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from anabranch.runner import BACKENDS, Progress
+from anabranch.scenario import ScenarioError
+from anabranch.sweeps.entry import Damaged, about
+from anabranch.sweeps.point import Live, Point, run_point
+from anabranch.sweeps.store import Store
+
+POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What runs points and where their entries go."""
+
+    store: Store
+    executor: Executor
+    live: Live | None
+    """The runs in threads of this process; None with an executor of the caller."""
+    in_flight: int
+    """The number of points that are given to the executor at a time."""
+    retry: bool
+    progress: Progress | None
+    damaged: set[str] = field(default_factory=set)
+    """The entries that were reported."""
+
+    def complete(self, points: Sequence[Point], after: int = 0, in_all: int | None = None) -> None:
+        """Run each point that has no entry; on return all have one.
+
+        `after` points of `in_all` were done before, for the progress. A point that another process
+        runs is waited for. On an exception, Ctrl-C included, the points that were done are stored.
+        """
+        every = {point.key: point for point in points}
+        todo = deque(point for point in every.values() if not self._has(point, not self.retry))
+        waiting: dict[Future[bytes], Point] = {}
+        try:
+            while todo or waiting:
+                self._submit(todo, waiting)
+                if waiting:
+                    self._gather(waiting)
+                else:
+                    time.sleep(POLL_S)
+                if self.progress:
+                    left = len(todo) + len(waiting) - (self.live.progress if self.live else 0)
+                    self.progress((after + len(every) - left) / (in_all or len(every)))
+        except BaseException:
+            for future in waiting:
+                future.cancel()
+            if self.live:
+                self.live.cancel()
+            raise
+        finally:
+            for point in waiting.values():
+                self.store.release(point.key)
+
+    def _submit(self, todo: deque[Point], waiting: dict[Future[bytes], Point]) -> None:
+        """Give points to the executor; those that another process runs go to the end."""
+        for _ in range(len(todo)):
+            if len(waiting) >= self.in_flight:
+                return
+            point = todo.popleft()
+            if not self.store.claim(point.key):
+                todo.append(point)
+            elif self._has(point, not self.retry):  # from another process, since we looked
+                self.store.release(point.key)
+            else:
+                arguments = (point, self.live) if self.live else (point,)
+                waiting[self.executor.submit(run_point, *arguments)] = point
+
+    def _gather(self, waiting: dict[Future[bytes], Point]) -> None:
+        done, _ = wait(waiting, POLL_S, FIRST_COMPLETED)
+        for future in done:
+            data = future.result()
+            point = waiting.pop(future)
+            self.store.write(point.key, data)
+            self.store.release(point.key)
+
+    def _has(self, point: Point, failures_count: bool) -> bool:
+        """Whether the point needs no run. An entry that is damaged is reported and runs again."""
+        data = self.store.read(point.key)
+        if data is None:
+            return False
+        try:
+            found = about(data, point.key)
+            return failures_count or "failure" not in found
+        except Damaged as error:
+            if point.key not in self.damaged:
+                self.damaged.add(point.key)
+                reason = f"the entry of {point.label} is damaged ({error}): it runs again"
+                print(f"anabranch: warning: {reason}", file=sys.stderr)
+            return False
+
+
+@contextmanager
+def engine(
+    store: Store,
+    executor: Executor | None,
+    jobs: int | None,
+    on: str,
+    in_python: bool,
+    retry: bool,
+    progress: Progress | None,
+) -> Iterator[Engine]:
+    """An engine over the executor of the caller, or over threads of its own.
+
+    `jobs`: the points at a time; in threads one per core by default, and one on a backend in real
+    time; with an executor four per core of this machine. Rules in Python follow one another.
+    """
+    if jobs is not None and jobs < 1:
+        raise ScenarioError(f"jobs = {jobs}: expected 1 or more")
+    cores = os.cpu_count() or 1
+    if executor is not None:
+        yield Engine(store, executor, None, jobs or 4 * cores, retry, progress)
+        return
+    threads = 1 if in_python else jobs or (1 if BACKENDS[on].real_time else cores)
+    with ThreadPoolExecutor(threads) as pool:
+        # One more than threads, so that none waits while an entry is written.
+        yield Engine(store, pool, Live(), threads + 1, retry, progress)

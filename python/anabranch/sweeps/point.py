@@ -1,0 +1,197 @@
+"""One point of a sweep: all that its run needs, as plain data, and the run."""
+
+import hashlib
+import json
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from pkgutil import resolve_name
+from threading import Lock
+from typing import Any
+
+from anabranch import _core
+from anabranch.rule import Rule
+from anabranch.runner import BACKENDS, OWN
+from anabranch.scenario import Scenario, ScenarioError
+from anabranch.sweeps.entry import encode
+from anabranch.theory.errors import NotConverged
+
+FORMAT = 1
+"""Of an entry; part of its key."""
+
+SAMPLES = ("flow_samples", "path_samples", "link_samples")
+"""The tables over time, which are most of a result."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run. It can be sent to another machine, which needs no file of this one."""
+
+    text: str
+    """The scenario, all overrides included; a trace is named by the hash of its contents."""
+    traces: Mapping[str, bytes]
+    """By that name."""
+    source: str
+    """The name of the scenario's file, for errors."""
+    values: Mapping[str, Any]
+    """Of the keys that the sweep varies."""
+    algorithm: str
+    rule: Rule | None
+    """In place of the algorithm, a rule in Python."""
+    seed: int
+    on: str
+    with_samples: bool
+    version: str
+    """Of Anabranch, here."""
+    key: str = field(init=False)
+    """A hash of all that determines the result."""
+
+    def __post_init__(self) -> None:
+        parts = [FORMAT, build(), self.on, self.text, self.algorithm, self.seed, self.with_samples]
+        key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        object.__setattr__(self, "key", key)
+
+    @property
+    def label(self) -> str:
+        """What tells it from other points, for messages."""
+        values = [f"{key}={value}" for key, value in self.values.items()]
+        return ", ".join([*values, self.algorithm, f"seed {self.seed}"])
+
+
+def point(
+    scenario: Scenario,
+    values: Mapping[str, Any],
+    algorithm: str,
+    rule: Rule | None,
+    seed: int,
+    on: str,
+    with_samples: bool,
+    traces: dict[str, bytes],
+) -> Point:
+    """The point of a complete scenario, with the contents of its traces.
+
+    `traces` are those of other points, by name; new ones are added.
+    """
+    if algorithm != OWN and rule is None and on != "kernel":
+        scenario = scenario.with_algorithm(algorithm)
+    seeds = [("seeds", f"[{seed}]")]
+    scenario = Scenario.parse(scenario.text, scenario.source, seeds, scenario.inputs)
+    text, own = _portable(scenario, traces)
+    name = Path(scenario.source).name
+    return Point(
+        text, own, name, values, algorithm, rule, seed, on, with_samples, version("anabranch")
+    )
+
+
+@cache
+def build() -> str:
+    """The version of Anabranch and a hash of the code that computes results.
+
+    In a checkout the code changes and the version does not.
+    """
+    package = Path(_core.__file__).parent
+    digest = hashlib.sha256()
+    for file in [Path(_core.__file__), *sorted((package / "theory").rglob("*.py"))]:
+        digest.update(file.read_bytes())
+    return f"{version('anabranch')}+{digest.hexdigest()[:12]}"
+
+
+class Live:
+    """The runs under way in threads of this process: their progress, and how to stop them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._runs: set[_core.Run] = set()
+        self._cancelled = False
+
+    def add(self, run: _core.Run) -> None:
+        """A run that begins."""
+        with self._lock:
+            self._runs.add(run)
+            if self._cancelled:
+                run.cancel()
+
+    def remove(self, run: _core.Run) -> None:
+        """A run that has ended."""
+        with self._lock:
+            self._runs.discard(run)
+
+    def cancel(self) -> None:
+        """Stop all runs, and those that begin later."""
+        with self._lock:
+            self._cancelled = True
+            for run in self._runs:
+                run.cancel()
+
+    @property
+    def progress(self) -> float:
+        """The number of runs under way, each as the fraction done."""
+        with self._lock:
+            return sum(run.progress for run in self._runs)
+
+
+def run_point(point: Point, live: Live | None = None) -> bytes:
+    """Run it: the bytes of its entry, which says so where the run failed.
+
+    Raises `ScenarioError` where this machine has another version of Anabranch.
+    """
+    here = version("anabranch")
+    if here != point.version:
+        raise ScenarioError(f"a worker has Anabranch {here}, this machine has {point.version}")
+    about = {
+        "key": point.key,
+        "anabranch": here,
+        "values": {key: str(value) for key, value in point.values.items()},
+        "algorithm": point.algorithm,
+        "seed": point.seed,
+    }
+    try:
+        tables = _execute(point, live)
+    except (ScenarioError, NotConverged) as error:
+        return encode({**about, "failure": str(error)}, {})
+    if not point.with_samples:
+        for name in SAMPLES:
+            tables[name] = {column: values[:0] for column, values in tables[name].items()}
+    return encode(about, tables)
+
+
+def _execute(point: Point, live: Live | None) -> dict[str, dict[str, Any]]:
+    with tempfile.TemporaryDirectory() if point.traces else nullcontext("") as directory:
+        for name, trace in point.traces.items():
+            (Path(directory) / name).write_bytes(trace)
+        scenario = Scenario.parse(point.text, str(Path(directory) / point.source))
+        make = resolve_name(BACKENDS[point.on].path)
+        algorithm = None if point.algorithm == OWN else point.algorithm
+        run = make(scenario, algorithm, point.seed, point.rule)
+        if live is None:
+            return run.execute()  # type: ignore[no-any-return]
+        live.add(run)
+        try:
+            return run.execute()  # type: ignore[no-any-return]
+        finally:
+            live.remove(run)
+
+
+def _portable(scenario: Scenario, known: dict[str, bytes]) -> tuple[str, Mapping[str, bytes]]:
+    """The scenario's text with each trace named by its contents, and the traces."""
+    text = scenario.text
+    if "trace_file" not in text:
+        return text, {}
+    links = tomllib.loads(text)["links"].values()
+    files = {link["trace_file"] for link in links if "trace_file" in link}
+    traces, lines = {}, []
+    for line in text.splitlines():
+        if line.startswith("trace_file = "):
+            file = tomllib.loads(line)["trace_file"]
+            if file in files:
+                trace = scenario.inputs[file]
+                name = f"{hashlib.sha256(trace).hexdigest()}.trace"
+                traces[name] = known.setdefault(name, trace)  # one copy for all points
+                line = f'trace_file = "{name}"'
+        lines.append(line)
+    return "\n".join(lines) + "\n", traces

@@ -1,0 +1,89 @@
+"""The tables of a sweep, joined from its entries."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from anabranch.result import Result, jain_index
+from anabranch.scenario import Scenario, ScenarioError, toml_value
+from anabranch.sweeps.entry import decode
+from anabranch.sweeps.point import Point
+from anabranch.sweeps.store import Store
+
+
+def join(scenario: Scenario, points: Sequence[Point], store: Store) -> Result:
+    """The Result of the points, in their order, without those that failed.
+
+    Raises `ScenarioError` with the first reason where all of them failed.
+    """
+    done, parts, failures = [], [], {}
+    for point in points:
+        entry = decode(store.read(point.key) or b"", point.key)
+        if entry.failure is not None:
+            failures[point.label] = entry.failure
+            continue
+        done.append(point)
+        parts.append(entry.tables)
+    if not done:
+        label, reason = next(iter(failures.items()))
+        raise ScenarioError(f"every point failed; {label}: {reason}")
+    keys = _keys(done)
+    tables = {name: _joined([part[name] for part in parts], keys) for name in parts[0]}
+    return Result(
+        scenario=scenario, backend=points[0].on, keys=tuple(keys), failures=failures, **tables
+    )
+
+
+def write(result: Result, directory: Path) -> None:
+    """A Parquet file per table that has rows, and `totals.parquet`: a row per run."""
+    lateness = {} if result.lateness is None else {"lateness": result.lateness}
+    written = result.tables() | lateness | {"totals": totals(result)}
+    if result.failures:
+        rows = list(result.failures.items())
+        written["failures"] = pd.DataFrame(rows, columns=["point", "reason"])
+    for name, table in written.items():
+        if not (name.endswith("_samples") and table.empty):
+            table.to_parquet(directory / f"{name}.parquet", index=False)
+
+
+def totals(result: Result) -> pd.DataFrame:
+    """Per run: `total_goodput_mbps` and `jain_index` over all users."""
+    goodput = result.flows.groupby(list(result.keys), sort=False)["goodput_mbps"]
+    return goodput.agg(total_goodput_mbps="sum", jain_index=jain_index).reset_index()
+
+
+def _keys(points: Sequence[Point]) -> dict[str, np.ndarray[Any, Any]]:
+    """The leading columns, an entry per point: numbers if all values are, else text."""
+    columns = {key: _column([point.values[key] for point in points]) for key in points[0].values}
+    columns["algorithm"] = np.array([point.algorithm for point in points], dtype=object)
+    columns["seed"] = np.array([point.seed for point in points], dtype=np.int64)
+    return columns
+
+
+def _column(values: list[Any]) -> np.ndarray[Any, Any]:
+    column = np.array(values) if all(map(_plain, values)) else None
+    if column is not None and column.dtype.kind in "bif":
+        return column
+    texts = [value if isinstance(value, str) else toml_value(value) for value in values]
+    return np.array([str(text) for text in texts], dtype=object)
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, bool | int | float | np.generic)
+
+
+def _joined(parts: Sequence[pa.Table], keys: Mapping[str, np.ndarray[Any, Any]]) -> pd.DataFrame:
+    table = pa.concat_tables(parts, promote_options="permissive")
+    rows = [part.num_rows for part in parts]
+    leading = {key: _repeated(column, rows) for key, column in keys.items()}
+    columns = {name: table.column(name) for name in table.column_names}
+    return pa.table(leading | columns).to_pandas()
+
+
+def _repeated(column: np.ndarray[Any, Any], rows: list[int]) -> pa.Array:
+    text = column.dtype.kind == "O"  # also where there is no row
+    return pa.array(np.repeat(column, rows), pa.string() if text else None)
