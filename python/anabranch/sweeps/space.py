@@ -78,7 +78,7 @@ def points(
     seed: the same intervals give the same points. Raises `ScenarioError`.
 
     >>> points({"a": [1, 2], "b": "lin(0,1,3)"})[:2]
-    [{'a': 1, 'b': 0}, {'a': 1, 'b': 0.5}]
+    [{'a': 1, 'b': 0.0}, {'a': 1, 'b': 0.5}]
     >>> [point["a"] for point in points({"a": "log(1,100,3)"})]
     [1, 10, 100]
     """
