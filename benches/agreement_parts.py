@@ -36,7 +36,7 @@ def main(paper: str, kernel: str) -> None:
     columns = []
     for endpoint in ENDPOINTS.values():
         overrides = {"tcp.header_bytes": 72, **endpoint}
-        agreement = agree(paper, ["sim"], beside=Path(kernel), overrides=overrides)
+        agreement = agree(paper, ["sim"], beside=Path(kernel), set=overrides)
         columns.append([line for line in agreement.lines if line.measured["sim"]])
     rows = [
         [f"{lines[0].metric} {lines[0].case}"]

@@ -57,7 +57,7 @@ def main(backend: str = "sim", seeds: str = "6") -> None:
         ]:
             overrides["tcp.delayed_acks"] = delayed
             result = anabranch.run(
-                file, ["reno", "lia"], int(seeds), overrides=overrides, on=backend, threads=2
+                file, ["reno", "lia"], int(seeds), set=overrides, on=backend, jobs=2
             )
             rates = result.flows.pivot(
                 index=["algorithm", "seed"], columns="flow", values="goodput_mbps"

@@ -40,7 +40,7 @@ def show(
     for times in PACKET_TIMES:
         values = {**overrides, "tcp.host_jitter_us": times * packet_us}
         for algorithm in algorithms:
-            result = anabranch.run(ROOT / scenario, [algorithm], seeds, overrides=values, threads=1)
+            result = anabranch.run(ROOT / scenario, [algorithm], seeds, set=values, jobs=1)
             numbers = (f"{label} {value(result):.3g}" for label, value in quantities.items())
             print(f"  {times:2} packet times, {algorithm:12} {', '.join(numbers)}", flush=True)
 

@@ -28,7 +28,7 @@ def measure(hours: int) -> None:
             running.append(resident_mib())
 
     overrides = {"measure.duration_s": 3600 * hours}
-    result = anabranch.run(SCENARIO, seeds=[1], overrides=overrides, progress=note)
+    result = anabranch.run(SCENARIO, seeds=[1], set=overrides, progress=note)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     numbers = sum(
         table.select_dtypes("number").memory_usage(index=False).sum()

@@ -67,7 +67,7 @@ def main() -> None:
         for users in (10, 30):
             changed = {"flows[0].count": users, "links.R1.rate_mbps": users, **values}
             rules = [Lia(whole, per_packet), Olia(whole, per_packet)]
-            result = anabranch.run(FILE, rules, seeds=3, overrides=changed)
+            result = anabranch.run(FILE, rules, seeds=3, set=changed)
             rates = result.flows[result.flows["flow"] == "type2"]
             losses = result.links[result.links["link"] == "R2"]
             for rule in ("Lia", "Olia"):

@@ -42,7 +42,7 @@ def observe(networks: Iterator[Network], rule: str = "lia") -> pd.DataFrame:
             file = Path(directory) / "network.toml"
             file.write_text(network.text)
             overrides = {"measure.sample_ms": 200}
-            result = anabranch.run(file, algorithms, [network.seed], overrides=overrides)
+            result = anabranch.run(file, algorithms, [network.seed], set=overrides)
             samples = result.path_samples
             for algorithm, of_user in samples[samples.flow == "user"].groupby("algorithm"):
                 groups = of_user.pivot(index="time_s", columns="path", values="group")
@@ -196,7 +196,7 @@ def _goodput(
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "separate.toml"
         file.write_text(text)
-        flows = anabranch.run(file, SPECS, seeds, overrides={"measure.sample_ms": 1000}).flows
+        flows = anabranch.run(file, SPECS, seeds, set={"measure.sample_ms": 1000}).flows
     return flows.groupby("algorithm")["goodput_mbps"].mean()
 
 

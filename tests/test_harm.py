@@ -19,7 +19,7 @@ LOSSY = "20 + 20 Mbps, 20 + 60 ms, 0% + 1%"
 def test_a_lossy_second_path_harms_with_the_buffers_of_linux_alone() -> None:
     # Without them LIA keeps what the clean path carries: 20 Mbps less the headers, 19.3.
     for overrides, harms in (LINUX, True), (STEADY, False):
-        found = harm(["lia"], 2, overrides=overrides, quick=True)
+        found = harm(["lia"], 2, set=overrides, quick=True)
         (row,) = (row for row in found.rows if row.cell == LOSSY)
         assert row.harms("lia") is harms, row
         assert 18.5 < row.best < 19.4
@@ -27,16 +27,16 @@ def test_a_lossy_second_path_harms_with_the_buffers_of_linux_alone() -> None:
 
 
 def test_both_paths_are_used_where_nothing_is_lost() -> None:
-    found = harm(["lia"], 1, overrides=SHORT, quick=True)
+    found = harm(["lia"], 1, set=SHORT, quick=True)
     assert found.rows[0].ratio("lia") > 1.7
     assert found.algorithms == ["reno", "cubic", "lia"]
 
 
 def test_the_goodput_of_a_transfer_is_its_size_by_its_duration() -> None:
     overrides = {**SHORT, "flows.user.workload": {"file": {"bytes": 1_000_000}}}
-    found = harm(["lia"], 1, overrides=overrides, quick=True)
+    found = harm(["lia"], 1, set=overrides, quick=True)
     with as_file(files("anabranch.harm") / "scenario.toml") as file:
-        transfers = run(file, "lia", 1, overrides=overrides).transfers
+        transfers = run(file, "lia", 1, set=overrides).transfers
     assert found.rows[0].goodput["lia"] == pytest.approx(8 / transfers["duration_s"][0])
 
 
@@ -61,7 +61,7 @@ def test_the_command_prints_a_table_markdown_or_json() -> None:
 
 
 def test_a_run_without_chance_is_called_deterministic() -> None:
-    result = run("examples/two_links.toml", "reno", 2, overrides=SHORT)
+    result = run("examples/two_links.toml", "reno", 2, set=SHORT)
     assert not result.is_deterministic()
     # One user, who starts at 0, and a queue that drops nothing at random.
     one = {
@@ -69,4 +69,4 @@ def test_a_run_without_chance_is_called_deterministic() -> None:
         "flows": [{"name": "one", "paths": [["left"]]}],
         "links.left.queue": {"drop_tail": {"packets": 50}},
     }
-    assert run("examples/two_links.toml", "reno", 2, overrides=one).is_deterministic()
+    assert run("examples/two_links.toml", "reno", 2, set=one).is_deterministic()

@@ -96,7 +96,7 @@ def test_a_file_meets_its_second_path_and_the_run_ends_with_it(scenario: Path) -
         "flows[0].workload.file.bytes": 2_000_000,
         "flows[1].workload.file.bytes": 100_000,
     }
-    result = anabranch.run(scenario, on="kernel", seeds=1, overrides=files)
+    result = anabranch.run(scenario, on="kernel", seeds=1, set=files)
     assert sorted(result.transfers["flow"]) == ["one", "one", "two"]
     # A has 12 Mbps and B 6: a third of the file over B, less what it takes to open.
     two = result.paths[result.paths["flow"] == "two"]["delivered_bytes"]
@@ -193,7 +193,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def test_the_result_has_the_lateness_of_every_run(scenario: Path, tmp_path: Path) -> None:
     short = {"measure.duration_s": 0.6, "measure.warmup_s": 0.1}
-    result = anabranch.run(scenario, on="kernel", seeds=2, overrides=short)
+    result = anabranch.run(scenario, on="kernel", seeds=2, set=short)
     assert result.lateness is not None
     assert list(result.lateness["seed"]) == [1, 2]
     assert result.lateness["packets"].gt(0).all()
@@ -202,7 +202,7 @@ def test_the_result_has_the_lateness_of_every_run(scenario: Path, tmp_path: Path
     result.save(tmp_path / "out")
     saved = pd.read_parquet(tmp_path / "out" / "lateness.parquet")
     assert list(saved["p99_us"]) == list(result.lateness["p99_us"])
-    assert anabranch.run(scenario, seeds=1, overrides=short).lateness is None
+    assert anabranch.run(scenario, seeds=1, set=short).lateness is None
 
 
 def test_a_comparison_goes_on_after_a_failure(scenario: Path, anabranch: Anabranch) -> None:

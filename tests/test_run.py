@@ -23,9 +23,7 @@ def assert_identical(one: anabranch.Result, other: anabranch.Result) -> None:
 
 
 def test_the_same_seed_gives_identical_tables_with_one_thread_or_several(small: Path) -> None:
-    runs = [
-        anabranch.run(small, ["lia", "olia"], seeds=3, threads=threads) for threads in (1, 4, 4)
-    ]
+    runs = [anabranch.run(small, ["lia", "olia"], seeds=3, jobs=jobs) for jobs in (1, 4, 4)]
     assert_identical(runs[0], runs[1])
     assert_identical(runs[1], runs[2])
 
@@ -65,7 +63,7 @@ def test_tables_lead_with_algorithm_and_seed_and_name_flows_and_links(small: Pat
 
 
 def test_rows_are_in_the_requested_order_whichever_run_ends_first(small: Path) -> None:
-    flows = anabranch.run(small, ["olia", "lia"], seeds=[9, 4], threads=4).flows
+    flows = anabranch.run(small, ["olia", "lia"], seeds=[9, 4], jobs=4).flows
     order = flows[["algorithm", "seed"]].drop_duplicates().to_numpy().tolist()
     assert order == [["olia", 9], ["olia", 4], ["lia", 9], ["lia", 4]]
 
@@ -81,7 +79,7 @@ def test_a_scenario_may_come_as_text() -> None:
 
 
 def test_overrides_are_seen_by_the_run(small: Path) -> None:
-    result = anabranch.run(small, seeds=1, overrides={"links.R1.rate_mbps": 2.5})
+    result = anabranch.run(small, seeds=1, set={"links.R1.rate_mbps": 2.5})
     assert list(result.links["rate_mbps"]) == [2.5, 10.0]
 
 
@@ -110,10 +108,10 @@ def test_a_sweep_runs_every_combination_and_leads_with_its_columns(small: Path) 
         ({"algorithm": 7}, "algorithm 7: expected a name or an object"),
         ({"seeds": 0}, "at least one seed"),
         ({"seeds": [-1]}, "none below 0"),
-        ({"threads": 0}, "expected 1 or more"),
+        ({"jobs": 0}, "expected 1 or more"),
         ({"on": "paper"}, "unknown backend 'paper'"),
-        ({"overrides": {"links.R1.rate_mbps": 0}}, "links.R1.rate_mbps"),
-        ({"overrides": {"name": object()}}, "an override cannot be a object"),
+        ({"set": {"links.R1.rate_mbps": 0}}, "links.R1.rate_mbps"),
+        ({"set": {"name": object()}}, "a value of set cannot be a object"),
     ],
 )
 def test_an_invalid_argument_is_one_line(

@@ -24,16 +24,14 @@ class Scenario:
     """A scenario, checked and complete."""
 
     @staticmethod
-    def load(path: str | os.PathLike[str], overrides: list[tuple[str, str]] = ...) -> Scenario:
+    def load(path: str | os.PathLike[str], set: list[tuple[str, str]] = ...) -> Scenario:
         """Read a scenario file.
 
-        Each override is a dotted key and a TOML value; text that is not TOML, such as a bare word,
+        Each pair of `set` is a dotted key and a TOML value; text that is not TOML, such as a bare word,
         is a string. Raises `ScenarioError`.
         """
     @staticmethod
-    def parse(
-        text: str, file: str = "<string>", overrides: list[tuple[str, str]] = ...
-    ) -> Scenario:
+    def parse(text: str, file: str = "<string>", set: list[tuple[str, str]] = ...) -> Scenario:
         """Read the text of a scenario.
 
         `file` is its name in errors; trace files are looked for beside it. Raises `ScenarioError`.
@@ -74,7 +72,7 @@ class Scenario:
         """The file it was read from, or its name in errors; trace files are beside it."""
     @property
     def text(self) -> str:
-        """The scenario as TOML, overrides included."""
+        """The scenario as TOML, with the values of `set`."""
     @property
     def warnings(self) -> list[str]:
         """What is legal and has an effect that its author may not expect; a line each."""

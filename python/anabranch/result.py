@@ -110,7 +110,7 @@ class Result:
 
     >>> from anabranch import run
     >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-    >>> result = run("examples/two_links.toml", ["lia", "olia"], seeds=2, overrides=short)
+    >>> result = run("examples/two_links.toml", ["lia", "olia"], seeds=2, set=short)
     >>> result.keys, result.algorithms, result.seeds
     (('algorithm', 'seed'), ['lia', 'olia'], [1, 2])
     >>> result.links[["algorithm", "seed", "link", "utilization"]].head(2).round(1)
@@ -169,7 +169,7 @@ class Result:
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
+        >>> result = run("examples/two_links.toml", seeds=2, set=short)
         >>> result.summary()[["algorithm", "flow", "users", "goodput_mbps"]].round(1)
           algorithm          flow  users  goodput_mbps
         0       lia      two-path      1           2.7
@@ -196,7 +196,7 @@ class Result:
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
+        >>> result = run("examples/two_links.toml", seeds=2, set=short)
         >>> result.link_summary()[["algorithm", "link", "utilization"]].round(2)
           algorithm   link  utilization
         0       lia   left          1.0
@@ -216,7 +216,7 @@ class Result:
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> result = run("examples/two_links.toml", seeds=2, overrides=short)
+        >>> result = run("examples/two_links.toml", seeds=2, set=short)
         >>> result.totals()[["algorithm", "jain_index"]].round(2)
           algorithm  jain_index
         0       lia         0.9
@@ -231,7 +231,7 @@ class Result:
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> result = run("examples/two_links.toml", seeds=1, overrides=short)
+        >>> result = run("examples/two_links.toml", seeds=1, set=short)
         >>> list(result.tables())
         ['flows', 'paths', 'links', 'transfers', 'flow_samples', 'path_samples', 'link_samples']
         """
@@ -246,7 +246,7 @@ class Result:
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-        >>> document = run("examples/two_links.toml", seeds=1, overrides=short).as_dict()
+        >>> document = run("examples/two_links.toml", seeds=1, set=short).as_dict()
         >>> document["tables"]["links"]["link"]
         ['left', 'right']
         """
@@ -276,7 +276,7 @@ class Result:
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
         >>> with tempfile.TemporaryDirectory() as directory:
-        ...     run("examples/two_links.toml", seeds=1, overrides=short).save(directory)
+        ...     run("examples/two_links.toml", seeds=1, set=short).save(directory)
         ...     sorted(os.listdir(directory))[:3]
         ['flow_samples.parquet', 'flows.parquet', 'link_samples.parquet']
         """

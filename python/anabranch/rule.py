@@ -21,7 +21,7 @@ class Rule(Protocol):
     ...     def decrease(self, r, paths):
     ...         return paths[r].window / 3
     >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-    >>> anabranch.run("examples/two_links.toml", Third(), seeds=1, overrides=short).algorithms
+    >>> anabranch.run("examples/two_links.toml", Third(), seeds=1, set=short).algorithms
     ['Third']
     """
 

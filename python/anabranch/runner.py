@@ -52,9 +52,9 @@ def run(
     algorithm: Algorithms = None,
     seeds: Seeds = None,
     *,
-    overrides: Mapping[str, Any] | None = None,
+    set: Mapping[str, Any] | None = None,
     on: str = "sim",
-    threads: int | None = None,
+    jobs: int | None = None,
     progress: Progress | None = None,
     tolerate: tuple[type[Exception], ...] = (),
 ) -> Result:
@@ -62,9 +62,9 @@ def run(
 
     `algorithm`: a name ("olia", "balia:cap=inf"), a `Rule`, or several of them; it replaces the
     scenario's own choice. `seeds`: n for the seeds 1 to n, or the seeds themselves; the
-    scenario's own by default. `overrides`: dotted keys to values. `threads`: runs at a time, by
-    default one per core; runs of a Python rule follow one another. `progress` is called with the
-    fraction done, 0 to 1. Ctrl-C cancels every run at once.
+    scenario's own by default. `set`: dotted keys to values. `jobs`: runs at a time, by default one
+    per core; runs of a Python rule follow one another. `progress` is called with the fraction done,
+    0 to 1. Ctrl-C cancels every run at once.
 
     `on`: "sim", packets; "fluid", the rules' differential equations; "equilibrium", the stationary
     point of these (docs/theory-fluid.md); or "kernel", real Linux hosts in real time (docs/lab.md),
@@ -78,17 +78,17 @@ def run(
     `NotConverged` where "fluid" or "equilibrium" finds no solution.
 
     >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
-    >>> result = run("examples/two_links.toml", ["lia", "olia"], seeds=2, overrides=short)
+    >>> result = run("examples/two_links.toml", ["lia", "olia"], seeds=2, set=short)
     >>> result.totals()[["algorithm", "jain_index"]].round(2)
       algorithm  jain_index
     0       lia        0.90
     1      olia        0.88
     """
-    scenario = load(source, overrides)
-    jobs = plan(scenario, algorithm, seeds, on=on)
+    scenario = load(source, set)
+    planned = plan(scenario, algorithm, seeds, on=on)
     if tolerate:
-        return _collect_tolerantly(scenario, jobs, on, threads, progress, tolerate)
-    return collect(scenario, jobs, on, threads, progress)
+        return _collect_tolerantly(scenario, planned, on, jobs, progress, tolerate)
+    return collect(scenario, planned, on, jobs, progress)
 
 
 def sweep(
@@ -98,7 +98,7 @@ def sweep(
     seeds: Seeds = None,
     *,
     on: str = "sim",
-    threads: int | None = None,
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Run a scenario for every combination of the grid's values.
@@ -114,11 +114,11 @@ def sweep(
     0                     5                14.5
     1                    10                19.3
     """
-    jobs = []
+    planned = []
     for values in itertools.product(*grid.values()):
         point = dict(zip(grid, values, strict=True))
-        jobs += plan(load(file, point), algorithm, seeds, point, on)
-    return collect(load(file), jobs, on, threads, progress)
+        planned += plan(load(file, point), algorithm, seeds, point, on)
+    return collect(load(file), planned, on, jobs, progress)
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,10 @@ def plan(
 
 
 def collect(
-    scenario: Scenario, jobs: Sequence[Job], on: str, threads: int | None, progress: Progress | None
+    scenario: Scenario, planned: Sequence[Job], on: str, jobs: int | None, progress: Progress | None
 ) -> Result:
-    """Execute the jobs in threads and join their tables, in the order of the jobs."""
-    (result,) = collect_parts(scenario, [jobs], on, threads, progress)
+    """Execute the planned runs, `jobs` at a time, and join their tables in the order planned."""
+    (result,) = collect_parts(scenario, [planned], on, jobs, progress)
     return result
 
 
@@ -174,35 +174,35 @@ def collect_parts(
     scenario: Scenario,
     parts: Sequence[Sequence[Job]],
     on: str,
-    threads: int | None,
+    jobs: int | None,
     progress: Progress | None,
 ) -> Iterator[Result]:
-    """Execute all jobs in threads; a Result for each part, in their order.
+    """Execute all runs, `jobs` at a time; a Result for each part, in their order.
 
     A part is released when the next one is requested, so that not all of them are in memory.
     """
-    jobs = [job for part in parts for job in part]
-    records = _execute([job.run for job in jobs], _threads(jobs, on, threads), progress)
+    planned = [job for part in parts for job in part]
+    records = _execute([job.run for job in planned], _threads(planned, on, jobs), progress)
     for part in parts:
         yield _joined(scenario, part, on, itertools.islice(records, len(part)))
 
 
 def _collect_tolerantly(
     scenario: Scenario,
-    jobs: Sequence[Job],
+    planned: Sequence[Job],
     on: str,
-    threads: int | None,
+    jobs: int | None,
     progress: Progress | None,
     errors: tuple[type[Exception], ...],
 ) -> Result:
     """As `collect`, without the algorithms of which a run fails with one of the errors."""
     failures: dict[str, Exception] = {}
-    attempts = [_Attempt(job.run, job.keys["algorithm"], errors, failures) for job in jobs]
-    done = list(_execute(cast(Any, attempts), _threads(jobs, on, threads), progress))
-    left = [i for i, job in enumerate(jobs) if job.keys["algorithm"] not in failures]
+    attempts = [_Attempt(job.run, job.keys["algorithm"], errors, failures) for job in planned]
+    done = list(_execute(cast(Any, attempts), _threads(planned, on, jobs), progress))
+    left = [i for i, job in enumerate(planned) if job.keys["algorithm"] not in failures]
     if not left:
         raise next(iter(failures.values()))
-    result = _joined(scenario, [jobs[i] for i in left], on, (done[i] for i in left))
+    result = _joined(scenario, [planned[i] for i in left], on, (done[i] for i in left))
     return replace(result, failures={name: str(error) for name, error in failures.items()})
 
 
@@ -232,24 +232,26 @@ class _Attempt:
             return None
 
 
-def _threads(jobs: Sequence[Job], on: str, threads: int | None) -> int:
+def _threads(planned: Sequence[Job], on: str, jobs: int | None) -> int:
     """The number of runs at a time."""
-    if threads is not None and threads < 1:
-        raise ScenarioError(f"threads = {threads}: expected 1 or more")
-    if any(job.in_python for job in jobs):
+    if jobs is not None and jobs < 1:
+        raise ScenarioError(f"jobs = {jobs}: expected 1 or more")
+    if any(job.in_python for job in planned):
         return 1
     if BACKENDS[on].real_time:
-        return threads or 1
-    return threads or os.cpu_count() or 1
+        return jobs or 1
+    return jobs or os.cpu_count() or 1
 
 
-def _joined(scenario: Scenario, jobs: Sequence[Job], on: str, records: Iterable[Tables]) -> Result:
-    """The Result of these jobs, whose tables are `records`."""
-    frames = [_frames(job.keys, record) for job, record in zip(jobs, records, strict=True)]
+def _joined(
+    scenario: Scenario, planned: Sequence[Job], on: str, records: Iterable[Tables]
+) -> Result:
+    """The Result of these runs, whose tables are `records`."""
+    frames = [_frames(job.keys, record) for job, record in zip(planned, records, strict=True)]
     tables = {
         table: _concatenated([frame.pop(table) for frame in frames]) for table in list(frames[0])
     }
-    return Result(scenario=scenario, backend=on, keys=tuple(jobs[0].keys), **tables)
+    return Result(scenario=scenario, backend=on, keys=tuple(planned[0].keys), **tables)
 
 
 OWN = "own"

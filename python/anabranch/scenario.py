@@ -31,11 +31,11 @@ class Toml(str):
 
 
 def load(
-    source: str | os.PathLike[str] | Scenario, overrides: Mapping[str, Any] | None = None
+    source: str | os.PathLike[str] | Scenario, set: Mapping[str, Any] | None = None
 ) -> Scenario:
     """Read and check a scenario file, with single values replaced.
 
-    `overrides` maps a dotted key to a Python value, `{"links.R1.rate_mbps": 30}`, or to `Toml`.
+    `set` maps a dotted key to a Python value, `{"links.R1.rate_mbps": 30}`, or to `Toml`.
     Raises `ScenarioError`, whose message is one line that names file, line and key.
 
     >>> scenario = load("examples/two_links.toml", {"links.left.rate_mbps": 30, "seeds": [7]})
@@ -43,10 +43,10 @@ def load(
     ('Two links', [7], ['left', 'right'])
     """
     if isinstance(source, Scenario):
-        if overrides:
-            raise ScenarioError("overrides need a scenario file: give its path, not a Scenario")
+        if set:
+            raise ScenarioError("set needs a scenario file: give its path, not a Scenario")
         return source
-    values = [(key, toml_value(value)) for key, value in (overrides or {}).items()]
+    values = [(key, toml_value(value)) for key, value in (set or {}).items()]
     return Scenario.load(os.fspath(source), values)
 
 
@@ -75,4 +75,4 @@ def toml_value(value: Any) -> str:
         case list() | tuple():
             return "[" + ", ".join(map(toml_value, value)) + "]"
         case _:
-            raise ScenarioError(f"an override cannot be a {type(value).__name__}: {value!r}")
+            raise ScenarioError(f"a value of set cannot be a {type(value).__name__}: {value!r}")

@@ -15,14 +15,14 @@ pub struct Scenario(pub(crate) Complete);
 
 #[pymethods]
 impl Scenario {
-    /// Reads a scenario file. Each override is a dotted key and a TOML value; text that is not TOML,
+    /// Reads a scenario file. Each pair of `set` is a dotted key and a TOML value; text that is not TOML,
     /// such as a bare word, is a string.
     ///
     /// Raises ScenarioError.
     #[staticmethod]
-    #[pyo3(signature = (path, overrides=Vec::new()))]
-    fn load(path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
-        Complete::load(&path, &overrides)
+    #[pyo3(signature = (path, set=Vec::new()))]
+    fn load(path: PathBuf, set: Vec<(String, String)>) -> PyResult<Scenario> {
+        Complete::load(&path, &set)
             .map(Scenario)
             .map_err(raise)
     }
@@ -32,9 +32,9 @@ impl Scenario {
     ///
     /// Raises ScenarioError.
     #[staticmethod]
-    #[pyo3(signature = (text, file="<string>", overrides=Vec::new()))]
-    fn parse(text: &str, file: &str, overrides: Vec<(String, String)>) -> PyResult<Scenario> {
-        Complete::parse(text.as_bytes(), file, &overrides)
+    #[pyo3(signature = (text, file="<string>", set=Vec::new()))]
+    fn parse(text: &str, file: &str, set: Vec<(String, String)>) -> PyResult<Scenario> {
+        Complete::parse(text.as_bytes(), file, &set)
             .map(Scenario)
             .map_err(raise)
     }

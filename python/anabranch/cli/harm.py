@@ -57,9 +57,9 @@ def harm_command(
             algorithm.split(","),
             seeds,
             on=on,
-            overrides=overrides(settings),
+            set=overrides(settings),
             quick=quick,
-            threads=jobs,
+            jobs=jobs,
             progress=progress,
         )
     tables.answer(found, as_json, _markdown if markdown else _table)

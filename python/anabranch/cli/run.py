@@ -154,7 +154,7 @@ def _run(
     with staged(out) if out else nullcontext() as stage:
         with tables.progress() as progress:
             result = run(
-                scenario, names, seeds, on=on, threads=jobs, progress=progress, tolerate=tolerate
+                scenario, names, seeds, on=on, jobs=jobs, progress=progress, tolerate=tolerate
             )
         answer(result)
         if stage:

@@ -85,15 +85,15 @@ def harm(
     seeds: int = 3,
     *,
     on: str = "sim",
-    overrides: Mapping[str, Any] | None = None,
+    set: Mapping[str, Any] | None = None,
     quick: bool = False,
-    threads: int | None = None,
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Harm:
     """Run the suite.
 
     `algorithms` are compared over both paths with the best single path, and with uncoupled Reno and
-    CUBIC. `overrides` replaces values of every cell, by dotted key. `quick`: the first network
+    CUBIC. `set` replaces values of every cell, by dotted key. `quick`: the first network
     without its variations, for backends that run in real time. The rest is as in `run`.
 
     Raises `ScenarioError` for what cannot be run.
@@ -106,9 +106,9 @@ def harm(
         for cell in cells:
             for paths, names in ("ab", compared), ("a", [SINGLE]), ("b", [SINGLE]):
                 used = {"flows.user.paths": [[link] for link in paths]}
-                scenario = load(file, {**cell.overrides, **(overrides or {}), **used})
+                scenario = load(file, {**cell.overrides, **(set or {}), **used})
                 parts.append(plan(scenario, names, seeds, on=on))
-        results = collect_parts(scenario, parts, on, threads, progress)
+        results = collect_parts(scenario, parts, on, jobs, progress)
     rows = []
     for cell in cells:
         both, *alone = (next(results) for _ in range(3))

@@ -130,14 +130,14 @@ def agree(
     jobs: int | None = None,
     progress: Progress | None = None,
     beside: Path | None = None,
-    overrides: Mapping[str, Any] | None = None,
+    set: Mapping[str, Any] | None = None,
 ) -> Agreement:
     """Run the cases of a paper's `[agreement]` on each backend.
 
     Differences are relative to the first backend. `jobs` is the number of concurrent runs, by
     default one per core, and one on the kernel. agreement.json and agreement.md are written to
     `out`. `beside` is the agreement.json of an earlier run, whose backends are appended.
-    `overrides` replaces values of all scenarios, by dotted key. `progress` is called with the
+    `set` replaces values of all scenarios, by dotted key. `progress` is called with the
     fraction done, 0 to 1.
 
     Raises `ScenarioError` for an unknown paper or backend, a paper without `[agreement]`, or a file
@@ -145,7 +145,7 @@ def agree(
     """
     for backend in backends:
         known_backend(backend)  # fails early, before the runs on another backend
-    paper = narrowed(open_paper(name), overrides or {})
+    paper = narrowed(open_paper(name), set or {})
     earlier = _earlier(beside, name) if beside else {}
     with staged(out) if out else nullcontext() as stage:
         means = {}
@@ -167,10 +167,10 @@ def agree(
     return agreement
 
 
-def narrowed(paper: Paper, overrides: Mapping[str, Any]) -> Paper:
+def narrowed(paper: Paper, set: Mapping[str, Any]) -> Paper:
     """The paper reduced to the items, cases, seeds and durations of its `[agreement]`.
 
-    `overrides` take precedence over the paper's own values.
+    The values of `set` take precedence over the paper's own values.
 
     Raises `ScenarioError` for a paper without `[agreement]`.
     """
@@ -180,7 +180,7 @@ def narrowed(paper: Paper, overrides: Mapping[str, Any]) -> Paper:
             f"papers/{paper.name}/experiments.toml has no [agreement], which selects "
             "the cases to run on several backends"
         )
-    wanted = {**wanted, "set": {**wanted.get("set", {}), **overrides}}
+    wanted = {**wanted, "set": {**wanted.get("set", {}), **set}}
     items = [
         {**item, "measures": list(_chosen(item, wanted["items"][item["id"]])), "figures": []}
         for item in paper.experiments["items"]

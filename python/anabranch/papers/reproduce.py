@@ -187,7 +187,7 @@ def run_group(
     wanted: Sequence[Case],
     progress: Progress | None = None,
     on: str = "sim",
-    threads: int | None = None,
+    jobs: int | None = None,
 ) -> Iterator[tuple[str, Result | NotConverged]]:
     """Each wanted case of a group with the Result of all its seeds, in the order of the cases.
 
@@ -198,18 +198,18 @@ def run_group(
     if quick:
         shorter = group.get("quick", paper.experiments["quick"].get("set", {}))
     own_seeds = group.get("seeds", seeds(paper, quick))
-    jobs = {}
+    planned = {}
     for case in wanted:
         scenario = load(file, {**case.overrides, **shorter})
-        jobs[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name}, on)
+        planned[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name}, on)
     if BACKENDS[on].random:
-        results = collect_parts(load(file), list(jobs.values()), on, threads, progress)
-        yield from zip(jobs, results, strict=True)
+        results = collect_parts(load(file), list(planned.values()), on, jobs, progress)
+        yield from zip(planned, results, strict=True)
         return
-    for number, (name_of_case, of_case) in enumerate(jobs.items()):
+    for number, (name_of_case, of_case) in enumerate(planned.items()):
         try:
-            of_part = part(progress, number / len(jobs), 1 / len(jobs))
-            yield name_of_case, collect(load(file), of_case, on, threads, of_part)
+            of_part = part(progress, number / len(planned), 1 / len(planned))
+            yield name_of_case, collect(load(file), of_case, on, jobs, of_part)
         except NotConverged as error:
             yield name_of_case, error
 
