@@ -1,6 +1,7 @@
 """`anabranch reproduce` and `agree`: what papers report beside what runs give."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +32,9 @@ def reproduce_command(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the report and its data to DIR.")
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print every number and claim, not only the summary.")
+    ] = False,
     as_json: Json = False,
     readme: Annotated[
         Path | None,
@@ -53,13 +57,13 @@ def reproduce_command(
     if paper != "all" and readme:
         raise ScenarioError(f"--readme {readme}: expected `reproduce all`, whose summary it takes")
     report: Report | Summary
-    with tables.progress() as progress:
+    with tables.progress(f"reproduce {paper}") as progress:
         if paper == "all":
             report = reproduce.reproduce_all(quick, out, readme, progress)
         else:
             report = reproduce.reproduce(paper, quick, out, progress)
     in_words = papers_tables.summary if paper == "all" else papers_tables.report
-    tables.answer(report, as_json, in_words)
+    tables.answer(report, as_json, partial(in_words, verbose=verbose))
     if out:
         page = "index.html" if paper == "all" else "report.html"
         print(f"The report is in {out / page}", file=sys.stderr)
@@ -101,7 +105,7 @@ def agree_command(
     from anabranch.cli import papers_tables
     from anabranch.papers import agreement
 
-    with tables.progress() as progress:
+    with tables.progress(f"agree {paper}") as progress:
         values = overrides(settings)
         agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside, values)
     tables.answer(agreed, as_json, papers_tables.agreement)

@@ -95,7 +95,7 @@ def run_command(
     best = _optima(file, set_) if optimum else None
     out = out or (Path("results") if plot else None)
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.run)
-    _run(file, algorithm, seeds, set_, out, on, jobs, answer)
+    _run("run", file, algorithm, seeds, set_, out, on, jobs, answer)
 
 
 def compare_command(
@@ -127,12 +127,13 @@ def compare_command(
     best = _optima(file, set_) if optimum else None
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.comparison)
     tolerate = (ScenarioError, NotConverged)
-    result = _run(file, algorithm, seeds, set_, out, on, jobs, answer, tolerate)
+    result = _run("compare", file, algorithm, seeds, set_, out, on, jobs, answer, tolerate)
     if result.failures:
         raise typer.Exit(FAILED)
 
 
 def _run(
+    command: str,
     file: Path,
     algorithm: str | None,
     seeds: int | None,
@@ -152,7 +153,7 @@ def _run(
         print(f"anabranch: warning: {warning}", file=sys.stderr)
     # The output directory is opened first, so that one that cannot be written fails early.
     with staged(out) if out else nullcontext() as stage:
-        with tables.progress() as progress:
+        with tables.progress(command) as progress:
             result = run(
                 scenario, names, seeds, on=on, jobs=jobs, progress=progress, tolerate=tolerate
             )

@@ -51,7 +51,9 @@ def equilibrium(
     from anabranch.theory.network import Network
 
     network = Network.of(load(file, overrides(set_)), algorithm)
-    tables.answer(equilibrium(network), as_json, show_equilibrium)
+    with tables.progress("theory equilibrium"):
+        found = equilibrium(network)
+    tables.answer(found, as_json, show_equilibrium)
 
 
 def packets(
@@ -86,7 +88,7 @@ def packets(
     if page:
         section(page, command)  # a page without markers fails early
     with staged(out) if out else nullcontext() as stage:
-        with tables.progress() as progress:
+        with tables.progress(command) as progress:
             found = against_packets.compare(quick, progress)
         if stage:
             against_packets.write(found, stage)

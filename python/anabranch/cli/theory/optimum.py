@@ -73,7 +73,7 @@ def optimum_command(
 
     scenario, rtt_s = load(file, overrides(set_)), rtt_ms and rtt_ms / 1e3
     fair, weights = AlphaFair.parse(utility), dict(map(_weight, weight or []))
-    with tables.progress() as progress:
+    with tables.progress("theory optimum") as progress:
         found = optima(
             scenario, fair, probing=probing, rtt_s=rtt_s, weights=weights, progress=progress
         )
@@ -135,11 +135,12 @@ def fixed_points_command(
         _predictions(what, as_json)
         return
     scenario, rtt_s = load(what, overrides(set_)), rtt_ms and rtt_ms / 1e3
-    found = [
-        (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
-        for interval in intervals(scenario)
-        for name in algorithm.split(",")
-    ]
+    with tables.progress("theory fixed-points"):
+        found = [
+            (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
+            for interval in intervals(scenario)
+            for name in algorithm.split(",")
+        ]
     if as_json:
         documents = [
             {"from_s": interval.from_s, "to_s": interval.to_s, "algorithm": name, **point.as_dict()}
@@ -157,7 +158,8 @@ def _predictions(name: str, as_json: bool) -> None:
     from anabranch.papers.predictions import predictions
 
     paper = open_paper(name)
-    found = predictions(paper)
+    with tables.progress(f"theory fixed-points {name}"):
+        found = predictions(paper)
     if not found:
         raise ScenarioError(f"{name}: its experiments.toml has no [predictions]")
     if as_json:
@@ -190,13 +192,14 @@ def wvegas_command(
     from anabranch.theory.optimum.wvegas import convergence
 
     with staged(out) if out else nullcontext() as stage:
-        found = convergence(open_paper("wvegas").folder, steps, seed)
+        with tables.progress("theory wvegas"):
+            found = convergence(open_paper("wvegas").folder, steps, seed)
+            judged = wvegas_statements.statements()
         if stage:
             from anabranch.figures import style
             from anabranch.figures.wvegas import figure
 
             style.save(figure(found), stage / "wvegas_iterations")
-        judged = wvegas_statements.statements()
         if as_json:
             document = [one.as_dict() for one in found]
             statements = [asdict(one) for one in judged]
