@@ -78,9 +78,7 @@ def anabranch() -> Anabranch:
         command = [*CLI, *map(str, arguments)]
         # Without COLUMNS, which readline puts into the environment of a process that pytest runs.
         environment = dict(os.environ)
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=120
-        )
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
     return call
 
@@ -111,7 +109,7 @@ def blank_report(**fields: Any) -> Report:
     words = dict.fromkeys(("paper", "name", "title", "source", "summary", "command"), "")
     words["average"] = "mean"
     lists = {key: [] for key in ("authors", "items", "assumed", "errata", "seeds", "statements")}
-    keys = ("labels", "algorithms", "theory", "choices", "scenarios", "versions")
+    keys = ("labels", "algorithms", "theory", "choices", "scenarios", "networks", "versions")
     maps = {key: {} for key in keys}
     return Report(**{**words, **lists, **maps, **fields})
 

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from printed import ROOT, Block, Workspace, blocks, commands, regenerated, replaced
 
 # docs/rules.md is written and compared by `cargo test -p anabranch-control`.

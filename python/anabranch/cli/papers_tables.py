@@ -1,6 +1,5 @@
 """Reports of papers, their summary, and the agreement of backends, as tables on the terminal."""
 
-
 from rich.padding import Padding
 from rich.text import Text
 
@@ -129,7 +128,7 @@ def _claim(claim: Claim) -> None:
 
 
 def _indented(text: str) -> None:
-    STDOUT.print(Padding(Text(text), (0, 0, 0, 2)))
+    STDOUT.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
 
 
 def _score(score: Score) -> list[Text]:
