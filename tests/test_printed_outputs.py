@@ -5,11 +5,13 @@
 """
 
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from printed import ROOT, Block, Workspace, blocks, commands, regenerated, replaced
+from printed import MARKER, ROOT, Block, Workspace, blocks, commands, regenerated, replaced
 
 # docs/rules.md is written and compared by `cargo test -p anabranch-control`.
 PAGES = [
@@ -62,6 +64,50 @@ def test_scenarios_are_valid(block: Block, workspace: Workspace) -> None:
     (workspace.directory / "scenario.toml").write_text("\n".join(block.lines))
     load = "from anabranch.scenario import load; load('scenario.toml')"
     workspace.output([workspace.python, "-c", load])
+
+
+def tables(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each table with a number that a program may have printed, and the line before it."""
+    before = ""
+    lines: list[str] = []
+    for line in [*page.read_text(encoding="utf-8").splitlines(), ""]:
+        if line.startswith("|"):
+            lines.append(line)
+            continue
+        if any(re.search(r"\| *\**[0-9.]+( |\*|%)", row) for row in lines):
+            yield before, lines
+        before, lines = line, []
+
+
+def test_tables_of_the_readme_are_generated_or_say_why_not() -> None:
+    page = ROOT / "README.md"
+    text = page.read_text(encoding="utf-8")
+    generated = text.partition("<!-- anabranch reproduce all -->")[2].partition("<!-- end -->")[0]
+    for before, lines in tables(page):
+        assert lines[0] in generated or MARKER.fullmatch(before), f"{lines[0]}: no marker before it"
+
+
+def test_the_readme_counts_the_claims_of_olia_as_the_summary_does() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    said = re.search(
+        r"of (\d+) claims (\d+) hold and (\d+) are not reproduced .*?"
+        r"of (\d+) printed numbers (\d+) are within 10 % and (\d+) within 30 %",
+        text,
+    )
+    assert said
+    row = re.search(r"\| \*\*OLIA draft\*\* ([^*]*)\|", text)
+    assert row
+    cells = [int(cell or 0) for cell in map(str.strip, row[1].strip("| ").split("|"))]
+    holds, fails, not_reproduced, *_, within_10, within_30, numbers = cells
+    total = holds + fails + not_reproduced
+    assert [int(n) for n in said.groups()] == [
+        total,
+        holds,
+        not_reproduced,
+        numbers,
+        within_10,
+        within_30,
+    ]
 
 
 PAGE = """\
