@@ -19,6 +19,15 @@ def test_a_line_names_the_command_and_the_time_left(
     assert err.splitlines()[0] == "anabranch reproduce olia: 50 %, 0 s elapsed, about 0 s left"
 
 
+def test_without_a_report_the_line_has_the_time_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "EVERY_S", 0.05)
+    with progress.progress("theory wvegas"):
+        time.sleep(0.2)
+    assert capsys.readouterr().err.splitlines()[0] == "anabranch theory wvegas: 0 s elapsed"
+
+
 def test_a_short_command_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with progress.progress("run") as report:
         report(1.0)

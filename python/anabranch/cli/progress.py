@@ -64,7 +64,7 @@ def _bar(label: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def _lines(label: str) -> Iterator[Callable[[float], None]]:
-    start, done = time.monotonic(), 0.0
+    start, done = time.monotonic(), -1.0  # unknown until the first report
     finished = threading.Event()
 
     def report(fraction: float) -> None:
@@ -74,7 +74,8 @@ def _lines(label: str) -> Iterator[Callable[[float], None]]:
     def print_lines() -> None:
         while not finished.wait(EVERY_S):
             elapsed = time.monotonic() - start
-            words = [f"{100 * done:.0f} %", f"{elapsed:.0f} s elapsed", time_left(elapsed, done)]
+            percent = f"{100 * done:.0f} %" if done >= 0 else ""
+            words = [percent, f"{elapsed:.0f} s elapsed", time_left(elapsed, done)]
             print(
                 f"anabranch {label}:", ", ".join(filter(None, words)), file=sys.stderr, flush=True
             )
