@@ -62,8 +62,8 @@ bench:
 	cargo bench --quiet -p anabranch-net -p anabranch-sim
 
 $(VENV)/.anabranch: $(VENV)/.dependencies $(RUST)
-	@$(STEP) "2/3 Anabranch, compiled by cargo (1 to 5 min)" \
-		env VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release
+	@$(STEP) "2/3 Anabranch, compiled by cargo (1 to 6 min)" \
+		env VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release
 	@touch $@
 
 $(VENV)/.dependencies: pyproject.toml
