@@ -1,5 +1,6 @@
 """What the tests share: a small scenario, a long one, and the command line as a process."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -75,7 +76,9 @@ def anabranch() -> Anabranch:
 
     def call(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [*CLI, *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+        # Without COLUMNS, which readline puts into the environment of a process that pytest runs.
+        environment = dict(os.environ)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
     return call
 
@@ -106,7 +109,7 @@ def blank_report(**fields: Any) -> Report:
     words = dict.fromkeys(("paper", "name", "title", "source", "summary", "command"), "")
     words["average"] = "mean"
     lists = {key: [] for key in ("authors", "items", "assumed", "errata", "seeds", "statements")}
-    keys = ("labels", "algorithms", "theory", "choices", "scenarios", "versions")
+    keys = ("labels", "algorithms", "theory", "choices", "scenarios", "networks", "versions")
     maps = {key: {} for key in keys}
     return Report(**{**words, **lists, **maps, **fields})
 

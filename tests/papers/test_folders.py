@@ -1,5 +1,6 @@
 """Every folder of papers/ is consistent, and its claims hold on the numbers printed."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -119,3 +120,28 @@ def test_no_claim_fails_on_the_paper_s_own_numbers(name: str) -> None:
         if printed and not claim.get("own", False):
             verdicts.append(judgement.verdict)
     assert verdicts.count(Verdict.HOLDS) > len(verdicts) / 2
+
+
+def test_a_reference_to_the_reason_of_another_claim_is_followed_by_that_reason() -> None:
+    claims = folder.repeated(
+        [
+            {"id": "a1", "band": "A tenth."},
+            {"id": "a2", "band": "As a1."},
+            {"id": "a3", "band": "As a2; printed 1.5."},
+            {"id": "a4", "band": "As expected.", "not_reproduced": "As a1."},
+        ]
+    )
+    assert [claim["band"] for claim in claims] == [
+        "A tenth.",
+        "As a1: A tenth.",
+        "As a2: As a1: A tenth. Here: printed 1.5.",
+        "As expected.",  # no claim
+    ]
+    assert claims[3]["not_reproduced"] == "As a1."  # a1 has no reason of this kind
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_no_reason_of_a_paper_is_a_mere_reference(name: str) -> None:
+    for claim in folder.open_paper(name).claims:
+        for key in ("band", "not_reproduced"):
+            assert not re.fullmatch(r"As \w+\.", claim.get(key, "")), claim["id"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from anabranch import ScenarioError
+from anabranch import ScenarioError, _core
 from anabranch.papers import folder, html, reproduce
 from anabranch.papers.curves import Curve, Drawing, Panel
 from anabranch.papers.judge import Claim, Verdict
@@ -229,6 +229,9 @@ def test_the_page_escapes_all_text() -> None:
     table = Table("m", [Row("s.lia", 1.0, 1.1, 0.1, {})])
     drawing = Drawing(evil, evil, evil, [Panel(evil, [Curve(evil, "lia", [0.0, 1.0], [1.0, 2.0])])])
     item = Item("i", evil, evil, [table], [claim], ["m"], [drawing])
+    scenario = "links.X = { rate_mbps = 1, delay_ms = 1 }\nalgorithm = 'lia'\nseeds = [1]\n"
+    scenario += "measure.duration_s = 9\n[[flows]]\nname = 'X'\npaths = [['X']]"
+    scenario = scenario.replace("'X'", f'"{evil}"').replace("links.X", f'links."{evil}"')
     report = Report(
         paper="p",
         name=evil,
@@ -245,6 +248,7 @@ def test_the_page_escapes_all_text() -> None:
         errata=[],
         statements=[Statement(evil, evil, evil, evil)],
         scenarios={evil: evil},
+        networks={evil: _core.Scenario.parse(scenario).network()},
         average=evil,
         seeds=[1],
         command=evil,

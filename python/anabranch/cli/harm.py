@@ -52,7 +52,7 @@ def harm_command(
     """
     from anabranch.harm.suite import harm
 
-    with tables.progress() as progress:
+    with tables.progress("harm") as progress:
         found = harm(
             algorithm.split(","),
             seeds,

@@ -1,5 +1,6 @@
 """`anabranch reproduce` and `agree`: what papers report beside what runs give."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,12 @@ def reproduce_command(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds, shorter runs.")] = False,
     out: Annotated[Path | None, out_option("Write the report and its data to DIR.")] = None,
     force: Force = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Print every number and claim, not only the summary."
+        ),
+    ] = False,
     as_json: Json = False,
     readme: Annotated[
         Path | None,
@@ -52,13 +59,13 @@ def reproduce_command(
     if paper != "all" and readme:
         raise ScenarioError(f"--readme {readme}: expected `reproduce all`, whose summary it takes")
     report: Report | Summary
-    with tables.progress() as progress:
+    with tables.progress(f"reproduce {paper}") as progress:
         if paper == "all":
             report = reproduce.reproduce_all(quick, out, readme, progress, force)
         else:
             report = reproduce.reproduce(paper, quick, out, progress, force)
     in_words = papers_tables.summary if paper == "all" else papers_tables.report
-    tables.answer(report, as_json, in_words)
+    tables.answer(report, as_json, partial(in_words, verbose=verbose))
     if out:
         page = "index.html" if paper == "all" else "report.html"
         note(f"The report is in {out / page}")
@@ -99,7 +106,7 @@ def agree_command(
     from anabranch.cli import papers_tables
     from anabranch.papers import agreement
 
-    with tables.progress() as progress:
+    with tables.progress(f"agree {paper}") as progress:
         values = overrides(settings)
         agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside, values, force)
     tables.answer(agreed, as_json, papers_tables.agreement)

@@ -1,15 +1,13 @@
 """Reports of papers, their summary, and the agreement of backends, as tables on the terminal."""
 
-from collections.abc import Sequence
-
-from rich import box
-from rich.table import Table
+from rich.padding import Padding
 from rich.text import Text
 
+from anabranch.cli.grid import Grid, new_table
 from anabranch.cli.tables import STDOUT, statements
 from anabranch.formats import number, percent
 from anabranch.papers.agreement import Agreement
-from anabranch.papers.judge import Verdict
+from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Score, measured
 from anabranch.papers.summary import NEAR, Summary, cells
 
@@ -22,29 +20,58 @@ STYLES = {
 }
 
 
-def report(report: Report) -> None:
-    """A paper's published and measured numbers, then its claims with their verdicts."""
+def report(report: Report, verbose: bool = False) -> None:
+    """A paper's scores and the claims that do not hold; before these, if `verbose`, all of it."""
     STDOUT.print(Text(f"{report.title} ({report.source})", style="bold"))
-    for item in report.items:
-        if item.tables:
-            STDOUT.print(Text(f"\n{item.title} ({item.place})"))
-            STDOUT.print(_numbers(report, item))
-    STDOUT.print(Text(f"\nClaims: {report.tally()}"))
-    STDOUT.print(_claims(report))
-    if report.statements:
-        STDOUT.print(Text("What the paper states, tested by calculation\n"))
-        statements(report.statements)
+    if verbose:
+        _everything(report)
+    STDOUT.print("", _scores(report), "", sep="\n")
+    not_holding = [claim for claim in report.claims if claim.verdict is not Verdict.HOLDS]
+    for claim in not_holding:
+        _claim(claim)
     for name, choice in report.choices.items():
         holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
         STDOUT.print(Text(f"Chosen after results were seen ({choice['when']}): {choice['text']}"))
-        STDOUT.print(Text(f"  claims that hold only so: {holding}. {choice['otherwise']}"))
+        _indented(f"Claims that hold only so: {holding}. {choice['otherwise']}\n")
+    STDOUT.print(Text(f"{report.name}: {report.tally()}.", style="bold"))
+    if report.failed and report.command.endswith("--quick"):
+        STDOUT.print(Text("A claim that fails here may hold in full runs, without --quick."))
+    if not verbose:
+        STDOUT.print(Text("All numbers and claims: --verbose, or the report that --out writes."))
 
 
-def summary(summary: Summary) -> None:
-    """Every table and figure of all papers, each paper, all, then the claims that fail."""
-    table = _grid("", "table or figure", right=[*Verdict, *NEAR])
+def _everything(report: Report) -> None:
+    """Published and measured numbers, claims and statements."""
+    for item in report.items:
+        if item.tables:
+            STDOUT.print(Text(f"\n{item.title} ({item.place})\n"))
+            STDOUT.print(_numbers(report, item))
+    STDOUT.print(Text("\nClaims\n"))
+    for claim in report.claims:
+        _claim(claim)
+    if report.statements:
+        STDOUT.print(Text("What the paper states, tested by calculation\n"))
+        statements(report.statements)
+
+
+def _scores(report: Report) -> Grid:
+    """The verdicts and near numbers of each table and figure, without columns that are empty."""
+    scored = [item for item in report.items if item.claims or item.score.numbers]
+    rows = [[Text(item.title), *_score(item.score)] for item in scored]
+    rows.append([Text("all"), *_score(report.score)])
+    heads = ["", *Verdict, *NEAR]
+    kept = [i for i in range(len(heads)) if any(row[i].plain for row in rows)]
+    table = new_table("", right=[heads[i] for i in kept[1:]])
+    for row in rows:
+        table.add_row(*(row[i] for i in kept), end_section=row is rows[-2])
+    return table
+
+
+def summary(summary: Summary, verbose: bool = False) -> None:
+    """The score of each paper, claims that fail; before these, if `verbose`, of every table."""
+    table = new_table("", "table or figure", right=[*Verdict, *NEAR], keys=2)
     before = None
-    for report, item in summary.lines():
+    for report, item in summary.lines() if verbose else ():
         if report is not before:
             table.add_section()
         name, before = report.name if report is not before else "", report
@@ -56,25 +83,27 @@ def summary(summary: Summary) -> None:
     STDOUT.print(table)
     for claim in summary.failed:
         STDOUT.print(Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red"))
+    if not verbose:
+        STDOUT.print(Text("\nEvery table and figure: --verbose, or the report that --out writes."))
 
 
 def agreement(agreement: Agreement) -> None:
     """A table per metric: the numbers of each backend."""
     for (first, *others), rows in agreement.tables():
-        table = _grid(first, right=others)
+        table = new_table(first, right=others)
         for row in rows:
             table.add_row(*row)
         STDOUT.print(table)
 
 
-def _numbers(report: Report, item: Item) -> Table:
+def _numbers(report: Report, item: Item) -> Grid:
     theories = report.theories(item)
     right = ["published", "measured", "difference", *map(report.label, theories)]
-    grid = _grid("", "case", right=right)
+    grid = new_table("", right=right)
     for table in item.tables:
-        for i, row in enumerate(table.rows):
+        grid.add_row(Text(report.label(table.metric), "bold"))
+        for row in table.rows:
             grid.add_row(
-                report.label(table.metric) if i == 0 else "",
                 report.label(row.case),
                 number(row.published),
                 measured(row),
@@ -85,28 +114,23 @@ def _numbers(report: Report, item: Item) -> Table:
     return grid
 
 
-def _claims(report: Report) -> Table:
-    table = _grid("claim", "verdict", "", "numbers")
-    for claim in report.claims:
-        because = f"{claim.because}\n{claim.reason}" if claim.reason else claim.because
-        if claim.rests_on:
-            because += f"\nrests on: {', '.join(claim.rests_on)}"
-        verdict = Text(claim.verdict, style=STYLES[claim.verdict])
-        text = f"Ours: {claim.text}" if claim.own else claim.text
-        table.add_row(claim.id, verdict, Text(text), Text(because))
-    return table
+def _claim(claim: Claim) -> None:
+    """A claim with its verdict, the numbers compared, and the reason why it is not reproduced."""
+    verdict = Text(claim.verdict, style=STYLES[claim.verdict])
+    STDOUT.print(Text.assemble((claim.id, "bold"), ": ", verdict))
+    _indented(f"Ours: {claim.text}" if claim.own else claim.text)
+    _indented(claim.because)
+    if claim.reason:
+        _indented(f"Reason: {claim.reason}")
+    if claim.rests_on:
+        _indented(f"Rests on: {', '.join(claim.rests_on)}")
+    STDOUT.print()
+
+
+def _indented(text: str) -> None:
+    STDOUT.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
 
 
 def _score(score: Score) -> list[Text]:
     styles = [*(STYLES[verdict] for verdict in Verdict), *[""] * len(NEAR)]
     return [Text(cell, style=style) for cell, style in zip(cells(score), styles, strict=True)]
-
-
-def _grid(*left: str, right: Sequence[str] = ()) -> Table:
-    """An empty table: text columns, then columns of numbers."""
-    grid = Table(box=box.SIMPLE, pad_edge=False)
-    for name in left:
-        grid.add_column(name)
-    for name in right:
-        grid.add_column(name, justify="right")
-    return grid

@@ -109,7 +109,7 @@ def run_command(
         return
     best = _optima(file, set_) if optimum else None
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.run)
-    _run(file, algorithm, seeds, set_, out, force, on or "sim", jobs, answer)
+    _run("run", file, algorithm, seeds, set_, out, force, on or "sim", jobs, answer)
 
 
 def compare_command(
@@ -141,12 +141,13 @@ def compare_command(
     """
     best = _optima(file, set_) if optimum else None
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.comparison)
-    result = _run(file, algorithm, seeds, set_, out, force, on, jobs, answer, TOLERATED)
+    result = _run("compare", file, algorithm, seeds, set_, out, force, on, jobs, answer, TOLERATED)
     if result.failures:
         raise typer.Exit(FAILED)
 
 
 def _run(
+    command: str,
     file: Path,
     algorithm: str | None,
     seeds: int | None,
@@ -167,7 +168,7 @@ def _run(
         warn(warning)
     # The output directory is opened first, so that one that cannot be written fails early.
     with output(out, force) as stage:
-        with tables.progress() as progress:
+        with tables.progress(command) as progress:
             result = run(
                 scenario, names, seeds, on=on, jobs=jobs, progress=progress, tolerate=tolerate
             )
@@ -194,7 +195,7 @@ def _repeat(
         warn(warning)
     best = _optima(file / "scenario.toml", None) if optimum else None
     with output(out, force) as stage:
-        with tables.progress() as progress:
+        with tables.progress("run") as progress:
             again = repeat(stored, jobs, progress, TOLERATED)
         _answer(again.result, best, as_json, tables.run)
         if stage:

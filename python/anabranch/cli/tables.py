@@ -3,17 +3,14 @@
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
-from anabranch.cli.notes import shows_progress
+from anabranch.cli.grid import new_table
+from anabranch.cli.progress import progress
 from anabranch.formats import interval, json_text
 
 if TYPE_CHECKING:
@@ -21,8 +18,10 @@ if TYPE_CHECKING:
     from anabranch.result import Result
     from anabranch.theory.statement import Statement
 
+__all__ = ["new_table", "progress"]  # used as tables.new_table and tables.progress
+
 WIDE = 200
-"""Width of the output where it is not a terminal, in characters."""
+"""Width of the output where it is not a terminal and COLUMNS is not set, in characters."""
 
 
 class Stdout(Console):
@@ -36,8 +35,8 @@ class Stdout(Console):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-STDOUT = Stdout(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
-STDERR = Console(stderr=True)
+MEASURED = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+STDOUT = Stdout(width=None if MEASURED else WIDE, highlight=False, markup=False)
 
 
 def answer(result: Any, as_json: bool, in_words: Callable[[Any], None]) -> None:
@@ -56,28 +55,13 @@ def print_json(document: Any) -> None:
         STDOUT.on_broken_pipe()
 
 
-@contextmanager
-def progress(label: str = "") -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on stderr, where that is a terminal; not with --quiet."""
-    if not (sys.stderr.isatty() and shows_progress()):
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=STDERR, transient=True) as bar:
-        task = bar.add_task(label, total=1.0)
-        yield lambda fraction: bar.update(task, completed=fraction)
-
-
 def run(result: "Result") -> None:
     """Per algorithm and flow, then per algorithm and link."""
     _headline(result)
     late = _late(result)
-    flows = new_table(*result.cases, "flow", "users", "goodput (Mbps)", "loss", "RTT (ms)")
+    keys = len(result.cases) + 1
+    heads = ["users", "goodput (Mbps)", "loss", "RTT (ms)"]
+    flows = new_table(*result.cases, "flow", *heads, keys=keys)
     for row in result.summary().to_dict(orient="records"):
         flows.add_row(
             *(_marked(str(row[case]), late) for case in result.cases),
@@ -87,9 +71,8 @@ def run(result: "Result") -> None:
             _interval(row, "loss_probability", 5),
             _interval(row, "rtt_ms", 1),
         )
-    links = new_table(
-        *result.cases, "link", "throughput (Mbps)", "utilization", "loss", "queue (packets)"
-    )
+    heads = ["throughput (Mbps)", "utilization", "loss", "queue (packets)"]
+    links = new_table(*result.cases, "link", *heads, keys=keys)
     for row in result.link_summary().to_dict(orient="records"):
         links.add_row(
             *(_marked(str(row[case]), late) for case in result.cases),
@@ -237,14 +220,6 @@ def _notes(result: "Result") -> None:
         )
     for name, reason in result.failures.items():
         STDOUT.print(f"\nfailed: {name}: {reason}", soft_wrap=True)
-
-
-def new_table(*columns: str) -> Table:
-    """An empty table with thin lines and without a frame."""
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for column in columns:
-        table.add_column(column)
-    return table
 
 
 def _interval(row: dict[Any, Any], measure: str, digits: int) -> str:

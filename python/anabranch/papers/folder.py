@@ -5,6 +5,7 @@ in them), `published.toml` (the printed numbers and where they are printed), `cl
 with their tolerances) and `errata.toml`. `papers/README.md` documents the keys.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def open_paper(name: str) -> Paper:
         folder=folder,
         experiments=_read(folder, "experiments"),
         published=_read(folder, "published"),
-        claims=claims["claims"],
+        claims=repeated(claims["claims"]),
         choices=claims.get("choices", {}),
         errata=_read(folder, "errata")["errata"],
     )
@@ -84,6 +85,28 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
                 case _:
                     joined[key] = value
     return joined
+
+
+def repeated(claims: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The claims with the reasons that "As a1." refers to: "As a1: " and the reason of claim a1.
+
+    What follows the reference comes after "Here: ". Applies to the texts `band` and
+    `not_reproduced`.
+    """
+    known = {claim["id"]: claim for claim in claims}
+
+    def whole(key: str, text: str) -> str:
+        found = re.fullmatch(r"As (\w+)(?:[.;:,]\s*(.*))?", text, re.DOTALL)
+        if not found or key not in known.get(found[1], {}):
+            return text
+        there = f"As {found[1]}: {whole(key, known[found[1]][key])}"
+        return f"{there} Here: {found[2]}" if found[2] else there
+
+    keys = ("band", "not_reproduced")
+    return [
+        {key: whole(key, value) if key in keys else value for key, value in claim.items()}
+        for claim in claims
+    ]
 
 
 def cases(group: Mapping[str, Any]) -> list[Case]:

@@ -7,13 +7,21 @@ from anabranch.papers.judge import Verdict
 from anabranch.papers.report import Report, measured
 from anabranch.papers.summary import NEAR, Summary, cells
 from anabranch.papers.svg import Pictures
+from anabranch.papers.topology import topology
 
 
 def html(report: Report) -> str:
     """The page of one paper; the same report gives the same bytes."""
     pictures = Pictures(report)
     figures = {item.id: pictures.item(item) for item in report.items}
-    return _page("report.html.j2", report=report, figures=figures, colours=pictures.colours)
+    networks = {name: topology(network) for name, network in report.networks.items()}
+    return _page(
+        "report.html.j2",
+        report=report,
+        figures=figures,
+        networks=networks,
+        colours=pictures.colours,
+    )
 
 
 def index(summary: Summary) -> str:

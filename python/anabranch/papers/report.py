@@ -10,13 +10,14 @@ from typing import Any
 
 import pandas as pd
 
+from anabranch.core_types import PlainNetwork
 from anabranch.formats import interval
 from anabranch.papers.claims import PUBLISHED
 from anabranch.papers.curves import Drawing, check, sweep, theory_of
 from anabranch.papers.folder import Paper, seeds
 from anabranch.papers.judge import Claim, Verdict, judge_claim
 from anabranch.result import mean_with_interval, median_with_interval
-from anabranch.scenario import ScenarioError
+from anabranch.scenario import ScenarioError, load
 from anabranch.theory.statement import Statement
 
 PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
@@ -144,6 +145,8 @@ class Report:
     """What the paper states, tested by calculation."""
     scenarios: Mapping[str, str]
     """The text of the scenario files, by name."""
+    networks: Mapping[str, PlainNetwork]
+    """Their links and flows, by the same names."""
     seeds: Sequence[int]
     average: str
     """How measured numbers are averaged over the seeds: mean or median."""
@@ -230,6 +233,7 @@ def report_of(
         for group in experiments["groups"].values()
         for label, entry in group["algorithms"].items()
     }
+    files = sorted(paper.folder.glob("scenario*.toml"))
     return Report(
         paper=paper.name,
         name=facts.get("name", paper.name),
@@ -245,10 +249,8 @@ def report_of(
         choices=paper.choices,
         errata=paper.errata,
         statements=statements,
-        scenarios={
-            file.name: file.read_text(encoding="utf-8")
-            for file in sorted(paper.folder.glob("scenario*.toml"))
-        },
+        scenarios={file.name: file.read_text(encoding="utf-8") for file in files},
+        networks={file.name: load(file).network() for file in files},
         seeds=seeds(paper, quick),
         average=average,
         command=f"anabranch reproduce {paper.name}" + (" --quick" if quick else ""),

@@ -31,10 +31,10 @@ def _wvegas(_: Progress | None, quick: bool) -> list[Statement]:
     return statements(quick)
 
 
-def _olia(_: Progress | None, __: bool) -> list[Statement]:
+def _olia(progress: Progress | None, _: bool) -> list[Statement]:
     from anabranch.theory.optimum.olia_statements import statements
 
-    return statements()
+    return statements(progress)
 
 
 def _itcp(progress: Progress | None, quick: bool) -> list[Statement]:

@@ -49,7 +49,9 @@ def equilibrium(
     from anabranch.theory.network import Network
 
     network = Network.of(scenario_of(file, set_, algorithm and ANY), algorithm)
-    tables.answer(equilibrium(network), as_json, show_equilibrium)
+    with tables.progress("theory equilibrium"):
+        found = equilibrium(network)
+    tables.answer(found, as_json, show_equilibrium)
 
 
 def packets(
@@ -83,7 +85,7 @@ def packets(
     if page:
         section(page, command)  # a page without markers fails early
     with output(out, force) as stage:
-        with tables.progress() as progress:
+        with tables.progress(command) as progress:
             found = against_packets.compare(quick, progress)
         if stage:
             against_packets.write(found, stage)

@@ -54,10 +54,11 @@ def check_command(
         raise ScenarioError("theory check: expected either a RULE, such as lia, or --all")
     numbers = check.PATHS if paths is None else [paths]
     if rule is not None:
-        found = check.check(rule, numbers, rtt_ratio)
+        with tables.progress(f"theory check {rule}"):
+            found = check.check(rule, numbers, rtt_ratio)
         tables.answer(found, as_json, guarantees_tables.guarantees)
     else:
-        with tables.progress() as progress:
+        with tables.progress("theory check") as progress:
             survey = check.check_all(numbers, rtt_ratio, progress)
         tables.answer(survey, as_json, guarantees_tables.survey)
 
@@ -92,7 +93,7 @@ def statements_command(
     command = f"anabranch theory statements {paper}"
     if page:
         section(page, command)  # a page without markers fails early
-    with tables.progress() as progress:
+    with tables.progress(command) as progress:
         found = statements_of(paper, progress, quick)
     if page:
         put_section(page, command, markdown(found), command + (" --quick" if quick else ""))
@@ -124,7 +125,7 @@ def map_command(
     if not force:
         refuse_full(out)
     with staged(out) as stage:
-        with tables.progress() as progress:
+        with tables.progress("theory map") as progress:
             found = design_map.design_map(progress)
         style.save(figure.draw(found), stage / "map")
         (stage / "map.json").write_text(json.dumps(found.as_dict(), allow_nan=False) + "\n")

@@ -82,7 +82,7 @@ def optimum_command(
 
     scenario, rtt_s = scenario_of(file, set_, ANY), rtt_ms and rtt_ms / 1e3
     fair, weights = AlphaFair.parse(utility), dict(map(_weight, weight or []))
-    with tables.progress() as progress:
+    with tables.progress("theory optimum") as progress:
         found = optima(
             scenario, fair, probing=probing, rtt_s=rtt_s, weights=weights, progress=progress
         )
@@ -144,11 +144,12 @@ def fixed_points_command(
         _predictions(what, as_json)
         return
     scenario, rtt_s = scenario_of(what, set_, ANY), rtt_ms and rtt_ms / 1e3
-    found = [
-        (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
-        for interval in intervals(scenario)
-        for name in algorithm.split(",")
-    ]
+    with tables.progress("theory fixed-points"):
+        found = [
+            (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
+            for interval in intervals(scenario)
+            for name in algorithm.split(",")
+        ]
     if as_json:
         documents = [
             {"from_s": interval.from_s, "to_s": interval.to_s, "algorithm": name, **point.as_dict()}
@@ -166,7 +167,8 @@ def _predictions(name: str, as_json: bool) -> None:
     from anabranch.papers.predictions import predictions
 
     paper = open_paper(name)
-    found = predictions(paper)
+    with tables.progress(f"theory fixed-points {name}"):
+        found = predictions(paper)
     if not found:
         raise ScenarioError(f"{name}: its experiments.toml has no [predictions]")
     if as_json:
@@ -198,13 +200,14 @@ def wvegas_command(
     from anabranch.theory.optimum.wvegas import convergence
 
     with output(out, force) as stage:
-        found = convergence(open_paper("wvegas").folder, steps, seed)
+        with tables.progress("theory wvegas"):
+            found = convergence(open_paper("wvegas").folder, steps, seed)
+            judged = wvegas_statements.statements()
         if stage:
             from anabranch.figures import style
             from anabranch.figures.wvegas import figure
 
             style.save(figure(found), stage / "wvegas_iterations")
-        judged = wvegas_statements.statements()
         if as_json:
             document = [one.as_dict() for one in found]
             statements = [asdict(one) for one in judged]

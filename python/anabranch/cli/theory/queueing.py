@@ -155,7 +155,7 @@ def _answer(
 ) -> None:
     # The output directory is opened first, so that one that cannot be written fails early.
     with output(out, force) as stage:
-        with tables.progress() as progress:
+        with tables.progress(f"theory {name}") as progress:
             found = find(progress)
         if stage and draw:
             from anabranch.figures import style

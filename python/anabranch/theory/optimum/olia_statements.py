@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.runner import Progress
 from anabranch.scenario import Scenario
 from anabranch.theory.law import Law, States
 from anabranch.theory.statement import WORDS, Statement, verdict
@@ -185,12 +186,18 @@ def _each(found: dict[str, list[Response]], name: str, unit: str) -> str:
     return "; ".join(_list(responses, name) for responses in found.values()) + f" {unit}".rstrip()
 
 
-def statements() -> list[Statement]:
-    """The draft's, in its order."""
+def statements(progress: Progress | None = None) -> list[Statement]:
+    """The draft's, in its order. Calls `progress` with the fraction done, 0 to 1."""
     other = Statement(
         "2, every phi",
         "the family has a rule for every phi between 0 and 2",
         WORDS,
         "the draft prints none but those above, and refers to a slide of another talk",
     )
-    return [family(), other, compromise(), red_thresholds(), as_responsive_as_lia()]
+    judges = (family, lambda: other, compromise, red_thresholds, as_responsive_as_lia)
+    found = []
+    for number, judge in enumerate(judges, 1):
+        found.append(judge())
+        if progress:
+            progress(number / len(judges))
+    return found

@@ -16,7 +16,7 @@ from anabranch.scenario import Scenario, ScenarioError, schema, toml_value
 SCHEMA = json.loads(schema())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
-TRACE = str(Path(__file__).parents[1] / "examples" / "lte.trace")
+TRACE = str(Path(__file__).parents[2] / "examples" / "lte.trace")
 EVERY_TABLE = f"""
 algorithm = "lia"
 name = "every table"

@@ -1,0 +1,41 @@
+"""What `reproduce` prints: the summary and what does not hold; all of it with --verbose."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from anabranch.cli.main import app
+
+# In the paper `tiny`, "more" holds and our own "lost" fails: a slower link does not lose anything.
+
+
+def printed(*options: str) -> str:
+    done = CliRunner().invoke(app, ["reproduce", "tiny", "--quick", *options])
+    assert done.exit_code in (0, 1), done.output
+    return done.stdout
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_summary_comes_first_and_last() -> None:
+    lines = printed().splitlines()
+    assert lines[0] == "Tiny (nowhere)"
+    assert any("within 10 %" in line for line in lines[1:5])
+    assert lines[-2].startswith("Tiny paper: ")
+    assert lines[-1].startswith("All numbers and claims: --verbose")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_numbers_and_claims_that_hold_are_printed_with_verbose_only() -> None:
+    short, long = printed(), printed("--verbose")
+    assert "A faster link carries more." not in short
+    assert "A faster link carries more." in long
+    assert "published" not in short
+    assert "published" in long
+
+
+def test_no_line_is_wider_than_80_columns(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from anabranch.cli import tables
+
+    monkeypatch.setattr(tables.STDOUT, "_width", 80)
+    assert max(map(len, printed("--verbose").splitlines())) <= 80

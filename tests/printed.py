@@ -1,0 +1,134 @@
+"""Code blocks of the documentation: which run, what they print, and how a page is regenerated.
+
+A block is run unless the line before it is `<!-- not run: REASON, YYYY-MM-DD -->`. `console` has
+commands after `$ `, each with the output below it, if it is shown; `python` blocks of a page run
+one after the other; `toml` is a scenario.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+MARKER = re.compile(r"<!-- not run: .+, \d{4}-\d\d-\d\d -->")
+COLUMNS = "80"
+"""The width for which outputs are printed."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of code."""
+
+    page: Path
+    first: int
+    """Index of its first line within the page; the fence is the line before."""
+    language: str
+    lines: Sequence[str]
+    marked: bool
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.first + 1}"
+
+
+@dataclass
+class Command:
+    """A command of a `console` block and the output printed below it."""
+
+    text: str
+    printed: list[str]
+    output: list[str] = field(default_factory=list)
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The blocks of a page. Raises AssertionError for one that is not closed."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    fences = [i for i, line in enumerate(lines) if line.startswith("```")]
+    assert len(fences) % 2 == 0, f"{page}: a block is not closed"
+    for start, end in zip(fences[::2], fences[1::2], strict=True):
+        marked = start > 0 and bool(MARKER.fullmatch(lines[start - 1]))
+        yield Block(page, start + 1, lines[start][3:].strip(), lines[start + 1 : end], marked)
+
+
+def commands(block: Block) -> list[Command]:
+    """The commands of a `console` block; a line that ends with a backslash continues."""
+    found: list[Command] = []
+    continued = False
+    for line in block.lines:
+        if continued:
+            found[-1].text += f"\n{line}"
+        elif line.startswith("$ "):
+            found.append(Command(line[2:], []))
+        else:
+            assert found, f"{block}: expected a line that begins with '$ '"
+            found[-1].printed.append(line)
+        continued = line.endswith("\\") and (continued or line.startswith("$ "))
+    return found
+
+
+class Workspace:
+    """A directory with the files that the pages name, and `anabranch` on the PATH.
+
+    The environment variable ANABRANCH names the program of an installation to be tested; by default
+    it is the Python that runs the tests.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        for name in ("examples", "papers"):
+            (directory / name).symlink_to(ROOT / name)
+        self.environment = {**os.environ, "COLUMNS": COLUMNS}
+        if program := os.environ.get("ANABRANCH"):
+            programs = Path(program).absolute().parent
+            self.python = str(programs / "python")
+            self.environment.pop("PYTHONPATH", None)  # else the checkout hides the installation
+        else:
+            programs = directory / "bin"
+            programs.mkdir()
+            (programs / "anabranch").write_text(
+                f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m anabranch "$@"\n'
+            )
+            (programs / "anabranch").chmod(0o755)
+            self.python = sys.executable
+            paths = [str(ROOT / "python"), self.environment.get("PYTHONPATH", "")]
+            self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        self.environment["PATH"] = f"{programs}{os.pathsep}{self.environment['PATH']}"
+
+    def output(self, command: str | Sequence[str]) -> list[str]:
+        """What a command prints, without spaces at the ends of lines and empty lines at its ends.
+
+        Raises AssertionError with its stderr if it fails.
+        """
+        done = subprocess.run(
+            command,
+            shell=isinstance(command, str),
+            cwd=self.directory,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stderr}"
+        return "\n".join(map(str.rstrip, done.stdout.split("\n"))).strip("\n").split("\n")
+
+
+def regenerated(block: Block, found: Sequence[Command]) -> list[str]:
+    """The lines of a `console` block with the outputs as they are now, where they are shown."""
+    lines: list[str] = []
+    for number, command in enumerate(found):
+        lines += f"$ {command.text}".split("\n")
+        if any(command.printed):
+            lines += [*command.output, *([""] if number < len(found) - 1 else [])]
+    return lines
+
+
+def replaced(page: Path, changes: Sequence[tuple[Block, Sequence[str]]]) -> str:
+    """The text of a page with other lines in some blocks."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for block, new in sorted(changes, key=lambda change: -change[0].first):
+        lines[block.first : block.first + len(block.lines)] = new
+    return "\n".join(lines) + "\n"
