@@ -11,6 +11,11 @@ from anabranch.cli.options import Json
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 
+try:
+    from typer import TyperException
+except ImportError:  # older versions of typer raise those of click
+    from click import ClickException as TyperException
+
 NOT_CONVERGED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -109,7 +114,7 @@ def main() -> None:
     """Entry point: every error that the user can correct is one line on stderr."""
     try:
         code = app(prog_name="anabranch", standalone_mode=False)
-    except typer.TyperException as error:
+    except TyperException as error:
         code = _report_error(error.format_message())
     except (ScenarioError, OSError, UnicodeError) as error:
         code = _report_error(str(error))
