@@ -53,7 +53,7 @@ dist: wheel deb
 
 wheel: $(VENV)/.dev
 	$(BIN)/maturin build --quiet --release --out dist
-	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/maturin sdist --out dist
 
 deb:
 	packaging/debian/build dist
