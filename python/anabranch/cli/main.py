@@ -14,7 +14,7 @@ from anabranch.theory.errors import NotConverged
 try:
     from typer import TyperException
 except ImportError:  # older versions of typer raise those of click
-    from click import ClickException as TyperException
+    from click import ClickException as TyperException  # type: ignore[no-redef]
 
 NOT_CONVERGED = 1
 USAGE_ERROR = 2
