@@ -16,7 +16,8 @@ print(*project["build-system"]["requires"], *project["project"]["dependencies"],
 endef
 export LIST
 
-.PHONY: demo test lint test-rust test-python test-kernel test-kernels bench lab clean
+.PHONY: demo test lint test-rust test-python test-kernel test-kernels bench lab dist wheel deb \
+	test-dist matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
 demo: $(VENV)/.anabranch
@@ -57,6 +58,28 @@ lab: $(VENV)/.anabranch
 	cargo build --quiet --release -p anabranch-lab
 	install $(TARGET)/release/anabranch-lab $(BIN)
 
+# Wheel, sdist and Debian package in dist/. The Debian package needs what crates/kernel needs to build,
+# dpkg-dev and help2man.
+dist: wheel deb
+
+wheel: $(VENV)/.dev
+	$(BIN)/maturin build --quiet --release --out dist
+	$(BIN)/maturin sdist --out dist
+
+deb:
+	packaging/debian/build dist
+
+# What is in dist/ as users have it: without Rust, outside the checkout; the Debian package installed
+# and removed under systemd in a container, as root.
+test-dist: dist
+	$(BIN)/nox --session wheel sdist
+	packaging/debian/test dist/anabranch-kernel_*.deb
+
+# The Python tests with each Python (python3.11, python3.12, python3.13 on the PATH) and with the oldest
+# and the newest dependencies. MATRIX="tests/cli -k run" passes arguments to pytest.
+matrix: wheel
+	$(BIN)/nox --session tests -- $(MATRIX)
+
 # Ratios measured in one run; see CONTRIBUTING.md. Never part of the tests.
 bench:
 	cargo bench --quiet -p anabranch-net -p anabranch-sim
@@ -76,4 +99,4 @@ $(VENV)/.dev: $(VENV)/.anabranch
 	touch $@
 
 clean:
-	rm -rf $(VENV) target results
+	rm -rf $(VENV) .nox dist target results

@@ -16,6 +16,11 @@ from anabranch.cli.theory import equilibrium, guarantees, optimum, queueing
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 
+try:
+    from typer import TyperException
+except ImportError:  # older versions of typer raise those of click
+    from click import ClickException as TyperException  # type: ignore[assignment, no-redef, unused-ignore]
+
 NOT_CONVERGED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -162,7 +167,7 @@ def main() -> None:
         if not isinstance(ended.__context__, BrokenPipeError):
             raise
         code = READER_LEFT
-    except typer.TyperException as error:
+    except TyperException as error:
         code = _report_error(error.format_message())
     except (ScenarioError, OSError, UnicodeError) as error:
         code = _report_error(str(error))

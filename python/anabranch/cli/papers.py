@@ -33,9 +33,7 @@ def reproduce_command(
     force: Force = False,
     verbose: Annotated[
         bool,
-        typer.Option(
-            "--verbose", "-v", help="Print every number and claim, not only the summary."
-        ),
+        typer.Option("--verbose", "-v", help="Print every number and claim, not only the summary."),
     ] = False,
     as_json: Json = False,
     readme: Annotated[

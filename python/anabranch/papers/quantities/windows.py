@@ -40,5 +40,6 @@ def _windows(result: Result, flow: str, from_s: float | None, to_s: float | None
     """A row per run and user, a column per time; NaN where a path's sample was discarded."""
     samples = between(rows(result.path_samples, flow=flow), from_s, to_s)
     users = [*run_keys(samples), "user"]
-    windows = samples.groupby([*users, "time_s"])["window_packets"].sum(skipna=False)
-    return windows.unstack("time_s")
+    windows = samples.groupby([*users, "time_s"])["window_packets"]
+    complete = windows.count() == windows.size()
+    return windows.sum().where(complete).unstack("time_s")

@@ -216,7 +216,7 @@ def waits(network: Network, windows: Array, guess: Array) -> Array:
         chosen = routes[np.flatnonzero(free)]
         slope = (chosen @ sparse.diags_array(rate / rtt) @ chosen.T).toarray()
         slope += 1e-9 * np.diag(capacity[free])
-        step = np.linalg.lstsq(slope, excess[free])[0]
+        step = np.linalg.lstsq(slope, excess[free], rcond=None)[0]
         wait = wait.copy()
         wait[free] = np.maximum(wait[free] + step, 0.0)
     residual = float(gap.max())

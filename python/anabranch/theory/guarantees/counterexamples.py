@@ -60,7 +60,7 @@ def worst(
         popsize=10,
         maxiter=generations,
         tol=0.0,
-        rng=np.random.default_rng(seed),
+        seed=np.random.default_rng(seed),  # rng since SciPy 1.15, which takes both
     )
     return -float(found.fun), states(found.x[:, None]), tried
 

@@ -97,7 +97,7 @@ def ratio_limit(spec: str, condition: str, paths: int, seed: int = 1) -> RatioLi
         polish=False,
         popsize=10,
         maxiter=counterexamples.GENERATIONS,
-        rng=np.random.default_rng(seed),
+        seed=np.random.default_rng(seed),  # rng since SciPy 1.15, which takes both
     )
     best = found.x[:, None]
     if found.fun > np.log(WIDEST_RATIO):

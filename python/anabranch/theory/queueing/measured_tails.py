@@ -79,7 +79,8 @@ def measure(
             lengths.append(run["arrival_s"][-1])
             for quantity, values in _quantities(run).items():
                 ordered = np.sort(values)
-                keys = {"case": _name(case), "share": case, "quantity": quantity, "seed": seed}
+                share = np.nan if case is None else case
+                keys = {"case": _name(case), "share": share, "quantity": quantity, "seed": seed}
                 tails.append(pd.DataFrame({**keys, "x_s": GRID_S, "p": ccdf(ordered, GRID_S)}))
                 slopes.append({**keys, "index": _index(values)})
             if progress:
