@@ -37,10 +37,12 @@ lint: $(VENV)/.dev
 test-rust:
 	cargo test --quiet
 
-# The tests of the kernel backend run the anabranch-lab that the Rust tests have built.
+# The tests of the kernel backend run the anabranch-lab that the Rust tests have built, alone, because
+# they are in real time.
 test-python: $(VENV)/.dev
 	cargo test --quiet --no-run
-	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet
+	$(BIN)/pytest --quiet --numprocesses auto --dist loadfile --ignore tests/test_kernel.py
+	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet tests/test_kernel.py
 
 # Needs clang, pkg-config, libelf-dev and zlib1g-dev to build; root, iproute2, nftables and a kernel that
 # can run BPF to test.

@@ -14,6 +14,9 @@ import pytest
 from anabranch.papers import folder
 from anabranch.papers.report import Report
 
+# The terminal's width, which tables heed, is not part of the tests.
+os.environ.pop("COLUMNS", None)
+
 SMALL = """\
 name = "small"
 algorithm = "lia"

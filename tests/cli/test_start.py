@@ -1,6 +1,7 @@
 """The way in: `init`, `examples`, help, version, stdin, and how much is printed where."""
 
 import json
+import os
 import re
 import subprocess
 from importlib.metadata import version
@@ -104,7 +105,10 @@ def test_an_example_that_was_not_copied_says_how(anabranch: Anabranch, tmp_path:
 def test_a_scenario_may_come_from_stdin(small: Path, anabranch: Anabranch) -> None:
     def piped(text: bytes) -> subprocess.CompletedProcess[bytes]:
         command = [*CLI, "run", "-", "--seeds", "1", "--optimum"]
-        return subprocess.run(command, input=text, capture_output=True, timeout=120)
+        environment = dict(os.environ)  # as of the fixture `anabranch`
+        return subprocess.run(
+            command, env=environment, input=text, capture_output=True, timeout=120
+        )
 
     done = piped(SMALL.encode())
     assert done.stdout.decode() == anabranch("run", small, "--seeds", 1, "--optimum").stdout

@@ -49,6 +49,7 @@ class Grid(Table):
     def _part(self, columns: Sequence[int], width: int) -> "Grid":
         """A table of some columns, made narrow as far as needed."""
         part = Grid(box=self.box, show_edge=self.show_edge, pad_edge=self.pad_edge)
+        part.show_header = self.show_header
         wide = self._widest(columns) > width
         fits = self._least(columns) <= width  # else every column folds: better than cut
         if wide:

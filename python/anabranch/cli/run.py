@@ -197,6 +197,8 @@ def _repeat(
     with output(out, force) as stage:
         with tables.progress("run") as progress:
             again = repeat(stored, jobs, progress, TOLERATED)
+        for warning in again.result.warnings:
+            warn(warning)
         _answer(again.result, best, as_json, tables.run)
         if stage:
             _write(again.result, stage)

@@ -72,7 +72,7 @@ class Directory:
         self._claims = os.open(self.path / "claims", os.O_RDWR | os.O_CREAT, 0o666)
         if not self._lock(fcntl.LOCK_SH | fcntl.LOCK_NB, _WHOLE):
             self.close()
-            raise ScenarioError(f"{path}: `anabranch sweep gc` is at work: try again")
+            raise ScenarioError(f"{path}: `anabranch sweep gc` is running: try again")
 
     @classmethod
     def existing(cls, path: str | os.PathLike[str]) -> "Directory":
