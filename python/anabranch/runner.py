@@ -327,8 +327,8 @@ def _execute(
 ) -> Iterator[Tables]:
     """The tables of each run, in their order; any exception, Ctrl-C included, cancels all runs."""
     with ThreadPoolExecutor(threads) as pool:
-        waiting = deque(pool.submit(run.execute) for run in runs)
         try:
+            waiting = deque(pool.submit(run.execute) for run in runs)
             while waiting:
                 done, _ = wait(waiting, POLL_S, FIRST_EXCEPTION)
                 for future in done:

@@ -29,7 +29,8 @@ def test_pandas(stored: Path) -> None:
     keys = ["links.R1.rate_mbps", "links.R2.delay_ms", "algorithm", "seed"]
     sums = flows.groupby(keys, sort=False)["goodput_mbps"].sum().to_numpy()
     assert totals["total_goodput_mbps"].to_numpy() == pytest.approx(sums)
-    assert [str(flows[key].dtype) for key in keys] == ["int64", "float64", "str", "int64"]
+    text = pd.Series(["lia"]).dtype  # object before pandas 3
+    assert [flows[key].dtype for key in keys] == ["int64", "float64", text, "int64"]
 
 
 def test_polars(stored: Path) -> None:
