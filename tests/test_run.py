@@ -5,14 +5,16 @@ import sys
 import threading
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import anabranch
-from anabranch import _core
+from anabranch import _core, runner
 from anabranch.scenario import Toml, toml_value
 from conftest import SMALL
 
@@ -178,3 +180,31 @@ def test_python_values_become_toml() -> None:
     assert repr(tomllib.loads(text)) == repr(values)  # True is not 1
     assert toml_value(np.float64(0.1)) == "0.1"
     assert toml_value(np.int64(3)) == "3"
+
+
+def test_ctrl_c_while_runs_are_handed_to_threads_cancels_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Waiting:
+        """A run that ends when it is cancelled, or after a while without that."""
+
+        def __init__(self) -> None:
+            self.cancelled = threading.Event()
+
+        def execute(self) -> bool:
+            return self.cancelled.wait(10)
+
+        def cancel(self) -> None:
+            self.cancelled.set()
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *arguments: Any) -> Any:
+            if self._threads:
+                raise KeyboardInterrupt
+            return super().submit(*arguments)
+
+    monkeypatch.setattr(runner, "ThreadPoolExecutor", Interrupted)
+    runs: list[Any] = [Waiting(), Waiting()]
+    with pytest.raises(KeyboardInterrupt):
+        list(runner._execute(runs, 2, None))
+    assert all(run.cancelled.is_set() for run in runs)
