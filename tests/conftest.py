@@ -14,7 +14,7 @@ import pytest
 from anabranch.papers import folder
 from anabranch.papers.report import Report
 
-# The terminal's width, which tables heed, is not part of the tests.
+# Tables fit the terminal; the tests expect the width of a pipe.
 os.environ.pop("COLUMNS", None)
 
 SMALL = """\

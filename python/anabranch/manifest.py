@@ -75,7 +75,7 @@ class Manifest:
         return {name: pd.read_parquet(self.directory / file) for name, file in self._tables()}
 
     def missing(self) -> list[str]:
-        """The files that are gone."""
+        """The files that no longer exist."""
         return [name for name in self.files if not (self.directory / name).is_file()]
 
     def changed(self) -> list[str]:

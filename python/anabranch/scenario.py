@@ -71,14 +71,14 @@ def path_names(scenario: Scenario) -> dict[str, list[str]]:
     plain = scenario.network()
     links = [link["name"] for link in plain["links"]]
     return {
-        flow["name"]: _told_apart(["+".join(links[i] for i in path["links"]) for path in paths])
+        flow["name"]: _numbered(["+".join(links[i] for i in path["links"]) for path in paths])
         for flow in plain["flows"]
         for paths in [flow["paths"]]
     }
 
 
-def _told_apart(names: list[str]) -> list[str]:
-    """The names, numbered where several are the same."""
+def _numbered(names: list[str]) -> list[str]:
+    """The names; equal ones are numbered."""
     return [
         name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
         for i, name in enumerate(names)

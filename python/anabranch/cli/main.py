@@ -52,7 +52,7 @@ app = App(
     help="Congestion control over several paths: run scenarios, compare algorithms, reproduce "
     "papers.\n\nExit codes: 0 success, 1 a claim of a paper fails, an iteration does not "
     "converge or an algorithm of a comparison fails, 2 usage or scenario error, 130 interrupted, "
-    "141 nobody reads stdout any more.",
+    "141 the reader of stdout has left.",
 )
 
 

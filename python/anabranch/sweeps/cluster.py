@@ -17,7 +17,7 @@ def dask(address: str) -> Iterator[tuple[Executor, int]]:
     """The executor of a Dask scheduler, and the number of points to give it at a time.
 
     A point whose worker dies runs again on another one. Raises `ScenarioError` where Dask is not
-    installed, the scheduler or its workers are not there, or a point ended several workers.
+    installed, the scheduler or its workers are not there, or a point killed several workers.
     """
     try:
         import distributed
@@ -34,6 +34,6 @@ def dask(address: str) -> Iterator[tuple[Executor, int]]:
         try:
             yield client.get_executor(pure=False), PER_THREAD * threads
         except distributed.KilledWorker as error:
-            raise ScenarioError(f"a point ended several Dask workers: {error}") from None
+            raise ScenarioError(f"a point killed several Dask workers: {error}") from None
         except ModuleNotFoundError as error:
             raise ScenarioError(f"a Dask worker lacks a module: {error}") from None

@@ -55,7 +55,7 @@ def encode(about: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) ->
 
 
 def about(data: bytes, key: str) -> dict[str, Any]:
-    """What an entry says of itself, after its checksum was verified. Raises `Damaged`."""
+    """The description in an entry, after its checksum was verified. Raises `Damaged`."""
     content, checksum = data[:-DIGITS], data[-DIGITS:]
     if _checksum(content) != checksum:
         raise Damaged("its checksum is wrong")

@@ -58,7 +58,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """What tells it from other points, for messages."""
+        """Its values, algorithm and seed, for messages."""
         values = [f"{key}={value}" for key, value in self.values.items()]
         return ", ".join([*values, self.algorithm, f"seed {self.seed}"])
 

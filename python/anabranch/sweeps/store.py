@@ -25,7 +25,7 @@ _WHOLE = 1 << 62
 
 
 class Memory:
-    """Entries that nobody else sees."""
+    """Entries in the memory of this process."""
 
     def __init__(self) -> None:
         self._entries: dict[str, bytes] = {}
