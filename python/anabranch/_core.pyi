@@ -224,6 +224,9 @@ class Run:
     def cancel(self) -> None:
         """Make `execute` raise `Cancelled`, now or when it is called."""
 
+class QuicRun(Run):
+    """The same over QUIC. Raises `ScenarioError` for what is not available there."""
+
 # ------------------------------------------------------------------ models of theory
 
 class Rounds:

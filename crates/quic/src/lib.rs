@@ -30,5 +30,5 @@ mod network;
 mod simulation;
 mod transport;
 
-pub use limits::Unsupported;
+pub use limits::{Unsupported, check};
 pub use simulation::Simulation;

@@ -26,7 +26,7 @@ impl Error for Unsupported {}
 ///
 /// # Errors
 /// If not.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), Unsupported> {
+pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
     let unsupported = |key: String, what: String| {
         let text = format!("{key}: {what} is not available on quic; run it with --on sim");
         Err(Unsupported(text))

@@ -10,7 +10,7 @@ mod settings;
 mod stream;
 mod tls;
 
-pub(crate) use controller::{PathReport};
+pub(crate) use controller::PathReport;
 pub(crate) use endpoint::MAX_PATHS;
 pub(crate) use pair::{Datagram, Pair, Side};
 pub(crate) use settings::{Settings, UDP_HEADERS};
