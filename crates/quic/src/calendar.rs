@@ -19,6 +19,8 @@ pub(crate) enum Event {
     Timer { connection: u32, side: Side },
     /// A path of a connection opens.
     OpenPath { connection: u32, path: usize },
+    /// A connection looks for dead paths.
+    Watch(u32),
     /// A user's workload begins, resumes or has its next file.
     Begin(usize),
     /// A user's workload pauses.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anabranch_control::rules::Custom;
 use anabranch_control::{AnyRule, Coupling, External};
-use anabranch_net::Time;
+use anabranch_net::{MILLISECOND, Time};
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot};
 use anabranch_scenario::time::{from_seconds, seconds};
 use anabranch_scenario::users::{UserSlot, user_slots};
@@ -19,6 +19,9 @@ use crate::transport::{Datagram, Settings, Side, Tls, UDP_HEADERS};
 
 mod measure;
 mod users;
+
+/// How often a connection with several paths looks for dead ones.
+const WATCH: Time = 100 * MILLISECOND;
 
 /// A run of a scenario with one seed, in virtual time.
 ///
@@ -156,6 +159,7 @@ impl Simulation {
                     connection.pair.open_path(now, path);
                 });
             }
+            Event::Watch(connection) => self.watch(connection),
             Event::Begin(user) => self.begin(user),
             Event::Pause(user) => self.pause(user),
             Event::WarmUp => {
@@ -176,6 +180,15 @@ impl Simulation {
         if let Some(connection) = &mut self.connections[number as usize] {
             act(connection, self.now);
             self.flush(number, Side::Sender);
+        }
+    }
+
+    /// Looks for dead paths, and again later unless the connection is over.
+    fn watch(&mut self, number: u32) {
+        self.act(number, |connection, now| connection.pair.watch(now));
+        self.flush(number, Side::Receiver);
+        if self.connections[number as usize].is_some() {
+            self.calendar.push(self.now + WATCH, Event::Watch(number));
         }
     }
 

@@ -5,6 +5,7 @@ mod clock;
 mod controller;
 mod endpoint;
 mod pair;
+mod paths;
 mod random;
 mod settings;
 mod stream;

@@ -5,7 +5,7 @@ use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::from_seconds;
 use anabranch_scenario::users::{next_gap, next_size};
 
-use super::Simulation;
+use super::{Simulation, WATCH};
 use crate::calendar::Event;
 use crate::connection::{Connection, Host};
 use crate::transport::{Pair, Side};
@@ -72,6 +72,10 @@ impl Simulation {
         let host = Host::new(jitter, paths, seed(kind::HOSTS));
         let connection = Connection::new(pair, user, self.now, file, host);
         self.connections.push(Some(Box::new(connection)));
+        if paths > 1 {
+            let event = Event::Watch(number);
+            self.calendar.push(self.now + WATCH, event);
+        }
         for (path, route) in self.routes[flow].iter().enumerate().skip(1) {
             let event = Event::OpenPath {
                 connection: number,

@@ -17,13 +17,17 @@ pub(crate) struct PathReport {
     pub declared_lost: u64,
     /// Reductions of the window after losses.
     pub loss_events: u64,
-    /// Times of persistent congestion (RFC 9002, section 7.6).
+    /// Times of persistent congestion (RFC 9002, section 7.6), and abandoned paths.
     pub timeouts: u64,
     /// Sum of the RTT samples, s, and their number.
     pub rtt_sum_s: f64,
     pub rtt_samples: u64,
     /// Bytes sent and neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
+    /// Since when nothing that was sent has been acknowledged.
+    pub silent_since: Option<Instant>,
+    /// How often the path was opened. Only the controller of the last time is registered.
+    opened: u32,
 }
 
 /// The controller of a connection, shared by its paths. The library builds one [`PathController`]
@@ -66,9 +70,23 @@ impl SharedController {
         }
     }
 
-    /// Path `r` is abandoned. The rules couple it as one that had a timeout: a window of 1.
+    /// The library has opened path `r`: its controller is registered.
+    fn register(&self, r: usize) -> u32 {
+        let report = &mut self.lock().paths[r];
+        report.opened += 1;
+        report.opened
+    }
+
+    /// Path `r` is abandoned: its controller is deregistered. The rules couple it as one that had a
+    /// timeout, with a window of 1.
     pub fn abandon(&self, r: usize) {
-        self.lock().controller.on_timeout(r);
+        let mut state = self.lock();
+        let was_used = state.controller.window(r) > 1.0;
+        state.controller.on_timeout(r);
+        let report = &mut state.paths[r];
+        report.timeouts += u64::from(was_used);
+        report.opened += 1;
+        (report.in_flight_bytes, report.silent_since) = (0, None);
     }
 
     /// Calls `read` with the controller and the reports of its paths.
@@ -86,6 +104,7 @@ impl ControllerFactory for SharedController {
     fn build(self: Arc<Self>, _: Instant, mtu: u16) -> Box<dyn Controller> {
         let r = self.lock().opening;
         Box::new(PathController {
+            opened: self.register(r),
             shared: (*self).clone(),
             r,
             mtu: mtu.into(),
@@ -101,6 +120,7 @@ impl ControllerFactory for SharedController {
 struct PathController {
     shared: SharedController,
     r: usize,
+    opened: u32,
     mtu: u64,
     acked: Acked,
     recovery_began: Option<Instant>,
@@ -119,11 +139,21 @@ impl PathController {
     fn is_after_recovery(&self, sent: Instant) -> bool {
         self.recovery_began.is_none_or(|began| sent > began)
     }
+
+    /// The state, while this controller is registered.
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        let state = self.shared.lock();
+        (state.paths[self.r].opened == self.opened).then_some(state)
+    }
 }
 
 impl Controller for PathController {
-    fn on_packet_sent(&mut self, _: Instant, bytes: u16, _: u64) {
-        self.shared.lock().paths[self.r].in_flight_bytes += u64::from(bytes);
+    fn on_packet_sent(&mut self, now: Instant, bytes: u16, _: u64) {
+        if let Some(mut state) = self.lock() {
+            let report = &mut state.paths[self.r];
+            report.in_flight_bytes += u64::from(bytes);
+            report.silent_since.get_or_insert(now);
+        }
     }
 
     fn on_ack(&mut self, _: Instant, sent: Instant, _: u64, _: u64, _: bool, _: &RttEstimator) {
@@ -133,8 +163,11 @@ impl Controller for PathController {
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _: Option<u64>) {
         let Acked { packets, newest } = std::mem::take(&mut self.acked);
-        let ends = newest.is_some_and(|sent| self.is_after_recovery(sent));
-        let mut state = self.shared.lock();
+        let ends = newest.is_some_and(|sent| self.is_after_recovery(sent))
+            && self.recovery_began.take().is_some();
+        let Some(mut state) = self.lock() else {
+            return;
+        };
         let State {
             clock,
             controller,
@@ -142,10 +175,11 @@ impl Controller for PathController {
             ..
         } = &mut *state;
         paths[self.r].in_flight_bytes = in_flight;
+        paths[self.r].silent_since = (in_flight > 0).then_some(now);
         let Some(sent) = newest else {
             return;
         };
-        if ends && self.recovery_began.take().is_some() {
+        if ends {
             controller.on_recovered(self.r);
         }
         let rtt = clock.seconds(now) - clock.seconds(sent);
@@ -165,7 +199,9 @@ impl Controller for PathController {
     }
 
     fn on_packet_lost(&mut self, bytes: u16, _: u64, _: Instant) {
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.lock() else {
+            return;
+        };
         state.controller.on_lost(self.r, 1);
         let report = &mut state.paths[self.r];
         report.declared_lost += 1;
@@ -182,14 +218,20 @@ impl Controller for PathController {
         _: u64,
     ) {
         let is_new = self.is_after_recovery(sent);
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.lock() else {
+            return;
+        };
         if is_persistent {
             state.paths[self.r].timeouts += 1;
             state.controller.on_timeout(self.r);
-            self.recovery_began = None;
         } else if is_new {
             state.paths[self.r].loss_events += 1;
             state.controller.on_loss(self.r);
+        }
+        drop(state);
+        if is_persistent {
+            self.recovery_began = None;
+        } else if is_new {
             self.recovery_began = Some(now);
         }
     }

@@ -5,11 +5,12 @@ use std::time::Instant;
 use anabranch_control::AnyController;
 use anabranch_net::{Dice, Time};
 use bytes::BytesMut;
-use noq_proto::{Event, PathEvent, PathId, PathStatus};
+use noq_proto::{Event, PathEvent};
 
 use super::clock::Clock;
 use super::controller::SharedController;
-use super::endpoint::{End, sender_tuple};
+use super::endpoint::End;
+use super::paths::Paths;
 use super::settings::Settings;
 use super::stream::{Arrived, Incoming, Outgoing};
 use super::tls::Tls;
@@ -37,10 +38,7 @@ pub(crate) struct Pair {
     sender: End,
     receiver: End,
     controller: SharedController,
-    /// The library's number of each path, while it is open.
-    paths: Vec<Option<PathId>>,
-    /// Paths that are to be opened and are not yet.
-    wanted: Vec<usize>,
+    paths: Paths,
     stream: Option<Outgoing>,
     /// What to send when the handshake allows it: bytes, or `Some(None)` for data without limit.
     unsent: Option<Option<u64>>,
@@ -63,15 +61,12 @@ impl Pair {
         let controller = SharedController::new(clock, controller, initial_ssthresh);
         controller.open(0);
         let sender = settings.sender(paths, &controller);
-        let mut open = vec![None; paths];
-        open[0] = Some(PathId::ZERO);
         Pair {
             clock,
             sender: End::sender(&mut dice, clock.instant(now), tls, sender),
             receiver: End::receiver(&mut dice, tls, settings.receiver(paths)),
             controller,
-            paths: open,
-            wanted: Vec::new(),
+            paths: Paths::new(paths),
             stream: None,
             unsent: None,
             incoming: Incoming::default(),
@@ -85,8 +80,23 @@ impl Pair {
 
     /// Opens another path as soon as the library can.
     pub fn open_path(&mut self, now: Time, path: usize) {
-        self.wanted.push(path);
+        self.paths.want(path);
         self.drive_sender(self.clock.instant(now));
+    }
+
+    /// Closes paths that are dead and opens those again that were closed a while ago.
+    pub fn watch(&mut self, now: Time) {
+        let now = self.clock.instant(now);
+        if let Some(connection) = self.sender.connection() {
+            self.paths.watch(connection, &self.controller, now);
+            self.paths.allow(connection, now);
+        }
+        if let Some(connection) = self.receiver.connection() {
+            self.paths.allow(connection, now);
+        }
+        self.receiver.exchange();
+        self.sender.exchange();
+        self.drive_sender(now);
     }
 
     /// Sends that many bytes, or data without limit.
@@ -158,13 +168,13 @@ impl Pair {
     fn drive_sender(&mut self, now: Instant) {
         while let Some(event) = self.sender.poll() {
             if let Event::Path(PathEvent::Abandoned { id, .. }) = event {
-                self.on_abandoned(id);
+                self.paths.abandoned(id, &self.controller, now);
             }
         }
-        self.open_wanted(now);
         let Some(connection) = self.sender.connection() else {
             return;
         };
+        self.paths.open_wanted(connection, &self.controller, now);
         if let Some(bytes) = self.unsent
             && let Some(stream) = Outgoing::open(connection, bytes)
         {
@@ -173,30 +183,6 @@ impl Pair {
         }
         if let Some(stream) = &mut self.stream {
             stream.fill(connection);
-        }
-    }
-
-    /// Opens paths in their order. Right after the handshake the receiver has not yet issued the
-    /// connection ids that they need.
-    fn open_wanted(&mut self, now: Instant) {
-        let Some(connection) = self.sender.connection() else {
-            return;
-        };
-        while let Some(&path) = self.wanted.first() {
-            self.controller.open(path);
-            let opened = connection.open_path(sender_tuple(path), PathStatus::Available, now);
-            let Ok(id) = opened else {
-                return;
-            };
-            self.paths[path] = Some(id);
-            self.wanted.remove(0);
-        }
-    }
-
-    fn on_abandoned(&mut self, id: PathId) {
-        if let Some(path) = self.paths.iter().position(|&open| open == Some(id)) {
-            self.paths[path] = None;
-            self.controller.abandon(path);
         }
     }
 }
