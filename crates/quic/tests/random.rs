@@ -67,7 +67,7 @@ fn run(text: &str, seed: u64) -> Record {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// At 3 % of loss on each of two links Reno has 5 packets per round trip of at most 0.32 s: 5 MB
     /// in at most 250 s on one path; 1 MB takes at most 50 s. Probes of a dead path are sent every
@@ -91,4 +91,23 @@ proptest! {
         let first: u64 = record.paths.delivered_bytes.iter().sum();
         prop_assert_eq!(received, first);
     }
+}
+
+/// Found at random: both paths are down when path 0 is opened again, and were then both closed, so
+/// that no path was left to open another over.
+#[test]
+fn no_path_is_closed_while_no_other_works() {
+    let links = [
+        (
+            2.0,
+            37.304971817489466,
+            0.010053799800509942,
+            vec![(1.9, 5.7)],
+        ),
+        (2.0, 1.0, 0.0, vec![]),
+        (2.0, 1.0, 0.018963475992026437, vec![(2.7, 3.1)]),
+    ];
+    let flows = [(vec![vec![0, 1], vec![1, 2]], 274_230)];
+    let record = run(&toml(&links, &flows, "lia"), 498);
+    assert_eq!(record.transfers.bytes, [274_230]);
 }

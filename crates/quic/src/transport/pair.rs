@@ -167,8 +167,12 @@ impl Pair {
 
     fn drive_sender(&mut self, now: Instant) {
         while let Some(event) = self.sender.poll() {
-            if let Event::Path(PathEvent::Abandoned { id, .. }) = event {
-                self.paths.abandoned(id, &self.controller, now);
+            match event {
+                Event::Path(PathEvent::Established { id, .. }) => self.paths.established(id),
+                Event::Path(PathEvent::Abandoned { id, .. }) => {
+                    self.paths.abandoned(id, &self.controller, now);
+                }
+                _ => {}
             }
         }
         let Some(connection) = self.sender.connection() else {

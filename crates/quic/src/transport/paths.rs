@@ -17,11 +17,20 @@ const SILENT_ROUND_TRIPS: f64 = 3.0;
 /// How long after a path was closed it is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// An open path.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// The library's number, another each time.
+    id: PathId,
+    /// Whether the receiver has answered over it.
+    established: bool,
+}
+
 /// The paths of a connection.
 #[derive(Debug)]
 pub(super) struct Paths {
-    /// The library's number of each path, while it is open.
-    open: Vec<Option<PathId>>,
+    /// Each path while it is open.
+    open: Vec<Option<Open>>,
     /// When a path was closed that is to be opened again.
     closed: Vec<Option<Instant>>,
     /// Paths that are to be opened and are not yet.
@@ -35,7 +44,10 @@ impl Paths {
     /// That many paths, of which the first is open.
     pub fn new(paths: usize) -> Paths {
         let mut open = vec![None; paths];
-        open[0] = Some(PathId::ZERO);
+        open[0] = Some(Open {
+            id: PathId::ZERO,
+            established: true,
+        });
         Paths {
             open,
             closed: vec![None; paths],
@@ -63,24 +75,41 @@ impl Paths {
             let Ok(id) = opened else {
                 return;
             };
-            self.open[path] = Some(id);
+            self.open[path] = Some(Open {
+                id,
+                established: false,
+            });
             self.wanted.remove(0);
         }
     }
 
-    /// Closes dead paths, except the last one, and wants those that were closed a while ago.
+    /// The receiver has answered over a path.
+    pub fn established(&mut self, id: PathId) {
+        if let Some(path) = self.place(id)
+            && let Some(path) = &mut self.open[path]
+        {
+            path.established = true;
+        }
+    }
+
+    /// Closes dead paths while another works, and wants those that were closed a while ago. If none
+    /// works all stay open, and the library probes them.
     pub fn watch(
         &mut self,
         connection: &mut Connection,
         controller: &SharedController,
         now: Instant,
     ) {
-        for (path, id) in self.open.iter().enumerate() {
-            if let Some(id) = *id
-                && is_dead(path, controller, now)
-            {
-                // Fails for the last path.
-                let _ = connection.close_path(now, id, VarInt::from_u32(0));
+        let dead: Vec<bool> = (0..self.open.len())
+            .map(|path| is_dead(path, controller, now))
+            .collect();
+        let mut open = self.open.iter().zip(&dead);
+        if open.any(|(path, dead)| path.is_some_and(|path| path.established) && !dead) {
+            for (path, _) in self.open.iter().zip(&dead).filter(|(_, dead)| **dead) {
+                if let Some(path) = path {
+                    // Fails for a path that the library is closing.
+                    let _ = connection.close_path(now, path.id, VarInt::from_u32(0));
+                }
             }
         }
         for (path, closed) in self.closed.iter_mut().enumerate() {
@@ -100,9 +129,14 @@ impl Paths {
         }
     }
 
+    fn place(&self, id: PathId) -> Option<usize> {
+        let is_it = |open: &Option<Open>| open.is_some_and(|path| path.id == id);
+        self.open.iter().position(is_it)
+    }
+
     /// The library has closed a path.
     pub fn abandoned(&mut self, id: PathId, controller: &SharedController, now: Instant) {
-        if let Some(path) = self.open.iter().position(|&open| open == Some(id)) {
+        if let Some(path) = self.place(id) {
             self.open[path] = None;
             self.closed[path] = Some(now);
             self.allowed += 1;
@@ -113,6 +147,9 @@ impl Paths {
 
 fn is_dead(path: usize, controller: &SharedController, now: Instant) -> bool {
     controller.read(|controller, reports| {
+        if path >= reports.len() {
+            return false; // not opened yet
+        }
         let rtt_s = controller.path(path).rtt;
         let round_trips = SILENT_ROUND_TRIPS * if rtt_s.is_finite() { rtt_s } else { 0.0 };
         let limit = SILENCE.max(Duration::from_secs_f64(round_trips));
