@@ -132,8 +132,15 @@ impl End {
     }
 
     /// The next event of the connection.
+    ///
+    /// # Panics
+    /// If the library has given the connection up: no idle timeout is set and no end closes it.
     pub fn poll(&mut self) -> Option<Event> {
-        self.connection()?.poll()
+        let event = self.connection()?.poll()?;
+        if let Event::ConnectionLost { reason } = &event {
+            panic!("a fault of the QUIC library: {reason}");
+        }
+        Some(event)
     }
 
     /// The next datagram to be sent, and its path.

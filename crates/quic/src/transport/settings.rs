@@ -11,8 +11,8 @@ use super::controller::SharedController;
 /// IPv4 and UDP headers of a datagram, bytes.
 pub(crate) const UDP_HEADERS: u32 = 20 + 8;
 
-/// The largest receive window, bytes. Nearly as large as it may be: a stream's window bounds what
-/// a sender can have in flight, and data is read as it arrives.
+/// The largest receive window, and send window, bytes: a connection's memory is bounded by data in
+/// flight long before, because data is read as it arrives.
 const MAX_RECEIVE_WINDOW: u64 = 64 << 20;
 
 /// How every connection of a run behaves.
