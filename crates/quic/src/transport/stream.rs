@@ -5,15 +5,49 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use noq_proto::{Connection, Dir, ReadError, StreamId};
 
-/// Data is written in pieces of this size, bytes.
+/// Data is written in pieces of at most this size, bytes.
 const PIECE: usize = 1 << 16;
 
-static ZEROS: [u8; PIECE] = [0; PIECE];
+/// The data of every stream, again and again, so that the receiver can check what it reads.
+static DATA: [u8; PIECE] = data();
+
+const fn data() -> [u8; PIECE] {
+    let mut bytes = [0; PIECE];
+    let mut i = 0;
+    while i < PIECE {
+        bytes[i] = ((i as u32).wrapping_mul(2_654_435_761) >> 24) as u8; // Knuth's hash
+        i += 1;
+    }
+    bytes
+}
+
+/// The data of a stream from `offset` on, up to the end of a piece.
+fn data_from(offset: u64) -> &'static [u8] {
+    &DATA[offset as usize % PIECE..]
+}
+
+/// Checks the data read at `offset`.
+///
+/// # Panics
+/// If it is not what was written there.
+fn check(mut offset: u64, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        let expected = data_from(offset);
+        let (read, rest) = bytes.split_at(bytes.len().min(expected.len()));
+        assert!(
+            read == &expected[..read.len()],
+            "a fault of the QUIC library: data was changed at {offset}"
+        );
+        offset += read.len() as u64;
+        bytes = rest;
+    }
+}
 
 /// The sender's stream.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     id: StreamId,
+    written: u64,
     /// Bytes to be written; `None`: without limit.
     unwritten: Option<u64>,
     finished: bool,
@@ -25,6 +59,7 @@ impl Outgoing {
         let id = connection.streams().open(Dir::Uni)?;
         Some(Outgoing {
             id,
+            written: 0,
             unwritten: bytes,
             finished: false,
         })
@@ -34,13 +69,13 @@ impl Outgoing {
     pub fn fill(&mut self, connection: &mut Connection) {
         let mut stream = connection.send_stream(self.id);
         while self.unwritten != Some(0) {
-            let piece = self
-                .unwritten
-                .map_or(PIECE, |left| PIECE.min(left as usize));
-            let mut pieces = [Bytes::from_static(&ZEROS[..piece])];
+            let data = data_from(self.written);
+            let left = self.unwritten.unwrap_or(u64::MAX).min(data.len() as u64);
+            let mut pieces = [Bytes::from_static(&data[..left as usize])];
             let Ok(written) = stream.write_chunks(&mut &mut pieces[..]) else {
                 return; // blocked by a window
             };
+            self.written += written as u64;
             if let Some(left) = &mut self.unwritten {
                 *left -= written as u64;
             }
@@ -100,6 +135,7 @@ fn read(
     let over = loop {
         match chunks.next(usize::MAX) {
             Ok(Some(chunk)) => {
+                check(chunk.offset, &chunk.bytes);
                 let bytes = chunk.bytes.len() as u64;
                 arrived.first += bytes;
                 arrived.in_order += order.add(chunk.offset, bytes);
@@ -139,6 +175,15 @@ impl InOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changed_data_is_found() {
+        let offset = PIECE as u64 - 2;
+        let mut data = [data_from(offset), &data_from(0)[..3]].concat();
+        check(offset, &data);
+        data[4] ^= 1;
+        assert!(std::panic::catch_unwind(|| check(offset, &data)).is_err());
+    }
 
     #[test]
     fn bytes_are_in_order_once_all_before_them_have_arrived() {
