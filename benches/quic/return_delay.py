@@ -3,7 +3,7 @@
 Two users with two paths of 20 and 160 ms, and two more on each link. Over QUIC the library returns
 all acknowledgements over the first path; here the simulator does too, in the third row.
 
-    .venv/bin/python benches/quic_return_delay.py
+    .venv/bin/python benches/quic/return_delay.py
 """
 
 import sys
