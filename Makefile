@@ -84,7 +84,7 @@ matrix: wheel
 
 # Ratios measured in one run; see CONTRIBUTING.md. Never part of the tests.
 bench:
-	cargo bench --quiet -p anabranch-net -p anabranch-sim
+	cargo bench --quiet -p anabranch-net -p anabranch-sim -p anabranch-quic
 
 $(VENV)/.anabranch: $(VENV)/.dependencies $(RUST)
 	@$(STEP) "2/3 Anabranch, compiled by cargo (1 to 6 min)" \

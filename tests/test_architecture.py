@@ -17,11 +17,13 @@ CRATES = {
     "anabranch-lab": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
     "anabranch-net": set(),
     "anabranch-scenario": {"anabranch-control", "anabranch-net"},
+    "anabranch-quic": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
     "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
     "anabranch-kernel": {"anabranch-control"},
     "anabranch-python": {
         "anabranch-control",
         "anabranch-net",
+        "anabranch-quic",
         "anabranch-scenario",
         "anabranch-sim",
     },

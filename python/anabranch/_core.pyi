@@ -224,6 +224,21 @@ class Run:
     def cancel(self) -> None:
         """Make `execute` raise `Cancelled`, now or when it is called."""
 
+class QuicRun:
+    """As `Run`, over QUIC."""
+
+    def __new__(
+        cls, scenario: Scenario, algorithm: str | None, seed: int, rule: object | None = None
+    ) -> QuicRun:
+        """As `Run`. Raises `ScenarioError` also for what is not available over QUIC."""
+    def execute(self) -> Tables:
+        """As `Run.execute`."""
+    @property
+    def progress(self) -> float:
+        """The fraction done, 0 to 1."""
+    def cancel(self) -> None:
+        """Make `execute` raise `Cancelled`, now or when it is called."""
+
 # ------------------------------------------------------------------ models of theory
 
 class Rounds:

@@ -45,6 +45,7 @@ BACKENDS = {
     "sim": Backend("anabranch._core:Run"),
     "fluid": Backend("anabranch.theory.fluid.backend:FluidRun", random=False),
     "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
+    "quic": Backend("anabranch._core:QuicRun"),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 
@@ -69,9 +70,9 @@ def run(
     0 to 1. Ctrl-C cancels every run at once.
 
     `on`: "sim", packets; "fluid", the rules' differential equations; "equilibrium", the stationary
-    point of these (docs/theory-fluid.md); or "kernel", real Linux hosts in real time (docs/lab.md),
-    one run after the other by default. There an algorithm may be any that the kernel has, such as
-    "bbr".
+    point of these (docs/theory-fluid.md); "quic", QUIC endpoints in virtual time (docs/quic.md); or
+    "kernel", real Linux hosts in real time (docs/lab.md), one run after the other by default. There
+    an algorithm may be any that the kernel has, such as "bbr".
 
     `tolerate`: errors by which an algorithm may fail without ending the others. It is then not in
     the tables, and `Result.failures` has the reason; if all fail, the first error is raised.

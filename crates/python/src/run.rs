@@ -1,15 +1,14 @@
-//! One run of the simulator.
+//! One run in virtual time, over the simulator's TCP or over QUIC.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anabranch_scenario::Record;
-use anabranch_sim::Simulation;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Cancelled, raise};
+use crate::errors::{Cancelled, ScenarioError, raise};
 use crate::record;
 use crate::rule::PythonRule;
 use crate::scenario::Scenario;
@@ -23,21 +22,68 @@ const FIRST_SLICE_S: f64 = 1e-3;
 /// Longest slice, simulated s: a busy time may follow an idle one.
 const LONGEST_SLICE_S: f64 = 0.1;
 
-/// A scenario with one algorithm and one seed, ready to run.
-#[pyclass(frozen, module = "anabranch")]
-pub struct Run {
-    scenario: anabranch_scenario::Scenario,
-    seed: u64,
-    custom: Option<Custom>,
-    progress: AtomicU64,
-    cancelled: AtomicBool,
+/// A run in virtual time.
+trait Virtual: Sized {
+    /// Flows without an algorithm of their own run `rule`, if there is one.
+    fn begin(
+        scenario: &anabranch_scenario::Scenario,
+        seed: u64,
+        rule: Option<Arc<PythonRule>>,
+    ) -> PyResult<Self>;
+    fn run_until(&mut self, time_s: f64);
+    fn finish(self) -> Record;
 }
 
-/// A rule in Python and its name.
-struct Custom {
-    name: String,
-    rule: Py<PyAny>,
+impl Virtual for anabranch_sim::Simulation {
+    fn begin(
+        scenario: &anabranch_scenario::Scenario,
+        seed: u64,
+        rule: Option<Arc<PythonRule>>,
+    ) -> PyResult<Self> {
+        Ok(match rule {
+            None => Self::new(scenario, seed),
+            Some(rule) => Self::with_custom_rule(scenario, seed, rule),
+        })
+    }
+
+    fn run_until(&mut self, time_s: f64) {
+        self.run_until(time_s);
+    }
+
+    fn finish(self) -> Record {
+        self.finish()
+    }
 }
+
+impl Virtual for anabranch_quic::Simulation {
+    fn begin(
+        scenario: &anabranch_scenario::Scenario,
+        seed: u64,
+        rule: Option<Arc<PythonRule>>,
+    ) -> PyResult<Self> {
+        let simulation = match rule {
+            None => Self::new(scenario, seed),
+            Some(rule) => Self::with_custom_rule(scenario, seed, rule),
+        };
+        simulation.map_err(unsupported)
+    }
+
+    fn run_until(&mut self, time_s: f64) {
+        self.run_until(time_s);
+    }
+
+    fn finish(self) -> Record {
+        self.finish()
+    }
+}
+
+fn unsupported(error: anabranch_quic::Unsupported) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}
+
+/// A scenario with one algorithm and one seed, ready to run.
+#[pyclass(frozen, module = "anabranch")]
+pub struct Run(Job);
 
 #[pymethods]
 impl Run {
@@ -51,6 +97,86 @@ impl Run {
         seed: u64,
         rule: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
+        Job::new(scenario, algorithm, seed, rule).map(Run)
+    }
+
+    /// Runs to the end: the tables by name, each a dict of columns. Releases the GIL.
+    ///
+    /// Raises Cancelled soon after `cancel`, and whatever the rule raises.
+    fn execute<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.0.execute::<anabranch_sim::Simulation>(py)
+    }
+
+    /// The fraction done, 0 to 1.
+    #[getter]
+    fn progress(&self) -> f64 {
+        self.0.progress()
+    }
+
+    /// Makes `execute` raise Cancelled, now or when it is called.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+/// The same over QUIC.
+#[pyclass(frozen, module = "anabranch")]
+pub struct QuicRun(Job);
+
+#[pymethods]
+impl QuicRun {
+    /// As `Run`. Raises ScenarioError for what is not available over QUIC.
+    #[new]
+    #[pyo3(signature = (scenario, algorithm, seed, rule=None))]
+    fn new(
+        scenario: &Scenario,
+        algorithm: Option<String>,
+        seed: u64,
+        rule: Option<Py<PyAny>>,
+    ) -> PyResult<QuicRun> {
+        anabranch_quic::check(&scenario.0).map_err(unsupported)?;
+        Job::new(scenario, algorithm, seed, rule).map(QuicRun)
+    }
+
+    /// As `Run.execute`.
+    fn execute<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.0.execute::<anabranch_quic::Simulation>(py)
+    }
+
+    /// The fraction done, 0 to 1.
+    #[getter]
+    fn progress(&self) -> f64 {
+        self.0.progress()
+    }
+
+    /// Makes `execute` raise Cancelled, now or when it is called.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+/// What both kinds of run have in common.
+struct Job {
+    scenario: anabranch_scenario::Scenario,
+    seed: u64,
+    custom: Option<Custom>,
+    progress: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+/// A rule in Python and its name.
+struct Custom {
+    name: String,
+    rule: Py<PyAny>,
+}
+
+impl Job {
+    fn new(
+        scenario: &Scenario,
+        algorithm: Option<String>,
+        seed: u64,
+        rule: Option<Py<PyAny>>,
+    ) -> PyResult<Job> {
         let (scenario, custom) = match (rule, algorithm) {
             (None, None) => (scenario.0.clone(), None),
             (None, Some(spec)) => (scenario.0.with_algorithm(&spec).map_err(raise)?, None),
@@ -59,7 +185,7 @@ impl Run {
                 (scenario.0.clone(), Some(Custom { name, rule }))
             }
         };
-        Ok(Run {
+        Ok(Job {
             scenario,
             seed,
             custom,
@@ -68,38 +194,25 @@ impl Run {
         })
     }
 
-    /// Runs to the end: the tables by name, each a dict of columns. Releases the GIL.
-    ///
-    /// Raises Cancelled soon after `cancel`, and whatever the rule raises.
-    fn execute<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn execute<'py, V: Virtual>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let rule = |custom: &Custom| Arc::new(PythonRule::new(custom.rule.clone_ref(py)));
         let rule = self.custom.as_ref().map(rule);
-        let record = py.detach(|| self.simulate(rule))?;
+        let record = py.detach(|| self.simulate::<V>(rule))?;
         let name = self.custom.as_ref().map(|custom| custom.name.as_str());
         record::tables(py, record, &self.scenario, name)
     }
 
-    /// The fraction done, 0 to 1.
-    #[getter]
     fn progress(&self) -> f64 {
         f64::from_bits(self.progress.load(Ordering::Relaxed))
     }
 
-    /// Makes `execute` raise Cancelled, now or when it is called.
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
-}
 
-impl Run {
-    fn simulate(&self, rule: Option<Arc<PythonRule>>) -> PyResult<Record> {
-        let mut simulation = match &rule {
-            None => Simulation::new(&self.scenario, self.seed),
-            Some(rule) => {
-                Simulation::with_custom_rule(&self.scenario, self.seed, Arc::clone(rule) as _)
-            }
-        };
-        let end_s = simulation.duration_s();
+    fn simulate<V: Virtual>(&self, rule: Option<Arc<PythonRule>>) -> PyResult<Record> {
+        let mut simulation = V::begin(&self.scenario, self.seed, rule.clone())?;
+        let end_s = self.scenario.measure.duration_s.get();
         let (mut now_s, mut slice_s) = (0.0, FIRST_SLICE_S);
         while now_s < end_s {
             if self.cancelled.load(Ordering::Relaxed) {

@@ -10,6 +10,8 @@ pub mod kind {
     pub const ADJUSTERS: u64 = 2;
     /// Delays of packets in the hosts of users.
     pub const HOSTS: u64 = 3;
+    /// Random numbers of QUIC connections.
+    pub const QUIC: u64 = 4;
 }
 
 /// The seed of a random element of a run (SplitMix64's finaliser).

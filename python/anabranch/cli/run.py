@@ -49,8 +49,8 @@ Out = Annotated[
 ON = typer.Option(
     "--on",
     metavar="BACKEND",
-    help="What runs it: sim, the default; fluid or equilibrium, the equations of the rules; or "
-    "kernel, real Linux hosts in real time (as root).",
+    help="What runs it: sim, the default; fluid or equilibrium, the equations of the rules; "
+    "quic, QUIC endpoints in virtual time; or kernel, real Linux hosts in real time (as root).",
     show_default=False,
 )
 WithOptimum = Annotated[

@@ -1,0 +1,81 @@
+//! The calendar of pending events, earliest first.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use anabranch_net::Time;
+
+use crate::network::Packet;
+use crate::transport::{Datagram, Side};
+
+/// What happens at an event's time.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A packet leaves the sender's host or reaches the end of a link.
+    Hop(Packet),
+    /// A datagram reaches the sender of a connection.
+    Return { connection: u32, datagram: Datagram },
+    /// The timer of an end of a connection.
+    Timer { connection: u32, side: Side },
+    /// A path of a connection opens.
+    OpenPath { connection: u32, path: usize },
+    /// A connection looks for dead paths.
+    Watch(u32),
+    /// A user's workload begins, resumes or has its next file.
+    Begin(usize),
+    /// A user's workload pauses.
+    Pause(usize),
+    /// The warm-up ends: totals are counted from here.
+    WarmUp,
+    /// One row per flow, path and link is recorded.
+    Sample,
+}
+
+#[derive(Debug)]
+struct Entry {
+    time: Time,
+    /// Breaks ties: of two events at the same time, the one scheduled first comes first.
+    order: u64,
+    event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    /// Reversed, because the standard heap keeps its largest entry on top.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.time, other.order).cmp(&(self.time, self.order))
+    }
+}
+
+/// Pending events in order of time, ties in the order of scheduling.
+#[derive(Debug, Default)]
+pub(crate) struct Calendar {
+    heap: BinaryHeap<Entry>,
+    scheduled: u64,
+}
+
+impl Calendar {
+    /// Schedules `event` at `time`.
+    pub fn push(&mut self, time: Time, event: Event) {
+        let order = self.scheduled;
+        self.scheduled += 1;
+        self.heap.push(Entry { time, order, event });
+    }
+
+    /// Removes the next event, if that is not after `until`.
+    pub fn pop(&mut self, until: Time) -> Option<(Time, Event)> {
+        let next = self.heap.peek().filter(|entry| entry.time <= until);
+        next?;
+        self.heap.pop().map(|entry| (entry.time, entry.event))
+    }
+}

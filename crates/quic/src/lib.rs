@@ -1,0 +1,34 @@
+//! Any rule of `anabranch-control` over QUIC with several paths, in virtual time.
+//!
+//! A [`Simulation`] runs one scenario with one seed: real QUIC endpoints with real TLS 1.3 (the
+//! library noq-proto, which does no I/O) send datagrams over the links of `anabranch-net`. Each
+//! connection has one controller, which its paths share. The tables of the result are those of
+//! every backend; `docs/quic.md` says what differs.
+//!
+//! ```
+//! use anabranch_quic::Simulation;
+//! use anabranch_scenario::Scenario;
+//!
+//! let text = b"
+//!     algorithm = 'reno'
+//!     measure = { duration_s = 10, warmup_s = 2 }
+//!     links.R1 = { rate_mbps = 10, delay_ms = 20 }
+//!     flows = [{ name = 'user', paths = [['R1']] }]
+//! ";
+//! let scenario = Scenario::parse(text, "one.toml", &[])?;
+//! let record = Simulation::new(&scenario, 1)?.finish();
+//! // About 1432 of every 1500 bytes are payload.
+//! let goodput_mbps = record.flows.goodput_mbps[0];
+//! assert!((9.4..9.6).contains(&goodput_mbps), "{goodput_mbps}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod calendar;
+mod connection;
+mod limits;
+mod network;
+mod simulation;
+mod transport;
+
+pub use limits::{Unsupported, check};
+pub use simulation::Simulation;

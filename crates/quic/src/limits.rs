@@ -1,0 +1,57 @@
+//! What the QUIC backend does not support.
+
+use std::error::Error;
+use std::fmt;
+
+use anabranch_scenario::{Recovery, Scenario, Scheduler, Workload};
+
+use crate::transport::{MAX_PATHS, UDP_HEADERS};
+
+/// The smallest datagram that QUIC allows, bytes (RFC 9000, section 14).
+const MIN_DATAGRAM: u32 = 1200;
+
+/// A part of a scenario that this backend does not support: its key, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported(String);
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Unsupported {}
+
+/// Checks that everything in the scenario is supported.
+///
+/// # Errors
+/// If not.
+pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
+    let unsupported = |key: String, what: String| {
+        let text = format!("{key}: {what} is not available on quic; run it with --on sim");
+        Err(Unsupported(text))
+    };
+    let tcp = &scenario.tcp;
+    let smallest = MIN_DATAGRAM + UDP_HEADERS;
+    if tcp.packet_bytes.get() < smallest {
+        let what = format!("less than {smallest} bytes");
+        return unsupported("tcp.packet_bytes".to_owned(), what);
+    }
+    if tcp.scheduler == Scheduler::RoundRobin {
+        return unsupported("tcp.scheduler".to_owned(), "round-robin".to_owned());
+    }
+    if tcp.recovery == Recovery::NewReno {
+        return unsupported("tcp.recovery".to_owned(), "newreno".to_owned());
+    }
+    for flow in &scenario.flows {
+        if matches!(flow.workload, Workload::Gateway { .. }) {
+            let key = format!("flows.{}.workload", flow.name);
+            return unsupported(key, "a gateway".to_owned());
+        }
+        if flow.paths.len() > MAX_PATHS {
+            let key = format!("flows.{}.paths", flow.name);
+            return unsupported(key, format!("more than {MAX_PATHS} paths"));
+        }
+    }
+    Ok(())
+}

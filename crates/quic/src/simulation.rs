@@ -1,0 +1,319 @@
+//! One run of a scenario: its state and its event loop.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use anabranch_control::rules::Custom;
+use anabranch_control::{AnyRule, Coupling, External};
+use anabranch_net::{MILLISECOND, Time};
+use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot};
+use anabranch_scenario::time::{from_seconds, seconds};
+use anabranch_scenario::users::{UserSlot, user_slots};
+use anabranch_scenario::{Record, Scenario};
+
+use crate::calendar::{Calendar, Event};
+use crate::connection::Connection;
+use crate::limits::{Unsupported, check};
+use crate::network::{Links, Packet, Route, Step};
+use crate::transport::{Datagram, Settings, Side, Tls, UDP_HEADERS};
+
+mod measure;
+mod users;
+
+/// How often a connection with several paths looks for dead ones.
+const WATCH: Time = 100 * MILLISECOND;
+
+/// A run of a scenario with one seed, in virtual time.
+///
+/// The same scenario and seed give the same tables on every machine and thread, however the run is
+/// cut into [`run_until`](Simulation::run_until)s.
+pub struct Simulation {
+    scenario: Scenario,
+    seed: u64,
+    now: Time,
+    settings: Settings,
+    tls: Tls,
+    calendar: Calendar,
+    links: Links,
+    /// The rule of each flow, and which paths it couples.
+    rules: Vec<(AnyRule, Coupling)>,
+    /// The routes of each flow's paths.
+    routes: Vec<Vec<Route>>,
+    slots: Vec<UserSlot>,
+    /// Each user's connection, if it sends data without limit.
+    endless: Vec<Option<u32>>,
+    /// Payload received and files completed, per user.
+    users: Vec<(u64, u64)>,
+    /// Per path row: what links and receivers counted, and the controllers of connections that are
+    /// over.
+    totals: Vec<PathTotals>,
+    /// By number; `None`: over.
+    connections: Vec<Option<Box<Connection>>>,
+    recorder: Recorder,
+}
+
+impl Simulation {
+    /// A run of `scenario` at time 0.
+    ///
+    /// # Errors
+    /// If this backend does not support something in the scenario.
+    pub fn new(scenario: &Scenario, seed: u64) -> Result<Simulation, Unsupported> {
+        Simulation::with_rules(scenario, seed, None)
+    }
+
+    /// A run of `scenario` in which flows without an algorithm of their own run `rule`.
+    ///
+    /// # Errors
+    /// If this backend does not support something in the scenario.
+    pub fn with_custom_rule(
+        scenario: &Scenario,
+        seed: u64,
+        rule: Arc<dyn External>,
+    ) -> Result<Simulation, Unsupported> {
+        Simulation::with_rules(scenario, seed, Some(&rule))
+    }
+
+    fn with_rules(
+        scenario: &Scenario,
+        seed: u64,
+        custom: Option<&Arc<dyn External>>,
+    ) -> Result<Simulation, Unsupported> {
+        check(scenario)?;
+        let flows = scenario.flows.iter().enumerate();
+        let rules = flows.map(|(index, flow)| match custom {
+            Some(rule) if !scenario.has_own_algorithm(index) => {
+                (AnyRule::Custom(Custom(rule.clone())), Coupling::default())
+            }
+            _ => (flow.algorithm.rule(), flow.algorithm.coupling()),
+        });
+        let flows = scenario.flows.iter();
+        let routes: Vec<Vec<Route>> = flows
+            .map(|flow| flow.paths.iter().map(Route::new).collect())
+            .collect();
+        let slots = user_slots(scenario, seed);
+        let rows = slots.iter().map(|slot| routes[slot.flow as usize].len());
+        let totals = vec![PathTotals::default(); rows.sum()];
+        let links = Links::new(scenario, seed);
+        let start = Snapshot {
+            time: 0,
+            users: vec![(0, 0); slots.len()],
+            paths: totals.clone(),
+            links: links.counters(),
+        };
+        Ok(Simulation {
+            scenario: scenario.clone(),
+            seed,
+            now: 0,
+            settings: settings(scenario),
+            tls: Tls::new(),
+            calendar: first_events(scenario, &slots),
+            links,
+            rules: rules.collect(),
+            routes,
+            endless: vec![None; slots.len()],
+            users: start.users.clone(),
+            totals,
+            connections: Vec::new(),
+            recorder: Recorder::new(start, slots.clone()),
+            slots,
+        })
+    }
+
+    /// The time the run has reached, s.
+    pub fn now_s(&self) -> f64 {
+        seconds(self.now)
+    }
+
+    /// The time at which the run ends, s.
+    pub fn duration_s(&self) -> f64 {
+        self.scenario.measure.duration_s.get()
+    }
+
+    /// Continues the run to `time_s`, or to its end if that is earlier.
+    pub fn run_until(&mut self, time_s: f64) {
+        let until = from_seconds(time_s.min(self.duration_s()));
+        while let Some((time, event)) = self.calendar.pop(until) {
+            self.now = time;
+            self.handle(event);
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Runs to the end and returns the measurements.
+    pub fn finish(mut self) -> Record {
+        self.run_until(self.duration_s());
+        let end = self.snapshot();
+        self.recorder.finish(end, &self.scenario)
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Hop(packet) => self.hop(packet),
+            Event::Return {
+                connection,
+                datagram,
+            } => self.receive(connection, Side::Sender, datagram),
+            Event::Timer { connection, side } => self.on_timer(connection, side),
+            Event::OpenPath { connection, path } => {
+                self.act(connection, |connection, now| {
+                    connection.pair.open_path(now, path);
+                });
+            }
+            Event::Watch(connection) => self.watch(connection),
+            Event::Begin(user) => self.begin(user),
+            Event::Pause(user) => self.pause(user),
+            Event::WarmUp => {
+                let snapshot = self.snapshot();
+                self.recorder.warm_up_ends(snapshot);
+            }
+            Event::Sample => self.sample(),
+        }
+    }
+
+    /// The row of a path of a user in the tables.
+    fn row(&self, user: usize, path: usize) -> usize {
+        self.slots[user].first_path as usize + path
+    }
+
+    /// Acts on the sender of a connection, unless that is over, and sends what follows.
+    fn act(&mut self, number: u32, act: impl FnOnce(&mut Connection, Time)) {
+        if let Some(connection) = &mut self.connections[number as usize] {
+            act(connection, self.now);
+            self.flush(number, Side::Sender);
+        }
+    }
+
+    /// Looks for dead paths, and again later unless the connection is over.
+    fn watch(&mut self, number: u32) {
+        self.act(number, |connection, now| connection.pair.watch(now));
+        self.flush(number, Side::Receiver);
+        if self.connections[number as usize].is_some() {
+            self.calendar.push(self.now + WATCH, Event::Watch(number));
+        }
+    }
+
+    fn on_timer(&mut self, number: u32, side: Side) {
+        let Some(connection) = &mut self.connections[number as usize] else {
+            return;
+        };
+        if connection.timer_is_due(self.now, side) {
+            connection.pair.on_timer(self.now, side);
+        }
+        self.flush(number, side);
+    }
+
+    /// A datagram arrives at an end.
+    fn receive(&mut self, number: u32, side: Side, datagram: Datagram) {
+        let Some(connection) = &mut self.connections[number as usize] else {
+            return;
+        };
+        let (user, path) = (connection.user, datagram.path);
+        let arrived = connection.pair.receive(self.now, side, datagram);
+        connection.received += arrived.in_order;
+        let is_complete = connection.is_complete();
+        let row = self.row(user, path);
+        self.totals[row].delivered_bytes += arrived.first;
+        self.users[user].0 += arrived.in_order;
+        if is_complete {
+            self.complete(number);
+        } else {
+            self.flush(number, side);
+        }
+    }
+
+    /// Sends the datagrams of an end and schedules its next timer.
+    fn flush(&mut self, number: u32, side: Side) {
+        while let Some(connection) = &mut self.connections[number as usize] {
+            let Some(datagram) = connection.pair.transmit(self.now, side) else {
+                break;
+            };
+            match side {
+                Side::Sender => self.send(number, datagram),
+                Side::Receiver => self.acknowledge(number, datagram),
+            }
+        }
+        if let Some(connection) = &mut self.connections[number as usize]
+            && let Some(time) = connection.timer_to_schedule(self.now, side)
+        {
+            let connection = number;
+            self.calendar.push(time, Event::Timer { connection, side });
+        }
+    }
+
+    fn send(&mut self, number: u32, datagram: Datagram) {
+        let Some(connection) = &mut self.connections[number as usize] else {
+            return;
+        };
+        let leaves_at = connection.host.leaves_at(self.now, datagram.path);
+        let slot = &self.slots[connection.user];
+        let row = slot.first_path as usize + datagram.path;
+        self.totals[row].sent_packets += 1;
+        let packet = Packet {
+            sent_at: self.now,
+            connection: number,
+            row,
+            flow: slot.flow as usize,
+            hops: 0,
+            datagram,
+        };
+        if leaves_at == self.now {
+            self.hop(packet);
+        } else {
+            self.calendar.push(leaves_at, Event::Hop(packet));
+        }
+    }
+
+    fn acknowledge(&mut self, number: u32, datagram: Datagram) {
+        let Some(connection) = &self.connections[number as usize] else {
+            return;
+        };
+        let flow = self.slots[connection.user].flow as usize;
+        let delay = self.routes[flow][datagram.path].return_delay;
+        let event = Event::Return {
+            connection: number,
+            datagram,
+        };
+        self.calendar.push(self.now + delay, event);
+    }
+
+    /// A packet goes to the next link, or to the receiver.
+    fn hop(&mut self, packet: Packet) {
+        let (row, number) = (packet.row, packet.connection);
+        let route = &self.routes[packet.flow][packet.datagram.path];
+        match self.links.step(self.now, route, packet) {
+            Step::Crosses(at, packet) => self.calendar.push(at, Event::Hop(packet)),
+            Step::Lost(cause) => self.totals[row].lost[cause as usize] += 1,
+            Step::Arrived(packet) => {
+                self.totals[row].delivered_packets += 1;
+                self.totals[row].one_way_sum_s += seconds(self.now - packet.sent_at);
+                self.receive(number, Side::Receiver, packet.datagram);
+            }
+        }
+    }
+}
+
+fn settings(scenario: &Scenario) -> Settings {
+    let tcp = &scenario.tcp;
+    let buffer = u64::from(tcp.receive_buffer_packets.get()) * u64::from(tcp.packet_bytes.get());
+    Settings {
+        datagram_bytes: (tcp.packet_bytes.get() - UDP_HEADERS) as u16,
+        delayed_acks: tcp.delayed_acks,
+        receive_bytes: NonZeroU64::new(buffer).unwrap_or(NonZeroU64::MIN),
+    }
+}
+
+/// The ends of the warm-up and of the first sample, and every user's start and stop.
+fn first_events(scenario: &Scenario, slots: &[UserSlot]) -> Calendar {
+    let mut calendar = Calendar::default();
+    let measure = &scenario.measure;
+    // Before any user begins: packets sent at that moment are counted.
+    calendar.push(from_seconds(measure.warmup_s.get()), Event::WarmUp);
+    calendar.push(from_seconds(measure.sample_ms.get() * 1e-3), Event::Sample);
+    for (user, slot) in slots.iter().enumerate() {
+        calendar.push(slot.start, Event::Begin(user));
+        if let Some(stop) = slot.stop {
+            calendar.push(stop, Event::Pause(user));
+        }
+    }
+    calendar
+}

@@ -1,0 +1,108 @@
+//! Actions of users: begin, pause, open connections, complete files.
+
+use anabranch_scenario::Workload;
+use anabranch_scenario::seed::{element_seed, kind};
+use anabranch_scenario::time::from_seconds;
+use anabranch_scenario::users::{next_gap, next_size};
+
+use super::{Simulation, WATCH};
+use crate::calendar::Event;
+use crate::connection::{Connection, Host};
+use crate::transport::{Pair, Side};
+
+impl Simulation {
+    /// A file arrives at the sender, or data without limit starts or resumes.
+    pub(super) fn begin(&mut self, user: usize) {
+        let slot = &mut self.slots[user];
+        if slot.has_stopped(self.now) {
+            return;
+        }
+        let workload = &self.scenario.flows[slot.flow as usize].workload;
+        if let Workload::OnOff { on_s, .. } = workload {
+            let pause = self.now + from_seconds(on_s.get());
+            self.calendar.push(pause, Event::Pause(user));
+        }
+        if let Some(gap) = next_gap(workload, &mut slot.dice) {
+            self.calendar.push(self.now + gap, Event::Begin(user));
+        }
+        let file = next_size(workload, &mut slot.dice);
+        let number = match (file, self.endless[user]) {
+            (None, Some(number)) => number,
+            _ => self.open(user, file),
+        };
+        if file.is_none() {
+            self.endless[user] = Some(number);
+        }
+        self.act(number, |connection, now| connection.pair.send(now, file));
+    }
+
+    /// Data without limit pauses; files in transit are completed.
+    pub(super) fn pause(&mut self, user: usize) {
+        if let Some(number) = self.endless[user] {
+            self.act(number, |connection, now| connection.pair.stop(now));
+        }
+        let slot = &self.slots[user];
+        let workload = &self.scenario.flows[slot.flow as usize].workload;
+        if let (Workload::OnOff { off_s, .. }, false) = (workload, slot.has_stopped(self.now)) {
+            let resume = self.now + from_seconds(off_s.get());
+            self.calendar.push(resume, Event::Begin(user));
+        }
+    }
+
+    fn open(&mut self, user: usize, file: Option<u64>) -> u32 {
+        let number = self.connections.len() as u32;
+        let flow = self.slots[user].flow as usize;
+        let (paths, tcp) = (self.routes[flow].len(), &self.scenario.tcp);
+        let (rule, coupling) = &self.rules[flow];
+        let initial_window = f64::from(tcp.initial_window_packets.get());
+        let mut controller = rule.controller(0, initial_window);
+        controller.set_increase_per_round(tcp.increase_per_round);
+        controller.set_coupling(*coupling);
+        if paths > 1 {
+            controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
+        }
+        let controller = (controller, tcp.initial_ssthresh_packets.get());
+        let seed = |of| {
+            let user_seed = element_seed(self.seed, of, user);
+            element_seed(user_seed, of, self.now as usize)
+        };
+        let (settings, tls) = (&self.settings, &self.tls);
+        let pair = Pair::new(paths, self.now, seed(kind::QUIC), settings, tls, controller);
+        let jitter = from_seconds(tcp.host_jitter_us.get() * 1e-6);
+        let host = Host::new(jitter, paths, seed(kind::HOSTS));
+        let connection = Connection::new(pair, user, self.now, file, host);
+        self.connections.push(Some(Box::new(connection)));
+        if paths > 1 {
+            let event = Event::Watch(number);
+            self.calendar.push(self.now + WATCH, event);
+        }
+        for (path, route) in self.routes[flow].iter().enumerate().skip(1) {
+            let event = Event::OpenPath {
+                connection: number,
+                path,
+            };
+            self.calendar.push(route.opens_at.max(self.now), event);
+        }
+        number
+    }
+
+    /// The last byte of a connection's file was delivered: the connection is over.
+    pub(super) fn complete(&mut self, number: u32) {
+        self.flush(number, Side::Receiver);
+        let Some(connection) = self.connections[number as usize].take() else {
+            return;
+        };
+        let Connection {
+            user,
+            started_at,
+            received,
+            ..
+        } = *connection;
+        self.users[user].1 += 1;
+        self.recorder.transfer(user, started_at, received, self.now);
+        let first = self.slots[user].first_path as usize;
+        for (total, report) in self.totals[first..].iter_mut().zip(connection.reports()) {
+            *total += report;
+        }
+    }
+}

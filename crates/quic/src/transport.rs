@@ -1,0 +1,18 @@
+//! The QUIC library behind an interface of our own: this module alone knows it, so that another
+//! can take its place. It is noq-proto, which does no I/O and takes its time as an argument.
+
+mod clock;
+mod controller;
+mod endpoint;
+mod pair;
+mod paths;
+mod random;
+mod settings;
+mod stream;
+mod tls;
+
+pub(crate) use controller::PathReport;
+pub(crate) use endpoint::MAX_PATHS;
+pub(crate) use pair::{Datagram, Pair, Side};
+pub(crate) use settings::{Settings, UDP_HEADERS};
+pub(crate) use tls::Tls;

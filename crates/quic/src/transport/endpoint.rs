@@ -1,0 +1,187 @@
+//! One end of a connection.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use noq_proto::{
+    ClientConfig, Connection, ConnectionHandle, ConnectionId, DatagramEvent, Endpoint,
+    EndpointConfig, Event, FourTuple, ServerConfig, TransportConfig,
+};
+
+use anabranch_net::Dice;
+
+use super::random::{ConnectionIds, random_bytes};
+use super::tls::{RECEIVER, Tls};
+
+/// A port, which is never looked at.
+const PORT: u16 = 4433;
+
+/// The most paths of a connection: the last number of the sender's address counts them.
+pub(crate) const MAX_PATHS: usize = 254;
+
+/// The receiver has one address, the sender one per path.
+fn receiver_address() -> SocketAddr {
+    SocketAddr::new(Ipv4Addr::new(10, 0, 1, 1).into(), PORT)
+}
+
+fn sender_address(path: usize) -> IpAddr {
+    Ipv4Addr::new(10, 0, 0, 1 + path as u8).into()
+}
+
+/// The path of a sender's address.
+fn path_of(address: IpAddr) -> usize {
+    match address {
+        IpAddr::V4(address) => usize::from(address.octets()[3]) - 1,
+        IpAddr::V6(_) => unreachable!("all addresses are IPv4"),
+    }
+}
+
+/// The sender's addresses of a path.
+pub(super) fn sender_tuple(path: usize) -> FourTuple {
+    FourTuple::new(receiver_address(), Some(sender_address(path)))
+}
+
+fn receiver_tuple(path: usize) -> FourTuple {
+    let remote = SocketAddr::new(sender_address(path), PORT);
+    FourTuple::new(remote, Some(receiver_address().ip()))
+}
+
+/// An end of a connection, and the endpoint that it alone uses.
+pub(super) struct End {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    /// The sender's or the receiver's addresses of a path.
+    tuple: fn(usize) -> FourTuple,
+    buffer: Vec<u8>,
+}
+
+impl End {
+    /// The sender, which begins the handshake on path 0.
+    pub fn sender(dice: &mut Dice, now: Instant, tls: &Tls, transport: TransportConfig) -> End {
+        let mut endpoint = Endpoint::new(endpoint_config(dice), None, false);
+        let first_id = random_bytes::<8>(dice);
+        let mut config = ClientConfig::new(tls.sender.clone());
+        config
+            .transport_config(Arc::new(transport))
+            .initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&first_id)));
+        let connected = endpoint.connect(now, config, receiver_address(), RECEIVER);
+        End {
+            endpoint,
+            connection: Some(connected.expect("address and version are valid")),
+            tuple: sender_tuple,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The receiver, which accepts one connection.
+    pub fn receiver(dice: &mut Dice, tls: &Tls, transport: TransportConfig) -> End {
+        let mut config = ServerConfig::with_crypto(tls.receiver.clone());
+        config.transport_config(Arc::new(transport));
+        config.validation_token.sent(0);
+        End {
+            endpoint: Endpoint::new(endpoint_config(dice), Some(Arc::new(config)), false),
+            connection: None,
+            tuple: receiver_tuple,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The connection; `None` at a receiver that has not received anything.
+    pub fn connection(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut().map(|(_, connection)| connection)
+    }
+
+    /// A datagram arrived over this path.
+    pub fn receive(&mut self, now: Instant, path: usize, datagram: BytesMut) {
+        let tuple = (self.tuple)(path);
+        self.buffer.clear();
+        let event = self
+            .endpoint
+            .handle(now, tuple, None, datagram, &mut self.buffer);
+        match event {
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                let accepted = self.endpoint.accept(incoming, now, &mut self.buffer, None);
+                // Fails for a connection that was closed before; there is none.
+                self.connection = accepted.ok();
+            }
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some(connection) = self.connection() {
+                    connection.handle_event(event);
+                }
+            }
+            // A reset or another version, which neither end causes.
+            Some(DatagramEvent::Response(_)) | None => {}
+        }
+        self.exchange();
+    }
+
+    /// Handles the timers that are due.
+    pub fn on_timer(&mut self, now: Instant) {
+        if let Some(connection) = self.connection() {
+            connection.handle_timeout(now);
+        }
+        self.exchange();
+    }
+
+    /// When the next timer is due.
+    pub fn next_timer(&self) -> Option<Instant> {
+        self.connection.as_ref()?.1.poll_timeout()
+    }
+
+    /// The next event of the connection.
+    ///
+    /// # Panics
+    /// If the library has given the connection up: no idle timeout is set and no end closes it.
+    pub fn poll(&mut self) -> Option<Event> {
+        let event = self.connection()?.poll()?;
+        if let Event::ConnectionLost { reason } = &event {
+            panic!("a fault of the QUIC library: {reason}");
+        }
+        Some(event)
+    }
+
+    /// The next datagram to be sent, and its path.
+    pub fn transmit(&mut self, now: Instant) -> Option<(usize, BytesMut)> {
+        self.buffer.clear();
+        let (_, connection) = self.connection.as_mut()?;
+        let transmit = connection.poll_transmit(now, NonZeroUsize::MIN, &mut self.buffer);
+        self.exchange();
+        let transmit = transmit?;
+        let to_receiver = transmit.destination == receiver_address();
+        let path = if to_receiver {
+            transmit.src_ip.map_or(0, path_of) // path 0 has no local address yet
+        } else {
+            path_of(transmit.destination.ip())
+        };
+        Some((path, BytesMut::from(&self.buffer[..transmit.size])))
+    }
+
+    /// Passes events between the connection and its endpoint until there are none.
+    pub fn exchange(&mut self) {
+        let Some((handle, connection)) = &mut self.connection else {
+            return;
+        };
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(*handle, event) {
+                connection.handle_event(event);
+            }
+        }
+    }
+}
+
+/// All that the library draws at random comes from `dice`: connection ids, numbers of skipped
+/// packets, the lengths of GREASE, when keys are updated. Not so the keys of TLS and of reset
+/// tokens: they change bytes, but no length and no time.
+fn endpoint_config(dice: &mut Dice) -> Arc<EndpointConfig> {
+    let mut config = EndpointConfig::default();
+    let ids = ConnectionIds::new(dice);
+    config
+        .max_udp_payload_size(u16::MAX - 8)
+        .expect("it is in range")
+        .rng_seed(Some(random_bytes::<32>(dice)))
+        .cid_generator(Arc::new(move || Box::new(ids.clone())));
+    Arc::new(config)
+}

@@ -1,0 +1,225 @@
+//! What holds in every scenario over QUIC: links are filled, counters agree, everything sent
+//! arrives, a seed determines every bit, and each rule shares as it does in the simulator.
+
+use std::thread;
+
+use anabranch_control::RULES;
+use anabranch_quic::Simulation;
+use anabranch_scenario::columns::Column;
+use anabranch_scenario::{Record, Scenario};
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::parse(text.as_bytes(), "a test", &[]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(scenario: &Scenario, seed: u64) -> Record {
+    let simulation = Simulation::new(scenario, seed);
+    simulation.expect("it is supported").finish()
+}
+
+fn sum(column: &[u64]) -> u64 {
+    column.iter().sum()
+}
+
+/// Every number of a record, bit by bit.
+fn bits(record: Record) -> Vec<u64> {
+    let tables = record.tables().into_iter();
+    let columns = tables.flat_map(|(_, columns)| columns.into_iter().map(|(_, column)| column));
+    columns
+        .flat_map(|column| match column {
+            Column::U32(values) => values.into_iter().map(u64::from).collect(),
+            Column::U64(values) => values,
+            Column::F64(values) => values.into_iter().map(f64::to_bits).collect::<Vec<_>>(),
+        })
+        .collect()
+}
+
+const TWO_LINKS: &str = "
+    algorithm = 'lia'
+    measure = { duration_s = 20, warmup_s = 5 }
+    links.R1 = { rate_mbps = 40, delay_ms = 10 }
+    links.R2 = { rate_mbps = 20, delay_ms = 30 }
+    flows = [{ name = 'user', paths = [['R1'], ['R2']] }]
+";
+
+/// Of a full packet of 1500 bytes, 28 are IP and UDP, 9 to 13 QUIC's short header, 16 its tag and 3
+/// to 11 the head of a STREAM frame: 1432 to 1444 are payload, 0.955 to 0.963.
+fn check_goodput(goodput_mbps: f64, rate_mbps: f64) {
+    let share = goodput_mbps / rate_mbps;
+    assert!((0.945..0.963).contains(&share), "{goodput_mbps} Mbps");
+}
+
+#[test]
+fn one_path_reaches_the_rate_of_its_link_with_every_rule() {
+    let one = scenario(
+        "
+        algorithm = 'reno'
+        measure = { duration_s = 20, warmup_s = 5 }
+        links.R1 = { rate_mbps = 10, delay_ms = 20 }
+        flows = [{ name = 'user', paths = [['R1']] }]
+        ",
+    );
+    for rule in RULES {
+        let record = run(&one.with_algorithm(rule.name).expect("a rule"), 1);
+        println!("{}: {} Mbps", rule.name, record.flows.goodput_mbps[0]);
+        check_goodput(record.flows.goodput_mbps[0], 10.0);
+    }
+}
+
+#[test]
+fn two_paths_fill_both_links() {
+    let record = run(&scenario(TWO_LINKS), 1);
+    check_goodput(record.flows.goodput_mbps[0], 60.0);
+    check_goodput(record.paths.goodput_mbps[0], 40.0);
+    check_goodput(record.paths.goodput_mbps[1], 20.0);
+}
+
+/// The library sends the acknowledgements of every path back over path 0, n0-computer/noq issue
+/// 799: the smallest RTT of path 1 is 30 ms forward and 10 ms back, not 60 ms. When this fails the
+/// library has been mended: say so in docs/quic.md.
+#[test]
+fn acknowledgements_of_all_paths_return_over_path_0() {
+    let record = run(&scenario(TWO_LINKS), 1);
+    let back_ms = |path: usize| record.paths.rtt_ms[path] - record.paths.one_way_delay_ms[path];
+    assert!((back_ms(0) - 10.0).abs() < 0.5, "{}", back_ms(0));
+    assert!((back_ms(1) - 10.0).abs() < 0.5, "{}", back_ms(1));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_on_two_threads_and_in_slices() {
+    let lossy = format!("{TWO_LINKS}\nlinks.R1.loss.bernoulli = {{ probability = 0.001 }}");
+    let lossy = lossy.replace("links.R1 = { rate_mbps = 40, delay_ms = 10 }", "");
+    let lossy = lossy + "\nlinks.R1.rate_mbps = 40\nlinks.R1.delay_ms = 10";
+    let scenario = scenario(&lossy);
+    let other = thread::spawn({
+        let scenario = scenario.clone();
+        move || bits(run(&scenario, 1))
+    });
+    let mut sliced = Simulation::new(&scenario, 1).expect("it is supported");
+    while sliced.now_s() < sliced.duration_s() {
+        let next = sliced.now_s() + 0.37;
+        sliced.run_until(next);
+    }
+    let first = bits(sliced.finish());
+    assert_eq!(first, other.join().expect("no panic"));
+    assert_ne!(first, bits(run(&scenario, 2)));
+}
+
+#[test]
+fn links_and_paths_count_the_same_losses() {
+    let text = "
+        algorithm = 'reno'
+        measure = { duration_s = 10, sample_ms = 1000 }
+        links.R1 = { rate_mbps = 10, delay_ms = 20, queue.drop_tail = { packets = 20 } }
+        links.R2 = { rate_mbps = 10, delay_ms = 10, loss.bernoulli = { probability = 0.01 } }
+        flows = [{ name = 'user', count = 2, paths = [['R1', 'R2'], ['R2']] }]
+    ";
+    let record = run(&scenario(text), 1);
+    let (paths, links) = (&record.paths, &record.links);
+    assert!(sum(&paths.lost_overflow) > 0 && sum(&paths.lost_random) > 0);
+    assert_eq!(sum(&paths.lost_overflow), sum(&links.dropped_overflow));
+    assert_eq!(sum(&paths.lost_random), sum(&links.dropped_random));
+    assert_eq!(sum(&paths.sent_packets), sum(&record.flows.sent_packets));
+}
+
+#[test]
+fn every_file_arrives_whole() {
+    let text = "
+        algorithm = 'lia'
+        measure = { duration_s = 20 }
+        links.R1 = { rate_mbps = 10, delay_ms = 20, loss.bernoulli = { probability = 0.02 } }
+        links.R2 = { rate_mbps = 5, delay_ms = 40 }
+        [[flows]]
+        name = 'one'
+        paths = [['R1'], ['R2']]
+        workload.file = { bytes = 3e6 }
+        [[flows]]
+        name = 'many'
+        paths = [['R1'], ['R2']]
+        stop_s = 10
+        workload.poisson = { rate_per_s = 5, size.exponential = { mean_bytes = 3e4 } }
+    ";
+    let record = run(&scenario(text), 1);
+    assert_eq!(
+        record.transfers.len() as u64,
+        sum(&record.flows.transfers_done)
+    );
+    assert!(record.transfers.len() > 30);
+    assert_eq!(
+        sum(&record.transfers.bytes),
+        sum(&record.flows.delivered_bytes)
+    );
+    let mut sizes = record.transfers.flow.iter().zip(&record.transfers.bytes);
+    assert!(sizes.any(|file| file == (&0, &3_000_000)));
+    // 3 MB at 15 Mbps take 1.6 s.
+    assert!(record.transfers.duration_s.iter().all(|&s| s < 6.0));
+}
+
+#[test]
+fn a_user_is_silent_while_it_is_off() {
+    let text = "
+        algorithm = 'reno'
+        measure = { duration_s = 8, sample_ms = 1000 }
+        links.R1 = { rate_mbps = 10, delay_ms = 20 }
+        flows = [{ name = 'user', paths = [['R1']], workload.on_off = { on_s = 2, off_s = 2 } }]
+    ";
+    let record = run(&scenario(text), 1);
+    // The seconds 3 and 7 to 8 are silent; in the third the queue is emptied.
+    let goodput = &record.flow_samples.goodput_mbps;
+    assert!(goodput[1] > 9.0 && goodput[5] > 9.0, "{goodput:?}");
+    assert_eq!((goodput[3], goodput[7]), (0.0, 0.0));
+}
+
+/// The links are killed in turn. After 0.5 s of silence a path is closed and its data sent again
+/// over the other; 0.1 s passes between looks, three round trips of at most 0.12 s until the path
+/// is discarded.
+#[test]
+fn a_dead_link_stops_a_connection_for_at_most_one_second() {
+    let text = "
+        algorithm = 'lia'
+        measure = { duration_s = 40, warmup_s = 2, sample_ms = 100 }
+        flows = [{ name = 'user', paths = [['R1'], ['R2']] }]
+        [links.R1]
+        rate_mbps = 20
+        delay_ms = 10
+        down = [{ from_s = 5, to_s = 10 }, { from_s = 25, to_s = 26 }]
+        [links.R2]
+        rate_mbps = 20
+        delay_ms = 10
+        down = [{ from_s = 15, to_s = 20 }, { from_s = 35, to_s = 35.3 }]
+    ";
+    for seed in 1..=3 {
+        let record = run(&scenario(text), seed);
+        let (mut stall, mut longest) = (0, 0);
+        for &goodput in &record.flow_samples.goodput_mbps[10..] {
+            stall = if goodput == 0.0 { stall + 1 } else { 0 };
+            longest = longest.max(stall);
+        }
+        println!("longest stall: {} s", f64::from(longest) / 10.0);
+        assert!(longest <= 10, "{longest} samples of 0.1 s");
+        // Both links are used again within a second of their return: R1 is down for 6 s of 38, R2
+        // for 5.3 s.
+        let used = |path: usize, down: f64| record.paths.goodput_mbps[path] * 38.0 / (38.0 - down);
+        assert!(used(0, 6.0) > 0.9 * 19.1, "{}", used(0, 6.0));
+        assert!(used(1, 5.3) > 0.9 * 19.1, "{}", used(1, 5.3));
+    }
+}
+
+#[test]
+fn what_is_not_available_is_refused() {
+    let refused = |set: &[(String, String)]| {
+        let scenario = Scenario::parse(TWO_LINKS.as_bytes(), "a test", set).expect("valid");
+        let error = Simulation::new(&scenario, 1).err();
+        error.map(|error| error.to_string()).unwrap_or_default()
+    };
+    let set = |key: &str, value: &str| [(key.to_owned(), value.to_owned())];
+    assert_eq!(
+        refused(&set("tcp.packet_bytes", "1000")),
+        "tcp.packet_bytes: less than 1228 bytes is not available on quic; run it with --on sim"
+    );
+    assert_eq!(
+        refused(&set("tcp.scheduler", "'round-robin'")),
+        "tcp.scheduler: round-robin is not available on quic; run it with --on sim"
+    );
+    assert_eq!(refused(&set("tcp.packet_bytes", "1228")), "");
+}
