@@ -1,0 +1,301 @@
+//! The connection between the two gateways, over all paths: the same interface for both carriers.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{fmt, io};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::config;
+use crate::keys::PublicKey;
+use crate::tls::Identity;
+
+pub mod mptcp;
+pub mod quic;
+
+/// Connects to `far` over these paths, of which the first that can handshake is enough; the others
+/// are opened afterwards.
+///
+/// # Errors
+/// If no path can handshake, or if `far` is another than the pinned one.
+pub async fn connect(
+    near: &config::Near,
+    identity: &Arc<Identity>,
+    paths: &[config::Path],
+) -> anyhow::Result<Tunnel> {
+    Ok(match near.tunnel.carrier {
+        config::Carrier::Quic => Tunnel::Quic(quic::connect(near, identity, paths).await?),
+        config::Carrier::Mptcp => Tunnel::Mptcp(mptcp::connect(near, identity, paths).await?),
+    })
+}
+
+/// Accepts tunnels on `far`.
+#[derive(Debug)]
+pub enum Listener {
+    /// Over QUIC.
+    Quic(quic::Listener),
+    /// Over Multipath TCP.
+    Mptcp(mptcp::Listener),
+}
+
+impl Listener {
+    /// Listens at the configured address.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
+        Ok(match far.tunnel.carrier {
+            config::Carrier::Quic => Listener::Quic(quic::Listener::bind(far, identity).await?),
+            config::Carrier::Mptcp => Listener::Mptcp(mptcp::Listener::bind(far, identity).await?),
+        })
+    }
+
+    /// The next tunnel whose peer has proved one of the pinned keys. Failed handshakes are logged
+    /// and counted by the carrier, run at the same time as others, and end after a timeout.
+    ///
+    /// # Errors
+    /// If the listener itself fails.
+    pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
+        Ok(match self {
+            Listener::Quic(listener) => {
+                let (tunnel, peer) = listener.accept().await?;
+                (Tunnel::Quic(tunnel), peer)
+            }
+            Listener::Mptcp(listener) => {
+                let (tunnel, peer) = listener.accept().await?;
+                (Tunnel::Mptcp(tunnel), peer)
+            }
+        })
+    }
+}
+
+/// An established, authenticated connection between `near` and `far`. Clones are the same tunnel.
+#[derive(Clone, Debug)]
+pub enum Tunnel {
+    /// Over QUIC with several paths, in user space.
+    Quic(quic::Tunnel),
+    /// Over TLS 1.3 and yamux on one Multipath TCP (or TCP) connection of the kernel.
+    Mptcp(mptcp::Tunnel),
+}
+
+/// Why a tunnel is closed; one line for logs and status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed(pub String);
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the tunnel is closed: {}", self.0)
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// Why a datagram was not sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotSent {
+    /// Larger than the smallest MTU of the paths allows; the largest size, bytes.
+    TooLarge(usize),
+    /// The tunnel is closed.
+    Closed(Closed),
+}
+
+impl Tunnel {
+    /// Opens a stream. Waits while the peer's limit of streams is reached.
+    ///
+    /// # Errors
+    /// If the tunnel is closed.
+    pub async fn open(&self) -> Result<Stream, Closed> {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.open().await,
+            Tunnel::Mptcp(tunnel) => tunnel.open().await,
+        }
+    }
+
+    /// The next stream that the peer has opened.
+    ///
+    /// # Errors
+    /// If the tunnel is closed.
+    pub async fn accept(&self) -> Result<Stream, Closed> {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.accept().await,
+            Tunnel::Mptcp(tunnel) => tunnel.accept().await,
+        }
+    }
+
+    /// Sends a datagram. When the send buffer is full the oldest one is discarded.
+    ///
+    /// # Errors
+    /// If it is too large or the tunnel is closed.
+    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.send_datagram(datagram),
+            Tunnel::Mptcp(tunnel) => tunnel.send_datagram(datagram),
+        }
+    }
+
+    /// The next datagram from the peer.
+    ///
+    /// # Errors
+    /// If the tunnel is closed.
+    pub async fn receive_datagram(&self) -> Result<Bytes, Closed> {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.receive_datagram().await,
+            Tunnel::Mptcp(tunnel) => tunnel.receive_datagram().await,
+        }
+    }
+
+    /// Waits until the tunnel is closed.
+    pub async fn closed(&self) -> Closed {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.closed().await,
+            Tunnel::Mptcp(tunnel) => tunnel.closed().await,
+        }
+    }
+
+    /// Closes the tunnel: streams end with an error on both sides.
+    pub fn close(&self, reason: &str) {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.close(reason),
+            Tunnel::Mptcp(tunnel) => tunnel.close(reason),
+        }
+    }
+
+    /// The present state of each configured path, in the order of the configuration; on `far` in
+    /// the order in which they opened.
+    pub fn paths(&self) -> Vec<PathState> {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.paths(),
+            Tunnel::Mptcp(tunnel) => tunnel.paths(),
+        }
+    }
+
+    /// Data that streams have accepted and that was never sent, bytes: the gateway's buffer of
+    /// I-TCP.
+    pub fn unsent_bytes(&self) -> u64 {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.unsent_bytes(),
+            Tunnel::Mptcp(tunnel) => tunnel.unsent_bytes(),
+        }
+    }
+
+    /// Data that streams have accepted since the tunnel was established, bytes.
+    pub fn accepted_bytes(&self) -> u64 {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.accepted_bytes(),
+            Tunnel::Mptcp(tunnel) => tunnel.accepted_bytes(),
+        }
+    }
+
+    /// The weight (kappa) of the tunnel's rule; `None` if the rule has none.
+    pub fn kappa(&self) -> Option<f64> {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.kappa(),
+            Tunnel::Mptcp(tunnel) => tunnel.kappa(),
+        }
+    }
+
+    /// Sets the weight of the tunnel's rule; without effect on a rule that has none.
+    pub fn set_kappa(&self, kappa: f64) {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.set_kappa(kappa),
+            Tunnel::Mptcp(tunnel) => tunnel.set_kappa(kappa),
+        }
+    }
+}
+
+/// Whether a path carries data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// It carries data, or would.
+    Up,
+    /// Open, used when no available path works.
+    Standby,
+    /// It is being opened.
+    Opening,
+    /// Nothing returned over it; it is tried again.
+    Dead,
+    /// Its data cap is reached, or its role is `never`.
+    Off,
+}
+
+/// A path's state and counters. Counters start with the tunnel.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct PathState {
+    /// As configured, or the peer's address on `far`.
+    pub name: String,
+    /// Present condition.
+    pub condition: Condition,
+    /// Own address.
+    pub local: Option<IpAddr>,
+    /// Bytes sent and received, datagrams or segments with their headers as far as known.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Smoothed and smallest round-trip time, s; `None` before the first sample.
+    pub rtt_s: Option<f64>,
+    /// Smallest round-trip time, s.
+    pub base_rtt_s: Option<f64>,
+    /// Congestion window, packets.
+    pub window_packets: f64,
+    /// Largest datagram or segment that the path carries, bytes.
+    pub mtu_bytes: u32,
+    /// How often the path was found dead.
+    pub deaths: u64,
+}
+
+/// One TCP connection's bytes in a tunnel, in both directions.
+///
+/// Writing ends with `shutdown`. Dropping a stream that was not shut down resets it, so that the
+/// peer sees an error and not an end.
+pub struct Stream {
+    /// From the peer.
+    pub reader: Box<dyn AsyncRead + Send + Unpin>,
+    /// To the peer.
+    pub writer: Box<dyn AsyncWrite + Send + Unpin>,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.reader).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.writer).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_shutdown(cx)
+    }
+}
+
+/// How long a path may be silent while data is in flight before it counts as dead.
+pub const SILENCE: Duration = Duration::from_millis(500);

@@ -1,0 +1,1 @@
+//! `far`: accepts tunnels and connects out for their streams.

@@ -1,0 +1,16 @@
+//! A pair of gateways that carry TCP connections and UDP datagrams over several paths at once.
+//!
+//! `near` accepts local traffic ([`near`]) and `far` connects out for it ([`far`]). Between them is
+//! one persistent [`Tunnel`](carrier::Tunnel), over QUIC or over Multipath TCP; each local TCP
+//! connection is a stream in it. Any rule of `anabranch-control` controls the tunnel's windows, and
+//! with I-TCP its weight follows the gateway's own buffer ([`pool`]).
+
+pub mod carrier;
+pub mod config;
+pub mod far;
+pub mod keys;
+pub mod near;
+pub mod operation;
+pub mod pool;
+pub mod tls;
+pub mod wire;

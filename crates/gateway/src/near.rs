@@ -1,0 +1,1 @@
+//! `near`: accepts local traffic and carries it to `far`.

@@ -1,0 +1,1 @@
+//! What an operator sees: readiness, reload, drain, logs, metrics, status.

@@ -1,0 +1,1 @@
+//! I-TCP: the weight of a tunnel follows the gateway's buffer.
