@@ -80,6 +80,18 @@ pub struct Tunnel {
     pub itcp: Option<Itcp>,
 }
 
+impl Tunnel {
+    /// Whether they differ in their keys at most, which change at run time.
+    pub fn is_same_but_keys(&self, other: &Tunnel) -> bool {
+        let other = Tunnel {
+            key: self.key.clone(),
+            peers: self.peers.clone(),
+            ..other.clone()
+        };
+        *self == other
+    }
+}
+
 /// What carries a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -6,3 +6,4 @@ pub mod dns;
 pub mod limits;
 pub mod queue;
 pub mod relay;
+pub mod udp;

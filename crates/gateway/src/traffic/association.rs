@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::queue::{Packet, Sender, queue};
 use crate::carrier::{NotSent, Stream, Tunnel};
 use crate::counters::Counters;
-use crate::wire::{Datagram, Destination, decode_peer, encode_frame, read_frame};
+use crate::wire::{Datagram, Destination, Reply, decode_peer, encode_frame, read_frame};
 
 /// The associations of a tunnel.
 #[derive(Debug)]
@@ -127,6 +127,15 @@ impl Association {
                 self.writer.flush().await
             }
         }
+    }
+
+    /// Answers the association's request.
+    ///
+    /// # Errors
+    /// If the stream is closed.
+    pub async fn reply(&mut self, reply: Reply) -> io::Result<()> {
+        self.writer.write_all(&[reply as u8]).await?;
+        self.writer.flush().await
     }
 
     /// The next datagram from the other gateway; `None` when it has ended the association.
