@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+mod check;
 pub mod destination;
+pub mod read;
+mod warnings;
 
 use destination::{Destinations, Rule};
 

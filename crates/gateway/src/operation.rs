@@ -1,1 +1,4 @@
-//! What an operator sees: readiness, reload, drain, logs, metrics, status.
+//! Running a gateway: signals, reload, drain, readiness, status and metrics.
+
+pub mod client;
+pub mod run;
