@@ -3,11 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use ipnet::IpNet;
 use serde::Deserialize;
 
 mod check;
 pub mod destination;
 pub mod read;
+pub mod special;
 mod warnings;
 
 use destination::{Destinations, Rule};
@@ -176,6 +178,9 @@ pub enum Role {
 pub struct Socks {
     /// Its address.
     pub listen: SocketAddr,
+    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    #[serde(default)]
+    pub clients: Vec<IpNet>,
 }
 
 /// A port that leads to a fixed destination.
@@ -186,6 +191,9 @@ pub struct Forward {
     pub listen: SocketAddr,
     /// Host and port that `far` connects to.
     pub to: String,
+    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    #[serde(default)]
+    pub clients: Vec<IpNet>,
 }
 
 /// A listener for redirected connections.
@@ -194,6 +202,9 @@ pub struct Forward {
 pub struct Redirect {
     /// Its address.
     pub listen: SocketAddr,
+    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    #[serde(default)]
+    pub clients: Vec<IpNet>,
 }
 
 /// A DNS listener, UDP and TCP.
@@ -202,6 +213,9 @@ pub struct Redirect {
 pub struct Dns {
     /// Its address.
     pub listen: SocketAddr,
+    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    #[serde(default)]
+    pub clients: Vec<IpNet>,
 }
 
 /// Limits against exhaustion.
