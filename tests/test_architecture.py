@@ -19,6 +19,7 @@ CRATES = {
     "anabranch-scenario": {"anabranch-control", "anabranch-net"},
     "anabranch-quic": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
     "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
+    "anabranch-gateway": {"anabranch-control", "anabranch-quic"},
     "anabranch-kernel": {"anabranch-control"},
     "anabranch-python": {
         "anabranch-control",
