@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use serde::Deserialize;
 
+mod check;
 pub mod destination;
+pub mod read;
 pub mod special;
+mod warnings;
 
 use destination::{Destinations, Rule};
 
