@@ -76,9 +76,10 @@ async fn forward(socket: Arc<UdpSocket>, far: SocketAddr, fates: Fates) {
         let fate = fate(&fates, from.ip());
         if !fate.loses_up {
             let (upstream, datagram) = (upstream.clone(), buffer[..length].to_vec());
-            later(fate.delay, async move {
+            after(fate.delay, async move {
                 let _ = upstream.send(&datagram).await; // far may be gone
-            });
+            })
+            .await;
         }
     }
 }
@@ -92,18 +93,21 @@ async fn back(upstream: Arc<UdpSocket>, socket: Arc<UdpSocket>, near: SocketAddr
         let fate = fate(&fates, near.ip());
         if !fate.loses_down {
             let (socket, datagram) = (socket.clone(), buffer[..length].to_vec());
-            later(fate.delay, async move {
+            after(fate.delay, async move {
                 let _ = socket.send_to(&datagram, near).await; // near may be gone
-            });
+            })
+            .await;
         }
     }
 }
 
-fn later(delay: Duration, send: impl Future<Output = ()> + Send + 'static) {
+/// Sends after a delay, and in order without one.
+async fn after(delay: Duration, send: impl Future<Output = ()> + Send + 'static) {
+    if delay == Duration::ZERO {
+        return send.await;
+    }
     tokio::spawn(async move {
-        if delay > Duration::ZERO {
-            tokio::time::sleep(delay).await;
-        }
+        tokio::time::sleep(delay).await;
         send.await;
     });
 }
