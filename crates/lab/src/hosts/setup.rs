@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use anabranch_scenario::{Flow, Recovery, RtoFloor, Scenario, Tcp};
+use anabranch_sockets::algorithms;
 
 use crate::error::{Context, Error};
 use crate::hosts::address;
-use crate::hosts::algorithms;
 use crate::hosts::host::{self, Host};
 use crate::hosts::sys::open_tun;
 
@@ -250,7 +250,8 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
 /// rejects a restricted algorithm and then leaks a reference to it. So this skips restricted
 /// algorithms, and only the routes (`congctl`) determine what sockets run.
 fn default_algorithm(name: &str) -> Result<(), Error> {
-    if algorithms::unrestricted()?
+    if algorithms::unrestricted()
+        .context("the kernel's algorithms")?
         .iter()
         .any(|known| known == name)
     {
