@@ -14,12 +14,19 @@ PACKAGE = ROOT / "python" / "anabranch"
 
 CRATES = {
     "anabranch-control": set(),
-    "anabranch-lab": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
+    "anabranch-lab": {
+        "anabranch-control",
+        "anabranch-net",
+        "anabranch-scenario",
+        "anabranch-sockets",
+    },
     "anabranch-net": set(),
     "anabranch-scenario": {"anabranch-control", "anabranch-net"},
     "anabranch-quic": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
     "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
+    "anabranch-gateway": {"anabranch-control", "anabranch-quic", "anabranch-sockets"},
     "anabranch-kernel": {"anabranch-control"},
+    "anabranch-sockets": {"anabranch-control"},
     "anabranch-python": {
         "anabranch-control",
         "anabranch-net",

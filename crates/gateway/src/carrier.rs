@@ -208,7 +208,7 @@ impl Tunnel {
 }
 
 /// Whether a path carries data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
     /// It carries data, or would.

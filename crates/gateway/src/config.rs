@@ -3,9 +3,15 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use ipnet::IpNet;
 use serde::Deserialize;
 
+mod check;
 pub mod destination;
+pub mod difference;
+pub mod read;
+pub mod special;
+mod warnings;
 
 use destination::{Destinations, Rule};
 
@@ -76,6 +82,18 @@ pub struct Tunnel {
     pub peers: Vec<String>,
     /// The weight of `vegas` follows the gateway's buffer (I-TCP).
     pub itcp: Option<Itcp>,
+}
+
+impl Tunnel {
+    /// Whether they differ in their keys at most, which change at run time.
+    pub fn is_same_but_keys(&self, other: &Tunnel) -> bool {
+        let other = Tunnel {
+            key: self.key.clone(),
+            peers: self.peers.clone(),
+            ..other.clone()
+        };
+        *self == other
+    }
 }
 
 /// What carries a tunnel.
@@ -173,6 +191,9 @@ pub enum Role {
 pub struct Socks {
     /// Its address.
     pub listen: SocketAddr,
+    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    #[serde(default)]
+    pub clients: Vec<IpNet>,
 }
 
 /// A port that leads to a fixed destination.
@@ -183,6 +204,9 @@ pub struct Forward {
     pub listen: SocketAddr,
     /// Host and port that `far` connects to.
     pub to: String,
+    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    #[serde(default)]
+    pub clients: Vec<IpNet>,
 }
 
 /// A listener for redirected connections.
@@ -191,6 +215,9 @@ pub struct Forward {
 pub struct Redirect {
     /// Its address.
     pub listen: SocketAddr,
+    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    #[serde(default)]
+    pub clients: Vec<IpNet>,
 }
 
 /// A DNS listener, UDP and TCP.
@@ -199,6 +226,9 @@ pub struct Redirect {
 pub struct Dns {
     /// Its address.
     pub listen: SocketAddr,
+    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    #[serde(default)]
+    pub clients: Vec<IpNet>,
 }
 
 /// Limits against exhaustion.

@@ -1,1 +1,166 @@
-//! `far`: accepts tunnels and connects out for their streams.
+//! `far`: accepts tunnels, and connects out for the streams in them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::carrier::{Listener, Tunnel};
+use crate::config;
+use crate::counters::Counters;
+use crate::keys::PublicKey;
+use crate::tls::Identity;
+use crate::traffic::limits::Limiter;
+
+mod dns;
+mod stream;
+mod udp;
+
+/// A running `far`.
+#[derive(Debug)]
+pub struct Far(Arc<Shared>);
+
+/// What all tasks share.
+#[derive(Debug)]
+struct Shared {
+    config: RwLock<Arc<config::Far>>,
+    counters: Arc<Counters>,
+    limiter: Arc<Limiter<u64>>,
+    tunnels: Mutex<HashMap<u64, (PublicKey, Tunnel)>>,
+    next_tunnel: AtomicU64,
+    tasks: TaskTracker,
+    /// Cancelled: no more tunnels and streams.
+    stopped: CancellationToken,
+    /// Cancelled: every connection ends.
+    closed: CancellationToken,
+}
+
+impl Far {
+    /// Listens for tunnels.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub async fn start(
+        config: config::Far,
+        identity: Arc<Identity>,
+        counters: Arc<Counters>,
+    ) -> anyhow::Result<Far> {
+        let listener = Listener::bind(&config, &identity).await?;
+        let shared = Arc::new(Shared {
+            limiter: Limiter::new(&config.limits),
+            config: RwLock::new(Arc::new(config)),
+            counters,
+            tunnels: Mutex::default(),
+            next_tunnel: AtomicU64::new(0),
+            tasks: TaskTracker::new(),
+            stopped: CancellationToken::new(),
+            closed: CancellationToken::new(),
+        });
+        shared.tasks.spawn(shared.clone().accept(listener));
+        Ok(Far(shared))
+    }
+
+    /// The established tunnels with their peers' keys.
+    pub fn tunnels(&self) -> Vec<(PublicKey, Tunnel)> {
+        self.0.tunnels().values().cloned().collect()
+    }
+
+    /// Accepts no more tunnels and streams. Connections continue.
+    pub fn stop_accepting(&self) {
+        self.0.stopped.cancel();
+    }
+
+    /// Connections at present.
+    pub fn active(&self) -> usize {
+        self.0.limiter.active()
+    }
+
+    /// Resets all connections, closes all tunnels and waits until everything has ended.
+    pub async fn close_all(&self) {
+        self.0.stopped.cancel();
+        self.0.closed.cancel();
+        for (_, tunnel) in self.tunnels() {
+            tunnel.close("far stops");
+        }
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Applies what can change at run time: `allow`, `resolver` and `limits`. The keys whose change
+    /// needs a restart.
+    pub async fn apply(&self, new: config::Far) -> Vec<String> {
+        let old = self.0.config();
+        let restart = [
+            ("listen", old.listen != new.listen),
+            ("tunnel", !old.tunnel.is_same_but_keys(&new.tunnel)),
+        ];
+        self.0.limiter.replace(&new.limits);
+        *self
+            .0
+            .config
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        let changed = restart.into_iter().filter(|(_, changed)| *changed);
+        changed.map(|(key, _)| key.to_owned()).collect()
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        self.0.stopped.cancel();
+        self.0.closed.cancel();
+    }
+}
+
+impl Shared {
+    fn config(&self) -> Arc<config::Far> {
+        self.config
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn tunnels(&self) -> MutexGuard<'_, HashMap<u64, (PublicKey, Tunnel)>> {
+        self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Accepts tunnels until that is stopped or fails.
+    async fn accept(self: Arc<Self>, listener: Listener) {
+        loop {
+            let accepted = self.stopped.run_until_cancelled(listener.accept()).await;
+            match accepted {
+                None => break,
+                Some(Ok((tunnel, peer))) => {
+                    self.tasks.spawn(self.clone().serve(tunnel, peer));
+                }
+                Some(Err(error)) => {
+                    warn!("no more tunnels are accepted: {error:#}");
+                    return;
+                }
+            }
+        }
+        // The listener may carry established tunnels: it stays until they are closed.
+        self.closed.cancelled().await;
+    }
+
+    /// Serves a tunnel until it is closed.
+    async fn serve(self: Arc<Self>, tunnel: Tunnel, peer: PublicKey) {
+        let number = self.next_tunnel.fetch_add(1, Ordering::Relaxed);
+        info!(tunnel = number, %peer, "tunnel established");
+        self.counters.tunnels_established.increment();
+        let active = self.counters.active_tunnels.hold();
+        self.tunnels().insert(number, (peer, tunnel.clone()));
+        self.closed
+            .run_until_cancelled(stream::accept(&self, &tunnel, number))
+            .await;
+        self.tunnels().remove(&number);
+        tunnel.close("far stops");
+        let reason = tunnel.closed().await;
+        drop(active);
+        self.counters.tunnels_closed.increment();
+        info!(tunnel = number, "{reason}");
+    }
+}

@@ -7,10 +7,12 @@
 
 pub mod carrier;
 pub mod config;
+pub mod counters;
 pub mod far;
 pub mod keys;
 pub mod near;
 pub mod operation;
 pub mod pool;
 pub mod tls;
+pub mod traffic;
 pub mod wire;

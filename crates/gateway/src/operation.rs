@@ -1,1 +1,14 @@
-//! What an operator sees: readiness, reload, drain, logs, metrics, status.
+//! Running a gateway: signals, reload, drain, readiness, status and metrics.
+
+pub mod client;
+pub mod gateway;
+pub mod history;
+pub mod metrics;
+pub mod monitor;
+mod page;
+mod plot;
+pub mod recorder;
+pub mod run;
+pub mod server;
+mod service;
+pub mod status;

@@ -1,1 +1,231 @@
-//! What the gateways say to each other: the head of a stream, and datagrams of UDP associations.
+//! What the gateways say to each other in a tunnel, and the addresses in it.
+//!
+//! | where | bytes |
+//! |---|---|
+//! | head of a stream | version 1, kind: 1 TCP, 2 UDP association, 3 DNS |
+//! | after kind TCP | destination; `far` answers with one byte and then relays |
+//! | after kind UDP | association, 4 bytes; `far` answers with one byte, then frames in each direction |
+//! | after kind DNS | a frame with the query; `far` answers with one byte, and on success a frame |
+//! | destination | that of SOCKS5: type 1, 4 bytes; 3, length and name; 4, 16 bytes; then the port |
+//! | answer | a reply code of SOCKS5 (RFC 1928, section 6) |
+//! | frame | length, 2 bytes, and so many bytes: of an association destination and payload |
+//! | datagram | association, 4 bytes, destination, payload |
+//!
+//! Integers are big-endian. The destination of a datagram from `far` is where it came from. A
+//! datagram that is too large for the tunnel is a frame of its association's stream instead.
+//!
+//! Parsers use buffers of constant size, or grow with the bytes that have arrived: a length from the
+//! network allocates nothing.
+
+use std::fmt;
+use std::io;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+mod destination;
+
+pub use destination::{Destination, Host, Name};
+
+const VERSION: u8 = 1;
+const TCP: u8 = 1;
+const UDP: u8 = 2;
+const DNS: u8 = 3;
+
+/// Input that is not what the protocol allows; the text says what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl Malformed {
+    /// The type of an address is none of SOCKS5.
+    pub const ADDRESS: Malformed = Malformed("unknown type of address");
+    /// The input ends too early.
+    pub const TRUNCATED: Malformed = Malformed("truncated");
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+impl From<bytes::TryGetError> for Malformed {
+    fn from(_: bytes::TryGetError) -> Malformed {
+        Malformed::TRUNCATED
+    }
+}
+
+impl From<Malformed> for io::Error {
+    fn from(malformed: Malformed) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, malformed)
+    }
+}
+
+/// What a stream is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// A TCP connection to this destination.
+    Tcp(Destination),
+    /// The UDP association with this number.
+    Udp(u32),
+    /// A DNS query.
+    Dns,
+}
+
+impl Head {
+    /// The head's bytes.
+    pub fn encode(&self) -> BytesMut {
+        let mut out = BytesMut::new();
+        out.put_u8(VERSION);
+        match self {
+            Head::Tcp(destination) => {
+                out.put_u8(TCP);
+                destination.put(&mut out);
+            }
+            Head::Udp(association) => {
+                out.put_u8(UDP);
+                out.put_u32(*association);
+            }
+            Head::Dns => out.put_u8(DNS),
+        }
+        out
+    }
+
+    /// Reads a head, and no byte beyond it.
+    ///
+    /// # Errors
+    /// `InvalidData` with [`Malformed`] if it is none; those of the reader.
+    pub async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Head> {
+        if reader.read_u8().await? != VERSION {
+            return Err(Malformed("unknown version").into());
+        }
+        match reader.read_u8().await? {
+            TCP => Ok(Head::Tcp(Destination::read(reader).await?)),
+            UDP => Ok(Head::Udp(reader.read_u32().await?)),
+            DNS => Ok(Head::Dns),
+            _ => Err(Malformed("unknown kind of stream").into()),
+        }
+    }
+}
+
+/// Whether a request succeeded; the codes of SOCKS5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names are those of RFC 1928, section 6")]
+pub enum Reply {
+    Succeeded = 0,
+    GeneralFailure = 1,
+    NotAllowed = 2,
+    NetworkUnreachable = 3,
+    HostUnreachable = 4,
+    ConnectionRefused = 5,
+    TtlExpired = 6,
+    CommandNotSupported = 7,
+    AddressTypeNotSupported = 8,
+}
+
+impl Reply {
+    /// The reply with this code; another code is a general failure.
+    pub fn from_code(code: u8) -> Reply {
+        match code {
+            0 => Reply::Succeeded,
+            2 => Reply::NotAllowed,
+            3 => Reply::NetworkUnreachable,
+            4 => Reply::HostUnreachable,
+            5 => Reply::ConnectionRefused,
+            6 => Reply::TtlExpired,
+            7 => Reply::CommandNotSupported,
+            8 => Reply::AddressTypeNotSupported,
+            _ => Reply::GeneralFailure,
+        }
+    }
+
+    /// The reply for a connection that could not be established.
+    pub fn from_error(error: &io::Error) -> Reply {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Reply::ConnectionRefused,
+            io::ErrorKind::NetworkUnreachable => Reply::NetworkUnreachable,
+            io::ErrorKind::HostUnreachable | io::ErrorKind::TimedOut => Reply::HostUnreachable,
+            _ => Reply::GeneralFailure,
+        }
+    }
+}
+
+/// A datagram of a tunnel: association, destination or origin, payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// The association that it belongs to.
+    pub association: u32,
+    /// Where it goes; from `far`, where it came from.
+    pub peer: Destination,
+    /// Its payload.
+    pub payload: Bytes,
+}
+
+impl Datagram {
+    /// The datagram's bytes.
+    pub fn encode(association: u32, peer: &Destination, payload: &[u8]) -> Bytes {
+        let mut out = BytesMut::with_capacity(4 + Destination::MAX_BYTES + payload.len());
+        out.put_u32(association);
+        peer.put(&mut out);
+        out.put_slice(payload);
+        out.freeze()
+    }
+
+    /// Reads a datagram.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn decode(mut bytes: Bytes) -> Result<Datagram, Malformed> {
+        let association = bytes.try_get_u32()?;
+        let (peer, payload) = decode_peer(bytes)?;
+        Ok(Datagram {
+            association,
+            peer,
+            payload,
+        })
+    }
+}
+
+/// Destination and payload of a frame of an association's stream.
+///
+/// # Errors
+/// If there is no destination.
+pub fn decode_peer(mut bytes: Bytes) -> Result<(Destination, Bytes), Malformed> {
+    let mut rest = &*bytes;
+    let peer = Destination::take(&mut rest)?;
+    bytes.advance(bytes.len() - rest.len());
+    Ok((peer, bytes))
+}
+
+/// A frame: its length and `parts` one after the other; `None` if they exceed 65 535 bytes.
+pub fn encode_frame(parts: &[&[u8]]) -> Option<Bytes> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut out = BytesMut::with_capacity(2 + length);
+    out.put_u16(u16::try_from(length).ok()?);
+    for part in parts {
+        out.put_slice(part);
+    }
+    Some(out.freeze())
+}
+
+/// Reads a frame's bytes; `None` at the end of the stream.
+///
+/// # Errors
+/// `UnexpectedEof` if the stream ends within a frame; those of the reader.
+pub async fn read_frame(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Bytes>> {
+    let mut length = [0; 2];
+    if reader.read(&mut length[..1]).await? == 0 {
+        return Ok(None);
+    }
+    reader.read_exact(&mut length[1..]).await?;
+    let length = u16::from_be_bytes(length);
+    let mut frame = Vec::new();
+    reader.take(length.into()).read_to_end(&mut frame).await?;
+    if frame.len() < length.into() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some(frame.into()))
+}

@@ -13,7 +13,7 @@ use crate::error::{Context, Error};
 use crate::hosts::address;
 use crate::hosts::host::Host;
 use crate::lab::Lab;
-use crate::network::emulator::Tap;
+use crate::network::emulator::{ReturnWay, Tap};
 
 /// Two connections, 25 Mbps each. The queue of 100 packets is more than twice the bandwidth-delay
 /// product (42), so it is never empty after slow start.
@@ -125,7 +125,7 @@ fn random_loss() -> Result<Measurement, Error> {
         payload_bytes: 172,
         pause: Duration::from_millis(1),
     };
-    let (_, received) = lab.forward_while((), || load.send(&lab))?;
+    let (_, received) = lab.forward_while(ReturnWay::Delay, (), || load.send(&lab))?;
     let sent = (BURSTS * PACKETS) as f64;
     let mean = sent * LOSS_PROBABILITY;
     Ok(Measurement::binomial(
@@ -146,7 +146,8 @@ fn red() -> Result<Vec<Measurement>, Error> {
         payload_bytes: 1472,
         pause: Duration::from_millis(120),
     };
-    let (report, received) = lab.forward_while(Arrivals::default(), || load.send(&lab))?;
+    let (report, received) =
+        lab.forward_while(ReturnWay::Delay, Arrivals::default(), || load.send(&lab))?;
     let Queue::Red(red) = &lab.scenario().links[0].config.queue else {
         unreachable!("the scenario above has RED")
     };

@@ -15,7 +15,7 @@ use crate::hosts::host::Host;
 use crate::hosts::{algorithms, setup};
 use crate::limits;
 use crate::network::clock::Clock;
-use crate::network::emulator::{Emulator, Tap};
+use crate::network::emulator::{Emulator, ReturnWay, Tap};
 use crate::network::forwarder::{Devices, ForwarderReport, LinkCounters, forward};
 use crate::network::lateness::LatenessSummary;
 use crate::sample_times::SampleTimes;
@@ -126,7 +126,7 @@ impl Lab {
     /// If a connection fails or the kernel rejects a command.
     pub fn run<T: Tap + Send>(self, tap: T) -> Result<Outcome<T>, Error> {
         let samples = SampleTimes::of(&self.scenario);
-        let emulator = Emulator::new(&self.scenario, &self.slots, self.seed, tap);
+        let emulator = self.emulator(ReturnWay::Delay, tap);
         let clock = Clock::start();
         let (idle, stop) = (AtomicBool::new(false), AtomicBool::new(false));
         let agents = Agents::new(
@@ -169,10 +169,11 @@ impl Lab {
     /// If a device fails, and those of `act`.
     pub fn forward_while<T: Tap + Send, R>(
         &self,
+        return_way: ReturnWay,
         tap: T,
         act: impl FnOnce() -> Result<R, Error>,
     ) -> Result<(ForwarderReport<T>, R), Error> {
-        let emulator = Emulator::new(&self.scenario, &self.slots, self.seed, tap);
+        let emulator = self.emulator(return_way, tap);
         let clock = Clock::start();
         let (idle, stop) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
@@ -186,6 +187,10 @@ impl Lab {
                 Err(panic) => panic::resume_unwind(panic),
             }
         })
+    }
+
+    fn emulator<T: Tap>(&self, return_way: ReturnWay, tap: T) -> Emulator<T> {
+        Emulator::new(&self.scenario, &self.slots, return_way, self.seed, tap)
     }
 
     fn outcome<T>(

@@ -8,7 +8,7 @@
 //! What needs no root is the emulator, a pure state machine over given times:
 //!
 //! ```
-//! use anabranch_lab::network::emulator::{Device, Emulator};
+//! use anabranch_lab::network::emulator::{Device, Emulator, ReturnWay};
 //! use anabranch_net::MILLISECOND;
 //! use anabranch_scenario::Scenario;
 //! use anabranch_scenario::users::user_slots;
@@ -20,7 +20,8 @@
 //! flows = [{ name = "one", paths = [["A"]] }]
 //! "#;
 //! let scenario = Scenario::parse(text.as_bytes(), "example", &[]).unwrap();
-//! let mut emulator = Emulator::new(&scenario, &user_slots(&scenario, 1), 1, ());
+//! let users = user_slots(&scenario, 1);
+//! let mut emulator = Emulator::new(&scenario, &users, ReturnWay::Delay, 1, ());
 //! let mut packet = vec![0; 1250]; // 1 ms at 10 Mbps
 //! packet[0] = 0x45; // IPv4
 //! emulator.send(0, Device::Path(0), packet);

@@ -7,6 +7,7 @@ use std::process::{ExitCode, exit};
 
 use anabranch_lab::control_socket::{self, ControlSocket};
 use anabranch_lab::network::capture::Capture;
+use anabranch_lab::network::emulator::ReturnWay;
 use anabranch_lab::{Error, Lab, Outcome, check, exit_on_panic, program};
 use anabranch_scenario::Scenario;
 use clap::{Args, Parser, Subcommand};
@@ -67,6 +68,8 @@ enum Action {
     Shell {
         #[command(flatten)]
         source: Source,
+        #[command(flatten)]
+        links: Links,
         /// FLOW or FLOW.USER for a user, or server
         host: String,
     },
@@ -78,6 +81,8 @@ enum Action {
     Exec {
         #[command(flatten)]
         source: Source,
+        #[command(flatten)]
+        links: Links,
         /// FLOW or FLOW.USER for a user, or server
         host: String,
         /// The program and its arguments
@@ -98,6 +103,14 @@ struct Source {
     algorithm: Option<String>,
 }
 
+#[derive(Args)]
+struct Links {
+    /// Let packets from the server traverse the path's links too, in reverse order, instead of only
+    /// being delayed
+    #[arg(long)]
+    duplex: bool,
+}
+
 fn main() -> ExitCode {
     exit_on_panic();
     let result = match Command::parse().action {
@@ -113,17 +126,32 @@ fn main() -> ExitCode {
             run(&source, seed, capture.as_deref())
         }
         Action::Check { json } => check_machine(json),
-        Action::Shell { source, host } => exec(&source, &host, &[program::shell()]),
+        Action::Shell {
+            source,
+            links,
+            host,
+        } => exec(&source, links, &host, &[program::shell()]),
         Action::Exec {
             source,
+            links,
             host,
             command,
-        } => exec(&source, &host, &command),
+        } => exec(&source, links, &host, &command),
     };
     result.unwrap_or_else(|error| {
         eprintln!("anabranch-lab: {error}");
         ExitCode::from(2)
     })
+}
+
+impl Links {
+    fn return_way(&self) -> ReturnWay {
+        if self.duplex {
+            ReturnWay::Links
+        } else {
+            ReturnWay::Delay
+        }
+    }
 }
 
 impl Source {
@@ -201,14 +229,19 @@ fn check_machine(json: bool) -> Result<ExitCode, Error> {
 }
 
 /// Runs a program in a host of the running lab of this file, or of a new one.
-fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, Error> {
+fn exec(
+    source: &Source,
+    links: Links,
+    host: &str,
+    command: &[OsString],
+) -> Result<ExitCode, Error> {
     let scenario = source.scenario()?;
     let multipath = scenario.flows.iter().any(|flow| flow.paths.len() > 1);
     let code = match control_socket::open(&source.file)? {
         ControlSocket::Connected(stream) => {
-            if !source.set.is_empty() || source.algorithm.is_some() {
+            if !source.set.is_empty() || source.algorithm.is_some() || links.duplex {
                 return Err(Error::new(format!(
-                    "{}: its lab is already running; omit --set and --algorithm to join it",
+                    "{}: its lab is already running; omit --set, --algorithm and --duplex to join it",
                     source.file.display()
                 )));
             }
@@ -222,8 +255,8 @@ fn exec(source: &Source, host: &str, command: &[OsString]) -> Result<ExitCode, E
             let index = control_socket::host_index(names.iter().map(String::as_str), host)?;
             control_socket::serve(listener, &lab);
             let (_, inside) = lab.hosts().nth(index).expect("the index is that of a host");
-            lab.forward_while((), || program::run(inside, command, multipath))?
-                .1
+            let run = || program::run(inside, command, multipath);
+            lab.forward_while(links.return_way(), (), run)?.1
         }
     };
     Ok(ExitCode::from(code))

@@ -6,4 +6,5 @@ pub mod emulator;
 pub mod forwarder;
 pub mod lateness;
 pub mod ledger;
+mod moderation;
 pub mod packet;

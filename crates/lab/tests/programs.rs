@@ -5,6 +5,7 @@ mod common;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Output, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
@@ -40,6 +41,43 @@ SOL_MPTCP, MPTCP_INFO = 284, 1
 print(algorithm.rstrip(bytes(1)).decode(), connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 64)[0])
 ";
 
+/// Receives bursts of 30 packets, and answers each with the time from the
+/// first to the last, us, and a burst. The kernel's timestamps (SO_TIMESTAMP, 29) are used.
+const BURST_SERVER: &str = "
+import socket, struct
+server = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+server.setsockopt(socket.SOL_SOCKET, 29, 1)
+server.bind(('::', 5005))
+while True:
+    times = []
+    while len(times) < 30:
+        data, [[_, _, time]], _, peer = server.recvmsg(2000, 100)
+        seconds, us = struct.unpack('qq', time)
+        times.append(seconds * 1_000_000 + us)
+    for packet in range(30):
+        server.sendto(str(times[-1] - times[0]).encode().ljust(1452), peer)
+";
+
+/// Sends a burst from each path's address; prints the times from the first to the last packet at
+/// the server and of the server's burst here, ms.
+const BURST_CLIENT: &str = "
+import socket, struct
+v4, v6 = (socket.AF_INET, '10.255.255.254'), (socket.AF_INET6, 'fd00::10.255.255.254')
+for (family, server), address in ((v4, '10.0.0.1'), (v4, '10.0.0.2'), (v6, 'fd00::10.0.0.2')):
+    client = socket.socket(family, socket.SOCK_DGRAM)
+    client.setsockopt(socket.SOL_SOCKET, 29, 1)
+    client.settimeout(10)
+    client.bind((address, 0))
+    for packet in range(30):
+        client.sendto(bytes(1452), (server, 5005))
+    times = []
+    while len(times) < 30:
+        data, [[_, _, time]], _, _ = client.recvmsg(2000, 100)
+        seconds, us = struct.unpack('qq', time)
+        times.append(seconds * 1_000_000 + us)
+    print(round(int(data) / 1000), round((times[-1] - times[0]) / 1000))
+";
+
 fn stdout_of(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -70,6 +108,46 @@ fn a_program_sends_over_both_paths_with_the_hosts_algorithm() {
     assert_eq!(stdout_of(&lab(&client).output().unwrap()), "cubic 1\n");
     let received = stdout_of(&server.wait_with_output().unwrap());
     assert_eq!(received, "10.0.0.1 2000000\n");
+}
+
+#[test]
+fn packets_leave_by_the_path_of_their_address_and_with_duplex_return_at_its_rate() {
+    if !can_create_hosts() {
+        return;
+    }
+    // 29 packets of 1480 bytes (IPv6: 1500) at 8 and 4 Mbps; the forwarder may be late.
+    let (first, second) = (42..60, 85..110);
+    for duplex in [true, false] {
+        let scenario = file(TWO_LINKS);
+        let scenario = scenario.to_str().unwrap();
+        let mut server = vec!["exec", scenario, "server"];
+        server.extend(duplex.then_some("--duplex"));
+        server.extend(["--", "python3", "-c", BURST_SERVER]);
+        let mut server = lab(&server).spawn().unwrap();
+        Hosts::of(&server);
+        thread::sleep(Duration::from_millis(500)); // until the server's socket is bound
+        let client = ["exec", scenario, "two", "--", "python3", "-c", BURST_CLIENT];
+        let times = stdout_of(&lab(&client).output().unwrap());
+        server.kill().unwrap();
+        server.wait().unwrap();
+        let ms: Vec<u32> = times
+            .split_whitespace()
+            .map(|time| time.parse().unwrap())
+            .collect();
+        let expected = [&first, &second, &second]; // the third over IPv6
+        assert_eq!(ms.len(), 6);
+        for (expected, ms) in expected.into_iter().zip(ms.chunks(2)) {
+            assert!(expected.contains(&ms[0]), "{ms:?}");
+            assert!(
+                if duplex {
+                    expected.contains(&ms[1])
+                } else {
+                    ms[1] < 20
+                },
+                "{ms:?}"
+            );
+        }
+    }
 }
 
 #[test]

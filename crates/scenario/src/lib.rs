@@ -42,6 +42,8 @@ mod warnings;
 pub use anabranch_net::time;
 
 pub use error::{Error, algorithm, expected_one_of};
+pub use file::document::Document;
+pub use file::key::{Fault, Key};
 pub use file::schema::schema;
 pub use model::adjust::Adjust;
 pub use model::flows::{Flow, Path, Workload};

@@ -75,13 +75,24 @@ impl Scenario {
             document::syntax(file, &lossy, error.valid_up_to(), &message)
         })?;
         let document = Document::parse(file, text, overrides)?;
+        if document.is_empty() {
+            return Err(Error {
+                file: file.to_owned(),
+                line: None,
+                key: None,
+                message: "expected a scenario, got an empty file: `anabranch init` writes one to \
+                          start from"
+                    .to_owned(),
+            });
+        }
         let mut origin = Origin {
             text: text.into(),
             set: overrides.to_vec(),
             inputs: inputs.clone(),
         };
-        let mut written: written::Scenario =
-            document.read().map_err(|fault| document.error(fault))?;
+        let mut written: written::Scenario = document
+            .read_scenario()
+            .map_err(|fault| document.error(fault))?;
         if let Some(spec) = algorithm
             && written.algorithm.is_none()
             && written.flows.iter().any(|flow| flow.algorithm.is_none())

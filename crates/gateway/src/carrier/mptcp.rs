@@ -1,74 +1,249 @@
-//! Not written yet.
+//! The tunnel over TLS 1.3 and yamux on one connection of the kernel: Multipath TCP, or plain TCP
+//! where a kernel has none or a middlebox strips it. Congestion control is the kernel's, by a
+//! program of `anabranch-kernel`; paths are opened by the kernel's path manager.
+//!
+//! **Streams** ([`stream`]) take turns, a frame of 4 KiB each ([`multiplexer`]). yamux itself does
+//! not tell a receiver whether a stream ended or was reset, so each frame begins with a byte that
+//! does.
+//!
+//! **Datagrams** ([`control`]) have a stream of their own, ahead of all others. They still share
+//! one ordered byte stream: a lost segment, or one on a slow path, delays the datagrams behind it
+//! (head-of-line blocking). Choose the carrier `quic` for games and calls.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use anyhow::{Context, bail};
 use bytes::Bytes;
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
 
 use super::{Closed, NotSent, PathState, Stream};
 use crate::config;
 use crate::keys::PublicKey;
-use crate::tls::Identity;
+use crate::tls::{self, Identity};
 
-/// Connects.
+mod control;
+mod core;
+mod multiplexer;
+mod socket;
+mod stream;
+mod transport;
+
+use core::Core;
+use multiplexer::Role;
+
+/// Time for the TCP connection, the TLS handshake and the first messages on one path.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// Handshakes that `far` performs at the same time; more wait in the kernel's queue.
+const HANDSHAKES: usize = 64;
+
+/// Connects over the first of these paths that can handshake.
+///
+/// # Errors
+/// If no path can handshake, or if the rule is not registered in the kernel.
 pub async fn connect(
-    _near: &config::Near,
-    _identity: &Arc<Identity>,
-    _paths: &[config::Path],
+    near: &config::Near,
+    identity: &Arc<Identity>,
+    paths: &[config::Path],
 ) -> anyhow::Result<Tunnel> {
-    todo!()
+    let rule = socket::kernel_rule(&near.tunnel.algorithm)?;
+    let mut failures = Vec::new();
+    for path in paths.iter().filter(|path| path.role != config::Role::Never) {
+        match timeout(HANDSHAKE, connect_over(near, identity, path, &rule)).await {
+            Ok(Ok(tunnel)) => return Ok(tunnel),
+            Ok(Err(error)) => failures.push(format!("{}: {error:#}", path.name)),
+            Err(_) => failures.push(format!("{}: no answer in {HANDSHAKE:?}", path.name)),
+        }
+    }
+    bail!("no path to {}: {}", near.far, failures.join("; "))
 }
 
-/// Accepts.
+async fn connect_over(
+    near: &config::Near,
+    identity: &Arc<Identity>,
+    path: &config::Path,
+    rule: &str,
+) -> anyhow::Result<Tunnel> {
+    let stream = socket::connect(&near.far, path, rule).await?;
+    let socket = socket::duplicate(&stream)?;
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
+    let name = tls::SERVER_NAME.try_into().expect("a valid name");
+    let tls = connector.connect(name, stream).await.context("TLS")?;
+    let core = Core::new(socket, &near.limits, near.limits.connections, rule);
+    let inner = multiplexer::establish(tls.into(), Role::Near, core).await?;
+    Ok(Tunnel(Arc::new(inner)))
+}
+
+/// Accepts tunnels.
 #[derive(Debug)]
-pub struct Listener;
+pub struct Listener {
+    tunnels: tokio::sync::Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
+    accepting: tokio::task::JoinHandle<()>,
+}
 
-#[expect(missing_docs, clippy::unused_async, reason = "not written yet")]
-impl Listener {
-    pub async fn bind(_far: &config::Far, _identity: &Arc<Identity>) -> anyhow::Result<Listener> {
-        todo!()
-    }
-    pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
-        todo!()
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.accepting.abort();
     }
 }
 
-/// A tunnel.
-#[derive(Clone, Debug)]
-pub struct Tunnel;
+impl Listener {
+    /// Listens at the configured address.
+    ///
+    /// # Errors
+    /// If the address cannot be bound, or if the rule is not registered in the kernel.
+    #[expect(clippy::unused_async, reason = "the interface of all carriers")]
+    pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
+        let rule = socket::kernel_rule(&far.tunnel.algorithm)?;
+        let listener = socket::listen(far.listen, &rule)?;
+        let (sender, receiver) = mpsc::channel(1);
+        let accepting = tokio::spawn(accept_all(AcceptAll {
+            listener,
+            identity: identity.clone(),
+            limits: far.limits.clone(),
+            rule,
+            tunnels: sender,
+        }));
+        Ok(Listener {
+            tunnels: tokio::sync::Mutex::new(receiver),
+            accepting,
+        })
+    }
 
-#[expect(missing_docs, clippy::unused_async, reason = "not written yet")]
+    /// The next tunnel whose peer has proved one of the pinned keys.
+    ///
+    /// # Errors
+    /// If the listener itself fails.
+    pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
+        let next = self.tunnels.lock().await.recv().await;
+        next.context("the listener has failed")
+    }
+}
+
+/// What the task that accepts needs.
+struct AcceptAll {
+    listener: tokio::net::TcpListener,
+    identity: Arc<Identity>,
+    limits: config::Limits,
+    rule: String,
+    tunnels: mpsc::Sender<(Tunnel, PublicKey)>,
+}
+
+async fn accept_all(all: AcceptAll) {
+    let all = Arc::new(all);
+    let slots = Arc::new(Semaphore::new(HANDSHAKES));
+    loop {
+        let slot = slots.clone().acquire_owned().await;
+        let (stream, peer) = match all.listener.accept().await {
+            Ok(accepted) => accepted,
+            // Out of descriptors, or the peer has gone: the next one may be accepted.
+            Err(error) => {
+                tracing::warn!("accepting a connection: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let all = all.clone();
+        tokio::spawn(async move {
+            let established = timeout(HANDSHAKE, accept_one(stream, &all)).await;
+            drop(slot);
+            match established {
+                // Fails if nobody accepts any more.
+                Ok(Ok(tunnel)) => drop(all.tunnels.send(tunnel).await),
+                Ok(Err(error)) => tracing::warn!(%peer, "handshake failed: {error:#}"),
+                Err(_) => tracing::warn!(%peer, "handshake failed: not done in {HANDSHAKE:?}"),
+            }
+        });
+    }
+}
+
+async fn accept_one(stream: TcpStream, all: &AcceptAll) -> anyhow::Result<(Tunnel, PublicKey)> {
+    let socket = socket::duplicate(&stream)?;
+    socket::prepare(&socket)?;
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(all.identity.server()));
+    let tls = acceptor.accept(stream).await.context("TLS")?;
+    let peer = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
+    let limit = all.limits.connections_per_client;
+    let core = Core::new(socket, &all.limits, limit, &all.rule);
+    let inner = multiplexer::establish(tls.into(), Role::Far, core).await?;
+    Ok((Tunnel(Arc::new(inner)), peer))
+}
+
+/// A tunnel; closed when the last clone is dropped.
+#[derive(Clone, Debug)]
+pub struct Tunnel(Arc<multiplexer::Handle>);
+
 impl Tunnel {
+    /// Opens a stream; waits while the peer's limit is reached.
+    ///
+    /// # Errors
+    /// If the tunnel is closed.
     pub async fn open(&self) -> Result<Stream, Closed> {
-        todo!()
+        self.0.open().await
     }
+
+    /// The next stream that the peer has opened.
+    ///
+    /// # Errors
+    /// If the tunnel is closed.
     pub async fn accept(&self) -> Result<Stream, Closed> {
-        todo!()
+        self.0.accept().await
     }
-    pub fn send_datagram(&self, _: Bytes) -> Result<(), NotSent> {
-        todo!()
+
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    /// If it is too large or the tunnel is closed.
+    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
+        self.0.core.check().map_err(NotSent::Closed)?;
+        self.0.core.control.send_datagram(datagram)
     }
+
+    /// The next datagram from the peer.
+    ///
+    /// # Errors
+    /// If the tunnel is closed.
     pub async fn receive_datagram(&self) -> Result<Bytes, Closed> {
-        todo!()
+        tokio::select! {
+            biased;
+            datagram = self.0.core.control.received.pop() => Ok(datagram),
+            closed = self.closed() => Err(closed),
+        }
     }
+
+    /// Waits until the tunnel is closed.
     pub async fn closed(&self) -> Closed {
-        todo!()
+        self.0.core.until_closed().await
     }
-    pub fn close(&self, _: &str) {
-        todo!()
+
+    /// Closes the tunnel: streams end with an error on both sides.
+    pub fn close(&self, reason: &str) {
+        self.0.core.close_by_user(reason);
     }
+
+    /// The state of each path.
     pub fn paths(&self) -> Vec<PathState> {
-        todo!()
+        Vec::new()
     }
+
+    /// Data that streams have accepted and that was never sent, bytes.
     pub fn unsent_bytes(&self) -> u64 {
-        todo!()
+        self.0.core.unsent_bytes()
     }
+
+    /// Data that streams have accepted since the tunnel was established, bytes.
     pub fn accepted_bytes(&self) -> u64 {
-        todo!()
+        self.0.core.account.accepted_bytes()
     }
+
+    /// The weight of the rule; `None` if it has none.
     pub fn kappa(&self) -> Option<f64> {
-        todo!()
+        None
     }
-    pub fn set_kappa(&self, _: f64) {
-        todo!()
-    }
+
+    /// Sets the weight of the rule.
+    pub fn set_kappa(&self, _: f64) {}
 }

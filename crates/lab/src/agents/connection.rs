@@ -1,14 +1,14 @@
 //! A connection from a user to the server: both sockets, the data to send and the data received.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anabranch_net::Time;
+use anabranch_sockets::{Subflow, mptcp_info, tcp_info};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::hosts::address;
-use crate::hosts::sys::{self, Subflow};
 
 /// Bytes per write.
 const CHUNK: usize = 128 << 10;
@@ -62,7 +62,7 @@ pub fn connect(user: usize, multipath: bool, algorithm: &str) -> io::Result<Sock
     let socket = open(multipath)?;
     socket.set_tcp_congestion(algorithm.as_bytes())?;
     let source = (address::of_path(user, 0), 0);
-    socket.bind(&std::net::SocketAddr::from(source).into())?;
+    socket.bind(&SocketAddr::from(source).into())?;
     match socket.connect(&address::LISTENER.into()) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         _ => Ok(socket),
@@ -169,14 +169,14 @@ impl Connection {
     /// If the kernel does not report it.
     pub fn subflows(&mut self) -> io::Result<Vec<(usize, Subflow, u64)>> {
         let subflows = if self.multipath {
-            sys::mptcp_info(&self.sender)?
+            mptcp_info(&self.sender)?
         } else {
             None
         };
         self.fell_back = self.multipath && subflows.is_none();
         let subflows = match subflows {
             Some(subflows) => subflows,
-            None => vec![sys::tcp_info(&self.sender)?],
+            None => vec![tcp_info(&self.sender)?],
         };
         let of_paths = subflows.into_iter().filter_map(|subflow| {
             let path = self.path_of(subflow.local)?;
@@ -197,13 +197,14 @@ impl Connection {
         Ok(of_paths.collect())
     }
 
-    fn path_of(&self, local: Option<Ipv4Addr>) -> Option<usize> {
-        match local {
+    fn path_of(&self, local: Option<SocketAddr>) -> Option<usize> {
+        match local.map(|local| local.ip()) {
             None => Some(0),
-            Some(address) => {
+            Some(IpAddr::V4(address)) => {
                 let (user, path) = address::path_of(address)?;
                 (user == self.user).then_some(path)
             }
+            Some(IpAddr::V6(_)) => None,
         }
     }
 }

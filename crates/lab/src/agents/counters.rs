@@ -2,10 +2,10 @@
 
 use anabranch_control::MAX_WINDOW;
 use anabranch_scenario::recorder::PathGauge;
+use anabranch_sockets::Subflow;
 
 use super::{Agents, HostCounters};
 use crate::error::{Context, Error};
-use crate::hosts::sys::Subflow;
 
 impl Agents<'_> {
     /// Takes one sample of all counters.

@@ -3,7 +3,8 @@
 use anabranch_net::Time;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-const PS_PER_NS: u64 = 1000;
+/// Picoseconds per nanosecond.
+pub const PS_PER_NS: u64 = 1000;
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// CLOCK_MONOTONIC, relative to the time when the clock was started.

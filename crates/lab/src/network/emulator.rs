@@ -13,7 +13,7 @@ use anabranch_scenario::{Path, Scenario};
 use crate::error::Error;
 use crate::hosts::address;
 use crate::network::ledger::{Ledger, SequenceRange};
-use crate::network::packet::{Segment, destination, is_ipv4};
+use crate::network::packet::{Segment, destination};
 
 /// A device that sends and receives packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +24,21 @@ pub enum Device {
     Server,
 }
 
+/// How packets from the server reach a user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReturnWay {
+    /// After the return delay of their path, as in the simulator.
+    #[default]
+    Delay,
+    /// Through the links of their path in reverse order. Each link has a second instance for them,
+    /// with the same configuration and another seed.
+    Links,
+}
+
 /// Observes every packet that is offered to a link.
 pub trait Tap {
     /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had
-    /// `fate`.
+    /// `fate`. The number of a link's second instance is its own plus the number of links.
     fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &[u8], fate: Fate);
 
     /// Called by the forwarder again and again: an error ends the run.
@@ -53,7 +64,7 @@ pub struct Delivery {
 }
 
 /// The links and the packets in transit. From a user to the server a packet traverses the links of
-/// its path; from the server to a user it is only delayed, by the path's return delay.
+/// its path; from the server to a user see [`ReturnWay`].
 #[derive(Debug)]
 pub struct Emulator<T> {
     links: Vec<Link>,
@@ -70,7 +81,11 @@ pub struct Emulator<T> {
 
 #[derive(Debug)]
 struct Route {
+    /// The links to the server.
     links: Vec<usize>,
+    /// The links from the server; none if packets are only delayed.
+    return_links: Vec<usize>,
+    /// How long packets from the server are delayed before the first of these links.
     return_delay: Time,
     ledger: Ledger,
 }
@@ -80,42 +95,51 @@ struct Route {
 struct Transit {
     due: Time,
     order: u64,
-    row: usize,
-    packet: Vec<u8>,
+    /// Links traversed.
+    hops: usize,
     direction: Direction,
+    packet: Vec<u8>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Direction {
-    /// From the user to the server: links traversed, when it was sent, and its payload.
+    /// From the user of this row to the server: when it was sent, and its payload.
     Forward {
-        hops: usize,
+        row: usize,
         sent_at: Time,
         range: Option<SequenceRange>,
     },
-    /// From the server to the user.
-    Return,
+    /// From the server to the user of this row.
+    Return { row: usize },
 }
 
 impl<T: Tap> Emulator<T> {
     /// The links of a scenario, without packets. `slots` are its users.
-    pub fn new(scenario: &Scenario, slots: &[UserSlot], seed: u64, tap: T) -> Emulator<T> {
-        let links = scenario.links.iter().enumerate();
-        let route = |path: &Path| Route {
-            links: path.links.clone(),
-            return_delay: from_seconds(path.return_delay_ms.get() * 1e-3),
-            ledger: Ledger::default(),
+    pub fn new(
+        scenario: &Scenario,
+        slots: &[UserSlot],
+        return_way: ReturnWay,
+        seed: u64,
+        tap: T,
+    ) -> Emulator<T> {
+        let instances = match return_way {
+            ReturnWay::Delay => 1,
+            ReturnWay::Links => 2,
         };
+        let configs = scenario.links.iter().map(|link| &link.config);
+        let links = std::iter::repeat_n(configs, instances).flatten();
         Emulator {
             links: links
-                .map(|(index, link)| {
+                .enumerate()
+                .map(|(index, config)| {
                     let seed = element_seed(seed, kind::LINKS, index);
-                    Link::new(link.config.clone(), seed)
+                    Link::new(config.clone(), seed)
                 })
                 .collect(),
             paths: slots
                 .iter()
-                .flat_map(|slot| scenario.flows[slot.flow as usize].paths.iter().map(route))
+                .flat_map(|slot| &scenario.flows[slot.flow as usize].paths)
+                .map(|path| Route::new(path, return_way, scenario.links.len()))
                 .collect(),
             first_rows: slots.iter().map(|slot| slot.first_path as usize).collect(),
             transits: BinaryHeap::new(),
@@ -125,27 +149,29 @@ impl<T: Tap> Emulator<T> {
     }
 
     /// A device sends a packet at `now`, which must not be earlier than in any call before. Packets
-    /// that are not IPv4, or whose destination is no host, are dropped.
+    /// that are not IP, or whose destination is no host, are dropped.
     pub fn send(&mut self, now: Time, from: Device, packet: Vec<u8>) {
         match from {
             Device::Path(row) => {
-                if !is_ipv4(&packet) {
+                if destination(&packet).is_none() {
                     return;
                 }
                 let ledger = &mut self.paths[row].ledger;
                 let range = Segment::of(&packet).and_then(|segment| ledger.sent(&segment));
-                self.offer(now, now, row, 0, range, packet);
+                let sent_at = now;
+                let direction = Direction::Forward {
+                    row,
+                    sent_at,
+                    range,
+                };
+                self.pass(now, direction, 0, packet);
             }
             Device::Server => {
                 let Some(row) = self.row_of(&packet) else {
                     return;
                 };
-                self.schedule(
-                    now + self.paths[row].return_delay,
-                    row,
-                    packet,
-                    Direction::Return,
-                );
+                let at = now + self.paths[row].return_delay;
+                self.pass(at, Direction::Return { row }, 0, packet);
             }
         }
     }
@@ -161,28 +187,30 @@ impl<T: Tap> Emulator<T> {
         while self.next_due()? <= now {
             let Reverse(transit) = self.transits.pop()?;
             let Transit {
-                due, row, packet, ..
+                due,
+                hops,
+                direction,
+                packet,
+                ..
             } = transit;
-            match transit.direction {
+            if self.next_link(direction, hops).is_some() {
+                self.pass(due, direction, hops, packet);
+                continue;
+            }
+            let to = match direction {
                 Direction::Forward {
-                    hops,
+                    row,
                     sent_at,
                     range,
-                } if hops < self.paths[row].links.len() => {
-                    self.offer(due, sent_at, row, hops, range, packet);
-                }
-                Direction::Forward { sent_at, range, .. } => {
+                } => {
                     if let Some(range) = range {
                         self.paths[row].ledger.delivered(&range, due - sent_at);
                     }
-                    let to = Device::Server;
-                    return Some(Delivery { due, to, packet });
+                    Device::Server
                 }
-                Direction::Return => {
-                    let to = Device::Path(row);
-                    return Some(Delivery { due, to, packet });
-                }
-            }
+                Direction::Return { row } => Device::Path(row),
+            };
+            return Some(Delivery { due, to, packet });
         }
         None
     }
@@ -203,44 +231,47 @@ impl<T: Tap> Emulator<T> {
         (snapshot, backlogs)
     }
 
-    /// Offers a packet to the next link of its path.
-    fn offer(
-        &mut self,
-        now: Time,
-        sent_at: Time,
-        row: usize,
-        hops: usize,
-        range: Option<SequenceRange>,
-        packet: Vec<u8>,
-    ) {
-        let index = self.paths[row].links[hops];
+    /// The link that a packet traverses next; `None` after the last.
+    fn next_link(&self, direction: Direction, hops: usize) -> Option<usize> {
+        let links = match direction {
+            Direction::Forward { row, .. } => &self.paths[row].links,
+            Direction::Return { row } => &self.paths[row].return_links,
+        };
+        links.get(hops).copied()
+    }
+
+    /// Offers a packet to its next link, or delivers it if there is none.
+    fn pass(&mut self, now: Time, direction: Direction, hops: usize, packet: Vec<u8>) {
+        let Some(index) = self.next_link(direction, hops) else {
+            return self.schedule(now, hops, direction, packet);
+        };
         let link = &mut self.links[index];
         let waiting = link.queue(now);
         let fate = link.offer(now, packet.len() as u32);
         self.tap.offered(now, index, waiting, &packet, fate);
-        match (fate, range) {
-            (Fate::Delivered { at }, range) => {
-                let direction = Direction::Forward {
-                    hops: hops + 1,
-                    sent_at,
-                    range,
-                };
-                self.schedule(at, row, packet, direction);
-            }
-            (Fate::Dropped(cause), Some(range)) => self.paths[row].ledger.lost(&range, cause),
-            (Fate::Dropped(_), None) => {}
+        match (fate, direction) {
+            (Fate::Delivered { at }, _) => self.schedule(at, hops + 1, direction, packet),
+            (
+                Fate::Dropped(cause),
+                Direction::Forward {
+                    row,
+                    range: Some(range),
+                    ..
+                },
+            ) => self.paths[row].ledger.lost(&range, cause),
+            (Fate::Dropped(_), _) => {}
         }
     }
 
-    fn schedule(&mut self, due: Time, row: usize, packet: Vec<u8>, direction: Direction) {
+    fn schedule(&mut self, due: Time, hops: usize, direction: Direction, packet: Vec<u8>) {
         let order = self.sent;
         self.sent += 1;
         self.transits.push(Reverse(Transit {
             due,
             order,
-            row,
-            packet,
+            hops,
             direction,
+            packet,
         }));
     }
 
@@ -251,6 +282,25 @@ impl<T: Tap> Emulator<T> {
         let next = self.first_rows.get(user + 1).copied();
         let end = next.unwrap_or(self.paths.len());
         Some(first + path).filter(|&row| row < end)
+    }
+}
+
+impl Route {
+    fn new(path: &Path, return_way: ReturnWay, links: usize) -> Route {
+        let delay = from_seconds(path.return_delay_ms.get() * 1e-3);
+        let (return_links, return_delay) = match return_way {
+            ReturnWay::Delay => (Vec::new(), delay),
+            ReturnWay::Links => {
+                let second_instances = path.links.iter().rev().map(|link| link + links);
+                (second_instances.collect(), 0)
+            }
+        };
+        Route {
+            links: path.links.clone(),
+            return_links,
+            return_delay,
+            ledger: Ledger::default(),
+        }
     }
 }
 

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use anabranch_net::{Backlog, Time};
 use anabranch_scenario::recorder::Snapshot;
@@ -12,14 +14,15 @@ use rustix::io::Errno;
 
 use crate::error::{Context, Error};
 use crate::hosts::sys::set_realtime_priority;
-use crate::network::clock::Clock;
+use crate::network::clock::{Clock, PS_PER_NS};
 use crate::network::emulator::{Delivery, Device, Emulator, Tap};
 use crate::network::lateness::Lateness;
+use crate::network::moderation::Moderation;
 
 /// The largest packet that IPv4 allows, bytes.
 const MAX_PACKET_BYTES: usize = 65_535;
 /// Packets read from one device before due packets are delivered.
-const BATCH: usize = 8;
+const BATCH: usize = 64;
 /// The longest wait of a thread, ps, before it checks whether it should stop.
 pub const MAX_WAIT: Time = 100_000_000_000;
 /// Devices handled per call of epoll.
@@ -80,6 +83,7 @@ pub fn forward<T: Tap>(
     };
     let mut sample_times = sample_times.iter().copied().peekable();
     let mut ready = Vec::with_capacity(EVENTS);
+    let mut moderation = Moderation::default();
     while let Some(&sample_at) = sample_times.peek()
         && !stop.load(Ordering::Relaxed)
     {
@@ -92,7 +96,13 @@ pub fn forward<T: Tap>(
             continue;
         }
         let next = forwarder.emulator.next_due().unwrap_or(sample_at);
-        let timeout = Clock::timeout(now, next.min(sample_at).min(now + MAX_WAIT));
+        let mut wait_until = next.min(sample_at).min(now + MAX_WAIT);
+        let earliest = moderation.wake_up(now).min(sample_at);
+        if earliest > now {
+            thread::sleep(Duration::from_nanos((earliest - now) / PS_PER_NS));
+            wait_until = now; // Look only whether packets have arrived.
+        }
+        let timeout = Clock::timeout(now, wait_until);
         ready.clear();
         let room = rustix::buffer::spare_capacity(&mut ready);
         match epoll::wait(&epoll, room, Some(&timeout)) {

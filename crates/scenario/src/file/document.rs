@@ -14,8 +14,8 @@ const LONGEST_KEY_LIKE: usize = 60;
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// A parsed scenario file, overrides included.
-pub(crate) struct Document<'t> {
+/// A parsed TOML file, overrides included, that knows the line of each key.
+pub struct Document<'t> {
     file: &'t str,
     text: &'t str,
     root: Value<'t>,
@@ -36,7 +36,7 @@ impl<'t> Document<'t> {
     ///
     /// # Errors
     /// If `text` is not TOML, or the key of an override cannot be parsed.
-    pub(crate) fn parse(
+    pub fn parse(
         file: &'t str,
         text: &'t str,
         overrides: &'t [(String, String)],
@@ -45,16 +45,6 @@ impl<'t> Document<'t> {
             let offset = error.span().map_or(text.len(), |span| span.start);
             syntax(file, text, offset, error.message())
         })?;
-        if table.get_ref().is_empty() && overrides.is_empty() {
-            return Err(Error {
-                file: file.to_owned(),
-                line: None,
-                key: None,
-                message: "expected a scenario, got an empty file: `anabranch init` writes one to \
-                          start from"
-                    .to_owned(),
-            });
-        }
         let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
         let mut document = Document {
             file,
@@ -71,9 +61,27 @@ impl<'t> Document<'t> {
         Ok(document)
     }
 
-    /// Deserializes the whole document.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+    /// Whether nothing is written in it.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.root.get_ref(), DeValue::Table(table) if table.is_empty())
+    }
+
+    /// Whether it has this key at the top.
+    pub fn has(&self, name: &str) -> bool {
+        has(&self.root, &Step::Key(name.to_owned()))
+    }
+
+    /// Deserializes a scenario.
+    pub(crate) fn read_scenario<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         shape::check(&self.root)?;
+        self.read()
+    }
+
+    /// Deserializes the whole document.
+    ///
+    /// # Errors
+    /// The first fault, with its key.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let DeValue::Table(table) = self.root.get_ref().clone() else {
             unreachable!("the root of a TOML document is a table")
         };
@@ -92,7 +100,7 @@ impl<'t> Document<'t> {
     }
 
     /// Locates a fault: the line of its key or of the nearest enclosing one, or the override.
-    pub(crate) fn error(&self, fault: Fault) -> Error {
+    pub fn error(&self, fault: Fault) -> Error {
         let key = &fault.key;
         if let Some(by) = self.overrides.iter().rev().find(|by| by.made(key)) {
             let message = if by.key == *key {

@@ -4,9 +4,11 @@ use std::fmt;
 
 /// A fault at a key whose line in the text is not known yet.
 #[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) key: Key,
-    pub(crate) message: String,
+pub struct Fault {
+    /// Where it is.
+    pub key: Key,
+    /// What was expected, and what was found.
+    pub message: String,
 }
 
 /// One step down into a document.

@@ -5,7 +5,7 @@ use anabranch_scenario::users::user_slots;
 use proptest::prelude::*;
 
 use super::*;
-use crate::hosts::address::{SERVER, of_path};
+use crate::hosts::address::{SERVER, of_path, to_ipv6};
 use crate::network::packet::tests::tcp;
 
 /// Two links in series for user 0; user 1 uses the second only. 1500 bytes take 1.2 ms at 10 Mbps
@@ -22,23 +22,42 @@ flows = [
 "#;
 
 fn emulator() -> Emulator<()> {
-    let scenario = Scenario::parse(LINKS.as_bytes(), "test", &[]).expect("the scenario is valid");
-    Emulator::new(&scenario, &user_slots(&scenario, 1), 1, ())
+    with_return_way(LINKS, ReturnWay::Delay)
+}
+
+fn with_return_way<T: Tap + Default>(text: &str, return_way: ReturnWay) -> Emulator<T> {
+    let scenario = Scenario::parse(text.as_bytes(), "test", &[]).expect("the scenario is valid");
+    let slots = user_slots(&scenario, 1);
+    Emulator::new(&scenario, &slots, return_way, 1, T::default())
+}
+
+/// The links to which packets were offered, in order.
+#[derive(Default)]
+struct Offered(Vec<usize>);
+
+impl Tap for Offered {
+    fn offered(&mut self, _: Time, link: usize, _: Backlog, _: &[u8], _: Fate) {
+        self.0.push(link);
+    }
 }
 
 fn data(user: usize, number: u32) -> Vec<u8> {
     tcp(user, 4000, number * 1460, 1460, 0x10)
 }
 
-/// From the server to path 0 of a user.
+/// From the server to path 0 of a user, without payload.
 fn reply(user: usize) -> Vec<u8> {
-    let mut packet = tcp(user, 5001, 0, 0, 0x10);
+    reply_of(user, 0)
+}
+
+fn reply_of(user: usize, bytes: usize) -> Vec<u8> {
+    let mut packet = tcp(user, 5001, 0, bytes, 0x10);
     packet[12..16].copy_from_slice(&SERVER.octets());
     packet[16..20].copy_from_slice(&of_path(user, 0).octets());
     packet
 }
 
-fn dues(emulator: &mut Emulator<()>, now: Time) -> Vec<(f64, Device)> {
+fn dues<T: Tap>(emulator: &mut Emulator<T>, now: Time) -> Vec<(f64, Device)> {
     let all = std::iter::from_fn(|| emulator.deliver(now));
     all.map(|delivery| (delivery.due as f64 / MILLISECOND as f64, delivery.to))
         .collect()
@@ -76,6 +95,76 @@ fn a_reply_has_the_return_delay_of_its_path_and_traverses_no_link() {
 }
 
 #[test]
+fn a_reply_over_links_traverses_those_of_its_path_in_reverse_order() {
+    let mut emulator = with_return_way::<Offered>(LINKS, ReturnWay::Links);
+    // The second packet of user 0 waits for the first at `near`; user 1 sends over `far` to the
+    // server, which is another instance than the one from the server.
+    for _ in 0..2 {
+        emulator.send(0, Device::Server, reply_of(0, 1460));
+    }
+    emulator.send(0, Device::Path(1), data(1, 0));
+    // 2.4 + 20 ms, then 1.2 + 10 ms; the second leaves `far` 2.4 ms later, when `near` is free.
+    let (user, server) = (Device::Path(0), Device::Server);
+    let expected = [(22.4, server), (33.6, user), (36.0, user)];
+    assert_eq!(dues(&mut emulator, 40 * MILLISECOND), expected);
+    // The second instances of `near` and `far` are 2 and 3.
+    assert_eq!(emulator.tap.0, [3, 3, 1, 2, 2]);
+}
+
+#[test]
+fn both_directions_of_a_link_have_queues_of_their_own() {
+    let mut emulator = with_return_way::<()>(LINKS, ReturnWay::Links);
+    // One in transmission, two in the queue, two dropped; in each direction.
+    for number in 0..5 {
+        emulator.send(0, Device::Path(1), data(1, number));
+        emulator.send(0, Device::Server, reply_of(1, 1460));
+    }
+    let delivered = dues(&mut emulator, 100 * MILLISECOND);
+    for device in [Device::Path(1), Device::Server] {
+        let times: Vec<f64> = delivered
+            .iter()
+            .filter(|(_, to)| *to == device)
+            .map(|(due, _)| *due)
+            .collect();
+        assert_eq!(times, [22.4, 24.8, 27.2], "{device:?}");
+    }
+    // Losses from the server are not those of the user's data.
+    let (counters, _) = emulator.snapshot(100 * MILLISECOND);
+    assert_eq!(counters.paths[1].lost, [2, 0, 0, 0]);
+}
+
+#[test]
+fn both_directions_of_a_link_lose_other_packets_and_fail_together() {
+    let text = LINKS.replace(
+        "queue.drop_tail = { packets = 2 }",
+        "loss.bernoulli.probability = 0.5, down = [{ from_s = 0.3, to_s = 0.4 }]",
+    );
+    let mut emulator = with_return_way::<()>(&text, ReturnWay::Links);
+    let mut arrived = [Vec::new(), Vec::new()];
+    for number in 0..100 {
+        let now = u64::from(number) * 5 * MILLISECOND;
+        emulator.send(now, Device::Path(1), data(1, number));
+        emulator.send(now, Device::Server, reply_of(1, 1460));
+        for (_, to) in dues(&mut emulator, now + 4 * MILLISECOND) {
+            arrived[usize::from(to == Device::Server)].push(number);
+        }
+    }
+    // A packet of number n is sent at 5 n ms and arrives 22.4 ms later, in the step of number n + 4.
+    let during_outage = |number: &u32| (64..84).contains(number);
+    let of = |direction: &[u32]| {
+        let outage = direction.iter().filter(|number| during_outage(number));
+        (direction.len(), outage.count())
+    };
+    for direction in &arrived {
+        let (packets, during_outage) = of(direction);
+        assert_eq!(during_outage, 0);
+        // 76 packets with probability 0.5: 38, standard deviation 4.4.
+        assert!((20..57).contains(&packets), "{packets} packets");
+    }
+    assert_ne!(arrived[0], arrived[1]);
+}
+
+#[test]
 fn a_drop_is_counted_on_its_path() {
     let mut emulator = emulator();
     // One in transmission, two in the queue: the fourth and fifth are dropped.
@@ -98,9 +187,23 @@ fn packets_to_unknown_destinations_are_dropped() {
     unknown[16..20].copy_from_slice(&[10, 0, 0, 2]); // user 0 has no second path
     emulator.send(0, Device::Server, unknown);
     emulator.send(0, Device::Server, reply(2));
-    emulator.send(0, Device::Server, vec![0x60; 40]); // IPv6
+    emulator.send(0, Device::Server, vec![0x60; 40]); // IPv6, destination 6060:...
     emulator.send(0, Device::Path(0), vec![0x60; 40]);
     assert_eq!(emulator.next_due(), None);
+}
+
+#[test]
+fn ipv6_takes_the_same_paths() {
+    let mut emulator = emulator();
+    let to = |address| {
+        let mut packet = vec![0x60; 1500];
+        packet[24..40].copy_from_slice(&to_ipv6(address).octets());
+        packet
+    };
+    emulator.send(0, Device::Path(1), to(SERVER));
+    emulator.send(0, Device::Server, to(of_path(1, 0)));
+    let expected = [(20.0, Device::Path(1)), (22.4, Device::Server)];
+    assert_eq!(dues(&mut emulator, 40 * MILLISECOND), expected);
 }
 
 /// Sends packets at given times, and delivers what is due at these and at `polls`.

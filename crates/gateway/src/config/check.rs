@@ -1,0 +1,367 @@
+//! What a configuration must fulfil beyond the types of its values.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
+use ipnet::IpNet;
+
+use super::destination::Via;
+use super::{Far, Itcp, Limits, Near, Operation, Path, Role, Tunnel};
+use crate::keys::{KeyPair, PublicKey};
+
+/// The largest time in a configuration, s: a week.
+const LONGEST_S: f64 = 7.0 * 86400.0;
+
+/// The longest name of a path and of an interface (Linux' IFNAMSIZ less its end).
+const LONGEST_NAME: usize = 32;
+const LONGEST_INTERFACE: usize = 15;
+
+/// The faults of a configuration of `near`.
+pub(super) fn near(near: &Near) -> Vec<Fault> {
+    let mut faults = tunnel(&near.tunnel);
+    faults.extend(host_and_port(&Key::root("far"), &near.far).err());
+    faults.extend(paths(&near.paths));
+    for (i, forward) in near.forwards.iter().enumerate() {
+        let key = Key::root("forwards").index(i).key("to");
+        faults.extend(host_and_port(&key, &forward.to).err());
+    }
+    faults.extend(listeners(&listeners_of_near(near)));
+    faults.extend(clients(near));
+    faults.extend(rules(near));
+    faults.extend(limits(&near.limits));
+    faults.extend(operation(&near.operation));
+    faults
+}
+
+/// The faults of a configuration of `far`.
+pub(super) fn far(far: &Far) -> Vec<Fault> {
+    let mut faults = tunnel(&far.tunnel);
+    let key = Key::root("resolver");
+    faults.extend(far.resolver.and_then(|address| port(&key, address).err()));
+    if far.listen.ip().is_multicast() {
+        faults.push(Key::root("listen").fault("expected an address of this host"));
+    }
+    let mut all = vec![(Key::root("listen"), far.listen)];
+    all.extend(listeners_of_operation(&far.operation));
+    faults.extend(listeners(&all));
+    faults.extend(limits(&far.limits));
+    faults.extend(operation(&far.operation));
+    faults
+}
+
+/// The keys of a tunnel.
+///
+/// # Errors
+/// A fault per key that cannot be read.
+pub(super) fn keys(tunnel: &Tunnel) -> Result<(KeyPair, Vec<PublicKey>), Vec<Fault>> {
+    let key = Key::root("tunnel");
+    let mut faults = Vec::new();
+    let own = KeyPair::read(&tunnel.key).map_err(|error| {
+        let missing = if tunnel.key.exists() {
+            String::new()
+        } else {
+            format!("; anabranch-gateway keygen {}", tunnel.key.display())
+        };
+        faults.push(key.key("key").fault(format!("{error:#}{missing}")));
+    });
+    let key = key.key("peers");
+    let mut peers: Vec<PublicKey> = Vec::new();
+    for (i, text) in tunnel.peers.iter().enumerate() {
+        match text.parse() {
+            Ok(peer) if peers.contains(&peer) => {
+                faults.push(key.index(i).fault("this key is listed twice"));
+            }
+            Ok(peer) => peers.push(peer),
+            Err(error) => faults.push(key.index(i).fault(format!("{error:#}"))),
+        }
+    }
+    if tunnel.peers.is_empty() {
+        faults.push(key.fault("expected the public key of the other gateway; keygen prints it"));
+    }
+    if let Ok(own) = &own
+        && let Some(i) = peers.iter().position(|peer| peer == own.public())
+    {
+        let message = "this is the public key of tunnel.key; expected the other gateway's";
+        faults.push(key.index(i).fault(message));
+    }
+    match own {
+        Ok(own) if faults.is_empty() => Ok((own, peers)),
+        _ => Err(faults),
+    }
+}
+
+/// Only clients of this host may use a service without being named.
+fn clients(near: &Near) -> Vec<Fault> {
+    let services = services(near).into_iter();
+    services
+        .filter(|(_, listen, clients)| !listen.ip().is_loopback() && clients.is_empty())
+        .map(|(key, listen, _)| {
+            key.key("clients").fault(format!(
+                "missing key: {listen} can be reached by others, expected the networks of its \
+                 clients, such as [\"192.168.1.0/24\"]"
+            ))
+        })
+        .collect()
+}
+
+fn rules(near: &Near) -> Vec<Fault> {
+    let names: Vec<&str> = near.paths.iter().map(|path| path.name.as_str()).collect();
+    let rules = near.rules.iter().enumerate();
+    rules
+        .filter_map(|(i, rule)| match &rule.via {
+            Via::Path(name) if !names.contains(&name.as_str()) => {
+                let key = Key::root("rules").index(i).key("via");
+                let expected = expected_one_of(name, &names);
+                Some(key.fault(format!("unknown path {name:?}, {expected}")))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
+    let key = Key::root("tunnel");
+    let rule = match algorithm(&tunnel.algorithm) {
+        Ok(rule) => rule,
+        Err(message) => return vec![key.key("algorithm").fault(message)],
+    };
+    let Some(itcp) = &tunnel.itcp else {
+        return Vec::new();
+    };
+    let key = key.key("itcp");
+    let mut faults = adjustment(&key, itcp);
+    if rule.info().weight.is_none() {
+        let message = format!(
+            "I-TCP adjusts the weight of a rule, and {} has none: tunnel.algorithm = \"vegas\"",
+            rule.name()
+        );
+        faults.push(key.fault(message));
+    }
+    faults
+}
+
+fn adjustment(key: &Key, itcp: &Itcp) -> Vec<Fault> {
+    let faults = [
+        number(key, "samples", f64::from(itcp.samples), 2.0, 1e6),
+        number(key, "period_s", itcp.period_s, 0.001, LONGEST_S),
+        number(key, "max_kappa", itcp.max_kappa, 1.0, 1e6),
+        number(key, "max_queue_packets", itcp.max_queue_packets, 1.0, 1e9),
+        number(key, "epsilon", itcp.epsilon, 0.0, 1e6),
+        number(key, "gamma", itcp.gamma, 0.0, 1.0),
+        number(key, "low_threshold", itcp.low_threshold, 0.0, 1e6),
+        number(
+            key,
+            "high_threshold",
+            itcp.high_threshold,
+            itcp.low_threshold,
+            1e6,
+        ),
+    ];
+    faults.into_iter().filter_map(Result::err).collect()
+}
+
+fn paths(paths: &[Path]) -> Vec<Fault> {
+    let all = Key::root("paths");
+    let mut faults = Vec::new();
+    if paths.iter().all(|path| path.role == Role::Never) {
+        let message = match paths {
+            [] => "expected at least one path",
+            _ => "every path has the role never: expected one that is available or backup",
+        };
+        faults.push(all.fault(message));
+    }
+    for (i, path) in paths.iter().enumerate() {
+        let key = all.index(i);
+        faults.extend(one_path(&key, path));
+        let same_name = paths[..i].iter().any(|other| other.name == path.name);
+        if same_name {
+            let message = format!("{:?} is the name of an earlier path", path.name);
+            faults.push(key.key("name").fault(message));
+        }
+        let place = |path: &Path| (path.address, path.interface.clone());
+        let same_place = paths[..i].iter().find(|other| place(other) == place(path));
+        if let Some(other) = same_place.filter(|_| place(path) != (None, None)) {
+            let message = format!("path {:?} has the same address and interface", other.name);
+            faults.push(key.fault(message));
+        }
+    }
+    faults
+}
+
+fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let name = &path.name;
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(word) {
+        let message = format!(
+            "expected 1 to {LONGEST_NAME} letters, digits, dots, hyphens or underscores, got {name:?}"
+        );
+        faults.push(key.key("name").fault(message));
+    }
+    match (&path.address, &path.interface) {
+        (None, None) => {
+            faults.push(key.fault("expected address, interface or both: where its packets leave"));
+        }
+        (Some(address), _) if address.is_unspecified() || address.is_multicast() => {
+            let message = format!("expected an address of this host, got {address}");
+            faults.push(key.key("address").fault(message));
+        }
+        _ => {}
+    }
+    if let Some(interface) = &path.interface
+        && (interface.is_empty()
+            || interface.len() > LONGEST_INTERFACE
+            || interface.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control()))
+    {
+        let message = format!("expected the name of an interface, such as eth0, got {interface:?}");
+        faults.push(key.key("interface").fault(message));
+    }
+    if !(path.weight > 0.0 && path.weight <= 1.0) {
+        let message = format!("expected a number above 0, at most 1, got {}", path.weight);
+        faults.push(key.key("weight").fault(message));
+    }
+    if let Some(rate) = path.rate_mbps {
+        faults.extend(number(key, "rate_mbps", rate, 0.01, 1e6).err());
+    }
+    if path.cap_bytes == Some(0) {
+        let message = "expected at least 1; role = \"never\" turns a path off";
+        faults.push(key.key("cap_bytes").fault(message));
+    }
+    faults
+}
+
+fn limits(limits: &Limits) -> Vec<Fault> {
+    let key = Key::root("limits");
+    let count =
+        |name: &str, value: usize, min: f64, max: f64| number(&key, name, value as f64, min, max);
+    let per_client = limits.connections_per_client;
+    let faults = [
+        count("connections", limits.connections, 1.0, 1e6),
+        count("connections_per_client", per_client, 1.0, 1e6),
+        count("buffer_bytes", limits.buffer_bytes, 4096.0, 64e6),
+        count(
+            "tunnel_buffer_bytes",
+            limits.tunnel_buffer_bytes,
+            65536.0,
+            16e9,
+        ),
+        number(
+            &key,
+            "client_mbps",
+            limits.client_mbps.unwrap_or(1.0),
+            0.01,
+            1e6,
+        ),
+        number(&key, "handshake_s", limits.handshake_s, 0.1, 3600.0),
+    ];
+    faults.into_iter().filter_map(Result::err).collect()
+}
+
+fn operation(operation: &Operation) -> Option<Fault> {
+    let key = Key::root("operation");
+    number(&key, "drain_s", operation.drain_s, 0.0, LONGEST_S).err()
+}
+
+fn number(key: &Key, name: &str, value: f64, min: f64, max: f64) -> Result<(), Fault> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    let message = format!("expected a number from {min} to {max}, got {value}");
+    Err(key.key(name).fault(message))
+}
+
+/// Every service of `near`: its key, its address and its clients.
+pub(super) fn services(near: &Near) -> Vec<(Key, SocketAddr, &[IpNet])> {
+    let mut all: Vec<(Key, SocketAddr, &[IpNet])> = Vec::new();
+    if let Some(it) = &near.socks {
+        all.push((Key::root("socks"), it.listen, &it.clients));
+    }
+    for (i, it) in near.forwards.iter().enumerate() {
+        all.push((Key::root("forwards").index(i), it.listen, &it.clients));
+    }
+    if let Some(it) = &near.redirect {
+        all.push((Key::root("redirect"), it.listen, &it.clients));
+    }
+    if let Some(it) = &near.dns {
+        all.push((Key::root("dns"), it.listen, &it.clients));
+    }
+    all
+}
+
+/// Every address that `near` listens at, with its key.
+fn listeners_of_near(near: &Near) -> Vec<(Key, SocketAddr)> {
+    let services = services(near).into_iter();
+    let services = services.map(|(key, listen, _)| (key.key("listen"), listen));
+    services
+        .chain(listeners_of_operation(&near.operation))
+        .collect()
+}
+
+/// The addresses of status and metrics, with their keys.
+pub(super) fn listeners_of_operation(operation: &Operation) -> Vec<(Key, SocketAddr)> {
+    let key = Key::root("operation");
+    let status = operation.status.map(|at| (key.key("status"), at));
+    let metrics = operation.metrics.map(|at| (key.key("metrics"), at));
+    status.into_iter().chain(metrics).collect()
+}
+
+fn listeners(all: &[(Key, SocketAddr)]) -> Vec<Fault> {
+    let mut seen: BTreeMap<SocketAddr, &Key> = BTreeMap::new();
+    let mut faults = Vec::new();
+    for (key, address) in all {
+        faults.extend(port(key, *address).err());
+        match seen.get(address) {
+            Some(other) => {
+                faults.push(key.fault(format!("{address} is the address of {other}, too")));
+            }
+            None => {
+                seen.insert(*address, key);
+            }
+        }
+    }
+    faults
+}
+
+fn port(key: &Key, address: SocketAddr) -> Result<(), Fault> {
+    if address.port() == 0 {
+        return Err(key.fault(format!("expected a port from 1 to 65535, got {address}")));
+    }
+    Ok(())
+}
+
+/// `example.org:443`, `192.0.2.1:443` or `[2001:db8::1]:443`.
+fn host_and_port(key: &Key, text: &str) -> Result<(), Fault> {
+    let fault = || {
+        key.fault(format!(
+            "expected a host and a port, such as example.org:443 or [2001:db8::1]:443, got {text:?}"
+        ))
+    };
+    let (host, port) = text.rsplit_once(':').ok_or_else(fault)?;
+    port.parse::<u16>()
+        .ok()
+        .filter(|port| *port > 0)
+        .ok_or_else(fault)?;
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let host_is_valid = match bracketed {
+        Some(host) => host.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => host.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4()) || is_name(host),
+    };
+    host_is_valid.then_some(()).ok_or_else(fault)
+}
+
+/// Whether it may be a host name (RFC 1123): labels of letters, digits and hyphens.
+fn is_name(host: &str) -> bool {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+    };
+    let numeric = host.chars().all(|c| c.is_ascii_digit() || c == '.');
+    host.len() <= 253 && !numeric && host.trim_end_matches('.').split('.').all(label)
+}

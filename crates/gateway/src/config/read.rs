@@ -1,0 +1,207 @@
+//! Reads a configuration file: every fault has its file, line and key.
+
+use std::path::Path;
+
+use anabranch_scenario::{Document, Error, Fault};
+use serde::de::DeserializeOwned;
+
+use super::{Far, Near, check, warnings};
+use crate::keys::{KeyPair, PublicKey};
+use crate::tls::Identity;
+
+/// The largest configuration file, bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// A configuration that was found valid, with what was read along with it.
+#[derive(Clone, Debug)]
+pub struct Valid<Config> {
+    /// The file's content; paths in it are relative to the working directory.
+    pub config: Config,
+    /// The own key.
+    pub key: KeyPair,
+    /// The keys of the accepted peers.
+    pub peers: Vec<PublicKey>,
+    /// What is legal and probably not meant, one line each.
+    pub warnings: Vec<String>,
+}
+
+impl<Config> Valid<Config> {
+    /// The keys as handshakes use them.
+    pub fn identity(&self) -> std::sync::Arc<Identity> {
+        Identity::new(&self.key, self.peers.clone())
+    }
+}
+
+/// The configuration of either gateway.
+#[derive(Clone, Debug)]
+pub enum Either {
+    /// It has the key `far`.
+    Near(Box<Valid<Near>>),
+    /// It has the key `listen`.
+    Far(Box<Valid<Far>>),
+}
+
+impl Either {
+    /// What is legal and probably not meant.
+    pub fn warnings(&self) -> &[String] {
+        match self {
+            Either::Near(near) => &near.warnings,
+            Either::Far(far) => &far.warnings,
+        }
+    }
+}
+
+/// A configuration that can be checked: that of `near`, or that of `far`.
+pub trait Config: DeserializeOwned {
+    /// Its program: `near` or `far`.
+    const ROLE: &'static str;
+    /// The tunnel.
+    fn tunnel(&mut self) -> &mut super::Tunnel;
+    /// Status, metrics and drain.
+    fn operation(&self) -> &super::Operation;
+    /// Every fault.
+    fn faults(&self) -> Vec<Fault>;
+    /// What is legal and probably not meant.
+    fn warnings(&self) -> Vec<Fault>;
+}
+
+impl Config for Near {
+    const ROLE: &'static str = "near";
+    fn tunnel(&mut self) -> &mut super::Tunnel {
+        &mut self.tunnel
+    }
+    fn operation(&self) -> &super::Operation {
+        &self.operation
+    }
+    fn faults(&self) -> Vec<Fault> {
+        check::near(self)
+    }
+    fn warnings(&self) -> Vec<Fault> {
+        warnings::near(self)
+    }
+}
+
+impl Config for Far {
+    const ROLE: &'static str = "far";
+    fn tunnel(&mut self) -> &mut super::Tunnel {
+        &mut self.tunnel
+    }
+    fn operation(&self) -> &super::Operation {
+        &self.operation
+    }
+    fn faults(&self) -> Vec<Fault> {
+        check::far(self)
+    }
+    fn warnings(&self) -> Vec<Fault> {
+        warnings::far(self)
+    }
+}
+
+/// Reads the configuration of one gateway. The key file's path is relative to the file.
+///
+/// # Errors
+/// Every fault that was found, at least one: `near.toml:12: paths[0].weight: ...`.
+pub fn read<C: Config>(path: &Path) -> Result<Valid<C>, Vec<Error>> {
+    let file = path.display().to_string();
+    let text = text(path).map_err(|error| vec![error])?;
+    let document = parse(&file, &text).map_err(|error| vec![error])?;
+    if role(&document).is_some_and(|role| role != C::ROLE) {
+        let role = role(&document).unwrap_or_default();
+        return Err(vec![plain(
+            &file,
+            format!("this is a configuration of {role}: start it with anabranch-gateway {role}"),
+        )]);
+    }
+    valid(path, &document)
+}
+
+/// Reads the configuration of either gateway.
+///
+/// # Errors
+/// As [`read`].
+pub fn either(path: &Path) -> Result<Either, Vec<Error>> {
+    let file = path.display().to_string();
+    let text = text(path).map_err(|error| vec![error])?;
+    let document = parse(&file, &text).map_err(|error| vec![error])?;
+    match role(&document) {
+        Some("near") => Ok(Either::Near(Box::new(valid(path, &document)?))),
+        Some(_) => Ok(Either::Far(Box::new(valid(path, &document)?))),
+        None => Err(vec![plain(
+            &file,
+            "expected the key far (the address of far: a configuration of near) or listen (where \
+             far accepts tunnels)"
+                .to_owned(),
+        )]),
+    }
+}
+
+fn valid<C: Config>(path: &Path, document: &Document<'_>) -> Result<Valid<C>, Vec<Error>> {
+    let located = |fault| document.error(fault);
+    let mut config: C = document.read().map_err(|fault| vec![located(fault)])?;
+    let tunnel = config.tunnel();
+    if let Some(folder) = path.parent() {
+        tunnel.key = folder.join(&tunnel.key);
+    }
+    let keys = check::keys(tunnel);
+    let mut faults = config.faults();
+    match keys {
+        Ok((key, peers)) if faults.is_empty() => {
+            let warnings = config.warnings().into_iter().map(located);
+            Ok(Valid {
+                warnings: warnings.map(|warning| warning.to_string()).collect(),
+                config,
+                key,
+                peers,
+            })
+        }
+        keys => {
+            faults.extend(keys.err().into_iter().flatten());
+            let mut errors: Vec<Error> = faults.into_iter().map(located).collect();
+            errors.sort_by_key(|error| error.line);
+            Err(errors)
+        }
+    }
+}
+
+/// Which gateway the file is for, by the key that only one of them has and needs.
+fn role(document: &Document<'_>) -> Option<&'static str> {
+    match (document.has("far"), document.has("listen")) {
+        (true, false) => Some("near"),
+        (false, true) => Some("far"),
+        _ => None,
+    }
+}
+
+fn parse<'t>(file: &'t str, text: &'t str) -> Result<Document<'t>, Error> {
+    let document = Document::parse(file, text, &[])?;
+    if document.is_empty() {
+        let message = "expected a configuration, got an empty file: see docs/gateway.md";
+        return Err(plain(file, message.to_owned()));
+    }
+    Ok(document)
+}
+
+fn text(path: &Path) -> Result<String, Error> {
+    let fail = |message| plain(&path.display().to_string(), message);
+    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => fail("file not found".to_owned()),
+        _ => fail(format!("cannot read the file: {error}")),
+    })?;
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return Err(fail("expected a file of at most 1 MiB".to_owned()));
+    }
+    std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => fail("expected UTF-8".to_owned()),
+        _ => fail(format!("cannot read the file: {error}")),
+    })
+}
+
+/// An error of the whole file.
+fn plain(file: &str, message: String) -> Error {
+    Error {
+        file: file.to_owned(),
+        line: None,
+        key: None,
+        message,
+    }
+}

@@ -1,0 +1,119 @@
+//! What is legal in a configuration and probably not meant.
+
+use std::net::SocketAddr;
+
+use anabranch_scenario::{Fault, Key, algorithm};
+
+use super::check::{listeners_of_operation, services};
+use super::{Carrier, Far, Near, Operation, Role, Tunnel};
+
+/// Warnings about a configuration of `near` without faults.
+pub(super) fn near(near: &Near) -> Vec<Fault> {
+    let used = near.paths.iter().filter(|path| path.role != Role::Never);
+    let mut warnings = tunnel(&near.tunnel, Some(used.count()));
+    warnings.extend(paths(near));
+    let services = services(near);
+    if services.is_empty() {
+        let message = "it accepts no connections: expected socks, forwards, redirect or dns";
+        warnings.push(Key::root("far").fault(message));
+    }
+    for (key, _, clients) in services {
+        if let Some(all) = clients.iter().find(|network| network.prefix_len() == 0) {
+            let message = format!("{all} lets everyone who reaches this address use the gateway");
+            warnings.push(key.key("clients").fault(message));
+        }
+    }
+    for (i, rule) in near.rules.iter().enumerate() {
+        if rule.to.is_any() && rule.to.to_string() == "*" && i + 1 < near.rules.len() {
+            let message = "the rules after this one never match";
+            warnings.push(Key::root("rules").index(i).fault(message));
+        }
+    }
+    warnings.extend(public(&near.operation));
+    warnings
+}
+
+/// Warnings about a configuration of `far` without faults.
+pub(super) fn far(far: &Far) -> Vec<Fault> {
+    let mut warnings = tunnel(&far.tunnel, None);
+    if far.allow.0.is_empty() {
+        let message = "nothing is allowed: every connection will be refused; \"*\" allows every \
+                       public address";
+        warnings.push(Key::root("allow").fault(message));
+    }
+    warnings.extend(public(&far.operation));
+    warnings
+}
+
+/// `paths`: how many are used, where that is known.
+fn tunnel(tunnel: &Tunnel, paths: Option<usize>) -> Vec<Fault> {
+    let key = Key::root("tunnel").key("algorithm");
+    let Ok(rule) = algorithm(&tunnel.algorithm) else {
+        return Vec::new();
+    };
+    let mut warnings = Vec::new();
+    let couples = !["reno", "cubic", "vegas"].contains(&rule.name());
+    if paths == Some(1) && couples {
+        let name = rule.name();
+        let message = format!("{name} couples paths, and with one path there is nothing to couple");
+        warnings.push(key.fault(message));
+    }
+    if rule.info().delay_based && tunnel.carrier == Carrier::Quic && paths != Some(1) {
+        let message = format!(
+            "{} follows the delay, and over QUIC the acknowledgements of all paths return on one: \
+             a loss-based rule is safer here (docs/gateway.md)",
+            rule.name()
+        );
+        warnings.push(key.fault(message));
+    }
+    warnings
+}
+
+fn paths(near: &Near) -> Vec<Fault> {
+    let all = Key::root("paths");
+    let mut warnings = Vec::new();
+    let used = near.paths.iter().filter(|path| path.role != Role::Never);
+    if used.clone().all(|path| path.role == Role::Backup) {
+        warnings.push(all.fault("every path is a backup: the first that works is used alone"));
+    }
+    if used.clone().count() > 1 && used.clone().all(|path| path.weight < 1.0) {
+        let message = "no path has weight 1: weights are relative to the paths of weight 1";
+        warnings.push(all.fault(message));
+    }
+    for (i, path) in near.paths.iter().enumerate() {
+        let key = all.index(i);
+        if let Some(interface) = &path.interface
+            && !std::path::Path::new("/sys/class/net")
+                .join(interface)
+                .exists()
+        {
+            let message = format!("this host has no interface {interface} now");
+            warnings.push(key.key("interface").fault(message));
+        }
+        if path.address.is_some_and(|address| address.is_loopback()) && !is_local(&near.far) {
+            let message = "a loopback address reaches nothing but this host";
+            warnings.push(key.key("address").fault(message));
+        }
+    }
+    warnings
+}
+
+/// Whether `far` is this host.
+fn is_local(far: &str) -> bool {
+    far.starts_with("localhost:")
+        || far
+            .parse::<SocketAddr>()
+            .is_ok_and(|far| far.ip().is_loopback())
+}
+
+/// Status and metrics have no password.
+fn public(operation: &Operation) -> Vec<Fault> {
+    let all = listeners_of_operation(operation).into_iter();
+    all.filter(|(_, address)| !address.ip().is_loopback())
+        .map(|(key, address)| {
+            key.fault(format!(
+                "everyone who reaches {address} can read it: expected a loopback address"
+            ))
+        })
+        .collect()
+}

@@ -1,0 +1,202 @@
+//! Everything that a gateway counts, in one table from which metrics and status are made.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whether a value only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It also falls.
+    Gauge,
+}
+
+/// A counter's row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Name of the metric, without prefix; several rows may share it and differ in `label`.
+    pub name: &'static str,
+    /// A label of the metric with its value.
+    pub label: Option<(&'static str, &'static str)>,
+    /// What the metric is.
+    pub kind: Kind,
+    /// What it counts, one line.
+    pub help: &'static str,
+    /// Its present value.
+    pub value: u64,
+}
+
+/// A number that changes without locks.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// One more.
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// `n` more.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// One more until the returned value is dropped.
+    pub fn hold(&self) -> Held<'_> {
+        self.increment();
+        Held(self)
+    }
+
+    /// The present value.
+    pub fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// See [`Counter::hold`].
+#[derive(Debug)]
+pub struct Held<'a>(&'a Counter);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+macro_rules! counters {
+    ($($kind:ident $metric:literal, $help:literal: {
+        $($field:ident $(= $label:literal $value:literal)?),+ $(,)?
+    })+) => {
+        /// The counters of a gateway.
+        #[derive(Debug, Default)]
+        pub struct Counters {
+            $($(#[doc = concat!($help, $(" (", $label, " ", $value, ")",)? ".")] pub $field: Counter,)+)+
+        }
+
+        impl Counters {
+            /// Every counter, those of one metric in succession.
+            pub fn table(&self) -> Vec<Row> {
+                vec![$($(Row {
+                    name: $metric,
+                    label: counters!(@label $($label $value)?),
+                    kind: Kind::$kind,
+                    help: $help,
+                    value: self.$field.value(),
+                },)+)+]
+            }
+        }
+    };
+    (@label) => { None };
+    (@label $label:literal $value:literal) => { Some(($label, $value)) };
+}
+
+counters! {
+    Counter "connections_accepted", "Connections accepted, on far streams": {
+        accepted_socks = "listener" "socks",
+        accepted_forward = "listener" "forward",
+        accepted_redirect = "listener" "redirect",
+        accepted_dns = "listener" "dns",
+        accepted_stream = "listener" "tunnel",
+    }
+    Counter "connections_relayed", "Connections for which the destination was reached": {
+        relayed_tunnel = "via" "tunnel",
+        relayed_path = "via" "path",
+        relayed_direct = "via" "direct",
+        relayed_far = "via" "far",
+    }
+    Counter "refused", "Requests and connections refused": {
+        refused_client = "reason" "client",
+        refused_limit = "reason" "limit",
+        refused_malformed = "reason" "malformed",
+        refused_command = "reason" "command",
+        refused_timeout = "reason" "timeout",
+        refused_rule = "reason" "rule",
+        refused_destination = "reason" "destination",
+        refused_no_tunnel = "reason" "no_tunnel",
+        refused_unresolved = "reason" "unresolved",
+        refused_unreachable = "reason" "unreachable",
+        refused_by_far = "reason" "far",
+    }
+    Counter "connections_ended", "Relayed connections that ended": {
+        ended_complete = "how" "complete",
+        ended_reset = "how" "reset",
+    }
+    Gauge "connections_active", "Connections at present": {
+        active_connections,
+    }
+    Gauge "associations_active", "UDP associations at present": {
+        active_associations,
+    }
+    Gauge "tunnels_active", "Established tunnels at present": {
+        active_tunnels,
+    }
+    Counter "bytes", "Payload of TCP connections": {
+        bytes_up = "direction" "up",
+        bytes_down = "direction" "down",
+    }
+    Counter "datagrams", "UDP datagrams carried": {
+        datagrams_up = "direction" "up",
+        datagrams_down = "direction" "down",
+    }
+    Counter "datagram_bytes", "Payload of UDP datagrams": {
+        datagram_bytes_up = "direction" "up",
+        datagram_bytes_down = "direction" "down",
+    }
+    Counter "datagrams_in_streams", "UDP datagrams larger than the tunnel's MTU, carried in a stream": {
+        datagrams_in_streams,
+    }
+    Counter "datagrams_dropped", "UDP datagrams discarded": {
+        dropped_malformed = "reason" "malformed",
+        dropped_client = "reason" "client",
+        dropped_destination = "reason" "destination",
+        dropped_unknown = "reason" "no_association",
+        dropped_full = "reason" "queue_full",
+        dropped_unsendable = "reason" "unsendable",
+    }
+    Counter "dns_queries", "DNS queries": {
+        dns_answered = "result" "answered",
+        dns_truncated = "result" "truncated",
+        dns_failed = "result" "failed",
+    }
+    Counter "tunnels", "Tunnels, by what became of them": {
+        tunnels_established = "event" "established",
+        tunnels_closed = "event" "closed",
+        tunnels_failed = "event" "failed",
+    }
+    Counter "accept_errors", "Errors of accept(), such as no free file descriptor": {
+        accept_errors,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_counter_once_and_metrics_in_succession() {
+        let counters = Counters::default();
+        counters.refused_limit.add(3);
+        let held = counters.active_connections.hold();
+        let table = counters.table();
+        let row = |name, label| {
+            let mut rows = table
+                .iter()
+                .filter(|row| (row.name, row.label) == (name, label));
+            let row = rows.next().expect("a row");
+            assert_eq!(rows.next(), None);
+            row.value
+        };
+        assert_eq!(row("refused", Some(("reason", "limit"))), 3);
+        assert_eq!(row("connections_active", None), 1);
+        drop(held);
+        assert_eq!(counters.active_connections.value(), 0);
+        // 8 bytes per counter: none is missing from the table.
+        assert_eq!(table.len() * 8, size_of::<Counters>());
+        let mut names: Vec<_> = table.iter().map(|row| row.name).collect();
+        names.dedup();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

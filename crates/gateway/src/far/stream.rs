@@ -1,0 +1,146 @@
+//! The streams of a tunnel: their heads, and TCP connections.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::{Shared, dns, udp};
+use crate::carrier::{Stream, Tunnel};
+use crate::traffic::association::Associations;
+use crate::traffic::connect::{connect, resolve};
+use crate::traffic::limits::Permit;
+use crate::traffic::relay::{Connection, Meter, pump};
+use crate::wire::{Destination, Head, Reply};
+
+/// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
+pub async fn accept(shared: &Arc<Shared>, tunnel: &Tunnel, number: u64) {
+    let associations = Associations::new(tunnel.clone(), shared.counters.clone());
+    let streams = async {
+        while let Ok(stream) = tunnel.accept().await {
+            admit(shared, &associations, stream, number);
+        }
+    };
+    tokio::join!(streams, associations.distribute());
+}
+
+fn admit(shared: &Arc<Shared>, associations: &Arc<Associations>, stream: Stream, number: u64) {
+    shared.counters.accepted_stream.increment();
+    let permit = shared.limiter.admit(&number);
+    let (this, associations) = (shared.clone(), associations.clone());
+    shared.tasks.spawn(async move {
+        let serve = async {
+            match permit {
+                Some(permit) if !this.stopped.is_cancelled() => {
+                    let _active = this.counters.active_connections.hold();
+                    serve(&this, &associations, stream, &permit).await
+                }
+                _ => {
+                    this.counters.refused_limit.increment();
+                    refuse(stream, Reply::GeneralFailure).await
+                }
+            }
+        };
+        if let Some(Err(error)) = this.closed.run_until_cancelled(serve).await {
+            debug!(tunnel = number, "stream: {error}");
+        }
+    });
+}
+
+async fn serve(
+    shared: &Shared,
+    associations: &Arc<Associations>,
+    mut stream: Stream,
+    permit: &Permit<u64>,
+) -> io::Result<()> {
+    let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
+    match timeout(patience, Head::read(&mut stream.reader)).await {
+        Ok(Ok(Head::Tcp(destination))) => tcp(shared, stream, &destination, permit).await,
+        Ok(Ok(Head::Udp(association))) => {
+            udp::serve(shared, associations, association, stream, permit).await
+        }
+        Ok(Ok(Head::Dns)) => dns::serve(shared, stream).await,
+        Ok(Err(error)) => {
+            shared.counters.refused_malformed.increment();
+            Err(error)
+        }
+        Err(late) => {
+            shared.counters.refused_timeout.increment();
+            Err(late.into())
+        }
+    }
+}
+
+/// Answers that the request failed.
+pub async fn refuse(mut stream: Stream, reply: Reply) -> io::Result<()> {
+    stream.writer.write_all(&[reply as u8]).await?;
+    stream.writer.shutdown().await
+}
+
+/// Connects and relays.
+async fn tcp(
+    shared: &Shared,
+    mut stream: Stream,
+    destination: &Destination,
+    permit: &Permit<u64>,
+) -> io::Result<()> {
+    let mut socket = match open(shared, destination).await {
+        Ok(socket) => Connection::new(socket),
+        Err(reply) => {
+            debug!(%destination, ?reply, "refused");
+            return refuse(stream, reply).await;
+        }
+    };
+    stream.writer.write_all(&[Reply::Succeeded as u8]).await?;
+    stream.writer.flush().await?;
+    let counters = &shared.counters;
+    counters.relayed_far.increment();
+    let meter = |bytes| Meter {
+        bytes,
+        rate: &permit.rate,
+        buffer_bytes: shared.limiter.limits().buffer_bytes,
+    };
+    let (reader, writer) = socket.split();
+    let relayed = tokio::try_join!(
+        pump(stream.reader, writer, meter(&counters.bytes_up)),
+        pump(reader, stream.writer, meter(&counters.bytes_down)),
+    );
+    match relayed {
+        Ok(_) => {
+            counters.ended_complete.increment();
+            socket.complete();
+            Ok(())
+        }
+        Err(error) => {
+            counters.ended_reset.increment();
+            Err(error)
+        }
+    }
+}
+
+/// Connects to an address of the destination that is allowed.
+async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, Reply> {
+    let config = shared.config();
+    let counters = &shared.counters;
+    if !config.allow.may_allow(destination) {
+        counters.refused_destination.increment();
+        return Err(Reply::NotAllowed);
+    }
+    let mut addresses = resolve(destination).await.map_err(|_| {
+        counters.refused_unresolved.increment();
+        Reply::HostUnreachable
+    })?;
+    addresses.retain(|address| config.allow.allows(destination, address.ip()));
+    if addresses.is_empty() {
+        counters.refused_destination.increment();
+        return Err(Reply::NotAllowed);
+    }
+    connect(&addresses).await.map_err(|error| {
+        counters.refused_unreachable.increment();
+        Reply::from_error(&error)
+    })
+}

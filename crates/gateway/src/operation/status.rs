@@ -1,0 +1,145 @@
+//! What a gateway says about itself: the JSON document, from which page, table and metrics are
+//! made.
+
+use serde::{Deserialize, Serialize};
+
+use crate::carrier::Condition;
+
+/// A gateway's status.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// `near` or `far`.
+    pub role: String,
+    /// Version of the program.
+    pub version: String,
+    /// Phase of the process.
+    pub phase: Phase,
+    /// Time since the start, s.
+    pub uptime_s: u64,
+    /// `quic` or `mptcp`.
+    pub carrier: String,
+    /// The rule, with its parameters.
+    pub algorithm: String,
+    /// The last reload.
+    pub reload: Option<Reload>,
+    /// Connections now.
+    pub connections: u64,
+    /// What is counted, as in the metrics.
+    pub counters: Vec<Counted>,
+    /// Established tunnels.
+    pub tunnels: Vec<TunnelStatus>,
+}
+
+/// Phase of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// No tunnel has been established yet.
+    #[default]
+    Starting,
+    /// At work.
+    Ready,
+    /// It accepts nothing new, and ends with its last connection.
+    Draining,
+}
+
+impl Phase {
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Starting => "starting",
+            Phase::Ready => "ready",
+            Phase::Draining => "draining",
+        }
+    }
+}
+
+/// The outcome of the last reload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reload {
+    /// Parts of the configuration that were applied.
+    pub applied: Vec<String>,
+    /// Parts that have changed and take effect with a restart only.
+    pub restart: Vec<String>,
+    /// Why the file was refused; then nothing was changed.
+    pub errors: Vec<String>,
+}
+
+/// A counter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Name of the metric, without prefix.
+    pub name: String,
+    /// A label and its value.
+    pub label: Option<(String, String)>,
+    /// Whether it also falls.
+    pub gauge: bool,
+    /// What it counts.
+    pub help: String,
+    /// Present value.
+    pub value: u64,
+}
+
+/// An established tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TunnelStatus {
+    /// On `far` the end of the peer's public key; on `near` empty, or the rule `path:NAME` that it
+    /// is for.
+    pub name: String,
+    /// The weight of its rule, if that has one.
+    pub kappa: Option<f64>,
+    /// Accepted data that was never sent, bytes.
+    pub unsent_bytes: u64,
+    /// Data accepted from local connections, bytes.
+    pub accepted_bytes: u64,
+    /// Its paths.
+    pub paths: Vec<PathStatus>,
+}
+
+/// A path of a tunnel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathStatus {
+    /// As configured; on `far` the peer's address.
+    pub name: String,
+    /// Whether it carries data.
+    pub condition: Condition,
+    /// Own address.
+    pub local: Option<String>,
+    /// Rates in the last second, Mbit/s, with the headers that the carrier knows of.
+    pub sent_mbps: f64,
+    /// Received, Mbit/s.
+    pub received_mbps: f64,
+    /// Of what its tunnel sent and received in the last 10 s; 0 to 1.
+    pub share: f64,
+    /// Smoothed round-trip time, ms.
+    pub rtt_ms: Option<f64>,
+    /// Smallest round-trip time, ms.
+    pub base_rtt_ms: Option<f64>,
+    /// Fraction of the packets sent in the last 10 s that were declared lost.
+    pub loss: f64,
+    /// Congestion window, packets.
+    pub window_packets: f64,
+    /// Largest datagram or segment, bytes.
+    pub mtu_bytes: u32,
+    /// Since the tunnel was established.
+    pub sent_bytes: u64,
+    /// Received, bytes.
+    pub received_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// How often it was found dead.
+    pub deaths: u64,
+}
+
+/// The name of a condition, as in JSON.
+pub fn condition(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Up => "up",
+        Condition::Standby => "standby",
+        Condition::Opening => "opening",
+        Condition::Dead => "dead",
+        Condition::Off => "off",
+    }
+}

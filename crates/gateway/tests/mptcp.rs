@@ -1,0 +1,391 @@
+//! The carrier `mptcp` over loopback, without privileges.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_gateway::carrier::{Closed, Listener, NotSent, Stream, Tunnel, connect};
+use anabranch_gateway::config::{self, Carrier, Limits};
+use anabranch_gateway::keys::{KeyPair, PublicKey};
+use anabranch_gateway::tls::Identity;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::time::{Instant, timeout, timeout_at};
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn tunnel_config() -> config::Tunnel {
+    config::Tunnel {
+        carrier: Carrier::Mptcp,
+        algorithm: "reno".to_owned(),
+        key: "unused".into(),
+        peers: Vec::new(),
+        itcp: None,
+    }
+}
+
+fn far_config() -> config::Far {
+    config::Far {
+        listen: SocketAddr::new(LOOPBACK, free_port()),
+        tunnel: tunnel_config(),
+        allow: Default::default(),
+        resolver: None,
+        limits: Limits::default(),
+        operation: Default::default(),
+    }
+}
+
+fn near_config(far: SocketAddr, addresses: &[IpAddr]) -> config::Near {
+    let path = |&address: &IpAddr| config::Path {
+        name: address.to_string(),
+        address: Some(address),
+        interface: None,
+        role: config::Role::Available,
+        weight: 1.0,
+        rate_mbps: None,
+        cap_bytes: None,
+    };
+    config::Near {
+        far: far.to_string(),
+        tunnel: tunnel_config(),
+        paths: addresses.iter().map(path).collect(),
+        socks: None,
+        forwards: Vec::new(),
+        redirect: None,
+        dns: None,
+        rules: Vec::new(),
+        limits: Limits::default(),
+        operation: Default::default(),
+    }
+}
+
+fn free_port() -> u16 {
+    let socket = std::net::TcpListener::bind((LOOPBACK, 0)).expect("loopback");
+    socket.local_addr().expect("bound").port()
+}
+
+fn identities() -> (Arc<Identity>, Arc<Identity>, PublicKey) {
+    let pair = || KeyPair::generate().expect("random numbers");
+    let (near, far) = (pair(), pair());
+    let key = near.public().clone();
+    (
+        Identity::new(&near, vec![far.public().clone()]),
+        Identity::new(&far, vec![key.clone()]),
+        key,
+    )
+}
+
+/// Both ends of a tunnel.
+async fn tunnel(limits: Limits) -> (Tunnel, Tunnel, Listener) {
+    let (near, far, key) = identities();
+    let far_config = config::Far {
+        limits: limits.clone(),
+        ..far_config()
+    };
+    let listener = Listener::bind(&far_config, &far).await.expect("bound");
+    let near_config = config::Near {
+        limits,
+        ..near_config(far_config.listen, &[LOOPBACK])
+    };
+    let connecting = connect(&near_config, &near, &near_config.paths);
+    let (connected, accepted) = tokio::join!(connecting, listener.accept());
+    let (accepted, peer) = accepted.expect("accepted");
+    assert_eq!(peer, key);
+    (connected.expect("connected"), accepted, listener)
+}
+
+/// Sends back what it receives.
+async fn echo(far: Tunnel) {
+    while let Ok(stream) = far.accept().await {
+        tokio::spawn(async move {
+            let Stream {
+                mut reader,
+                mut writer,
+            } = stream;
+            copy(&mut reader, &mut writer).await?;
+            writer.shutdown().await
+        });
+    }
+}
+
+fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes)
+        .map(|i| ((i * 31 + seed * 7) % 251) as u8)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_carry_data_both_ways_and_end() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    tokio::spawn(echo(far.clone()));
+    let each = (0..300).map(|seed| {
+        let near = near.clone();
+        tokio::spawn(async move {
+            let data = pattern(seed, [0, 1, 4095, 4096, 40_000, 2_000_000][seed % 6]);
+            let Stream {
+                mut reader,
+                mut writer,
+            } = near.open().await.expect("open");
+            let sent = data.clone();
+            let sending = tokio::spawn(async move {
+                writer.write_all(&sent).await.expect("open");
+                writer.shutdown().await.expect("open");
+            });
+            let mut received = Vec::new();
+            reader.read_to_end(&mut received).await.expect("an end");
+            sending.await.expect("sent");
+            assert!(received == data, "stream {seed}: {} bytes", received.len());
+            data.len()
+        })
+    });
+    let mut sum = 0;
+    for stream in each.collect::<Vec<_>>() {
+        sum += stream.await.expect("no panic");
+    }
+    assert_eq!(near.accepted_bytes(), sum as u64);
+    assert_eq!(far.accepted_bytes(), sum as u64);
+    assert_eq!((near.unsent_bytes(), far.unsent_bytes()), (0, 0));
+}
+
+async fn pair_of_streams(near: &Tunnel, far: &Tunnel) -> (Stream, Stream) {
+    let mut opened = near.open().await.expect("open");
+    // yamux announces a stream with its first data.
+    opened.write_all(b"!").await.expect("open");
+    let mut accepted = far.accept().await.expect("open");
+    assert_eq!(accepted.read_u8().await.expect("data"), b'!');
+    (opened, accepted)
+}
+
+fn is_reset(result: std::io::Result<usize>) -> bool {
+    result.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+}
+
+#[tokio::test]
+async fn a_stream_dropped_before_it_is_shut_down_is_reset_and_not_ended() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    // Either end is dropped, after data, or before any.
+    let (mut opened, accepted) = pair_of_streams(&near, &far).await;
+    drop(accepted);
+    assert!(is_reset(opened.read(&mut [0; 9]).await));
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    opened.write_all(b"some").await.expect("open");
+    accepted.read_exact(&mut [0; 4]).await.expect("data");
+    drop(opened);
+    assert!(is_reset(accepted.read(&mut [0; 9]).await));
+    // The peer has ended, and waits for an answer that will not come.
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    opened.shutdown().await.expect("open");
+    assert_eq!(accepted.read(&mut [0; 9]).await.expect("the end"), 0);
+    drop(accepted);
+    assert!(is_reset(opened.read(&mut [0; 9]).await));
+    // The receiver is gone: the sender is not left waiting.
+    let (mut opened, accepted) = pair_of_streams(&near, &far).await;
+    drop(accepted);
+    let endless = async { while opened.write_all(&[0; 9999]).await.is_ok() {} };
+    timeout(Duration::from_secs(5), endless)
+        .await
+        .expect("an error");
+}
+
+#[tokio::test]
+async fn data_before_a_shutdown_arrives_although_the_stream_is_dropped() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    let data = pattern(1, 200_000);
+    opened.write_all(&data).await.expect("open");
+    opened.shutdown().await.expect("open");
+    drop(opened);
+    let mut received = Vec::new();
+    accepted.read_to_end(&mut received).await.expect("the end");
+    assert!(received == data);
+}
+
+#[tokio::test]
+async fn closing_gives_the_peer_the_reason_and_ends_streams_with_an_error() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    far.close("maintenance");
+    assert_eq!(far.closed().await, Closed("maintenance".to_owned()));
+    assert_eq!(
+        near.closed().await,
+        Closed("by the peer: maintenance".to_owned())
+    );
+    assert!(is_reset(opened.read(&mut [0; 9]).await));
+    assert!(is_reset(accepted.read(&mut [0; 9]).await));
+    assert!(opened.write_all(b"late").await.is_err());
+    let closed = near.open().await.expect_err("closed");
+    assert_eq!(
+        closed.to_string(),
+        "the tunnel is closed: by the peer: maintenance"
+    );
+    assert!(near.accept().await.is_err() && near.receive_datagram().await.is_err());
+    let late = near.send_datagram("late".into());
+    assert!(matches!(late, Err(NotSent::Closed(_))));
+}
+
+#[tokio::test]
+async fn a_tunnel_is_closed_when_its_last_clone_is_dropped() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    drop(near.clone());
+    assert!(
+        timeout(Duration::from_millis(100), far.closed())
+            .await
+            .is_err()
+    );
+    drop(near);
+    timeout(Duration::from_secs(1), far.closed())
+        .await
+        .expect("closed");
+}
+
+#[tokio::test]
+async fn datagrams_keep_their_boundaries() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    for size in [0, 1, 1200, 65_534] {
+        let datagram = pattern(size, size);
+        near.send_datagram(datagram.clone().into())
+            .expect("small enough");
+        assert!(far.receive_datagram().await.expect("open") == datagram);
+        far.send_datagram(datagram.clone().into())
+            .expect("small enough");
+        assert!(near.receive_datagram().await.expect("open") == datagram);
+    }
+    let too_large = near.send_datagram(vec![0; 65_535].into());
+    assert_eq!(too_large, Err(NotSent::TooLarge(65_534)));
+}
+
+#[tokio::test]
+async fn the_oldest_datagrams_are_discarded() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    // One task, which does not wait: nothing is sent meanwhile.
+    for number in 0..1000u32 {
+        near.send_datagram(number.to_be_bytes().to_vec().into())
+            .expect("open");
+    }
+    for number in 1000 - 256..1000u32 {
+        assert_eq!(
+            far.receive_datagram().await.expect("open"),
+            number.to_be_bytes()[..]
+        );
+    }
+}
+
+#[tokio::test]
+async fn unknown_keys_are_refused_on_both_sides() {
+    let (near, far, _) = identities();
+    let (stranger, impostor, _) = identities();
+    for (near, far) in [(stranger, far), (near, impostor)] {
+        let far_config = far_config();
+        let listener = Listener::bind(&far_config, &far).await.expect("bound");
+        let near_config = near_config(far_config.listen, &[LOOPBACK]);
+        let refused = connect(&near_config, &near, &near_config.paths).await;
+        let error = refused.expect_err("an unknown key").to_string();
+        assert!(error.starts_with("no path to 127.0.0.1:"), "{error}");
+        let accepted = timeout(Duration::from_millis(100), listener.accept()).await;
+        assert!(accepted.is_err(), "{accepted:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_path_that_connects_is_taken() {
+    let (near, far, _) = identities();
+    let far_config = far_config();
+    let listener = Listener::bind(&far_config, &far).await.expect("bound");
+    // Of the documentation's network, so no address of this host.
+    let elsewhere = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    let near_config = near_config(far_config.listen, &[elsewhere, LOOPBACK]);
+    let connecting = connect(&near_config, &near, &near_config.paths);
+    let (connected, accepted) = tokio::join!(connecting, listener.accept());
+    connected.expect("connected");
+    accepted.expect("accepted");
+    // No path: each is listed with its failure.
+    let alone = connect(&near_config, &near, &near_config.paths[..1]).await;
+    let error = alone.expect_err("no such address").to_string();
+    assert!(
+        error.contains("192.0.2.1: connecting to 127.0.0.1"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn opening_waits_while_the_limit_of_streams_is_reached() {
+    let limits = Limits {
+        connections_per_client: 3,
+        ..Limits::default()
+    };
+    let (near, _far, _listener) = tunnel(limits).await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(near.open().await.expect("open"));
+    }
+    assert!(
+        timeout(Duration::from_millis(100), near.open())
+            .await
+            .is_err()
+    );
+    streams.pop();
+    timeout(Duration::from_secs(1), near.open())
+        .await
+        .expect("one is free")
+        .expect("open");
+}
+
+#[tokio::test]
+async fn a_receiver_that_does_not_read_stops_only_its_own_stream() {
+    let limits = Limits {
+        buffer_bytes: 100_000,
+        ..Limits::default()
+    };
+    let (near, far, _listener) = tunnel(limits).await;
+    let (mut slow, _unread) = pair_of_streams(&near, &far).await;
+    let endless = async { while slow.write_all(&[0; 9999]).await.is_ok() {} };
+    assert!(timeout(Duration::from_millis(500), endless).await.is_err());
+    // The peer's window of 256 KiB, less the kind of each frame, and the queue are full.
+    let accepted = near.accepted_bytes();
+    assert!((340_000..=362_145).contains(&accepted), "{accepted} bytes");
+    assert!(
+        (98_000..=100_000).contains(&near.unsent_bytes()),
+        "{}",
+        near.unsent_bytes()
+    );
+    let (mut opened, mut other) = pair_of_streams(&near, &far).await;
+    opened.write_all(&[7; 50_000]).await.expect("open");
+    other.read_exact(&mut [0; 50_000]).await.expect("data");
+    drop(slow);
+    assert_eq!(near.unsent_bytes(), 0);
+}
+
+/// Jain's index of 100 streams that always have data: (sum x)^2 / (n sum x^2).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_with_data_take_turns() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    for _ in 0..100 {
+        let mut stream = near.open().await.expect("open");
+        tokio::spawn(async move { while stream.write_all(&[0; 9999]).await.is_ok() {} });
+    }
+    let mut readers = Vec::new();
+    let begin = Instant::now() + Duration::from_millis(300);
+    for _ in 0..100 {
+        let mut stream = far.accept().await.expect("open");
+        readers.push(tokio::spawn(async move {
+            let mut sum = 0;
+            let mut buffer = vec![0; 1 << 16];
+            let reading = async {
+                while let Ok(bytes) = stream.read(&mut buffer).await {
+                    if Instant::now() > begin {
+                        sum += bytes;
+                    }
+                }
+            };
+            let _ = timeout_at(begin + Duration::from_secs(1), reading).await;
+            sum as f64
+        }));
+    }
+    let mut bytes = Vec::new();
+    for reader in readers {
+        bytes.push(reader.await.expect("no panic"));
+    }
+    let sum: f64 = bytes.iter().sum();
+    let index = sum * sum / (100.0 * bytes.iter().map(|bytes| bytes * bytes).sum::<f64>());
+    println!("{sum} bytes, index {index}");
+    assert!(index > 0.95, "Jain's index {index}: {bytes:?}");
+}
