@@ -1,7 +1,7 @@
 //! `near`: accepts local traffic and carries it to `far`, by the rules of its configuration.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio_util::sync::CancellationToken;
@@ -84,6 +84,11 @@ impl Near {
             Some((via, manager.established()?.tunnel))
         });
         established.collect()
+    }
+
+    /// The keys of the open listeners with their addresses.
+    pub async fn addresses(&self) -> Vec<(String, SocketAddr)> {
+        self.listeners.lock().await.addresses()
     }
 
     /// Closes the listeners. Connections continue.

@@ -1,5 +1,6 @@
 //! The listeners, opened and closed as the configuration says.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,28 +42,34 @@ enum Kind {
 
 /// The open listeners.
 #[derive(Debug, Default)]
-pub struct Listeners(Vec<(Service, CancellationToken, JoinHandle<()>)>);
+pub struct Listeners(Vec<Open>);
+
+#[derive(Debug)]
+struct Open {
+    service: Service,
+    /// With the port that the system has chosen for port 0.
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
 
 impl Listeners {
     /// Closes the listeners that the configuration no longer has, and opens the new ones. Returns
     /// those that could not be opened, with the reason.
     pub async fn apply(&mut self, shared: &Arc<Shared>) -> Vec<String> {
         let (services, mut faults) = services(&shared.config());
-        let kept = |it: &(Service, _, _)| services.contains(&it.0);
+        let kept = |open: &Open| services.contains(&open.service);
         let (keep, close) = std::mem::take(&mut self.0).into_iter().partition(kept);
         Listeners(close).close().await;
         self.0 = keep;
         for service in services {
-            if self.0.iter().any(|(open, _, _)| *open == service) {
+            if self.0.iter().any(|open| open.service == service) {
                 continue;
             }
-            let stop = shared.closed.child_token();
-            match open(shared, &service, stop.clone()).await {
-                Ok(task) => self.0.push((service, stop, task)),
-                Err(error) => faults.push(format!(
-                    "{}.listen: {}: {error:#}",
-                    service.key, service.listen
-                )),
+            let (key, listen) = (service.key.clone(), service.listen);
+            match open(shared, service).await {
+                Ok(open) => self.0.push(open),
+                Err(error) => faults.push(format!("{key}.listen: {listen}: {error}")),
             }
         }
         faults
@@ -70,12 +77,20 @@ impl Listeners {
 
     /// Closes all.
     pub async fn close(&mut self) {
-        for (_, stop, _) in &self.0 {
-            stop.cancel();
+        for open in &self.0 {
+            open.stop.cancel();
         }
-        for (_, _, task) in self.0.drain(..) {
-            let _ = task.await;
+        for open in self.0.drain(..) {
+            let _ = open.task.await;
         }
+    }
+
+    /// The keys of the open listeners with their addresses.
+    pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
+        let addresses = self.0.iter();
+        addresses
+            .map(|open| (open.service.key.clone(), open.address))
+            .collect()
     }
 }
 
@@ -120,28 +135,35 @@ fn services(config: &config::Near) -> (Vec<Service>, Vec<String>) {
     (services, faults)
 }
 
-async fn open(
-    shared: &Arc<Shared>,
-    service: &Service,
-    stop: CancellationToken,
-) -> anyhow::Result<JoinHandle<()>> {
+async fn open(shared: &Arc<Shared>, service: Service) -> io::Result<Open> {
     let listener = TcpListener::bind(service.listen).await?;
+    let address = listener.local_addr()?;
     let datagrams = match service.kind {
-        Kind::Dns => Some(UdpSocket::bind(listener.local_addr()?).await?),
+        Kind::Dns => Some(UdpSocket::bind(address).await?),
         _ => None,
     };
-    info!("{} listens at {}", service.key, listener.local_addr()?);
-    let (shared, service) = (shared.clone(), Arc::new(service.clone()));
-    Ok(tokio::spawn(async move {
-        let connections = accept(&shared, &service, listener);
-        let queries = async {
-            if let Some(socket) = datagrams {
-                dns::serve_udp(&shared, socket, |peer| service.serves(peer)).await;
-            }
-        };
-        stop.run_until_cancelled(async { tokio::join!(connections, queries) })
-            .await;
-    }))
+    info!("{} listens at {address}", service.key);
+    let stop = shared.closed.child_token();
+    let task = tokio::spawn({
+        let (shared, stop) = (shared.clone(), stop.clone());
+        let service = Arc::new(service.clone());
+        async move {
+            let connections = accept(&shared, &service, listener);
+            let queries = async {
+                if let Some(socket) = datagrams {
+                    dns::serve_udp(&shared, socket, |peer| service.serves(peer)).await;
+                }
+            };
+            let serve = async { tokio::join!(connections, queries) };
+            stop.run_until_cancelled(serve).await;
+        }
+    });
+    Ok(Open {
+        service,
+        address,
+        stop,
+        task,
+    })
 }
 
 async fn accept(shared: &Arc<Shared>, service: &Arc<Service>, listener: TcpListener) {

@@ -123,7 +123,7 @@ pub async fn session(shared: &Arc<Shared>, path: Option<&str>) -> Option<Session
 pub async fn request(session: &Session, head: &Head) -> io::Result<(Stream, Reply)> {
     let request = async {
         let stream = session.tunnel.open().await;
-        let mut stream = stream.map_err(|closed| io::Error::other(closed))?;
+        let mut stream = stream.map_err(io::Error::other)?;
         stream.writer.write_all(&head.encode()).await?;
         stream.writer.flush().await?;
         let reply = match head {
