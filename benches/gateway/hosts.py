@@ -184,6 +184,8 @@ def start(links: Sequence[Link], algorithm: str = "cubic") -> Iterator[Lab]:
         if not first.stdout or first.stdout.readline() != "ready\n":
             raise RuntimeError((folder / "lab.log").read_text())
         lab.started_at = time.monotonic()
+        # The gateway configures the kernel's path manager itself.
+        lab.run("near", ["ip", "mptcp", "endpoint", "flush"])
         yield lab
     except BaseException:
         print(f"logs: {folder}", file=sys.stderr)
