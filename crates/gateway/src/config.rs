@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use ipnet::IpNet;
 use anabranch_control::RateAdjustment;
+use ipnet::IpNet;
 use serde::Deserialize;
 
 mod check;

@@ -240,13 +240,13 @@ impl Tunnel {
         tokio::select! {
             biased;
             datagram = self.0.core.control.received.pop() => Ok(datagram),
-            closed = self.closed() => Err(closed),
+            closed = self.0.core.until_closed() => Err(closed),
         }
     }
 
-    /// Waits until the tunnel is closed.
+    /// Waits until the tunnel is closed and the reason was sent to the peer.
     pub async fn closed(&self) -> Closed {
-        self.0.core.until_closed().await
+        self.0.core.until_ended().await
     }
 
     /// Closes the tunnel: streams end with an error on both sides.

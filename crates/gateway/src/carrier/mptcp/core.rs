@@ -24,6 +24,8 @@ pub struct Core {
     closed: watch::Sender<Option<Closed>>,
     /// Why the connection has failed.
     lost: OnceLock<String>,
+    /// The task of yamux has ended and the socket is closed.
+    ended: watch::Sender<bool>,
     /// Counters of the streams.
     pub account: Account,
     /// Datagrams and messages.
@@ -115,6 +117,7 @@ impl Core {
             kappa: AtomicU64::new(0),
             closed: watch::Sender::new(None),
             lost: OnceLock::new(),
+            ended: watch::Sender::new(false),
             account: Account {
                 accepted: AtomicU64::new(0),
                 unwritten: AtomicI64::new(0),
@@ -175,6 +178,20 @@ impl Core {
         let closed = receiver.wait_for(Option::is_some).await;
         let closed = closed.expect("`self` holds the sender").clone();
         closed.expect("it was waited for")
+    }
+
+    /// Closes this duplicate of the socket; the other one is closed already.
+    pub fn end(&self) {
+        drop(self.socket.lock().expect("no holder panics").take());
+        self.ended.send_replace(true);
+    }
+
+    /// Waits until the tunnel is closed and its last words are sent.
+    pub async fn until_ended(&self) -> Closed {
+        let closed = self.until_closed().await;
+        let mut receiver = self.ended.subscribe();
+        let _ = receiver.wait_for(|ended| *ended).await;
+        closed
     }
 
     /// Data was received.
