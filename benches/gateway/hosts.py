@@ -44,7 +44,7 @@ class Link:
 
 
 def address(path: int) -> str:
-    """The address of host `near` on a path."""
+    """The address of host `near` on a path of a lab."""
     return f"10.0.0.{path + 1}"
 
 
@@ -53,12 +53,14 @@ class Program:
     """A program that was started in a host."""
 
     popen: subprocess.Popen[str]
+    generations: int = 2
+    """Its distance from the process that started it: `exec`'s is the grandchild."""
 
     @property
     def pid(self) -> int:
-        """The number of the program itself, the grandchild of what started it."""
+        """The number of the program itself."""
         pid = self.popen.pid
-        for _ in range(2):
+        for _ in range(self.generations):
             pid = wait_for(lambda pid=pid: _child(pid), 5, "the program to start")
         return pid
 
@@ -98,29 +100,37 @@ class Program:
 
 @dataclass
 class Lab:
-    """A running lab, started with `start`."""
+    """A running lab, started with `start`; without a scenario all hosts are this machine."""
 
     folder: Path
-    scenario: Path
+    scenario: Path | None
+    server: str = SERVER
+    """The address of host `server`."""
     programs: list[Program] = field(default_factory=list)
     started_at: float = field(default_factory=time.monotonic)
 
     def spawn(self, host: str, command: Sequence[str | Path], log: str | None = None) -> Program:
         """Start a program in a host; with `log` it writes to that file of the lab's folder."""
         out = (self.folder / log).open("a") if log else subprocess.PIPE
-        words = [_anabranch_lab(), "exec", str(self.scenario), host, "--", *map(str, command)]
         err = out if log else (self.folder / "programs.log").open("a")
-        program = Program(subprocess.Popen(words, stdout=out, stderr=err, text=True))
+        popen = subprocess.Popen(self._words(host, command), stdout=out, stderr=err, text=True)
+        program = Program(popen, 2 if self.scenario else 0)
         self.programs.append(program)
         return program
 
     def run(self, host: str, command: Sequence[str | Path], timeout_s: float = 600) -> str:
         """Run a program in a host to its end, and return what it printed; it must succeed."""
-        words = [_anabranch_lab(), "exec", str(self.scenario), host, "--", *map(str, command)]
+        words = self._words(host, command)
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s)
         if done.returncode:
             raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
         return done.stdout
+
+    def _words(self, host: str, command: Sequence[str | Path]) -> list[str]:
+        words = list(map(str, command))
+        if not self.scenario:
+            return words
+        return [_anabranch_lab(), "exec", str(self.scenario), host, "--", *words]
 
     def serve(self) -> None:
         """Start the servers of flood.py, game.py and hashed.py in `server`."""
@@ -130,7 +140,8 @@ class Lab:
 
     def script(self, name: str, *arguments: object) -> Program:
         """Start flood.py, game.py or hashed.py in `near`; `report` waits for its end."""
-        return self.spawn("near", [sys.executable, HERE / f"{name}.py", *map(str, arguments)])
+        to = ["--to", self.server]
+        return self.spawn("near", [sys.executable, HERE / f"{name}.py", *map(str, arguments), *to])
 
     def age_s(self) -> float:
         """Time since it started, s: the time of the links' outages, to about 50 ms."""
@@ -184,6 +195,18 @@ def start(links: Sequence[Link], algorithm: str = "cubic") -> Iterator[Lab]:
         first.wait()
         for program in lab.programs:
             program.kill()
+
+
+@contextlib.contextmanager
+def this_machine() -> Iterator[Lab]:
+    """Every host is this machine, and every address 127.0.0.1."""
+    with tempfile.TemporaryDirectory(prefix="anabranch-gateway-") as folder:
+        lab = Lab(Path(folder), None, "127.0.0.1")
+        try:
+            yield lab
+        finally:
+            for program in lab.programs:
+                program.kill()
 
 
 def load() -> str:

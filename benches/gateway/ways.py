@@ -3,6 +3,8 @@
 import ipaddress
 import socket
 import struct
+import sys
+import time
 
 Address = tuple[str, int]
 
@@ -83,3 +85,19 @@ def _exactly(stream: socket.socket, size: int) -> bytes:
 def _address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     return host, int(port)
+
+
+def main() -> None:
+    """Wait until a destination is reachable: `python ways.py WAY HOST PORT`."""
+    way, host, port = sys.argv[1:]
+    while True:
+        try:
+            connect(way, (host, int(port))).close()
+            return
+        except OSError as error:
+            print(error, file=sys.stderr)
+            time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()

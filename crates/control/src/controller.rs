@@ -53,6 +53,20 @@ struct PathState {
     increase: f64, // the rule's last one per packet; NaN: to be computed
 }
 
+impl PathState {
+    const NEW: PathState = PathState {
+        phase: Phase::SlowStart,
+        timed_out: false,
+        holds: false,
+        round_samples: 0,
+        ssthresh: f64::INFINITY,
+        last_ack: f64::INFINITY,
+        round_start: f64::NEG_INFINITY,
+        round_sum: 0.0,
+        increase: f64::NAN,
+    };
+}
+
 /// Congestion control of one connection: a rule, and for each path its window.
 ///
 /// The endpoint reports events ([`on_ack`](Controller::on_ack), [`on_loss`](Controller::on_loss),
@@ -103,26 +117,31 @@ impl<R: Rule> Controller<R> {
         self.paths.reserve_exact(1);
         self.memory.reserve_exact(1);
         self.state.reserve_exact(1);
-        self.paths.push(Path {
+        self.paths.push(self.new_path());
+        self.memory.push(R::Memory::default());
+        self.state.push(PathState::NEW);
+        if let Some(grouping) = &mut self.grouping {
+            grouping.add_path();
+        }
+    }
+
+    /// Puts path `r` into the state of a new one: another path takes its place. A coupling that is
+    /// detected keeps its group until delays and losses show another.
+    pub fn reset_path(&mut self, r: usize) {
+        self.paths[r] = self.new_path();
+        self.memory[r] = R::Memory::default();
+        self.state[r] = PathState::NEW;
+        if let Some(before) = self.before_timeout.get_mut(r) {
+            *before = None;
+        }
+    }
+
+    fn new_path(&self) -> Path<f64> {
+        Path {
             window: self.initial_window,
             rtt: f64::INFINITY,
             base_rtt: f64::INFINITY,
             ..Path::default()
-        });
-        self.memory.push(R::Memory::default());
-        self.state.push(PathState {
-            phase: Phase::SlowStart,
-            timed_out: false,
-            holds: false,
-            round_samples: 0,
-            ssthresh: f64::INFINITY,
-            last_ack: f64::INFINITY,
-            round_start: f64::NEG_INFINITY,
-            round_sum: 0.0,
-            increase: f64::NAN,
-        });
-        if let Some(grouping) = &mut self.grouping {
-            grouping.add_path();
         }
     }
 

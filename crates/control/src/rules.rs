@@ -163,6 +163,11 @@ impl AnyController {
         each!(AnyController, self, controller => controller.add_path());
     }
 
+    /// [`Controller::reset_path`].
+    pub fn reset_path(&mut self, r: usize) {
+        each!(AnyController, self, controller => controller.reset_path(r));
+    }
+
     /// [`Controller::set_coupling`].
     pub fn set_coupling(&mut self, coupling: Coupling) {
         each!(AnyController, self, controller => controller.set_coupling(coupling));

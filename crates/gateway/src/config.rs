@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 mod check;
 pub mod destination;
+pub mod difference;
 pub mod read;
 pub mod special;
 mod warnings;

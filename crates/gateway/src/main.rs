@@ -8,6 +8,7 @@ use anabranch_gateway::config::read::{self, Either};
 use anabranch_gateway::config::{Far, Near};
 use anabranch_gateway::keys::KeyPair;
 use anabranch_gateway::operation::{client, run};
+use anabranch_gateway::{far, near};
 use anabranch_scenario::Error;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
@@ -113,14 +114,14 @@ fn main() -> ExitCode {
             cli.verbosity.log();
             read::read::<Near>(&file).map_or_else(
                 |errors| Ok(refuse(&errors)),
-                |valid| run::run::<run::NearGateway>(&file, valid),
+                |valid| run::run::<near::Near>(&file, valid),
             )
         }
         Command::Far { file } => {
             cli.verbosity.log();
             read::read::<Far>(&file).map_or_else(
                 |errors| Ok(refuse(&errors)),
-                |valid| run::run::<run::FarGateway>(&file, valid),
+                |valid| run::run::<far::Far>(&file, valid),
             )
         }
         Command::Keygen { file } => keygen(&file),

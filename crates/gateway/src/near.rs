@@ -1,1 +1,185 @@
-//! `near`: accepts local traffic and carries it to `far`.
+//! `near`: accepts local traffic and carries it to `far`, by the rules of its configuration.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::carrier::Tunnel;
+use crate::config;
+use crate::config::destination::Via;
+use crate::counters::Counters;
+use crate::tls::Identity;
+use crate::traffic::limits::Limiter;
+
+mod dns;
+mod listener;
+mod manager;
+mod proxy;
+pub mod socks;
+mod tcp;
+mod udp;
+
+use listener::Listeners;
+use manager::Manager;
+
+/// A running `near`.
+#[derive(Debug)]
+pub struct Near {
+    shared: Arc<Shared>,
+    listeners: tokio::sync::Mutex<Listeners>,
+}
+
+/// What all tasks share.
+#[derive(Debug)]
+struct Shared {
+    config: RwLock<Arc<config::Near>>,
+    identity: Arc<Identity>,
+    counters: Arc<Counters>,
+    limiter: Arc<Limiter<IpAddr>>,
+    /// The tunnel over all paths, and those over one.
+    managers: Mutex<HashMap<Option<String>, Arc<Manager>>>,
+    tasks: TaskTracker,
+    /// Cancelled: every connection ends.
+    closed: CancellationToken,
+}
+
+impl Near {
+    /// Opens the listeners and begins to connect to `far`.
+    ///
+    /// # Errors
+    /// If a listener cannot be opened; the message names its key.
+    pub async fn start(
+        config: config::Near,
+        identity: Arc<Identity>,
+        counters: Arc<Counters>,
+    ) -> anyhow::Result<Near> {
+        let shared = Arc::new(Shared {
+            limiter: Limiter::new(&config.limits),
+            config: RwLock::new(Arc::new(config)),
+            identity,
+            counters,
+            managers: Mutex::default(),
+            tasks: TaskTracker::new(),
+            closed: CancellationToken::new(),
+        });
+        let mut listeners = Listeners::default();
+        if let Some(fault) = listeners.apply(&shared).await.into_iter().next() {
+            anyhow::bail!(fault);
+        }
+        shared.manager(None);
+        Ok(Near {
+            shared,
+            listeners: listeners.into(),
+        })
+    }
+
+    /// The established tunnels: `tunnel`, and `path:NAME` for those over one path.
+    pub fn tunnels(&self) -> Vec<(Via, Tunnel)> {
+        let managers = self.shared.managers();
+        let established = managers.iter().filter_map(|(path, manager)| {
+            let via = path.clone().map_or(Via::Tunnel, Via::Path);
+            Some((via, manager.established()?.tunnel))
+        });
+        established.collect()
+    }
+
+    /// The keys of the open listeners with their addresses.
+    pub async fn addresses(&self) -> Vec<(String, SocketAddr)> {
+        self.listeners.lock().await.addresses()
+    }
+
+    /// Closes the listeners. Connections continue.
+    pub async fn stop_accepting(&self) {
+        self.listeners.lock().await.close().await;
+    }
+
+    /// Connections at present.
+    pub fn active(&self) -> usize {
+        self.shared.limiter.active()
+    }
+
+    /// Resets all connections, closes all tunnels and waits until everything has ended.
+    pub async fn close_all(&self) {
+        self.stop_accepting().await;
+        self.shared.closed.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+
+    /// Applies what can change at run time: listeners, `rules` and `limits`. Returns the keys whose
+    /// change needs a restart, and the listeners that could not be opened, with the reason.
+    pub async fn apply(&self, new: config::Near) -> Vec<String> {
+        let old = self.shared.config();
+        let restart = [
+            ("far", old.far != new.far),
+            ("tunnel", !old.tunnel.is_same_but_keys(&new.tunnel)),
+            ("paths", old.paths != new.paths),
+        ];
+        let changed = restart.into_iter().filter(|(_, changed)| *changed);
+        let mut remarks: Vec<_> = changed.map(|(key, _)| key.to_owned()).collect();
+        self.shared.limiter.replace(&new.limits);
+        // What needs a restart stays as it is, for tunnels that are established later.
+        let new = config::Near {
+            far: old.far.clone(),
+            tunnel: old.tunnel.clone(),
+            paths: old.paths.clone(),
+            ..new
+        };
+        *self
+            .shared
+            .config
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        remarks.extend(self.listeners.lock().await.apply(&self.shared).await);
+        remarks
+    }
+}
+
+impl Drop for Near {
+    fn drop(&mut self) {
+        self.shared.closed.cancel();
+    }
+}
+
+impl Shared {
+    fn config(&self) -> Arc<config::Near> {
+        self.config
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn managers(&self) -> MutexGuard<'_, HashMap<Option<String>, Arc<Manager>>> {
+        self.managers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The manager of the tunnel over all paths, or over this one; it is started when it is needed
+    /// first. `None` if there is no path of this name.
+    fn manager(self: &Arc<Self>, path: Option<&str>) -> Option<Arc<Manager>> {
+        let key = path.map(str::to_owned);
+        if let Some(manager) = self.managers().get(&key) {
+            return Some(manager.clone());
+        }
+        let config = self.config();
+        let paths = match path {
+            None => config.paths.clone(),
+            Some(name) => {
+                let path = config.paths.iter().find(|path| path.name == name)?;
+                vec![path.clone()]
+            }
+        };
+        let mut managers = self.managers();
+        let manager = managers.entry(key).or_insert_with(|| {
+            let manager = Arc::new(Manager::default());
+            let run = manager.clone().run(self.clone(), paths);
+            let closed = self.closed.clone();
+            self.tasks
+                .spawn(async move { closed.run_until_cancelled(run).await });
+            manager
+        });
+        Some(manager.clone())
+    }
+}

@@ -1,6 +1,7 @@
 //! Running a gateway: signals, reload, drain, readiness, status and metrics.
 
 pub mod client;
+pub mod gateway;
 pub mod history;
 pub mod metrics;
 pub mod monitor;
@@ -9,4 +10,5 @@ mod plot;
 pub mod recorder;
 pub mod run;
 pub mod server;
+mod service;
 pub mod status;

@@ -30,5 +30,11 @@ mod network;
 mod simulation;
 mod transport;
 
+/// The controller of a connection as the library's controller of each of its paths, in virtual and
+/// in real time.
+pub mod controller {
+    pub use crate::transport::{Allowance, Clock, PathController, PathReport, SharedController};
+}
+
 pub use limits::{Unsupported, check};
 pub use simulation::Simulation;

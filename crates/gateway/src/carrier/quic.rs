@@ -1,74 +1,274 @@
-//! Not written yet.
+//! The carrier `quic`: one QUIC connection with several paths, by the library noq.
+//!
+//! `near` has a UDP socket per configured path ([`socket`]), connects over the first one that
+//! answers ([`connect`]) and opens the others. It watches all of them ([`watchdog`]) and tells
+//! `far` what they are called and may carry ([`control`], [`peer`]).
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex};
 
+use anabranch_quic::controller::SharedController;
 use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt};
+use noq::{Connection, ConnectionError, Endpoint, PathEvent, SendDatagramError, VarInt};
+use tokio::time::MissedTickBehavior;
 
 use super::{Closed, NotSent, PathState, Stream};
 use crate::config;
-use crate::keys::PublicKey;
 use crate::tls::Identity;
 
-/// Connects.
+mod allowance;
+mod connect;
+mod control;
+mod listener;
+mod paths;
+mod peer;
+mod probe;
+mod settings;
+mod silence;
+mod socket;
+mod streams;
+mod watchdog;
+
+pub use listener::Listener;
+use peer::Peer;
+use streams::Account;
+use watchdog::Watchdog;
+
+/// Connects to `far` over the first path that can, and opens the others.
 pub async fn connect(
-    _near: &config::Near,
-    _identity: &Arc<Identity>,
-    _paths: &[config::Path],
+    near: &config::Near,
+    identity: &Arc<Identity>,
+    paths: &[config::Path],
 ) -> anyhow::Result<Tunnel> {
-    todo!()
+    let connected = connect::connect(near, identity, paths).await?;
+    let connection = connected.connection;
+    let controller = connected.controller;
+    let mut control = control::open(&connection).await?;
+    let (watchdog, opens) = Watchdog::new(
+        &connection,
+        connected.sockets,
+        controller.clone(),
+        paths,
+        connected.first,
+    );
+    for message in &opens {
+        control::write(&mut control, message).await?;
+    }
+    let watchdog = Arc::new(Mutex::new(watchdog));
+    tokio::spawn(watch(connection.clone(), watchdog.clone(), control));
+    Ok(Tunnel::new(
+        connection,
+        controller,
+        Paths::Near(watchdog, connected.endpoint),
+    ))
 }
 
-/// Accepts.
-#[derive(Debug)]
-pub struct Listener;
+/// A connection with several paths. It is closed when the last clone is dropped.
+#[derive(Clone)]
+pub struct Tunnel(Arc<Inner>);
 
-#[expect(missing_docs, clippy::unused_async, reason = "not written yet")]
-impl Listener {
-    pub async fn bind(_far: &config::Far, _identity: &Arc<Identity>) -> anyhow::Result<Listener> {
-        todo!()
-    }
-    pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
-        todo!()
+struct Inner {
+    connection: Connection,
+    controller: SharedController,
+    account: Arc<Account>,
+    paths: Paths,
+}
+
+/// The paths, as each end knows them.
+enum Paths {
+    /// The endpoint has no other connection.
+    Near(
+        Arc<Mutex<Watchdog>>,
+        #[expect(dead_code, reason = "kept")] Endpoint,
+    ),
+    Far(Arc<Mutex<Peer>>),
+}
+
+impl fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tunnel")
+            .field(&self.0.connection.stable_id())
+            .finish()
     }
 }
 
-/// A tunnel.
-#[derive(Clone, Debug)]
-pub struct Tunnel;
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.connection.close(VarInt::from_u32(0), b"");
+    }
+}
 
-#[expect(missing_docs, clippy::unused_async, reason = "not written yet")]
 impl Tunnel {
+    fn new(connection: Connection, controller: SharedController, paths: Paths) -> Tunnel {
+        Tunnel(Arc::new(Inner {
+            connection,
+            controller,
+            account: Arc::default(),
+            paths,
+        }))
+    }
+
+    /// A tunnel that `near` has opened.
+    fn accepted(connection: Connection, controller: SharedController) -> Tunnel {
+        let peer = Arc::new(Mutex::new(Peer::new(controller.clone())));
+        tokio::spawn(follow(connection.clone(), peer.clone()));
+        tokio::spawn(listen(connection.clone(), peer.clone()));
+        Tunnel::new(connection, controller, Paths::Far(peer))
+    }
+
+    /// Opens a stream.
     pub async fn open(&self) -> Result<Stream, Closed> {
-        todo!()
+        let (send, receive) = self.0.connection.open_bi().await.map_err(closed)?;
+        Ok(streams::stream(&self.0.account, send, receive))
     }
+
+    /// The next stream that the peer has opened.
     pub async fn accept(&self) -> Result<Stream, Closed> {
-        todo!()
+        let (send, receive) = self.0.connection.accept_bi().await.map_err(closed)?;
+        Ok(streams::stream(&self.0.account, send, receive))
     }
-    pub fn send_datagram(&self, _: Bytes) -> Result<(), NotSent> {
-        todo!()
+
+    /// Sends a datagram, and discards the oldest ones if there is no room.
+    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
+        let connection = &self.0.connection;
+        connection
+            .send_datagram(datagram)
+            .map_err(|error| match error {
+                SendDatagramError::ConnectionLost(error) => NotSent::Closed(closed(error)),
+                // The peer is another gateway, which takes datagrams.
+                SendDatagramError::TooLarge
+                | SendDatagramError::UnsupportedByPeer
+                | SendDatagramError::Disabled => {
+                    NotSent::TooLarge(connection.max_datagram_size().unwrap_or(0))
+                }
+            })
     }
+
+    /// The next datagram from the peer.
     pub async fn receive_datagram(&self) -> Result<Bytes, Closed> {
-        todo!()
+        self.0.connection.read_datagram().await.map_err(closed)
     }
+
+    /// Waits until the tunnel is closed.
     pub async fn closed(&self) -> Closed {
-        todo!()
+        closed(self.0.connection.closed().await)
     }
-    pub fn close(&self, _: &str) {
-        todo!()
+
+    /// Closes the tunnel.
+    pub fn close(&self, reason: &str) {
+        self.0
+            .connection
+            .close(VarInt::from_u32(0), reason.as_bytes());
     }
+
+    /// The paths: on `near` as configured, on `far` as they opened.
     pub fn paths(&self) -> Vec<PathState> {
-        todo!()
+        match &self.0.paths {
+            Paths::Near(watchdog, _) => watchdog.lock().expect("no holder panics").states(),
+            Paths::Far(peer) => {
+                let peer = peer.lock().expect("no holder panics");
+                peer.states(&self.0.connection)
+            }
+        }
     }
+
+    /// Data accepted and never sent, bytes.
     pub fn unsent_bytes(&self) -> u64 {
-        todo!()
+        0
     }
+
+    /// Data accepted, bytes.
     pub fn accepted_bytes(&self) -> u64 {
-        todo!()
+        self.0.account.accepted()
     }
+
+    /// The weight of the rule, if it has one.
     pub fn kappa(&self) -> Option<f64> {
-        todo!()
+        self.0.controller.read(|controller, _| controller.weight())
     }
-    pub fn set_kappa(&self, _: f64) {
-        todo!()
+
+    /// Sets the weight of the rule.
+    pub fn set_kappa(&self, kappa: f64) {
+        self.0.controller.set_weight(kappa);
     }
+}
+
+fn closed(error: ConnectionError) -> Closed {
+    Closed(match error {
+        ConnectionError::ApplicationClosed(close) if !close.reason.is_empty() => {
+            format!("by the peer: {}", String::from_utf8_lossy(&close.reason))
+        }
+        ConnectionError::LocallyClosed => "by this gateway".into(),
+        ConnectionError::TimedOut => {
+            format!(
+                "nothing from the peer over any path for {:?}",
+                settings::GIVE_UP
+            )
+        }
+        error => error.to_string(),
+    })
+}
+
+/// Watches the paths of `near` while the tunnel lives.
+async fn watch(
+    connection: Connection,
+    watchdog: Arc<Mutex<Watchdog>>,
+    mut control: noq::SendStream,
+) {
+    let mut events = connection.path_events();
+    let mut ticks = tokio::time::interval(allowance::PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while connection.close_reason().is_none() {
+        ticks.tick().await;
+        let opens = {
+            let mut watchdog = watchdog.lock().expect("no holder panics");
+            while let Some(Some(event)) = events.next().now_or_never() {
+                if let Ok(PathEvent::Abandoned { id, .. }) = event {
+                    watchdog.abandoned(&connection, id);
+                }
+            }
+            watchdog.step(&connection)
+        };
+        for message in &opens {
+            if control::write(&mut control, message).await.is_err() {
+                return; // closed
+            }
+        }
+    }
+}
+
+/// Follows the paths of `far` while the tunnel lives.
+async fn follow(connection: Connection, peer: Arc<Mutex<Peer>>) {
+    let mut events = connection.path_events();
+    let mut ticks = tokio::time::interval(allowance::PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while connection.close_reason().is_none() {
+        ticks.tick().await;
+        let mut peer = peer.lock().expect("no holder panics");
+        while let Some(Some(event)) = events.next().now_or_never() {
+            if let Ok(PathEvent::Abandoned { id, .. }) = event {
+                peer.abandoned(&connection, id);
+            }
+        }
+        peer.step(&connection);
+    }
+}
+
+/// Listens to what `near` says about its paths.
+async fn listen(connection: Connection, peer: Arc<Mutex<Peer>>) {
+    let Err(error) = listen_until_closed(&connection, &peer).await else {
+        return;
+    };
+    // Without effect if the connection is closed already.
+    let reason = format!("what near says about its paths: {error}");
+    connection.close(VarInt::from_u32(2), reason.as_bytes());
+}
+
+async fn listen_until_closed(connection: &Connection, peer: &Mutex<Peer>) -> anyhow::Result<()> {
+    let mut reader = control::Reader::new(connection.accept_uni().await?);
+    while let Some(message) = reader.read().await? {
+        peer.lock().expect("no holder panics").announced(message)?;
+    }
+    Ok(())
 }

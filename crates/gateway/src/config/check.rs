@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use anabranch_scenario::{Fault, Key, algorithm};
+use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
+use ipnet::IpNet;
 
+use super::destination::Via;
 use super::{Far, Itcp, Limits, Near, Operation, Path, Role, Tunnel};
 use crate::keys::{KeyPair, PublicKey};
 
@@ -25,6 +27,8 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
         faults.extend(host_and_port(&key, &forward.to).err());
     }
     faults.extend(listeners(&listeners_of_near(near)));
+    faults.extend(clients(near));
+    faults.extend(rules(near));
     faults.extend(limits(&near.limits));
     faults.extend(operation(&near.operation));
     faults
@@ -35,6 +39,9 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
     let mut faults = tunnel(&far.tunnel);
     let key = Key::root("resolver");
     faults.extend(far.resolver.and_then(|address| port(&key, address).err()));
+    if far.listen.ip().is_multicast() {
+        faults.push(Key::root("listen").fault("expected an address of this host"));
+    }
     let mut all = vec![(Key::root("listen"), far.listen)];
     all.extend(listeners_of_operation(&far.operation));
     faults.extend(listeners(&all));
@@ -82,6 +89,35 @@ pub(super) fn keys(tunnel: &Tunnel) -> Result<(KeyPair, Vec<PublicKey>), Vec<Fau
         Ok(own) if faults.is_empty() => Ok((own, peers)),
         _ => Err(faults),
     }
+}
+
+/// Only clients of this host may use a service without being named.
+fn clients(near: &Near) -> Vec<Fault> {
+    let services = services(near).into_iter();
+    services
+        .filter(|(_, listen, clients)| !listen.ip().is_loopback() && clients.is_empty())
+        .map(|(key, listen, _)| {
+            key.key("clients").fault(format!(
+                "missing key: {listen} can be reached by others, expected the networks of its \
+                 clients, such as [\"192.168.1.0/24\"]"
+            ))
+        })
+        .collect()
+}
+
+fn rules(near: &Near) -> Vec<Fault> {
+    let names: Vec<&str> = near.paths.iter().map(|path| path.name.as_str()).collect();
+    let rules = near.rules.iter().enumerate();
+    rules
+        .filter_map(|(i, rule)| match &rule.via {
+            Via::Path(name) if !names.contains(&name.as_str()) => {
+                let key = Key::root("rules").index(i).key("via");
+                let expected = expected_one_of(name, &names);
+                Some(key.fault(format!("unknown path {name:?}, {expected}")))
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
@@ -145,9 +181,7 @@ fn paths(paths: &[Path]) -> Vec<Fault> {
         }
         let place = |path: &Path| (path.address, path.interface.clone());
         let same_place = paths[..i].iter().find(|other| place(other) == place(path));
-        if let Some(other) =
-            same_place.filter(|_| path.address.or(None).is_some() || path.interface.is_some())
-        {
+        if let Some(other) = same_place.filter(|_| place(path) != (None, None)) {
             let message = format!("path {:?} has the same address and interface", other.name);
             faults.push(key.fault(message));
         }
@@ -237,22 +271,31 @@ fn number(key: &Key, name: &str, value: f64, min: f64, max: f64) -> Result<(), F
     Err(key.key(name).fault(message))
 }
 
-/// Every address that `near` listens at, with its key.
-pub(super) fn listeners_of_near(near: &Near) -> Vec<(Key, SocketAddr)> {
-    let listen = |name: &str| Key::root(name).key("listen");
-    let mut all = Vec::new();
-    all.extend(near.socks.as_ref().map(|it| (listen("socks"), it.listen)));
-    for (i, forward) in near.forwards.iter().enumerate() {
-        all.push((Key::root("forwards").index(i).key("listen"), forward.listen));
+/// Every service of `near`: its key, its address and its clients.
+pub(super) fn services(near: &Near) -> Vec<(Key, SocketAddr, &[IpNet])> {
+    let mut all: Vec<(Key, SocketAddr, &[IpNet])> = Vec::new();
+    if let Some(it) = &near.socks {
+        all.push((Key::root("socks"), it.listen, &it.clients));
     }
-    all.extend(
-        near.redirect
-            .as_ref()
-            .map(|it| (listen("redirect"), it.listen)),
-    );
-    all.extend(near.dns.as_ref().map(|it| (listen("dns"), it.listen)));
-    all.extend(listeners_of_operation(&near.operation));
+    for (i, it) in near.forwards.iter().enumerate() {
+        all.push((Key::root("forwards").index(i), it.listen, &it.clients));
+    }
+    if let Some(it) = &near.redirect {
+        all.push((Key::root("redirect"), it.listen, &it.clients));
+    }
+    if let Some(it) = &near.dns {
+        all.push((Key::root("dns"), it.listen, &it.clients));
+    }
     all
+}
+
+/// Every address that `near` listens at, with its key.
+fn listeners_of_near(near: &Near) -> Vec<(Key, SocketAddr)> {
+    let services = services(near).into_iter();
+    let services = services.map(|(key, listen, _)| (key.key("listen"), listen));
+    services
+        .chain(listeners_of_operation(&near.operation))
+        .collect()
 }
 
 /// The addresses of status and metrics, with their keys.

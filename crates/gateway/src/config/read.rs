@@ -57,6 +57,8 @@ pub trait Config: DeserializeOwned {
     const ROLE: &'static str;
     /// The tunnel.
     fn tunnel(&mut self) -> &mut super::Tunnel;
+    /// Status, metrics and drain.
+    fn operation(&self) -> &super::Operation;
     /// Every fault.
     fn faults(&self) -> Vec<Fault>;
     /// What is legal and probably not meant.
@@ -67,6 +69,9 @@ impl Config for Near {
     const ROLE: &'static str = "near";
     fn tunnel(&mut self) -> &mut super::Tunnel {
         &mut self.tunnel
+    }
+    fn operation(&self) -> &super::Operation {
+        &self.operation
     }
     fn faults(&self) -> Vec<Fault> {
         check::near(self)
@@ -80,6 +85,9 @@ impl Config for Far {
     const ROLE: &'static str = "far";
     fn tunnel(&mut self) -> &mut super::Tunnel {
         &mut self.tunnel
+    }
+    fn operation(&self) -> &super::Operation {
+        &self.operation
     }
     fn faults(&self) -> Vec<Fault> {
         check::far(self)

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anabranch_scenario::{Fault, Key, algorithm};
 
-use super::check::{listeners_of_near, listeners_of_operation};
+use super::check::{listeners_of_operation, services};
 use super::{Carrier, Far, Near, Operation, Role, Tunnel};
 
 /// Warnings about a configuration of `near` without faults.
@@ -12,20 +12,21 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     let used = near.paths.iter().filter(|path| path.role != Role::Never);
     let mut warnings = tunnel(&near.tunnel, Some(used.count()));
     warnings.extend(paths(near));
-    let services = listeners_of_near(near).len() - listeners_of_operation(&near.operation).len();
-    if services == 0 {
+    let services = services(near);
+    if services.is_empty() {
         let message = "it accepts no connections: expected socks, forwards, redirect or dns";
         warnings.push(Key::root("far").fault(message));
     }
-    let operation = Key::root("operation");
-    for (key, address) in listeners_of_near(near) {
-        let of_operation = [operation.key("status"), operation.key("metrics")].contains(&key);
-        if !address.ip().is_loopback() && !of_operation {
-            let message = format!(
-                "whoever reaches {address} uses this gateway without a password: protect it by a \
-                 packet filter"
-            );
-            warnings.push(key.fault(message));
+    for (key, _, clients) in services {
+        if let Some(all) = clients.iter().find(|network| network.prefix_len() == 0) {
+            let message = format!("{all} lets everyone who reaches this address use the gateway");
+            warnings.push(key.key("clients").fault(message));
+        }
+    }
+    for (i, rule) in near.rules.iter().enumerate() {
+        if rule.to.is_any() && rule.to.to_string() == "*" && i + 1 < near.rules.len() {
+            let message = "the rules after this one never match";
+            warnings.push(Key::root("rules").index(i).fault(message));
         }
     }
     warnings.extend(public(&near.operation));
@@ -53,10 +54,8 @@ fn tunnel(tunnel: &Tunnel, paths: Option<usize>) -> Vec<Fault> {
     let mut warnings = Vec::new();
     let couples = !["reno", "cubic", "vegas"].contains(&rule.name());
     if paths == Some(1) && couples {
-        let message = format!(
-            "{} couples paths, and there is one: it is the same as an uncoupled rule there",
-            rule.name()
-        );
+        let name = rule.name();
+        let message = format!("{name} couples paths, and with one path there is nothing to couple");
         warnings.push(key.fault(message));
     }
     if rule.info().delay_based && tunnel.carrier == Carrier::Quic && paths != Some(1) {
@@ -113,7 +112,7 @@ fn public(operation: &Operation) -> Vec<Fault> {
     all.filter(|(_, address)| !address.ip().is_loopback())
         .map(|(key, address)| {
             key.fault(format!(
-                "whoever reaches {address} can read it: 127.0.0.1 is enough for this host"
+                "everyone who reaches {address} can read it: expected a loopback address"
             ))
         })
         .collect()

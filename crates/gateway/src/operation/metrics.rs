@@ -174,7 +174,7 @@ fn paths(registry: &mut Registry, tunnels: &[TunnelStatus]) {
         tunnels.iter().flat_map(|tunnel| {
             let labels = |path: &PathStatus| -> Labels {
                 vec![
-                    ("peer".to_owned(), tunnel.peer.clone()),
+                    ("tunnel".to_owned(), tunnel.name.clone()),
                     ("path".to_owned(), path.name.clone()),
                 ]
             };
@@ -209,7 +209,7 @@ fn paths(registry: &mut Registry, tunnels: &[TunnelStatus]) {
     );
     let [kappa, unsent] = [(); 2].map(|()| Gauges::default());
     for tunnel in tunnels {
-        let labels: Labels = vec![("peer".to_owned(), tunnel.peer.clone())];
+        let labels: Labels = vec![("tunnel".to_owned(), tunnel.name.clone())];
         if let Some(weight) = tunnel.kappa {
             kappa.get_or_create(&labels).set(weight);
         }

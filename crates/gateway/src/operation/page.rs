@@ -99,11 +99,10 @@ fn reloaded(reload: &Reload) -> String {
 
 fn of_tunnel(tunnel: &TunnelStatus, names: &[&str]) -> String {
     let mut html = String::from("<section class=\"tunnel\"><h2>Tunnel");
-    if !tunnel.peer.is_empty() {
-        let _ = write!(html, " of {}", escape(&tunnel.peer));
+    if !tunnel.name.is_empty() {
+        let _ = write!(html, " {}", escape(&tunnel.name));
     }
-    let _ = write!(html, "</h2><p>Established {} ago", duration(tunnel.age_s));
-    let _ = write!(html, ", {} unsent", bytes(tunnel.unsent_bytes));
+    let _ = write!(html, "</h2><p>{} unsent", bytes(tunnel.unsent_bytes));
     if let Some(kappa) = tunnel.kappa {
         let _ = write!(html, ", kappa {kappa:.2}");
     }
@@ -134,7 +133,7 @@ const HEADINGS: [&str; 12] = [
 ];
 
 fn row(tunnel: &TunnelStatus, path: &PathStatus, names: &[&str]) -> String {
-    let history = format!("{} {}", tunnel.peer, path.name);
+    let history = format!("{} {}", tunnel.name, path.name);
     let colour = names.iter().position(|name| *name == history.trim_start());
     let swatch = colour.map_or(String::new(), |i| {
         format!("<i class=\"path{}\"></i>", i % COLOURS)

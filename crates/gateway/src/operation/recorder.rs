@@ -13,12 +13,8 @@ const RECENT: usize = 10;
 /// A tunnel at one time.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// Another number for each tunnel of this process.
-    pub id: u64,
-    /// What identifies the peer in the names of histories; empty where there is one peer only.
-    pub peer: String,
-    /// Time since it was established.
-    pub age: Duration,
+    /// What identifies it among the tunnels of this process; empty for the tunnel of `near`.
+    pub name: String,
     /// Its paths.
     pub paths: Vec<PathState>,
     /// The weight of its rule.
@@ -32,7 +28,7 @@ pub struct Observed {
 /// The counters of the second before, and the last hour.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    before: BTreeMap<(u64, String), PathState>,
+    before: BTreeMap<String, PathState>,
     history: History,
 }
 
@@ -48,10 +44,10 @@ impl Recorder {
         let mut now = BTreeMap::new();
         for tunnel in tunnels {
             for path in &tunnel.paths {
-                let key = (tunnel.id, path.name.clone());
-                let sample = sample(self.before.get(&key), path, tunnel.kappa, elapsed);
-                second.insert(name(tunnel, path), sample);
-                now.insert(key, path.clone());
+                let name = name(tunnel, path);
+                let sample = sample(self.before.get(&name), path, tunnel.kappa, elapsed);
+                second.insert(name.clone(), sample);
+                now.insert(name, path.clone());
             }
         }
         self.before = now;
@@ -75,8 +71,7 @@ impl Recorder {
             self.path(path, &name, second[&name], share)
         });
         TunnelStatus {
-            peer: tunnel.peer.clone(),
-            age_s: tunnel.age.as_secs(),
+            name: tunnel.name.clone(),
             kappa: tunnel.kappa,
             unsent_bytes: tunnel.unsent_bytes,
             accepted_bytes: tunnel.accepted_bytes,
@@ -119,14 +114,13 @@ impl Recorder {
 
 /// The name of a path's history.
 fn name(tunnel: &Observed, path: &PathState) -> String {
-    match tunnel.peer.as_str() {
+    match tunnel.name.as_str() {
         "" => path.name.clone(),
-        peer => format!("{peer} {}", path.name),
+        name => format!("{name} {}", path.name),
     }
 }
 
-/// The second between two states of a path. Counters of a tunnel only grow; those of a path that
-/// was opened again may begin at 0.
+/// The second between two states of a path. Counters only grow, and begin at 0 with a new tunnel.
 fn sample(
     before: Option<&PathState>,
     now: &PathState,
@@ -172,11 +166,9 @@ mod tests {
         }
     }
 
-    fn tunnel(id: u64, paths: Vec<PathState>) -> Observed {
+    fn tunnel(paths: Vec<PathState>) -> Observed {
         Observed {
-            id,
-            peer: String::new(),
-            age: Duration::from_secs(1),
+            name: String::new(),
             paths,
             kappa: None,
             unsent_bytes: 0,
@@ -189,12 +181,12 @@ mod tests {
         let mut recorder = Recorder::default();
         let second = Duration::from_secs(1);
         recorder.observe(
-            &[tunnel(1, vec![path("a", 0, 0, 0), path("b", 0, 0, 0)])],
+            &[tunnel(vec![path("a", 0, 0, 0), path("b", 0, 0, 0)])],
             second,
         );
         // 3 MB and 1 MB in 2 s are 12 and 4 Mbit/s, shares of 3/4 and 1/4; 5 of 100 were lost.
         let paths = vec![path("a", 3_000_000, 100, 5), path("b", 1_000_000, 50, 0)];
-        let status = recorder.observe(&[tunnel(1, paths)], 2 * second);
+        let status = recorder.observe(&[tunnel(paths)], 2 * second);
         let [a, b] = &status[0].paths[..] else {
             panic!("two paths")
         };
@@ -208,8 +200,8 @@ mod tests {
     fn the_counters_of_a_new_tunnel_begin_at_0() {
         let mut recorder = Recorder::default();
         let second = Duration::from_secs(1);
-        recorder.observe(&[tunnel(1, vec![path("a", 1_000_000, 0, 0)])], second);
-        let status = recorder.observe(&[tunnel(2, vec![path("a", 125_000, 0, 0)])], second);
+        recorder.observe(&[tunnel(vec![path("a", 1_000_000, 0, 0)])], second);
+        let status = recorder.observe(&[tunnel(vec![path("a", 125_000, 0, 0)])], second);
         assert_eq!(status[0].paths[0].sent_mbps, 1.0);
         let samples = recorder.history().newest("a", 10).count();
         assert_eq!(samples, 2, "the path's history continues");

@@ -1,62 +1,303 @@
-//! The life of a gateway's process.
+//! The life of a gateway's process: start, reload, drain.
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tracing::{info, warn};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
+use tracing::{error, info, warn};
 
-use crate::config::read::{Config, Valid};
-use crate::config::{Far, Near};
+use super::gateway::{Gateway, observe};
+use super::monitor::{Monitor, PERIOD};
+use super::server::{self, Server};
+use super::service;
+use super::status::Reload;
+use crate::config::difference::{Part, difference};
+use crate::config::read::{self, Config, Valid};
+use crate::config::{Carrier, Operation};
+use crate::counters::Counters;
 use crate::tls::Identity;
 
-/// A gateway as this module runs it.
-#[expect(async_fn_in_trait, reason = "used here alone")]
-pub trait Gateway: Sized {
-    /// Its configuration.
-    type Config: Config;
-    /// Starts it: returns once it accepts connections.
-    async fn start(config: Self::Config, identity: Arc<Identity>) -> anyhow::Result<Self>;
-}
+/// How long the tasks of a gateway may take to end once everything is closed.
+const CLOSE: Duration = Duration::from_secs(3);
 
-/// `near`.
-#[derive(Debug)]
-pub struct NearGateway;
-
-impl Gateway for NearGateway {
-    type Config = Near;
-    async fn start(_config: Near, _identity: Arc<Identity>) -> anyhow::Result<Self> {
-        anyhow::bail!("near is not written yet")
-    }
-}
-
-/// `far`.
-#[derive(Debug)]
-pub struct FarGateway;
-
-impl Gateway for FarGateway {
-    type Config = Far;
-    async fn start(_config: Far, _identity: Arc<Identity>) -> anyhow::Result<Self> {
-        anyhow::bail!("far is not written yet")
-    }
-}
+/// How often a draining gateway looks whether it has connections.
+const DRAIN_CHECK: Duration = Duration::from_millis(50);
 
 /// Runs a gateway until a signal ends it.
 ///
 /// # Errors
 /// If it cannot start.
 pub fn run<G: Gateway>(file: &Path, valid: Valid<G::Config>) -> anyhow::Result<ExitCode> {
-    for warning in &valid.warnings {
-        warn!("{warning}");
-    }
-    info!("{} with {}", G::Config::ROLE, file.display());
+    warnings(&valid.warnings);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
-        let identity = valid.identity();
-        let _gateway = G::start(valid.config, identity).await?;
-        tokio::signal::ctrl_c().await?;
+    let result = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let mut process = Process::<G>::start(file, valid).await?;
+        process.serve(&mut signals).await;
+        process.drain(&mut signals).await;
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    // A resolver's thread may still wait.
+    runtime.shutdown_background();
+    result
+}
+
+fn warnings(warnings: &[String]) {
+    for warning in warnings {
+        warn!("{warning}");
+    }
+}
+
+struct Signals {
+    reload: Signal,
+    end: End,
+}
+
+/// SIGTERM, and SIGINT for Ctrl-C.
+struct End(Signal, Signal);
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Signals {
+            reload: signal(SignalKind::hangup())?,
+            end: End(terminate, interrupt),
+        })
+    }
+}
+
+impl End {
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
+        }
+    }
+}
+
+/// A running gateway with its configuration.
+struct Process<'f, G: Gateway> {
+    file: &'f Path,
+    valid: Valid<G::Config>,
+    gateway: G,
+    identity: Arc<Identity>,
+    counters: Arc<Counters>,
+    monitor: Arc<Monitor>,
+    servers: Servers,
+}
+
+impl<'f, G: Gateway> Process<'f, G> {
+    async fn start(file: &'f Path, mut valid: Valid<G::Config>) -> anyhow::Result<Self> {
+        let tunnel = valid.config.tunnel().clone();
+        let carrier = match tunnel.carrier {
+            Carrier::Quic => "quic",
+            Carrier::Mptcp => "mptcp",
+        };
+        let monitor = Monitor::new(G::Config::ROLE, carrier, &tunnel.algorithm);
+        let mut servers = Servers::default();
+        let operation = valid.config.operation().clone();
+        servers
+            .apply(&Operation::default(), &operation, &monitor)
+            .await?;
+        let identity = valid.identity();
+        let counters = Arc::new(Counters::default());
+        let gateway = G::start(valid.config.clone(), identity.clone(), counters.clone()).await?;
+        info!(
+            "{} started with {}: {carrier}, {}",
+            G::Config::ROLE,
+            file.display(),
+            tunnel.algorithm
+        );
+        service::ready();
+        Ok(Process {
+            file,
+            valid,
+            gateway,
+            identity,
+            counters,
+            monitor,
+            servers,
+        })
+    }
+
+    /// Observes the gateway every second and reloads on SIGHUP, until a signal ends it.
+    async fn serve(&mut self, signals: &mut Signals) {
+        let period = service::watchdog().map_or(PERIOD, |watchdog| watchdog.min(PERIOD));
+        let mut ticks = interval(period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut observed = Instant::now();
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {
+                    if observed.elapsed() + period / 2 >= PERIOD {
+                        observed = Instant::now();
+                        self.observe();
+                    }
+                    // Only if the gateway's locks could be taken.
+                    service::alive();
+                }
+                _ = signals.reload.recv() => {
+                    service::reloading();
+                    let reload = self.reload().await;
+                    report(&reload);
+                    self.monitor.reloaded(reload);
+                    service::ready();
+                }
+                () = signals.end.received() => return,
+            }
+        }
+    }
+
+    fn observe(&self) {
+        self.monitor.observe(observe(&self.gateway, &self.counters));
+        let status = self.monitor.status();
+        let paths = status.tunnels.iter().flat_map(|tunnel| &tunnel.paths);
+        let up = paths
+            .filter(|path| path.condition == crate::carrier::Condition::Up)
+            .count();
+        let (tunnels, connections) = (status.tunnels.len(), status.connections);
+        service::status(&format!(
+            "{tunnels} tunnels, {up} paths up, {connections} connections"
+        ));
+    }
+
+    /// Reads the file again and applies what has changed. A faulty file changes nothing.
+    async fn reload(&mut self) -> Reload {
+        let new = match read::read::<G::Config>(self.file) {
+            Ok(new) => new,
+            Err(errors) => {
+                let errors = errors.iter().map(ToString::to_string).collect();
+                return Reload {
+                    errors,
+                    ..Reload::default()
+                };
+            }
+        };
+        warnings(&new.warnings);
+        let parts = difference(&self.valid, &new);
+        let operation = self.valid.config.operation().clone();
+        let servers = self
+            .servers
+            .apply(&operation, new.config.operation(), &self.monitor)
+            .await;
+        if let Err(error) = servers {
+            let errors = vec![format!("{error:#}")];
+            return Reload {
+                errors,
+                ..Reload::default()
+            };
+        }
+        self.identity.replace(&new.key, new.peers.clone());
+        let mut remarks = self.gateway.apply(new.config.clone()).await;
+        self.valid = new;
+        let is_restart = |part: &Part| remarks.contains(&part.to_string());
+        let (restart, applied): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(is_restart);
+        let names = |parts: Vec<Part>| parts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let restart = names(restart);
+        remarks.retain(|remark| !restart.contains(remark));
+        Reload {
+            applied: names(applied),
+            restart,
+            errors: remarks,
+        }
+    }
+
+    /// Accepts nothing new and waits for the connections to end, until the deadline or a second
+    /// signal.
+    async fn drain(self, signals: &mut Signals) {
+        let drain = Duration::from_secs_f64(self.valid.config.operation().drain_s);
+        service::stopping(drain + CLOSE);
+        self.monitor.draining();
+        info!(
+            "draining {} connections, {} s at most",
+            self.gateway.active(),
+            drain.as_secs_f64()
+        );
+        self.gateway.stop_accepting().await;
+        let deadline = Instant::now() + drain;
+        tokio::select! {
+            () = self.idle() => info!("every connection has ended"),
+            () = sleep_until(deadline) => {
+                warn!("the deadline is over: {} connections are reset", self.gateway.active());
+            }
+            () = signals.end.received() => {
+                warn!("a second signal: {} connections are reset", self.gateway.active());
+            }
+        }
+        if timeout(CLOSE, self.gateway.close_all()).await.is_err() {
+            error!("some tasks have not ended within {} s", CLOSE.as_secs());
+        }
+    }
+
+    async fn idle(&self) {
+        while self.gateway.active() > 0 {
+            service::alive();
+            self.observe();
+            sleep(DRAIN_CHECK).await;
+        }
+    }
+}
+
+fn report(reload: &Reload) {
+    for error in &reload.errors {
+        error!("reload: {error}");
+    }
+    if !reload.restart.is_empty() {
+        warn!(
+            "reload: a change of {} takes effect with a restart",
+            reload.restart.join(", ")
+        );
+    }
+    match &reload.applied[..] {
+        [] if reload.errors.is_empty() && reload.restart.is_empty() => {
+            info!("reload: nothing has changed");
+        }
+        [] => {}
+        applied => info!("reload: applied {}", applied.join(", ")),
+    }
+}
+
+/// The servers of status and metrics.
+#[derive(Debug, Default)]
+struct Servers {
+    status: Option<Server>,
+    metrics: Option<Server>,
+}
+
+impl Servers {
+    /// Moves them to other addresses. If one cannot be bound, both stay as they are.
+    async fn apply(
+        &mut self,
+        old: &Operation,
+        new: &Operation,
+        monitor: &Arc<Monitor>,
+    ) -> anyhow::Result<()> {
+        let moved = |old, new| if old == new { None } else { Some(new) };
+        let mut servers = (None, None);
+        if let Some(address) = moved(old.status, new.status) {
+            servers.0 = Some(match address {
+                Some(address) => Some(server::status(address, monitor.clone()).await?),
+                None => None,
+            });
+        }
+        if let Some(address) = moved(old.metrics, new.metrics) {
+            servers.1 = Some(match address {
+                Some(address) => Some(server::metrics(address, monitor.clone()).await?),
+                None => None,
+            });
+        }
+        if let Some(status) = servers.0 {
+            self.status = status;
+        }
+        if let Some(metrics) = servers.1 {
+            self.metrics = metrics;
+        }
+        Ok(())
+    }
 }

@@ -83,10 +83,9 @@ pub struct Counted {
 /// An established tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TunnelStatus {
-    /// The end of the peer's public key.
-    pub peer: String,
-    /// Time since it was established, s.
-    pub age_s: u64,
+    /// On `far` the end of the peer's public key; on `near` empty, or the rule `path:NAME` that it
+    /// is for.
+    pub name: String,
     /// The weight of its rule, if that has one.
     pub kappa: Option<f64>,
     /// Accepted data that was never sent, bytes.

@@ -72,7 +72,7 @@ impl Agents<'_> {
         match event {
             TimerEvent::Sample => self.sample(),
             TimerEvent::OpenPath(user, path) => {
-                self.hosts[user].within(|| host::run_ip(&setup::open_path(user, path)))
+                self.hosts[user].within(|| host::run_ip("-4", &setup::open_path(user, path)))
             }
             TimerEvent::Begin(user) => self.begin(time, user),
             TimerEvent::Pause(user) => self.pause(time, user),

@@ -85,13 +85,14 @@ fn in_new_thread<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Runs a list of commands of `ip` (iproute2) in the namespace of the calling thread.
+/// Runs a list of commands of `ip` (iproute2) in the namespace of the calling thread; `family` is
+/// its option, `-4` or `-6`.
 ///
 /// # Errors
 /// The error message of `ip`, in one line.
-pub fn run_ip(commands: &str) -> Result<(), Error> {
+pub fn run_ip(family: &str, commands: &str) -> Result<(), Error> {
     let mut ip = Command::new("ip")
-        .args(["-batch", "-"])
+        .args([family, "-batch", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -1,6 +1,7 @@
 //! Sets up the hosts: devices, addresses, routes, path manager, kernel parameters.
 
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -17,6 +18,8 @@ const SERVER_DEVICE: &str = "paths";
 /// Length of a TUN device's queue, packets: more than ever wait there for the forwarder, because
 /// packets may be lost only at links.
 const DEVICE_PACKETS: u32 = 10_000;
+/// The smallest MTU with which Linux has IPv6 on a device, bytes (RFC 8200).
+const MIN_IPV6_MTU: u32 = 1280;
 /// Largest amount of unsent payload in a socket's send buffer, bytes: small, so that a workload
 /// that pauses stops sending soon.
 const UNSENT_BYTES: f64 = 131_072.0;
@@ -26,6 +29,27 @@ const FIRST_RECEIVE_BYTES: u64 = 4 << 20;
 /// to subflows as long as their buffers, not their windows, have room: with a larger buffer the
 /// first subflow would get a whole file before the second is established.
 const FIRST_SEND_BYTES: u64 = 16 << 10;
+
+/// What differs between the commands for IPv4 and IPv6.
+struct Family {
+    /// A host's address of this family.
+    address: fn(Ipv4Addr) -> IpAddr,
+    /// What follows an address that is added; IPv6 must not look for duplicates first.
+    flags: &'static str,
+    /// The destinations of routes.
+    hosts: &'static str,
+}
+
+const IPV4: Family = Family {
+    address: |address| address.into(),
+    flags: "/32",
+    hosts: "default",
+};
+const IPV6: Family = Family {
+    address: |address| address::to_ipv6(address).into(),
+    flags: "/128 nodad",
+    hosts: address::IPV6_HOSTS,
+};
 
 /// A user's host and the device of each path.
 #[derive(Debug)]
@@ -52,7 +76,11 @@ pub fn client(
         let devices = (0..flow.paths.len()).map(open).collect::<Result<_, _>>()?;
         parameters(&scenario.tcp)?;
         default_algorithm(algorithm)?;
-        host::run_ip(&client_commands(&scenario.tcp, flow, user, algorithm))?;
+        let tcp = &scenario.tcp;
+        host::run_ip("-4", &client_commands(tcp, flow, user, algorithm))?;
+        if has_ipv6(tcp) {
+            host::run_ip("-6", &client_routes(tcp, flow, user, algorithm, &IPV6))?;
+        }
         Ok(devices)
     })?;
     Ok(Client { host, devices })
@@ -67,7 +95,10 @@ pub fn server(scenario: &Scenario) -> Result<(Host, OwnedFd), Error> {
     let device = host.within(|| {
         let device = open_tun(SERVER_DEVICE).context("opening a TUN device")?;
         parameters(&scenario.tcp)?;
-        host::run_ip(&server_commands(&scenario.tcp))?;
+        host::run_ip("-4", &server_commands(&scenario.tcp))?;
+        if has_ipv6(&scenario.tcp) {
+            host::run_ip("-6", &server_routes(&scenario.tcp, &IPV6))?;
+        }
         Ok(device)
     })?;
     Ok((host, device))
@@ -90,21 +121,11 @@ fn device(path: usize) -> String {
 /// address. Sockets that are not bound use the first path.
 fn client_commands(tcp: &Tcp, flow: &Flow, user: usize, algorithm: &str) -> String {
     let mut commands = "link set lo up\n".to_owned();
+    for number in 0..flow.paths.len() {
+        commands += &device_commands(tcp, &device(number));
+    }
+    commands += &client_routes(tcp, flow, user, algorithm, &IPV4);
     for (number, path) in flow.paths.iter().enumerate() {
-        let (name, address) = (device(number), address::of_path(user, number));
-        commands += &device_commands(tcp, &name);
-        let table = number + 1;
-        let source = format!("src {address} congctl {algorithm}");
-        write!(
-            commands,
-            "address add {address}/32 dev {name}\n\
-             rule add from {address} table {table}\n"
-        )
-        .expect("writing to a string can't fail");
-        commands += &route_command(tcp, &name, &format!("{source} table {table}"));
-        if number == 0 {
-            commands += &route_command(tcp, &name, &source);
-        }
         // Paths that start later are opened by the agents.
         if number > 0 && path.start_s.get() == 0.0 {
             commands += &open_path(user, number);
@@ -116,22 +137,45 @@ fn client_commands(tcp: &Tcp, flow: &Flow, user: usize, algorithm: &str) -> Stri
     commands
 }
 
+fn client_routes(tcp: &Tcp, flow: &Flow, user: usize, algorithm: &str, family: &Family) -> String {
+    let mut commands = String::new();
+    for number in 0..flow.paths.len() {
+        let own = (family.address)(address::of_path(user, number));
+        let (name, table) = (device(number), number + 1);
+        let source = format!("src {own} congctl {algorithm}");
+        write!(
+            commands,
+            "address add {own}{} dev {name}\n\
+             rule add from {own} table {table}\n",
+            family.flags
+        )
+        .expect("writing to a string can't fail");
+        let source_table = format!("{source} table {table}");
+        commands += &route_command(tcp, family, &name, &source_table);
+        if number == 0 {
+            commands += &route_command(tcp, family, &name, &source);
+        }
+    }
+    commands
+}
+
 fn server_commands(tcp: &Tcp) -> String {
-    let quick = if tcp.delayed_acks { "" } else { " quickack 1" };
-    let source = format!("src {}{quick}", address::SERVER);
     let mut commands = "link set lo up\n".to_owned();
     commands += &device_commands(tcp, SERVER_DEVICE);
-    writeln!(
-        commands,
-        "address add {}/32 dev {SERVER_DEVICE}",
-        address::SERVER
-    )
-    .expect("writing to a string can't fail");
-    commands += &route_command(tcp, SERVER_DEVICE, &source);
+    commands += &server_routes(tcp, &IPV4);
     if mptcp_available() {
         commands += "mptcp limits set subflows 8 add_addr_accepted 0\n";
     }
     commands
+}
+
+fn server_routes(tcp: &Tcp, family: &Family) -> String {
+    let quick = if tcp.delayed_acks { "" } else { " quickack 1" };
+    let own = (family.address)(address::SERVER);
+    let source = format!("src {own}{quick}");
+    let flags = family.flags;
+    format!("address add {own}{flags} dev {SERVER_DEVICE}\n")
+        + &route_command(tcp, family, SERVER_DEVICE, &source)
 }
 
 fn device_commands(tcp: &Tcp, name: &str) -> String {
@@ -142,8 +186,8 @@ fn device_commands(tcp: &Tcp, name: &str) -> String {
 /// The route has what Linux defines as route attributes: initial window, initial ssthresh, and the
 /// floor of the timeout's variance term. Linux has no floor of the whole timeout: then its own
 /// 200 ms stay.
-fn route_command(tcp: &Tcp, device: &str, rest: &str) -> String {
-    let mut command = format!("route add default dev {device} {rest}");
+fn route_command(tcp: &Tcp, family: &Family, device: &str, rest: &str) -> String {
+    let mut command = format!("route add {} dev {device} {rest}", family.hosts);
     write!(command, " initcwnd {}", tcp.initial_window_packets)
         .expect("writing to a string can't fail");
     if tcp.rto_floor == RtoFloor::Variance {
@@ -187,9 +231,6 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
     for (parameter, value) in parameters {
         host::set_sysctl(parameter, value)?;
     }
-    if Path::new("/proc/sys/net/ipv6").exists() {
-        host::set_sysctl("ipv6/conf/all/disable_ipv6", "1")?;
-    }
     if mptcp_available() {
         host::set_sysctl("mptcp/enabled", "1")?;
     }
@@ -217,6 +258,11 @@ fn default_algorithm(name: &str) -> Result<(), Error> {
         host::set_sysctl("ipv4/tcp_congestion_control", name)?;
     }
     Ok(())
+}
+
+/// Whether hosts have IPv6.
+fn has_ipv6(tcp: &Tcp) -> bool {
+    tcp.packet_bytes.get() >= MIN_IPV6_MTU && Path::new("/proc/sys/net/ipv6").exists()
 }
 
 /// Whether this kernel has Multipath TCP.

@@ -13,7 +13,7 @@ use anabranch_scenario::{Path, Scenario};
 use crate::error::Error;
 use crate::hosts::address;
 use crate::network::ledger::{Ledger, SequenceRange};
-use crate::network::packet::{Segment, destination, is_ipv4};
+use crate::network::packet::{Segment, destination};
 
 /// A device that sends and receives packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,11 +149,11 @@ impl<T: Tap> Emulator<T> {
     }
 
     /// A device sends a packet at `now`, which must not be earlier than in any call before. Packets
-    /// that are not IPv4, or whose destination is no host, are dropped.
+    /// that are not IP, or whose destination is no host, are dropped.
     pub fn send(&mut self, now: Time, from: Device, packet: Vec<u8>) {
         match from {
             Device::Path(row) => {
-                if !is_ipv4(&packet) {
+                if destination(&packet).is_none() {
                     return;
                 }
                 let ledger = &mut self.paths[row].ledger;

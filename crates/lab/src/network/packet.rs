@@ -1,17 +1,27 @@
-//! Parses packets: IPv4 addresses, and the source port and sequence number of TCP.
+//! Parses packets: destinations, and the source port and sequence number of TCP over IPv4.
 
 use std::net::Ipv4Addr;
+
+use crate::hosts::address;
 
 const TCP: u8 = 6;
 const SYN: u8 = 0x02;
 
-/// The destination of an IPv4 packet; `None` for anything else.
+/// The destination of a packet, that of IPv6 as the same host's IPv4 address; `None` if the packet
+/// is neither, or if its IPv6 destination is no host.
 pub fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
-    is_ipv4(packet).then(|| Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]))
+    match packet {
+        _ if is_ipv4(packet) => Some(<[u8; 4]>::try_from(&packet[16..20]).ok()?.into()),
+        [first, ..] if first >> 4 == 6 => {
+            let destination = <[u8; 16]>::try_from(packet.get(24..40)?).ok()?;
+            address::from_ipv6(destination.into())
+        }
+        _ => None,
+    }
 }
 
 /// Whether it is an IPv4 packet with a complete header.
-pub fn is_ipv4(packet: &[u8]) -> bool {
+fn is_ipv4(packet: &[u8]) -> bool {
     packet.len() >= 20 && packet[0] >> 4 == 4
 }
 

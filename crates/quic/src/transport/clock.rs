@@ -8,7 +8,7 @@ use anabranch_net::Time;
 /// differences only. An `Instant` has whole nanoseconds, so a datagram may seem to arrive up to
 /// 1 ns early; a timer never fires early.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Instant);
+pub struct Clock(Instant);
 
 /// Picoseconds of a nanosecond.
 const NANOSECOND: Time = 1000;

@@ -6,21 +6,26 @@ use std::time::Instant;
 
 use anabranch_control::{Ack, AnyController};
 use noq_proto::RttEstimator;
-use noq_proto::congestion::{Controller, ControllerFactory};
+use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
+use super::allowance::Allowance;
 use super::clock::Clock;
 
-/// What a path's controller was told.
+/// The library's pacing without an allowance, windows per round trip.
+const PACING_GAIN: f64 = 1.25;
+
+/// What the library reported about a path.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PathReport {
+pub struct PathReport {
     /// Packets declared lost; their data is sent again.
     pub declared_lost: u64,
     /// Reductions of the window after losses.
     pub loss_events: u64,
     /// Times of persistent congestion (RFC 9002, section 7.6), and abandoned paths.
     pub timeouts: u64,
-    /// Sum of the RTT samples, s, and their number.
+    /// Sum of the RTT samples, s.
     pub rtt_sum_s: f64,
+    /// Number of the RTT samples.
     pub rtt_samples: u64,
     /// Bytes sent and neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
@@ -28,12 +33,30 @@ pub(crate) struct PathReport {
     pub silent_since: Option<Instant>,
     /// How often the path was opened. Only the controller of the last time is registered.
     opened: u32,
+    /// Whether a controller is registered.
+    is_registered: bool,
+    allowance: Allowance,
+}
+
+impl PathReport {
+    /// What the path may send now beside its window.
+    pub fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
+    /// Whether the congestion window limits what is sent, as far as the library knows. It takes an
+    /// allowance for the window.
+    fn is_window_limited(&self, app_limited: bool, window: u64, mtu: u64) -> bool {
+        !app_limited
+            && (self.allowance == Allowance::NONE || self.in_flight_bytes + 2 * mtu >= window)
+    }
 }
 
 /// The controller of a connection, shared by its paths. The library builds one [`PathController`]
-/// per path and does not say for which, so that [`open`](Self::open) comes before each.
+/// per path and does not say for which: either [`open`](Self::open) comes before each, or the path
+/// takes the lowest index that is free and [`PathController::index`] says afterwards which it is.
 #[derive(Clone, Debug)]
-pub(crate) struct SharedController(Arc<Mutex<State>>);
+pub struct SharedController(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
@@ -41,8 +64,43 @@ struct State {
     controller: AnyController,
     initial_ssthresh: f64,
     paths: Vec<PathReport>,
-    /// The path whose controller is built next.
-    opening: usize,
+    /// The path whose controller is built next, if that is known.
+    opening: Option<usize>,
+}
+
+impl State {
+    fn add_path(&mut self) -> usize {
+        let r = self.paths.len();
+        self.paths.push(PathReport::default());
+        self.controller.add_path();
+        self.controller.set_ssthresh(r, self.initial_ssthresh);
+        r
+    }
+
+    /// The lowest index that no path uses, with nothing left of the path that used it.
+    fn free_path(&mut self) -> usize {
+        let Some(r) = self.paths.iter().position(|path| !path.is_registered) else {
+            return self.add_path();
+        };
+        self.paths[r] = PathReport {
+            opened: self.paths[r].opened,
+            ..PathReport::default()
+        };
+        self.controller.reset_path(r);
+        self.controller.set_ssthresh(r, self.initial_ssthresh);
+        r
+    }
+
+    /// See [`SharedController::abandon`].
+    fn abandon(&mut self, r: usize) {
+        let was_used = self.controller.window(r) > 1.0;
+        self.controller.on_timeout(r);
+        let report = &mut self.paths[r];
+        report.timeouts += u64::from(was_used);
+        report.opened += 1;
+        report.is_registered = false;
+        (report.in_flight_bytes, report.silent_since) = (0, None);
+    }
 }
 
 impl SharedController {
@@ -54,39 +112,33 @@ impl SharedController {
             controller,
             initial_ssthresh,
             paths: Vec::new(),
-            opening: 0,
+            opening: None,
         })))
     }
 
     /// Path `r` opens, for the first time or again. Paths open in their order.
     pub fn open(&self, r: usize) {
         let mut state = self.lock();
-        state.opening = r;
+        state.opening = Some(r);
         if r == state.paths.len() {
-            let initial_ssthresh = state.initial_ssthresh;
-            state.paths.push(PathReport::default());
-            state.controller.add_path();
-            state.controller.set_ssthresh(r, initial_ssthresh);
+            state.add_path();
         }
-    }
-
-    /// The library has opened path `r`: its controller is registered.
-    fn register(&self, r: usize) -> u32 {
-        let report = &mut self.lock().paths[r];
-        report.opened += 1;
-        report.opened
     }
 
     /// Path `r` is abandoned: its controller is deregistered. The rules couple it as one that had a
     /// timeout, with a window of 1.
     pub fn abandon(&self, r: usize) {
-        let mut state = self.lock();
-        let was_used = state.controller.window(r) > 1.0;
-        state.controller.on_timeout(r);
-        let report = &mut state.paths[r];
-        report.timeouts += u64::from(was_used);
-        report.opened += 1;
-        (report.in_flight_bytes, report.silent_since) = (0, None);
+        self.lock().abandon(r);
+    }
+
+    /// Sets what path `r` may send at most.
+    pub fn allow(&self, r: usize, allowance: Allowance) {
+        self.lock().paths[r].allowance = allowance;
+    }
+
+    /// Sets the weight of the rule; without effect on a rule that has none.
+    pub fn set_weight(&self, weight: f64) {
+        self.lock().controller.set_weight(weight);
     }
 
     /// Calls `read` with the controller and the reports of its paths.
@@ -102,11 +154,19 @@ impl SharedController {
 
 impl ControllerFactory for SharedController {
     fn build(self: Arc<Self>, _: Instant, mtu: u16) -> Box<dyn Controller> {
-        let r = self.lock().opening;
-        Box::new(PathController {
-            opened: self.register(r),
+        let mut state = self.lock();
+        let opening = state.opening.take();
+        let r = opening.unwrap_or_else(|| state.free_path());
+        let report = &mut state.paths[r];
+        report.opened += 1;
+        report.is_registered = true;
+        let registration = Registration {
+            opened: report.opened,
             shared: (*self).clone(),
             r,
+        };
+        Box::new(PathController {
+            registration: Arc::new(registration),
             mtu: mtu.into(),
             acked: Acked::default(),
             recovery_began: None,
@@ -114,13 +174,35 @@ impl ControllerFactory for SharedController {
     }
 }
 
-/// The library's controller of one path. A clone, which the library makes where a peer's address
-/// changes, is the same path's.
-#[derive(Clone, Debug)]
-struct PathController {
+/// A path's place in the controller of its connection, which the clones of its controller share.
+#[derive(Debug)]
+struct Registration {
     shared: SharedController,
     r: usize,
     opened: u32,
+}
+
+impl Registration {
+    /// The state, while this is the registered controller of its path.
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        let state = self.shared.lock();
+        (state.paths[self.r].opened == self.opened).then_some(state)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if let Some(mut state) = self.lock() {
+            state.abandon(self.r);
+        }
+    }
+}
+
+/// The library's controller of one path. A clone, which the library makes where a peer's address
+/// changes, is the same path's.
+#[derive(Clone, Debug)]
+pub struct PathController {
+    registration: Arc<Registration>,
     mtu: u64,
     acked: Acked,
     recovery_began: Option<Instant>,
@@ -140,19 +222,24 @@ impl PathController {
         self.recovery_began.is_none_or(|began| sent > began)
     }
 
-    /// The state, while this controller is registered.
-    fn lock(&self) -> Option<MutexGuard<'_, State>> {
-        let state = self.shared.lock();
-        (state.paths[self.r].opened == self.opened).then_some(state)
+    /// The index of the path in the controller of its connection.
+    pub fn index(&self) -> usize {
+        self.registration.r
+    }
+
+    /// Largest datagram of the path without IP and UDP headers, bytes.
+    pub fn mtu(&self) -> u64 {
+        self.mtu
     }
 }
 
 impl Controller for PathController {
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, _: u64) {
-        if let Some(mut state) = self.lock() {
-            let report = &mut state.paths[self.r];
+        if let Some(mut state) = self.registration.lock() {
+            let report = &mut state.paths[self.index()];
             report.in_flight_bytes += u64::from(bytes);
             report.silent_since.get_or_insert(now);
+            report.allowance.on_sent(bytes.into());
         }
     }
 
@@ -165,7 +252,8 @@ impl Controller for PathController {
         let Acked { packets, newest } = std::mem::take(&mut self.acked);
         let ends = newest.is_some_and(|sent| self.is_after_recovery(sent))
             && self.recovery_began.take().is_some();
-        let Some(mut state) = self.lock() else {
+        let r = self.index();
+        let Some(mut state) = self.registration.lock() else {
             return;
         };
         let State {
@@ -174,36 +262,39 @@ impl Controller for PathController {
             paths,
             ..
         } = &mut *state;
-        paths[self.r].in_flight_bytes = in_flight;
-        paths[self.r].silent_since = (in_flight > 0).then_some(now);
+        let window = controller.window(r) as u64 * self.mtu;
+        let window_limited = paths[r].is_window_limited(app_limited, window, self.mtu);
+        paths[r].in_flight_bytes = in_flight;
+        paths[r].silent_since = (in_flight > 0).then_some(now);
         let Some(sent) = newest else {
             return;
         };
         if ends {
-            controller.on_recovered(self.r);
+            controller.on_recovered(r);
         }
         let rtt = clock.seconds(now) - clock.seconds(sent);
-        paths[self.r].rtt_sum_s += rtt;
-        paths[self.r].rtt_samples += 1;
+        paths[r].rtt_sum_s += rtt;
+        paths[r].rtt_samples += 1;
         controller.on_ack(
-            self.r,
+            r,
             &Ack {
                 now: clock.seconds(now),
                 sent_at: clock.seconds(sent),
                 packets,
                 rtt: Some(rtt),
                 queue_delay: None,
-                window_limited: !app_limited,
+                window_limited,
             },
         );
     }
 
     fn on_packet_lost(&mut self, bytes: u16, _: u64, _: Instant) {
-        let Some(mut state) = self.lock() else {
+        let r = self.index();
+        let Some(mut state) = self.registration.lock() else {
             return;
         };
-        state.controller.on_lost(self.r, 1);
-        let report = &mut state.paths[self.r];
+        state.controller.on_lost(r, 1);
+        let report = &mut state.paths[r];
         report.declared_lost += 1;
         report.in_flight_bytes = report.in_flight_bytes.saturating_sub(bytes.into());
     }
@@ -218,15 +309,16 @@ impl Controller for PathController {
         _: u64,
     ) {
         let is_new = self.is_after_recovery(sent);
-        let Some(mut state) = self.lock() else {
+        let r = self.index();
+        let Some(mut state) = self.registration.lock() else {
             return;
         };
         if is_persistent {
-            state.paths[self.r].timeouts += 1;
-            state.controller.on_timeout(self.r);
+            state.paths[r].timeouts += 1;
+            state.controller.on_timeout(r);
         } else if is_new {
-            state.paths[self.r].loss_events += 1;
-            state.controller.on_loss(self.r);
+            state.paths[r].loss_events += 1;
+            state.controller.on_loss(r);
         }
         drop(state);
         if is_persistent {
@@ -242,9 +334,28 @@ impl Controller for PathController {
 
     /// Whole packets, as the simulator's.
     fn window(&self) -> u64 {
-        self.shared
-            .read(|controller, _| controller.window(self.r) as u64)
-            * self.mtu
+        let r = self.index();
+        self.registration.shared.read(|controller, reports| {
+            let window = controller.window(r) as u64 * self.mtu;
+            let report = &reports[r];
+            report
+                .allowance
+                .window(window, report.in_flight_bytes, self.mtu)
+        })
+    }
+
+    /// The rate of the allowance. It takes the place of the library's pacing, by the window, and
+    /// so does not exceed it.
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.window();
+        metrics.pacing_rate = self.registration.shared.read(|controller, reports| {
+            let path = controller.path(self.index());
+            let rate = reports[self.index()].allowance.rate?;
+            let by_window = PACING_GAIN * path.window * self.mtu as f64 / path.rtt;
+            Some(rate.min(by_window).max(1.0) as u64)
+        });
+        metrics
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {

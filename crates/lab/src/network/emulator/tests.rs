@@ -5,7 +5,7 @@ use anabranch_scenario::users::user_slots;
 use proptest::prelude::*;
 
 use super::*;
-use crate::hosts::address::{SERVER, of_path};
+use crate::hosts::address::{SERVER, of_path, to_ipv6};
 use crate::network::packet::tests::tcp;
 
 /// Two links in series for user 0; user 1 uses the second only. 1500 bytes take 1.2 ms at 10 Mbps
@@ -187,9 +187,23 @@ fn packets_to_unknown_destinations_are_dropped() {
     unknown[16..20].copy_from_slice(&[10, 0, 0, 2]); // user 0 has no second path
     emulator.send(0, Device::Server, unknown);
     emulator.send(0, Device::Server, reply(2));
-    emulator.send(0, Device::Server, vec![0x60; 40]); // IPv6
+    emulator.send(0, Device::Server, vec![0x60; 40]); // IPv6, destination 6060:...
     emulator.send(0, Device::Path(0), vec![0x60; 40]);
     assert_eq!(emulator.next_due(), None);
+}
+
+#[test]
+fn ipv6_takes_the_same_paths() {
+    let mut emulator = emulator();
+    let to = |address| {
+        let mut packet = vec![0x60; 1500];
+        packet[24..40].copy_from_slice(&to_ipv6(address).octets());
+        packet
+    };
+    emulator.send(0, Device::Path(1), to(SERVER));
+    emulator.send(0, Device::Server, to(of_path(1, 0)));
+    let expected = [(20.0, Device::Path(1)), (22.4, Device::Server)];
+    assert_eq!(dues(&mut emulator, 40 * MILLISECOND), expected);
 }
 
 /// Sends packets at given times, and delivers what is due at these and at `polls`.

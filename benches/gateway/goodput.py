@@ -1,0 +1,80 @@
+"""Bulk goodput of the gateway over two links, up and down, beside the faster link alone.
+
+    sudo .venv/bin/python benches/gateway/goodput.py --carrier quic
+
+A case passes if the goodput is at least 95 % of the sum of the links' rates less headers (40 + 20
+Mbit/s), or not below that of the same gateway over the faster link alone (the other cases; for
+these the margin is 2 %, because both are measured). `--direct 1` measures plain TCP over each link
+instead, without a gateway.
+"""
+
+from gateways import SOCKS, Gateways, options, payload_share, verdict
+from hosts import Lab, Link, address, load, start
+
+CASES = {
+    "40 + 20": ([Link(40, 10), Link(20, 30)], True),
+    "800 + 100": ([Link(800, 10), Link(100, 15)], False),
+    "40 + 2, 300 ms": ([Link(40, 10), Link(2, 150)], False),
+}
+"""Links, RTT twice their delay, and whether the sum is expected or only the faster link."""
+
+
+def goodput(lab: Lab, way: str, direction: str, connections: int, seconds: int) -> float:
+    """Goodput after a third of the time, Mbit/s."""
+    arguments = ["--way", way, "--connections", connections, "--seconds", seconds]
+    arguments += ["--warmup", seconds / 3]
+    report = lab.script("flood", direction, *arguments).report()
+    if report["failed"]:
+        print(f"  {report['failed']} of {connections} connections failed")
+    return float(report["mbps"])
+
+
+def main() -> None:
+    """Print a table."""
+    chosen = options(__doc__, seconds=15, connections=4, case="", direct=0)
+    print(f"{'links, Mbit/s':16} {'carrier':7} {'':4} {'alone':>7} {'both':>7} {'share':>7}")
+    for name, (links, expects_sum) in CASES.items():
+        if chosen.case not in name:
+            continue
+        if chosen.direct:
+            direct(links, chosen.connections, chosen.seconds)
+            continue
+        for carrier in chosen.carrier:
+            alone = measure(links, carrier, [0], chosen)
+            both = measure(links, carrier, [0, 1], chosen)
+            for direction in ("down", "up"):
+                most = sum(link.rate_mbps for link in links) * payload_share(carrier)
+                share = both[direction] / most
+                holds = share >= 0.95 if expects_sum else both[direction] >= 0.98 * alone[direction]
+                print(
+                    f"{name:16} {carrier:7} {direction:4} {alone[direction]:7.2f} "
+                    f"{both[direction]:7.2f} {share:7.1%} {verdict(holds)}  {load()}",
+                    flush=True,
+                )
+
+
+def measure(links: list[Link], carrier: str, paths: list[int], chosen: object) -> dict[str, float]:
+    """Goodput in both directions over some of the paths."""
+    with start(links) as lab:
+        lab.serve()
+        Gateways(lab, carrier, chosen.algorithm, paths)
+        return {
+            direction: goodput(lab, f"socks={SOCKS}", direction, chosen.connections, chosen.seconds)
+            for direction in ("down", "up")
+        }
+
+
+def direct(links: list[Link], connections: int, seconds: int) -> None:
+    """Plain TCP over each link."""
+    with start(links) as lab:
+        lab.serve()
+        for path, link in enumerate(links):
+            for direction in ("down", "up"):
+                mbps = goodput(lab, f"from={address(path)}", direction, connections, seconds)
+                print(
+                    f"{link.rate_mbps:<16g} TCP     {direction:4} {mbps:7.2f}  {load()}", flush=True
+                )
+
+
+if __name__ == "__main__":
+    main()

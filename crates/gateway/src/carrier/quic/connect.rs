@@ -1,0 +1,163 @@
+//! `near` connects: over the first path that can.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anabranch_quic::controller::SharedController;
+use anyhow::{Context, anyhow, bail};
+use noq::crypto::rustls::QuicClientConfig;
+use noq::{ClientConfig, Connection, Endpoint, EndpointConfig, TokioRuntime};
+
+use super::settings;
+use super::socket::{AllPaths, Slot, Sockets, mapped};
+use crate::config::{self, Role};
+use crate::tls::{Identity, SERVER_NAME};
+
+/// How long the paths may take to answer a probe before the handshake is tried over one that has
+/// not: `far` may be a server that does not answer probes.
+const PROBING: Duration = Duration::from_secs(1);
+
+/// How often each path is probed meanwhile.
+const PROBE: Duration = Duration::from_millis(200);
+
+/// How long a handshake may take over one path, if others can be tried. The library sends its first
+/// datagram again after 1 s and 2 s.
+const HANDSHAKE: Duration = Duration::from_secs(4);
+
+/// How often answers are looked for.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A connection over one path.
+pub(super) struct Connected {
+    pub endpoint: Endpoint,
+    pub connection: Connection,
+    pub controller: SharedController,
+    pub sockets: Arc<Sockets>,
+    /// The path.
+    pub first: usize,
+}
+
+/// Connects over the path that answers first; if none answers, or the handshake fails there, over
+/// the others in their order.
+pub(super) async fn connect(
+    near: &config::Near,
+    identity: &Arc<Identity>,
+    paths: &[config::Path],
+) -> anyhow::Result<Connected> {
+    let far = far(near, paths).await?;
+    let mut failure = anyhow!("no path may be used");
+    for first in order(paths, &far).await {
+        let sockets = Sockets::new(paths, &far);
+        match handshake(near, identity, sockets, first).await {
+            Ok(connected) => return Ok(connected),
+            Err(error) => failure = error.context(format!("path {:?}", paths[first].name)),
+        }
+    }
+    Err(failure.context(format!("no tunnel to {}", near.far)))
+}
+
+/// For each path the address of `far` in its family.
+async fn far(near: &config::Near, paths: &[config::Path]) -> anyhow::Result<Vec<SocketAddr>> {
+    let found = tokio::net::lookup_host(&near.far).await;
+    let found = found.with_context(|| format!("far = {:?}", near.far))?;
+    let found: Vec<SocketAddr> = found.collect();
+    let of_path = |path: &config::Path| {
+        let fits = |far: &&SocketAddr| match path.address {
+            Some(address) => address.is_ipv6() == far.is_ipv6(),
+            None => true,
+        };
+        let far = found.iter().find(fits).copied();
+        far.with_context(|| {
+            let (name, far) = (&path.name, &near.far);
+            format!("path {name:?}: {far} has no address of the family of its address")
+        })
+    };
+    paths.iter().map(of_path).collect()
+}
+
+/// The paths that may be used, those first that answered a probe, the fastest first; backups last.
+async fn order(paths: &[config::Path], far: &[SocketAddr]) -> Vec<usize> {
+    let sockets = Sockets::new(paths, far);
+    let is_available = |&i: &usize| paths[i].role == Role::Available;
+    let used = (0..paths.len()).filter(|&i| paths[i].role != Role::Never);
+    let (available, backup): (Vec<usize>, Vec<usize>) = used.partition(is_available);
+    let start = Instant::now();
+    let mut next = start;
+    while start.elapsed() < PROBING {
+        if Instant::now() >= next {
+            next += PROBE;
+            available
+                .iter()
+                .chain(&backup)
+                .for_each(|&i| probe(&sockets, i));
+        }
+        tokio::time::sleep(LOOK).await;
+        sockets.slots().iter().for_each(Slot::receive_answers);
+        if available.iter().any(|&i| answer(&sockets, i).is_some()) {
+            break;
+        }
+    }
+    let rank = |&i: &usize| {
+        let rtt = answer(&sockets, i);
+        (rtt.is_none(), !is_available(&i), rtt)
+    };
+    let mut order = [available, backup].concat();
+    order.sort_by_key(rank);
+    order
+}
+
+fn answer(sockets: &Sockets, i: usize) -> Option<Duration> {
+    sockets.slots()[i].probes.answer().map(|answer| answer.rtt)
+}
+
+fn probe(sockets: &Sockets, i: usize) {
+    let slot = &sockets.slots()[i];
+    if slot.is_bound() || sockets.bind(i).is_ok() {
+        // Fails without a route, so that no answer arrives either.
+        let _ = slot.probes.send(slot);
+    }
+}
+
+async fn handshake(
+    near: &config::Near,
+    identity: &Arc<Identity>,
+    sockets: Arc<Sockets>,
+    first: usize,
+) -> anyhow::Result<Connected> {
+    sockets.bind(first)?;
+    sockets.set_first(first);
+    let controller = settings::controller(&near.tunnel)?;
+    let transport = settings::transport(&controller, &near.limits);
+    let crypto = QuicClientConfig::try_from(identity.client())?;
+    let mut config = ClientConfig::new(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    let endpoint = Endpoint::new_with_abstract_socket(
+        EndpointConfig::default(),
+        None,
+        AllPaths::new(sockets.clone()),
+        Arc::new(TokioRuntime),
+    )?;
+    let far = mapped(sockets.slots()[first].far);
+    let connecting = endpoint.connect_with(config, far, SERVER_NAME)?;
+    let confirmed = async {
+        let connection = connecting.await?;
+        // Before, `far` may still refuse the own key.
+        connection.handshake_confirmed().await?;
+        anyhow::Ok(connection)
+    };
+    let Ok(connection) = tokio::time::timeout(HANDSHAKE, confirmed).await else {
+        bail!("no handshake within {HANDSHAKE:?}");
+    };
+    let connection = connection?;
+    if !connection.is_multipath_enabled() {
+        bail!("far has no multipath extension");
+    }
+    Ok(Connected {
+        endpoint,
+        connection,
+        controller,
+        sockets,
+        first,
+    })
+}

@@ -1,0 +1,166 @@
+//! `far` accepts tunnels.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use noq::crypto::rustls::QuicServerConfig;
+use noq::rustls::pki_types::CertificateDer;
+use noq::{Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::{Tunnel, settings, socket};
+use crate::config;
+use crate::keys::PublicKey;
+use crate::tls::{self, Identity};
+
+/// Handshakes that may be in progress at a time; a client beyond them is refused.
+const HANDSHAKES: usize = 256;
+
+/// Handshakes in progress beyond which a client must first show that it receives what is sent to
+/// its address (RFC 9000, section 8.1.2).
+const UNVALIDATED: usize = 32;
+
+/// Accepts tunnels on one socket.
+#[derive(Debug)]
+pub struct Listener {
+    endpoint: Endpoint,
+    accepted: Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
+    refused: Arc<AtomicU64>,
+}
+
+/// What every handshake needs.
+struct Handshakes {
+    far: config::Far,
+    server: ServerConfig,
+    permits: Arc<Semaphore>,
+    refused: Arc<AtomicU64>,
+    accepted: mpsc::Sender<(Tunnel, PublicKey)>,
+}
+
+impl Listener {
+    /// Listens at the configured address; both families at `[::]`.
+    pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
+        settings::controller(&far.tunnel)?; // a wrong rule is an error now
+        let address = far.listen;
+        let socket = bind(address).with_context(|| format!("listen = {address}"))?;
+        let crypto = QuicServerConfig::try_from(identity.server())?;
+        let server = ServerConfig::with_crypto(Arc::new(crypto));
+        let config = EndpointConfig::default();
+        let runtime = Arc::new(TokioRuntime);
+        let endpoint = Endpoint::new(config, Some(server.clone()), socket, runtime)?;
+        let (sender, accepted) = mpsc::channel(1);
+        let refused = Arc::new(AtomicU64::new(0));
+        let handshakes = Handshakes {
+            far: far.clone(),
+            server,
+            permits: Arc::new(Semaphore::new(HANDSHAKES)),
+            refused: refused.clone(),
+            accepted: sender,
+        };
+        tokio::spawn(accept(endpoint.clone(), Arc::new(handshakes)));
+        Ok(Listener {
+            endpoint,
+            accepted: Mutex::new(accepted),
+            refused,
+        })
+    }
+
+    /// The next tunnel.
+    pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
+        let accepted = self.accepted.lock().await.recv().await;
+        accepted.context("the listener is closed")
+    }
+
+    /// Handshakes that failed.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.endpoint.local_addr()
+    }
+}
+
+impl Drop for Listener {
+    /// Frees the address once its tunnels are closed.
+    fn drop(&mut self) {
+        self.endpoint.set_server_config(None);
+        self.endpoint.close(0u32.into(), b"the listener is closed");
+    }
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    let socket = std::net::UdpSocket::from(socket);
+    socket::set_buffers(&socket);
+    Ok(socket)
+}
+
+async fn accept(endpoint: Endpoint, handshakes: Arc<Handshakes>) {
+    while let Some(incoming) = endpoint.accept().await {
+        let Ok(permit) = handshakes.permits.clone().try_acquire_owned() else {
+            handshakes.refused.fetch_add(1, Ordering::Relaxed);
+            incoming.refuse();
+            continue;
+        };
+        let in_progress = HANDSHAKES - handshakes.permits.available_permits();
+        if in_progress > UNVALIDATED && !incoming.remote_address_validated() {
+            // Fails for a client that must not be asked again, which is one that was validated.
+            let _ = incoming.retry();
+            continue;
+        }
+        tokio::spawn(handshake(handshakes.clone(), incoming, permit));
+    }
+}
+
+async fn handshake(handshakes: Arc<Handshakes>, incoming: Incoming, _: OwnedSemaphorePermit) {
+    let address = incoming.remote_address();
+    let timeout = Duration::from_secs_f64(handshakes.far.limits.handshake_s);
+    let result = tokio::time::timeout(timeout, authenticate(&handshakes, incoming)).await;
+    let result = result.unwrap_or_else(|_| bail!("no handshake within {timeout:?}"));
+    match result {
+        // Fails when nobody accepts any more.
+        Ok(tunnel) => drop(handshakes.accepted.send(tunnel).await),
+        Err(error) => {
+            handshakes.refused.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%address, "handshake failed: {error:#}");
+        }
+    }
+}
+
+async fn authenticate(
+    handshakes: &Handshakes,
+    incoming: Incoming,
+) -> anyhow::Result<(Tunnel, PublicKey)> {
+    let far = &handshakes.far;
+    let controller = settings::controller(&far.tunnel)?;
+    let mut server = handshakes.server.clone();
+    server.transport_config(Arc::new(settings::transport(&controller, &far.limits)));
+    let connection = incoming.accept_with(Arc::new(server))?.await?;
+    let peer = peer_key(&connection)?;
+    if !connection.is_multipath_enabled() {
+        bail!("near has no multipath extension");
+    }
+    Ok((Tunnel::accepted(connection, controller), peer))
+}
+
+fn peer_key(connection: &Connection) -> anyhow::Result<PublicKey> {
+    let identity = connection.peer_identity().context("no key")?;
+    let certificates = identity.downcast::<Vec<CertificateDer<'static>>>();
+    let certificates = certificates.map_err(|_| anyhow::anyhow!("no key"))?;
+    Ok(tls::peer_key(&certificates)?)
+}

@@ -1,0 +1,65 @@
+//! How the endpoints behave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_control::Algorithm;
+use anabranch_quic::controller::{Clock, SharedController};
+use anyhow::Context;
+use noq::{TransportConfig, VarInt};
+
+use crate::config::{Limits, Tunnel};
+
+/// The tunnel is closed when nothing has arrived from the peer for this long.
+pub(super) const GIVE_UP: Duration = Duration::from_secs(30);
+
+/// The library's numbers of paths that both ends allow at a time. A path that opens again has
+/// another number, and its old one is free only after a few round trips.
+pub(super) const MAX_PATHS: u32 = 32;
+
+/// RFC 6928.
+const INITIAL_WINDOW: f64 = 10.0;
+
+/// The largest stream window at which the library does not close connections with several paths
+/// because of "too many gaps in stream buffer"; see docs/quic.md.
+const STREAM_WINDOW: u32 = 2_000_000;
+
+/// Datagrams that wait to be sent, bytes; the oldest is discarded.
+const DATAGRAM_SEND_BUFFER: usize = 256 << 10;
+
+/// Datagrams that wait to be read, bytes; the oldest is discarded.
+const DATAGRAM_RECEIVE_BUFFER: usize = 1 << 20;
+
+/// The controller of a new tunnel, with the configured rule.
+pub(super) fn controller(tunnel: &Tunnel) -> anyhow::Result<SharedController> {
+    let algorithm = Algorithm::parse(&tunnel.algorithm).context("tunnel.algorithm")?;
+    let controller = algorithm.controller(0, INITIAL_WINDOW);
+    Ok(SharedController::new(
+        Clock::start(),
+        controller,
+        f64::INFINITY,
+    ))
+}
+
+/// The transport of one connection, whose paths share this controller.
+pub(super) fn transport(controller: &SharedController, limits: &Limits) -> TransportConfig {
+    let buffer = limits.tunnel_buffer_bytes as u64;
+    let streams = limits.connections.min(limits.connections_per_client);
+    let mut config = TransportConfig::default();
+    config
+        .congestion_controller_factory(Arc::new(controller.clone()))
+        .max_concurrent_multipath_paths(MAX_PATHS)
+        .max_concurrent_bidi_streams(varint(streams as u64))
+        .max_concurrent_uni_streams(VarInt::from_u32(1))
+        .max_idle_timeout(Some(GIVE_UP.try_into().expect("30 s is in range")))
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
+        .receive_window(varint(buffer))
+        .send_window(buffer)
+        .datagram_send_buffer_size(DATAGRAM_SEND_BUFFER)
+        .datagram_receive_buffer_size(Some(DATAGRAM_RECEIVE_BUFFER));
+    config
+}
+
+fn varint(value: u64) -> VarInt {
+    VarInt::from_u64(value).unwrap_or(VarInt::MAX)
+}

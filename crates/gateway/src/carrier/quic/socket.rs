@@ -1,0 +1,342 @@
+//! The UDP sockets of `near`, one per configured path, as the one socket that the library knows.
+//!
+//! The library distinguishes paths by local addresses. It is given an invented one per path
+//! ([`tag`]), so that paths may have the same address, none, or one that changes.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::task::{Context, Poll, Waker, ready};
+
+use noq::udp::{RecvMeta, Transmit, UdpSocketState};
+use noq::{AsyncUdpSocket, UdpSender};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use super::probe::Probes;
+use crate::config;
+
+/// Socket buffers, bytes: with the default of 212 kB downloads over two paths fall to a third.
+pub(super) const BUFFER: usize = 4 << 20;
+
+/// The local address of path `i` as the library sees it, from the discard prefix (RFC 6666).
+pub(super) fn tag(i: usize) -> IpAddr {
+    Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 1 + i as u16).into()
+}
+
+fn untag(address: IpAddr) -> Option<usize> {
+    match address {
+        IpAddr::V6(address) => usize::from(address.segments()[7]).checked_sub(1),
+        IpAddr::V4(_) => None,
+    }
+}
+
+/// An address as the library sees it: IPv6 where another path has IPv6.
+pub(super) fn mapped(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) => SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into(),
+        v6 @ SocketAddr::V6(_) => v6,
+    }
+}
+
+/// The sockets of all paths.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    slots: Vec<Slot>,
+    /// The path of datagrams for which the library has not chosen one, which is the first to open.
+    first: AtomicUsize,
+    /// Wakes the receiving task when a socket was bound.
+    receiver: Mutex<Option<Waker>>,
+}
+
+/// A configured path and its socket.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// The path.
+    config: config::Path,
+    /// The address of `far` in the path's family.
+    pub far: SocketAddr,
+    /// What the path's probes found.
+    pub probes: Probes,
+    socket: RwLock<Option<Arc<Bound>>>,
+}
+
+/// A bound socket.
+#[derive(Debug)]
+struct Bound {
+    io: UdpSocket,
+    state: UdpSocketState,
+}
+
+impl Slot {
+    fn new(config: config::Path, far: SocketAddr) -> Slot {
+        Slot {
+            config,
+            far,
+            probes: Probes::default(),
+            socket: RwLock::default(),
+        }
+    }
+
+    /// Whether it has a socket.
+    pub fn is_bound(&self) -> bool {
+        self.bound().is_some()
+    }
+
+    /// The local address of its packets.
+    pub fn local(&self) -> Option<IpAddr> {
+        let bound = self.bound()?.io.local_addr().ok()?.ip();
+        Some(bound).filter(|ip| !ip.is_unspecified())
+    }
+
+    /// Drops the socket, so that a new one finds the interface as it is then.
+    pub fn unbind(&self) {
+        *self.socket.write().expect("no holder panics") = None;
+    }
+
+    /// Sends a datagram by itself.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        let bound = self.bound().ok_or(io::ErrorKind::NotConnected)?;
+        bound.io.try_send_to(datagram, self.far).map(drop)
+    }
+
+    /// Receives answers to probes, if the library does not read the socket.
+    pub fn receive_answers(&self) {
+        let Some(bound) = self.bound() else { return };
+        let mut buffer = [0; 2048];
+        while let Ok((length, from)) = bound.io.try_recv_from(&mut buffer) {
+            if from == self.far {
+                self.probes.observe(&buffer[..length], length);
+            }
+        }
+    }
+
+    fn bound(&self) -> Option<Arc<Bound>> {
+        self.socket.read().expect("no holder panics").clone()
+    }
+}
+
+impl Bound {
+    fn bind(config: &config::Path, far: SocketAddr) -> io::Result<Bound> {
+        let socket = Socket::new(Domain::for_address(far), Type::DGRAM, Some(Protocol::UDP))?;
+        if far.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        if let Some(interface) = &config.interface {
+            bind_to_interface(&socket, interface)?;
+        }
+        let any = match far {
+            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        };
+        socket.bind(&SocketAddr::new(config.address.unwrap_or(any), 0).into())?;
+        socket.set_nonblocking(true)?;
+        Bound::new(socket.into())
+    }
+
+    fn new(socket: std::net::UdpSocket) -> io::Result<Bound> {
+        set_buffers(&socket);
+        let state = UdpSocketState::new((&socket).into())?;
+        let io = UdpSocket::from_std(socket)?;
+        Ok(Bound { io, state })
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let send = || self.state.try_send((&self.io).into(), transmit);
+        self.io.try_io(Interest::WRITABLE, send)
+    }
+}
+
+/// Raises the buffers as far as the system allows.
+pub(super) fn set_buffers(socket: &std::net::UdpSocket) {
+    let socket = socket2::SockRef::from(socket);
+    // A smaller buffer costs throughput, nothing else.
+    let _ = socket.set_recv_buffer_size(BUFFER);
+    let _ = socket.set_send_buffer_size(BUFFER);
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn bind_to_interface(socket: &Socket, interface: &str) -> io::Result<()> {
+    socket.bind_device(Some(interface.as_bytes()))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn bind_to_interface(_: &Socket, _: &str) -> io::Result<()> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this system cannot bind a socket to an interface: give the path an address",
+    ))
+}
+
+impl Sockets {
+    /// These paths to their addresses of `far`. None has a socket yet.
+    pub fn new(paths: &[config::Path], far: &[SocketAddr]) -> Arc<Sockets> {
+        let slot = |(path, far): (&config::Path, &SocketAddr)| Slot::new(path.clone(), *far);
+        Arc::new(Sockets {
+            slots: paths.iter().zip(far).map(slot).collect(),
+            first: AtomicUsize::new(0),
+            receiver: Mutex::new(None),
+        })
+    }
+
+    /// The paths.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// Binds the socket of path `i`.
+    pub fn bind(&self, i: usize) -> io::Result<()> {
+        let slot = &self.slots[i];
+        let bound = Bound::bind(&slot.config, slot.far)?;
+        *slot.socket.write().expect("no holder panics") = Some(Arc::new(bound));
+        if let Some(waker) = self.receiver.lock().expect("no holder panics").take() {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Sends datagrams for which the library has not chosen a path over path `i`.
+    pub fn set_first(&self, i: usize) {
+        self.first.store(i, Ordering::Relaxed);
+    }
+
+    fn route(&self, source: Option<IpAddr>) -> Option<(Arc<Bound>, SocketAddr)> {
+        let i = source.and_then(untag);
+        let i = i.unwrap_or_else(|| self.first.load(Ordering::Relaxed));
+        let slot = self.slots.get(i)?;
+        Some((slot.bound()?, slot.far))
+    }
+
+    fn all_bound(&self) -> impl Iterator<Item = Arc<Bound>> {
+        self.slots.iter().filter_map(Slot::bound)
+    }
+}
+
+/// The sockets as the library's.
+#[derive(Debug)]
+pub(super) struct AllPaths {
+    sockets: Arc<Sockets>,
+    /// The path that is read first, another each time.
+    next: usize,
+}
+
+impl AllPaths {
+    /// These sockets.
+    pub fn new(sockets: Arc<Sockets>) -> Box<AllPaths> {
+        Box::new(AllPaths { sockets, next: 0 })
+    }
+
+    fn poll_recv_on(
+        &self,
+        i: usize,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let slot = &self.sockets.slots[i];
+        let Some(bound) = slot.bound() else {
+            return Poll::Pending;
+        };
+        let received = loop {
+            ready!(bound.io.poll_recv_ready(cx))?;
+            let receive = || bound.state.recv((&bound.io).into(), bufs, meta);
+            match bound.io.try_io(Interest::READABLE, receive) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                received => break received?,
+            }
+        };
+        for (meta, buf) in meta.iter_mut().zip(bufs.iter()).take(received) {
+            if (meta.addr.ip(), meta.addr.port()) == (slot.far.ip(), slot.far.port()) {
+                slot.probes.observe(&buf[..meta.len], meta.stride);
+                meta.addr = mapped(slot.far);
+            } else {
+                meta.addr = mapped(meta.addr);
+            }
+            meta.dst_ip = Some(tag(i));
+        }
+        Poll::Ready(Ok(received))
+    }
+}
+
+impl AsyncUdpSocket for AllPaths {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        Box::pin(Sender(self.sockets.clone()))
+    }
+
+    fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let receiver = &self.sockets.receiver;
+        *receiver.lock().expect("no holder panics") = Some(cx.waker().clone());
+        let paths = self.sockets.slots.len();
+        for k in 0..paths {
+            let i = (self.next + k) % paths;
+            match self.poll_recv_on(i, cx, bufs, meta) {
+                Poll::Ready(Ok(received)) => {
+                    self.next = i + 1;
+                    return Poll::Ready(Ok(received));
+                }
+                // The interface is gone. Other paths work; this one is bound again when it is
+                // tried again.
+                Poll::Ready(Err(error)) => {
+                    tracing::debug!(path = self.sockets.slots[i].config.name, %error, "no socket");
+                    self.sockets.slots[i].unbind();
+                }
+                Poll::Pending => {}
+            }
+        }
+        Poll::Pending
+    }
+
+    /// IPv6, so that the library accepts both families.
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0))
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.sockets.all_bound().any(|it| it.state.may_fragment())
+    }
+
+    fn max_receive_segments(&self) -> NonZeroUsize {
+        let segments = self.sockets.all_bound().map(|it| it.state.gro_segments());
+        segments.max().unwrap_or(NonZeroUsize::MIN)
+    }
+}
+
+/// Sends over the socket of the path that the library chose.
+#[derive(Debug)]
+struct Sender(Arc<Sockets>);
+
+impl UdpSender for Sender {
+    /// Never waits: a path whose socket is full, or that has none, must not stop the others. Its
+    /// datagrams are lost, as in a full queue of the network.
+    fn poll_send(
+        self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        _: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some((bound, far)) = self.0.route(transmit.src_ip) {
+            let sent = bound.try_send(&Transmit {
+                destination: far,
+                src_ip: None,
+                ..transmit.clone()
+            });
+            if let Err(error) = sent {
+                tracing::trace!(%far, %error, "a datagram was not sent");
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        let segments = self.0.all_bound().map(|it| it.state.max_gso_segments());
+        segments.min().unwrap_or(NonZeroUsize::MIN)
+    }
+}

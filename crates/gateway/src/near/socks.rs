@@ -1,0 +1,116 @@
+//! The server's side of SOCKS5 (RFC 1928): parsing and replies.
+//!
+//! The crate fast-socks5 1.0 was considered. It serves connections itself, so that only its parsers
+//! could be used; these accept any text as a host name, and its addresses would be a second coding
+//! beside that of [`wire`](crate::wire), which is the same for the streams of a tunnel.
+
+use std::io;
+use std::net::SocketAddr;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::wire::{Destination, Malformed, Reply};
+
+const VERSION: u8 = 5;
+const NO_AUTHENTICATION: u8 = 0;
+const NO_METHOD: u8 = 0xff;
+const CONNECT: u8 = 1;
+const UDP_ASSOCIATE: u8 = 3;
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A TCP connection.
+    Connect(Destination),
+    /// A UDP association, whose datagrams will come from this address; zeros are unknown.
+    Associate(Destination),
+}
+
+/// Why there is no request.
+#[derive(Debug)]
+pub enum NoRequest {
+    /// The client has been or must be told so.
+    Refused(Reply),
+    /// It is no SOCKS5, or the client offers no method that is accepted.
+    Malformed(Malformed),
+    /// The connection failed.
+    Io(io::Error),
+}
+
+impl From<io::Error> for NoRequest {
+    fn from(error: io::Error) -> NoRequest {
+        let malformed = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<Malformed>());
+        match malformed {
+            Some(&malformed) if malformed == Malformed::ADDRESS => {
+                NoRequest::Refused(Reply::AddressTypeNotSupported)
+            }
+            Some(&malformed) => NoRequest::Malformed(malformed),
+            None => NoRequest::Io(error),
+        }
+    }
+}
+
+/// Negotiates the method, which is none, and reads the request.
+///
+/// # Errors
+/// Why there is none.
+pub async fn negotiate(
+    client: &mut (impl AsyncRead + AsyncWrite + Unpin),
+) -> Result<Request, NoRequest> {
+    if client.read_u8().await? != VERSION {
+        return Err(NoRequest::Malformed(Malformed("not SOCKS5")));
+    }
+    let count = usize::from(client.read_u8().await?);
+    let mut methods = [0; 255];
+    client.read_exact(&mut methods[..count]).await?;
+    if !methods[..count].contains(&NO_AUTHENTICATION) {
+        client.write_all(&[VERSION, NO_METHOD]).await?;
+        return Err(NoRequest::Malformed(Malformed("no method is accepted")));
+    }
+    client.write_all(&[VERSION, NO_AUTHENTICATION]).await?;
+
+    let mut head = [0; 3];
+    client.read_exact(&mut head).await?;
+    let [version, command, reserved] = head;
+    if version != VERSION || reserved != 0 {
+        return Err(NoRequest::Malformed(Malformed("not a request of SOCKS5")));
+    }
+    let destination = Destination::read(client).await?;
+    match command {
+        CONNECT => Ok(Request::Connect(destination)),
+        UDP_ASSOCIATE => Ok(Request::Associate(destination)),
+        _ => Err(NoRequest::Refused(Reply::CommandNotSupported)),
+    }
+}
+
+/// A reply's bytes.
+pub fn reply(reply: Reply, bound: SocketAddr) -> BytesMut {
+    let mut out = BytesMut::new();
+    out.put_slice(&[VERSION, reply as u8, 0]);
+    Destination::from(bound).put(&mut out);
+    out
+}
+
+/// Destination and payload of a client's datagram. Fragments are refused, as the RFC permits.
+///
+/// # Errors
+/// If it is none.
+pub fn decode_datagram(mut datagram: Bytes) -> Result<(Destination, Bytes), Malformed> {
+    if datagram.len() < 3 || datagram[..3] != [0, 0, 0] {
+        return Err(Malformed("not a datagram of SOCKS5, or a fragment"));
+    }
+    datagram.advance(3);
+    crate::wire::decode_peer(datagram)
+}
+
+/// A datagram for a client.
+pub fn encode_datagram(origin: &Destination, payload: &[u8]) -> BytesMut {
+    let mut out = BytesMut::with_capacity(3 + Destination::MAX_BYTES + payload.len());
+    out.put_slice(&[0, 0, 0]);
+    origin.put(&mut out);
+    out.put_slice(payload);
+    out
+}

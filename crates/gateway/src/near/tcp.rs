@@ -1,0 +1,180 @@
+//! TCP connections: where they go by the rules, and relaying.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::Shared;
+use super::manager::Session;
+use crate::carrier::Stream;
+use crate::config::destination::{Via, via};
+use crate::traffic::connect::{ESTABLISH, connect, resolve};
+use crate::traffic::limits::Permit;
+use crate::traffic::relay::{Connection, Meter, pump};
+use crate::wire::{Destination, Head, Reply};
+
+/// The other side of a local connection.
+pub enum Remote {
+    /// A stream in a tunnel.
+    Stream(Stream),
+    /// A connection of near's own.
+    Direct(Connection),
+}
+
+/// Carries a connection to a fixed destination. It is reset if that cannot be reached.
+pub async fn forward(
+    shared: &Arc<Shared>,
+    local: Connection,
+    to: &Destination,
+    permit: &Permit<IpAddr>,
+) {
+    match open(shared, to).await {
+        Ok(remote) => relay(shared, local, remote, permit).await,
+        Err(reply) => debug!(%to, ?reply, "refused"),
+    }
+}
+
+/// Carries a connection that the packet filter has redirected to where it was going.
+pub async fn redirect(shared: &Arc<Shared>, local: Connection, permit: &Permit<IpAddr>) {
+    match original_destination(&local) {
+        Some(to) => forward(shared, local, &to, permit).await,
+        None => shared.counters.refused_malformed.increment(),
+    }
+}
+
+/// Where a redirected connection was going; `None` if it was not redirected, but came to the
+/// listener itself.
+#[cfg(target_os = "linux")]
+fn original_destination(local: &Connection) -> Option<Destination> {
+    let here = Destination::from(local.local_addr().ok()?);
+    let socket = SockRef::from(&**local);
+    let original = match here.host {
+        crate::wire::Host::Ip(IpAddr::V4(_)) => socket.original_dst_v4(),
+        _ => socket.original_dst_v6(),
+    };
+    let original = Destination::from(original.ok()?.as_socket()?);
+    (original != here).then_some(original)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn original_destination(_: &Connection) -> Option<Destination> {
+    None
+}
+
+/// Reaches a destination, by the rules.
+///
+/// # Errors
+/// The reply that says why it was not reached.
+pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
+    let counters = &shared.counters;
+    let via = via(&shared.config().rules, to);
+    let path = match &via {
+        Via::Refused => {
+            counters.refused_rule.increment();
+            return Err(Reply::NotAllowed);
+        }
+        Via::Direct => {
+            let socket = async { connect(&resolve(to).await?).await };
+            let socket = socket.await.map_err(|error| {
+                counters.refused_unreachable.increment();
+                Reply::from_error(&error)
+            })?;
+            counters.relayed_direct.increment();
+            return Ok(Remote::Direct(Connection::new(socket)));
+        }
+        Via::Tunnel => None,
+        Via::Path(name) => Some(name.as_str()),
+    };
+    let Some(session) = session(shared, path).await else {
+        counters.refused_no_tunnel.increment();
+        return Err(Reply::NetworkUnreachable);
+    };
+    let (stream, reply) = request(&session, &Head::Tcp(to.clone()))
+        .await
+        .map_err(|_| {
+            counters.refused_no_tunnel.increment();
+            Reply::NetworkUnreachable
+        })?;
+    if reply != Reply::Succeeded {
+        counters.refused_by_far.increment();
+        return Err(reply);
+    }
+    match path {
+        None => counters.relayed_tunnel.increment(),
+        Some(_) => counters.relayed_path.increment(),
+    }
+    Ok(Remote::Stream(stream))
+}
+
+/// The session over all paths, or over this one; waits a while for one.
+pub async fn session(shared: &Arc<Shared>, path: Option<&str>) -> Option<Session> {
+    shared.manager(path)?.session().await
+}
+
+/// Opens a stream, sends its head and reads the answer.
+///
+/// # Errors
+/// If the tunnel fails meanwhile, or far does not answer in time.
+pub async fn request(session: &Session, head: &Head) -> io::Result<(Stream, Reply)> {
+    let request = async {
+        let stream = session.tunnel.open().await;
+        let mut stream = stream.map_err(io::Error::other)?;
+        stream.writer.write_all(&head.encode()).await?;
+        stream.writer.flush().await?;
+        let reply = match head {
+            Head::Dns => Reply::Succeeded,
+            _ => Reply::from_code(stream.reader.read_u8().await?),
+        };
+        Ok((stream, reply))
+    };
+    timeout(ESTABLISH, request).await?
+}
+
+/// Relays until both directions have ended, or resets both sides.
+pub async fn relay(
+    shared: &Shared,
+    mut local: Connection,
+    remote: Remote,
+    permit: &Permit<IpAddr>,
+) {
+    let counters = &shared.counters;
+    let meter = |bytes| Meter {
+        bytes,
+        rate: &permit.rate,
+        buffer_bytes: shared.limiter.limits().buffer_bytes,
+    };
+    let (up, down) = (meter(&counters.bytes_up), meter(&counters.bytes_down));
+    let (reader, writer) = local.split();
+    let relayed = match remote {
+        Remote::Stream(stream) => tokio::try_join!(
+            pump(reader, stream.writer, up),
+            pump(stream.reader, writer, down),
+        ),
+        Remote::Direct(mut remote) => {
+            let (remote_reader, remote_writer) = remote.split();
+            let relayed = tokio::try_join!(
+                pump(reader, remote_writer, up),
+                pump(remote_reader, writer, down),
+            );
+            if relayed.is_ok() {
+                remote.complete();
+            }
+            relayed
+        }
+    };
+    match relayed {
+        Ok(_) => {
+            counters.ended_complete.increment();
+            local.complete();
+        }
+        Err(error) => {
+            debug!("reset: {error}");
+            counters.ended_reset.increment();
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! UDP associations of SOCKS5 clients. The rules count for each datagram.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::debug;
+
+use super::proxy::refuse;
+use super::socks::{decode_datagram, encode_datagram, reply};
+use super::{Shared, tcp};
+use crate::config::destination::{Via, via};
+use crate::traffic::limits::{Permit, Rate};
+use crate::traffic::queue::{Packet, Sender, queue};
+use crate::traffic::relay::Connection;
+use crate::traffic::udp::{IDLE, Outside, Sent, receive_from};
+use crate::wire::{Destination, Head, Host, Reply};
+
+/// Serves an association until the client closes its TCP connection.
+pub async fn serve(
+    shared: &Arc<Shared>,
+    mut control: Connection,
+    from: &Destination,
+    permit: &Permit<IpAddr>,
+) {
+    let socket = match bind(&control).await {
+        Ok(socket) => socket,
+        Err(error) => return refuse(control, Reply::from_error(&error)).await,
+    };
+    let Ok(bound) = socket.local_addr() else {
+        return;
+    };
+    if control
+        .write_all(&reply(Reply::Succeeded, bound))
+        .await
+        .is_err()
+    {
+        return;
+    }
+    let Ok(client) = control.peer_addr() else {
+        return;
+    };
+    let _active = shared.counters.active_associations.hold();
+    let mut association = Association {
+        shared,
+        client: Client {
+            socket: Arc::new(socket),
+            address: SocketAddr::new(client.ip().to_canonical(), from.port),
+            rate: permit.rate.clone(),
+        },
+        outlets: HashMap::new(),
+    };
+    let mut ignored = [0; 64];
+    loop {
+        tokio::select! {
+            received = receive_from(&association.client.socket) => match received {
+                Ok((datagram, from)) => association.send(datagram, from).await,
+                // An ICMP error about a datagram to the client; the control connection decides.
+                Err(error) => debug!("datagram of a client: {error}"),
+            },
+            read = control.read(&mut ignored) => match read {
+                Ok(0) => return control.complete(),
+                Ok(_) => {}
+                Err(_) => return,
+            },
+        }
+    }
+}
+
+/// A socket at the address that the client has reached.
+async fn bind(control: &Connection) -> io::Result<UdpSocket> {
+    UdpSocket::bind((control.local_addr()?.ip().to_canonical(), 0)).await
+}
+
+struct Association<'a> {
+    shared: &'a Arc<Shared>,
+    client: Client,
+    /// By rule; an outlet that has ended is opened again for the next datagram.
+    outlets: HashMap<Via, (Sender, AbortOnDropHandle<()>)>,
+}
+
+/// Where datagrams come from and return to.
+#[derive(Clone)]
+struct Client {
+    socket: Arc<UdpSocket>,
+    /// Port 0 until the first datagram.
+    address: SocketAddr,
+    rate: Arc<Rate>,
+}
+
+impl Association<'_> {
+    /// Sends a client's datagram where the rules say.
+    async fn send(&mut self, datagram: Bytes, from: SocketAddr) {
+        let counters = &self.shared.counters;
+        let own = self.client.address;
+        if from.ip() != own.ip() || (own.port() != 0 && from.port() != own.port()) {
+            counters.dropped_client.increment();
+            return;
+        }
+        let Ok((to, payload)) = decode_datagram(datagram) else {
+            counters.dropped_malformed.increment();
+            return;
+        };
+        self.client.address = from;
+        let via = via(&self.shared.config().rules, &to);
+        if via == Via::Refused || to.port == 0 || is_unspecified(&to) {
+            counters.dropped_destination.increment();
+            return;
+        }
+        self.client.rate.take(payload.len()).await;
+        if !self.outlet(via).offer(to, payload) {
+            self.shared.counters.dropped_full.increment();
+        }
+    }
+
+    fn outlet(&mut self, via: Via) -> &Sender {
+        let (shared, client) = (self.shared, &self.client);
+        self.outlets.retain(|_, (sender, _)| !sender.is_closed());
+        let (sender, _) = self.outlets.entry(via).or_insert_with_key(|via| {
+            let (sender, packets) = queue(shared.limiter.limits().buffer_bytes);
+            let run = outlet(shared.clone(), via.clone(), client.clone(), packets);
+            (sender, AbortOnDropHandle::new(shared.tasks.spawn(run)))
+        });
+        sender
+    }
+}
+
+fn is_unspecified(to: &Destination) -> bool {
+    matches!(to.host, Host::Ip(address) if address.is_unspecified())
+}
+
+async fn outlet(shared: Arc<Shared>, via: Via, client: Client, packets: UnboundedReceiver<Packet>) {
+    let ended = match &via {
+        Via::Direct => direct(&shared, &client, packets).await,
+        Via::Path(name) => through_tunnel(&shared, Some(name), &client, packets).await,
+        _ => through_tunnel(&shared, None, &client, packets).await,
+    };
+    if let Err(error) = ended {
+        debug!(%via, "UDP association: {error}");
+    }
+}
+
+/// Carries datagrams in a tunnel until it is closed, or none were carried for a while.
+async fn through_tunnel(
+    shared: &Arc<Shared>,
+    path: Option<&str>,
+    client: &Client,
+    mut packets: UnboundedReceiver<Packet>,
+) -> io::Result<()> {
+    let counters = &shared.counters;
+    let Some(session) = tcp::session(shared, path).await else {
+        counters.refused_no_tunnel.increment();
+        return Err(io::ErrorKind::NetworkUnreachable.into());
+    };
+    let number = session.new_association();
+    let (stream, reply) = tcp::request(&session, &Head::Udp(number)).await?;
+    if reply != Reply::Succeeded {
+        counters.refused_by_far.increment();
+        return Err(io::Error::other(format!("refused by far: {reply:?}")));
+    }
+    let queue_bytes = shared.limiter.limits().buffer_bytes;
+    let association = session.associations.join(number, stream, queue_bytes);
+    let mut association = association.ok_or(io::ErrorKind::AlreadyExists)?;
+    let mut last = Instant::now();
+    loop {
+        tokio::select! {
+            packet = packets.recv() => {
+                let Some(packet) = packet else { return Ok(()) };
+                association.send(&packet.peer, &packet.payload).await?;
+                counters.datagrams_up.increment();
+                counters.datagram_bytes_up.add(packet.payload.len() as u64);
+            }
+            packet = association.receive() => {
+                let Some(packet) = packet else { return Ok(()) };
+                client.send(shared, &packet.peer, &packet.payload).await;
+            }
+            () = sleep_until(last + IDLE) => return Ok(()),
+        }
+        last = Instant::now();
+    }
+}
+
+/// Carries datagrams over a socket of near's own.
+async fn direct(
+    shared: &Shared,
+    client: &Client,
+    mut packets: UnboundedReceiver<Packet>,
+) -> io::Result<()> {
+    let counters = &shared.counters;
+    let mut outside = Outside::bind()?;
+    let mut last = Instant::now();
+    loop {
+        tokio::select! {
+            packet = packets.recv() => {
+                let Some(packet) = packet else { return Ok(()) };
+                match outside.send(&packet.peer, &packet.payload, |_| true).await {
+                    Sent::Yes => {
+                        counters.datagrams_up.increment();
+                        counters.datagram_bytes_up.add(packet.payload.len() as u64);
+                    }
+                    _ => counters.dropped_unsendable.increment(),
+                }
+            }
+            received = outside.receive() => {
+                let (payload, from) = received?;
+                client.send(shared, &from.into(), &payload).await;
+            }
+            () = sleep_until(last + IDLE) => return Ok(()),
+        }
+        last = Instant::now();
+    }
+}
+
+impl Client {
+    async fn send(&self, shared: &Shared, origin: &Destination, payload: &[u8]) {
+        let counters = &shared.counters;
+        self.rate.take(payload.len()).await;
+        let datagram = encode_datagram(origin, payload);
+        match self.socket.send_to(&datagram, self.address).await {
+            Ok(_) => {
+                counters.datagrams_down.increment();
+                counters.datagram_bytes_down.add(payload.len() as u64);
+            }
+            Err(_) => counters.dropped_unsendable.increment(),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The two gateways, as the process runs them.
+
+use std::sync::Arc;
+
+use super::monitor::Observation;
+use super::recorder::Observed;
+use super::status::Counted;
+use crate::carrier::Tunnel;
+use crate::config;
+use crate::config::destination::Via;
+use crate::config::difference::Differs;
+use crate::config::read::Config;
+use crate::counters::{Counters, Kind, Row};
+use crate::far::Far;
+use crate::near::Near;
+use crate::tls::Identity;
+
+/// Characters of a public key that name a peer: the last, because all begin alike.
+const SHORT_KEY: usize = 9;
+
+/// What the process needs of a gateway.
+#[expect(async_fn_in_trait, reason = "used in this crate alone")]
+pub trait Gateway: Sized {
+    /// Its configuration.
+    type Config: Config + Differs + Clone;
+    /// Starts it: returns once it accepts connections.
+    ///
+    /// # Errors
+    /// If an address cannot be bound.
+    async fn start(
+        config: Self::Config,
+        identity: Arc<Identity>,
+        counters: Arc<Counters>,
+    ) -> anyhow::Result<Self>;
+    /// Applies what can change at run time. The keys of what needs a restart, and what failed.
+    async fn apply(&self, new: Self::Config) -> Vec<String>;
+    /// The established tunnels with their names.
+    fn tunnels(&self) -> Vec<(String, Tunnel)>;
+    /// Connections at present.
+    fn active(&self) -> usize;
+    /// Accepts nothing new.
+    async fn stop_accepting(&self);
+    /// Ends everything.
+    async fn close_all(&self);
+}
+
+impl Gateway for Near {
+    type Config = config::Near;
+
+    async fn start(
+        config: config::Near,
+        identity: Arc<Identity>,
+        counters: Arc<Counters>,
+    ) -> anyhow::Result<Near> {
+        Near::start(config, identity, counters).await
+    }
+
+    async fn apply(&self, new: config::Near) -> Vec<String> {
+        Near::apply(self, new).await
+    }
+
+    fn tunnels(&self) -> Vec<(String, Tunnel)> {
+        let name = |via: Via| match via {
+            Via::Path(_) => via.to_string(),
+            _ => String::new(),
+        };
+        let tunnels = Near::tunnels(self).into_iter();
+        tunnels.map(|(via, tunnel)| (name(via), tunnel)).collect()
+    }
+
+    fn active(&self) -> usize {
+        Near::active(self)
+    }
+
+    async fn stop_accepting(&self) {
+        Near::stop_accepting(self).await;
+    }
+
+    async fn close_all(&self) {
+        Near::close_all(self).await;
+    }
+}
+
+impl Gateway for Far {
+    type Config = config::Far;
+
+    async fn start(
+        config: config::Far,
+        identity: Arc<Identity>,
+        counters: Arc<Counters>,
+    ) -> anyhow::Result<Far> {
+        Far::start(config, identity, counters).await
+    }
+
+    async fn apply(&self, new: config::Far) -> Vec<String> {
+        Far::apply(self, new).await
+    }
+
+    fn tunnels(&self) -> Vec<(String, Tunnel)> {
+        let tunnels = Far::tunnels(self).into_iter();
+        let short = |key: String| key[key.len().saturating_sub(SHORT_KEY)..].to_owned();
+        tunnels
+            .map(|(peer, tunnel)| (short(peer.to_string()), tunnel))
+            .collect()
+    }
+
+    fn active(&self) -> usize {
+        Far::active(self)
+    }
+
+    async fn stop_accepting(&self) {
+        Far::stop_accepting(self);
+    }
+
+    async fn close_all(&self) {
+        Far::close_all(self).await;
+    }
+}
+
+/// The present state of a gateway.
+pub fn observe(gateway: &impl Gateway, counters: &Counters) -> Observation {
+    let mut tunnels: Vec<Observed> = Vec::new();
+    for (name, tunnel) in gateway.tunnels() {
+        let same = tunnels
+            .iter()
+            .filter(|other| other.name.starts_with(&name))
+            .count();
+        tunnels.push(Observed {
+            name: if same > 0 {
+                format!("{name} {}", same + 1)
+            } else {
+                name
+            },
+            paths: tunnel.paths(),
+            kappa: tunnel.kappa(),
+            unsent_bytes: tunnel.unsent_bytes(),
+            accepted_bytes: tunnel.accepted_bytes(),
+        });
+    }
+    Observation {
+        connections: gateway.active() as u64,
+        counters: counters.table().into_iter().map(counted).collect(),
+        tunnels,
+    }
+}
+
+fn counted(row: Row) -> Counted {
+    Counted {
+        name: row.name.to_owned(),
+        label: row
+            .label
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        gauge: row.kind == Kind::Gauge,
+        help: row.help.to_owned(),
+        value: row.value,
+    }
+}

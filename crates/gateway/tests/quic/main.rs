@@ -1,0 +1,6 @@
+//! The carrier `quic` between two gateways on loopback.
+
+mod paths;
+mod relay;
+mod streams;
+mod support;

@@ -1,0 +1,113 @@
+//! A network between `near` and `far`: forwards the datagrams of each path, or loses them.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+
+/// What happens to the datagrams of a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fate {
+    /// Those of `near` are lost.
+    pub loses_up: bool,
+    /// Those of `far` are lost.
+    pub loses_down: bool,
+    /// How long each takes, in each direction.
+    pub delay: Duration,
+}
+
+impl Fate {
+    /// The link is dead.
+    pub const DEAD: Fate = Fate {
+        loses_up: true,
+        loses_down: true,
+        delay: Duration::ZERO,
+    };
+}
+
+type Fates = Arc<Mutex<HashMap<IpAddr, Fate>>>;
+
+/// Forwards between `near` and `far`.
+pub struct Relay {
+    fates: Fates,
+    pub address: SocketAddr,
+}
+
+impl Relay {
+    /// A network in which `far` is at this address, and which is up.
+    pub async fn to(far: SocketAddr) -> Relay {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("loopback");
+        let address = socket.local_addr().expect("bound");
+        let fates = Fates::default();
+        tokio::spawn(forward(Arc::new(socket), far, fates.clone()));
+        Relay { fates, address }
+    }
+
+    /// From now on this happens to the datagrams of the path with this address.
+    pub fn set(&self, path: &str, fate: Fate) {
+        let path = path.parse().expect("an address");
+        self.fates.lock().expect("no panic").insert(path, fate);
+    }
+}
+
+fn fate(fates: &Fates, path: IpAddr) -> Fate {
+    let fates = fates.lock().expect("no panic");
+    fates.get(&path).copied().unwrap_or_default()
+}
+
+async fn forward(socket: Arc<UdpSocket>, far: SocketAddr, fates: Fates) {
+    let mut upstreams = HashMap::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer).await.expect("loopback");
+        let upstream = match upstreams.entry(from) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let upstream = UdpSocket::bind("127.0.0.1:0").await.expect("loopback");
+                upstream.connect(far).await.expect("loopback");
+                let upstream = Arc::new(upstream);
+                tokio::spawn(back(upstream.clone(), socket.clone(), from, fates.clone()));
+                entry.insert(upstream)
+            }
+        };
+        let fate = fate(&fates, from.ip());
+        if !fate.loses_up {
+            let (upstream, datagram) = (upstream.clone(), buffer[..length].to_vec());
+            after(fate.delay, async move {
+                let _ = upstream.send(&datagram).await; // far may be gone
+            })
+            .await;
+        }
+    }
+}
+
+async fn back(upstream: Arc<UdpSocket>, socket: Arc<UdpSocket>, near: SocketAddr, fates: Fates) {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let Ok(length) = upstream.recv(&mut buffer).await else {
+            continue; // far is gone
+        };
+        let fate = fate(&fates, near.ip());
+        if !fate.loses_down {
+            let (socket, datagram) = (socket.clone(), buffer[..length].to_vec());
+            after(fate.delay, async move {
+                let _ = socket.send_to(&datagram, near).await; // near may be gone
+            })
+            .await;
+        }
+    }
+}
+
+/// Sends after a delay, and in order without one.
+async fn after(delay: Duration, send: impl Future<Output = ()> + Send + 'static) {
+    if delay == Duration::ZERO {
+        return send.await;
+    }
+    tokio::spawn(async move {
+        tokio::time::sleep(delay).await;
+        send.await;
+    });
+}

@@ -1,0 +1,158 @@
+//! Streams, datagrams, limits and keys.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use anabranch_gateway::carrier::{Condition, NotSent, connect};
+use anabranch_gateway::config;
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{A, B, C, condition, identities, listen, near, pair, path, until};
+
+/// Data that shows where it was changed.
+pub fn data(bytes: usize) -> Vec<u8> {
+    (0..bytes)
+        .map(|i| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0])
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_carry_both_directions_over_three_paths() {
+    let paths = [A, B, C].map(|address| config::Path {
+        rate_mbps: Some(200.0), // or one carries all
+        ..path(address)
+    });
+    let pair = pair(paths.into()).await;
+    let all_up = || {
+        [A, B, C]
+            .iter()
+            .all(|path| condition(&pair.far, path) == Condition::Up)
+    };
+    until("up", all_up).await;
+    let far = pair.far.clone();
+    let echo = tokio::spawn(async move {
+        let stream = far.accept().await.expect("a stream");
+        let (mut reader, mut writer) = (stream.reader, stream.writer);
+        tokio::io::copy(&mut reader, &mut writer)
+            .await
+            .expect("copied");
+        writer.shutdown().await.expect("open");
+    });
+    let mut stream = pair.near.open().await.expect("open");
+    let sent = data(20_000_000);
+    let expected = sent.clone();
+    let mut writer = std::mem::replace(&mut stream.writer, Box::new(tokio::io::sink()));
+    let write = tokio::spawn(async move {
+        writer.write_all(&sent).await.expect("written");
+        writer.shutdown().await.expect("open");
+    });
+    let mut received = Vec::new();
+    stream
+        .reader
+        .read_to_end(&mut received)
+        .await
+        .expect("read");
+    assert!(received == expected, "the data was changed");
+    write.await.expect("no panic");
+    echo.await.expect("no panic");
+    assert_eq!(pair.near.accepted_bytes(), expected.len() as u64);
+    for path in pair.near.paths() {
+        assert!(path.sent_bytes > 1_000_000, "{path:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_stream_is_an_error_and_not_an_end() {
+    let pair = pair(vec![path(A)]).await;
+    let mut stream = pair.near.open().await.expect("open");
+    stream.write_all(b"half").await.expect("written");
+    let mut accepted = pair.far.accept().await.expect("a stream");
+    let mut half = [0; 4];
+    accepted.read_exact(&mut half).await.expect("read");
+    drop(stream);
+    let error = accepted.read_u8().await.expect_err("reset");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    // Its writer fails too, because nobody reads.
+    let failed = async { while accepted.write_all(&[0; 1000]).await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(5), failed)
+        .await
+        .expect("stopped");
+}
+
+#[tokio::test]
+async fn a_stream_that_was_shut_down_ends_after_its_data() {
+    let pair = pair(vec![path(A), path(B)]).await;
+    let mut stream = pair.near.open().await.expect("open");
+    stream.write_all(b"all").await.expect("written");
+    stream.shutdown().await.expect("open");
+    drop(stream);
+    let mut accepted = pair.far.accept().await.expect("a stream");
+    let mut all = Vec::new();
+    accepted.read_to_end(&mut all).await.expect("an end");
+    assert_eq!(all, b"all");
+}
+
+#[tokio::test]
+async fn datagrams_arrive_and_large_ones_are_refused() {
+    let pair = pair(vec![path(A), path(B)]).await;
+    pair.near
+        .send_datagram(Bytes::from_static(b"up"))
+        .expect("small");
+    assert_eq!(pair.far.receive_datagram().await.expect("open"), "up");
+    pair.far
+        .send_datagram(Bytes::from_static(b"down"))
+        .expect("small");
+    assert_eq!(pair.near.receive_datagram().await.expect("open"), "down");
+    let large = pair.near.send_datagram(Bytes::from(vec![0; 2000]));
+    let Err(NotSent::TooLarge(largest)) = large else {
+        panic!("{large:?}");
+    };
+    // 1200 bytes less a short header with its connection id, a tag and the frame.
+    assert!((1100..1452).contains(&largest), "{largest}");
+    pair.near
+        .send_datagram(Bytes::from(vec![0; largest]))
+        .expect("as large as possible");
+}
+
+#[tokio::test]
+async fn wrong_keys_are_refused_on_either_side() {
+    let (near_identity, far_identity) = identities();
+    let (stranger, _) = identities();
+    let (listener, address) = listen(&far_identity).await;
+    let config = near(address, vec![path(A)]);
+    let refused = connect(&config, &stranger, &config.paths).await;
+    let error = format!("{:#}", refused.expect_err("a stranger"));
+    assert!(
+        error.contains(&address.to_string()) && error.contains("path \"127.0.0.2\""),
+        "{error}"
+    );
+    // far does not know the key of this one, which knows far's.
+    let (_, impostor) = identities();
+    let (wrong, address) = listen(&impostor).await;
+    let config = near(address, vec![path(A)]);
+    assert!(
+        connect(&config, &near_identity, &config.paths)
+            .await
+            .is_err()
+    );
+    drop(wrong);
+    assert_eq!(listener.refused(), 1);
+}
+
+#[tokio::test]
+async fn closing_a_tunnel_ends_its_streams_and_says_why() {
+    let pair = pair(vec![path(A)]).await;
+    let mut stream = pair.near.open().await.expect("open");
+    stream.write_all(b"data").await.expect("written");
+    let mut accepted = pair.far.accept().await.expect("a stream");
+    pair.far.close("drained");
+    let closed = pair.near.closed().await;
+    assert!(closed.to_string().contains("drained"), "{closed}");
+    assert!(stream.read_u8().await.is_err());
+    let mut rest = Vec::new();
+    assert!(accepted.read_to_end(&mut rest).await.is_err());
+    assert!(pair.near.open().await.is_err());
+    let datagram = pair.near.send_datagram(Bytes::new());
+    assert!(matches!(datagram, Err(NotSent::Closed(_))), "{datagram:?}");
+}

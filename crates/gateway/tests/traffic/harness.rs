@@ -1,0 +1,235 @@
+//! Two gateways on loopback, destinations, and a client of SOCKS5.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use anabranch_gateway::config;
+use anabranch_gateway::counters::Counters;
+use anabranch_gateway::far::Far;
+use anabranch_gateway::keys::KeyPair;
+use anabranch_gateway::near::Near;
+use anabranch_gateway::tls::Identity;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Everything waits at most so long.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub const CARRIERS: [&str; 1] = ["mptcp"];
+
+/// A pair of gateways. `allow` of far names loopback, where the destinations are.
+pub struct Pair {
+    pub near: Near,
+    pub far: Option<Far>,
+    pub near_counters: Arc<Counters>,
+    pub far_counters: Arc<Counters>,
+    pub near_config: config::Near,
+    pub far_config: config::Far,
+    far_identity: Arc<Identity>,
+}
+
+/// Additions to the configurations; the first lines are keys of the file itself.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    pub near: &'a str,
+    pub far: &'a str,
+}
+
+impl Pair {
+    pub async fn start(carrier: &str) -> Pair {
+        Pair::with(carrier, Options::default()).await
+    }
+
+    pub async fn with(carrier: &str, options: Options<'_>) -> Pair {
+        let (near_key, far_key) = (key(), key());
+        let far_identity = Identity::new(&far_key, vec![near_key.public().clone()]);
+        let near_identity = Identity::new(&near_key, vec![far_key.public().clone()]);
+        Pair::with_identities(carrier, options, near_identity, far_identity).await
+    }
+
+    pub async fn with_identities(
+        carrier: &str,
+        options: Options<'_>,
+        near_identity: Arc<Identity>,
+        far_identity: Arc<Identity>,
+    ) -> Pair {
+        let address = free_address();
+        let tunnel = format!(
+            "[tunnel]\ncarrier = \"{carrier}\"\nalgorithm = \"reno\"\nkey = \"key\"\npeers = []\n"
+        );
+        let allow = if options.far.contains("allow =") {
+            ""
+        } else {
+            "allow = [\"127.0.0.0/8\", \"::1\"]\n"
+        };
+        let far = format!("listen = \"{address}\"\n{allow}{}\n{tunnel}", options.far);
+        let socks = if options.near.contains("[socks]") {
+            ""
+        } else {
+            "[socks]\nlisten = \"127.0.0.1:0\"\n"
+        };
+        let path = "[[paths]]\nname = \"a\"\naddress = \"127.0.0.1\"\n";
+        let near = format!(
+            "far = \"{address}\"\n{}\n{tunnel}{socks}{path}",
+            options.near
+        );
+        let far_config: config::Far = toml::from_str(&far).expect(&far);
+        let near_config: config::Near = toml::from_str(&near).expect(&near);
+        let (near_counters, far_counters) =
+            (Arc::<Counters>::default(), Arc::<Counters>::default());
+        let far = Far::start(
+            far_config.clone(),
+            far_identity.clone(),
+            far_counters.clone(),
+        );
+        let far = Some(far.await.expect("far starts"));
+        let near = Near::start(near_config.clone(), near_identity, near_counters.clone());
+        let near = near.await.expect("near starts");
+        Pair {
+            near,
+            far,
+            near_counters,
+            far_counters,
+            near_config,
+            far_config,
+            far_identity,
+        }
+    }
+
+    /// The address of a listener of near.
+    pub async fn at(&self, key: &str) -> SocketAddr {
+        let addresses = self.near.addresses().await;
+        let found = addresses.iter().find(|(found, _)| found == key);
+        found.unwrap_or_else(|| panic!("{key} in {addresses:?}")).1
+    }
+
+    pub async fn stop_far(&mut self) {
+        self.far.take().expect("it runs").close_all().await;
+    }
+
+    pub async fn start_far(&mut self) {
+        let config = self.far_config.clone();
+        let far = Far::start(config, self.far_identity.clone(), self.far_counters.clone());
+        self.far = Some(far.await.expect("far starts"));
+    }
+
+    /// A connection to `to` by SOCKS5, or the code of the reply.
+    pub async fn connect(&self, to: SocketAddr) -> Result<TcpStream, u8> {
+        let mut socket = TcpStream::connect(self.at("socks").await)
+            .await
+            .expect("near listens");
+        let mut host = vec![1];
+        match to.ip() {
+            IpAddr::V4(address) => host.extend(address.octets()),
+            IpAddr::V6(address) => {
+                host = vec![4];
+                host.extend(address.octets());
+            }
+        }
+        request(&mut socket, 1, &host, to.port())
+            .await
+            .map(|_| socket)
+    }
+
+    /// A connection to a host by name.
+    pub async fn connect_name(&self, name: &str, port: u16) -> Result<TcpStream, u8> {
+        let mut socket = TcpStream::connect(self.at("socks").await)
+            .await
+            .expect("near listens");
+        let mut host = vec![3, u8::try_from(name.len()).expect("short")];
+        host.extend(name.bytes());
+        request(&mut socket, 1, &host, port).await.map(|_| socket)
+    }
+
+    pub async fn close(mut self) {
+        self.near.close_all().await;
+        if let Some(far) = self.far.take() {
+            far.close_all().await;
+        }
+    }
+}
+
+pub fn key() -> KeyPair {
+    KeyPair::generate().expect("random numbers")
+}
+
+/// Negotiates and requests; the bound address of the reply, or its code.
+pub async fn request(
+    socket: &mut TcpStream,
+    command: u8,
+    host: &[u8],
+    port: u16,
+) -> Result<SocketAddr, u8> {
+    socket.write_all(&[5, 1, 0]).await.expect("sent");
+    let mut method = [0; 2];
+    socket.read_exact(&mut method).await.expect("a method");
+    assert_eq!(method, [5, 0]);
+    let mut bytes = vec![5, command, 0];
+    bytes.extend(host);
+    bytes.extend(port.to_be_bytes());
+    socket.write_all(&bytes).await.expect("sent");
+    let mut reply = [0; 10];
+    let read = tokio::time::timeout(PATIENCE, socket.read_exact(&mut reply));
+    read.await.expect("in time").expect("a reply");
+    assert_eq!((reply[0], reply[2], reply[3]), (5, 0, 1));
+    let address = Ipv4Addr::new(reply[4], reply[5], reply[6], reply[7]);
+    let port = u16::from_be_bytes([reply[8], reply[9]]);
+    match reply[1] {
+        0 => Ok(SocketAddr::new(address.into(), port)),
+        code => Err(code),
+    }
+}
+
+/// An address for far, outside the range from which the system chooses ports.
+pub fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 12_000 + (std::process::id() % 900) as u16 * 20;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed) % 2000;
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+        let tcp = std::net::TcpListener::bind(address);
+        if tcp.is_ok() && std::net::UdpSocket::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
+/// A server that returns what it receives, and ends when the client does.
+pub async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut reader, mut writer) = socket.split();
+                let _ = tokio::io::copy(&mut reader, &mut writer).await;
+                let _ = writer.shutdown().await;
+            });
+        }
+    });
+    address
+}
+
+/// Waits until a condition holds.
+pub async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let start = tokio::time::Instant::now();
+    while !condition().await {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Runs a test over each carrier, at most for a minute.
+pub fn each_carrier(test: impl AsyncFn(&'static str)) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    runtime.expect("a runtime").block_on(async {
+        for carrier in CARRIERS {
+            let run = tokio::time::timeout(Duration::from_secs(60), test(carrier));
+            assert!(run.await.is_ok(), "{carrier}: too late");
+        }
+    });
+}

@@ -1,0 +1,4 @@
+//! Traffic from a client through both gateways to a destination, over each carrier.
+
+mod connect;
+mod harness;
