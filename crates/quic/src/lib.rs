@@ -31,4 +31,6 @@ mod simulation;
 mod transport;
 
 pub use limits::{Unsupported, check};
+#[doc(hidden)]
+pub use simulation::Operation;
 pub use simulation::Simulation;
