@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
+use socket2::Protocol;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
@@ -56,6 +57,9 @@ pub async fn connect(
     paths: &[config::Path],
 ) -> anyhow::Result<Tunnel> {
     let rule = socket::kernel_rule(&near.tunnel.algorithm)?;
+    if paths.len() > 1 {
+        socket::warn_of_queues(&rule);
+    }
     let mut failures = Vec::new();
     for path in paths.iter().filter(|path| path.role != config::Role::Never) {
         match timeout(HANDSHAKE, connect_over(near, identity, paths, path, &rule)).await {
@@ -74,7 +78,13 @@ async fn connect_over(
     path: &config::Path,
     rule: &str,
 ) -> anyhow::Result<Tunnel> {
-    let stream = socket::connect(&near.far, path, rule).await?;
+    // One path needs no Multipath TCP, of which a socket's limit of unsent data is not passed on.
+    let used = paths.iter().filter(|path| path.role != config::Role::Never);
+    let protocol = match used.count() {
+        1 => Protocol::TCP,
+        _ => Protocol::MPTCP,
+    };
+    let stream = socket::connect(&near.far, path, rule, protocol).await?;
     let socket = socket::duplicate(&stream)?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
     let name = tls::SERVER_NAME.try_into().expect("a valid name");
@@ -123,6 +133,7 @@ impl Listener {
     pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
         let rule = socket::kernel_rule(&far.tunnel.algorithm)?;
         weights(&rule, &far.tunnel)?;
+        socket::warn_of_queues(&rule);
         let listener = socket::listen(far.listen, &rule)?;
         if let Err(error) = endpoints::raise_limit(endpoints::MOST) {
             tracing::debug!("{error:#}: the number of paths is limited by it");

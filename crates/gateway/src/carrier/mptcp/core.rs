@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use anabranch_sockets::unsent_bytes;
+use anabranch_sockets::{mptcp_info, unsent_bytes};
 use socket2::Socket;
 use tokio::sync::{Semaphore, watch};
 
@@ -209,7 +209,11 @@ impl Core {
     /// Data that streams have accepted and that the kernel has not sent, bytes.
     pub fn unsent_bytes(&self) -> u64 {
         let socket = self.socket.lock().expect("no holder panics");
-        let in_kernel = socket.as_ref().and_then(|socket| unsent_bytes(socket).ok());
+        let in_kernel = socket.as_ref().map(|socket| {
+            let in_paths = mptcp_info(socket).unwrap_or(None).unwrap_or_default();
+            let in_paths = in_paths.iter().map(|subflow| u64::from(subflow.unsent));
+            in_paths.sum::<u64>() + unsent_bytes(socket).unwrap_or(0)
+        });
         let unwritten = self.account.unwritten.load(Ordering::Relaxed);
         unwritten.max(0) as u64 + in_kernel.unwrap_or(0)
     }

@@ -46,9 +46,9 @@ pub async fn maintain(core: Arc<Core>, opens: bool) {
         }
         if !announced {
             announced = true;
-            if !multipath {
+            if !multipath && core.paths().rows().len() > 1 {
                 tracing::warn!("the tunnel is plain TCP: it has one path");
-            } else if opens {
+            } else if multipath && opens {
                 kept = to_keep(&core);
             }
         }

@@ -209,10 +209,11 @@ async fn say_goodbye(driver: &mut Driver) {
             () = core.control.until_said() => {}
             _ = poll_fn(|cx| driver.poll(cx)) => {}
         }
-        tokio::select! {
-            _ = poll_fn(|cx| transport.poll_drain(cx)) => {}
-            _ = poll_fn(|cx| driver.poll(cx)) => {}
-        }
+        let drained = |cx: &mut Context<'_>| match driver.poll(cx) {
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending => transport.poll_drain(cx).map(drop),
+        };
+        poll_fn(drained).await;
     };
     // Fails if the peer does not receive any more.
     let _ = timeout(GOODBYE, saying).await;
