@@ -84,7 +84,7 @@ const EXAMPLES: [(&str, &str); 4] = [
 fn expectation(serde: &str) -> &str {
     match serde {
         "f64" => "a number",
-        "u32" | "u64" => "a whole number of at least 0",
+        "u32" | "u64" | "usize" => "a whole number of at least 0",
         "a sequence" => "a list",
         "a map" | "newtype variant" => "a table",
         _ if serde.starts_with("struct ") => "a table",

@@ -1,0 +1,393 @@
+//! The program: keys, exit codes, status, reload, drain, over a pair of gateways on loopback.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
+
+/// For what should happen at once.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn gateway(arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(GATEWAY);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the program")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits until the condition holds.
+fn wait(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An address of loopback that was free just now.
+fn free() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("bound")
+}
+
+/// Answers each connection with its own bytes.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut reader = stream.try_clone().expect("a descriptor");
+                let _ = std::io::copy(&mut reader, &mut &stream);
+            });
+        }
+    });
+    address
+}
+
+/// A running gateway, killed when it is dropped.
+struct Running {
+    child: Child,
+    log: std::path::PathBuf,
+}
+
+impl Running {
+    fn start(folder: &Path, role: &str) -> Running {
+        let log = folder.join(format!("{role}.log"));
+        let mut command = Command::new(GATEWAY);
+        command
+            .args(["-v", role, &format!("{role}.toml")])
+            .current_dir(folder);
+        let file = fs::File::create(&log).expect("own folder");
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(file)
+            .spawn()
+            .expect("the program");
+        Running { child, log }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).expect("own folder")
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let done = Command::new("kill")
+            .args([&format!("-{name}"), &pid])
+            .status();
+        assert!(done.expect("kill").success());
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        wait("the process ends", || {
+            self.child.try_wait().expect("own child").is_some()
+        });
+        self.child.wait().expect("own child")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Both gateways with an echo server behind `far`.
+struct Pair {
+    folder: TempDir,
+    near: Running,
+    far: Running,
+    forward: SocketAddr,
+    status: SocketAddr,
+    metrics: SocketAddr,
+    near_toml: String,
+    far_toml: String,
+}
+
+impl Pair {
+    fn start(drain_s: f64) -> Pair {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = folder.path();
+        let [near_key, far_key] = ["near.key", "far.key"].map(|file| keygen(at, file));
+        let (listen, forward, status, metrics) = (free(), free(), free(), free());
+        let tunnel = |own: &str, peer: &str| {
+            format!(
+                "tunnel = {{ carrier = 'mptcp', algorithm = 'cubic', key = '{own}', \
+                 peers = ['{peer}'] }}\n"
+            )
+        };
+        let near_toml = format!(
+            "far = '{listen}'\n{}paths = [{{ name = 'lo', address = '127.0.0.1' }}]\n\
+             forwards = [{{ listen = '{forward}', to = '{}' }}]\n\
+             operation = {{ status = '{status}', metrics = '{metrics}', drain_s = {drain_s} }}\n",
+            tunnel("near.key", &far_key),
+            echo(),
+        );
+        let far_toml = format!(
+            "listen = '{listen}'\n{}allow = ['127.0.0.0/8']\noperation.drain_s = {drain_s}\n",
+            tunnel("far.key", &near_key),
+        );
+        fs::write(at.join("near.toml"), &near_toml).expect("own folder");
+        fs::write(at.join("far.toml"), &far_toml).expect("own folder");
+        let far = Running::start(at, "far");
+        wait("far listens", || far.log().contains("far started"));
+        let near = Running::start(at, "near");
+        wait("a tunnel", || near.log().contains("tunnel established"));
+        Pair {
+            folder,
+            near,
+            far,
+            forward,
+            status,
+            metrics,
+            near_toml,
+            far_toml,
+        }
+    }
+
+    fn status(&self) -> serde_json::Value {
+        let (_, body) = get(self.status, "/status.json", "127.0.0.1");
+        serde_json::from_str(&body).unwrap_or_default()
+    }
+
+    /// Replaces the configuration of near, and waits for the next outcome of a reload.
+    fn reload(&self, near_toml: &str) -> serde_json::Value {
+        let before = self.near.log().matches("reload:").count();
+        fs::write(self.folder.path().join("near.toml"), near_toml).expect("own folder");
+        self.near.signal("HUP");
+        wait("a reload", || {
+            self.near.log().matches("reload:").count() > before
+        });
+        thread::sleep(Duration::from_millis(100));
+        self.status()["reload"].clone()
+    }
+}
+
+fn keygen(folder: &Path, file: &str) -> String {
+    let done = gateway(&["keygen", file], folder);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    text(&done.stdout).trim().to_owned()
+}
+
+/// The first line and headers, and the body of an answer over HTTP.
+fn request(method: &str, at: SocketAddr, path: &str, host: &str) -> (String, String) {
+    let Ok(mut stream) = TcpStream::connect(at) else {
+        return Default::default();
+    };
+    let head = format!("{method} {path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("a request");
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    (head.to_owned(), body.to_owned())
+}
+
+fn get(at: SocketAddr, path: &str, host: &str) -> (String, String) {
+    request("GET", at, path, host)
+}
+
+/// Whether a connection to this address returns what is sent.
+fn echoes(at: SocketAddr) -> bool {
+    TcpStream::connect(at).is_ok_and(|stream| echoes_on(&stream))
+}
+
+fn echoes_on(mut stream: &TcpStream) -> bool {
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+    let mut back = [0; 4];
+    stream.write_all(b"ping").is_ok() && stream.read_exact(&mut back).is_ok() && back == *b"ping"
+}
+
+#[test]
+fn keygen_writes_a_private_file_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let public = keygen(folder.path(), "a.key");
+    let file = folder.path().join("a.key");
+    assert_eq!(
+        fs::metadata(&file).expect("written").permissions().mode() & 0o777,
+        0o600
+    );
+    let key = fs::read(&file).expect("own file");
+    let again = gateway(&["keygen", "a.key"], folder.path());
+    assert_eq!(again.status.code(), Some(1));
+    assert!(
+        text(&again.stderr).contains("a.key"),
+        "{}",
+        text(&again.stderr)
+    );
+    assert_eq!(fs::read(&file).expect("own file"), key);
+    assert!(!text(&key).contains(&public));
+}
+
+#[test]
+fn a_faulty_configuration_has_exit_code_2_and_nothing_on_stdout() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("bad.toml"), "far = 3\n").expect("own folder");
+    for command in ["check", "near"] {
+        let done = gateway(&[command, "bad.toml"], folder.path());
+        assert_eq!(done.status.code(), Some(2));
+        let error = "error: bad.toml:1: far: expected a string, got 3\n";
+        assert_eq!(
+            (text(&done.stdout), text(&done.stderr)),
+            (String::new(), error.to_owned())
+        );
+    }
+    let other = gateway(&["status", "nowhere"], folder.path());
+    assert_eq!(other.status.code(), Some(1));
+    let message = "nowhere: expected an address, such as 127.0.0.1:9480, or a configuration";
+    assert!(
+        text(&other.stderr).contains(message),
+        "{}",
+        text(&other.stderr)
+    );
+}
+
+#[test]
+fn a_pair_carries_data_and_reports_its_state_to_this_host_only() {
+    let pair = Pair::start(1.0);
+    assert!(echoes(pair.forward));
+    wait("a tunnel in the status", || {
+        pair.status()["phase"] == "ready"
+    });
+    let done = gateway(&["status", "near.toml"], pair.folder.path());
+    assert!(
+        text(&done.stdout).starts_with("near 0."),
+        "{}",
+        text(&done.stderr)
+    );
+    let (head, metrics) = get(pair.metrics, "/metrics", "localhost");
+    assert!(head.contains("openmetrics-text"), "{head}");
+    assert!(
+        metrics.contains("anabranch_gateway_ready 1.0\n"),
+        "{metrics}"
+    );
+    assert!(metrics.ends_with("# EOF\n"));
+    let (head, page) = get(pair.status, "/", "127.0.0.1");
+    for header in [
+        "content-security-policy: default-src 'none'",
+        "x-content-type-options: nosniff",
+    ] {
+        assert!(head.contains(header), "{head}");
+    }
+    assert!(page.contains("Anabranch gateway <b>near</b>"), "{page}");
+    assert!(!page.contains("://"), "nothing from elsewhere");
+    // A page of another site that rebinds its name to this address cannot read it.
+    let (head, _) = get(pair.status, "/status.json", "evil.example");
+    assert!(head.starts_with("HTTP/1.0 421"), "{head}");
+    let (head, _) = request("POST", pair.status, "/status.json", "127.0.0.1");
+    assert!(head.starts_with("HTTP/1.0 405"), "{head}");
+    assert_eq!(get(pair.status, "/ready", "127.0.0.1").1, "ready\n");
+}
+
+#[test]
+fn a_reload_applies_what_it_can_and_a_faulty_file_changes_nothing() {
+    let pair = Pair::start(1.0);
+    let reload = pair.reload(&pair.near_toml.replace("drain_s = 1", "drain_s = -1"));
+    let error = reload["errors"][0].as_str().unwrap_or_default();
+    assert!(error.contains("near.toml:5: operation.drain_s"), "{reload}");
+    assert!(echoes(pair.forward));
+    // Another port, and another rule, which needs a new tunnel.
+    let moved = free();
+    let new = pair
+        .near_toml
+        .replace(&pair.forward.to_string(), &moved.to_string());
+    let reload = pair.reload(&new.replace("cubic", "reno"));
+    assert_eq!(
+        reload["applied"],
+        serde_json::json!(["services"]),
+        "{reload}"
+    );
+    assert_eq!(reload["restart"], serde_json::json!(["tunnel"]), "{reload}");
+    wait("the new port", || echoes(moved));
+    assert!(
+        TcpStream::connect(pair.forward).is_err(),
+        "the old port is closed"
+    );
+}
+
+#[test]
+fn keys_are_rotated_without_a_restart() {
+    let mut pair = Pair::start(1.0);
+    let folder = pair.folder.path();
+    let public = keygen(folder, "new.key");
+    // far accepts both keys, then near presents the new one; connections continue.
+    let both = pair
+        .far_toml
+        .replace("peers = ['", &format!("peers = ['{public}', '"));
+    fs::write(folder.join("far.toml"), both).expect("own folder");
+    let open = TcpStream::connect(pair.forward).expect("near listens");
+    assert!(echoes_on(&open));
+    pair.far.signal("HUP");
+    wait("a reload of far", || {
+        pair.far.log().contains("reload: applied keys")
+    });
+    let reload = pair.reload(&pair.near_toml.replace("near.key", "new.key"));
+    assert_eq!(reload["applied"], serde_json::json!(["keys"]), "{reload}");
+    assert!(echoes_on(&open));
+    // A far that accepts the new key alone, which near has presented in no handshake yet.
+    let (_, tail) = pair.far_toml.split_once("peers = ['").expect("the key");
+    let (old, _) = tail.split_once('\'').expect("its end");
+    fs::write(folder.join("far.toml"), pair.far_toml.replace(old, &public)).expect("own folder");
+    pair.far.signal("TERM");
+    pair.far.end();
+    pair.far = Running::start(pair.folder.path(), "far");
+    wait("a tunnel with the new key", || echoes(pair.forward));
+}
+
+#[test]
+fn sigterm_lets_connections_end_and_accepts_no_new_ones() {
+    let mut pair = Pair::start(60.0);
+    let open = TcpStream::connect(pair.forward).expect("near listens");
+    assert!(echoes_on(&open));
+    pair.near.signal("TERM");
+    wait("near drains", || {
+        pair.near.log().contains("draining 1 connections")
+    });
+    wait("no new connections", || {
+        TcpStream::connect(pair.forward).is_err()
+    });
+    assert!(echoes_on(&open), "the open connection continues");
+    assert_eq!(get(pair.status, "/ready", "127.0.0.1").1, "draining\n");
+    drop(open);
+    assert_eq!(pair.near.end().code(), Some(0));
+    assert!(
+        pair.near.log().contains("every connection has ended"),
+        "{}",
+        pair.near.log()
+    );
+}
+
+#[test]
+fn the_deadline_or_a_second_signal_ends_it_with_open_connections() {
+    for (drain_s, second, says) in [
+        (0.3, false, "the deadline is over: 1 connections"),
+        (60.0, true, "a second signal"),
+    ] {
+        let mut pair = Pair::start(drain_s);
+        let open = TcpStream::connect(pair.forward).expect("near listens");
+        assert!(echoes_on(&open));
+        pair.near.signal("TERM");
+        wait("near drains", || pair.near.log().contains("draining"));
+        if second {
+            pair.near.signal("INT");
+        }
+        assert_eq!(pair.near.end().code(), Some(0));
+        assert!(pair.near.log().contains(says), "{}", pair.near.log());
+        assert!(!echoes_on(&open), "the connection was reset");
+    }
+}
