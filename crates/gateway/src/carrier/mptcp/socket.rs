@@ -1,10 +1,11 @@
 //! The tunnel's socket: Multipath TCP, or TCP where the kernel has none.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use anyhow::{Context, bail};
+use anabranch_sockets::algorithms;
+use anyhow::Context;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -86,11 +87,16 @@ fn open(domain: Domain, rule: &str) -> anyhow::Result<Socket> {
     Ok(socket)
 }
 
-/// Sets options that are not inherited.
+/// Sets the options that are not inherited, or not by every kernel.
 ///
 /// # Errors
 /// If the kernel refuses them.
 pub fn prepare(socket: &Socket) -> io::Result<()> {
+    /// Data that the kernel takes before it can be sent, bytes. What waits here is neither in turn
+    /// nor behind datagrams.
+    const UNSENT: u32 = 32 << 10;
+    // Multipath TCP has it since Linux 6.9; before, the socket's buffer is the limit.
+    let _ = socket.set_tcp_notsent_lowat(UNSENT);
     socket.set_tcp_nodelay(true)
 }
 
@@ -102,20 +108,11 @@ pub fn duplicate(stream: &TcpStream) -> io::Result<Socket> {
     Ok(stream.as_fd().try_clone_to_owned()?.into())
 }
 
-/// Data in the socket that was never sent, bytes.
-pub fn unsent_bytes(socket: &Socket) -> u64 {
-    let _ = socket;
-    0
-}
-
 /// The rule's name in the kernel.
 ///
 /// # Errors
 /// If it is not registered, or has parameters, which are fixed when it is loaded.
 pub fn kernel_rule(algorithm: &str) -> anyhow::Result<String> {
-    if algorithm.contains(':') {
-        bail!("parameters");
-    }
-    let _ = ErrorKind::NotFound;
-    Ok(algorithm.to_owned())
+    let registered = algorithms::available()?;
+    Ok(algorithms::kernel_name(algorithm, &registered)?)
 }
