@@ -24,7 +24,12 @@ CRATES = {
     "anabranch-scenario": {"anabranch-control", "anabranch-net"},
     "anabranch-quic": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
     "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
-    "anabranch-gateway": {"anabranch-control", "anabranch-quic", "anabranch-sockets"},
+    "anabranch-gateway": {
+        "anabranch-control",
+        "anabranch-quic",
+        "anabranch-scenario",
+        "anabranch-sockets",
+    },
     "anabranch-kernel": {"anabranch-control"},
     "anabranch-sockets": {"anabranch-control"},
     "anabranch-python": {

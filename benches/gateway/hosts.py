@@ -191,6 +191,8 @@ def run_scenario(text: str) -> Iterator[Lab]:
         if not first.stdout or first.stdout.readline() != "ready\n":
             raise RuntimeError((folder / "lab.log").read_text())
         lab.started_at = time.monotonic()
+        # The gateway configures the kernel's path manager itself.
+        lab.run("near", ["ip", "mptcp", "endpoint", "flush"])
         yield lab
     except BaseException:
         print(f"logs: {folder}", file=sys.stderr)

@@ -322,7 +322,7 @@ fn a_reload_applies_what_it_can_and_a_faulty_file_changes_nothing() {
 
 #[test]
 fn keys_are_rotated_without_a_restart() {
-    let pair = Pair::start(1.0);
+    let mut pair = Pair::start(1.0);
     let folder = pair.folder.path();
     let public = keygen(folder, "new.key");
     // far accepts both keys, then near presents the new one; connections continue.
@@ -339,6 +339,14 @@ fn keys_are_rotated_without_a_restart() {
     let reload = pair.reload(&pair.near_toml.replace("near.key", "new.key"));
     assert_eq!(reload["applied"], serde_json::json!(["keys"]), "{reload}");
     assert!(echoes_on(&open));
+    // A far that accepts the new key alone, which near has presented in no handshake yet.
+    let (_, tail) = pair.far_toml.split_once("peers = ['").expect("the key");
+    let (old, _) = tail.split_once('\'').expect("its end");
+    fs::write(folder.join("far.toml"), pair.far_toml.replace(old, &public)).expect("own folder");
+    pair.far.signal("TERM");
+    pair.far.end();
+    pair.far = Running::start(pair.folder.path(), "far");
+    wait("a tunnel with the new key", || echoes(pair.forward));
 }
 
 #[test]

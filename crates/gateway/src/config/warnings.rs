@@ -58,6 +58,13 @@ fn tunnel(tunnel: &Tunnel, paths: Option<usize>) -> Vec<Fault> {
         let message = format!("{name} couples paths, and with one path there is nothing to couple");
         warnings.push(key.fault(message));
     }
+    let in_linux = rule.info().linux_name();
+    if tunnel.carrier == Carrier::Mptcp && !kernel_has(&in_linux) {
+        let message = format!(
+            "this kernel has no congestion control {in_linux} now: anabranch-kernel load {in_linux}"
+        );
+        warnings.push(key.fault(message));
+    }
     if rule.info().delay_based && tunnel.carrier == Carrier::Quic && paths != Some(1) {
         let message = format!(
             "{} follows the delay, and over QUIC the acknowledgements of all paths return on one: \
@@ -67,6 +74,14 @@ fn tunnel(tunnel: &Tunnel, paths: Option<usize>) -> Vec<Fault> {
         warnings.push(key.fault(message));
     }
     warnings
+}
+
+/// Whether the running kernel has registered this congestion control, as far as can be known.
+fn kernel_has(name: &str) -> bool {
+    let available = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    std::fs::read_to_string(available).map_or(true, |names| {
+        names.split_whitespace().any(|other| other == name)
+    })
 }
 
 fn paths(near: &Near) -> Vec<Fault> {

@@ -12,7 +12,7 @@ use super::status::{Counted, Phase, Reload, Status};
 /// How often the gateway is observed.
 pub const PERIOD: Duration = Duration::from_secs(1);
 
-/// Plots are drawn at most this often.
+/// How often a live page gets new plots.
 pub const PLOTS: Duration = Duration::from_secs(10);
 
 /// What a gateway reports about itself at one time.
@@ -88,7 +88,7 @@ impl Monitor {
         self.change(|status| status.phase = Phase::Draining);
     }
 
-    /// Notes the outcome of a reload, and the rule if that has changed.
+    /// Notes the outcome of a reload.
     pub fn reloaded(&self, reload: Reload) {
         self.change(|status| status.reload = Some(reload));
     }
@@ -100,8 +100,7 @@ impl Monitor {
 
     /// The page.
     pub fn page(&self) -> String {
-        let recorder = self.recorder.lock().expect("no holder panics");
-        page::page(&self.status(), recorder.0.history())
+        page::page(&self.status(), &self.live(), &self.plots())
     }
 
     /// The part of the page that changes every second.
@@ -110,7 +109,7 @@ impl Monitor {
         page::live(&self.status(), recorder.0.history())
     }
 
-    /// The last hour, drawn at most [`PLOTS`] ago.
+    /// The last hour, drawn less than half of [`PLOTS`] ago.
     pub fn plots(&self) -> Arc<str> {
         let mut plots = self.plots.lock().expect("no holder panics");
         if let Some((drawn, plots)) = &*plots

@@ -7,9 +7,9 @@ for (const part of ["live", "plots"]) {
     const open = element.querySelector("details")?.open;
     const left = [...element.querySelectorAll(".scroll")].map((box) => box.scrollLeft);
     element.innerHTML = event.data;
+    connection.textContent = "";
     if (open) element.querySelector("details").open = true;
     element.querySelectorAll(".scroll").forEach((box, i) => { box.scrollLeft = left[i] ?? 0; });
   });
 }
-events.onopen = () => { connection.textContent = ""; };
 events.onerror = () => { connection.textContent = "No connection to the gateway: not live."; };

@@ -14,20 +14,18 @@ pub const SCRIPT: &str = include_str!("page.js");
 /// Sizes of a plot on a wide and on a narrow page, px.
 const SIZES: [(&str, u32, u32); 2] = [("wide", 1000, 170), ("narrow", 380, 170)];
 
-/// The whole page.
-pub fn page(status: &Status, history: &History) -> String {
+/// The whole page, of [`live`] and [`plots`].
+pub fn page(status: &Status, live: &str, plots: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <title>Anabranch {role}</title><link rel=\"stylesheet\" href=\"/page.css\">\
          <script src=\"/page.js\" defer></script></head>\n<body>\
          <h1>Anabranch gateway <b>{role}</b></h1>\n\
-         <p id=\"connection\" role=\"status\"></p>\n\
+         <p id=\"connection\" role=\"status\">Not live: reload the page.</p>\n\
          <main><div id=\"live\">{live}</div>\n<div id=\"plots\">{plots}</div></main>\n\
          <footer><a href=\"/status.json\">JSON</a></footer></body></html>\n",
         role = escape(&status.role),
-        live = live(status, history),
-        plots = plots(history),
     )
 }
 
@@ -239,7 +237,7 @@ mod tests {
             algorithm: "<script>\"'&".to_owned(),
             ..Status::default()
         };
-        let html = page(&status, &History::default());
+        let html = page(&status, &live(&status, &History::default()), "");
         assert!(html.contains("&lt;script&gt;&quot;&#39;&amp;"), "{html}");
         assert_eq!(html.matches("<script").count(), 1);
     }

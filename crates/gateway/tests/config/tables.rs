@@ -1,0 +1,228 @@
+//! Every key, with a valid and a wrong value.
+
+/// A table's header in the file, and its keys with a valid value, a wrong one, and what the error
+/// says.
+pub type Table = (
+    &'static str,
+    &'static [(&'static str, &'static str, &'static str, &'static str)],
+);
+
+pub const NEAR: &[Table] = &[
+    (
+        "",
+        &[(
+            "far",
+            "'127.0.0.1:7440'",
+            "'127.0.0.1'",
+            "expected a host and a port",
+        )],
+    ),
+    TUNNEL,
+    ITCP,
+    (
+        "[[paths]]",
+        &[
+            (
+                "name",
+                "'fibre'",
+                "'a b'",
+                "expected 1 to 32 letters, digits",
+            ),
+            (
+                "address",
+                "'127.0.0.1'",
+                "'0.0.0.0'",
+                "expected an address of this host",
+            ),
+            (
+                "interface",
+                "'lo'",
+                "'a/b'",
+                "expected the name of an interface",
+            ),
+            ("role", "'backup'", "'backups'", "(did you mean backup?)"),
+            (
+                "weight",
+                "0.5",
+                "1.5",
+                "expected a number above 0, at most 1, got 1.5",
+            ),
+            (
+                "rate_mbps",
+                "10",
+                "0",
+                "expected a number from 0.01 to 1000000, got 0",
+            ),
+            (
+                "cap_bytes",
+                "1000000000",
+                "0",
+                "role = \"never\" turns a path off",
+            ),
+        ],
+    ),
+    ("[socks]", &[LISTEN, CLIENTS]),
+    (
+        "[[forwards]]",
+        &[
+            (
+                "listen",
+                "'127.0.0.1:8022'",
+                "'127.0.0.1:0'",
+                "expected a port from 1 to 65535",
+            ),
+            (
+                "to",
+                "'example.org:22'",
+                "'example.org:'",
+                "such as example.org:443",
+            ),
+            CLIENTS,
+        ],
+    ),
+    (
+        "[redirect]",
+        &[("listen", "'127.0.0.1:1081'", "1081", "expected"), CLIENTS],
+    ),
+    (
+        "[dns]",
+        &[
+            (
+                "listen",
+                "'127.0.0.1:5353'",
+                "'localhost:53'",
+                "invalid socket address",
+            ),
+            CLIENTS,
+        ],
+    ),
+    (
+        "[[rules]]",
+        &[
+            ("to", "'*.example.org:443'", "'*.*'", "expected a host"),
+            (
+                "via",
+                "'path:fibre'",
+                "'path:fiber'",
+                "(did you mean fibre?)",
+            ),
+        ],
+    ),
+    LIMITS,
+    OPERATION,
+];
+
+pub const FAR: &[Table] = &[
+    (
+        "",
+        &[
+            ("listen", "'127.0.0.1:7440'", "7440", "expected"),
+            (
+                "allow",
+                "['*', '10.0.0.0/8:22']",
+                "['10.0.0.1/8']",
+                "no bits set beyond the prefix",
+            ),
+            (
+                "resolver",
+                "'9.9.9.9:53'",
+                "'9.9.9.9:0'",
+                "expected a port from 1 to 65535",
+            ),
+        ],
+    ),
+    TUNNEL,
+    ITCP,
+    LIMITS,
+    OPERATION,
+];
+
+const TUNNEL: Table = (
+    "[tunnel]",
+    &[
+        ("carrier", "'quic'", "'quick'", "(did you mean quic?)"),
+        (
+            "algorithm",
+            "'vegas:kappa=3'",
+            "'vega'",
+            "(did you mean vegas?)",
+        ),
+        ("key", "'own.key'", "'none.key'", "anabranch-gateway keygen"),
+        ("peers", "['PEER']", "['abc']", "keygen prints one"),
+    ],
+);
+
+const ITCP: Table = (
+    "[tunnel.itcp]",
+    &[
+        ("samples", "180", "1", "expected a number from 2"),
+        ("period_s", "0.5", "0", "expected a number from 0.001"),
+        ("max_kappa", "10", "0.5", "expected a number from 1"),
+        (
+            "max_queue_packets",
+            "200000",
+            "0",
+            "expected a number from 1",
+        ),
+        ("epsilon", "0.1", "-0.1", "expected a number from 0"),
+        ("gamma", "0.2", "1.2", "expected a number from 0 to 1"),
+        ("low_threshold", "0.2", "-1", "expected a number from 0"),
+        ("high_threshold", "1.0", "0.1", "expected a number from 0.2"),
+        ("guard", "false", "0", "expected"),
+    ],
+);
+
+const LISTEN: (&str, &str, &str, &str) = (
+    "listen",
+    "'127.0.0.1:1080'",
+    "'127.0.0.1'",
+    "invalid socket address",
+);
+
+const CLIENTS: (&str, &str, &str, &str) = (
+    "clients",
+    "['192.168.1.0/24']",
+    "['192.168.1.0/33']",
+    "invalid IP address",
+);
+
+const LIMITS: Table = (
+    "[limits]",
+    &[
+        ("connections", "100", "0", "expected a number from 1"),
+        (
+            "connections_per_client",
+            "100",
+            "-1",
+            "expected a whole number",
+        ),
+        ("buffer_bytes", "262144", "1", "expected a number from 4096"),
+        (
+            "tunnel_buffer_bytes",
+            "67108864",
+            "1",
+            "expected a number from 65536",
+        ),
+        ("client_mbps", "10", "0", "expected a number from 0.01"),
+        ("handshake_s", "10", "0", "expected a number from 0.1"),
+    ],
+);
+
+const OPERATION: Table = (
+    "[operation]",
+    &[
+        (
+            "status",
+            "'127.0.0.1:9480'",
+            "'9480'",
+            "invalid socket address",
+        ),
+        (
+            "metrics",
+            "'127.0.0.1:9481'",
+            "'127.0.0.1:9480'",
+            "operation.status, too",
+        ),
+        ("drain_s", "30", "-1", "expected a number from 0"),
+    ],
+);
