@@ -161,8 +161,6 @@ def start(links: Sequence[Link], algorithm: str = "cubic") -> Iterator[Lab]:
 
     `algorithm` is that of the hosts' kernels.
     """
-    folder = Path(tempfile.mkdtemp(prefix="anabranch-gateway-"))
-    scenario = folder / "lab.toml"
     names = [f"l{number}" for number in range(len(links))]
     lines = [f'algorithm = "{algorithm}"', "measure.duration_s = 1"]
     lines += [
@@ -173,7 +171,16 @@ def start(links: Sequence[Link], algorithm: str = "cubic") -> Iterator[Lab]:
         f'flows = [{{ name = "near", paths = [{paths}] }}]',
         "tcp.receive_buffer_packets = 20000",
     ]
-    scenario.write_text("\n".join(lines) + "\n")
+    with run_scenario("\n".join(lines) + "\n") as lab:
+        yield lab
+
+
+@contextlib.contextmanager
+def run_scenario(text: str) -> Iterator[Lab]:
+    """A lab with the hosts and links of this scenario, in both directions."""
+    folder = Path(tempfile.mkdtemp(prefix="anabranch-gateway-"))
+    scenario = folder / "lab.toml"
+    scenario.write_text(text)
     idle = [_anabranch_lab(), "exec", "--duplex", str(scenario), "server", "--"]
     idle += ["sh", "-c", "echo ready; exec sleep 100000"]
     first = subprocess.Popen(
@@ -184,6 +191,8 @@ def start(links: Sequence[Link], algorithm: str = "cubic") -> Iterator[Lab]:
         if not first.stdout or first.stdout.readline() != "ready\n":
             raise RuntimeError((folder / "lab.log").read_text())
         lab.started_at = time.monotonic()
+        # The gateway configures the kernel's path manager itself.
+        lab.run("near", ["ip", "mptcp", "endpoint", "flush"])
         yield lab
     except BaseException:
         print(f"logs: {folder}", file=sys.stderr)

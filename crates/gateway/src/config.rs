@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use anabranch_control::RateAdjustment;
 use ipnet::IpNet;
 use serde::Deserialize;
 
@@ -114,7 +115,7 @@ pub struct Itcp {
     pub samples: u32,
     /// P: time between two samples, s.
     pub period_s: f64,
-    /// M: the largest kappa.
+    /// M: the largest kappa, with which a tunnel starts.
     pub max_kappa: f64,
     /// Buffer size that the thresholds are fractions of, packets.
     pub max_queue_packets: f64,
@@ -142,6 +143,23 @@ impl Default for Itcp {
             low_threshold: 0.2,
             high_threshold: 1.0,
             guard: false,
+        }
+    }
+}
+
+impl Itcp {
+    /// The parameters of the control rule.
+    pub fn parameters(&self) -> RateAdjustment {
+        RateAdjustment {
+            samples: self.samples,
+            period_s: self.period_s,
+            max_kappa: self.max_kappa,
+            max_queue_packets: self.max_queue_packets,
+            epsilon: self.epsilon,
+            gamma: self.gamma,
+            low_threshold: self.low_threshold,
+            high_threshold: self.high_threshold,
+            guard: self.guard,
         }
     }
 }

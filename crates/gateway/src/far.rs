@@ -12,6 +12,7 @@ use crate::carrier::{Listener, Tunnel};
 use crate::config;
 use crate::counters::Counters;
 use crate::keys::PublicKey;
+use crate::pool;
 use crate::tls::Identity;
 use crate::traffic::limits::Limiter;
 
@@ -152,6 +153,9 @@ impl Shared {
         info!(tunnel = number, %peer, "tunnel established");
         self.counters.tunnels_established.increment();
         let active = self.counters.active_tunnels.hold();
+        if let Some(itcp) = self.config().tunnel.itcp.clone() {
+            tokio::spawn(pool::adjust(tunnel.clone(), itcp));
+        }
         self.tunnels().insert(number, (peer, tunnel.clone()));
         self.closed
             .run_until_cancelled(stream::accept(&self, &tunnel, number))

@@ -1,1 +1,113 @@
 //! I-TCP: the weight of a tunnel follows the gateway's buffer.
+//!
+//! Each gateway adjusts the tunnel in its own direction, by the samples of its own buffer: data that
+//! streams have accepted and that was never sent. What local connections could not deliver yet,
+//! because a stream's queue is full, is not in it; `limits.buffer_bytes` bounds that queue.
+
+use std::time::Duration;
+
+use anabranch_control::{Adjuster, BufferSample, RateAdjustment};
+use rustls::crypto::ring;
+use tokio::time::{Instant, sleep};
+
+use crate::carrier::{PathState, Tunnel};
+use crate::config::Itcp;
+
+/// What is adjusted.
+trait Buffer {
+    /// Data that was accepted and never sent, bytes.
+    fn unsent_bytes(&self) -> u64;
+    /// Data accepted since the start, bytes.
+    fn accepted_bytes(&self) -> u64;
+    /// The paths over which it is sent.
+    fn paths(&self) -> Vec<PathState>;
+    /// Changes the weight.
+    fn set_kappa(&self, kappa: f64);
+}
+
+impl Buffer for Tunnel {
+    fn unsent_bytes(&self) -> u64 {
+        Tunnel::unsent_bytes(self)
+    }
+
+    fn accepted_bytes(&self) -> u64 {
+        Tunnel::accepted_bytes(self)
+    }
+
+    fn paths(&self) -> Vec<PathState> {
+        Tunnel::paths(self)
+    }
+
+    fn set_kappa(&self, kappa: f64) {
+        Tunnel::set_kappa(self, kappa);
+    }
+}
+
+/// Adjusts the weight of this tunnel until it is closed.
+pub async fn adjust(tunnel: Tunnel, itcp: Itcp) {
+    tokio::select! {
+        _ = tunnel.closed() => {}
+        () = adjust_forever(&tunnel, itcp.parameters(), uniform) => {}
+    }
+}
+
+async fn adjust_forever(
+    buffer: &impl Buffer,
+    parameters: RateAdjustment,
+    mut draw: impl FnMut() -> f64,
+) {
+    let started = Instant::now();
+    let mut adjuster = Adjuster::new(parameters, parameters.max_kappa);
+    buffer.set_kappa(adjuster.kappa());
+    let mut next = started;
+    loop {
+        // From sample to sample, so that the time a sample takes does not add up.
+        next += Duration::from_secs_f64(adjuster.wait_s(&mut draw));
+        sleep(next.saturating_duration_since(Instant::now())).await;
+        let Some(sample) = sample(buffer, started.elapsed()) else {
+            continue; // no path has a round-trip time yet
+        };
+        adjuster.sample(&sample);
+        buffer.set_kappa(adjuster.kappa());
+    }
+}
+
+/// A sample of the buffer, in packets of the paths' mean size.
+fn sample(buffer: &impl Buffer, age: Duration) -> Option<BufferSample> {
+    let paths = buffer.paths();
+    let used = paths.iter().filter_map(|path| {
+        let base_rtt_s = path.base_rtt_s.filter(|&rtt_s| rtt_s > 0.0)?;
+        (path.window_packets > 0.0).then_some((path.window_packets, base_rtt_s, path.mtu_bytes))
+    });
+    let (mut window, mut rate, mut bytes) = (0.0, 0.0, 0.0);
+    for (packets, base_rtt_s, mtu_bytes) in used {
+        window += packets;
+        rate += packets / base_rtt_s;
+        bytes += packets * f64::from(mtu_bytes);
+    }
+    if window == 0.0 {
+        return None;
+    }
+    let packet_bytes = (bytes / window).max(1.0);
+    Some(BufferSample {
+        age_s: age.as_secs_f64(),
+        buffer_packets: buffer.unsent_bytes() as f64 / packet_bytes,
+        arrived_packets: buffer.accepted_bytes() as f64 / packet_bytes,
+        window,
+        // The window over it is the sum of the paths' expected rates.
+        base_rtt: window / rate,
+    })
+}
+
+/// A random number, uniform on [0, 1).
+fn uniform() -> f64 {
+    let mut bytes = [0; 8];
+    let random = ring::default_provider().secure_random.fill(&mut bytes);
+    // Without random numbers no tunnel would have been established.
+    random.expect("random numbers");
+    // The 53 bits of a double's significand.
+    (u64::from_ne_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests;

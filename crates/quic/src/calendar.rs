@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use anabranch_net::Time;
 
 use crate::network::Packet;
+use crate::simulation::Operation;
 use crate::transport::{Datagram, Side};
 
 /// What happens at an event's time.
@@ -19,6 +20,8 @@ pub(crate) enum Event {
     Timer { connection: u32, side: Side },
     /// A path of a connection opens.
     OpenPath { connection: u32, path: usize },
+    /// A test closes, opens or rebinds a path of a user's connections.
+    Operate(usize, usize, Operation),
     /// A connection looks for dead paths.
     Watch(u32),
     /// A user's workload begins, resumes or has its next file.

@@ -37,4 +37,6 @@ pub mod controller {
 }
 
 pub use limits::{Unsupported, check};
+#[doc(hidden)]
+pub use simulation::Operation;
 pub use simulation::Simulation;

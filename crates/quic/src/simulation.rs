@@ -17,8 +17,12 @@ use crate::limits::{Unsupported, check};
 use crate::network::{Links, Packet, Route, Step};
 use crate::transport::{Datagram, Settings, Side, Tls, UDP_HEADERS};
 
+mod disturbance;
 mod measure;
 mod users;
+
+pub use disturbance::Operation;
+use disturbance::Reordering;
 
 /// How often a connection with several paths looks for dead ones.
 const WATCH: Time = 100 * MILLISECOND;
@@ -49,6 +53,7 @@ pub struct Simulation {
     totals: Vec<PathTotals>,
     /// By number; `None`: over.
     connections: Vec<Option<Box<Connection>>>,
+    reordering: Reordering,
     recorder: Recorder,
 }
 
@@ -114,6 +119,7 @@ impl Simulation {
             users: start.users.clone(),
             totals,
             connections: Vec::new(),
+            reordering: Reordering::default(),
             recorder: Recorder::new(start, slots.clone()),
             slots,
         })
@@ -159,6 +165,7 @@ impl Simulation {
                     connection.pair.open_path(now, path);
                 });
             }
+            Event::Operate(user, path, operation) => self.operate(user, path, operation),
             Event::Watch(connection) => self.watch(connection),
             Event::Begin(user) => self.begin(user),
             Event::Pause(user) => self.pause(user),
@@ -273,6 +280,7 @@ impl Simulation {
             connection: number,
             datagram,
         };
+        let delay = delay + self.reordering.delay();
         self.calendar.push(self.now + delay, event);
     }
 
@@ -281,7 +289,10 @@ impl Simulation {
         let (row, number) = (packet.row, packet.connection);
         let route = &self.routes[packet.flow][packet.datagram.path];
         match self.links.step(self.now, route, packet) {
-            Step::Crosses(at, packet) => self.calendar.push(at, Event::Hop(packet)),
+            Step::Crosses(at, packet) => {
+                let at = at + self.reordering.delay();
+                self.calendar.push(at, Event::Hop(packet));
+            }
             Step::Lost(cause) => self.totals[row].lost[cause as usize] += 1,
             Step::Arrived(packet) => {
                 self.totals[row].delivered_packets += 1;

@@ -57,6 +57,8 @@ pub struct Subflow {
     pub segments_received: u32,
     /// Segments retransmitted.
     pub retransmitted: u32,
+    /// Data that this subflow has taken and never sent, bytes.
+    pub unsent: u32,
 }
 
 /// The state of a plain TCP socket.
@@ -171,6 +173,7 @@ fn subflow(info: &[u8; TCP_INFO_BYTES], id: u32) -> Subflow {
         segments_sent: word(info, 136),
         segments_received: word(info, 140),
         retransmitted: word(info, 100),
+        unsent: word(info, 144),
     }
 }
 
@@ -202,7 +205,8 @@ fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
     first
 }
 
-/// Data that was written to a TCP or Multipath TCP socket and never sent, bytes.
+/// Data that was written to a TCP or Multipath TCP socket and never sent, bytes. Of Multipath TCP
+/// only what no subflow has taken: [`Subflow::unsent`] is the rest.
 ///
 /// # Errors
 /// The error of the system call.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
+use socket2::Protocol;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
@@ -26,13 +27,19 @@ use crate::tls::{self, Identity};
 
 mod control;
 mod core;
+mod endpoints;
+mod maintain;
 mod multiplexer;
+mod paths;
 mod socket;
 mod stream;
 mod transport;
+mod weight;
 
 use core::Core;
 use multiplexer::Role;
+use paths::Paths;
+use weight::Weights;
 
 /// Time for the TCP connection, the TLS handshake and the first messages on one path.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -50,9 +57,12 @@ pub async fn connect(
     paths: &[config::Path],
 ) -> anyhow::Result<Tunnel> {
     let rule = socket::kernel_rule(&near.tunnel.algorithm)?;
+    if paths.len() > 1 {
+        socket::warn_of_queues(&rule);
+    }
     let mut failures = Vec::new();
     for path in paths.iter().filter(|path| path.role != config::Role::Never) {
-        match timeout(HANDSHAKE, connect_over(near, identity, path, &rule)).await {
+        match timeout(HANDSHAKE, connect_over(near, identity, paths, path, &rule)).await {
             Ok(Ok(tunnel)) => return Ok(tunnel),
             Ok(Err(error)) => failures.push(format!("{}: {error:#}", path.name)),
             Err(_) => failures.push(format!("{}: no answer in {HANDSHAKE:?}", path.name)),
@@ -64,17 +74,41 @@ pub async fn connect(
 async fn connect_over(
     near: &config::Near,
     identity: &Arc<Identity>,
+    paths: &[config::Path],
     path: &config::Path,
     rule: &str,
 ) -> anyhow::Result<Tunnel> {
-    let stream = socket::connect(&near.far, path, rule).await?;
+    // One path needs no Multipath TCP, of which a socket's limit of unsent data is not passed on.
+    let used = paths.iter().filter(|path| path.role != config::Role::Never);
+    let protocol = match used.count() {
+        1 => Protocol::TCP,
+        _ => Protocol::MPTCP,
+    };
+    let stream = socket::connect(&near.far, path, rule, protocol).await?;
     let socket = socket::duplicate(&stream)?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
     let name = tls::SERVER_NAME.try_into().expect("a valid name");
     let tls = connector.connect(name, stream).await.context("TLS")?;
-    let core = Core::new(socket, &near.limits, near.limits.connections, rule);
-    let inner = multiplexer::establish(tls.into(), Role::Near, core).await?;
-    Ok(Tunnel(Arc::new(inner)))
+    let weights = weights(rule, &near.tunnel)?;
+    let (limits, streams) = (&near.limits, near.limits.connections);
+    let core = Core::new(socket, limits, streams, Paths::near(paths), weights);
+    let handle = multiplexer::establish(tls.into(), Role::Near, core).await?;
+    tokio::spawn(maintain::maintain(handle.core.clone(), true));
+    Ok(Tunnel(Arc::new(handle)))
+}
+
+/// The weights of the rule's connections, if it has any; without I-TCP also `None` if they cannot
+/// be set.
+fn weights(rule: &str, tunnel: &config::Tunnel) -> anyhow::Result<Option<Weights>> {
+    if rule != weight::RULE {
+        return Ok(None);
+    }
+    let weights = Weights::open();
+    if tunnel.itcp.is_some() {
+        weights.map(Some)
+    } else {
+        Ok(weights.ok())
+    }
 }
 
 /// Accepts tunnels.
@@ -98,12 +132,17 @@ impl Listener {
     #[expect(clippy::unused_async, reason = "the interface of all carriers")]
     pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
         let rule = socket::kernel_rule(&far.tunnel.algorithm)?;
+        weights(&rule, &far.tunnel)?;
+        socket::warn_of_queues(&rule);
         let listener = socket::listen(far.listen, &rule)?;
+        if let Err(error) = endpoints::raise_limit(endpoints::MOST) {
+            tracing::debug!("{error:#}: the number of paths is limited by it");
+        }
         let (sender, receiver) = mpsc::channel(1);
         let accepting = tokio::spawn(accept_all(AcceptAll {
             listener,
             identity: identity.clone(),
-            limits: far.limits.clone(),
+            far: far.clone(),
             rule,
             tunnels: sender,
         }));
@@ -127,7 +166,7 @@ impl Listener {
 struct AcceptAll {
     listener: tokio::net::TcpListener,
     identity: Arc<Identity>,
-    limits: config::Limits,
+    far: config::Far,
     rule: String,
     tunnels: mpsc::Sender<(Tunnel, PublicKey)>,
 }
@@ -166,10 +205,12 @@ async fn accept_one(stream: TcpStream, all: &AcceptAll) -> anyhow::Result<(Tunne
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(all.identity.server()));
     let tls = acceptor.accept(stream).await.context("TLS")?;
     let peer = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
-    let limit = all.limits.connections_per_client;
-    let core = Core::new(socket, &all.limits, limit, &all.rule);
-    let inner = multiplexer::establish(tls.into(), Role::Far, core).await?;
-    Ok((Tunnel(Arc::new(inner)), peer))
+    let weights = weights(&all.rule, &all.far.tunnel)?;
+    let (limits, streams) = (&all.far.limits, all.far.limits.connections_per_client);
+    let core = Core::new(socket, limits, streams, Paths::far(), weights);
+    let handle = multiplexer::establish(tls.into(), Role::Far, core).await?;
+    tokio::spawn(maintain::maintain(handle.core.clone(), false));
+    Ok((Tunnel(Arc::new(handle)), peer))
 }
 
 /// A tunnel; closed when the last clone is dropped.
@@ -210,13 +251,13 @@ impl Tunnel {
         tokio::select! {
             biased;
             datagram = self.0.core.control.received.pop() => Ok(datagram),
-            closed = self.closed() => Err(closed),
+            closed = self.0.core.until_closed() => Err(closed),
         }
     }
 
-    /// Waits until the tunnel is closed.
+    /// Waits until the tunnel is closed and the reason was sent to the peer.
     pub async fn closed(&self) -> Closed {
-        self.0.core.until_closed().await
+        self.0.core.until_ended().await
     }
 
     /// Closes the tunnel: streams end with an error on both sides.
@@ -226,7 +267,8 @@ impl Tunnel {
 
     /// The state of each path.
     pub fn paths(&self) -> Vec<PathState> {
-        Vec::new()
+        self.0.core.update_paths();
+        self.0.core.paths().states()
     }
 
     /// Data that streams have accepted and that was never sent, bytes.
@@ -239,11 +281,13 @@ impl Tunnel {
         self.0.core.account.accepted_bytes()
     }
 
-    /// The weight of the rule; `None` if it has none.
+    /// The weight of the rule, once it was set; before, it is the one with which it was loaded.
     pub fn kappa(&self) -> Option<f64> {
-        None
+        self.0.core.kappa()
     }
 
     /// Sets the weight of the rule.
-    pub fn set_kappa(&self, _: f64) {}
+    pub fn set_kappa(&self, kappa: f64) {
+        self.0.core.set_kappa(kappa);
+    }
 }

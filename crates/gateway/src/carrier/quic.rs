@@ -10,13 +10,17 @@ use std::sync::{Arc, Mutex};
 use anabranch_quic::controller::SharedController;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
-use noq::{Connection, ConnectionError, Endpoint, PathEvent, SendDatagramError, VarInt};
+use noq::{
+    Connection, ConnectionError, Endpoint, PathEvent, RecvStream, SendDatagramError, SendStream,
+    VarInt,
+};
 use tokio::time::MissedTickBehavior;
 
 use super::{Closed, NotSent, PathState, Stream};
 use crate::config;
 use crate::tls::Identity;
 
+mod account;
 mod allowance;
 mod connect;
 mod control;
@@ -24,16 +28,19 @@ mod listener;
 mod paths;
 mod peer;
 mod probe;
+mod reader;
 mod settings;
 mod silence;
 mod socket;
-mod streams;
 mod watchdog;
+mod writer;
 
+use account::Account;
 pub use listener::Listener;
 use peer::Peer;
-use streams::Account;
+use reader::{Reader, Waiting};
 use watchdog::Watchdog;
+use writer::Writer;
 
 /// Connects to `far` over the first path that can, and opens the others.
 pub async fn connect(
@@ -60,6 +67,7 @@ pub async fn connect(
     Ok(Tunnel::new(
         connection,
         controller,
+        &near.limits,
         Paths::Near(watchdog, connected.endpoint),
     ))
 }
@@ -72,6 +80,7 @@ struct Inner {
     connection: Connection,
     controller: SharedController,
     account: Arc<Account>,
+    waiting: Arc<Waiting>,
     paths: Paths,
 }
 
@@ -100,33 +109,50 @@ impl Drop for Inner {
 }
 
 impl Tunnel {
-    fn new(connection: Connection, controller: SharedController, paths: Paths) -> Tunnel {
+    fn new(
+        connection: Connection,
+        controller: SharedController,
+        limits: &config::Limits,
+        paths: Paths,
+    ) -> Tunnel {
         Tunnel(Arc::new(Inner {
             connection,
             controller,
-            account: Arc::default(),
+            account: Arc::new(Account::new()),
+            waiting: Arc::new(Waiting::new(limits.tunnel_buffer_bytes)),
             paths,
         }))
     }
 
+    fn stream(&self, send: SendStream, receive: RecvStream) -> Stream {
+        Stream {
+            reader: Box::new(Reader::new(receive, self.0.waiting.clone())),
+            writer: Box::new(Writer::new(send, self.0.account.clone())),
+        }
+    }
+
     /// A tunnel that `near` has opened.
-    fn accepted(connection: Connection, controller: SharedController) -> Tunnel {
+    fn accepted(
+        connection: Connection,
+        controller: SharedController,
+        limits: &config::Limits,
+    ) -> Tunnel {
         let peer = Arc::new(Mutex::new(Peer::new(controller.clone())));
         tokio::spawn(follow(connection.clone(), peer.clone()));
         tokio::spawn(listen(connection.clone(), peer.clone()));
-        Tunnel::new(connection, controller, Paths::Far(peer))
+        Tunnel::new(connection, controller, limits, Paths::Far(peer))
     }
 
     /// Opens a stream.
     pub async fn open(&self) -> Result<Stream, Closed> {
         let (send, receive) = self.0.connection.open_bi().await.map_err(closed)?;
-        Ok(streams::stream(&self.0.account, send, receive))
+        Ok(self.stream(send, receive))
     }
 
     /// The next stream that the peer has opened.
     pub async fn accept(&self) -> Result<Stream, Closed> {
         let (send, receive) = self.0.connection.accept_bi().await.map_err(closed)?;
-        Ok(streams::stream(&self.0.account, send, receive))
+        Ok(self.stream(send, receive))
     }
 
     /// Sends a datagram, and discards the oldest ones if there is no room.
@@ -173,9 +199,9 @@ impl Tunnel {
         }
     }
 
-    /// Data accepted and never sent, bytes.
+    /// Data accepted and never sent, bytes: an estimate, see [`account`].
     pub fn unsent_bytes(&self) -> u64 {
-        0
+        self.0.account.unsent(&self.0.controller)
     }
 
     /// Data accepted, bytes.

@@ -12,6 +12,7 @@ use tracing::{debug, info, warn};
 use super::Shared;
 use crate::carrier::{Tunnel, connect};
 use crate::config;
+use crate::pool;
 use crate::traffic::association::Associations;
 
 /// The pause after a failed attempt: doubled from the first to the last.
@@ -74,6 +75,9 @@ impl Manager {
                 tunnel: tunnel.clone(),
                 next_association: Arc::default(),
             };
+            if let Some(itcp) = shared.config().tunnel.itcp.clone() {
+                tokio::spawn(pool::adjust(tunnel.clone(), itcp));
+            }
             let _close = CloseOnDrop(&tunnel);
             self.0.send_replace(Some(session.clone()));
             let reason = tokio::select! {

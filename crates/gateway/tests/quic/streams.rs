@@ -8,7 +8,8 @@ use anabranch_gateway::config;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{A, B, C, condition, identities, listen, near, pair, path, until};
+use crate::relay::{Fate, Relay};
+use crate::support::{A, B, C, condition, identities, listen, near, pair, pair_at, path, until};
 
 /// Data that shows where it was changed.
 pub fn data(bytes: usize) -> Vec<u8> {
@@ -155,4 +156,66 @@ async fn closing_a_tunnel_ends_its_streams_and_says_why() {
     assert!(pair.near.open().await.is_err());
     let datagram = pair.near.send_datagram(Bytes::new());
     assert!(matches!(datagram, Err(NotSent::Closed(_))), "{datagram:?}");
+}
+
+/// The library keeps pieces that were not read apart and gives up at 1024 of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_may_be_slow() {
+    for (piece, pieces) in [(100_000, 100), (100, 3000)] {
+        let pair = pair(vec![path(A)]).await;
+        let mut stream = pair.near.open().await.expect("open");
+        let write = tokio::spawn(async move {
+            for _ in 0..pieces {
+                stream.write_all(&vec![1; piece]).await.expect("written");
+                if piece < 1000 {
+                    // A datagram each.
+                    tokio::time::sleep(Duration::from_micros(100)).await;
+                }
+            }
+            stream.shutdown().await.expect("open");
+        });
+        let mut accepted = pair.far.accept().await.expect("a stream");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let mut all = Vec::new();
+        accepted.read_to_end(&mut all).await.expect("open");
+        assert_eq!(all.len(), piece * pieces);
+        write.await.expect("no panic");
+    }
+}
+
+/// One path is 100 ms slower than the other: what arrives over the fast one waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_path_does_not_stop_a_fast_one() {
+    let (near_identity, far_identity) = identities();
+    let (listener, address) = listen(&far_identity).await;
+    let relay = Relay::to(address).await;
+    let slow = Fate {
+        delay: Duration::from_millis(100),
+        ..Fate::default()
+    };
+    relay.set(B, slow);
+    let mut paths = vec![path(A), path(B)];
+    paths[0].rate_mbps = Some(30.0);
+    paths[1].rate_mbps = Some(10.0);
+    let pair = pair_at(listener, near(relay.address, paths), &near_identity).await;
+    let both_up = || {
+        [A, B]
+            .iter()
+            .all(|path| condition(&pair.far, path) == Condition::Up)
+    };
+    until("up", both_up).await;
+    let sent = data(8_000_000);
+    let expected = sent.clone();
+    let mut stream = pair.far.open().await.expect("open");
+    let write = tokio::spawn(async move {
+        stream.write_all(&sent).await.expect("written");
+        stream.shutdown().await.expect("open");
+    });
+    let mut received = Vec::new();
+    let mut accepted = pair.near.accept().await.expect("a stream");
+    accepted.read_to_end(&mut received).await.expect("read");
+    assert!(received == expected, "the data was changed");
+    write.await.expect("no panic");
+    assert_eq!(pair.far.accepted_bytes(), 8_000_000);
+    until("all acknowledged", || pair.far.unsent_bytes() == 0).await;
 }

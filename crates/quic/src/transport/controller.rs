@@ -64,6 +64,8 @@ struct State {
     controller: AnyController,
     initial_ssthresh: f64,
     paths: Vec<PathReport>,
+    /// Bytes acknowledged on all paths.
+    acknowledged: u64,
     /// The path whose controller is built next, if that is known.
     opening: Option<usize>,
 }
@@ -112,6 +114,7 @@ impl SharedController {
             controller,
             initial_ssthresh,
             paths: Vec::new(),
+            acknowledged: 0,
             opening: None,
         })))
     }
@@ -139,6 +142,14 @@ impl SharedController {
     /// Sets the weight of the rule; without effect on a rule that has none.
     pub fn set_weight(&self, weight: f64) {
         self.lock().controller.set_weight(weight);
+    }
+
+    /// Bytes that were acknowledged and that are in flight, on all paths, in packets with their
+    /// headers.
+    pub fn carried(&self) -> (u64, u64) {
+        let state = self.lock();
+        let in_flight = state.paths.iter().map(|path| path.in_flight_bytes).sum();
+        (state.acknowledged, in_flight)
     }
 
     /// Calls `read` with the controller and the reports of its paths.
@@ -212,6 +223,7 @@ pub struct PathController {
 #[derive(Clone, Copy, Debug, Default)]
 struct Acked {
     packets: u32,
+    bytes: u64,
     newest: Option<Instant>,
 }
 
@@ -243,13 +255,18 @@ impl Controller for PathController {
         }
     }
 
-    fn on_ack(&mut self, _: Instant, sent: Instant, _: u64, _: u64, _: bool, _: &RttEstimator) {
+    fn on_ack(&mut self, _: Instant, sent: Instant, bytes: u64, _: u64, _: bool, _: &RttEstimator) {
         self.acked.packets += 1;
+        self.acked.bytes += bytes;
         self.acked.newest = self.acked.newest.max(Some(sent));
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _: Option<u64>) {
-        let Acked { packets, newest } = std::mem::take(&mut self.acked);
+        let Acked {
+            packets,
+            bytes,
+            newest,
+        } = std::mem::take(&mut self.acked);
         let ends = newest.is_some_and(|sent| self.is_after_recovery(sent))
             && self.recovery_began.take().is_some();
         let r = self.index();
@@ -260,8 +277,10 @@ impl Controller for PathController {
             clock,
             controller,
             paths,
+            acknowledged,
             ..
         } = &mut *state;
+        *acknowledged += bytes;
         let window = controller.window(r) as u64 * self.mtu;
         let window_limited = paths[r].is_window_limited(app_limited, window, self.mtu);
         paths[r].in_flight_bytes = in_flight;

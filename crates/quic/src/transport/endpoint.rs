@@ -13,10 +13,11 @@ use noq_proto::{
 
 use anabranch_net::Dice;
 
+use super::pair::Datagram;
 use super::random::{ConnectionIds, random_bytes};
 use super::tls::{RECEIVER, Tls};
 
-/// A port, which is never looked at.
+/// The port of the receiver, and of the sender until it is rebound.
 const PORT: u16 = 4433;
 
 /// The most paths of a connection: the last number of the sender's address counts them.
@@ -29,6 +30,13 @@ fn receiver_address() -> SocketAddr {
 
 fn sender_address(path: usize) -> IpAddr {
     Ipv4Addr::new(10, 0, 0, 1 + path as u8).into()
+}
+
+/// The sender's address as the receiver sees it. Each rebinding changes the port; every second one
+/// the address too.
+fn bound_address(path: usize, rebound: u8) -> SocketAddr {
+    let address = Ipv4Addr::new(10, rebound / 2, 0, 1 + path as u8);
+    SocketAddr::new(address.into(), PORT + u16::from(rebound))
 }
 
 /// The path of a sender's address.
@@ -44,17 +52,16 @@ pub(super) fn sender_tuple(path: usize) -> FourTuple {
     FourTuple::new(receiver_address(), Some(sender_address(path)))
 }
 
-fn receiver_tuple(path: usize) -> FourTuple {
-    let remote = SocketAddr::new(sender_address(path), PORT);
-    FourTuple::new(remote, Some(receiver_address().ip()))
+fn receiver_tuple(path: usize, rebound: u8) -> FourTuple {
+    FourTuple::new(bound_address(path, rebound), Some(receiver_address().ip()))
 }
 
 /// An end of a connection, and the endpoint that it alone uses.
 pub(super) struct End {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
-    /// The sender's or the receiver's addresses of a path.
-    tuple: fn(usize) -> FourTuple,
+    /// The sender's or the receiver's addresses of a path that was rebound so often.
+    tuple: fn(usize, u8) -> FourTuple,
     buffer: Vec<u8>,
 }
 
@@ -71,7 +78,7 @@ impl End {
         End {
             endpoint,
             connection: Some(connected.expect("address and version are valid")),
-            tuple: sender_tuple,
+            tuple: |path, _| sender_tuple(path),
             buffer: Vec::new(),
         }
     }
@@ -94,13 +101,13 @@ impl End {
         self.connection.as_mut().map(|(_, connection)| connection)
     }
 
-    /// A datagram arrived over this path.
-    pub fn receive(&mut self, now: Instant, path: usize, datagram: BytesMut) {
-        let tuple = (self.tuple)(path);
+    /// A datagram arrived.
+    pub fn receive(&mut self, now: Instant, datagram: Datagram) {
+        let tuple = (self.tuple)(datagram.path, datagram.rebound);
         self.buffer.clear();
         let event = self
             .endpoint
-            .handle(now, tuple, None, datagram, &mut self.buffer);
+            .handle(now, tuple, None, datagram.bytes, &mut self.buffer);
         match event {
             Some(DatagramEvent::NewConnection(incoming)) => {
                 let accepted = self.endpoint.accept(incoming, now, &mut self.buffer, None);
@@ -143,20 +150,25 @@ impl End {
         Some(event)
     }
 
-    /// The next datagram to be sent, and its path.
-    pub fn transmit(&mut self, now: Instant) -> Option<(usize, BytesMut)> {
+    /// The next datagram to be sent. The sender does not know how often its path was rebound.
+    pub fn transmit(&mut self, now: Instant) -> Option<Datagram> {
         self.buffer.clear();
         let (_, connection) = self.connection.as_mut()?;
         let transmit = connection.poll_transmit(now, NonZeroUsize::MIN, &mut self.buffer);
         self.exchange();
         let transmit = transmit?;
-        let to_receiver = transmit.destination == receiver_address();
-        let path = if to_receiver {
-            transmit.src_ip.map_or(0, path_of) // path 0 has no local address yet
+        let to = transmit.destination;
+        let (path, rebound) = if to == receiver_address() {
+            (transmit.src_ip.map_or(0, path_of), 0) // path 0 has no local address yet
         } else {
-            path_of(transmit.destination.ip())
+            (path_of(to.ip()), (to.port() - PORT) as u8)
         };
-        Some((path, BytesMut::from(&self.buffer[..transmit.size])))
+        let bytes = BytesMut::from(&self.buffer[..transmit.size]);
+        Some(Datagram {
+            path,
+            rebound,
+            bytes,
+        })
     }
 
     /// Passes events between the connection and its endpoint until there are none.

@@ -28,6 +28,8 @@ pub(crate) enum Side {
 #[derive(Debug)]
 pub(crate) struct Datagram {
     pub path: usize,
+    /// How often the sender's address on this path had changed, as the receiver sees it.
+    pub rebound: u8,
     pub bytes: BytesMut,
 }
 
@@ -39,6 +41,8 @@ pub(crate) struct Pair {
     receiver: End,
     controller: SharedController,
     paths: Paths,
+    /// How often the sender's address on each path has changed, as the receiver sees it.
+    rebound: Vec<u8>,
     stream: Option<Outgoing>,
     /// What to send when the handshake allows it: bytes, or `Some(None)` for data without limit.
     unsent: Option<Option<u64>>,
@@ -67,6 +71,7 @@ impl Pair {
             receiver: End::receiver(&mut dice, tls, settings.receiver(paths)),
             controller,
             paths: Paths::new(paths),
+            rebound: vec![0; paths],
             stream: None,
             unsent: None,
             incoming: Incoming::default(),
@@ -82,6 +87,21 @@ impl Pair {
     pub fn open_path(&mut self, now: Time, path: usize) {
         self.paths.want(path);
         self.drive_sender(self.clock.instant(now));
+    }
+
+    /// Closes a path until it is opened explicitly, unless the receiver knows no other.
+    pub fn close_path(&mut self, now: Time, path: usize) {
+        let now = self.clock.instant(now);
+        if let Some(connection) = self.sender.connection() {
+            self.paths.close(connection, path, now);
+        }
+        self.drive_sender(now);
+        self.paths.keep_closed(path);
+    }
+
+    /// A NAT gives the sender another address on a path and forgets the old one.
+    pub fn rebind(&mut self, path: usize) {
+        self.rebound[path] += 1;
     }
 
     /// Closes paths that are dead and opens those again that were closed a while ago.
@@ -116,8 +136,11 @@ impl Pair {
 
     /// A datagram arrived at an end; what it brought to the receiver.
     pub fn receive(&mut self, now: Time, side: Side, datagram: Datagram) -> Arrived {
+        if side == Side::Sender && datagram.rebound != self.rebound[datagram.path] {
+            return Arrived::default(); // to an address that the NAT has forgotten
+        }
         let now = self.clock.instant(now);
-        self.end(side).receive(now, datagram.path, datagram.bytes);
+        self.end(side).receive(now, datagram);
         self.drive(now, side)
     }
 
@@ -140,8 +163,11 @@ impl Pair {
     /// The next datagram that an end sends now.
     pub fn transmit(&mut self, now: Time, side: Side) -> Option<Datagram> {
         let now = self.clock.instant(now);
-        let (path, bytes) = self.end(side).transmit(now)?;
-        Some(Datagram { path, bytes })
+        let mut datagram = self.end(side).transmit(now)?;
+        if side == Side::Sender {
+            datagram.rebound = self.rebound[datagram.path];
+        }
+        Some(datagram)
     }
 
     fn end(&mut self, side: Side) -> &mut End {

@@ -56,9 +56,29 @@ impl Paths {
         }
     }
 
-    /// The path is to be opened.
+    /// The path is to be opened, unless it is open.
     pub fn want(&mut self, path: usize) {
-        self.wanted.push(path);
+        self.closed[path] = None;
+        if self.open[path].is_none() && !self.wanted.contains(&path) {
+            self.wanted.push(path);
+        }
+    }
+
+    /// Closes a path, unless it is the last one that the receiver knows: a receiver without paths
+    /// closes the connection.
+    pub fn close(&mut self, connection: &mut Connection, path: usize, now: Instant) {
+        let mut others = self.open.iter().enumerate().filter(|(r, _)| *r != path);
+        let another = others.any(|(_, open)| open.is_some_and(|open| open.established));
+        if let (Some(path), true) = (self.open[path], another) {
+            // Fails for a path that the library is closing.
+            let _ = connection.close_path(now, path.id, VarInt::from_u32(0));
+        }
+    }
+
+    /// A closed path is not opened again before it is wanted.
+    pub fn keep_closed(&mut self, path: usize) {
+        self.closed[path] = None;
+        self.wanted.retain(|wanted| *wanted != path);
     }
 
     /// Opens paths in the order in which they were wanted. Right after the handshake, and after

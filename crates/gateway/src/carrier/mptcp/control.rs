@@ -64,10 +64,8 @@ impl Control {
 
     /// Tells the peer why the tunnel ends.
     pub fn say_goodbye(&self, reason: &str) {
-        let mut shortened = reason.to_owned();
-        shortened.truncate(reason.floor_char_boundary(1024));
         let mut goodbye = self.goodbye.lock().expect("no holder panics");
-        goodbye.get_or_insert(shortened);
+        goodbye.get_or_insert_with(|| reason.chars().take(1000).collect());
         self.ends.notify_one();
     }
 

@@ -1,14 +1,16 @@
 //! What all parts of a tunnel share: its end, its counters, its socket.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+use anabranch_sockets::{mptcp_info, unsent_bytes};
 use socket2::Socket;
 use tokio::sync::{Semaphore, watch};
 
 use super::control::Control;
-use super::socket;
+use super::paths::Paths;
+use super::weight::Weights;
 use crate::carrier::Closed;
 use crate::config::Limits;
 
@@ -22,14 +24,21 @@ pub struct Core {
     closed: watch::Sender<Option<Closed>>,
     /// Why the connection has failed.
     lost: OnceLock<String>,
+    /// The task of yamux has ended and the socket is closed.
+    ended: watch::Sender<bool>,
     /// Counters of the streams.
     pub account: Account,
     /// Datagrams and messages.
     pub control: Control,
     /// A duplicate of the tunnel's socket, for its options, until the tunnel is closed.
     pub socket: Mutex<Option<Socket>>,
-    /// The rule's name in the kernel.
-    pub rule: String,
+    /// Whether the peer has an IPv4 address.
+    pub is_ipv4: bool,
+    paths: Mutex<Paths>,
+    /// If the rule has a weight, and it can be set.
+    weights: Option<Weights>,
+    /// The weight that was set last, as bits; 0 before.
+    kappa: AtomicU64,
     /// Streams that the peer may open.
     pub streams: usize,
     /// Data buffered per stream, bytes.
@@ -93,10 +102,22 @@ impl Account {
 
 impl Core {
     /// A new tunnel over this socket; the peer may open `streams`.
-    pub fn new(socket: Socket, limits: &Limits, streams: usize, rule: &str) -> Arc<Core> {
+    pub fn new(
+        socket: Socket,
+        limits: &Limits,
+        streams: usize,
+        paths: Paths,
+        weights: Option<Weights>,
+    ) -> Arc<Core> {
+        let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
         Arc::new(Core {
+            is_ipv4: peer.is_none_or(|peer| peer.ip().to_canonical().is_ipv4()),
+            paths: Mutex::new(paths),
+            weights,
+            kappa: AtomicU64::new(0),
             closed: watch::Sender::new(None),
             lost: OnceLock::new(),
+            ended: watch::Sender::new(false),
             account: Account {
                 accepted: AtomicU64::new(0),
                 unwritten: AtomicI64::new(0),
@@ -105,7 +126,6 @@ impl Core {
             },
             control: Control::default(),
             socket: Mutex::new(Some(socket)),
-            rule: rule.to_owned(),
             streams,
             stream_bytes: limits.buffer_bytes,
             window_bytes: limits.tunnel_buffer_bytes,
@@ -160,6 +180,20 @@ impl Core {
         closed.expect("it was waited for")
     }
 
+    /// Closes this duplicate of the socket; the other one is closed already.
+    pub fn end(&self) {
+        drop(self.socket.lock().expect("no holder panics").take());
+        self.ended.send_replace(true);
+    }
+
+    /// Waits until the tunnel is closed and its last words are sent.
+    pub async fn until_ended(&self) -> Closed {
+        let closed = self.until_closed().await;
+        let mut receiver = self.ended.subscribe();
+        let _ = receiver.wait_for(|ended| *ended).await;
+        closed
+    }
+
     /// Data was received.
     pub fn has_received(&self) {
         let now = self.started.elapsed().as_millis() as u64;
@@ -175,8 +209,46 @@ impl Core {
     /// Data that streams have accepted and that the kernel has not sent, bytes.
     pub fn unsent_bytes(&self) -> u64 {
         let socket = self.socket.lock().expect("no holder panics");
-        let in_kernel = socket.as_ref().map_or(0, socket::unsent_bytes);
+        let in_kernel = socket.as_ref().map(|socket| {
+            let in_paths = mptcp_info(socket).unwrap_or(None).unwrap_or_default();
+            let in_paths = in_paths.iter().map(|subflow| u64::from(subflow.unsent));
+            in_paths.sum::<u64>() + unsent_bytes(socket).unwrap_or(0)
+        });
         let unwritten = self.account.unwritten.load(Ordering::Relaxed);
-        unwritten.max(0) as u64 + in_kernel
+        unwritten.max(0) as u64 + in_kernel.unwrap_or(0)
+    }
+
+    /// The paths as last read.
+    pub fn paths(&self) -> MutexGuard<'_, Paths> {
+        self.paths.lock().expect("no holder panics")
+    }
+
+    /// Reads the paths' state; whether it is a connection of Multipath TCP, `None` once closed.
+    pub fn update_paths(&self) -> Option<bool> {
+        let socket = self.socket.lock().expect("no holder panics");
+        let mut paths = self.paths();
+        paths.update(socket.as_ref()?);
+        paths.multipath
+    }
+
+    /// The weight that was set last.
+    pub fn kappa(&self) -> Option<f64> {
+        let bits = self.kappa.load(Ordering::Relaxed);
+        (bits != 0).then(|| f64::from_bits(bits))
+    }
+
+    /// Sets the weight of the rule, if it has one.
+    pub fn set_kappa(&self, kappa: f64) {
+        let socket = self.socket.lock().expect("no holder panics");
+        let (Some(weights), Some(socket)) = (&self.weights, socket.as_ref()) else {
+            return;
+        };
+        match socket
+            .cookie()
+            .and_then(|cookie| weights.set(cookie, kappa))
+        {
+            Ok(()) => self.kappa.store(kappa.to_bits(), Ordering::Relaxed),
+            Err(error) => tracing::warn!("setting the weight {kappa}: {error}"),
+        }
     }
 }

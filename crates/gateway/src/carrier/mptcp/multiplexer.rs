@@ -190,29 +190,33 @@ struct Driver {
 }
 
 async fn run(mut driver: Driver) {
-    let (core, transport) = (driver.core.clone(), driver.transport.clone());
+    let core = driver.core.clone();
     tokio::select! {
         biased;
-        reason = poll_fn(|cx| driver.poll(cx)) => {
-            // A goodbye that was received is still to be read, after which `converse` finds the end.
-            core.set_lost(reason);
-            return;
-        }
-        _ = core.until_closed() => {}
+        // A goodbye that was received is still to be read, after which `converse` finds the end.
+        reason = poll_fn(|cx| driver.poll(cx)) => core.set_lost(reason),
+        _ = core.until_closed() => say_goodbye(&mut driver).await,
     }
-    // Fails if the peer has no more use for it.
-    let _ = timeout(GOODBYE, async {
+    drop(driver);
+    core.end();
+}
+
+/// Sends what is queued until the goodbye is sent, but not for long.
+async fn say_goodbye(driver: &mut Driver) {
+    let (core, transport) = (driver.core.clone(), driver.transport.clone());
+    let saying = async {
         tokio::select! {
             () = core.control.until_said() => {}
             _ = poll_fn(|cx| driver.poll(cx)) => {}
         }
-        tokio::select! {
-            _ = poll_fn(|cx| transport.poll_drain(cx)) => {}
-            _ = poll_fn(|cx| driver.poll(cx)) => {}
-        }
-    })
-    .await;
-    drop(core.socket.lock().expect("no holder panics").take());
+        let drained = |cx: &mut Context<'_>| match driver.poll(cx) {
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending => transport.poll_drain(cx).map(drop),
+        };
+        poll_fn(drained).await;
+    };
+    // Fails if the peer does not receive any more.
+    let _ = timeout(GOODBYE, saying).await;
 }
 
 impl Driver {

@@ -1,10 +1,12 @@
 //! The tunnel's socket: Multipath TCP, or TCP where the kernel has none.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use anyhow::{Context, bail};
+use anabranch_control::RULES;
+use anabranch_sockets::algorithms;
+use anyhow::Context;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -14,7 +16,12 @@ use crate::config;
 ///
 /// # Errors
 /// If no address of `far` can be reached over it.
-pub async fn connect(far: &str, path: &config::Path, rule: &str) -> anyhow::Result<TcpStream> {
+pub async fn connect(
+    far: &str,
+    path: &config::Path,
+    rule: &str,
+    protocol: Protocol,
+) -> anyhow::Result<TcpStream> {
     let addresses = tokio::net::lookup_host(far).await;
     let addresses = addresses.with_context(|| format!("{far}: not resolved"))?;
     let same_family = |far: &SocketAddr| {
@@ -23,7 +30,7 @@ pub async fn connect(far: &str, path: &config::Path, rule: &str) -> anyhow::Resu
     };
     let mut failure = None;
     for address in addresses.filter(same_family) {
-        match connect_to(address, path, rule).await {
+        match connect_to(address, path, rule, protocol).await {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = Some(error.context(format!("connecting to {address}"))),
         }
@@ -31,8 +38,13 @@ pub async fn connect(far: &str, path: &config::Path, rule: &str) -> anyhow::Resu
     Err(failure.unwrap_or_else(|| anyhow::anyhow!("{far} has no address of the path's family")))
 }
 
-async fn connect_to(far: SocketAddr, path: &config::Path, rule: &str) -> anyhow::Result<TcpStream> {
-    let socket = open(Domain::for_address(far), rule)?;
+async fn connect_to(
+    far: SocketAddr,
+    path: &config::Path,
+    rule: &str,
+    protocol: Protocol,
+) -> anyhow::Result<TcpStream> {
+    let socket = open(Domain::for_address(far), rule, protocol)?;
     if let Some(interface) = &path.interface {
         let bound = socket.bind_device(Some(interface.as_bytes()));
         bound.with_context(|| format!("binding to interface {interface}"))?;
@@ -58,7 +70,7 @@ async fn connect_to(far: SocketAddr, path: &config::Path, rule: &str) -> anyhow:
 /// # Errors
 /// If the address cannot be bound.
 pub fn listen(address: SocketAddr, rule: &str) -> anyhow::Result<TcpListener> {
-    let socket = open(Domain::for_address(address), rule)?;
+    let socket = open(Domain::for_address(address), rule, Protocol::MPTCP)?;
     socket.set_reuse_address(true)?;
     let bound = socket.bind(&address.into());
     bound.with_context(|| format!("listening on {address}"))?;
@@ -67,9 +79,10 @@ pub fn listen(address: SocketAddr, rule: &str) -> anyhow::Result<TcpListener> {
 }
 
 /// A socket that accepts connections inherits its options.
-fn open(domain: Domain, rule: &str) -> anyhow::Result<Socket> {
-    let socket = match Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)) {
+fn open(domain: Domain, rule: &str, protocol: Protocol) -> anyhow::Result<Socket> {
+    let socket = match Socket::new(domain, Type::STREAM, Some(protocol)) {
         Ok(socket) => socket,
+        Err(error) if protocol == Protocol::TCP => return Err(error.into()),
         // Not compiled in, not enabled (net.mptcp.enabled), not allowed.
         Err(error) => {
             static LOGGED: std::sync::Once = std::sync::Once::new();
@@ -86,11 +99,16 @@ fn open(domain: Domain, rule: &str) -> anyhow::Result<Socket> {
     Ok(socket)
 }
 
-/// Sets options that are not inherited.
+/// Sets the options that are not inherited, or not by every kernel.
 ///
 /// # Errors
 /// If the kernel refuses them.
 pub fn prepare(socket: &Socket) -> io::Result<()> {
+    /// Data that the kernel takes before it can be sent, bytes. What waits here is neither in turn
+    /// nor behind datagrams.
+    const UNSENT: u32 = 32 << 10;
+    // Multipath TCP has it since Linux 6.9; before, the socket's buffer is the limit.
+    let _ = socket.set_tcp_notsent_lowat(UNSENT);
     socket.set_tcp_nodelay(true)
 }
 
@@ -102,20 +120,29 @@ pub fn duplicate(stream: &TcpStream) -> io::Result<Socket> {
     Ok(stream.as_fd().try_clone_to_owned()?.into())
 }
 
-/// Data in the socket that was never sent, bytes.
-pub fn unsent_bytes(socket: &Socket) -> u64 {
-    let _ = socket;
-    0
-}
-
 /// The rule's name in the kernel.
 ///
 /// # Errors
 /// If it is not registered, or has parameters, which are fixed when it is loaded.
 pub fn kernel_rule(algorithm: &str) -> anyhow::Result<String> {
-    if algorithm.contains(':') {
-        bail!("parameters");
+    let registered = algorithms::available()?;
+    Ok(algorithms::kernel_name(algorithm, &registered)?)
+}
+
+/// Warns once if the kernel would queue without bound in each path: the socket's limit of unsent
+/// data is not passed on to the paths of Multipath TCP. The rules of anabranch-kernel have a limit.
+pub fn warn_of_queues(rule: &str) {
+    static WARNED: std::sync::Once = std::sync::Once::new();
+    let of_linux = ["reno", "cubic"].contains(&rule);
+    let is_ours = !of_linux && RULES.iter().any(|known| known.linux_name() == rule);
+    let limit = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_notsent_lowat");
+    if !is_ours && limit.is_ok_and(|limit| limit.trim() == u32::MAX.to_string()) {
+        WARNED.call_once(|| {
+            tracing::warn!(
+                "with {rule} each path queues up to its send buffer, which datagrams and new \
+                 streams wait for: sysctl net.ipv4.tcp_notsent_lowat=16384, or a rule of \
+                 anabranch-kernel"
+            );
+        });
     }
-    let _ = ErrorKind::NotFound;
-    Ok(algorithm.to_owned())
 }

@@ -11,6 +11,7 @@ use noq::rustls::pki_types::CertificateDer;
 use noq::{Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinHandle;
 
 use super::{Tunnel, settings, socket};
 use crate::config;
@@ -30,6 +31,7 @@ pub struct Listener {
     endpoint: Endpoint,
     accepted: Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     refused: Arc<AtomicU64>,
+    accepting: JoinHandle<()>,
 }
 
 /// What every handshake needs.
@@ -61,11 +63,12 @@ impl Listener {
             refused: refused.clone(),
             accepted: sender,
         };
-        tokio::spawn(accept(endpoint.clone(), Arc::new(handshakes)));
+        let accepting = tokio::spawn(accept(endpoint.clone(), Arc::new(handshakes)));
         Ok(Listener {
             endpoint,
             accepted: Mutex::new(accepted),
             refused,
+            accepting,
         })
     }
 
@@ -87,10 +90,10 @@ impl Listener {
 }
 
 impl Drop for Listener {
-    /// Frees the address once its tunnels are closed.
+    /// Accepts no more tunnels. The socket is closed with the last of those that were accepted.
     fn drop(&mut self) {
+        self.accepting.abort();
         self.endpoint.set_server_config(None);
-        self.endpoint.close(0u32.into(), b"the listener is closed");
     }
 }
 
@@ -155,7 +158,8 @@ async fn authenticate(
     if !connection.is_multipath_enabled() {
         bail!("near has no multipath extension");
     }
-    Ok((Tunnel::accepted(connection, controller), peer))
+    let tunnel = Tunnel::accepted(connection, controller, &far.limits);
+    Ok((tunnel, peer))
 }
 
 fn peer_key(connection: &Connection) -> anyhow::Result<PublicKey> {

@@ -20,8 +20,9 @@ pub(super) const MAX_PATHS: u32 = 32;
 /// RFC 6928.
 const INITIAL_WINDOW: f64 = 10.0;
 
-/// The largest stream window at which the library does not close connections with several paths
-/// because of "too many gaps in stream buffer"; see docs/quic.md.
+/// What may arrive of a stream and not be read, bytes. Much more than 1024 full packets, and the
+/// library closes connections because of "too many gaps in stream buffer" (quinn-rs/quinn issue
+/// 2809).
 const STREAM_WINDOW: u32 = 2_000_000;
 
 /// Datagrams that wait to be sent, bytes; the oldest is discarded.

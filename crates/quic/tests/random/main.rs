@@ -1,6 +1,10 @@
 //! Random networks whose links lose packets, die and return: every file arrives whole, and soon
 //! after the links are back.
 
+mod case;
+mod faults;
+mod operations;
+
 use anabranch_quic::Simulation;
 use anabranch_scenario::{Record, Scenario};
 use proptest::prelude::*;
@@ -67,7 +71,7 @@ fn run(text: &str, seed: u64) -> Record {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(operations::config())]
 
     /// A run panics if the receiver reads other data than was sent, or if a connection is lost. With
     /// 3 % of loss on each of two links Reno has sqrt(1.5 / 0.059) = 5 packets per round trip of at

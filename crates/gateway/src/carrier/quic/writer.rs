@@ -1,48 +1,34 @@
-//! Streams of a tunnel.
+//! Writes a stream.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use noq::{RecvStream, SendStream, VarInt};
+use noq::{SendStream, VarInt};
 use tokio::io::AsyncWrite;
 
-use crate::carrier::Stream;
-
-/// What streams have accepted.
-#[derive(Debug, Default)]
-pub(super) struct Account {
-    accepted: AtomicU64,
-}
-
-impl Account {
-    /// Bytes accepted since the tunnel was established.
-    pub fn accepted(&self) -> u64 {
-        self.accepted.load(Ordering::Relaxed)
-    }
-}
-
-/// A stream of a tunnel with this account.
-pub(super) fn stream(account: &Arc<Account>, send: SendStream, receive: RecvStream) -> Stream {
-    Stream {
-        reader: Box::new(receive),
-        writer: Box::new(Writer {
-            stream: send,
-            account: account.clone(),
-            is_shut_down: false,
-        }),
-    }
-}
+use super::account::Account;
 
 /// The code of a reset.
 const NOT_FINISHED: VarInt = VarInt::from_u32(1);
 
-struct Writer {
+/// A stream that is reset when it is dropped and was not shut down.
+pub(super) struct Writer {
     stream: SendStream,
     account: Arc<Account>,
     is_shut_down: bool,
+}
+
+impl Writer {
+    /// Writes this stream.
+    pub fn new(stream: SendStream, account: Arc<Account>) -> Writer {
+        Writer {
+            stream,
+            account,
+            is_shut_down: false,
+        }
+    }
 }
 
 impl AsyncWrite for Writer {
@@ -52,8 +38,7 @@ impl AsyncWrite for Writer {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
-        let accepted = &self.account.accepted;
-        accepted.fetch_add(written as u64, Ordering::Relaxed);
+        self.account.accept(written);
         Poll::Ready(Ok(written))
     }
 

@@ -1,0 +1,218 @@
+"""I-TCP for real: two gateways share a bottleneck, with and without rate adjustment.
+
+    python benches/gateway/itcp.py --carrier mptcp
+
+This is papers/itcp/scenario_two.toml: subnet 1 offers 0.52 of the bottleneck, subnet 2 offers 0.24
+in files with a heavier tail, and equal weights give subnet 1 a share of 0.5. The simulator runs
+first, and the lab gets its arrivals, file by file.
+
+The clock runs `--speed` times as fast as the paper's: rates of links and arrivals are multiplied by
+it, delays and the period of the samples are divided by it, and sizes of files and queues stay. So
+windows are the paper's, and a time, multiplied by the speed, is the paper's time. Packets have 1500
+bytes instead of 1000, and the links of the lab are faster by the share of headers. Unlike the
+simulator's, a file's time in the system has the round trip that opens its stream in it.
+
+With carrier mptcp `vegas_k` must be pinned: anabranch-kernel load vegas_k:kappa=10 --pin.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from gateways import CARRIERS, payload_share
+from hosts import HERE, ROOT, SERVER, Lab, Program, load, run_scenario
+
+import anabranch
+
+VARIANTS = {"fixed": None, "printed": False, "guard": True}
+"""Of each variant, whether the adjustment has the guard."""
+SUBNETS = ("subnet1", "subnet2")
+PERIOD_S = 0.5
+"""P of the paper's table I."""
+WEIGHT = 10
+"""M, with which all start."""
+
+
+def links(speed: float, payload: float) -> str:
+    """The links of the paper at this speed; `payload` is the share of a packet."""
+    access = f"{{ rate_mbps = {100 * speed / payload}, delay_ms = {10 / speed} }}"
+    bottleneck = f"rate_mbps = {10 * speed / payload}, delay_ms = {10 / speed}"
+    return (
+        f"links.access1 = {access}\nlinks.access2 = {access}\n"
+        f"links.bottleneck = {{ {bottleneck}, queue.drop_tail = {{ packets = 10000 }} }}\n"
+    )
+
+
+def simulated(guard: bool | None, options: argparse.Namespace) -> anabranch.Result:
+    """What the simulator has."""
+    speed = options.speed
+    period = f"period_s = {PERIOD_S / speed}"
+    adjust = "" if guard is None else f", adjust = {{ {period}, guard = {str(guard).lower()} }}"
+    sizes = (
+        "{ mean_bytes = 65000, shape = 2.5 }",
+        "{ mean_bytes = 30000, shape = 1.2 }",
+    )
+    flows = "".join(
+        f'[[flows]]\nname = "{name}"\npaths = [["access{i}", "bottleneck"]]\n'
+        f"workload.gateway = {{ clients = 10, rate_per_s = {speed}, size.pareto = {size}{adjust} }}"
+        "\n"
+        for i, (name, size) in enumerate(zip(SUBNETS, sizes, strict=True), 1)
+    )
+    text = (
+        f'algorithm = "vegas:kappa={WEIGHT}"\nseeds = [{options.seed}]\n'
+        f"measure = {{ duration_s = {options.seconds / speed}, sample_ms = 1000 }}\n"
+        "tcp = { packet_bytes = 1000, header_bytes = 0, initial_window_packets = 2 }\n"
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(text + links(speed, 1) + flows)
+        file.flush()
+        return anabranch.run(file.name)
+
+
+@contextlib.contextmanager
+def lab(options: argparse.Namespace, carrier: str) -> Iterator[Lab]:
+    """Hosts `near1` and `near2`, and `server` behind the bottleneck."""
+    flows = ", ".join(
+        f'{{ name = "near{i}", paths = [["access{i}", "bottleneck"]] }}' for i in (1, 2)
+    )
+    head = 'algorithm = "cubic"\nmeasure.duration_s = 1\ntcp.receive_buffer_packets = 20000\n'
+    text = head + links(options.speed, payload_share(carrier)) + f"flows = [{flows}]\n"
+    with run_scenario(text) as running:
+        yield running
+
+
+def gateway() -> str:
+    """The program."""
+    return os.environ.get("ANABRANCH_GATEWAY") or str(ROOT / "target/release/anabranch-gateway")
+
+
+def write_configurations(
+    folder: Path, i: int, carrier: str, guard: bool | None, speed: float
+) -> None:
+    """Files of the i-th pair of gateways."""
+    keys = {}
+    for side in ("near", "far"):
+        command = [gateway(), "keygen", folder / f"{side}{i}.key"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        keys[side] = done.stdout.strip()
+    # Over QUIC the weight is a parameter of the rule; the kernel's is that of its `load`.
+    algorithm = f"vegas:kappa={WEIGHT}" if carrier == "quic" else "vegas"
+    itcp = ""
+    if guard is not None:
+        period = PERIOD_S / speed
+        itcp = f"[tunnel.itcp]\nperiod_s = {period}\nguard = {str(guard).lower()}\n"
+    # Files wait in the gateway, not at the clients.
+    limits = "[limits]\nbuffer_bytes = 268435456\ntunnel_buffer_bytes = 1073741824\n"
+    for side, peer in (("near", "far"), ("far", "near")):
+        tunnel = (
+            f'[tunnel]\ncarrier = "{carrier}"\nalgorithm = "{algorithm}"\n'
+            f'key = "{folder / f"{side}{i}.key"}"\npeers = ["{keys[peer]}"]\n'
+        )
+        if side == "near":
+            text = (
+                f'far = "{SERVER}:{4430 + i}"\n{tunnel}{itcp}[[paths]]\nname = "path"\n'
+                f'address = "10.0.{i - 1}.1"\n[[forwards]]\nlisten = "127.0.0.1:9000"\n'
+                f'to = "{SERVER}:7003"\n'
+            )
+        else:
+            text = f'listen = "{SERVER}:{4430 + i}"\nallow = ["{SERVER}"]\n{tunnel}'
+        text += f'{limits}[operation]\nstatus = "127.0.0.1:948{i}"\n'
+        (folder / f"{side}{i}.toml").write_text(text)
+
+
+def measured(
+    carrier: str,
+    guard: bool | None,
+    arrivals: dict[str, list[list[float]]],
+    options: argparse.Namespace,
+) -> tuple[dict[str, list[list[float | None]]], dict[str, list[float | None]]]:
+    """Per subnet the files as files.py prints them, and the weights at the end of each tenth."""
+    with lab(options, carrier) as running:
+        running.spawn("server", [sys.executable, HERE / "files.py", "serve"], "files.log")
+        for i in (1, 2):
+            write_configurations(running.folder, i, carrier, guard, options.speed)
+            running.spawn(
+                "server", [gateway(), "far", running.folder / f"far{i}.toml"], f"far{i}.log"
+            )
+        time.sleep(0.5)
+        for i in (1, 2):
+            running.spawn(
+                f"near{i}", [gateway(), "near", running.folder / f"near{i}.toml"], f"near{i}.log"
+            )
+        time.sleep(2)
+        senders: dict[str, Program] = {}
+        for i, subnet in enumerate(SUBNETS, 1):
+            times = running.folder / f"{subnet}.json"
+            times.write_text(json.dumps(arrivals[subnet]))
+            command = [sys.executable, HERE / "files.py", "send", "--port", "9000"]
+            senders[subnet] = running.spawn(f"near{i}", [*command, "--times", times])
+        kappas: dict[str, list[float | None]] = {subnet: [] for subnet in SUBNETS}
+        for _ in range(10):
+            time.sleep(options.seconds / options.speed / 10)
+            for i, subnet in enumerate(SUBNETS, 1):
+                kappas[subnet].append(kappa(running, i))
+        files = {subnet: sender.report()["files"] for subnet, sender in senders.items()}
+        return files, kappas
+
+
+def kappa(running: Lab, i: int) -> float | None:
+    """The present weight of the i-th near, from its status."""
+    status = json.loads(
+        running.run(f"near{i}", ["curl", "-s", f"http://127.0.0.1:948{i}/status.json"])
+    )
+    return status["tunnels"][0]["kappa"]
+
+
+def row(label: str, subnet: str, durations_s: np.ndarray, speed: float, weights: object) -> None:
+    """One line of the table, in the paper's time."""
+    paper_s = durations_s * speed
+    middle, tail = np.percentile(paper_s, [50, 99])
+    late = 100 * np.mean(paper_s > 10)
+    cells = [label, subnet, len(paper_s), f"{middle:.2f}", f"{tail:.1f}", f"{late:.2f}", weights]
+    print("|", " | ".join(map(str, cells)), "|", flush=True)
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--carrier", choices=CARRIERS, action="append", help="default: both")
+    parser.add_argument("--speed", type=float, default=10, help="of the clock (10)")
+    parser.add_argument("--seconds", type=float, default=2000, help="of the paper's time (2000)")
+    parser.add_argument("--seed", type=int, default=4)
+    parser.add_argument("--variant", choices=VARIANTS, action="append", help="default: all")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("the lab creates network namespaces: run this as root")
+    print(f"# {load()}, speed {options.speed}, {options.seconds} s, seed {options.seed}")
+    print("| | subnet | files | median, s | 99 %, s | over 10 s, % | kappa |")
+    print("|---|---|--:|--:|--:|--:|---|", flush=True)
+    for variant in options.variant or VARIANTS:
+        guard = VARIANTS[variant]
+        transfers = simulated(guard, options).transfers
+        arrivals = {}
+        for subnet in SUBNETS:
+            own = transfers[transfers.flow == subnet].sort_values("start_s")
+            arrivals[subnet] = own[["start_s", "bytes"]].to_numpy().tolist()
+            row(f"simulator, {variant}", subnet, own.duration_s.to_numpy(), options.speed, "")
+        for carrier in options.carrier or CARRIERS:
+            files, kappas = measured(carrier, guard, arrivals, options)
+            for subnet in SUBNETS:
+                took = [s for _, _, s in files[subnet] if s is not None]
+                weights = " ".join("-" if k is None else f"{k:.1f}" for k in kappas[subnet])
+                row(f"{carrier}, {variant}", subnet, np.array(took), options.speed, weights)
+            failed = sum(s is None for subnet in SUBNETS for _, _, s in files[subnet])
+            print(f"# {failed} files were not delivered; {load()}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

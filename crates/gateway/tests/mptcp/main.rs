@@ -1,0 +1,6 @@
+//! The carrier `mptcp`: over loopback without privileges, and over several paths as root.
+
+mod paths;
+mod setup;
+mod streams;
+mod turns;
