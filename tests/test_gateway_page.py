@@ -127,7 +127,7 @@ def chromium(*arguments: str) -> str:
     assert CHROMIUM
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"]
     command = [CHROMIUM, *options, "--dump-dom", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
 
 
 def measured(page: str, width: int, folder: Path, *options: str) -> dict[str, Any]:
@@ -172,4 +172,4 @@ def test_the_page_is_live(page: str) -> None:
 
 def test_nothing_comes_from_elsewhere(page: str) -> None:
     for resource in ("", "/page.css", "/page.js"):
-        assert "//" not in re.sub(r"^//.*", "", get(page + resource), flags=re.MULTILINE)
+        assert "://" not in get(page + resource)

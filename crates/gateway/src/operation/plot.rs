@@ -143,7 +143,10 @@ fn draw(
         .y_labels(4)
         .x_label_style(text.pos(Pos::new(HPos::Center, VPos::Top)))
         .y_label_style(("sans-serif", 1.24 * TEXT_PX).into_font().color(&INK))
-        .x_label_formatter(&|minutes| format!("{minutes:.0} min"))
+        .x_label_formatter(&|minutes| match minutes.round() {
+            0.0 => "now".to_owned(),
+            minutes => format!("{minutes:.0} min"),
+        })
         .y_label_formatter(&|value| number(*value))
         .draw()?;
     for (i, curve) in curves.iter().enumerate() {
@@ -179,7 +182,9 @@ fn with_variables(drawing: &str, quantity: &Quantity) -> String {
         ),
         1,
     );
+    // Within HTML it needs no namespace.
     svg = svg
+        .replace(" xmlns=\"http://www.w3.org/2000/svg\"", "")
         .replace("#010101", "var(--ink)")
         .replace("#020202", "var(--grid)");
     for i in 0..COLOURS {
@@ -219,7 +224,9 @@ mod tests {
             svg.contains("var(--path0)") && svg.contains("var(--ink)"),
             "{svg}"
         );
-        assert!(!svg.contains("#0") && !svg.contains("style="), "{svg}");
+        for unwanted in ["#0", "style=", "//"] {
+            assert!(!svg.contains(unwanted), "{svg}");
+        }
     }
 
     #[test]
