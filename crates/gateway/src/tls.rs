@@ -63,6 +63,14 @@ impl Identity {
         keys.peers.contains(peer)
     }
 
+    /// A secret that only the holder of the own key can compute, the same after a restart; `None`
+    /// if the key cannot sign.
+    pub(crate) fn secret(&self, purpose: &[u8]) -> Option<Vec<u8>> {
+        // Signatures of Ed25519 are deterministic, and those of TLS begin with 64 spaces.
+        let signer = self.own().key.choose_scheme(&[SignatureScheme::ED25519])?;
+        signer.sign(purpose).ok()
+    }
+
     fn own(&self) -> Arc<CertifiedKey> {
         self.keys.read().expect("no holder panics").own.clone()
     }

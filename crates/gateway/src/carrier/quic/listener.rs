@@ -9,6 +9,8 @@ use anyhow::{Context, bail};
 use noq::crypto::rustls::QuicServerConfig;
 use noq::rustls::pki_types::CertificateDer;
 use noq::{Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime};
+use noq_proto::RandomConnectionIdGenerator;
+use ring::hmac;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -51,7 +53,7 @@ impl Listener {
         let socket = bind(address).with_context(|| format!("listen = {address}"))?;
         let crypto = QuicServerConfig::try_from(identity.server())?;
         let server = ServerConfig::with_crypto(Arc::new(crypto));
-        let config = EndpointConfig::default();
+        let config = endpoint_config(identity)?;
         let runtime = Arc::new(TokioRuntime);
         let endpoint = Endpoint::new(config, Some(server.clone()), socket, runtime)?;
         let (sender, accepted) = mpsc::channel(1);
@@ -95,6 +97,16 @@ impl Drop for Listener {
         self.accepting.abort();
         self.endpoint.set_server_config(None);
     }
+}
+
+/// Connection ids and reset tokens are valid after a restart too, so that `near` is told at once
+/// that its tunnel is gone (RFC 9000, section 10.3).
+fn endpoint_config(identity: &Identity) -> anyhow::Result<EndpointConfig> {
+    let secret = identity.secret(b"anabranch: tokens of stateless resets");
+    let secret = secret.context("the own key cannot sign")?;
+    let mut config = EndpointConfig::new(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &secret)));
+    config.cid_generator(Arc::new(|| Box::<RandomConnectionIdGenerator>::default()));
+    Ok(config)
 }
 
 fn bind(address: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
