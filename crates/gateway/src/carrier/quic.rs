@@ -232,6 +232,7 @@ fn closed(error: ConnectionError) -> Closed {
                 settings::GIVE_UP
             )
         }
+        ConnectionError::Reset => "the peer has no such tunnel any more: it was restarted".into(),
         error => error.to_string(),
     })
 }

@@ -10,12 +10,11 @@ use crate::relay::{Fate, Relay};
 use crate::support::{A, B, C, Pair, condition, identities, listen, near, pair, pair_at, path};
 use crate::support::{state, until};
 
-/// A pair behind a relay, with these paths of which some are dead at first.
-async fn relayed(paths: &[&str], dead: &[&str]) -> (Pair, Relay) {
+/// A pair behind a relay, with these paths.
+async fn relayed(paths: &[&str]) -> (Pair, Relay) {
     let (near_identity, far_identity) = identities();
     let (listener, address) = listen(&far_identity).await;
     let relay = Relay::to(address).await;
-    dead.iter().for_each(|path| relay.set(path, Fate::DEAD));
     let paths = paths.iter().map(|address| path(address)).collect();
     let config = near(relay.address, paths);
     (pair_at(listener, config, &near_identity).await, relay)
@@ -56,7 +55,7 @@ async fn longest_stall(from: &Tunnel, to: &Tunnel, seconds: u64) -> Duration {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_path_costs_less_than_a_second_and_returns() {
     for (dies, other) in [(A, B), (B, A)] {
-        let (pair, relay) = relayed(&[A, B], &[]).await;
+        let (pair, relay) = relayed(&[A, B]).await;
         up(&pair.near, &[A, B]).await;
         let (from, to) = (pair.near.clone(), pair.far.clone());
         let upload = tokio::spawn(async move { longest_stall(&from, &to, 3).await });
@@ -87,7 +86,7 @@ async fn a_dead_path_costs_less_than_a_second_and_returns() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_that_only_loses_one_direction_is_dead() {
     for up_direction in [true, false] {
-        let (pair, relay) = relayed(&[A, B], &[]).await;
+        let (pair, relay) = relayed(&[A, B]).await;
         up(&pair.near, &[A, B]).await;
         let fate = Fate {
             loses_up: up_direction,
@@ -130,7 +129,7 @@ async fn a_path_without_an_interface_is_dead_and_others_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_paths_may_be_dead_for_a_while() {
-    let (pair, relay) = relayed(&[A, B], &[]).await;
+    let (pair, relay) = relayed(&[A, B]).await;
     up(&pair.near, &[A, B]).await;
     let mut stream = pair.near.open().await.expect("open");
     stream.write_all(b"before").await.expect("written");
@@ -152,7 +151,7 @@ async fn all_paths_may_be_dead_for_a_while() {
 /// A link that flaps often exhausts no path numbers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_may_die_many_times() {
-    let (pair, relay) = relayed(&[A, B], &[]).await;
+    let (pair, relay) = relayed(&[A, B]).await;
     for _ in 0..4 {
         up(&pair.near, &[A, B]).await;
         relay.set(A, Fate::DEAD);

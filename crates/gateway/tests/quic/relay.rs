@@ -30,8 +30,12 @@ impl Fate {
 
 type Fates = Arc<Mutex<HashMap<IpAddr, Fate>>>;
 
+/// Tests with a network measure times: one at a time.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// Forwards between `near` and `far`.
 pub struct Relay {
+    _alone: tokio::sync::MutexGuard<'static, ()>,
     fates: Fates,
     pub address: SocketAddr,
 }
@@ -39,11 +43,16 @@ pub struct Relay {
 impl Relay {
     /// A network in which `far` is at this address, and which is up.
     pub async fn to(far: SocketAddr) -> Relay {
+        let alone = ALONE.lock().await;
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("loopback");
         let address = socket.local_addr().expect("bound");
         let fates = Fates::default();
         tokio::spawn(forward(Arc::new(socket), far, fates.clone()));
-        Relay { fates, address }
+        Relay {
+            _alone: alone,
+            fates,
+            address,
+        }
     }
 
     /// From now on this happens to the datagrams of the path with this address.

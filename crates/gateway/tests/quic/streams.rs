@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use anabranch_gateway::carrier::{Condition, NotSent, connect};
+use anabranch_gateway::carrier::{Condition, NotSent, connect, quic};
 use anabranch_gateway::config;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -218,4 +218,35 @@ async fn a_slow_path_does_not_stop_a_fast_one() {
     write.await.expect("no panic");
     assert_eq!(pair.far.accepted_bytes(), 8_000_000);
     until("all acknowledged", || pair.far.unsent_bytes() == 0).await;
+}
+
+/// A new process has nothing of the old one but its key.
+#[test]
+fn a_restarted_far_ends_old_tunnels_at_once() {
+    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
+    let (near_identity, far_identity) = identities();
+    let far = runtime();
+    let (listener, address) = far.block_on(listen(&far_identity));
+    let near_runtime = runtime();
+    let config = near(address, vec![path(A), path(B)]);
+    far.spawn(async move {
+        let tunnel = listener.accept().await;
+        std::future::pending::<()>().await;
+        drop((tunnel, listener));
+    });
+    let tunnel = near_runtime.block_on(connect(&config, &near_identity, &config.paths));
+    let tunnel = tunnel.expect("a tunnel");
+    far.shutdown_background(); // without a word
+    std::thread::sleep(Duration::from_millis(300));
+    let far = runtime();
+    let again = config::Far {
+        listen: address,
+        ..crate::support::far()
+    };
+    let listener = far.block_on(quic::Listener::bind(&again, &far_identity));
+    let _listener = listener.expect("the address is free");
+    let closed = near_runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(2), tunnel.closed()).await });
+    let closed = closed.expect("in time").to_string();
+    assert!(closed.contains("restarted"), "{closed}");
 }

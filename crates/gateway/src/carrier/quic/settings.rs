@@ -7,7 +7,7 @@ use anabranch_control::Algorithm;
 use anabranch_quic::controller::{Clock, SharedController};
 use anyhow::Context;
 use noq::{EndpointConfig, TransportConfig, VarInt};
-use noq_proto::{ConnectionIdGenerator, HashedConnectionIdGenerator};
+use noq_proto::{RandomConnectionIdGenerator};
 use ring::hmac;
 
 use crate::config::{Limits, Tunnel};
@@ -51,17 +51,8 @@ pub(super) fn controller(tunnel: &Tunnel) -> anyhow::Result<SharedController> {
 pub(super) fn endpoint(identity: &Identity) -> anyhow::Result<EndpointConfig> {
     let secret = identity.derive(b"anabranch: keys of the QUIC endpoint")?;
     let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-    let ids = hmac::sign(&key, b"connection ids");
-    let ids = ids
-        .as_ref()
-        .first_chunk()
-        .expect("HMAC-SHA256 has 32 bytes");
-    let ids = u64::from_be_bytes(*ids);
-    let generator = move || -> Box<dyn ConnectionIdGenerator> {
-        Box::new(HashedConnectionIdGenerator::from_key(ids))
-    };
     let mut config = EndpointConfig::new(Arc::new(key));
-    config.cid_generator(Arc::new(generator));
+    config.cid_generator(Arc::new(|| Box::<RandomConnectionIdGenerator>::default()));
     Ok(config)
 }
 

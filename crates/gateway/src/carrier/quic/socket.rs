@@ -101,7 +101,13 @@ impl Slot {
     /// Sends a datagram by itself.
     pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
         let bound = self.bound().ok_or(io::ErrorKind::NotConnected)?;
-        bound.io.try_send_to(datagram, self.far).map(drop)
+        bound.try_send(&Transmit {
+            destination: self.far,
+            ecn: None,
+            contents: datagram,
+            segment_size: None,
+            src_ip: None,
+        })
     }
 
     /// Receives answers to probes, if the library does not read the socket.
@@ -145,9 +151,10 @@ impl Bound {
         Ok(Bound { io, state })
     }
 
+    /// Sends without waiting. A socket that was just bound is not known to be writable yet, so
+    /// nobody is asked whether it is.
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let send = || self.state.try_send((&self.io).into(), transmit);
-        self.io.try_io(Interest::WRITABLE, send)
+        self.state.try_send((&self.io).into(), transmit)
     }
 }
 

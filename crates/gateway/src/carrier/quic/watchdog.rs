@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_quic::controller::SharedController;
-use noq::{Connection, FourTuple, PathId, PathStatus};
+use noq::{ClosePathError, Connection, FourTuple, PathId, PathStatus, VarInt};
 
 use super::allowance;
 use super::control::Opens;
@@ -138,10 +138,16 @@ impl Watchdog {
         for (i, silence) in silences.iter().enumerate() {
             let Some(silence) = *silence else { continue };
             if self.watched[i].is_off(self.entries[i].carried()) {
-                self.close_path(connection, i);
+                if self.close_path(connection, i) == Err(ClosePathError::LastOpenPath) {
+                    connection.close(
+                        VarInt::from_u32(0),
+                        b"the data caps of all paths are reached",
+                    );
+                }
             } else if silence.is_death() && works {
-                self.entries[i].deaths += 1;
-                self.close_path(connection, i);
+                if self.close_path(connection, i).is_ok() {
+                    self.entries[i].deaths += 1;
+                }
             } else if silence.is_stuck() {
                 opens.extend(self.renew(connection, i));
             } else if silence.needs_probe() && now >= self.watched[i].last_probe + PROBE {
@@ -162,14 +168,13 @@ impl Watchdog {
     }
 
     /// Closes the library's path, if it is not the last one.
-    fn close_path(&mut self, connection: &Connection, i: usize) {
-        if let Some(open) = &self.entries[i].open
-            && let Some(path) = connection.path(open.id)
-            && path.close().is_ok()
-        {
-            tracing::info!(path = self.entries[i].name, "path closed");
-            self.close(connection, i);
-        }
+    fn close_path(&mut self, connection: &Connection, i: usize) -> Result<(), ClosePathError> {
+        let open = self.entries[i].open.as_ref();
+        let path = open.and_then(|open| connection.path(open.id));
+        path.ok_or(ClosePathError::ClosedPath)?.close()?;
+        tracing::info!(path = self.entries[i].name, "path closed");
+        self.close(connection, i);
+        Ok(())
     }
 
     fn close(&mut self, connection: &Connection, i: usize) {
