@@ -172,6 +172,8 @@ def start(links: Sequence[Link], algorithm: str = "cubic") -> Iterator[Lab]:
         "tcp.receive_buffer_packets = 20000",
     ]
     with run_scenario("\n".join(lines) + "\n") as lab:
+        # The gateway configures the kernel's path manager itself.
+        lab.run("near", ["ip", "mptcp", "endpoint", "flush"])
         yield lab
 
 
@@ -193,8 +195,6 @@ def run_scenario(text: str) -> Iterator[Lab]:
         if not first.stdout or first.stdout.readline() != "ready\n":
             raise RuntimeError((folder / "lab.log").read_text())
         lab.started_at = time.monotonic()
-        # The gateway configures the kernel's path manager itself.
-        lab.run("near", ["ip", "mptcp", "endpoint", "flush"])
         yield lab
     except BaseException:
         print(f"logs: {folder}", file=sys.stderr)

@@ -109,6 +109,17 @@ fn paths(near: &Near) -> Vec<Fault> {
             let message = "a loopback address reaches nothing but this host";
             warnings.push(key.key("address").fault(message));
         }
+        let limits = [
+            ("weight", path.weight < 1.0),
+            ("rate_mbps", path.rate_mbps.is_some()),
+            ("cap_bytes", path.cap_bytes.is_some()),
+        ];
+        for (name, _) in limits.into_iter().filter(|(_, limited)| *limited) {
+            if near.tunnel.carrier == Carrier::Mptcp {
+                let message = "ignored with the carrier mptcp: the kernel schedules its paths";
+                warnings.push(key.key(name).fault(message));
+            }
+        }
     }
     warnings
 }

@@ -64,6 +64,14 @@ fn what_is_probably_not_meant_is_a_warning() {
         ),
         (
             warnings(
+                "far = 'example.org:7440'\npaths = [{ name = 'a', interface = 'lo', weight = 0.5 }]\n\
+                 tunnel = { carrier = 'mptcp', algorithm = 'olia', key = 'own.key', \
+                 peers = ['PEER'] }",
+            ),
+            "paths[0].weight: ignored with the carrier mptcp",
+        ),
+        (
+            warnings(
                 "listen = '127.0.0.1:7440'\ntunnel = { carrier = 'quic', algorithm = 'olia', \
                  key = 'own.key', peers = ['PEER'] }",
             ),

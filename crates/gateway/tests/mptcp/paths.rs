@@ -333,3 +333,47 @@ fn another_path_is_tried_if_the_first_has_no_answer() {
         },
     );
 }
+
+#[test]
+fn a_tunnel_without_any_working_path_is_closed_within_30_s() {
+    if !can_run() {
+        return;
+    }
+    let hosts = Hosts::new("silent");
+    let far = Hosts {
+        near: String::new(),
+        far: hosts.far.clone(),
+    };
+    let far = std::mem::ManuallyDrop::new(far);
+    let (near_identity, far_identity, _) = identities();
+    let far_config = Far {
+        listen: (Ipv4Addr::UNSPECIFIED, 4433).into(),
+        ..far_config()
+    };
+    let server = (Ipv4Addr::new(10, 0, 9, 9), 4433).into();
+    let near_config = near_config(server, &[address(1, 1), address(2, 1)]);
+    let (listening, is_listening) = std::sync::mpsc::channel();
+    let accepting = run_in(&hosts.far, move || async move {
+        let listener = Listener::bind(&far_config, &far_identity).await;
+        let listener = listener.expect("bound");
+        listening.send(()).expect("waiting");
+        let (tunnel, _) = listener.accept().await.expect("accepted");
+        tunnel.closed().await.0
+    });
+    is_listening.recv().expect("listening");
+    let connecting = run_in(&hosts.near, move || async move {
+        let paths = &near_config.paths;
+        let tunnel = connect(&near_config, &near_identity, paths).await;
+        let tunnel = tunnel.expect("connected");
+        until(&tunnel, [Condition::Up, Condition::Up]).await;
+        far.set_link(1, "down");
+        far.set_link(2, "down");
+        let closed = timeout(Duration::from_secs(30), tunnel.closed()).await;
+        closed.expect("closed in time").0
+    });
+    for end in [connecting, accepting] {
+        let reason = end.join().expect("no panic");
+        let known = ["nothing received for 20 s", "no path is left"];
+        assert!(known.contains(&reason.as_str()), "{reason}");
+    }
+}

@@ -154,6 +154,46 @@ async fn a_tunnel_is_closed_when_its_last_clone_is_dropped() {
         .expect("closed");
 }
 
+/// The kernel closes the connection of a killed process; nothing else is sent.
+#[tokio::test]
+async fn a_killed_far_is_noticed_at_once_and_is_no_end_of_data() {
+    let (near_identity, far_identity, _) = identities();
+    let far_config = far_config();
+    let near_config = near_config(far_config.listen, &[LOOPBACK]);
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let (kill, killed) = tokio::sync::oneshot::channel();
+    let far = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.expect("a runtime");
+        let kept = runtime.block_on(async {
+            let listener = Listener::bind(&far_config, &far_identity).await;
+            let listener = listener.expect("bound");
+            ready.send(()).expect("waiting");
+            let (tunnel, _) = listener.accept().await.expect("accepted");
+            let mut stream = tunnel.accept().await.expect("open");
+            stream.write_all(b"part").await.expect("open");
+            killed.await.expect("waiting");
+            (listener, tunnel, stream)
+        });
+        // Its tasks end in the middle of what they do.
+        drop(runtime);
+        drop(kept);
+    });
+    is_ready.recv().expect("ready");
+    let near = connect(&near_config, &near_identity, &near_config.paths).await;
+    let near = near.expect("connected");
+    let mut stream = near.open().await.expect("open");
+    stream.write_all(b"request").await.expect("open");
+    stream.read_exact(&mut [0; 4]).await.expect("a part");
+    kill.send(()).expect("waiting");
+    let closed = timeout(Duration::from_secs(2), near.closed()).await;
+    closed.expect("closed at once");
+    assert!(is_reset(stream.read(&mut [0; 9]).await));
+    far.join().expect("no panic");
+}
+
 #[tokio::test]
 async fn datagrams_keep_their_boundaries() {
     let (near, far, _listener) = tunnel(Limits::default()).await;
