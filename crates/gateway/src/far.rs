@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
@@ -20,6 +21,9 @@ use crate::traffic::limits::Limiter;
 mod dns;
 mod stream;
 mod udp;
+
+/// How often failed handshakes are counted.
+const COUNT: Duration = Duration::from_millis(250);
 
 /// A running `far`.
 #[derive(Debug)]
@@ -130,19 +134,26 @@ impl Shared {
         self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Accepts tunnels until that is stopped or fails.
+    /// Accepts tunnels until that is stopped or fails, and counts failed handshakes.
     async fn accept(self: Arc<Self>, listener: Listener) {
+        let failed = &self.counters.handshakes_failed;
+        let mut counted = 0;
+        let mut tick = interval(COUNT);
         loop {
-            let accepted = self.stopped.run_until_cancelled(listener.accept()).await;
-            match accepted {
-                None => break,
-                Some(Ok((tunnel, peer))) => {
-                    self.tasks.spawn(self.clone().serve(tunnel, peer));
+            tokio::select! {
+                () = self.stopped.cancelled() => break,
+                _ = tick.tick() => {
+                    let refused = listener.refused();
+                    failed.add(refused - counted);
+                    counted = refused;
                 }
-                Some(Err(error)) => {
-                    warn!("no more tunnels are accepted: {error:#}");
-                    return;
-                }
+                accepted = listener.accept() => match accepted {
+                    Ok((tunnel, peer)) => drop(self.tasks.spawn(self.clone().serve(tunnel, peer))),
+                    Err(error) => {
+                        warn!("no more tunnels are accepted: {error:#}");
+                        return;
+                    }
+                },
             }
         }
         // The listener may carry established tunnels: it stays until they are closed.

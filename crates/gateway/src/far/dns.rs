@@ -47,8 +47,8 @@ pub async fn serve(shared: &Shared, mut stream: Stream) -> io::Result<()> {
     }
 }
 
-/// The resolver's answer, as a frame: over UDP, and over TCP if it is truncated there. The query has
-/// another number on the way and a port of its own, against forged answers.
+/// The resolver's answer, as a frame: over UDP, and over TCP if it is truncated there. Each query
+/// has a random number and a port of its own, against forged answers.
 async fn ask(resolver: SocketAddr, query: &[u8], parsed: &Query<'_>) -> io::Result<Bytes> {
     let asked = Query {
         id: random_id()?,

@@ -23,14 +23,14 @@ const UDP_ASSOCIATE: u8 = 3;
 pub enum Request {
     /// A TCP connection.
     Connect(Destination),
-    /// A UDP association, whose datagrams will come from this address; zeros are unknown.
+    /// A UDP association. Its datagrams will come from this address; zeros mean unknown.
     Associate(Destination),
 }
 
 /// Why there is no request.
 #[derive(Debug)]
 pub enum NoRequest {
-    /// The client has been or must be told so.
+    /// The reply for the client.
     Refused(Reply),
     /// It is no SOCKS5, or the client offers no method that is accepted.
     Malformed(Malformed),
