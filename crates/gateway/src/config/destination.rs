@@ -143,7 +143,10 @@ impl FromStr for Pattern {
         let fault = |expected| format!("expected {expected}, got {text:?}");
         Ok(Pattern {
             hosts: parse_hosts(hosts).ok_or_else(|| {
-                fault("a host (example.org), *.DOMAIN, * or a network (10.0.0.0/8, its first address)")
+                fault(
+                    "a host (example.org), *.DOMAIN, * or a network (10.0.0.0/8, no bits set beyond \
+                     the prefix)",
+                )
             })?,
             ports: parse_ports(ports)
                 .ok_or_else(|| fault("a port or a range from 1 to 65535 (443, 1-1023)"))?,
