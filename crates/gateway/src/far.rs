@@ -1,22 +1,25 @@
 //! `far`: accepts tunnels, and connects out for the streams in them.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
 use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::carrier::{Listener, Tunnel};
+use crate::carrier::{Listener, Stream, Tunnel};
 use crate::config;
 use crate::counters::Counters;
 use crate::keys::PublicKey;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
 use crate::traffic::limits::Limiter;
+use crate::wire::Reply;
 
 mod dns;
 mod stream;
@@ -177,4 +180,10 @@ impl Shared {
         self.counters.tunnels_closed.increment();
         info!(tunnel = number, "{reason}");
     }
+}
+
+/// Answers that the request failed.
+async fn refuse(mut stream: Stream, reply: Reply) -> io::Result<()> {
+    stream.writer.write_all(&[reply as u8]).await?;
+    stream.writer.shutdown().await
 }

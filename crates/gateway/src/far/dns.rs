@@ -9,8 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-use super::Shared;
-use super::stream::refuse;
+use super::{Shared, refuse};
 use crate::carrier::Stream;
 use crate::traffic::dns::{Query, TIMEOUT, answers, is_truncated, parse_query, set_id};
 use crate::traffic::udp::receive_from;

@@ -14,8 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-use super::proxy::refuse;
-use super::socks::{decode_datagram, encode_datagram, reply};
+use super::socks::{decode_datagram, encode_datagram, refuse, reply};
 use super::{Shared, tcp};
 use crate::config::destination::{Via, via};
 use crate::traffic::limits::{Permit, Rate};
