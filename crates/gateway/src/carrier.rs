@@ -54,6 +54,14 @@ impl Listener {
         })
     }
 
+    /// Handshakes that failed.
+    pub fn refused(&self) -> u64 {
+        match self {
+            Listener::Quic(listener) => listener.refused(),
+            Listener::Mptcp(listener) => listener.refused(),
+        }
+    }
+
     /// The next tunnel whose peer has proved one of the pinned keys. Failed handshakes are logged
     /// and counted by the carrier, run at the same time as others, and end after a timeout.
     ///

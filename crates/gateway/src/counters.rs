@@ -163,6 +163,9 @@ counters! {
         tunnels_closed = "event" "closed",
         tunnels_failed = "event" "failed",
     }
+    Counter "handshakes_failed", "Handshakes with far that failed, such as those with other keys": {
+        handshakes_failed,
+    }
     Counter "accept_errors", "Errors of accept(), such as no free file descriptor": {
         accept_errors,
     }

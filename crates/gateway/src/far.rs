@@ -1,15 +1,18 @@
 //! `far`: accepts tunnels, and connects out for the streams in them.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::io::AsyncWriteExt;
+use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::carrier::{Listener, Tunnel};
+use crate::carrier::{Listener, Stream, Tunnel};
 use crate::config;
 use crate::counters::Counters;
 use crate::keys::PublicKey;
@@ -17,10 +20,14 @@ use crate::pool;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
 use crate::traffic::limits::Limiter;
+use crate::wire::Reply;
 
 mod dns;
 mod stream;
 mod udp;
+
+/// How often failed handshakes are counted.
+const COUNT: Duration = Duration::from_millis(250);
 
 /// A running `far`.
 #[derive(Debug)]
@@ -131,19 +138,26 @@ impl Shared {
         self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Accepts tunnels until that is stopped or fails.
+    /// Accepts tunnels until that is stopped or fails, and counts failed handshakes.
     async fn accept(self: Arc<Self>, listener: Listener) {
+        let failed = &self.counters.handshakes_failed;
+        let mut counted = 0;
+        let mut tick = interval(COUNT);
         loop {
-            let accepted = self.stopped.run_until_cancelled(listener.accept()).await;
-            match accepted {
-                None => break,
-                Some(Ok((tunnel, peer))) => {
-                    self.tasks.spawn(self.clone().serve(tunnel, peer));
+            tokio::select! {
+                () = self.stopped.cancelled() => break,
+                _ = tick.tick() => {
+                    let refused = listener.refused();
+                    failed.add(refused - counted);
+                    counted = refused;
                 }
-                Some(Err(error)) => {
-                    warn!("no more tunnels are accepted: {error:#}");
-                    return;
-                }
+                accepted = listener.accept() => match accepted {
+                    Ok((tunnel, peer)) => drop(self.tasks.spawn(self.clone().serve(tunnel, peer))),
+                    Err(error) => {
+                        warn!("no more tunnels are accepted: {error:#}");
+                        return;
+                    }
+                },
             }
         }
         // The listener may carry established tunnels: it stays until they are closed.
@@ -170,4 +184,10 @@ impl Shared {
         self.counters.tunnels_closed.increment();
         info!(tunnel = number, "{reason}");
     }
+}
+
+/// Answers that the request failed.
+async fn refuse(mut stream: Stream, reply: Reply) -> io::Result<()> {
+    stream.writer.write_all(&[reply as u8]).await?;
+    stream.writer.shutdown().await
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::time::sleep;
@@ -43,6 +44,7 @@ struct Shared {
     limiter: Arc<Limiter<IpAddr>>,
     /// The tunnel over all paths, and those over one.
     managers: Mutex<HashMap<Option<String>, Arc<Manager>>>,
+    next_association: AtomicU32,
     tasks: TaskTracker,
     /// Cancelled: every connection ends.
     closed: CancellationToken,
@@ -64,6 +66,7 @@ impl Near {
             identity,
             counters,
             managers: Mutex::default(),
+            next_association: AtomicU32::new(0),
             tasks: TaskTracker::new(),
             closed: CancellationToken::new(),
         });

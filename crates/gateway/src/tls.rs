@@ -63,8 +63,8 @@ impl Identity {
         keys.peers.contains(peer)
     }
 
-    /// A secret that depends on the own private key and this label alone. It is a signature (Ed25519
-    /// needs no random numbers) of a text that no handshake signs.
+    /// A secret that depends on the own private key and this label alone: a signature, which is
+    /// deterministic for Ed25519, of a text that no handshake signs.
     ///
     /// # Errors
     /// If the key cannot sign.

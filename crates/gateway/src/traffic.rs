@@ -10,6 +10,6 @@ pub mod queue;
 pub mod relay;
 pub mod udp;
 
-/// What is left to the carriers' own tasks to send the closing of tunnels. Without it the peer waits
-/// until it misses answers.
+/// Time for the carriers' tasks to send that tunnels are closed. Without it the peer notices only
+/// after a timeout.
 pub(crate) const FAREWELL: Duration = Duration::from_millis(100);

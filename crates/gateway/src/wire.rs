@@ -1,12 +1,12 @@
-//! What the gateways say to each other in a tunnel, and the addresses in it.
+//! The protocol inside a tunnel.
 //!
 //! | where | bytes |
 //! |---|---|
 //! | head of a stream | version 1, kind: 1 TCP, 2 UDP association, 3 DNS |
 //! | after kind TCP | destination; `far` answers with one byte and then relays |
-//! | after kind UDP | association, 4 bytes; `far` answers with one byte, then frames in each direction |
+//! | after kind UDP | association, 4 bytes; `far` answers with one byte; then frames both ways |
 //! | after kind DNS | a frame with the query; `far` answers with one byte, and on success a frame |
-//! | destination | that of SOCKS5: type 1, 4 bytes; 3, length and name; 4, 16 bytes; then the port |
+//! | destination | as in SOCKS5: type 1, 4 bytes; 3, length and name; 4, 16 bytes; then the port |
 //! | answer | a reply code of SOCKS5 (RFC 1928, section 6) |
 //! | frame | length, 2 bytes, and so many bytes: of an association destination and payload |
 //! | datagram | association, 4 bytes, destination, payload |
@@ -14,8 +14,8 @@
 //! Integers are big-endian. The destination of a datagram from `far` is where it came from. A
 //! datagram that is too large for the tunnel is a frame of its association's stream instead.
 //!
-//! Parsers use buffers of constant size, or grow with the bytes that have arrived: a length from the
-//! network allocates nothing.
+//! Parsers use buffers of constant size, or buffers that grow with the bytes that have arrived: a
+//! length from the network allocates nothing.
 
 use std::fmt;
 use std::io;
@@ -63,7 +63,7 @@ impl From<Malformed> for io::Error {
     }
 }
 
-/// What a stream is for.
+/// The purpose of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
     /// A TCP connection to this destination.

@@ -148,7 +148,7 @@ impl Mutator {
         let at = self.below(bytes.len());
         let boundary = BOUNDARIES[self.below(BOUNDARIES.len())];
         match (self.below(8), bytes.get_mut(at)) {
-            (0, Some(byte)) => *byte ^= 1 << self.random.next_u64() % 8,
+            (0, Some(byte)) => *byte ^= 1 << (self.random.next_u64() % 8),
             (1, Some(byte)) => *byte = self.random.next_u64() as u8,
             (2, Some(byte)) => *byte = boundary,
             (3, Some(_)) => drop(bytes.remove(at)),

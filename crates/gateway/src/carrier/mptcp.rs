@@ -11,6 +11,7 @@
 //! (head-of-line blocking). Choose the carrier `quic` for games and calls.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -116,6 +117,7 @@ fn weights(rule: &str, tunnel: &config::Tunnel) -> anyhow::Result<Option<Weights
 pub struct Listener {
     tunnels: tokio::sync::Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     accepting: tokio::task::JoinHandle<()>,
+    refused: Arc<AtomicU64>,
 }
 
 impl Drop for Listener {
@@ -139,7 +141,9 @@ impl Listener {
             tracing::debug!("{error:#}: the number of paths is limited by it");
         }
         let (sender, receiver) = mpsc::channel(1);
+        let refused = Arc::new(AtomicU64::new(0));
         let accepting = tokio::spawn(accept_all(AcceptAll {
+            refused: refused.clone(),
             listener,
             identity: identity.clone(),
             far: far.clone(),
@@ -149,7 +153,13 @@ impl Listener {
         Ok(Listener {
             tunnels: tokio::sync::Mutex::new(receiver),
             accepting,
+            refused,
         })
+    }
+
+    /// Handshakes that failed.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// The next tunnel whose peer has proved one of the pinned keys.
@@ -169,6 +179,7 @@ struct AcceptAll {
     far: config::Far,
     rule: String,
     tunnels: mpsc::Sender<(Tunnel, PublicKey)>,
+    refused: Arc<AtomicU64>,
 }
 
 async fn accept_all(all: AcceptAll) {
@@ -189,6 +200,9 @@ async fn accept_all(all: AcceptAll) {
         tokio::spawn(async move {
             let established = timeout(HANDSHAKE, accept_one(stream, &all)).await;
             drop(slot);
+            if !matches!(established, Ok(Ok(_))) {
+                all.refused.fetch_add(1, Ordering::Relaxed);
+            }
             match established {
                 // Fails if nobody accepts any more.
                 Ok(Ok(tunnel)) => drop(all.tunnels.send(tunnel).await),

@@ -143,7 +143,10 @@ impl FromStr for Pattern {
         let fault = |expected| format!("expected {expected}, got {text:?}");
         Ok(Pattern {
             hosts: parse_hosts(hosts).ok_or_else(|| {
-                fault("a host (example.org), *.DOMAIN, a network (10.0.0.0/8, no bits set beyond the prefix) or *")
+                fault(
+                    "a host (example.org), *.DOMAIN, * or a network (10.0.0.0/8, no bits set beyond \
+                     the prefix)",
+                )
             })?,
             ports: parse_ports(ports)
                 .ok_or_else(|| fault("a port or a range from 1 to 65535 (443, 1-1023)"))?,
@@ -196,8 +199,7 @@ fn parse_ports(text: Option<&str>) -> Option<RangeInclusive<u16>> {
 
 /// A list of destinations: what `far` may connect to.
 ///
-/// Names are resolved by `far`, and it is the address that is allowed or not. An address that is not
-/// public (private, loopback, link-local, ..., see [`special`]) is allowed only where the list has
+/// `far` resolves names, and the address decides. An address that is not public (private, loopback, link-local, ..., see [`special`]) is allowed only where the list has
 /// the requested name itself, or a network inside that special range: `10.0.0.0/8` allows
 /// 10.1.2.3, whereas `*`, `*.example.org` and `0.0.0.0/0` don't.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]

@@ -9,8 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-use super::Shared;
-use super::stream::refuse;
+use super::{Shared, refuse};
 use crate::carrier::Stream;
 use crate::traffic::dns::{Query, TIMEOUT, answers, is_truncated, parse_query, set_id};
 use crate::traffic::udp::receive_from;
@@ -47,8 +46,8 @@ pub async fn serve(shared: &Shared, mut stream: Stream) -> io::Result<()> {
     }
 }
 
-/// The resolver's answer, as a frame: over UDP, and over TCP if it is truncated there. The query has
-/// another number on the way and a port of its own, against forged answers.
+/// The resolver's answer, as a frame: over UDP, and over TCP if it is truncated there. Each query
+/// has a random number and a port of its own, against forged answers.
 async fn ask(resolver: SocketAddr, query: &[u8], parsed: &Query<'_>) -> io::Result<Bytes> {
     let asked = Query {
         id: random_id()?,

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{Shared, dns, udp};
+use super::{Shared, dns, refuse, udp};
 use crate::carrier::{Stream, Tunnel};
 use crate::traffic::association::Associations;
 use crate::traffic::connect::{connect, resolve};
@@ -73,12 +73,6 @@ async fn serve(
             Err(late.into())
         }
     }
-}
-
-/// Answers that the request failed.
-pub async fn refuse(mut stream: Stream, reply: Reply) -> io::Result<()> {
-    stream.writer.write_all(&[reply as u8]).await?;
-    stream.writer.shutdown().await
 }
 
 /// Connects and relays.

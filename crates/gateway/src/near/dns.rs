@@ -93,7 +93,7 @@ pub async fn serve_tcp(shared: &Arc<Shared>, mut local: Connection) {
     }
 }
 
-/// Far's answer, or that there is none.
+/// Far's answer, or SERVFAIL.
 async fn resolve(shared: &Arc<Shared>, query: &[u8], parsed: &Query<'_>) -> Bytes {
     let counters = &shared.counters;
     match timeout(TIMEOUT, ask(shared, query)).await {
@@ -109,7 +109,7 @@ async fn resolve(shared: &Arc<Shared>, query: &[u8], parsed: &Query<'_>) -> Byte
 }
 
 async fn ask(shared: &Arc<Shared>, query: &[u8]) -> io::Result<Bytes> {
-    let session = tcp::session(shared, None).await;
+    let session = tcp::session(shared, None, None).await;
     let session = session.ok_or(io::ErrorKind::NetworkUnreachable)?;
     let mut stream = session.tunnel.open().await.map_err(io::Error::other)?;
     let frame = encode_frame(&[query]).ok_or(io::ErrorKind::InvalidData)?;

@@ -1,7 +1,6 @@
 //! Keeps a tunnel established.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -40,14 +39,6 @@ pub struct Session {
     pub tunnel: Tunnel,
     /// Its associations.
     pub associations: Arc<Associations>,
-    next_association: Arc<AtomicU32>,
-}
-
-impl Session {
-    /// The number of a new association.
-    pub fn new_association(&self) -> u32 {
-        self.next_association.fetch_add(1, Ordering::Relaxed)
-    }
 }
 
 /// The tunnel over some paths, as far as it is established.
@@ -60,10 +51,16 @@ impl Manager {
         self.0.borrow().clone()
     }
 
-    /// The session; waits a while until there is one.
-    pub async fn session(&self) -> Option<Session> {
+    /// The session; waits a while until there is one, other than that which was lost.
+    pub async fn session(&self, lost: Option<&Session>) -> Option<Session> {
+        let same =
+            |new: &Session, lost: &Session| Arc::ptr_eq(&new.associations, &lost.associations);
+        let usable = |new: &Option<Session>| {
+            let new = new.as_ref();
+            new.is_some_and(|new| !lost.is_some_and(|lost| same(new, lost)))
+        };
         let mut sessions = self.0.subscribe();
-        let established = timeout(PATIENCE, sessions.wait_for(Option::is_some)).await;
+        let established = timeout(PATIENCE, sessions.wait_for(usable)).await;
         established.ok()?.ok()?.clone()
     }
 
@@ -77,7 +74,6 @@ impl Manager {
             let session = Session {
                 associations: Associations::new(tunnel.clone(), shared.counters.clone()),
                 tunnel: tunnel.clone(),
-                next_association: Arc::default(),
             };
             if let Some(itcp) = shared.config().tunnel.itcp.clone() {
                 tokio::spawn(pool::adjust(tunnel.clone(), itcp));

@@ -1,7 +1,6 @@
 //! Serves clients of SOCKS5.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,17 +8,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::socks::{NoRequest, Request, negotiate, reply};
+use super::socks::{NO_ADDRESS, NoRequest, Request, end, negotiate, refuse, reply};
 use super::{Shared, tcp, udp};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::Connection;
 use crate::wire::Reply;
-
-/// The address in replies where no other is known; clients ignore it.
-pub const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-
-/// How long a client may take to receive a reply.
-const REPLY: Duration = Duration::from_secs(5);
 
 /// Serves a connection.
 pub async fn serve(shared: &Arc<Shared>, mut local: Connection, permit: &Permit<IpAddr>) {
@@ -63,26 +56,5 @@ pub async fn serve(shared: &Arc<Shared>, mut local: Connection, permit: &Permit<
                 refuse(local, code).await;
             }
         },
-    }
-}
-
-/// Replies that a request failed, and ends the connection.
-pub async fn refuse(mut local: Connection, code: Reply) {
-    if local.write_all(&reply(code, NO_ADDRESS)).await.is_ok() {
-        end(local).await;
-    }
-}
-
-/// Ends the connection without a reset, which would discard the reply: what the client has sent
-/// meanwhile is read and ignored until it ends, too.
-async fn end(mut local: Connection) {
-    let ended: Result<io::Result<()>, _> = timeout(REPLY, async {
-        local.shutdown().await?;
-        tokio::io::copy(&mut *local, &mut tokio::io::sink()).await?;
-        Ok(())
-    })
-    .await;
-    if let Ok(Ok(())) = ended {
-        local.complete();
     }
 }

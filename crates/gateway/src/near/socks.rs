@@ -5,11 +5,14 @@
 //! beside that of [`wire`](crate::wire), which is the same for the streams of a tunnel.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
+use crate::traffic::relay::Connection;
 use crate::wire::{Destination, Malformed, Reply};
 
 const VERSION: u8 = 5;
@@ -18,19 +21,25 @@ const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 const UDP_ASSOCIATE: u8 = 3;
 
+/// The address in replies where no other is known; clients ignore it.
+pub const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// How long a client may take to receive a reply.
+const REPLY: Duration = Duration::from_secs(5);
+
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A TCP connection.
     Connect(Destination),
-    /// A UDP association, whose datagrams will come from this address; zeros are unknown.
+    /// A UDP association. Its datagrams will come from this address; zeros mean unknown.
     Associate(Destination),
 }
 
 /// Why there is no request.
 #[derive(Debug)]
 pub enum NoRequest {
-    /// The client has been or must be told so.
+    /// The reply for the client.
     Refused(Reply),
     /// It is no SOCKS5, or the client offers no method that is accepted.
     Malformed(Malformed),
@@ -113,4 +122,25 @@ pub fn encode_datagram(origin: &Destination, payload: &[u8]) -> BytesMut {
     origin.put(&mut out);
     out.put_slice(payload);
     out
+}
+
+/// Replies that a request failed, and ends the connection.
+pub async fn refuse(mut local: Connection, code: Reply) {
+    if local.write_all(&reply(code, NO_ADDRESS)).await.is_ok() {
+        end(local).await;
+    }
+}
+
+/// Ends the connection without a reset, which would discard the reply: what the client has sent
+/// meanwhile is read and ignored until it ends, too.
+pub async fn end(mut local: Connection) {
+    let ended: Result<io::Result<()>, _> = timeout(REPLY, async {
+        local.shutdown().await?;
+        tokio::io::copy(&mut *local, &mut tokio::io::sink()).await?;
+        Ok(())
+    })
+    .await;
+    if let Ok(Ok(())) = ended {
+        local.complete();
+    }
 }

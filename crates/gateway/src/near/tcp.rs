@@ -94,11 +94,7 @@ pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Repl
         Via::Tunnel => None,
         Via::Path(name) => Some(name.as_str()),
     };
-    let Some(session) = session(shared, path).await else {
-        counters.refused_no_tunnel.increment();
-        return Err(Reply::NetworkUnreachable);
-    };
-    let stream = request(shared, &session, &Head::Tcp(to.clone())).await?;
+    let (_, stream) = request(shared, path, &Head::Tcp(to.clone())).await?;
     match path {
         None => counters.relayed_tunnel.increment(),
         Some(_) => counters.relayed_path.increment(),
@@ -106,39 +102,57 @@ pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Repl
     Ok(Remote::Stream(stream))
 }
 
-/// The session over all paths, or over this one; waits a while for one.
-pub async fn session(shared: &Arc<Shared>, path: Option<&str>) -> Option<Session> {
-    shared.manager(path)?.session().await
-}
-
-/// Opens a stream, sends its head and reads the answer.
+/// Opens a stream over all paths, or over this one, sends its head and reads the answer. If the
+/// tunnel fails meanwhile, once more in the next one.
 ///
 /// # Errors
-/// The reply for the client, if far refuses, does not answer in time or the tunnel fails meanwhile.
-pub async fn request(shared: &Shared, session: &Session, head: &Head) -> Result<Stream, Reply> {
+/// The reply for the client, if far refuses, does not answer in time or there is no tunnel.
+pub async fn request(
+    shared: &Arc<Shared>,
+    path: Option<&str>,
+    head: &Head,
+) -> Result<(Session, Stream), Reply> {
     let counters = &shared.counters;
-    let Ok(opened) = timeout(OPEN, session.tunnel.open()).await else {
-        counters.refused_limit.increment();
-        return Err(Reply::GeneralFailure);
-    };
-    let request = async {
-        let mut stream = opened.map_err(io::Error::other)?;
-        stream.writer.write_all(&head.encode()).await?;
-        stream.writer.flush().await?;
-        let reply = Reply::from_code(stream.reader.read_u8().await?);
-        io::Result::Ok((stream, reply))
-    };
-    match timeout(ESTABLISH, request).await {
-        Ok(Ok((stream, Reply::Succeeded))) => Ok(stream),
-        Ok(Ok((_, refused))) => {
-            counters.refused_by_far.increment();
-            Err(refused)
-        }
-        Ok(Err(_)) | Err(_) => {
+    let mut lost = None;
+    for _ in 0..2 {
+        let session = session(shared, path, lost.as_ref()).await;
+        let session = session.ok_or_else(|| {
             counters.refused_no_tunnel.increment();
-            Err(Reply::NetworkUnreachable)
+            Reply::NetworkUnreachable
+        })?;
+        let Ok(opened) = timeout(OPEN, session.tunnel.open()).await else {
+            counters.refused_limit.increment();
+            return Err(Reply::GeneralFailure);
+        };
+        let answered = async {
+            let mut stream = opened.map_err(io::Error::other)?;
+            stream.writer.write_all(&head.encode()).await?;
+            stream.writer.flush().await?;
+            let reply = Reply::from_code(stream.reader.read_u8().await?);
+            io::Result::Ok((stream, reply))
+        };
+        match timeout(ESTABLISH, answered).await {
+            Ok(Ok((stream, Reply::Succeeded))) => return Ok((session, stream)),
+            Ok(Ok((_, refused))) => {
+                counters.refused_by_far.increment();
+                return Err(refused);
+            }
+            Ok(Err(error)) => debug!("request: {error}"),
+            Err(_) => break,
         }
+        lost = Some(session);
     }
+    counters.refused_no_tunnel.increment();
+    Err(Reply::NetworkUnreachable)
+}
+
+/// The session over all paths, or over this one; waits a while for one that was not lost.
+pub async fn session(
+    shared: &Arc<Shared>,
+    path: Option<&str>,
+    lost: Option<&Session>,
+) -> Option<Session> {
+    shared.manager(path)?.session(lost).await
 }
 
 /// Relays until both directions have ended, or resets both sides.

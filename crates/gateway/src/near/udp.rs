@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,8 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-use super::proxy::refuse;
-use super::socks::{decode_datagram, encode_datagram, reply};
+use super::socks::{decode_datagram, encode_datagram, refuse, reply};
 use super::{Shared, tcp};
 use crate::config::destination::{Via, via};
 use crate::traffic::limits::{Permit, Rate};
@@ -155,13 +155,10 @@ async fn through_tunnel(
     mut packets: UnboundedReceiver<Packet>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
-    let Some(session) = tcp::session(shared, path).await else {
-        counters.refused_no_tunnel.increment();
-        return Err(io::ErrorKind::NetworkUnreachable.into());
-    };
-    let number = session.new_association();
-    let stream = tcp::request(shared, &session, &Head::Udp(number)).await;
-    let stream = stream.map_err(|reply| io::Error::other(format!("refused: {reply:?}")))?;
+    let number = shared.next_association.fetch_add(1, Ordering::Relaxed);
+    let requested = tcp::request(shared, path, &Head::Udp(number)).await;
+    let refused = |reply| io::Error::other(format!("refused: {reply:?}"));
+    let (session, stream) = requested.map_err(refused)?;
     let queue_bytes = shared.limiter.limits().buffer_bytes;
     let association = session.associations.join(number, stream, queue_bytes);
     let mut association = association.ok_or(io::ErrorKind::AlreadyExists)?;

@@ -1,5 +1,5 @@
 //! UDP associations in a tunnel: each has a number and a stream, and ends with the stream.
-//! Datagrams travel as datagrams of the tunnel, and in the stream where they are too large for that.
+//! Datagrams are datagrams of the tunnel; those too large for it are frames of the stream.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

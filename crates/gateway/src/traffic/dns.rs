@@ -67,7 +67,7 @@ pub fn answers(message: &[u8], query: &Query<'_>) -> bool {
     is_response && count(header, 0) == query.id && same_question
 }
 
-/// Whether the message says that it is truncated.
+/// Whether the message is truncated.
 pub fn is_truncated(message: &[u8]) -> bool {
     message.get(2).is_some_and(|flags| flags & 0x02 != 0)
 }
@@ -77,13 +77,13 @@ pub fn set_id(message: &mut [u8], id: u16) {
     message[..2].copy_from_slice(&id.to_be_bytes());
 }
 
-/// An answer that says that there is none: a failure of the server.
+/// The answer SERVFAIL.
 pub fn failure(query: &[u8], parsed: &Query<'_>) -> Vec<u8> {
     const SERVFAIL: u8 = 2;
     reply(query, parsed, 0, SERVFAIL)
 }
 
-/// An answer that says that the answer is too large for UDP.
+/// The truncated answer, after which the client asks again over TCP.
 pub fn truncated(query: &[u8], parsed: &Query<'_>) -> Vec<u8> {
     const TC: u8 = 0x02;
     reply(query, parsed, TC, 0)

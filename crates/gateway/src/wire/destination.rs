@@ -14,8 +14,8 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// A host name: at most 253 letters, digits, hyphens, underscores and dots, in labels of at most 63,
-/// in lower case, without a dot at the end, and no IP address.
+/// A host name: at most 253 letters, digits, hyphens, underscores and dots, in labels of at most
+/// 63, in lower case, without a dot at the end. It is no IP address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Box<str>);
 

@@ -108,7 +108,7 @@ async fn fault(change: impl FnOnce(&mut config::Near)) -> String {
     change(&mut config);
     let identity = Identity::new(&key(), vec![]);
     let near = Near::start(config, identity, Arc::default()).await;
-    near.err().expect("a fault").to_string()
+    near.expect_err("a fault").to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]

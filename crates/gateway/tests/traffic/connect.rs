@@ -184,8 +184,8 @@ fn many_connections_carry_their_own_bytes() {
 #[test]
 fn a_client_has_its_rate() {
     each_carrier(async |carrier| {
-        // 8 Mbit/s are 1 MB/s, for both directions together: 500 kB there and back take 1 s less the
-        // burst of 0.1 s.
+        // 8 Mbit/s are 1 MB/s, for both directions together: 500 kB and their echo take 1 s, less
+        // the burst of 0.1 s.
         let options = Options {
             near: "limits.client_mbps = 8.0",
             ..Options::default()

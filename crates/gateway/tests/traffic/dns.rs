@@ -124,7 +124,7 @@ fn queries_are_answered_over_udp_and_tcp() {
 }
 
 #[test]
-fn a_query_that_is_not_answered_is_said_to_have_failed() {
+fn a_query_without_an_answer_fails() {
     each_carrier(async |carrier| {
         let far = format!("resolver = \"{}\"", resolver().await);
         for far in [&*far, "", "resolver = \"127.0.0.1:1\""] {
@@ -141,7 +141,7 @@ fn a_query_that_is_not_answered_is_said_to_have_failed() {
 }
 
 #[test]
-fn what_is_no_query_is_ignored_and_counted() {
+fn malformed_queries_are_ignored_and_counted() {
     each_carrier(async |carrier| {
         let far = format!("resolver = \"{}\"", resolver().await);
         let (pair, socket) = pair(carrier, &far).await;

@@ -82,12 +82,8 @@ fn when_far_was_killed_old_connections_are_reset_and_new_ones_work_soon() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let _running = Killed::start(&file);
         let start = Instant::now();
-        let mut new = loop {
-            match connect(&near, echo).await {
-                Ok(socket) => break socket,
-                Err(code) => println!("{carrier}: code {code} after {:?}", start.elapsed()),
-            }
-        };
+        // It may use the tunnel that far no longer knows, and is then repeated in the next one.
+        let mut new = connect(&near, echo).await.expect("connected");
         exchange(&mut new, "after").await;
         let took = start.elapsed();
         println!("{carrier}: connected {took:?} after the start of the process");

@@ -54,7 +54,7 @@ fn far_connects_to_nothing_that_is_not_allowed() {
 }
 
 #[test]
-fn far_says_why_it_did_not_connect() {
+fn the_reply_gives_the_cause() {
     each_carrier(async |carrier| {
         let pair = Pair::start(carrier).await;
         let closed: SocketAddr = "127.0.0.1:1".parse().expect("an address");
@@ -215,5 +215,27 @@ fn only_its_clients_use_a_listener() {
             }
             pair.close().await;
         }
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_connection_that_was_not_redirected_is_reset() {
+    each_carrier(async |carrier| {
+        let near = "redirect.listen = \"127.0.0.1:0\"";
+        let pair = Pair::with(
+            carrier,
+            Options {
+                near,
+                ..Options::default()
+            },
+        )
+        .await;
+        assert!(resets(pair.at("redirect").await).await);
+        until("counted", async || {
+            pair.near_counters.refused_malformed.value() == 1
+        })
+        .await;
+        pair.close().await;
     });
 }

@@ -64,7 +64,9 @@ fn wrong_keys_give_no_tunnel() {
             assert_eq!(pair.connect(echo).await.err(), Some(3));
             assert!(pair.near.tunnels().is_empty());
             assert!(pair.far().tunnels().is_empty());
-            assert_eq!(pair.far_counters.accepted_stream.value(), 0);
+            let far = &pair.far_counters;
+            assert_eq!(far.accepted_stream.value(), 0);
+            until("counted", async || far.handshakes_failed.value() > 0).await;
             pair.close().await;
         }
     });

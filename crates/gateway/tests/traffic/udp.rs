@@ -94,7 +94,7 @@ fn datagrams_of_every_size_there_and_back() {
 }
 
 #[test]
-fn what_is_wrong_with_a_datagram_drops_it() {
+fn malformed_and_refused_datagrams_are_dropped_and_counted() {
     each_carrier(async |carrier| {
         let options = Options {
             near: "rules = [{ to = \"*:9\", via = \"refused\" }]",
