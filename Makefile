@@ -16,7 +16,7 @@ print(*project["build-system"]["requires"], *project["project"]["dependencies"],
 endef
 export LIST
 
-.PHONY: demo test lint test-rust test-python test-kernel test-kernels bench lab dist wheel deb \
+.PHONY: demo test lint test-rust test-python test-kernel test-kernels bench fuzz lab dist wheel deb \
 	test-dist matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
@@ -86,6 +86,11 @@ matrix: wheel
 # Ratios measured in one run; see CONTRIBUTING.md. Never part of the tests.
 bench:
 	cargo bench --quiet -p anabranch-net -p anabranch-sim -p anabranch-quic
+
+# Random input for every parser of the gateway that reads from the network, 10 minutes at once; not part
+# of the gate, which replays crates/gateway/fuzz/corpus. FUZZ_SECONDS=60 make fuzz is shorter.
+fuzz:
+	cargo test --quiet -p anabranch-gateway --test parsers -- --ignored --nocapture
 
 $(VENV)/.anabranch: $(VENV)/.dependencies $(RUST)
 	@$(STEP) "2/3 Anabranch, compiled by cargo (1 to 6 min)" \

@@ -187,6 +187,8 @@ def run_scenario(text: str) -> Iterator[Lab]:
         idle, stdout=subprocess.PIPE, stderr=(folder / "lab.log").open("w"), text=True
     )
     lab = Lab(folder, scenario)
+    # SIGTERM, as from timeout(1), must not leave the lab behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if not first.stdout or first.stdout.readline() != "ready\n":
             raise RuntimeError((folder / "lab.log").read_text())

@@ -110,7 +110,7 @@ def write_configurations(
         period = PERIOD_S / speed
         itcp = f"[tunnel.itcp]\nperiod_s = {period}\nguard = {str(guard).lower()}\n"
     # Files wait in the gateway, not at the clients.
-    limits = "[limits]\nbuffer_bytes = 268435456\ntunnel_buffer_bytes = 1073741824\n"
+    limits = "[limits]\nbuffer_bytes = 64000000\ntunnel_buffer_bytes = 512000000\n"
     for side, peer in (("near", "far"), ("far", "near")):
         tunnel = (
             f'[tunnel]\ncarrier = "{carrier}"\nalgorithm = "{algorithm}"\n'
@@ -131,7 +131,7 @@ def write_configurations(
 def measured(
     carrier: str,
     guard: bool | None,
-    arrivals: dict[str, list[list[float]]],
+    arrivals: dict[str, list[tuple[float, int]]],
     options: argparse.Namespace,
 ) -> tuple[dict[str, list[list[float | None]]], dict[str, list[float | None]]]:
     """Per subnet the files as files.py prints them, and the weights at the end of each tenth."""
@@ -202,7 +202,7 @@ def main() -> None:
         arrivals = {}
         for subnet in SUBNETS:
             own = transfers[transfers.flow == subnet].sort_values("start_s")
-            arrivals[subnet] = own[["start_s", "bytes"]].to_numpy().tolist()
+            arrivals[subnet] = list(zip(own.start_s.tolist(), own.bytes.tolist(), strict=True))
             row(f"simulator, {variant}", subnet, own.duration_s.to_numpy(), options.speed, "")
         for carrier in options.carrier or CARRIERS:
             files, kappas = measured(carrier, guard, arrivals, options)

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
@@ -14,6 +15,7 @@ use crate::counters::Counters;
 use crate::keys::PublicKey;
 use crate::pool;
 use crate::tls::Identity;
+use crate::traffic::FAREWELL;
 use crate::traffic::limits::Limiter;
 
 mod dns;
@@ -88,6 +90,7 @@ impl Far {
         }
         self.0.tasks.close();
         self.0.tasks.wait().await;
+        sleep(FAREWELL).await;
     }
 
     /// Applies what can change at run time: `allow`, `resolver` and `limits`. The keys whose change

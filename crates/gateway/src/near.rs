@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -12,6 +13,7 @@ use crate::config;
 use crate::config::destination::Via;
 use crate::counters::Counters;
 use crate::tls::Identity;
+use crate::traffic::FAREWELL;
 use crate::traffic::limits::Limiter;
 
 mod dns;
@@ -107,6 +109,7 @@ impl Near {
         self.shared.closed.cancel();
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
+        sleep(FAREWELL).await;
     }
 
     /// Applies what can change at run time: listeners, `rules` and `limits`. Returns the keys whose

@@ -63,6 +63,18 @@ impl Identity {
         keys.peers.contains(peer)
     }
 
+    /// A secret that depends on the own private key and this label alone. It is a signature (Ed25519
+    /// needs no random numbers) of a text that no handshake signs.
+    ///
+    /// # Errors
+    /// If the key cannot sign.
+    pub(crate) fn derive(&self, label: &[u8]) -> Result<Vec<u8>, Error> {
+        let own = self.own();
+        let signer = own.key.choose_scheme(&[SignatureScheme::ED25519]);
+        let signer = signer.ok_or(Error::General("not an Ed25519 key".to_owned()))?;
+        signer.sign(label)
+    }
+
     fn own(&self) -> Arc<CertifiedKey> {
         self.keys.read().expect("no holder panics").own.clone()
     }

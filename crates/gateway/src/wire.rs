@@ -229,3 +229,6 @@ pub async fn read_frame(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Opt
     }
     Ok(Some(frame.into()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,8 +111,9 @@ async fn resolve(shared: &Arc<Shared>, query: &[u8], parsed: &Query<'_>) -> Byte
 async fn ask(shared: &Arc<Shared>, query: &[u8]) -> io::Result<Bytes> {
     let session = tcp::session(shared, None).await;
     let session = session.ok_or(io::ErrorKind::NetworkUnreachable)?;
-    let (mut stream, _) = tcp::request(&session, &Head::Dns).await?;
+    let mut stream = session.tunnel.open().await.map_err(io::Error::other)?;
     let frame = encode_frame(&[query]).ok_or(io::ErrorKind::InvalidData)?;
+    stream.writer.write_all(&Head::Dns.encode()).await?;
     stream.writer.write_all(&frame).await?;
     stream.writer.shutdown().await?;
     match Reply::from_code(stream.reader.read_u8().await?) {

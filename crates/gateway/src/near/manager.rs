@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::Shared;
-use crate::carrier::{Tunnel, connect};
+use crate::carrier::{Closed, Tunnel, connect};
 use crate::config;
 use crate::pool;
 use crate::traffic::association::Associations;
@@ -25,6 +25,10 @@ const OVERLAP: Duration = Duration::from_secs(1);
 
 /// How long an attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(10);
+
+/// A tunnel that answers nothing for so long may be unknown to far; how often that is checked.
+const SILENT: Duration = Duration::from_millis(1000);
+const OBSERVE: Duration = Duration::from_millis(200);
 
 /// How long a connection waits for a tunnel.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -65,8 +69,8 @@ impl Manager {
 
     /// Establishes the tunnel again and again.
     pub async fn run(self: Arc<Self>, shared: Arc<Shared>, paths: Vec<config::Path>) {
+        let mut tunnel = establish(&shared, &paths).await;
         loop {
-            let tunnel = establish(&shared, &paths).await;
             info!("tunnel established");
             shared.counters.tunnels_established.increment();
             let active = shared.counters.active_tunnels.hold();
@@ -78,18 +82,75 @@ impl Manager {
             if let Some(itcp) = shared.config().tunnel.itcp.clone() {
                 tokio::spawn(pool::adjust(tunnel.clone(), itcp));
             }
-            let _close = CloseOnDrop(&tunnel);
+            let close = CloseOnDrop(&tunnel);
             self.0.send_replace(Some(session.clone()));
-            let reason = tokio::select! {
-                reason = tunnel.closed() => reason,
-                () = session.associations.distribute() => tunnel.closed().await,
+            let (reason, next) = tokio::select! {
+                reason = tunnel.closed() => (reason, None),
+                () = session.associations.distribute() => (tunnel.closed().await, None),
+                next = replacement(&shared, &paths, &tunnel) => {
+                    (Closed("far no longer knows it".to_owned()), Some(next))
+                }
             };
             self.0.send_replace(None);
-            drop(active);
+            drop((close, active));
             shared.counters.tunnels_closed.increment();
             warn!("{reason}");
+            tunnel = match next {
+                Some(next) => next,
+                None => establish(&shared, &paths).await,
+            };
         }
     }
+}
+
+/// A new tunnel, once far answers a new handshake and nothing in this tunnel: far was killed and
+/// started again, and this tunnel would only notice after a long time.
+async fn replacement(shared: &Arc<Shared>, paths: &[config::Path], tunnel: &Tunnel) -> Tunnel {
+    loop {
+        let received = silent(tunnel).await;
+        tokio::select! {
+            next = establish(shared, paths) => {
+                // All paths may have been dead, and now both work.
+                sleep(OBSERVE).await;
+                if bytes(tunnel).1 == received {
+                    return next;
+                }
+                next.close("the earlier tunnel works again");
+            }
+            () = receives(tunnel, received) => {}
+        }
+    }
+}
+
+/// Waits until nothing was received for a while although something was sent; what was received.
+async fn silent(tunnel: &Tunnel) -> u64 {
+    let (mut sent, mut received) = bytes(tunnel);
+    let mut since = Instant::now();
+    loop {
+        sleep(OBSERVE).await;
+        let (sent_now, received_now) = bytes(tunnel);
+        if received_now != received {
+            (sent, received, since) = (sent_now, received_now, Instant::now());
+        } else if sent_now == sent {
+            since = Instant::now();
+        } else if since.elapsed() >= SILENT {
+            return received;
+        }
+    }
+}
+
+/// Waits until the tunnel has received something else than so many bytes.
+async fn receives(tunnel: &Tunnel, received: u64) {
+    while bytes(tunnel).1 == received {
+        sleep(OBSERVE).await;
+    }
+}
+
+/// Bytes sent and received over all paths.
+fn bytes(tunnel: &Tunnel) -> (u64, u64) {
+    let paths = tunnel.paths();
+    let sent = paths.iter().map(|path| path.sent_bytes).sum();
+    (sent, paths.iter().map(|path| path.received_bytes).sum())
 }
 
 /// Closes the tunnel, also when its task is cancelled.

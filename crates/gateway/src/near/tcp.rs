@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,6 +18,9 @@ use crate::traffic::connect::{ESTABLISH, connect, resolve};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, Meter, pump};
 use crate::wire::{Destination, Head, Reply};
+
+/// How long a stream may take to open, while far has as many as it allows.
+const OPEN: Duration = Duration::from_secs(5);
 
 /// The other side of a local connection.
 pub enum Remote {
@@ -69,7 +73,7 @@ fn original_destination(_: &Connection) -> Option<Destination> {
 /// Reaches a destination, by the rules.
 ///
 /// # Errors
-/// The reply that says why it was not reached.
+/// The reply for the client.
 pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
     let counters = &shared.counters;
     let via = via(&shared.config().rules, to);
@@ -94,16 +98,7 @@ pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Repl
         counters.refused_no_tunnel.increment();
         return Err(Reply::NetworkUnreachable);
     };
-    let (stream, reply) = request(&session, &Head::Tcp(to.clone()))
-        .await
-        .map_err(|_| {
-            counters.refused_no_tunnel.increment();
-            Reply::NetworkUnreachable
-        })?;
-    if reply != Reply::Succeeded {
-        counters.refused_by_far.increment();
-        return Err(reply);
-    }
+    let stream = request(shared, &session, &Head::Tcp(to.clone())).await?;
     match path {
         None => counters.relayed_tunnel.increment(),
         Some(_) => counters.relayed_path.increment(),
@@ -119,20 +114,31 @@ pub async fn session(shared: &Arc<Shared>, path: Option<&str>) -> Option<Session
 /// Opens a stream, sends its head and reads the answer.
 ///
 /// # Errors
-/// If the tunnel fails meanwhile, or far does not answer in time.
-pub async fn request(session: &Session, head: &Head) -> io::Result<(Stream, Reply)> {
+/// The reply for the client, if far refuses, does not answer in time or the tunnel fails meanwhile.
+pub async fn request(shared: &Shared, session: &Session, head: &Head) -> Result<Stream, Reply> {
+    let counters = &shared.counters;
+    let Ok(opened) = timeout(OPEN, session.tunnel.open()).await else {
+        counters.refused_limit.increment();
+        return Err(Reply::GeneralFailure);
+    };
     let request = async {
-        let stream = session.tunnel.open().await;
-        let mut stream = stream.map_err(io::Error::other)?;
+        let mut stream = opened.map_err(io::Error::other)?;
         stream.writer.write_all(&head.encode()).await?;
         stream.writer.flush().await?;
-        let reply = match head {
-            Head::Dns => Reply::Succeeded,
-            _ => Reply::from_code(stream.reader.read_u8().await?),
-        };
-        Ok((stream, reply))
+        let reply = Reply::from_code(stream.reader.read_u8().await?);
+        io::Result::Ok((stream, reply))
     };
-    timeout(ESTABLISH, request).await?
+    match timeout(ESTABLISH, request).await {
+        Ok(Ok((stream, Reply::Succeeded))) => Ok(stream),
+        Ok(Ok((_, refused))) => {
+            counters.refused_by_far.increment();
+            Err(refused)
+        }
+        Ok(Err(_)) | Err(_) => {
+            counters.refused_no_tunnel.increment();
+            Err(Reply::NetworkUnreachable)
+        }
+    }
 }
 
 /// Relays until both directions have ended, or resets both sides.

@@ -160,11 +160,8 @@ async fn through_tunnel(
         return Err(io::ErrorKind::NetworkUnreachable.into());
     };
     let number = session.new_association();
-    let (stream, reply) = tcp::request(&session, &Head::Udp(number)).await?;
-    if reply != Reply::Succeeded {
-        counters.refused_by_far.increment();
-        return Err(io::Error::other(format!("refused by far: {reply:?}")));
-    }
+    let stream = tcp::request(shared, &session, &Head::Udp(number)).await;
+    let stream = stream.map_err(|reply| io::Error::other(format!("refused: {reply:?}")))?;
     let queue_bytes = shared.limiter.limits().buffer_bytes;
     let association = session.associations.join(number, stream, queue_bytes);
     let mut association = association.ok_or(io::ErrorKind::AlreadyExists)?;

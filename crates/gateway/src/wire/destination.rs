@@ -161,7 +161,7 @@ impl Destination {
                 let length = bytes.try_get_u8()?;
                 let name = take_slice(bytes, length.into())?;
                 let name = std::str::from_utf8(name).map_err(|_| Malformed("not a host name"))?;
-                name.parse()?
+                name.parse::<Host>()?
             }
             _ => return Err(Malformed::ADDRESS),
         };

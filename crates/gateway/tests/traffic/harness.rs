@@ -13,16 +13,17 @@ use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
 
 /// Everything waits at most so long.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-pub const CARRIERS: [&str; 1] = ["mptcp"];
+pub const CARRIERS: [&str; 2] = ["mptcp", "quic"];
 
 /// A pair of gateways. `allow` of far names loopback, where the destinations are.
 pub struct Pair {
     pub near: Near,
-    pub far: Option<Far>,
+    far: Option<(Far, Runtime)>,
     pub near_counters: Arc<Counters>,
     pub far_counters: Arc<Counters>,
     pub near_config: config::Near,
@@ -79,23 +80,19 @@ impl Pair {
         let near_config: config::Near = toml::from_str(&near).expect(&near);
         let (near_counters, far_counters) =
             (Arc::<Counters>::default(), Arc::<Counters>::default());
-        let far = Far::start(
-            far_config.clone(),
-            far_identity.clone(),
-            far_counters.clone(),
-        );
-        let far = Some(far.await.expect("far starts"));
         let near = Near::start(near_config.clone(), near_identity, near_counters.clone());
         let near = near.await.expect("near starts");
-        Pair {
+        let mut pair = Pair {
             near,
-            far,
+            far: None,
             near_counters,
             far_counters,
             near_config,
             far_config,
             far_identity,
-        }
+        };
+        pair.start_far().await;
+        pair
     }
 
     /// The address of a listener of near.
@@ -105,14 +102,41 @@ impl Pair {
         found.unwrap_or_else(|| panic!("{key} in {addresses:?}")).1
     }
 
-    pub async fn stop_far(&mut self) {
-        self.far.take().expect("it runs").close_all().await;
+    pub fn far(&self) -> &Far {
+        &self.far.as_ref().expect("it runs").0
     }
 
+    /// Far closes its tunnels and ends.
+    pub async fn stop_far(&mut self) {
+        let (far, runtime) = self.far.take().expect("it runs");
+        far.close_all().await;
+        runtime.shutdown_background();
+    }
+
+    /// Starts far in a runtime of its own.
     pub async fn start_far(&mut self) {
-        let config = self.far_config.clone();
-        let far = Far::start(config, self.far_identity.clone(), self.far_counters.clone());
-        self.far = Some(far.await.expect("far starts"));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build();
+        let runtime = runtime.expect("a runtime");
+        let (config, identity) = (self.far_config.clone(), self.far_identity.clone());
+        let counters = self.far_counters.clone();
+        let start = async move || {
+            loop {
+                // The address is free once the tunnels of an earlier far have drained.
+                let far = Far::start(config.clone(), identity.clone(), counters.clone());
+                match far.await {
+                    Ok(far) => return far,
+                    Err(error) if format!("{error:#}").contains("in use") => {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                    Err(error) => panic!("{error:#}"),
+                }
+            }
+        };
+        let far = tokio::time::timeout(PATIENCE, runtime.spawn(async move { start().await }));
+        self.far = Some((far.await.expect("in time").expect("far starts"), runtime));
     }
 
     /// A connection to `to` by SOCKS5, or the code of the reply.
@@ -145,8 +169,17 @@ impl Pair {
 
     pub async fn close(mut self) {
         self.near.close_all().await;
-        if let Some(far) = self.far.take() {
-            far.close_all().await;
+        if self.far.is_some() {
+            self.stop_far().await;
+        }
+    }
+}
+
+impl Drop for Pair {
+    /// A runtime must not be dropped in another.
+    fn drop(&mut self) {
+        if let Some((_, runtime)) = self.far.take() {
+            runtime.shutdown_background();
         }
     }
 }
@@ -210,6 +243,38 @@ pub async fn echo() -> SocketAddr {
         }
     });
     address
+}
+
+/// Whether the connection was reset, and not ended.
+pub async fn is_reset(socket: &mut TcpStream) -> bool {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match tokio::time::timeout(PATIENCE, socket.read(&mut buffer))
+            .await
+            .expect("in time")
+        {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+/// Whether a listener resets connections at once.
+pub async fn resets(listener: SocketAddr) -> bool {
+    match TcpStream::connect(listener).await {
+        Ok(mut socket) => is_reset(&mut socket).await,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    }
+}
+
+/// Sends a text and receives it again.
+pub async fn exchange(socket: &mut TcpStream, text: &str) {
+    socket.write_all(text.as_bytes()).await.expect("sent");
+    let mut received = vec![0; text.len()];
+    let read = tokio::time::timeout(PATIENCE, socket.read_exact(&mut received));
+    read.await.expect("in time").expect("received");
+    assert_eq!(received, text.as_bytes());
 }
 
 /// Waits until a condition holds.

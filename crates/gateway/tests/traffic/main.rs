@@ -1,4 +1,11 @@
 //! Traffic from a client through both gateways to a destination, over each carrier.
 
+mod bad_input;
+mod change;
 mod connect;
+mod dns;
 mod harness;
+mod killed;
+mod refusals;
+mod restart;
+mod udp;

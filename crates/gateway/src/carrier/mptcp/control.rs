@@ -13,7 +13,6 @@ use futures_util::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::core::Core;
 use crate::carrier::NotSent;
 
 /// The greeting: version of this protocol, and how many streams the peer may open (4 bytes).
@@ -30,8 +29,6 @@ const VERSION: u8 = 1;
 
 /// Each side sends something this often.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-/// Longer silence means that the peer, or all paths to it, are dead.
-const SILENCE: Duration = Duration::from_secs(20);
 
 /// Datagrams that wait, in each direction; then the oldest is discarded.
 const WAITING: usize = 256;
@@ -139,11 +136,9 @@ async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(u8, 
     Ok((message[0], rest))
 }
 
-/// Sends the greeting.
-pub async fn greet(stream: &mut (impl AsyncWrite + Unpin), core: &Core) -> anyhow::Result<()> {
-    let streams = u32::try_from(core.streams)
-        .unwrap_or(u32::MAX)
-        .to_be_bytes();
+/// Sends the greeting: the peer may open this many streams.
+pub async fn greet(stream: &mut (impl AsyncWrite + Unpin), streams: usize) -> anyhow::Result<()> {
+    let streams = u32::try_from(streams).unwrap_or(u32::MAX).to_be_bytes();
     let greeting = [&[VERSION], &streams[..]].concat();
     send(stream, GREETING, &greeting).await.context("greeting")
 }
@@ -162,8 +157,10 @@ pub async fn greeted(stream: &mut (impl AsyncRead + Unpin)) -> anyhow::Result<us
 }
 
 /// Sends datagrams and signs of life; returns after the goodbye, or an error.
-pub async fn send_all(stream: &mut (impl AsyncWrite + Unpin), core: &Core) -> std::io::Result<()> {
-    let control = &core.control;
+pub async fn send_all(
+    stream: &mut (impl AsyncWrite + Unpin),
+    control: &Control,
+) -> std::io::Result<()> {
     loop {
         let next = async {
             tokio::select! {
@@ -187,10 +184,13 @@ pub async fn send_all(stream: &mut (impl AsyncWrite + Unpin), core: &Core) -> st
 }
 
 /// Receives messages until the tunnel ends; why it does, unless its connection has failed.
-pub async fn receive_all(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> Option<String> {
+pub async fn receive_all(
+    stream: &mut (impl AsyncRead + Unpin),
+    control: &Control,
+) -> Option<String> {
     loop {
         match receive(stream).await {
-            Ok((DATAGRAM, rest)) => core.control.received.push(rest.into()),
+            Ok((DATAGRAM, rest)) => control.received.push(rest.into()),
             Ok((ALIVE, _)) => {}
             Ok((GOODBYE, reason)) => {
                 return Some(format!("by the peer: {}", String::from_utf8_lossy(&reason)));
@@ -203,12 +203,4 @@ pub async fn receive_all(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> 
             Err(_) => return None,
         }
     }
-}
-
-/// Waits until nothing has been received for too long; why the tunnel ends.
-pub async fn watch(core: &Core) -> String {
-    while core.silence() < SILENCE {
-        tokio::time::sleep(SILENCE - core.silence()).await;
-    }
-    format!("nothing received for {} s", SILENCE.as_secs())
 }

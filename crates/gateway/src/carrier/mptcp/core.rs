@@ -18,6 +18,9 @@ use crate::config::Limits;
 /// stream, and few enough that a datagram does not wait for them.
 const FRAMES: usize = 8;
 
+/// Silence longer than four signs of life means that the peer, or all paths to it, are dead.
+const SILENCE: Duration = Duration::from_secs(20);
+
 /// The shared state of a tunnel.
 #[derive(Debug)]
 pub struct Core {
@@ -200,8 +203,16 @@ impl Core {
         self.received_at.store(now, Ordering::Relaxed);
     }
 
+    /// Waits until nothing has been received for too long; why the tunnel ends.
+    pub async fn silent(&self) -> String {
+        while self.silence() < SILENCE {
+            tokio::time::sleep(SILENCE - self.silence()).await;
+        }
+        format!("nothing received for {} s", SILENCE.as_secs())
+    }
+
     /// How long nothing has been received.
-    pub fn silence(&self) -> Duration {
+    fn silence(&self) -> Duration {
         let received_at = Duration::from_millis(self.received_at.load(Ordering::Relaxed));
         self.started.elapsed().saturating_sub(received_at)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use noq::crypto::rustls::QuicServerConfig;
 use noq::rustls::pki_types::CertificateDer;
-use noq::{Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime};
+use noq::{Connection, Endpoint, Incoming, ServerConfig, TokioRuntime};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -51,7 +51,7 @@ impl Listener {
         let socket = bind(address).with_context(|| format!("listen = {address}"))?;
         let crypto = QuicServerConfig::try_from(identity.server())?;
         let server = ServerConfig::with_crypto(Arc::new(crypto));
-        let config = EndpointConfig::default();
+        let config = settings::endpoint(identity)?;
         let runtime = Arc::new(TokioRuntime);
         let endpoint = Endpoint::new(config, Some(server.clone()), socket, runtime)?;
         let (sender, accepted) = mpsc::channel(1);

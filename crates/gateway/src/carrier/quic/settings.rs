@@ -6,9 +6,12 @@ use std::time::Duration;
 use anabranch_control::Algorithm;
 use anabranch_quic::controller::{Clock, SharedController};
 use anyhow::Context;
-use noq::{TransportConfig, VarInt};
+use noq::{EndpointConfig, TransportConfig, VarInt};
+use noq_proto::{ConnectionIdGenerator, HashedConnectionIdGenerator};
+use ring::hmac;
 
 use crate::config::{Limits, Tunnel};
+use crate::tls::Identity;
 
 /// The tunnel is closed when nothing has arrived from the peer for this long.
 pub(super) const GIVE_UP: Duration = Duration::from_secs(30);
@@ -40,6 +43,26 @@ pub(super) fn controller(tunnel: &Tunnel) -> anyhow::Result<SharedController> {
         controller,
         f64::INFINITY,
     ))
+}
+
+/// The endpoint of `far`. Its keys follow from far's own key instead of chance, so that a far that
+/// was killed and started again can tell its peers that it does not know their connections (a
+/// stateless reset, RFC 9000, section 10.3). Otherwise near would wait for [`GIVE_UP`].
+pub(super) fn endpoint(identity: &Identity) -> anyhow::Result<EndpointConfig> {
+    let secret = identity.derive(b"anabranch: keys of the QUIC endpoint")?;
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+    let ids = hmac::sign(&key, b"connection ids");
+    let ids = ids
+        .as_ref()
+        .first_chunk()
+        .expect("HMAC-SHA256 has 32 bytes");
+    let ids = u64::from_be_bytes(*ids);
+    let generator = move || -> Box<dyn ConnectionIdGenerator> {
+        Box::new(HashedConnectionIdGenerator::from_key(ids))
+    };
+    let mut config = EndpointConfig::new(Arc::new(key));
+    config.cid_generator(Arc::new(generator));
+    Ok(config)
 }
 
 /// The transport of one connection, whose paths share this controller.

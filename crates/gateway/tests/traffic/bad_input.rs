@@ -1,0 +1,180 @@
+//! Garbage, truncated requests and slow clients: refused, counted, and nothing is left of them.
+
+use std::time::Duration;
+
+use anabranch_gateway::carrier;
+use anabranch_gateway::tls::Identity;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::harness::{Options, Pair, each_carrier, echo, exchange, key, until};
+
+/// What near answers until it ends or resets the connection.
+async fn answer(pair: &Pair, bytes: &[u8], ends: bool) -> Vec<u8> {
+    let mut socket = TcpStream::connect(pair.at("socks").await)
+        .await
+        .expect("near listens");
+    socket.write_all(bytes).await.expect("sent");
+    if ends {
+        socket.shutdown().await.expect("ended");
+    }
+    let mut answer = Vec::new();
+    let mut buffer = [0; 100];
+    while let Ok(n @ 1..) = socket.read(&mut buffer).await {
+        answer.extend(&buffer[..n]);
+    }
+    answer
+}
+
+#[test]
+fn garbage_and_truncated_requests_are_refused_and_counted() {
+    each_carrier(async |carrier| {
+        let pair = Pair::start(carrier).await;
+        let malformed: [(&[u8], &[u8]); 8] = [
+            (b"", b""),
+            (b"GET / HTTP/1.1\r\n\r\n", b""),
+            (&[4, 1, 0, 80, 127, 0, 0, 1, 0], b""),
+            (&[5], b""),
+            (&[5, 0], &[5, 0xff]),
+            (&[5, 2, 1, 2], &[5, 0xff]),
+            (&[5, 1, 0, 4, 1, 0, 1, 127, 0, 0, 1, 0, 80], &[5, 0]),
+            (&[5, 1, 0, 5, 1, 0, 3, 2, b' ', b'x', 0, 80], &[5, 0]),
+        ];
+        for (i, (bytes, expected)) in malformed.iter().enumerate() {
+            assert_eq!(answer(&pair, bytes, true).await, *expected, "{bytes:?}");
+            assert_eq!(
+                pair.near_counters.refused_malformed.value(),
+                i as u64 + 1,
+                "{bytes:?}"
+            );
+        }
+        // Every truncated request.
+        let whole = [
+            5, 1, 0, 5, 1, 0, 3, 9, 108, 111, 99, 97, 108, 104, 111, 115, 116, 0, 80,
+        ];
+        for end in 0..whole.len() {
+            let expected: &[u8] = if end < 3 { &[] } else { &[5, 0] };
+            assert_eq!(answer(&pair, &whole[..end], true).await, expected);
+        }
+        let counted = pair.near_counters.refused_malformed.value();
+        assert_eq!(counted, (malformed.len() + whole.len()) as u64);
+        // BIND, an unknown command, an unknown type of address.
+        for (bytes, code) in [
+            ([5, 1, 0, 5, 2, 0, 1, 127, 0, 0, 1, 0, 80], 7),
+            ([5, 1, 0, 5, 9, 0, 1, 127, 0, 0, 1, 0, 80], 7),
+            ([5, 1, 0, 5, 1, 0, 2, 127, 0, 0, 1, 0, 80], 8),
+        ] {
+            let answer = answer(&pair, &bytes, true).await;
+            assert_eq!(answer, [5, 0, 5, code, 0, 1, 0, 0, 0, 0, 0, 0]);
+        }
+        assert_eq!(pair.near_counters.refused_command.value(), 3);
+        until("nothing is left", async || pair.near.active() == 0).await;
+        pair.close().await;
+    });
+}
+
+#[test]
+fn slow_clients_are_reset() {
+    each_carrier(async |carrier| {
+        let near = "limits.handshake_s = 0.3";
+        let pair = Pair::with(
+            carrier,
+            Options {
+                near,
+                ..Options::default()
+            },
+        )
+        .await;
+        let at = pair.at("socks").await;
+        let mut sockets = Vec::new();
+        for bytes in [&[][..], &[5], &[5, 1, 0], &[5, 1, 0, 5, 1, 0, 3, 200, b'a']] {
+            let mut socket = TcpStream::connect(at).await.expect("near listens");
+            socket.write_all(bytes).await.expect("sent");
+            sockets.push(socket);
+        }
+        // One that sends a byte now and then has no more time.
+        let mut slow = TcpStream::connect(at).await.expect("near listens");
+        let mut sent = 0;
+        while slow.write_all(&[5]).await.is_ok() && sent < 20 {
+            sent += 1;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert!(sent < 20);
+        until("all are gone", async || pair.near.active() == 0).await;
+        let counters = &pair.near_counters;
+        assert_eq!(
+            counters.refused_timeout.value() + counters.refused_malformed.value(),
+            5
+        );
+        assert!(counters.refused_timeout.value() >= 4);
+        exchange(
+            &mut pair.connect(echo().await).await.expect("connected"),
+            "well",
+        )
+        .await;
+        pair.close().await;
+    });
+}
+
+/// What a near that is not ours could send in a tunnel.
+#[test]
+fn garbage_in_a_tunnel_ends_its_stream_only() {
+    each_carrier(async |carrier| {
+        let (near_key, far_key) = (key(), key());
+        let near = Identity::new(&near_key, vec![far_key.public().clone()]);
+        let far = Identity::new(&far_key, vec![near_key.public().clone()]);
+        let options = Options {
+            far: "limits.handshake_s = 0.3",
+            ..Options::default()
+        };
+        let pair = Pair::with_identities(carrier, options, near.clone(), far).await;
+        let config = &pair.near_config;
+        let tunnel = carrier::connect(config, &near, &config.paths)
+            .await
+            .expect("a tunnel");
+        let heads: [&[u8]; 8] = [
+            &[0, 1],
+            &[1, 9],
+            &[1, 1, 7, 0],
+            &[1, 1, 3, 1, b'/', 0, 80],
+            &[1, 1, 1, 127, 0],
+            &[1],
+            &[],
+            &[1, 2, 0],
+        ];
+        for head in heads {
+            let mut stream = tunnel.open().await.expect("the tunnel works");
+            let _ = stream.writer.write_all(head).await;
+            let _ = stream.writer.shutdown().await;
+            let mut answer = Vec::new();
+            let read = stream.reader.read_to_end(&mut answer).await;
+            assert!(read.is_err() || answer.is_empty(), "{head:?}: {answer:?}");
+        }
+        // A head that does not end, until the time is over.
+        let mut slow = tunnel.open().await.expect("the tunnel works");
+        slow.writer.write_all(&[1, 1]).await.expect("sent");
+        slow.writer.flush().await.expect("sent");
+        assert!(slow.reader.read_u8().await.is_err());
+        for datagram in [
+            &b""[..],
+            b"x",
+            b"\0\0\0\x07",
+            b"\0\0\0\x07\x01\x7f\0\0\x01\0\x50data",
+        ] {
+            let _ = tunnel.send_datagram(datagram.to_vec().into());
+        }
+        let counters = &pair.far_counters;
+        until("counted", async || counters.refused_malformed.value() >= 7).await;
+        until("counted", async || counters.refused_timeout.value() == 1).await;
+        until("counted", async || counters.dropped_malformed.value() == 3).await;
+        until("counted", async || counters.dropped_unknown.value() == 1).await;
+        until("nothing is left", async || pair.far().active() == 0).await;
+        exchange(
+            &mut pair.connect(echo().await).await.expect("connected"),
+            "well",
+        )
+        .await;
+        tunnel.close("done");
+        pair.close().await;
+    });
+}

@@ -1,0 +1,126 @@
+//! Changes at run time, and the end.
+
+use std::sync::Arc;
+
+use anabranch_gateway::config;
+use anabranch_gateway::near::Near;
+use anabranch_gateway::tls::Identity;
+use tokio::net::TcpStream;
+
+use crate::harness::{Options, Pair, each_carrier, echo, exchange, is_reset, key, resets, until};
+
+#[test]
+fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
+    each_carrier(async |carrier| {
+        let pair = Pair::with(
+            carrier,
+            Options {
+                far: "allow = []",
+                ..Options::default()
+            },
+        )
+        .await;
+        let echo = echo().await;
+        assert_eq!(pair.connect(echo).await.err(), Some(2));
+        let mut far = pair.far_config.clone();
+        far.allow = config::destination::Destinations(vec!["127.0.0.1".parse().expect("one")]);
+        assert!(pair.far().apply(far).await.is_empty());
+        let mut old = pair.connect(echo).await.expect("allowed now");
+
+        let before = pair.at("socks").await;
+        let mut near = pair.near_config.clone();
+        near.socks = None;
+        near.forwards = vec![config::Forward {
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            to: echo.to_string(),
+            clients: vec![],
+        }];
+        near.limits.connections = 2;
+        assert!(pair.near.apply(near.clone()).await.is_empty());
+        assert!(TcpStream::connect(before).await.is_err());
+        exchange(&mut old, "it continues").await;
+        let forward = pair.at("forwards[0]").await;
+        let mut new = TcpStream::connect(forward).await.expect("listens");
+        exchange(&mut new, "a new listener").await;
+        assert!(resets(forward).await);
+
+        // What can't change, and what can't be opened, is reported; the rest is applied.
+        near.far = "127.0.0.1:1".into();
+        near.paths[0].weight = 0.5;
+        near.socks = Some(config::Socks {
+            listen: forward,
+            clients: vec![],
+        });
+        near.limits.connections = 3;
+        let remarks = pair.near.apply(near).await;
+        assert_eq!(remarks[..2], ["far", "paths"]);
+        assert!(
+            remarks[2].starts_with(&format!("socks.listen: {forward}: ")),
+            "{remarks:?}"
+        );
+        exchange(
+            &mut TcpStream::connect(forward).await.expect("listens"),
+            "a third",
+        )
+        .await;
+        pair.close().await;
+    });
+}
+
+#[test]
+fn near_drains_and_closes() {
+    each_carrier(async |carrier| {
+        let pair = Pair::start(carrier).await;
+        let mut socket = pair.connect(echo().await).await.expect("connected");
+        let socks = pair.at("socks").await;
+        pair.near.stop_accepting().await;
+        assert!(TcpStream::connect(socks).await.is_err());
+        exchange(&mut socket, "it continues").await;
+        assert_eq!(pair.near.active(), 1);
+        pair.near.close_all().await;
+        assert_eq!(pair.near.active(), 0);
+        assert!(is_reset(&mut socket).await);
+        until("far closes it", async || pair.far().active() == 0).await;
+        pair.close().await;
+    });
+}
+
+#[test]
+fn far_drains_and_closes() {
+    each_carrier(async |carrier| {
+        let mut pair = Pair::start(carrier).await;
+        let echo = echo().await;
+        let mut socket = pair.connect(echo).await.expect("connected");
+        pair.far().stop_accepting();
+        assert_eq!(pair.connect(echo).await.err(), Some(1));
+        exchange(&mut socket, "it continues").await;
+        assert_eq!(pair.far().active(), 1);
+        pair.stop_far().await;
+        assert!(is_reset(&mut socket).await);
+        pair.close().await;
+    });
+}
+
+/// The message of a start that fails.
+async fn fault(change: impl FnOnce(&mut config::Near)) -> String {
+    let pair = Pair::start("mptcp").await;
+    let mut config = pair.near_config.clone();
+    change(&mut config);
+    let identity = Identity::new(&key(), vec![]);
+    let near = Near::start(config, identity, Arc::default()).await;
+    near.err().expect("a fault").to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn near_is_no_open_proxy_by_accident() {
+    let public = |listen: &str| config::Socks {
+        listen: listen.parse().expect("an address"),
+        clients: vec![],
+    };
+    for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:1080"] {
+        let message = fault(|config| config.socks = Some(public(listen))).await;
+        let expected =
+            format!("socks.listen: {listen} is reachable from other hosts: socks.clients");
+        assert!(message.starts_with(&expected), "{message}");
+    }
+}

@@ -1,0 +1,174 @@
+//! DNS over the tunnel, with a resolver that answers as the name says.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::time::timeout;
+
+use crate::harness::{Options, PATIENCE, Pair, each_carrier, free_address, until};
+
+/// A query for the address of `label`, with EDNS if `udp_size` is not 0.
+fn query(id: u16, label: &str, udp_size: u16) -> Vec<u8> {
+    let mut bytes = id.to_be_bytes().to_vec();
+    let additional = u8::from(udp_size > 0);
+    bytes.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, additional]);
+    bytes.push(label.len() as u8);
+    bytes.extend(label.bytes());
+    bytes.extend([0, 0, 1, 0, 1]);
+    if udp_size > 0 {
+        bytes.extend([0, 0, 41]);
+        bytes.extend(udp_size.to_be_bytes());
+        bytes.extend([0; 6]);
+    }
+    bytes
+}
+
+/// The resolver's answer: the query as a response, and for `large` 2000 bytes more.
+fn answer(query: &[u8], over_udp: bool) -> Option<Vec<u8>> {
+    let mut answer = query.to_vec();
+    answer[2] |= 0x80;
+    match &query[13..18] {
+        b"small" => {}
+        b"large" if over_udp => answer[2] |= 2,
+        b"large" => answer.extend([9; 2000]),
+        _ => return None,
+    }
+    Some(answer)
+}
+
+async fn resolver() -> SocketAddr {
+    let tcp = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = tcp.local_addr().expect("bound");
+    let udp = UdpSocket::bind(address).await.expect("the same port");
+    tokio::spawn(async move {
+        let mut buffer = [0; 5000];
+        while let Ok((n, from)) = udp.recv_from(&mut buffer).await {
+            if let Some(answer) = answer(&buffer[..n], true) {
+                // A forged answer first: another number.
+                let mut forged = answer.clone();
+                forged[0] ^= 1;
+                let _ = udp.send_to(&forged, from).await;
+                let _ = udp.send_to(&answer, from).await;
+            }
+        }
+    });
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = tcp.accept().await {
+            let length = socket.read_u16().await.expect("a length");
+            let mut query = vec![0; length.into()];
+            socket.read_exact(&mut query).await.expect("a query");
+            let answer = answer(&query, false).expect("an answer");
+            let _ = socket.write_u16(answer.len() as u16).await;
+            let _ = socket.write_all(&answer).await;
+        }
+    });
+    address
+}
+
+async fn ask(socket: &UdpSocket, query: &[u8]) -> Vec<u8> {
+    socket.send(query).await.expect("sent");
+    let mut buffer = vec![0; 5000];
+    let received = timeout(PATIENCE, socket.recv(&mut buffer))
+        .await
+        .expect("in time");
+    buffer.truncate(received.expect("received"));
+    buffer
+}
+
+async fn pair(carrier: &str, far: &str) -> (Pair, UdpSocket) {
+    let near = format!("dns.listen = \"{}\"", free_address());
+    let options = Options { near: &near, far };
+    let pair = Pair::with(carrier, options).await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    socket
+        .connect(pair.at("dns").await)
+        .await
+        .expect("connected");
+    (pair, socket)
+}
+
+#[test]
+fn queries_are_answered_over_udp_and_tcp() {
+    each_carrier(async |carrier| {
+        let far = format!("resolver = \"{}\"", resolver().await);
+        let (pair, socket) = pair(carrier, &far).await;
+        let small = query(0x1234, "small", 0);
+        assert_eq!(Some(ask(&socket, &small).await), answer(&small, true));
+
+        // Too large for UDP: far has asked over TCP, and the client is to ask near over TCP.
+        for udp_size in [0, 1232] {
+            let large = query(7, "large", udp_size);
+            let truncated = ask(&socket, &large).await;
+            assert_eq!(truncated[..2], large[..2]);
+            assert_eq!(truncated[2], 0x80 | 0x02 | 0x01);
+            assert_eq!(truncated[6..12], [0; 6]);
+        }
+        assert_eq!(pair.near_counters.dns_truncated.value(), 2);
+        let mut tcp = TcpStream::connect(pair.at("dns").await)
+            .await
+            .expect("near listens");
+        for (id, label) in [(8, "large"), (9, "small")] {
+            let query = query(id, label, 0);
+            tcp.write_u16(query.len() as u16).await.expect("sent");
+            tcp.write_all(&query).await.expect("sent");
+            let length = tcp.read_u16().await.expect("a length");
+            let mut received = vec![0; length.into()];
+            tcp.read_exact(&mut received).await.expect("an answer");
+            assert_eq!(Some(received), answer(&query, false));
+        }
+        assert_eq!(pair.far_counters.dns_answered.value(), 5);
+        pair.close().await;
+    });
+}
+
+#[test]
+fn a_query_that_is_not_answered_is_said_to_have_failed() {
+    each_carrier(async |carrier| {
+        let far = format!("resolver = \"{}\"", resolver().await);
+        for far in [&*far, "", "resolver = \"127.0.0.1:1\""] {
+            let (pair, socket) = pair(carrier, far).await;
+            let silent = query(3, "quiet", 1232);
+            let failed = ask(&socket, &silent).await;
+            // Response, recursion desired; recursion available, SERVFAIL; the question.
+            assert_eq!(failed[..4], [0, 3, 0x81, 0x82], "{far}");
+            assert_eq!(failed[12..], silent[12..12 + 7 + 4], "{far}");
+            assert_eq!(pair.near_counters.dns_failed.value(), 1);
+            pair.close().await;
+        }
+    });
+}
+
+#[test]
+fn what_is_no_query_is_ignored_and_counted() {
+    each_carrier(async |carrier| {
+        let far = format!("resolver = \"{}\"", resolver().await);
+        let (pair, socket) = pair(carrier, &far).await;
+        let whole = query(1, "small", 1232);
+        let mut response = whole.clone();
+        response[2] |= 0x80;
+        let mut bad: Vec<Vec<u8>> = (0..whole.len()).map(|end| whole[..end].to_vec()).collect();
+        bad.extend([response, vec![0xff; 600], vec![0; 5000]]);
+        for bytes in &bad {
+            socket.send(bytes).await.expect("sent");
+        }
+        let counted = bad.len() as u64;
+        until("counted", async || {
+            pair.near_counters.refused_malformed.value() == counted
+        })
+        .await;
+        let small = query(5, "small", 0);
+        assert_eq!(Some(ask(&socket, &small).await), answer(&small, true));
+        // Over TCP the connection ends.
+        let mut tcp = TcpStream::connect(pair.at("dns").await)
+            .await
+            .expect("near listens");
+        tcp.write_all(&[0, 3, 1, 2, 3]).await.expect("sent");
+        assert!(matches!(tcp.read(&mut [0; 9]).await, Ok(0) | Err(_)));
+        until("nothing is left", async || pair.near.active() == 0).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(pair.far_counters.dns_answered.value(), 1);
+        pair.close().await;
+    });
+}

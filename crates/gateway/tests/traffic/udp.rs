@@ -1,0 +1,188 @@
+//! UDP associations of SOCKS5.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+
+use crate::harness::{Options, PATIENCE, Pair, each_carrier, request, until};
+
+/// A server that returns datagrams.
+async fn echo() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    let address = socket.local_addr().expect("bound");
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok((n, from)) = socket.recv_from(&mut buffer).await {
+            let _ = socket.send_to(&buffer[..n], from).await;
+        }
+    });
+    address
+}
+
+/// The control connection and a socket that is connected to the association.
+async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
+    let mut control = TcpStream::connect(pair.at("socks").await)
+        .await
+        .expect("near listens");
+    let at = request(&mut control, 3, &[1, 0, 0, 0, 0], 0)
+        .await
+        .expect("associated");
+    let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    socket.connect(at).await.expect("connected");
+    (control, socket)
+}
+
+fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+    let SocketAddr::V4(to) = to else {
+        panic!("IPv4")
+    };
+    let mut bytes = vec![0, 0, 0, 1];
+    bytes.extend(to.ip().octets());
+    bytes.extend(to.port().to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+async fn receive(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = vec![0; 1 << 16];
+    let received = timeout(PATIENCE, socket.recv(&mut buffer))
+        .await
+        .expect("in time");
+    buffer.truncate(received.expect("received"));
+    buffer
+}
+
+#[test]
+fn datagrams_of_every_size_there_and_back() {
+    each_carrier(async |carrier| {
+        let pair = Pair::start(carrier).await;
+        let echo = echo().await;
+        let (control, socket) = associate(&pair).await;
+        for size in [0, 1, 100, 1200, 1400, 9_000, 65_000] {
+            let sent = datagram(echo, &vec![size as u8; size]);
+            socket.send(&sent).await.expect("sent");
+            // The answer's origin is where the datagram went.
+            assert_eq!(receive(&socket).await, sent, "{size}");
+        }
+        let mut by_name = vec![0, 0, 0, 3, 9];
+        by_name.extend(b"localhost");
+        by_name.extend(echo.port().to_be_bytes());
+        by_name.extend(b"by name");
+        socket.send(&by_name).await.expect("sent");
+        // "localhost" may be ::1, where nobody listens.
+        let _ = timeout(Duration::from_millis(300), receive(&socket)).await;
+        // Multipath TCP carries datagrams of any size.
+        let in_streams = pair.near_counters.datagrams_in_streams.value();
+        assert!(if carrier == "quic" {
+            in_streams >= 2
+        } else {
+            in_streams == 0
+        });
+        assert!(pair.near_counters.datagrams_up.value() >= 7);
+        assert_eq!(pair.far_counters.active_associations.value(), 1);
+        drop(control);
+        until("it ends", async || {
+            pair.far_counters.active_associations.value() == 0
+        })
+        .await;
+        assert_eq!(pair.near_counters.active_associations.value(), 0);
+        pair.close().await;
+    });
+}
+
+#[test]
+fn what_is_wrong_with_a_datagram_drops_it() {
+    each_carrier(async |carrier| {
+        let options = Options {
+            near: "rules = [{ to = \"*:9\", via = \"refused\" }]",
+            far: "",
+        };
+        let pair = Pair::with(carrier, options).await;
+        let echo = echo().await;
+        let (_control, socket) = associate(&pair).await;
+        let mut fragment = datagram(echo, b"fragment");
+        fragment[2] = 1;
+        let garbage: [&[u8]; 6] = [
+            b"",
+            b"\0",
+            b"\0\0\0",
+            b"\0\0\0\x01\x7f",
+            b"\x05\0\0\x01",
+            &fragment,
+        ];
+        for bytes in garbage {
+            socket.send(bytes).await.expect("sent");
+        }
+        let counters = &pair.near_counters;
+        until("counted", async || counters.dropped_malformed.value() == 6).await;
+        // A rule of near, the allow-list of far, a port of zero.
+        for to in ["127.0.0.1:9", "8.8.8.8:53", "127.0.0.1:0"] {
+            socket
+                .send(&datagram(to.parse().expect("an address"), b"x"))
+                .await
+                .expect("sent");
+        }
+        until("counted", async || {
+            counters.dropped_destination.value() == 2
+        })
+        .await;
+        until("counted", async || {
+            pair.far_counters.dropped_destination.value() == 1
+        })
+        .await;
+        let sent = datagram(echo, b"well");
+        socket.send(&sent).await.expect("sent");
+        assert_eq!(receive(&socket).await, sent);
+        // The association belongs to its first sender.
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+        let at = socket.peer_addr().expect("connected");
+        stranger.send_to(&sent, at).await.expect("sent");
+        until("counted", async || counters.dropped_client.value() == 1).await;
+        pair.close().await;
+    });
+}
+
+#[test]
+fn an_association_outlives_its_tunnel() {
+    each_carrier(async |carrier| {
+        let mut pair = Pair::start(carrier).await;
+        let echo = echo().await;
+        let (_control, socket) = associate(&pair).await;
+        let sent = datagram(echo, b"before");
+        socket.send(&sent).await.expect("sent");
+        assert_eq!(receive(&socket).await, sent);
+        pair.stop_far().await;
+        pair.start_far().await;
+        until("it works again", async || {
+            socket.send(&sent).await.expect("sent");
+            let mut buffer = [0; 100];
+            timeout(Duration::from_millis(200), socket.recv(&mut buffer))
+                .await
+                .is_ok()
+        })
+        .await;
+        pair.close().await;
+    });
+}
+
+#[test]
+fn datagrams_go_directly_where_the_rules_say() {
+    each_carrier(async |carrier| {
+        let options = Options {
+            near: "rules = [{ to = \"*\", via = \"direct\" }]",
+            far: "",
+        };
+        let pair = Pair::with(carrier, options).await;
+        let (mut control, socket) = associate(&pair).await;
+        let sent = datagram(echo().await, b"direct");
+        socket.send(&sent).await.expect("sent");
+        assert_eq!(receive(&socket).await, sent);
+        assert_eq!(pair.far_counters.accepted_stream.value(), 0);
+        pair.near.close_all().await;
+        assert!(control.read(&mut [0]).await.is_err());
+        pair.close().await;
+    });
+}
