@@ -7,7 +7,7 @@ use anabranch_control::Algorithm;
 use anabranch_quic::controller::{Clock, SharedController};
 use anyhow::Context;
 use noq::{EndpointConfig, TransportConfig, VarInt};
-use noq_proto::{RandomConnectionIdGenerator};
+use noq_proto::RandomConnectionIdGenerator;
 use ring::hmac;
 
 use crate::config::{Limits, Tunnel};
