@@ -30,6 +30,7 @@ mod peer;
 mod probe;
 mod reader;
 mod settings;
+mod share;
 mod silence;
 mod socket;
 mod watchdog;

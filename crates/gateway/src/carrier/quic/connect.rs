@@ -115,7 +115,7 @@ fn probe(sockets: &Sockets, i: usize) {
     let slot = &sockets.slots()[i];
     if slot.is_bound() || sockets.bind(i).is_ok() {
         // Fails without a route, so that no answer arrives either.
-        let _ = slot.probes.send(slot);
+        let _ = slot.send(&slot.probes.next());
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anabranch_quic::controller::{PathController, PathReport, SharedController};
 use noq::{Connection, PathId, PathStats, PathStatus, WeakPathHandle};
 
-use super::allowance::Share;
+use super::share::Share;
 use crate::carrier::{Condition, PathState};
 use crate::config::Role;
 

@@ -5,9 +5,10 @@ use std::time::Instant;
 use anabranch_quic::controller::SharedController;
 use noq::{Connection, PathId, PathStatus};
 
-use super::allowance::{self, Share};
+use super::allowance;
 use super::control::Opens;
 use super::paths::{Entry, Open};
+use super::share::Share;
 use super::silence::{Pings, Silence};
 use crate::carrier::{Condition, PathState};
 use crate::config::Role;

@@ -5,11 +5,8 @@
 //! returns the acknowledgements of all paths over one of them.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-
-use super::socket::Slot;
 
 /// A version that is reserved for this (RFC 9000, section 15).
 const VERSION: u32 = 0x1a2a_3a4a;
@@ -43,16 +40,15 @@ pub(super) struct Answer {
 }
 
 impl Probes {
-    /// Sends a probe over its path.
-    pub fn send(&self, slot: &Slot) -> io::Result<()> {
+    /// The next probe, to be sent at once.
+    pub fn next(&self) -> Vec<u8> {
         let id = random_id();
         let mut state = self.0.lock().expect("no holder panics");
         if state.outstanding.len() == OUTSTANDING {
             state.outstanding.pop_front();
         }
         state.outstanding.push_back((id, Instant::now()));
-        drop(state);
-        slot.send(&probe(id))
+        probe(id)
     }
 
     /// The latest answer.

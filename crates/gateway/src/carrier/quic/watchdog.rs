@@ -9,6 +9,7 @@ use noq::{ClosePathError, Connection, FourTuple, PathId, PathStatus, VarInt};
 use super::allowance;
 use super::control::Opens;
 use super::paths::{Entry, Open};
+use super::share::Share;
 use super::silence::{Pings, Silence};
 use super::socket::{Sockets, mapped, tag};
 use crate::carrier::{Condition, PathState};
@@ -56,7 +57,7 @@ impl Watchdog {
         first: usize,
     ) -> (Watchdog, Vec<Opens>) {
         let now = Instant::now();
-        let share = |path: &config::Path| allowance::Share::new(path.weight, path.rate_mbps);
+        let share = |path: &config::Path| Share::new(path.weight, path.rate_mbps);
         let entry = |path: &config::Path| Entry::new(path.name.clone(), path.role, share(path));
         let watched = |path: &config::Path| Watched {
             config: path.clone(),
@@ -161,7 +162,7 @@ impl Watchdog {
     fn probe(&self, i: usize) {
         let slot = &self.sockets.slots()[i];
         // Fails without an interface or a route, so that no answer arrives either.
-        if slot.probes.send(slot).is_err() {
+        if slot.send(&slot.probes.next()).is_err() {
             slot.unbind();
             let _ = self.sockets.bind(i);
         }
