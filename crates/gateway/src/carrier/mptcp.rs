@@ -16,12 +16,14 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use socket2::Protocol;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::{Closed, NotSent, PathState, Stream};
+use super::{Closed, NotSent, PathState, SILENCE, Stream};
 use crate::config;
 use crate::keys::PublicKey;
 use crate::tls::{self, Identity};
@@ -61,15 +63,30 @@ pub async fn connect(
     if paths.len() > 1 {
         socket::warn_of_queues(&rule);
     }
+    let mut used: Vec<_> = paths.iter().collect();
+    used.retain(|path| path.role != config::Role::Never);
+    used.sort_by_key(|path| path.role == config::Role::Backup);
+    let mut untried = used.into_iter();
+    let mut attempts = FuturesUnordered::new();
     let mut failures = Vec::new();
-    for path in paths.iter().filter(|path| path.role != config::Role::Never) {
-        match timeout(HANDSHAKE, connect_over(near, identity, paths, path, &rule)).await {
-            Ok(Ok(tunnel)) => return Ok(tunnel),
-            Ok(Err(error)) => failures.push(format!("{}: {error:#}", path.name)),
-            Err(_) => failures.push(format!("{}: no answer in {HANDSHAKE:?}", path.name)),
+    loop {
+        let mut patience = HANDSHAKE;
+        if let Some(path) = untried.next() {
+            patience = SILENCE;
+            let attempt = timeout(HANDSHAKE, connect_over(near, identity, paths, path, &rule));
+            attempts.push(attempt.map(move |result| (path, result)));
+        }
+        // A path without an answer keeps trying beside the next one.
+        match timeout(patience, attempts.next()).await {
+            Ok(Some((_, Ok(Ok(tunnel))))) => return Ok(tunnel),
+            Ok(Some((path, Ok(Err(error))))) => failures.push(format!("{}: {error:#}", path.name)),
+            Ok(Some((path, Err(_)))) => {
+                failures.push(format!("{}: no answer in {HANDSHAKE:?}", path.name));
+            }
+            Ok(None) => bail!("no path to {}: {}", near.far, failures.join("; ")),
+            Err(_) => {}
         }
     }
-    bail!("no path to {}: {}", near.far, failures.join("; "))
 }
 
 async fn connect_over(
