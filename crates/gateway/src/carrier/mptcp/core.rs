@@ -8,8 +8,8 @@ use anabranch_sockets::{mptcp_info, unsent_bytes};
 use socket2::Socket;
 use tokio::sync::{Semaphore, watch};
 
-use super::control::Control;
 use super::paths::Paths;
+use super::waiting::Control;
 use super::weight::Weights;
 use crate::carrier::Closed;
 use crate::config::Limits;
