@@ -100,7 +100,7 @@ def write_configurations(
     """Files of the i-th pair of gateways."""
     keys = {}
     for side in ("near", "far"):
-        command = [gateway(), "keygen", folder / f"{side}{i}.key"]
+        command: list[str | Path] = [gateway(), "keygen", folder / f"{side}{i}.key"]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         keys[side] = done.stdout.strip()
     # Over QUIC the weight is a parameter of the rule; the kernel's is that of its `load`.
@@ -152,8 +152,8 @@ def measured(
         for i, subnet in enumerate(SUBNETS, 1):
             times = running.folder / f"{subnet}.json"
             times.write_text(json.dumps(arrivals[subnet]))
-            command = [sys.executable, HERE / "files.py", "send", "--port", "9000"]
-            senders[subnet] = running.spawn(f"near{i}", [*command, "--times", times])
+            command = [sys.executable, str(HERE / "files.py"), "send", "--port", "9000"]
+            senders[subnet] = running.spawn(f"near{i}", [*command, "--times", str(times)])
         kappas: dict[str, list[float | None]] = {subnet: [] for subnet in SUBNETS}
         for _ in range(10):
             time.sleep(options.seconds / options.speed / 10)
@@ -168,7 +168,8 @@ def kappa(running: Lab, i: int) -> float | None:
     status = json.loads(
         running.run(f"near{i}", ["curl", "-s", f"http://127.0.0.1:948{i}/status.json"])
     )
-    return status["tunnels"][0]["kappa"]
+    found: float | None = status["tunnels"][0]["kappa"]
+    return found
 
 
 def row(label: str, subnet: str, durations_s: np.ndarray, speed: float, weights: object) -> None:

@@ -6,7 +6,7 @@
 //! not tell a receiver whether a stream ended or was reset, so each frame begins with a byte that
 //! does.
 //!
-//! **Datagrams** ([`control`]) have a stream of their own, ahead of all others. They still share
+//! **Datagrams** ([`control`], [`waiting`]) have a stream of their own, ahead of all others. They still share
 //! one ordered byte stream: a lost segment, or one on a slow path, delays the datagrams behind it
 //! (head-of-line blocking). Choose the carrier `quic` for games and calls.
 
@@ -37,6 +37,7 @@ mod paths;
 mod socket;
 mod stream;
 mod transport;
+mod waiting;
 mod weight;
 
 use core::Core;

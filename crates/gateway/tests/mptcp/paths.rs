@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anabranch_gateway::carrier::{Condition, Listener, Tunnel, connect};
@@ -30,10 +31,16 @@ fn can_run() -> bool {
 }
 
 /// Two hosts with two links, 10.0.1.0/24 and 10.0.2.0/24; removed when this is dropped.
+///
+/// One test at a time has them: the gateway counts the users of an endpoint by its address, and a
+/// process has one network namespace, but in these tests.
 struct Hosts {
     near: String,
     far: String,
+    _alone: MutexGuard<'static, ()>,
 }
+
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn address(network: u8, host: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, network, host))
@@ -55,6 +62,7 @@ impl Hosts {
         let hosts = Hosts {
             near: name("near"),
             far: name("far"),
+            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
         };
         let (near, far) = (&hosts.near, &hosts.far);
         for host in [near, far] {
@@ -90,13 +98,12 @@ impl Hosts {
         }
         hosts
     }
+}
 
-    /// Cuts a link without a sign of it at `near`, or repairs it.
-    fn set_link(&self, link: u8, state: &str) {
-        let far = &self.far;
-        // The route back disappears with the interface, so packets of either direction are lost.
-        ip(&format!("-n {far} link set v{link} {state}"));
-    }
+/// Cuts a link without a sign of it at `near`, or repairs it.
+fn set_link(far: &str, link: u8, state: &str) {
+    // The route back disappears with the interface, so packets of either direction are lost.
+    ip(&format!("-n {far} link set v{link} {state}"));
 }
 
 impl Drop for Hosts {
@@ -254,6 +261,7 @@ fn a_backup_waits_and_a_path_that_is_never_used_is_off() {
         let paths = tunnel.paths();
         assert!(paths[1].sent_bytes < 5_000, "{paths:#?}");
     });
+    drop(hosts);
     let hosts = Hosts::new("never");
     let never = |near: &mut Near, _: &mut Far| near.paths[0].role = Role::Never;
     with_tunnel(&hosts, never, |tunnel| async move {
@@ -269,11 +277,7 @@ fn a_dead_path_costs_little_and_is_used_again_when_it_returns() {
     // Either the path that has connected, or the one that was added.
     for dead in [1u8, 2] {
         let hosts = Hosts::new(&format!("dead{dead}"));
-        let far = Hosts {
-            near: String::new(),
-            far: hosts.far.clone(),
-        };
-        let far = std::mem::ManuallyDrop::new(far);
+        let far = hosts.far.clone();
         with_tunnel(
             &hosts,
             |_, _| {},
@@ -295,9 +299,9 @@ fn a_dead_path_costs_little_and_is_used_again_when_it_returns() {
                     let now: Vec<Condition> =
                         tunnel.paths().iter().map(|path| path.condition).collect();
                     match state {
-                        0 if sent > 10_000_000 => far.set_link(dead, "down"),
+                        0 if sent > 10_000_000 => set_link(&far, dead, "down"),
                         1 if now == one_up => {}
-                        2 => far.set_link(dead, "up"),
+                        2 => set_link(&far, dead, "up"),
                         3 if now == up => {}
                         _ => continue,
                     }
@@ -325,7 +329,7 @@ fn another_path_is_tried_if_the_first_has_no_answer() {
     }
     let hosts = Hosts::new("first");
     let begin = Instant::now();
-    hosts.set_link(1, "down");
+    set_link(&hosts.far, 1, "down");
     with_tunnel(
         &hosts,
         |_, _| {},
@@ -347,11 +351,7 @@ fn a_tunnel_without_any_working_path_is_closed_within_30_s() {
         return;
     }
     let hosts = Hosts::new("silent");
-    let far = Hosts {
-        near: String::new(),
-        far: hosts.far.clone(),
-    };
-    let far = std::mem::ManuallyDrop::new(far);
+    let far = hosts.far.clone();
     let (near_identity, far_identity, _) = identities();
     let far_config = Far {
         listen: (Ipv4Addr::UNSPECIFIED, 4433).into(),
@@ -373,8 +373,8 @@ fn a_tunnel_without_any_working_path_is_closed_within_30_s() {
         let tunnel = connect(&near_config, &near_identity, paths).await;
         let tunnel = tunnel.expect("connected");
         until(&tunnel, [Condition::Up, Condition::Up]).await;
-        far.set_link(1, "down");
-        far.set_link(2, "down");
+        set_link(&far, 1, "down");
+        set_link(&far, 2, "down");
         let closed = timeout(Duration::from_secs(30), tunnel.closed()).await;
         closed.expect("closed in time").0
     });

@@ -2,18 +2,13 @@
 //!
 //! A message is its length as two bytes, its kind, and the rest.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use bytes::Bytes;
 use futures_util::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::carrier::NotSent;
+use super::core::Core;
 
 /// The greeting: version of this protocol, and how many streams the peer may open (4 bytes).
 const GREETING: u8 = 0;
@@ -29,90 +24,8 @@ const VERSION: u8 = 1;
 
 /// Each side sends something this often.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-
-/// Datagrams that wait, in each direction; then the oldest is discarded.
-const WAITING: usize = 256;
-/// Their size together, bytes.
-const WAITING_BYTES: usize = 1 << 20;
-
-/// The datagrams that wait, and the last words.
-#[derive(Debug, Default)]
-pub struct Control {
-    /// To the peer.
-    sending: Waiting,
-    /// From the peer.
-    pub received: Waiting,
-    goodbye: Mutex<Option<String>>,
-    ends: Notify,
-    said: AtomicBool,
-    has_said: Notify,
-}
-
-impl Control {
-    /// Queues a datagram.
-    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
-        const LARGEST: usize = u16::MAX as usize - 1;
-        if datagram.len() > LARGEST {
-            return Err(NotSent::TooLarge(LARGEST));
-        }
-        self.sending.push(datagram);
-        Ok(())
-    }
-
-    /// Tells the peer why the tunnel ends.
-    pub fn say_goodbye(&self, reason: &str) {
-        let mut goodbye = self.goodbye.lock().expect("no holder panics");
-        goodbye.get_or_insert_with(|| reason.chars().take(1000).collect());
-        self.ends.notify_one();
-    }
-
-    /// Waits until the goodbye is given to yamux.
-    pub async fn until_said(&self) {
-        while !self.said.load(Ordering::Acquire) {
-            self.has_said.notified().await;
-        }
-    }
-}
-
-/// A queue that discards the oldest.
-#[derive(Debug, Default)]
-pub struct Waiting {
-    queue: Mutex<(VecDeque<Bytes>, usize)>,
-    filled: Notify,
-}
-
-impl Waiting {
-    fn push(&self, datagram: Bytes) {
-        let mut queue = self.queue.lock().expect("no holder panics");
-        let (datagrams, bytes) = &mut *queue;
-        *bytes += datagram.len();
-        datagrams.push_back(datagram);
-        while datagrams.len() > WAITING || *bytes > WAITING_BYTES {
-            *bytes -= datagrams.pop_front().map_or(0, |oldest| oldest.len());
-        }
-        drop(queue);
-        self.filled.notify_one();
-    }
-
-    fn try_pop(&self) -> Option<Bytes> {
-        let mut queue = self.queue.lock().expect("no holder panics");
-        let datagram = queue.0.pop_front()?;
-        queue.1 -= datagram.len();
-        Some(datagram)
-    }
-
-    /// Waits for the next one.
-    pub async fn pop(&self) -> Bytes {
-        loop {
-            if let Some(datagram) = self.try_pop() {
-                // Others may wait, and only one was notified.
-                self.filled.notify_one();
-                return datagram;
-            }
-            self.filled.notified().await;
-        }
-    }
-}
+/// Longer silence means that the peer, or all paths to it, are dead.
+const SILENCE: Duration = Duration::from_secs(20);
 
 async fn send(
     stream: &mut (impl AsyncWrite + Unpin),
@@ -136,9 +49,11 @@ async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(u8, 
     Ok((message[0], rest))
 }
 
-/// Sends the greeting: the peer may open this many streams.
-pub async fn greet(stream: &mut (impl AsyncWrite + Unpin), streams: usize) -> anyhow::Result<()> {
-    let streams = u32::try_from(streams).unwrap_or(u32::MAX).to_be_bytes();
+/// Sends the greeting.
+pub async fn greet(stream: &mut (impl AsyncWrite + Unpin), core: &Core) -> anyhow::Result<()> {
+    let streams = u32::try_from(core.streams)
+        .unwrap_or(u32::MAX)
+        .to_be_bytes();
     let greeting = [&[VERSION], &streams[..]].concat();
     send(stream, GREETING, &greeting).await.context("greeting")
 }
@@ -157,10 +72,8 @@ pub async fn greeted(stream: &mut (impl AsyncRead + Unpin)) -> anyhow::Result<us
 }
 
 /// Sends datagrams and signs of life; returns after the goodbye, or an error.
-pub async fn send_all(
-    stream: &mut (impl AsyncWrite + Unpin),
-    control: &Control,
-) -> std::io::Result<()> {
+pub async fn send_all(stream: &mut (impl AsyncWrite + Unpin), core: &Core) -> std::io::Result<()> {
+    let control = &core.control;
     loop {
         let next = async {
             tokio::select! {
@@ -173,10 +86,8 @@ pub async fn send_all(
             Ok(Some(datagram)) => send(stream, DATAGRAM, &datagram).await?,
             Err(_) => send(stream, ALIVE, &[]).await?,
             Ok(None) => {
-                let reason = control.goodbye.lock().expect("no holder panics").take();
-                send(stream, GOODBYE, reason.unwrap_or_default().as_bytes()).await?;
-                control.said.store(true, Ordering::Release);
-                control.has_said.notify_one();
+                send(stream, GOODBYE, control.goodbye().as_bytes()).await?;
+                control.has_said();
                 return Ok(());
             }
         }
@@ -184,13 +95,10 @@ pub async fn send_all(
 }
 
 /// Receives messages until the tunnel ends; why it does, unless its connection has failed.
-pub async fn receive_all(
-    stream: &mut (impl AsyncRead + Unpin),
-    control: &Control,
-) -> Option<String> {
+pub async fn receive_all(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> Option<String> {
     loop {
         match receive(stream).await {
-            Ok((DATAGRAM, rest)) => control.received.push(rest.into()),
+            Ok((DATAGRAM, rest)) => core.control.received.push(rest.into()),
             Ok((ALIVE, _)) => {}
             Ok((GOODBYE, reason)) => {
                 return Some(format!("by the peer: {}", String::from_utf8_lossy(&reason)));
@@ -203,4 +111,12 @@ pub async fn receive_all(
             Err(_) => return None,
         }
     }
+}
+
+/// Waits until nothing has been received for too long; why the tunnel ends.
+pub async fn watch(core: &Core) -> String {
+    while core.silence() < SILENCE {
+        tokio::time::sleep(SILENCE - core.silence()).await;
+    }
+    format!("nothing received for {} s", SILENCE.as_secs())
 }

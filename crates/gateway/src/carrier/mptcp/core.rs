@@ -8,8 +8,8 @@ use anabranch_sockets::{mptcp_info, unsent_bytes};
 use socket2::Socket;
 use tokio::sync::{Semaphore, watch};
 
-use super::control::Control;
 use super::paths::Paths;
+use super::waiting::Control;
 use super::weight::Weights;
 use crate::carrier::Closed;
 use crate::config::Limits;
@@ -17,9 +17,6 @@ use crate::config::Limits;
 /// Frames between the streams' queues and the socket: enough that the socket never waits for a
 /// stream, and few enough that a datagram does not wait for them.
 const FRAMES: usize = 8;
-
-/// Silence longer than four signs of life means that the peer, or all paths to it, are dead.
-const SILENCE: Duration = Duration::from_secs(20);
 
 /// The shared state of a tunnel.
 #[derive(Debug)]
@@ -203,16 +200,8 @@ impl Core {
         self.received_at.store(now, Ordering::Relaxed);
     }
 
-    /// Waits until nothing has been received for too long; why the tunnel ends.
-    pub async fn silent(&self) -> String {
-        while self.silence() < SILENCE {
-            tokio::time::sleep(SILENCE - self.silence()).await;
-        }
-        format!("nothing received for {} s", SILENCE.as_secs())
-    }
-
     /// How long nothing has been received.
-    fn silence(&self) -> Duration {
+    pub fn silence(&self) -> Duration {
         let received_at = Duration::from_millis(self.received_at.load(Ordering::Relaxed));
         self.started.elapsed().saturating_sub(received_at)
     }

@@ -86,7 +86,7 @@ pub async fn establish(
         Role::Far => handle.accept_plain().await,
     };
     let mut control = control.with_context(|| core.lost())?;
-    control::greet(&mut control, core.streams)
+    control::greet(&mut control, &core)
         .await
         .with_context(|| core.lost())?;
     let greeted = control::greeted(&mut control).await;
@@ -116,12 +116,12 @@ async fn converse(control: yamux::Stream, core: Arc<Core>) {
     let (mut reader, mut writer) = control.split();
     let ends = async {
         tokio::select! {
-            reason = control::receive_all(&mut reader, &core.control) => reason.unwrap_or_else(|| core.lost()),
-            reason = core.silent() => reason,
+            reason = control::receive_all(&mut reader, &core) => reason.unwrap_or_else(|| core.lost()),
+            reason = control::watch(&core) => reason,
         }
     };
     let says = async {
-        if control::send_all(&mut writer, &core.control).await.is_ok() {
+        if control::send_all(&mut writer, &core).await.is_ok() {
             // The rest of the tunnel ends with the task of yamux.
             std::future::pending::<()>().await;
         }

@@ -1,0 +1,108 @@
+//! The datagrams that wait to be sent or taken, and the last words of a tunnel.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use crate::carrier::NotSent;
+
+/// Datagrams that wait, in each direction; then the oldest is discarded.
+const WAITING: usize = 256;
+/// Their size together, bytes.
+const WAITING_BYTES: usize = 1 << 20;
+
+/// The datagrams that wait, and the last words.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// To the peer.
+    pub sending: Waiting,
+    /// From the peer.
+    pub received: Waiting,
+    goodbye: Mutex<Option<String>>,
+    /// The tunnel ends.
+    pub ends: Notify,
+    said: AtomicBool,
+    has_said: Notify,
+}
+
+impl Control {
+    /// Queues a datagram.
+    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
+        const LARGEST: usize = u16::MAX as usize - 1;
+        if datagram.len() > LARGEST {
+            return Err(NotSent::TooLarge(LARGEST));
+        }
+        self.sending.push(datagram);
+        Ok(())
+    }
+
+    /// Tells the peer why the tunnel ends.
+    pub fn say_goodbye(&self, reason: &str) {
+        let mut goodbye = self.goodbye.lock().expect("no holder panics");
+        goodbye.get_or_insert_with(|| reason.chars().take(1000).collect());
+        self.ends.notify_one();
+    }
+
+    /// The reason that was given.
+    pub fn goodbye(&self) -> String {
+        let mut goodbye = self.goodbye.lock().expect("no holder panics");
+        goodbye.take().unwrap_or_default()
+    }
+
+    /// The goodbye is given to yamux.
+    pub fn has_said(&self) {
+        self.said.store(true, Ordering::Release);
+        self.has_said.notify_one();
+    }
+
+    /// Waits until the goodbye is given to yamux.
+    pub async fn until_said(&self) {
+        while !self.said.load(Ordering::Acquire) {
+            self.has_said.notified().await;
+        }
+    }
+}
+
+/// A queue that discards the oldest.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    queue: Mutex<(VecDeque<Bytes>, usize)>,
+    filled: Notify,
+}
+
+impl Waiting {
+    /// Adds one; the oldest go if there are too many.
+    pub fn push(&self, datagram: Bytes) {
+        let mut queue = self.queue.lock().expect("no holder panics");
+        let (datagrams, bytes) = &mut *queue;
+        *bytes += datagram.len();
+        datagrams.push_back(datagram);
+        while datagrams.len() > WAITING || *bytes > WAITING_BYTES {
+            *bytes -= datagrams.pop_front().map_or(0, |oldest| oldest.len());
+        }
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    fn try_pop(&self) -> Option<Bytes> {
+        let mut queue = self.queue.lock().expect("no holder panics");
+        let datagram = queue.0.pop_front()?;
+        queue.1 -= datagram.len();
+        Some(datagram)
+    }
+
+    /// Waits for the next one.
+    pub async fn pop(&self) -> Bytes {
+        loop {
+            if let Some(datagram) = self.try_pop() {
+                // Others may wait, and only one was notified.
+                self.filled.notify_one();
+                return datagram;
+            }
+            self.filled.notified().await;
+        }
+    }
+}
