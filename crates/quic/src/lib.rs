@@ -30,7 +30,7 @@ mod network;
 mod simulation;
 mod transport;
 
-pub use limits::{Unsupported, check};
 #[doc(hidden)]
-pub use simulation::Operation;
+pub use calendar::Operation;
+pub use limits::{Unsupported, check};
 pub use simulation::Simulation;

@@ -6,13 +6,15 @@ mod controller;
 mod endpoint;
 mod pair;
 mod paths;
+mod qlog;
 mod random;
 mod settings;
 mod stream;
 mod tls;
 
 pub(crate) use controller::PathReport;
-pub(crate) use endpoint::MAX_PATHS;
-pub(crate) use pair::{Datagram, Pair, Side};
+pub(crate) use endpoint::{Datagram, MAX_PATHS};
+pub(crate) use pair::{Pair, Side};
+pub(crate) use qlog::Qlog;
 pub(crate) use settings::{Settings, UDP_HEADERS};
 pub(crate) use tls::Tls;
