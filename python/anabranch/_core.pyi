@@ -228,11 +228,19 @@ class QuicRun:
     """As `Run`, over QUIC."""
 
     def __new__(
-        cls, scenario: Scenario, algorithm: str | None, seed: int, rule: object | None = None
+        cls,
+        scenario: Scenario,
+        algorithm: str | None,
+        seed: int,
+        rule: object | None = None,
+        qlog: str | os.PathLike[str] | None = None,
     ) -> QuicRun:
-        """As `Run`. Raises `ScenarioError` also for what is not available over QUIC."""
+        """As `Run`; each end of each connection is logged in the folder `qlog`.
+
+        Raises `ScenarioError` also for what is not available over QUIC.
+        """
     def execute(self) -> Tables:
-        """As `Run.execute`."""
+        """As `Run.execute`. Raises OSError if a qlog file cannot be written."""
     @property
     def progress(self) -> float:
         """The fraction done, 0 to 1."""

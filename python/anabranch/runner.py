@@ -2,10 +2,13 @@
 
 import itertools
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, cast
 
@@ -13,6 +16,7 @@ import pandas as pd
 
 from anabranch import _core
 from anabranch.core_types import Tables
+from anabranch.files import staged
 from anabranch.result import Result
 from anabranch.rule import Rule
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, load
@@ -39,13 +43,15 @@ class Backend:
     """Whether the seed matters; if not, only the first seed runs."""
     real_time: bool = False
     """Whether runs at the same time disturb one another."""
+    qlog: bool = False
+    """Whether its runs take a folder `qlog` for the events of each connection."""
 
 
 BACKENDS = {
     "sim": Backend("anabranch._core:Run"),
     "fluid": Backend("anabranch.theory.fluid.backend:FluidRun", random=False),
     "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
-    "quic": Backend("anabranch._core:QuicRun"),
+    "quic": Backend("anabranch._core:QuicRun", qlog=True),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 
@@ -58,6 +64,7 @@ def run(
     set: Mapping[str, Any] | None = None,
     on: str = "sim",
     jobs: int | None = None,
+    qlog: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     tolerate: tuple[type[Exception], ...] = (),
 ) -> Result:
@@ -74,6 +81,9 @@ def run(
     "kernel", real Linux hosts in real time (docs/lab.md), one run after the other by default. There
     an algorithm may be any that the kernel has, such as "bbr".
 
+    `qlog`: a directory for the events of each end of each connection, as qlog files in a folder per
+    run (docs/quic.md); only on "quic". Raises FileExistsError where it is not empty.
+
     `tolerate`: errors by which an algorithm may fail without ending the others. It is then not in
     the tables, and `Result.failures` has the reason; if all fail, the first error is raised.
 
@@ -88,10 +98,25 @@ def run(
     1      olia        0.88
     """
     scenario = load(source, set, stand_in(algorithm))
-    planned = plan(scenario, algorithm, seeds, on=on)
-    if tolerate:
-        return _collect_tolerantly(scenario, planned, on, jobs, progress, tolerate)
-    return collect(scenario, planned, on, jobs, progress)
+    if qlog is not None and not known_backend(on).qlog:
+        raise ScenarioError(f"qlog: {on} has no QUIC connections; run it with --on quic")
+    with _new_directory(qlog) as folder:
+        planned = plan(scenario, algorithm, seeds, on=on, qlog=folder)
+        if tolerate:
+            return _collect_tolerantly(scenario, planned, on, jobs, progress, tolerate)
+        return collect(scenario, planned, on, jobs, progress)
+
+
+@contextmanager
+def _new_directory(directory: str | os.PathLike[str] | None) -> Iterator[Path | None]:
+    """As `staged`, for one that is empty or does not exist; None if there is none."""
+    if directory is None:
+        yield None
+        return
+    if Path(directory).is_dir() and any(Path(directory).iterdir()):
+        raise FileExistsError(f"{directory}: the directory is not empty; choose another one")
+    with staged(directory) as stage:
+        yield stage
 
 
 @dataclass(frozen=True)
@@ -143,10 +168,11 @@ def plan(
     seeds: Seeds,
     point: Mapping[str, Any] | None = None,
     on: str = "sim",
+    qlog: Path | None = None,
 ) -> list[Job]:
     """The runs of one scenario: each algorithm with each seed; `point` leads their columns.
 
-    A backend without randomness runs the first seed only.
+    A backend without randomness runs the first seed only. Each run gets a folder in `qlog`.
     """
     make = resolve_name(known_backend(on).path)
     rules, chosen = choices(scenario, algorithm, seeds, on)
@@ -154,9 +180,15 @@ def plan(
     for name, rule in rules.items():
         for seed in chosen:
             keys = {**(point or {}), "algorithm": name, "seed": seed}
-            run = make(scenario, None if name == OWN else name, seed, rule)
+            spec = None if name == OWN else name
+            log = {"qlog": qlog / _file_name(f"{name}-seed-{seed}")} if qlog else {}
+            run = make(scenario, spec, seed, rule, **log)
             jobs.append(Job(keys, run, rule is not None))
     return jobs
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^\w.=-]", "_", text)
 
 
 def choices(

@@ -1,5 +1,6 @@
 //! One run in virtual time, over the simulator's TCP or over QUIC.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -24,14 +25,16 @@ const LONGEST_SLICE_S: f64 = 0.1;
 
 /// A run in virtual time.
 trait Virtual: Sized {
-    /// Flows without an algorithm of their own run `rule`, if there is one.
+    /// Flows without an algorithm of their own run `rule`, if there is one. Connections over QUIC
+    /// are logged in the folder `qlog`.
     fn begin(
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
+        qlog: Option<&Path>,
     ) -> PyResult<Self>;
     fn run_until(&mut self, time_s: f64);
-    fn finish(self) -> Record;
+    fn finish(self) -> PyResult<Record>;
 }
 
 impl Virtual for anabranch_sim::Simulation {
@@ -39,6 +42,7 @@ impl Virtual for anabranch_sim::Simulation {
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
+        _: Option<&Path>,
     ) -> PyResult<Self> {
         Ok(match rule {
             None => Self::new(scenario, seed),
@@ -50,8 +54,8 @@ impl Virtual for anabranch_sim::Simulation {
         self.run_until(time_s);
     }
 
-    fn finish(self) -> Record {
-        self.finish()
+    fn finish(self) -> PyResult<Record> {
+        Ok(self.finish())
     }
 }
 
@@ -60,20 +64,26 @@ impl Virtual for anabranch_quic::Simulation {
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
+        qlog: Option<&Path>,
     ) -> PyResult<Self> {
         let simulation = match rule {
             None => Self::new(scenario, seed),
             Some(rule) => Self::with_custom_rule(scenario, seed, rule),
         };
-        simulation.map_err(unsupported)
+        let mut simulation = simulation.map_err(unsupported)?;
+        if let Some(folder) = qlog {
+            std::fs::create_dir_all(folder)?;
+            simulation.write_qlog(folder);
+        }
+        Ok(simulation)
     }
 
     fn run_until(&mut self, time_s: f64) {
         self.run_until(time_s);
     }
 
-    fn finish(self) -> Record {
-        self.finish()
+    fn finish(self) -> PyResult<Record> {
+        Ok(self.finish_with_qlog()?)
     }
 }
 
@@ -97,7 +107,7 @@ impl Run {
         seed: u64,
         rule: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
-        Job::new(scenario, algorithm, seed, rule).map(Run)
+        Job::new(scenario, algorithm, seed, rule, None).map(Run)
     }
 
     /// Runs to the end: the tables by name, each a dict of columns. Releases the GIL.
@@ -125,20 +135,22 @@ pub struct QuicRun(Job);
 
 #[pymethods]
 impl QuicRun {
-    /// As `Run`. Raises ScenarioError for what is not available over QUIC.
+    /// As `Run`; each end of each connection is logged in the folder `qlog`. Raises ScenarioError
+    /// for what is not available over QUIC.
     #[new]
-    #[pyo3(signature = (scenario, algorithm, seed, rule=None))]
+    #[pyo3(signature = (scenario, algorithm, seed, rule=None, qlog=None))]
     fn new(
         scenario: &Scenario,
         algorithm: Option<String>,
         seed: u64,
         rule: Option<Py<PyAny>>,
+        qlog: Option<PathBuf>,
     ) -> PyResult<QuicRun> {
         anabranch_quic::check(&scenario.0).map_err(unsupported)?;
-        Job::new(scenario, algorithm, seed, rule).map(QuicRun)
+        Job::new(scenario, algorithm, seed, rule, qlog).map(QuicRun)
     }
 
-    /// As `Run.execute`.
+    /// As `Run.execute`. Raises OSError if a qlog file cannot be written.
     fn execute<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.0.execute::<anabranch_quic::Simulation>(py)
     }
@@ -160,6 +172,7 @@ struct Job {
     scenario: anabranch_scenario::Scenario,
     seed: u64,
     custom: Option<Custom>,
+    qlog: Option<PathBuf>,
     progress: AtomicU64,
     cancelled: AtomicBool,
 }
@@ -176,6 +189,7 @@ impl Job {
         algorithm: Option<String>,
         seed: u64,
         rule: Option<Py<PyAny>>,
+        qlog: Option<PathBuf>,
     ) -> PyResult<Job> {
         let (scenario, custom) = match (rule, algorithm) {
             (None, None) => (scenario.0.clone(), None),
@@ -189,6 +203,7 @@ impl Job {
             scenario,
             seed,
             custom,
+            qlog,
             progress: AtomicU64::new(0.0_f64.to_bits()),
             cancelled: AtomicBool::new(false),
         })
@@ -211,7 +226,8 @@ impl Job {
     }
 
     fn simulate<V: Virtual>(&self, rule: Option<Arc<PythonRule>>) -> PyResult<Record> {
-        let mut simulation = V::begin(&self.scenario, self.seed, rule.clone())?;
+        let qlog = self.qlog.as_deref();
+        let mut simulation = V::begin(&self.scenario, self.seed, rule.clone(), qlog)?;
         let end_s = self.scenario.measure.duration_s.get();
         let (mut now_s, mut slice_s) = (0.0, FIRST_SLICE_S);
         while now_s < end_s {
@@ -229,6 +245,6 @@ impl Job {
             let stretch = SLICE.as_secs_f64() / begun.elapsed().as_secs_f64();
             slice_s = LONGEST_SLICE_S.min(slice_s * stretch.clamp(0.5, 2.0));
         }
-        Ok(simulation.finish())
+        simulation.finish()
     }
 }

@@ -6,8 +6,19 @@ use std::collections::BinaryHeap;
 use anabranch_net::Time;
 
 use crate::network::Packet;
-use crate::simulation::Operation;
 use crate::transport::{Datagram, Side};
+
+/// What happens to a path of every connection that a user has at that time.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The application opens it, unless it is open.
+    Open,
+    /// The application closes it until it opens it again, unless it is the last open path.
+    Close,
+    /// A NAT gives the sender another address and forgets the old one.
+    Rebind,
+}
 
 /// What happens at an event's time.
 #[derive(Debug)]

@@ -36,7 +36,7 @@ pub mod controller {
     pub use crate::transport::{Allowance, Clock, PathController, PathReport, SharedController};
 }
 
-pub use limits::{Unsupported, check};
 #[doc(hidden)]
-pub use simulation::Operation;
+pub use calendar::Operation;
+pub use limits::{Unsupported, check};
 pub use simulation::Simulation;

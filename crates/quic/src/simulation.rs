@@ -1,6 +1,8 @@
 //! One run of a scenario: its state and its event loop.
 
+use std::io;
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_control::rules::Custom;
@@ -15,13 +17,12 @@ use crate::calendar::{Calendar, Event};
 use crate::connection::Connection;
 use crate::limits::{Unsupported, check};
 use crate::network::{Links, Packet, Route, Step};
-use crate::transport::{Datagram, Settings, Side, Tls, UDP_HEADERS};
+use crate::transport::{Datagram, Qlog, Settings, Side, Tls, UDP_HEADERS};
 
 mod disturbance;
 mod measure;
 mod users;
 
-pub use disturbance::Operation;
 use disturbance::Reordering;
 
 /// How often a connection with several paths looks for dead ones.
@@ -54,6 +55,7 @@ pub struct Simulation {
     /// By number; `None`: over.
     connections: Vec<Option<Box<Connection>>>,
     reordering: Reordering,
+    qlog: Option<Qlog>,
     recorder: Recorder,
 }
 
@@ -120,9 +122,15 @@ impl Simulation {
             totals,
             connections: Vec::new(),
             reordering: Reordering::default(),
+            qlog: None,
             recorder: Recorder::new(start, slots.clone()),
             slots,
         })
+    }
+
+    /// Writes a qlog file per connection and end into an existing folder, which has none yet.
+    pub fn write_qlog(&mut self, folder: &Path) {
+        self.qlog = Some(Qlog::new(folder));
     }
 
     /// The time the run has reached, s.
@@ -150,6 +158,17 @@ impl Simulation {
         self.run_until(self.duration_s());
         let end = self.snapshot();
         self.recorder.finish(end, &self.scenario)
+    }
+
+    /// As [`finish`](Self::finish), with [`write_qlog`](Self::write_qlog).
+    ///
+    /// # Errors
+    /// If a qlog file could not be written.
+    pub fn finish_with_qlog(self) -> io::Result<Record> {
+        let qlog = self.qlog.clone();
+        let record = self.finish(); // which closes the files
+        qlog.map_or(Ok(()), |qlog| qlog.check())?;
+        Ok(record)
     }
 
     fn handle(&mut self, event: Event) {

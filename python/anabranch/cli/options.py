@@ -28,9 +28,9 @@ Jobs = Annotated[
 ]
 
 
-def out_option(help: str) -> Any:
-    """The option --out."""
-    return typer.Option("--out", metavar="DIR", parser=_directory, help=help)
+def out_option(help: str, name: str = "--out") -> Any:
+    """The option --out, or another that names a directory to write to."""
+    return typer.Option(name, metavar="DIR", parser=_directory, help=help)
 
 
 def _directory(text: str) -> Path:

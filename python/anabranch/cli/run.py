@@ -53,6 +53,14 @@ ON = typer.Option(
     "quic, QUIC endpoints in virtual time; or kernel, real Linux hosts in real time (as root).",
     show_default=False,
 )
+Qlog = Annotated[
+    Path | None,
+    out_option(
+        "Write the events of each end of each connection as qlog files to DIR, in a folder per "
+        "run. With --on quic only.",
+        "--qlog",
+    ),
+]
 WithOptimum = Annotated[
     bool, typer.Option("--optimum", help="Print how far each algorithm is from the optimum.")
 ]
@@ -83,6 +91,7 @@ def run_command(
     optimum: WithOptimum = False,
     on: Annotated[str | None, ON] = None,
     jobs: Jobs = None,
+    qlog: Qlog = None,
 ) -> None:
     """Run a scenario and print what each flow and link got.
 
@@ -100,16 +109,19 @@ def run_command(
         anabranch run results
 
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
+
+        anabranch run examples/two_links.toml --on quic --qlog results/qlog
     """
     out = out or (Path("results") if plot else None)
     if file.is_dir():
-        given = {"--algorithm": algorithm, "--seeds": seeds, "--set": set_, "--on": on}
+        given: dict[str, object] = {"--algorithm": algorithm, "--seeds": seeds, "--set": set_}
+        given |= {"--on": on, "--qlog": qlog}
         _refuse(file, [option for option, value in given.items() if value is not None])
         _repeat(file, optimum, as_json, out, force, jobs)
         return
     best = _optima(file, set_) if optimum else None
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.run)
-    _run("run", file, algorithm, seeds, set_, out, force, on or "sim", jobs, answer)
+    _run("run", file, algorithm, seeds, set_, out, qlog, force, on or "sim", jobs, answer)
 
 
 def compare_command(
@@ -125,6 +137,7 @@ def compare_command(
     optimum: WithOptimum = False,
     on: Annotated[str, ON] = "sim",
     jobs: Jobs = None,
+    qlog: Qlog = None,
 ) -> None:
     """Run a scenario with several algorithms and print them side by side.
 
@@ -141,7 +154,9 @@ def compare_command(
     """
     best = _optima(file, set_) if optimum else None
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.comparison)
-    result = _run("compare", file, algorithm, seeds, set_, out, force, on, jobs, answer, TOLERATED)
+    result = _run(
+        "compare", file, algorithm, seeds, set_, out, qlog, force, on, jobs, answer, TOLERATED
+    )
     if result.failures:
         raise typer.Exit(FAILED)
 
@@ -153,6 +168,7 @@ def _run(
     seeds: int | None,
     settings: list[str] | None,
     out: Path | None,
+    qlog: Path | None,
     force: bool,
     on: str,
     jobs: int | None,
@@ -166,11 +182,18 @@ def _run(
     scenario = scenario_of(file, settings, stand_in(names))
     for warning in scenario.warnings:
         warn(warning)
-    # The output directory is opened first, so that one that cannot be written fails early.
+    # Output directories are opened first, so that one that cannot be written fails early.
     with output(out, force) as stage:
-        with tables.progress(command) as progress:
+        with output(qlog, force) as logs, tables.progress(command) as progress:
             result = run(
-                scenario, names, seeds, on=on, jobs=jobs, progress=progress, tolerate=tolerate
+                scenario,
+                names,
+                seeds,
+                on=on,
+                jobs=jobs,
+                qlog=logs,
+                progress=progress,
+                tolerate=tolerate,
             )
         for warning in result.warnings[len(scenario.warnings) :]:
             warn(warning)
@@ -180,6 +203,8 @@ def _run(
             _write(result, stage)
     if out:
         note(f"Tables and figures are in {out}")
+    if qlog:
+        note(f"Qlog files are in {qlog}")
     return result
 
 

@@ -5,19 +5,7 @@ use anabranch_net::{Dice, Time};
 use anabranch_scenario::time::from_seconds;
 
 use super::Simulation;
-use crate::calendar::Event;
-
-/// What happens to a path of every connection that a user has at that time.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// The application opens it, unless it is open.
-    Open,
-    /// The application closes it until it opens it again, unless it is the last open path.
-    Close,
-    /// A NAT gives the sender another address and forgets the old one.
-    Rebind,
-}
+use crate::calendar::{Event, Operation};
 
 /// Delays datagrams at random, so that later ones overtake them.
 #[derive(Debug, Default)]

@@ -67,7 +67,19 @@ impl Simulation {
             element_seed(user_seed, of, self.now as usize)
         };
         let (settings, tls) = (&self.settings, &self.tls);
-        let pair = Pair::new(paths, self.now, seed(kind::QUIC), settings, tls, controller);
+        let name = &self.scenario.flows[flow].name;
+        let title = || format!("{name}, user {user}, connection {number}");
+        let qlog = self.qlog.as_ref().map(|it| it.connection(number, title()));
+        let seed_of_pair = seed(kind::QUIC);
+        let pair = Pair::new(
+            paths,
+            self.now,
+            seed_of_pair,
+            settings,
+            tls,
+            controller,
+            qlog,
+        );
         let jitter = from_seconds(tcp.host_jitter_us.get() * 1e-6);
         let host = Host::new(jitter, paths, seed(kind::HOSTS));
         let connection = Connection::new(pair, user, self.now, file, host);

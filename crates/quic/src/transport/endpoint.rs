@@ -13,7 +13,6 @@ use noq_proto::{
 
 use anabranch_net::Dice;
 
-use super::pair::Datagram;
 use super::random::{ConnectionIds, random_bytes};
 use super::tls::{RECEIVER, Tls};
 
@@ -54,6 +53,15 @@ pub(super) fn sender_tuple(path: usize) -> FourTuple {
 
 fn receiver_tuple(path: usize, rebound: u8) -> FourTuple {
     FourTuple::new(bound_address(path, rebound), Some(receiver_address().ip()))
+}
+
+/// A UDP datagram and its path.
+#[derive(Debug)]
+pub(crate) struct Datagram {
+    pub path: usize,
+    /// How often the sender's address on this path had changed, as the receiver sees it.
+    pub rebound: u8,
+    pub bytes: BytesMut,
 }
 
 /// An end of a connection, and the endpoint that it alone uses.

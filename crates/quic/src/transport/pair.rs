@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use anabranch_control::AnyController;
 use anabranch_net::{Dice, Time};
-use bytes::BytesMut;
 use noq_proto::{Event, PathEvent};
 
 use super::clock::Clock;
 use super::controller::SharedController;
-use super::endpoint::End;
+use super::endpoint::{Datagram, End};
 use super::paths::Paths;
+use super::qlog::ConnectionQlog;
 use super::settings::Settings;
 use super::stream::{Arrived, Incoming, Outgoing};
 use super::tls::Tls;
@@ -22,15 +22,6 @@ pub(crate) enum Side {
     Sender,
     /// Acknowledges it.
     Receiver,
-}
-
-/// A UDP datagram and its path.
-#[derive(Debug)]
-pub(crate) struct Datagram {
-    pub path: usize,
-    /// How often the sender's address on this path had changed, as the receiver sees it.
-    pub rebound: u8,
-    pub bytes: BytesMut,
 }
 
 /// Both ends of a connection. After each call but [`next_timer`](Self::next_timer) either end may
@@ -51,7 +42,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// A connection of `paths` paths, of which path 0 opens at once. Equal seeds give datagrams of
-    /// equal sizes at equal times.
+    /// equal sizes at equal times. Both ends write to `qlog`.
     pub fn new(
         paths: usize,
         now: Time,
@@ -59,16 +50,23 @@ impl Pair {
         settings: &Settings,
         tls: &Tls,
         (controller, initial_ssthresh): (AnyController, f64),
+        qlog: Option<ConnectionQlog>,
     ) -> Pair {
         let clock = Clock::start();
         let mut dice = Dice::new(seed);
         let controller = SharedController::new(clock, controller, initial_ssthresh);
         controller.open(0);
-        let sender = settings.sender(paths, &controller);
+        let mut sender = settings.sender(paths, &controller);
+        let mut receiver = settings.receiver(paths);
+        if let Some(qlog) = qlog {
+            let factory = qlog.factory(clock);
+            sender.qlog_factory(factory.clone());
+            receiver.qlog_factory(factory);
+        }
         Pair {
             clock,
             sender: End::sender(&mut dice, clock.instant(now), tls, sender),
-            receiver: End::receiver(&mut dice, tls, settings.receiver(paths)),
+            receiver: End::receiver(&mut dice, tls, receiver),
             controller,
             paths: Paths::new(paths),
             rebound: vec![0; paths],
