@@ -32,7 +32,7 @@ fn simulation() -> Simulation {
     Simulation::new(&scenario.expect("valid"), 1).expect("it is supported")
 }
 
-/// `tests/test_qlog.py` validates them by the schema.
+/// `tests/quic/test_qlog.py` validates them by the schema.
 #[test]
 fn each_end_of_each_connection_has_a_file() {
     let folder = folder("qlog");

@@ -1,8 +1,8 @@
 //! The carrier `quic`: one QUIC connection with several paths, by the library noq.
 //!
-//! `near` has a UDP socket per configured path ([`socket`]), connects over the first one that
-//! answers ([`connect`]) and opens the others. It watches all of them ([`watchdog`]) and tells
-//! `far` what they are called and may carry ([`control`], [`peer`]).
+//! `near` has a UDP socket per configured path (`socket`), connects over the first one that
+//! answers (`connect`) and opens the others. It watches all of them (`watchdog`) and tells
+//! `far` what they are called and may carry (`control`, `peer`).
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -200,7 +200,7 @@ impl Tunnel {
         }
     }
 
-    /// Data accepted and never sent, bytes: an estimate, see [`account`].
+    /// Data accepted and never sent, bytes: an estimate, see `account`.
     pub fn unsent_bytes(&self) -> u64 {
         self.0.account.unsent(&self.0.controller)
     }
