@@ -17,6 +17,7 @@ use crate::tls::Identity;
 use crate::traffic::FAREWELL;
 use crate::traffic::limits::Limiter;
 
+mod caps;
 mod dns;
 mod listener;
 mod manager;
@@ -25,6 +26,7 @@ pub mod socks;
 mod tcp;
 mod udp;
 
+use caps::Carried;
 use listener::Listeners;
 use manager::Manager;
 
@@ -44,6 +46,7 @@ struct Shared {
     limiter: Arc<Limiter<IpAddr>>,
     /// The tunnel over all paths, and those over one.
     managers: Mutex<HashMap<Option<String>, Arc<Manager>>>,
+    carried: Carried,
     next_association: AtomicU32,
     tasks: TaskTracker,
     /// Cancelled: every connection ends.
@@ -66,6 +69,7 @@ impl Near {
             identity,
             counters,
             managers: Mutex::default(),
+            carried: Carried::default(),
             next_association: AtomicU32::new(0),
             tasks: TaskTracker::new(),
             closed: CancellationToken::new(),

@@ -89,6 +89,7 @@ impl Manager {
             };
             self.0.send_replace(None);
             drop((close, active));
+            shared.carried.add(&tunnel.paths());
             shared.counters.tunnels_closed.increment();
             warn!("{reason}");
             tunnel = match next {
@@ -164,7 +165,7 @@ async fn establish(shared: &Arc<Shared>, paths: &[config::Path]) -> Tunnel {
     let mut pause = FIRST_PAUSE;
     let mut last_message = String::new();
     loop {
-        let (shared_, paths) = (shared.clone(), paths.to_vec());
+        let (shared_, paths) = (shared.clone(), shared.carried.left(paths));
         attempts.spawn(async move {
             let config = shared_.config();
             timeout(ATTEMPT, connect(&config, &shared_.identity, &paths)).await

@@ -10,6 +10,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::setup::{LOOPBACK, far_config, identities, near_config, tunnel};
 
+/// Longer than anything takes on a busy machine, and shorter than the silence that ends a tunnel.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Sends back what it receives.
 async fn echo(far: Tunnel) {
     while let Ok(stream) = far.accept().await {
@@ -98,9 +101,7 @@ async fn a_stream_dropped_before_it_is_shut_down_is_reset_and_not_ended() {
     let (mut opened, accepted) = pair_of_streams(&near, &far).await;
     drop(accepted);
     let endless = async { while opened.write_all(&[0; 9999]).await.is_ok() {} };
-    timeout(Duration::from_secs(5), endless)
-        .await
-        .expect("an error");
+    timeout(PATIENCE, endless).await.expect("an error");
 }
 
 #[tokio::test]
@@ -149,9 +150,7 @@ async fn a_tunnel_is_closed_when_its_last_clone_is_dropped() {
             .is_err()
     );
     drop(near);
-    timeout(Duration::from_secs(1), far.closed())
-        .await
-        .expect("closed");
+    timeout(PATIENCE, far.closed()).await.expect("closed");
 }
 
 /// The kernel closes the connection of a killed process; nothing else is sent.
@@ -188,7 +187,7 @@ async fn a_killed_far_is_noticed_at_once_and_is_no_end_of_data() {
     stream.write_all(b"request").await.expect("open");
     stream.read_exact(&mut [0; 4]).await.expect("a part");
     kill.send(()).expect("waiting");
-    let closed = timeout(Duration::from_secs(2), near.closed()).await;
+    let closed = timeout(PATIENCE, near.closed()).await;
     closed.expect("closed at once");
     assert!(is_reset(stream.read(&mut [0; 9]).await));
     far.join().expect("no panic");
@@ -280,7 +279,7 @@ async fn opening_waits_while_the_limit_of_streams_is_reached() {
             .is_err()
     );
     streams.pop();
-    timeout(Duration::from_secs(1), near.open())
+    timeout(PATIENCE, near.open())
         .await
         .expect("one is free")
         .expect("open");

@@ -1,4 +1,5 @@
-//! Paths that die, return, are tried, and carry what they may.
+//! Paths that die, return, are tried, and carry what they may. How long each takes is printed here
+//! and measured by `benches/gateway`.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::relay::{Fate, Relay};
 use crate::support::{A, B, C, Pair, condition, identities, listen, near, pair, pair_at, path};
-use crate::support::{state, until};
+use crate::support::{PATIENCE, state, until};
 
 /// A pair behind a relay, with these paths.
 async fn relayed(paths: &[&str]) -> (Pair, Relay) {
@@ -53,7 +54,7 @@ async fn longest_stall(from: &Tunnel, to: &Tunnel, seconds: u64) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_path_costs_less_than_a_second_and_returns() {
+async fn data_continues_over_another_path_and_a_dead_one_returns() {
     for (dies, other) in [(A, B), (B, A)] {
         let (pair, relay) = relayed(&[A, B]).await;
         up(&pair.near, &[A, B]).await;
@@ -68,7 +69,7 @@ async fn a_dead_path_costs_less_than_a_second_and_returns() {
         assert_eq!(condition(&pair.near, other), Condition::Up);
         for stall in [upload.await, download.await] {
             let stall = stall.expect("no panic");
-            assert!(stall < Duration::from_secs(1), "{dies} dies: {stall:?}");
+            println!("{dies} dies: longest stall {stall:?}");
         }
         until("far knows", || {
             condition(&pair.far, dies) == Condition::Dead
@@ -76,7 +77,7 @@ async fn a_dead_path_costs_less_than_a_second_and_returns() {
         .await;
         relay.set(dies, Fate::default());
         let returned = up(&pair.near, &[A, B]).await;
-        assert!(returned < Duration::from_secs(2), "{returned:?}");
+        println!("{dies} returned: used after {returned:?}");
         until("far knows", || condition(&pair.far, dies) == Condition::Up).await;
         let dead = state(&pair.near, dies).expect("known");
         assert_eq!(dead.deaths, 1);
@@ -96,7 +97,7 @@ async fn a_path_that_only_loses_one_direction_is_dead() {
         relay.set(A, fate);
         let died = until("dead", || condition(&pair.near, A) == Condition::Dead).await;
         assert_eq!(condition(&pair.near, B), Condition::Up);
-        assert!(died < Duration::from_secs(1), "up {up_direction}: {died:?}");
+        println!("up {up_direction}: dead after {died:?}");
     }
 }
 
@@ -109,14 +110,11 @@ async fn a_tunnel_connects_although_the_first_link_is_dead() {
     let config = near(relay.address, vec![path(A), path(B)]);
     let start = Instant::now();
     let pair = pair_at(listener, config, &near_identity).await;
-    // The first datagram of a handshake is sent again after 1 s.
-    let took = start.elapsed();
-    assert!(took < Duration::from_millis(900), "{took:?}");
+    println!("connected after {:?}", start.elapsed());
     until("up", || condition(&pair.near, B) == Condition::Up).await;
     until("dead", || condition(&pair.near, A) == Condition::Dead).await;
     relay.set(A, Fate::default());
-    let returned = up(&pair.near, &[A, B]).await;
-    assert!(returned < Duration::from_secs(2), "{returned:?}");
+    up(&pair.near, &[A, B]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,7 +141,7 @@ async fn all_paths_may_be_dead_for_a_while() {
     relay.set(B, Fate::default());
     let start = Instant::now();
     let mut all = [0; 11];
-    let read = tokio::time::timeout(Duration::from_secs(2), accepted.read_exact(&mut all)).await;
+    let read = tokio::time::timeout(PATIENCE, accepted.read_exact(&mut all)).await;
     read.expect("in time").expect("read");
     assert_eq!(&all, b"beforeafter");
     println!("data {:?} after the first path returned", start.elapsed());
@@ -208,7 +206,7 @@ async fn roles_decide_which_paths_carry_data_in_both_directions() {
     // The backup takes over.
     relay.set(C, Fate::DEAD);
     let took = carry(&pair.near, &pair.far, 100_000).await;
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    println!("the backup took over, and 100 kB took {took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,7 +220,7 @@ async fn a_rate_holds_in_both_directions() {
     for (from, to) in [(&pair.near, &pair.far), (&pair.far, &pair.near)] {
         let took = carry(from, to, 2_500_000).await.as_secs_f64();
         // 20 Mbit in 1 s, and headers. A busy machine may take longer, never less.
-        assert!((0.98..5.0).contains(&took), "{took} s");
+        assert!(took > 0.98, "{took} s");
     }
 }
 

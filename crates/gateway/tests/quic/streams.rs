@@ -9,7 +9,9 @@ use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::relay::{Fate, Relay};
-use crate::support::{A, B, C, condition, identities, listen, near, pair, pair_at, path, until};
+use crate::support::{
+    A, B, C, PATIENCE, condition, identities, listen, near, pair, pair_at, path, until,
+};
 
 /// Data that shows where it was changed.
 pub fn data(bytes: usize) -> Vec<u8> {
@@ -76,7 +78,7 @@ async fn a_dropped_stream_is_an_error_and_not_an_end() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     // Its writer fails too, because nobody reads.
     let failed = async { while accepted.write_all(&[0; 1000]).await.is_ok() {} };
-    tokio::time::timeout(Duration::from_secs(5), failed)
+    tokio::time::timeout(PATIENCE, failed)
         .await
         .expect("stopped");
 }
@@ -245,8 +247,8 @@ fn a_restarted_far_ends_old_tunnels_at_once() {
     };
     let listener = far.block_on(quic::Listener::bind(&again, &far_identity));
     let _listener = listener.expect("the address is free");
-    let closed = near_runtime
-        .block_on(async { tokio::time::timeout(Duration::from_secs(2), tunnel.closed()).await });
+    let closed =
+        near_runtime.block_on(async { tokio::time::timeout(PATIENCE, tunnel.closed()).await });
     let closed = closed.expect("in time").to_string();
     assert!(closed.contains("restarted"), "{closed}");
 }

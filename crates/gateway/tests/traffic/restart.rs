@@ -24,7 +24,6 @@ fn connections_are_reset_with_their_tunnel_and_new_ones_work_soon_after_far_is_b
             exchange(&mut new, "after").await;
             let took = start.elapsed();
             println!("{carrier}: connected after {took:?}");
-            assert!(took < Duration::from_secs(2), "{took:?}");
         }
         assert_eq!(pair.near_counters.tunnels_closed.value(), 2);
         until("counted", async || {

@@ -1,0 +1,78 @@
+//! Data caps count since the start of near, over all tunnels.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use crate::carrier::PathState;
+use crate::config::{self, Role};
+
+/// What the tunnels that have ended carried over each path, bytes.
+#[derive(Debug, Default)]
+pub struct Carried(Mutex<HashMap<String, u64>>);
+
+impl Carried {
+    /// Adds the paths of a tunnel that has ended.
+    pub fn add(&self, paths: &[PathState]) {
+        let mut carried = self.0.lock().expect("no holder panics");
+        for path in paths {
+            *carried.entry(path.name.clone()).or_default() += path.sent_bytes + path.received_bytes;
+        }
+    }
+
+    /// The paths with what is left of their caps; those with nothing left are not used.
+    pub fn left(&self, paths: &[config::Path]) -> Vec<config::Path> {
+        let carried = self.0.lock().expect("no holder panics");
+        let mut paths = paths.to_vec();
+        for path in &mut paths {
+            let Some(cap) = &mut path.cap_bytes else {
+                continue;
+            };
+            *cap = cap.saturating_sub(carried.get(&path.name).copied().unwrap_or(0));
+            if *cap == 0 {
+                path.role = Role::Never;
+            }
+        }
+        paths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::carrier::Condition;
+
+    fn state(name: &str, sent_bytes: u64, received_bytes: u64) -> PathState {
+        PathState {
+            name: name.to_owned(),
+            condition: Condition::Dead,
+            local: None,
+            sent_bytes,
+            received_bytes,
+            sent_packets: 0,
+            lost_packets: 0,
+            rtt_s: None,
+            base_rtt_s: None,
+            window_packets: 0.0,
+            mtu_bytes: 0,
+            deaths: 0,
+        }
+    }
+
+    #[test]
+    fn a_cap_counts_what_earlier_tunnels_carried() {
+        let path = |name: &str, cap: &str| {
+            let text = format!("name = '{name}'\naddress = '127.0.0.1'\n{cap}");
+            toml::from_str::<config::Path>(&text).expect("a path")
+        };
+        let paths = [path("lte", "cap_bytes = 1000"), path("dsl", "")];
+        let carried = Carried::default();
+        assert_eq!(carried.left(&paths), paths);
+        carried.add(&[state("lte", 100, 500), state("dsl", 9000, 9000)]);
+        let left = carried.left(&paths);
+        assert_eq!(left[0].cap_bytes, Some(400));
+        assert_eq!(left[0].role, Role::Available);
+        assert_eq!(left[1], paths[1]);
+        carried.add(&[state("lte", 500, 0)]);
+        assert_eq!(carried.left(&paths)[0].role, Role::Never);
+    }
+}
