@@ -6,11 +6,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from qlog_schema import DATA, EVENT, HEADER
 
 import anabranch
 from anabranch import ScenarioError
 from conftest import Anabranch
+from qlog_schema import DATA, EVENT, HEADER
 
 LOSSY = {
     "links.R1.rate_mbps": 2,
