@@ -172,7 +172,7 @@ impl Tunnel {
         }
     }
 
-    /// The present state of each configured path, in the order of the configuration; on `far` in
+    /// The state of each configured path, in the order of the configuration; on `far` in
     /// the order in which they opened.
     pub fn paths(&self) -> Vec<PathState> {
         match self {

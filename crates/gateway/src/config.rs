@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use anabranch_control::RateAdjustment;
+use anabranch_scenario::Adjust;
 use ipnet::IpNet;
 use serde::Deserialize;
 
@@ -82,7 +82,7 @@ pub struct Tunnel {
     /// Public keys of the peers that are accepted, as printed by `keygen`.
     pub peers: Vec<String>,
     /// The weight of `vegas` follows the gateway's buffer (I-TCP).
-    pub itcp: Option<Itcp>,
+    pub itcp: Option<Adjust>,
 }
 
 impl Tunnel {
@@ -105,63 +105,6 @@ pub enum Carrier {
     Quic,
     /// Multipath TCP, or TCP where a kernel has none, with TLS 1.3.
     Mptcp,
-}
-
-/// The rate adjustment of I-TCP; defaults are those of its table I.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Itcp {
-    /// C: samples of the buffer from which one slope is fitted.
-    pub samples: u32,
-    /// P: time between two samples, s.
-    pub period_s: f64,
-    /// M: the largest kappa, with which a tunnel starts.
-    pub max_kappa: f64,
-    /// Buffer size that the thresholds are fractions of, packets.
-    pub max_queue_packets: f64,
-    /// Margin by which the share should exceed the offered load, relative to the share.
-    pub epsilon: f64,
-    /// Fraction of kappa that a decrease removes.
-    pub gamma: f64,
-    /// No increase below this fraction of `max_queue_packets`.
-    pub low_threshold: f64,
-    /// No decrease above this fraction.
-    pub high_threshold: f64,
-    /// No decrease while the load exceeds the share.
-    pub guard: bool,
-}
-
-impl Default for Itcp {
-    fn default() -> Self {
-        Itcp {
-            samples: 180,
-            period_s: 0.5,
-            max_kappa: 10.0,
-            max_queue_packets: 200_000.0,
-            epsilon: 0.1,
-            gamma: 0.2,
-            low_threshold: 0.2,
-            high_threshold: 1.0,
-            guard: false,
-        }
-    }
-}
-
-impl Itcp {
-    /// The parameters of the control rule.
-    pub fn parameters(&self) -> RateAdjustment {
-        RateAdjustment {
-            samples: self.samples,
-            period_s: self.period_s,
-            max_kappa: self.max_kappa,
-            max_queue_packets: self.max_queue_packets,
-            epsilon: self.epsilon,
-            gamma: self.gamma,
-            low_threshold: self.low_threshold,
-            high_threshold: self.high_threshold,
-            guard: self.guard,
-        }
-    }
 }
 
 /// A path: a local address or an interface.

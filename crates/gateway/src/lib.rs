@@ -13,6 +13,7 @@ pub mod keys;
 pub mod near;
 pub mod operation;
 pub mod pool;
+mod socket;
 pub mod tls;
 pub mod traffic;
 pub mod wire;

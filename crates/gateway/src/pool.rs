@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use anabranch_control::{Adjuster, BufferSample, RateAdjustment};
+use anabranch_scenario::Adjust;
 use rustls::crypto::ring;
 use tokio::time::{Instant, sleep};
 
 use crate::carrier::{PathState, Tunnel};
-use crate::config::Itcp;
 
 /// What is adjusted.
 trait Buffer {
@@ -44,7 +44,7 @@ impl Buffer for Tunnel {
 }
 
 /// Adjusts the weight of this tunnel until it is closed.
-pub async fn adjust(tunnel: Tunnel, itcp: Itcp) {
+pub async fn adjust(tunnel: Tunnel, itcp: Adjust) {
     tokio::select! {
         _ = tunnel.closed() => {}
         () = adjust_forever(&tunnel, itcp.parameters(), uniform) => {}

@@ -57,4 +57,5 @@ pub use model::tcp::{Profile, Recovery, RtoFloor, Scheduler, Tcp};
 pub use origin::Inputs;
 pub use record::columns::Record;
 pub use record::{columns, recorder};
+pub use resolve::flows::check_adjust;
 pub use scenario::Scenario;

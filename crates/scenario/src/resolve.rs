@@ -12,7 +12,7 @@ use crate::model::tcp::Tcp;
 use crate::origin::Files;
 use crate::resolve::range::within;
 
-mod flows;
+pub(crate) mod flows;
 mod links;
 mod range;
 

@@ -289,7 +289,7 @@ async fn listen(connection: Connection, peer: Arc<Mutex<Peer>>) {
         return;
     };
     // Without effect if the connection is closed already.
-    let reason = format!("what near says about its paths: {error}");
+    let reason = format!("invalid message about a path: {error}");
     connection.close(VarInt::from_u32(2), reason.as_bytes());
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
+use anabranch_scenario::{Fault, Key, algorithm, check_adjust, expected_one_of};
 use ipnet::IpNet;
 
 use super::destination::Via;
-use super::{Far, Itcp, Limits, Near, Operation, Path, Role, Tunnel};
+use super::{Far, Limits, Near, Operation, Path, Role, Tunnel};
 use crate::keys::{KeyPair, PublicKey};
 
 /// The largest time in a configuration, s: a week.
@@ -130,7 +130,9 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
         return Vec::new();
     };
     let key = key.key("itcp");
-    let mut faults = adjustment(&key, itcp);
+    let mut faults: Vec<Fault> = check_adjust(&key, itcp).err().into_iter().collect();
+    // A gateway samples in real time.
+    faults.extend(number(&key, "period_s", itcp.period_s.get(), 0.001, LONGEST_S).err());
     if rule.info().weight.is_none() {
         let message = format!(
             "I-TCP adjusts the weight of a rule, and {} has none: tunnel.algorithm = \"vegas\"",
@@ -139,26 +141,6 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
         faults.push(key.fault(message));
     }
     faults
-}
-
-fn adjustment(key: &Key, itcp: &Itcp) -> Vec<Fault> {
-    let faults = [
-        number(key, "samples", f64::from(itcp.samples), 2.0, 1e6),
-        number(key, "period_s", itcp.period_s, 0.001, LONGEST_S),
-        number(key, "max_kappa", itcp.max_kappa, 1.0, 1e6),
-        number(key, "max_queue_packets", itcp.max_queue_packets, 1.0, 1e9),
-        number(key, "epsilon", itcp.epsilon, 0.0, 1e6),
-        number(key, "gamma", itcp.gamma, 0.0, 1.0),
-        number(key, "low_threshold", itcp.low_threshold, 0.0, 1e6),
-        number(
-            key,
-            "high_threshold",
-            itcp.high_threshold,
-            itcp.low_threshold,
-            1e6,
-        ),
-    ];
-    faults.into_iter().filter_map(Result::err).collect()
 }
 
 fn paths(paths: &[Path]) -> Vec<Fault> {

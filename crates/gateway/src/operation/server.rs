@@ -82,7 +82,7 @@ async fn serve(address: SocketAddr, key: &str, routes: Router) -> anyhow::Result
     let listener = listener.with_context(|| format!("{key}: cannot listen at {address}"))?;
     let routes = routes.layer(middleware::from_fn(guarded));
     Ok(Server(tokio::spawn(async move {
-        // It returns only if it is told to shut down.
+        // It returns only after a shutdown.
         let _ = axum::serve(listener, routes).await;
     })))
 }

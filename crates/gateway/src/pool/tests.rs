@@ -131,14 +131,14 @@ async fn replay(csv: &str, guard: bool) -> (Vec<f64>, Vec<f64>) {
         kappas: RefCell::default(),
         rows: rows.clone(),
     };
-    let itcp = Itcp {
+    let parameters = RateAdjustment {
         samples: SAMPLES,
         max_queue_packets: 500.0,
         guard,
-        ..Itcp::default()
+        ..Adjust::default().parameters()
     };
     let until = Duration::from_secs_f64(rows.last().expect("rows").age_s + 0.1);
-    let adjusting = adjust_forever(&buffer, itcp.parameters(), || draws.next().unwrap_or(0.99));
+    let adjusting = adjust_forever(&buffer, parameters, || draws.next().unwrap_or(0.99));
     let _ = tokio::time::timeout(until, adjusting).await;
     let mut kappas = buffer.kappas.into_inner();
     assert_eq!(kappas.remove(0), 10.0);

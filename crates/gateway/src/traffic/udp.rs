@@ -7,11 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
 use super::connect::resolve;
+use crate::socket::bind_udp;
 use crate::wire::{Destination, Host, Name};
 
 /// An association without datagrams for so long ends.
@@ -74,10 +74,11 @@ impl Outside {
     /// # Errors
     /// If the system has no socket.
     pub fn bind() -> io::Result<Outside> {
-        let ipv6 = bind(Ipv6Addr::UNSPECIFIED.into());
+        let any = |ip| bind_udp(SocketAddr::new(ip, 0)).and_then(UdpSocket::from_std);
+        let ipv6 = any(Ipv6Addr::UNSPECIFIED.into());
         Ok(Outside {
             is_ipv6: ipv6.is_ok(),
-            socket: ipv6.or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))?,
+            socket: ipv6.or_else(|_| any(Ipv4Addr::UNSPECIFIED.into()))?,
             names: HashMap::new(),
             peers: HashSet::new(),
         })
@@ -149,19 +150,4 @@ impl Outside {
             .insert(name.clone(), (now + REMEMBER, addresses.clone()));
         addresses
     }
-}
-
-fn bind(address: IpAddr) -> io::Result<UdpSocket> {
-    let address = SocketAddr::new(address, 0);
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::DGRAM,
-        Some(Protocol::UDP),
-    )?;
-    if address.is_ipv6() {
-        socket.set_only_v6(false)?;
-    }
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    UdpSocket::from_std(socket.into())
 }

@@ -155,19 +155,29 @@ const TUNNEL: Table = (
 const ITCP: Table = (
     "[tunnel.itcp]",
     &[
-        ("samples", "180", "1", "expected a number from 2"),
-        ("period_s", "0.5", "0", "expected a number from 0.001"),
-        ("max_kappa", "10", "0.5", "expected a number from 1"),
+        ("samples", "180", "1", "expected 2 to 1000000 samples"),
+        ("period_s", "0.5", "0.0005", "expected a number from 0.001"),
+        ("max_kappa", "10", "0.5", "expected 1 to 1000000 packets"),
         (
             "max_queue_packets",
             "200000",
             "0",
-            "expected a number from 1",
+            "expected a number above 0",
         ),
-        ("epsilon", "0.1", "-0.1", "expected a number from 0"),
-        ("gamma", "0.2", "1.2", "expected a number from 0 to 1"),
-        ("low_threshold", "0.2", "-1", "expected a number from 0"),
-        ("high_threshold", "1.0", "0.1", "expected a number from 0.2"),
+        ("epsilon", "0.1", "-0.1", "expected a number of at least 0"),
+        ("gamma", "0.2", "1.2", "expected a probability from 0 to 1"),
+        (
+            "low_threshold",
+            "0.2",
+            "-1",
+            "expected a number of at least 0",
+        ),
+        (
+            "high_threshold",
+            "1.0",
+            "-1",
+            "expected a number of at least 0",
+        ),
         ("guard", "false", "0", "expected"),
     ],
 );

@@ -77,14 +77,7 @@ fn garbage_and_truncated_requests_are_refused_and_counted() {
 fn slow_clients_are_reset() {
     each_carrier(async |carrier| {
         let near = "limits.handshake_s = 0.3";
-        let pair = Pair::with(
-            carrier,
-            Options {
-                near,
-                ..Options::default()
-            },
-        )
-        .await;
+        let pair = Pair::near_with(carrier, near).await;
         let at = pair.at("socks").await;
         let mut sockets = Vec::new();
         for bytes in [&[][..], &[5], &[5, 1, 0], &[5, 1, 0, 5, 1, 0, 3, 200, b'a']] {

@@ -7,19 +7,12 @@ use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;
 use tokio::net::TcpStream;
 
-use crate::harness::{Options, Pair, each_carrier, echo, exchange, is_reset, key, resets, until};
+use crate::harness::{Pair, each_carrier, echo, exchange, is_reset, key, resets, until};
 
 #[test]
 fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
     each_carrier(async |carrier| {
-        let pair = Pair::with(
-            carrier,
-            Options {
-                far: "allow = []",
-                ..Options::default()
-            },
-        )
-        .await;
+        let pair = Pair::far_with(carrier, "allow = []").await;
         let echo = echo().await;
         assert_eq!(pair.connect(echo).await.err(), Some(2));
         let mut far = pair.far_config.clone();

@@ -43,6 +43,16 @@ impl Pair {
         Pair::with(carrier, Options::default()).await
     }
 
+    /// A pair of which near has these additions.
+    pub async fn near_with(carrier: &str, near: &str) -> Pair {
+        Pair::with(carrier, Options { near, far: "" }).await
+    }
+
+    /// A pair of which far has these additions.
+    pub async fn far_with(carrier: &str, far: &str) -> Pair {
+        Pair::with(carrier, Options { near: "", far }).await
+    }
+
     pub async fn with(carrier: &str, options: Options<'_>) -> Pair {
         let (near_key, far_key) = (key(), key());
         let far_identity = Identity::new(&far_key, vec![near_key.public().clone()]);

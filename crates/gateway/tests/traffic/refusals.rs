@@ -109,14 +109,7 @@ fn the_rules_of_near_count() {
 fn a_direct_connection_is_reset_and_ends_like_another() {
     each_carrier(async |carrier| {
         let near = "rules = [{ to = \"*\", via = \"direct\" }]";
-        let pair = Pair::with(
-            carrier,
-            Options {
-                near,
-                ..Options::default()
-            },
-        )
-        .await;
+        let pair = Pair::near_with(carrier, near).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let to = listener.local_addr().expect("bound");
         let mut client = pair.connect(to).await.expect("connected");
@@ -134,14 +127,7 @@ fn a_direct_connection_is_reset_and_ends_like_another() {
 fn a_client_has_a_limited_number_of_connections() {
     each_carrier(async |carrier| {
         let near = "limits.connections_per_client = 2";
-        let pair = Pair::with(
-            carrier,
-            Options {
-                near,
-                ..Options::default()
-            },
-        )
-        .await;
+        let pair = Pair::near_with(carrier, near).await;
         let echo = echo().await;
         let mut first = pair.connect(echo).await.expect("connected");
         let _second = pair.connect(echo).await.expect("connected");
@@ -159,14 +145,7 @@ fn a_client_has_a_limited_number_of_connections() {
 fn a_tunnel_has_a_limited_number_of_streams() {
     each_carrier(async |carrier| {
         let far = "limits.connections_per_client = 1";
-        let pair = Pair::with(
-            carrier,
-            Options {
-                far,
-                ..Options::default()
-            },
-        )
-        .await;
+        let pair = Pair::far_with(carrier, far).await;
         let echo = echo().await;
         let _first = pair.connect(echo).await.expect("connected");
         assert_eq!(pair.connect(echo).await.err(), Some(1));
@@ -195,14 +174,7 @@ fn only_its_clients_use_a_listener() {
         };
         for (clients, serves) in [("198.51.100.0/24", false), (&*format!("{own}/32"), true)] {
             let near = format!("[socks]\nlisten = \"0.0.0.0:0\"\nclients = [\"{clients}\"]");
-            let pair = Pair::with(
-                carrier,
-                Options {
-                    near: &near,
-                    ..Options::default()
-                },
-            )
-            .await;
+            let pair = Pair::near_with(carrier, &near).await;
             let port = pair.at("socks").await.port();
             if serves {
                 let mut socket = TcpStream::connect((own, port)).await.expect("connected");
@@ -223,14 +195,7 @@ fn only_its_clients_use_a_listener() {
 fn a_connection_that_was_not_redirected_is_reset() {
     each_carrier(async |carrier| {
         let near = "redirect.listen = \"127.0.0.1:0\"";
-        let pair = Pair::with(
-            carrier,
-            Options {
-                near,
-                ..Options::default()
-            },
-        )
-        .await;
+        let pair = Pair::near_with(carrier, near).await;
         assert!(resets(pair.at("redirect").await).await);
         until("counted", async || {
             pair.near_counters.refused_malformed.value() == 1

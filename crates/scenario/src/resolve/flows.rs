@@ -100,7 +100,11 @@ fn check_files(key: &Key, rate_per_s: f64, size: &Size) -> Result<(), Fault> {
     within(&key, mean_bytes.get(), 1.0..=1e15, "bytes")
 }
 
-fn check_adjust(key: &Key, adjust: &Adjust) -> Result<(), Fault> {
+/// Checks the ranges of a rate adjustment that the types of its numbers leave open.
+///
+/// # Errors
+/// The first number out of range, with its key below `key`.
+pub fn check_adjust(key: &Key, adjust: &Adjust) -> Result<(), Fault> {
     let samples = f64::from(adjust.samples.get());
     within(&key.key("samples"), samples, 2.0..=1e6, "samples")?;
     within(&key.key("period_s"), adjust.period_s.get(), 1e-6..=1e7, "s")?;

@@ -1,4 +1,4 @@
-//! The first stream of a tunnel: greetings, datagrams, signs of life, the reason of its end.
+//! The control stream, the first of a tunnel: limits, datagrams, keep-alives, the close reason.
 //!
 //! A message is its length as two bytes, its kind, and the rest.
 
@@ -10,20 +10,20 @@ use tokio::time::timeout;
 
 use super::core::Core;
 
-/// The greeting: version of this protocol, and how many streams the peer may open (4 bytes).
-const GREETING: u8 = 0;
+/// The first message: version of this protocol, and how many streams the peer may open (4 bytes).
+const HELLO: u8 = 0;
 /// A datagram.
 const DATAGRAM: u8 = 1;
 /// Nothing else was sent.
 const ALIVE: u8 = 2;
 /// The tunnel ends; the reason as UTF-8.
-const GOODBYE: u8 = 3;
+const CLOSE: u8 = 3;
 
 /// Version of the messages and of the frames of streams.
 const VERSION: u8 = 1;
 
 /// Each side sends something this often.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// Longer silence means that the peer, or all paths to it, are dead.
 const SILENCE: Duration = Duration::from_secs(20);
 
@@ -49,29 +49,29 @@ async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(u8, 
     Ok((message[0], rest))
 }
 
-/// Sends the greeting.
-pub async fn greet(stream: &mut (impl AsyncWrite + Unpin), core: &Core) -> anyhow::Result<()> {
+/// Sends HELLO.
+pub async fn send_hello(stream: &mut (impl AsyncWrite + Unpin), core: &Core) -> anyhow::Result<()> {
     let streams = u32::try_from(core.streams)
         .unwrap_or(u32::MAX)
         .to_be_bytes();
-    let greeting = [&[VERSION], &streams[..]].concat();
-    send(stream, GREETING, &greeting).await.context("greeting")
+    let hello = [&[VERSION], &streams[..]].concat();
+    send(stream, HELLO, &hello).await.context("sending HELLO")
 }
 
-/// Reads the peer's greeting: how many streams may be opened.
-pub async fn greeted(stream: &mut (impl AsyncRead + Unpin)) -> anyhow::Result<usize> {
-    let (kind, rest) = receive(stream).await.context("no greeting")?;
-    ensure!(kind == GREETING, "message {kind} instead of a greeting");
+/// Receives the peer's HELLO: how many streams may be opened.
+pub async fn receive_hello(stream: &mut (impl AsyncRead + Unpin)) -> anyhow::Result<usize> {
+    let (kind, rest) = receive(stream).await.context("no HELLO message")?;
+    ensure!(kind == HELLO, "message {kind} instead of HELLO");
     match *rest.as_slice() {
         [VERSION, a, b, c, d] => Ok(u32::from_be_bytes([a, b, c, d]) as usize),
         [version, ..] if version != VERSION => {
-            bail!("the peer speaks version {version} of the protocol, and this gateway {VERSION}")
+            bail!("the peer has protocol version {version}, and this gateway {VERSION}")
         }
-        _ => bail!("a malformed greeting"),
+        _ => bail!("a malformed HELLO message"),
     }
 }
 
-/// Sends datagrams and signs of life; returns after the goodbye, or an error.
+/// Sends datagrams and keep-alives; returns once CLOSE is sent, or with an error.
 pub async fn send_all(stream: &mut (impl AsyncWrite + Unpin), core: &Core) -> std::io::Result<()> {
     let control = &core.control;
     loop {
@@ -82,12 +82,12 @@ pub async fn send_all(stream: &mut (impl AsyncWrite + Unpin), core: &Core) -> st
                 datagram = control.sending.pop() => Some(datagram),
             }
         };
-        match timeout(SIGN_OF_LIFE, next).await {
+        match timeout(KEEP_ALIVE, next).await {
             Ok(Some(datagram)) => send(stream, DATAGRAM, &datagram).await?,
             Err(_) => send(stream, ALIVE, &[]).await?,
             Ok(None) => {
-                send(stream, GOODBYE, control.goodbye().as_bytes()).await?;
-                control.has_said();
+                send(stream, CLOSE, control.close_reason().as_bytes()).await?;
+                control.set_close_sent();
                 return Ok(());
             }
         }
@@ -100,7 +100,7 @@ pub async fn receive_all(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> 
         match receive(stream).await {
             Ok((DATAGRAM, rest)) => core.control.received.push(rest.into()),
             Ok((ALIVE, _)) => {}
-            Ok((GOODBYE, reason)) => {
+            Ok((CLOSE, reason)) => {
                 return Some(format!("by the peer: {}", String::from_utf8_lossy(&reason)));
             }
             Ok((kind, _)) => {

@@ -148,7 +148,7 @@ impl Core {
 
     /// Closes the tunnel and gives the peer the reason.
     pub fn close_by_user(&self, reason: &str) {
-        self.control.say_goodbye(reason);
+        self.control.request_close(reason);
         self.close(reason);
     }
 
@@ -186,7 +186,7 @@ impl Core {
         self.ended.send_replace(true);
     }
 
-    /// Waits until the tunnel is closed and its last words are sent.
+    /// Waits until the tunnel is closed and its reason is sent.
     pub async fn until_ended(&self) -> Closed {
         let closed = self.until_closed().await;
         let mut receiver = self.ended.subscribe();

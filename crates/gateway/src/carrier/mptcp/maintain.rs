@@ -117,7 +117,7 @@ fn open_missing(core: &Core, kept: &mut [Kept]) {
             Err(_) if path.complained => {}
             Err(error) => {
                 path.complained = true;
-                tracing::warn!("{error:#}: the kernel opens only the paths that it knows of");
+                tracing::warn!("{error:#}: the kernel opens only paths that have an endpoint");
             }
         }
     }

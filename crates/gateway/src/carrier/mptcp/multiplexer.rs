@@ -19,8 +19,8 @@ use super::stream;
 use super::transport::Transport;
 use crate::carrier::{Closed, Stream};
 
-/// How long the last words may take.
-const GOODBYE: Duration = Duration::from_millis(500);
+/// How long sending what is queued, and CLOSE, may take.
+const DRAIN: Duration = Duration::from_millis(500);
 
 /// Why a tunnel is closed if the peer gives no reason.
 const CLOSED: &str = "the peer has closed the connection";
@@ -51,10 +51,10 @@ impl Drop for Handle {
     }
 }
 
-/// Starts yamux over this connection and exchanges greetings.
+/// Starts yamux over this connection and exchanges HELLO messages.
 ///
 /// # Errors
-/// If the connection ends, or the peer speaks another protocol.
+/// If the connection ends, or the peer has another protocol version.
 pub async fn establish(
     tls: TlsStream<TcpStream>,
     role: Role,
@@ -86,18 +86,18 @@ pub async fn establish(
         Role::Far => handle.accept_plain().await,
     };
     let mut control = control.with_context(|| core.lost())?;
-    control::greet(&mut control, &core)
+    control::send_hello(&mut control, &core)
         .await
         .with_context(|| core.lost())?;
-    let greeted = control::greeted(&mut control).await;
-    let slots = greeted.with_context(|| core.lost())?;
+    let hello = control::receive_hello(&mut control).await;
+    let slots = hello.with_context(|| core.lost())?;
     handle.slots = Arc::new(Semaphore::new(slots.min(core.streams)));
-    tokio::spawn(converse(control, core));
+    tokio::spawn(run_control(control, core));
     Ok(handle)
 }
 
 /// yamux counts streams longer than the peer does, and its limit ends the tunnel. So it is higher
-/// than that of the greeting, which [`Handle::open`] respects.
+/// than that of HELLO, which [`Handle::open`] respects.
 fn settings(core: &Core) -> yamux::Config {
     /// The smallest receive window of a stream, bytes, which yamux does not let be changed.
     const WINDOW: usize = yamux::DEFAULT_CREDIT as usize;
@@ -111,8 +111,8 @@ fn settings(core: &Core) -> yamux::Config {
     settings
 }
 
-/// Speaks on the control stream until the tunnel ends.
-async fn converse(control: yamux::Stream, core: Arc<Core>) {
+/// Runs the control stream until the tunnel ends.
+async fn run_control(control: yamux::Stream, core: Arc<Core>) {
     let (mut reader, mut writer) = control.split();
     let ends = async {
         tokio::select! {
@@ -120,7 +120,7 @@ async fn converse(control: yamux::Stream, core: Arc<Core>) {
             reason = control::watch(&core) => reason,
         }
     };
-    let says = async {
+    let sends = async {
         if control::send_all(&mut writer, &core).await.is_ok() {
             // The rest of the tunnel ends with the task of yamux.
             std::future::pending::<()>().await;
@@ -129,7 +129,7 @@ async fn converse(control: yamux::Stream, core: Arc<Core>) {
     };
     let reason = tokio::select! {
         reason = ends => reason,
-        reason = says => reason,
+        reason = sends => reason,
     };
     core.close(reason);
 }
@@ -193,20 +193,20 @@ async fn run(mut driver: Driver) {
     let core = driver.core.clone();
     tokio::select! {
         biased;
-        // A goodbye that was received is still to be read, after which `converse` finds the end.
+        // A CLOSE that was received is still to be read, after which `run_control` finds the end.
         reason = poll_fn(|cx| driver.poll(cx)) => core.set_lost(reason),
-        _ = core.until_closed() => say_goodbye(&mut driver).await,
+        _ = core.until_closed() => drain(&mut driver).await,
     }
     drop(driver);
     core.end();
 }
 
-/// Sends what is queued until the goodbye is sent, but not for long.
-async fn say_goodbye(driver: &mut Driver) {
+/// Sends what is queued until CLOSE is sent, for at most `DRAIN`.
+async fn drain(driver: &mut Driver) {
     let (core, transport) = (driver.core.clone(), driver.transport.clone());
-    let saying = async {
+    let draining = async {
         tokio::select! {
-            () = core.control.until_said() => {}
+            () = core.control.until_close_sent() => {}
             _ = poll_fn(|cx| driver.poll(cx)) => {}
         }
         let drained = |cx: &mut Context<'_>| match driver.poll(cx) {
@@ -216,7 +216,7 @@ async fn say_goodbye(driver: &mut Driver) {
         poll_fn(drained).await;
     };
     // Fails if the peer does not receive any more.
-    let _ = timeout(GOODBYE, saying).await;
+    let _ = timeout(DRAIN, draining).await;
 }
 
 impl Driver {

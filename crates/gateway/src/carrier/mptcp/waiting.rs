@@ -1,4 +1,4 @@
-//! The datagrams that wait to be sent or taken, and the last words of a tunnel.
+//! The datagrams that wait to be sent or taken, and the reason of a tunnel's end.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -14,18 +14,18 @@ const WAITING: usize = 256;
 /// Their size together, bytes.
 const WAITING_BYTES: usize = 1 << 20;
 
-/// The datagrams that wait, and the last words.
+/// The datagrams that wait, and the close reason.
 #[derive(Debug, Default)]
 pub struct Control {
     /// To the peer.
     pub sending: Waiting,
     /// From the peer.
     pub received: Waiting,
-    goodbye: Mutex<Option<String>>,
+    close_reason: Mutex<Option<String>>,
     /// The tunnel ends.
     pub ends: Notify,
-    said: AtomicBool,
-    has_said: Notify,
+    close_sent: AtomicBool,
+    close_sent_now: Notify,
 }
 
 impl Control {
@@ -40,28 +40,28 @@ impl Control {
     }
 
     /// Tells the peer why the tunnel ends.
-    pub fn say_goodbye(&self, reason: &str) {
-        let mut goodbye = self.goodbye.lock().expect("no holder panics");
-        goodbye.get_or_insert_with(|| reason.chars().take(1000).collect());
+    pub fn request_close(&self, reason: &str) {
+        let mut close_reason = self.close_reason.lock().expect("no holder panics");
+        close_reason.get_or_insert_with(|| reason.chars().take(1000).collect());
         self.ends.notify_one();
     }
 
     /// The reason that was given.
-    pub fn goodbye(&self) -> String {
-        let mut goodbye = self.goodbye.lock().expect("no holder panics");
-        goodbye.take().unwrap_or_default()
+    pub fn close_reason(&self) -> String {
+        let mut close_reason = self.close_reason.lock().expect("no holder panics");
+        close_reason.take().unwrap_or_default()
     }
 
-    /// The goodbye is given to yamux.
-    pub fn has_said(&self) {
-        self.said.store(true, Ordering::Release);
-        self.has_said.notify_one();
+    /// CLOSE was given to yamux.
+    pub fn set_close_sent(&self) {
+        self.close_sent.store(true, Ordering::Release);
+        self.close_sent_now.notify_one();
     }
 
-    /// Waits until the goodbye is given to yamux.
-    pub async fn until_said(&self) {
-        while !self.said.load(Ordering::Acquire) {
-            self.has_said.notified().await;
+    /// Waits until CLOSE was given to yamux.
+    pub async fn until_close_sent(&self) {
+        while !self.close_sent.load(Ordering::Acquire) {
+            self.close_sent_now.notified().await;
         }
     }
 }

@@ -9,13 +9,13 @@ use anyhow::{Context, bail};
 use noq::crypto::rustls::QuicServerConfig;
 use noq::rustls::pki_types::CertificateDer;
 use noq::{Connection, Endpoint, Incoming, ServerConfig, TokioRuntime};
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use super::{Tunnel, settings, socket};
 use crate::config;
 use crate::keys::PublicKey;
+use crate::socket::bind_udp;
 use crate::tls::{self, Identity};
 
 /// Handshakes that may be in progress at a time; a client beyond them is refused.
@@ -48,7 +48,8 @@ impl Listener {
     pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
         settings::controller(&far.tunnel)?; // a wrong rule is an error now
         let address = far.listen;
-        let socket = bind(address).with_context(|| format!("listen = {address}"))?;
+        let socket = bind_udp(address).with_context(|| format!("listen = {address}"))?;
+        socket::set_buffers(&socket);
         let crypto = QuicServerConfig::try_from(identity.server())?;
         let server = ServerConfig::with_crypto(Arc::new(crypto));
         let config = settings::endpoint(identity)?;
@@ -95,22 +96,6 @@ impl Drop for Listener {
         self.accepting.abort();
         self.endpoint.set_server_config(None);
     }
-}
-
-fn bind(address: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::DGRAM,
-        Some(Protocol::UDP),
-    )?;
-    if address.is_ipv6() {
-        socket.set_only_v6(false)?;
-    }
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    let socket = std::net::UdpSocket::from(socket);
-    socket::set_buffers(&socket);
-    Ok(socket)
 }
 
 async fn accept(endpoint: Endpoint, handshakes: Arc<Handshakes>) {

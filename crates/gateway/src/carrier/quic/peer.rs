@@ -88,7 +88,7 @@ impl Peer {
         self.pings.send(&self.entries, connection, &self.controller);
     }
 
-    /// Closes paths that lose what `far` sends, which `near` does not see: it hears from `far` over
+    /// Closes paths that lose what `far` sends, which `near` does not see: it receives from `far` over
     /// another path. `near` sees all others.
     fn close_dead(&mut self, connection: &Connection) {
         let now = Instant::now();

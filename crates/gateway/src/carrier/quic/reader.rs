@@ -41,7 +41,7 @@ pub(super) struct Reader {
     stream: UnorderedRecvStream,
     order: Order,
     is_over: bool,
-    /// Why no more data arrives. The library says so once, and afterwards that the stream is over.
+    /// Why no more data arrives. The library reports the error once, and an end of stream afterwards.
     failure: Option<ReadError>,
 }
 

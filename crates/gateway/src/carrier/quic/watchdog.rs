@@ -111,7 +111,7 @@ impl Watchdog {
         }
     }
 
-    /// Does what is due; the paths that open.
+    /// Handles timers that have expired. Returns the paths that open.
     pub fn step(&mut self, connection: &Connection) -> Vec<Opens> {
         let now = Instant::now();
         allowance::allow(&mut self.entries, connection, &self.controller);
