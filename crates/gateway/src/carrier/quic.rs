@@ -33,6 +33,7 @@ mod settings;
 mod share;
 mod silence;
 mod socket;
+mod turns;
 mod watchdog;
 mod writer;
 
@@ -40,6 +41,7 @@ use account::Account;
 pub use listener::Listener;
 use peer::Peer;
 use reader::{Reader, Waiting};
+use turns::Turns;
 use watchdog::Watchdog;
 use writer::Writer;
 
@@ -65,12 +67,8 @@ pub async fn connect(
     }
     let watchdog = Arc::new(Mutex::new(watchdog));
     tokio::spawn(watch(connection.clone(), watchdog.clone(), control));
-    Ok(Tunnel::new(
-        connection,
-        controller,
-        &near.limits,
-        Paths::Near(watchdog, connected.endpoint),
-    ))
+    let paths = Paths::Near(watchdog, connected.endpoint);
+    Ok(Tunnel::new(connection, controller, &near.limits, paths).await?)
 }
 
 /// A connection with several paths. It is closed when the last clone is dropped.
@@ -81,6 +79,7 @@ struct Inner {
     connection: Connection,
     controller: SharedController,
     account: Arc<Account>,
+    turns: Arc<Turns>,
     waiting: Arc<Waiting>,
     paths: Paths,
 }
@@ -110,38 +109,44 @@ impl Drop for Inner {
 }
 
 impl Tunnel {
-    fn new(
+    async fn new(
         connection: Connection,
         controller: SharedController,
         limits: &config::Limits,
         paths: Paths,
-    ) -> Tunnel {
-        Tunnel(Arc::new(Inner {
+    ) -> Result<Tunnel, ConnectionError> {
+        let turns = Turns::new(connection.open_uni().await?);
+        Ok(Tunnel(Arc::new(Inner {
             connection,
             controller,
             account: Arc::new(Account::new()),
+            turns: Arc::new(turns),
             waiting: Arc::new(Waiting::new(limits.tunnel_buffer_bytes)),
             paths,
-        }))
+        })))
     }
 
     fn stream(&self, send: SendStream, receive: RecvStream) -> Stream {
         Stream {
             reader: Box::new(Reader::new(receive, self.0.waiting.clone())),
-            writer: Box::new(Writer::new(send, self.0.account.clone())),
+            writer: Box::new(Writer::new(
+                send,
+                self.0.turns.clone(),
+                self.0.account.clone(),
+            )),
         }
     }
 
     /// A tunnel that `near` has opened.
-    fn accepted(
+    async fn accepted(
         connection: Connection,
         controller: SharedController,
         limits: &config::Limits,
-    ) -> Tunnel {
+    ) -> Result<Tunnel, ConnectionError> {
         let peer = Arc::new(Mutex::new(Peer::new(controller.clone())));
         tokio::spawn(follow(connection.clone(), peer.clone()));
         tokio::spawn(listen(connection.clone(), peer.clone()));
-        Tunnel::new(connection, controller, limits, Paths::Far(peer))
+        Tunnel::new(connection, controller, limits, Paths::Far(peer)).await
     }
 
     /// Opens a stream.

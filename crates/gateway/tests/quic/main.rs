@@ -4,3 +4,4 @@ mod paths;
 mod relay;
 mod streams;
 mod support;
+mod turns;

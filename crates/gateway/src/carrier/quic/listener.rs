@@ -143,7 +143,7 @@ async fn authenticate(
     if !connection.is_multipath_enabled() {
         bail!("near has no multipath extension");
     }
-    let tunnel = Tunnel::accepted(connection, controller, &far.limits);
+    let tunnel = Tunnel::accepted(connection, controller, &far.limits).await?;
     Ok((tunnel, peer))
 }
 

@@ -28,6 +28,9 @@ const INITIAL_WINDOW: f64 = 10.0;
 /// 2809).
 const STREAM_WINDOW: u32 = 2_000_000;
 
+/// That of `control`, and that of `turns`.
+const UNI_STREAMS: u32 = 2;
+
 /// Datagrams that wait to be sent, bytes; the oldest is discarded.
 const DATAGRAM_SEND_BUFFER: usize = 256 << 10;
 
@@ -65,7 +68,7 @@ pub(super) fn transport(controller: &SharedController, limits: &Limits) -> Trans
         .congestion_controller_factory(Arc::new(controller.clone()))
         .max_concurrent_multipath_paths(MAX_PATHS)
         .max_concurrent_bidi_streams(varint(streams as u64))
-        .max_concurrent_uni_streams(VarInt::from_u32(1))
+        .max_concurrent_uni_streams(VarInt::from_u32(UNI_STREAMS))
         .max_idle_timeout(Some(GIVE_UP.try_into().expect("30 s is in range")))
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
         .receive_window(varint(buffer))

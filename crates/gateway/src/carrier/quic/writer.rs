@@ -9,6 +9,7 @@ use noq::{SendStream, VarInt};
 use tokio::io::AsyncWrite;
 
 use super::account::Account;
+use super::turns::{Turn, Turns};
 
 /// The code of a reset.
 const NOT_FINISHED: VarInt = VarInt::from_u32(1);
@@ -16,15 +17,17 @@ const NOT_FINISHED: VarInt = VarInt::from_u32(1);
 /// A stream that is reset when it is dropped and was not shut down.
 pub(super) struct Writer {
     stream: SendStream,
+    turn: Turn,
     account: Arc<Account>,
     is_shut_down: bool,
 }
 
 impl Writer {
     /// Writes this stream.
-    pub fn new(stream: SendStream, account: Arc<Account>) -> Writer {
+    pub fn new(stream: SendStream, turns: Arc<Turns>, account: Arc<Account>) -> Writer {
         Writer {
             stream,
+            turn: Turn::new(turns),
             account,
             is_shut_down: false,
         }
@@ -33,12 +36,13 @@ impl Writer {
 
 impl AsyncWrite for Writer {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
-        self.account.accept(written);
+        let this = self.get_mut();
+        let written = ready!(this.turn.poll_write(&mut this.stream, cx, buf))?;
+        this.account.accept(written);
         Poll::Ready(Ok(written))
     }
 
