@@ -133,8 +133,8 @@ def measured(
     guard: bool | None,
     arrivals: dict[str, list[tuple[float, int]]],
     options: argparse.Namespace,
-) -> tuple[dict[str, list[list[float | None]]], dict[str, list[float | None]]]:
-    """Per subnet the files as files.py prints them, and the weights at the end of each tenth."""
+) -> tuple[dict[str, list[list[float | None]]], dict[str, list[str]]]:
+    """Per subnet the files as files.py prints them, and kappa/window at the end of each tenth."""
     with lab(options, carrier) as running:
         running.spawn("server", [sys.executable, HERE / "files.py", "serve"], "files.log")
         for i in (1, 2):
@@ -154,22 +154,22 @@ def measured(
             times.write_text(json.dumps(arrivals[subnet]))
             command = [sys.executable, str(HERE / "files.py"), "send", "--port", "9000"]
             senders[subnet] = running.spawn(f"near{i}", [*command, "--times", str(times)])
-        kappas: dict[str, list[float | None]] = {subnet: [] for subnet in SUBNETS}
+        states: dict[str, list[str]] = {subnet: [] for subnet in SUBNETS}
         for _ in range(10):
             time.sleep(options.seconds / options.speed / 10)
             for i, subnet in enumerate(SUBNETS, 1):
-                kappas[subnet].append(kappa(running, i))
+                states[subnet].append(state(running, i))
         files = {subnet: sender.report()["files"] for subnet, sender in senders.items()}
-        return files, kappas
+        return files, states
 
 
-def kappa(running: Lab, i: int) -> float | None:
-    """The present weight of the i-th near, from its status."""
+def state(running: Lab, i: int) -> str:
+    """Weight and window, packets, of the i-th near, from its status."""
     status = json.loads(
         running.run(f"near{i}", ["curl", "-s", f"http://127.0.0.1:948{i}/status.json"])
     )
-    found: float | None = status["tunnels"][0]["kappa"]
-    return found
+    tunnel = status["tunnels"][0]
+    return f"{tunnel['kappa'] or 0:.1f}/{tunnel['paths'][0]['window_packets']:.0f}"
 
 
 def row(label: str, subnet: str, durations_s: np.ndarray, speed: float, weights: object) -> None:
@@ -195,7 +195,7 @@ def main() -> None:
     if os.geteuid() != 0:
         sys.exit("the lab creates network namespaces: run this as root")
     print(f"# {load()}, speed {options.speed}, {options.seconds} s, seed {options.seed}")
-    print("| | subnet | files | median, s | 99 %, s | over 10 s, % | kappa |")
+    print("| | subnet | files | median, s | 99 %, s | over 10 s, % | kappa/window |")
     print("|---|---|--:|--:|--:|--:|---|", flush=True)
     for variant in options.variant or VARIANTS:
         guard = VARIANTS[variant]
@@ -206,11 +206,16 @@ def main() -> None:
             arrivals[subnet] = list(zip(own.start_s.tolist(), own.bytes.tolist(), strict=True))
             row(f"simulator, {variant}", subnet, own.duration_s.to_numpy(), options.speed, "")
         for carrier in options.carrier or CARRIERS:
-            files, kappas = measured(carrier, guard, arrivals, options)
+            files, states = measured(carrier, guard, arrivals, options)
             for subnet in SUBNETS:
                 took = [s for _, _, s in files[subnet] if s is not None]
-                weights = " ".join("-" if k is None else f"{k:.1f}" for k in kappas[subnet])
-                row(f"{carrier}, {variant}", subnet, np.array(took), options.speed, weights)
+                row(
+                    f"{carrier}, {variant}",
+                    subnet,
+                    np.array(took),
+                    options.speed,
+                    " ".join(states[subnet]),
+                )
             failed = sum(s is None for subnet in SUBNETS for _, _, s in files[subnet])
             print(f"# {failed} files were not delivered; {load()}", flush=True)
 

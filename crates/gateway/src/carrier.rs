@@ -145,6 +145,23 @@ impl Tunnel {
         }
     }
 
+    /// Datagrams that wait to be sent, bytes.
+    pub fn datagrams_waiting_bytes(&self) -> usize {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.datagrams_waiting_bytes(),
+            Tunnel::Mptcp(tunnel) => tunnel.datagrams_waiting_bytes(),
+        }
+    }
+
+    /// Whether this is the same tunnel.
+    pub fn is(&self, other: &Tunnel) -> bool {
+        match (self, other) {
+            (Tunnel::Quic(one), Tunnel::Quic(other)) => one.is(other),
+            (Tunnel::Mptcp(one), Tunnel::Mptcp(other)) => one.is(other),
+            _ => false,
+        }
+    }
+
     /// The next datagram from the peer.
     ///
     /// # Errors
@@ -216,7 +233,7 @@ impl Tunnel {
 }
 
 /// Whether a path carries data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
     /// It carries data, or would.
@@ -224,6 +241,7 @@ pub enum Condition {
     /// Open, used when no available path works.
     Standby,
     /// It is being opened.
+    #[default]
     Opening,
     /// Nothing returned over it; it is tried again.
     Dead,
@@ -232,7 +250,7 @@ pub enum Condition {
 }
 
 /// A path's state and counters. Counters start with the tunnel.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct PathState {
     /// As configured, or the peer's address on `far`.
     pub name: String,

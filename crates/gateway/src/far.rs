@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
@@ -19,12 +19,15 @@ use crate::keys::PublicKey;
 use crate::pool;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
+use crate::traffic::association::Associations;
 use crate::traffic::limits::Limiter;
 use crate::wire::Reply;
 
 mod dns;
 mod stream;
 mod udp;
+
+use stream::Session;
 
 /// How often failed handshakes are counted.
 const COUNT: Duration = Duration::from_millis(250);
@@ -41,6 +44,7 @@ struct Shared {
     limiter: Arc<Limiter<u64>>,
     tunnels: Mutex<HashMap<u64, (PublicKey, Tunnel)>>,
     next_tunnel: AtomicU64,
+    associations: Mutex<HashMap<PublicKey, Weak<Associations>>>,
     tasks: TaskTracker,
     /// Cancelled: no more tunnels and streams.
     stopped: CancellationToken,
@@ -65,6 +69,7 @@ impl Far {
             counters,
             tunnels: Mutex::default(),
             next_tunnel: AtomicU64::new(0),
+            associations: Mutex::default(),
             tasks: TaskTracker::new(),
             stopped: CancellationToken::new(),
             closed: CancellationToken::new(),
@@ -138,6 +143,21 @@ impl Shared {
         self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The associations with this peer, which all its tunnels share.
+    fn associations(&self, peer: &PublicKey) -> Arc<Associations> {
+        let mut all = self
+            .associations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, associations| associations.strong_count() > 0);
+        if let Some(known) = all.get(peer).and_then(Weak::upgrade) {
+            return known;
+        }
+        let new = Associations::new(self.counters.clone());
+        all.insert(peer.clone(), Arc::downgrade(&new));
+        new
+    }
+
     /// Accepts tunnels until that is stopped or fails, and counts failed handshakes.
     async fn accept(self: Arc<Self>, listener: Listener) {
         let failed = &self.counters.handshakes_failed;
@@ -173,9 +193,14 @@ impl Shared {
         if let Some(itcp) = self.config().tunnel.itcp.clone() {
             tokio::spawn(pool::adjust(tunnel.clone(), itcp));
         }
+        let session = Session {
+            tunnel: tunnel.clone(),
+            number,
+            associations: self.associations(&peer),
+        };
         self.tunnels().insert(number, (peer, tunnel.clone()));
         self.closed
-            .run_until_cancelled(stream::accept(&self, &tunnel, number))
+            .run_until_cancelled(stream::accept(&self, session))
             .await;
         self.tunnels().remove(&number);
         tunnel.close("far stops");

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use ring::rand::{self, SystemRandom};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,6 +16,7 @@ use crate::config::destination::Via;
 use crate::counters::Counters;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
+use crate::traffic::association::Associations;
 use crate::traffic::limits::Limiter;
 
 mod caps;
@@ -22,6 +24,7 @@ mod dns;
 mod listener;
 mod manager;
 mod proxy;
+mod route;
 pub mod socks;
 mod tcp;
 mod udp;
@@ -37,6 +40,12 @@ pub struct Near {
     listeners: tokio::sync::Mutex<Listeners>,
 }
 
+/// At random: far knows the associations of an earlier process with this key until they end.
+fn first_association() -> u32 {
+    let random: Result<rand::Random<[u8; 4]>, _> = rand::generate(&SystemRandom::new());
+    random.map_or(0, |random| u32::from_be_bytes(random.expose()))
+}
+
 /// What all tasks share.
 #[derive(Debug)]
 struct Shared {
@@ -47,6 +56,7 @@ struct Shared {
     /// The tunnel over all paths, and those over one.
     managers: Mutex<HashMap<Option<String>, Arc<Manager>>>,
     carried: Carried,
+    associations: Arc<Associations>,
     next_association: AtomicU32,
     tasks: TaskTracker,
     /// Cancelled: every connection ends.
@@ -63,6 +73,7 @@ impl Near {
         identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> anyhow::Result<Near> {
+        let associations = Associations::new(counters.clone());
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
             config: RwLock::new(Arc::new(config)),
@@ -70,7 +81,8 @@ impl Near {
             counters,
             managers: Mutex::default(),
             carried: Carried::default(),
-            next_association: AtomicU32::new(0),
+            associations,
+            next_association: AtomicU32::new(first_association()),
             tasks: TaskTracker::new(),
             closed: CancellationToken::new(),
         });
@@ -90,7 +102,7 @@ impl Near {
         let managers = self.shared.managers();
         let established = managers.iter().filter_map(|(path, manager)| {
             let via = path.clone().map_or(Via::Tunnel, Via::Path);
-            Some((via, manager.established()?.tunnel))
+            Some((via, manager.established()?))
         });
         established.collect()
     }

@@ -10,6 +10,7 @@
 //! | answer | a reply code of SOCKS5 (RFC 1928, section 6) |
 //! | frame | length, 2 bytes, and so many bytes: of an association destination and payload |
 //! | datagram | association, 4 bytes, destination, payload |
+//! | route | a datagram of an association without destination: answers take this tunnel, too |
 //!
 //! Integers are big-endian. The destination of a datagram from `far` is where it came from. A
 //! datagram that is too large for the tunnel is a frame of its association's stream instead.
@@ -172,6 +173,16 @@ impl Datagram {
         peer.put(&mut out);
         out.put_slice(payload);
         out.freeze()
+    }
+
+    /// The bytes of a route: nothing but the association.
+    pub fn encode_route(association: u32) -> Bytes {
+        Bytes::copy_from_slice(&association.to_be_bytes())
+    }
+
+    /// The association of a route; `None` if these bytes are something else.
+    pub fn decode_route(bytes: &[u8]) -> Option<u32> {
+        bytes.try_into().ok().map(u32::from_be_bytes)
     }
 
     /// Reads a datagram.

@@ -275,6 +275,16 @@ impl Tunnel {
         self.0.core.control.send_datagram(datagram)
     }
 
+    /// Datagrams that wait to be sent, bytes.
+    pub fn datagrams_waiting_bytes(&self) -> usize {
+        self.0.core.control.sending.bytes()
+    }
+
+    /// Whether this is the same tunnel.
+    pub fn is(&self, other: &Tunnel) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The next datagram from the peer.
     ///
     /// # Errors

@@ -33,7 +33,6 @@ mod settings;
 mod share;
 mod silence;
 mod socket;
-mod turns;
 mod watchdog;
 mod writer;
 
@@ -41,9 +40,8 @@ use account::Account;
 pub use listener::Listener;
 use peer::Peer;
 use reader::{Reader, Waiting};
-use turns::Turns;
 use watchdog::Watchdog;
-use writer::Writer;
+use writer::{Turns, Writer};
 
 /// Connects to `far` over the first path that can, and opens the others.
 pub async fn connect(
@@ -175,6 +173,16 @@ impl Tunnel {
                     NotSent::TooLarge(connection.max_datagram_size().unwrap_or(0))
                 }
             })
+    }
+
+    /// Datagrams that wait to be sent, bytes.
+    pub fn datagrams_waiting_bytes(&self) -> usize {
+        settings::DATAGRAM_SEND_BUFFER - self.0.connection.datagram_send_buffer_space()
+    }
+
+    /// Whether this is the same tunnel.
+    pub fn is(&self, other: &Tunnel) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The next datagram from the peer.

@@ -17,27 +17,34 @@ use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, Meter, pump};
 use crate::wire::{Destination, Head, Reply};
 
-/// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
-pub async fn accept(shared: &Arc<Shared>, tunnel: &Tunnel, number: u64) {
-    let associations = Associations::new(tunnel.clone(), shared.counters.clone());
-    let streams = async {
-        while let Ok(stream) = tunnel.accept().await {
-            admit(shared, &associations, stream, number);
-        }
-    };
-    tokio::join!(streams, associations.distribute());
+/// A tunnel with the associations of its peer.
+pub struct Session {
+    pub tunnel: Tunnel,
+    pub number: u64,
+    pub associations: Arc<Associations>,
 }
 
-fn admit(shared: &Arc<Shared>, associations: &Arc<Associations>, stream: Stream, number: u64) {
+/// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
+pub async fn accept(shared: &Arc<Shared>, session: Session) {
+    let session = Arc::new(session);
+    let streams = async {
+        while let Ok(stream) = session.tunnel.accept().await {
+            admit(shared, &session, stream);
+        }
+    };
+    tokio::join!(streams, session.associations.distribute(&session.tunnel));
+}
+
+fn admit(shared: &Arc<Shared>, session: &Arc<Session>, stream: Stream) {
     shared.counters.accepted_stream.increment();
-    let permit = shared.limiter.admit(&number);
-    let (this, associations) = (shared.clone(), associations.clone());
+    let permit = shared.limiter.admit(&session.number);
+    let (this, session) = (shared.clone(), session.clone());
     shared.tasks.spawn(async move {
         let serve = async {
             match permit {
                 Some(permit) if !this.stopped.is_cancelled() => {
                     let _active = this.counters.active_connections.hold();
-                    serve(&this, &associations, stream, &permit).await
+                    serve(&this, &session, stream, &permit).await
                 }
                 _ => {
                     this.counters.refused_limit.increment();
@@ -46,14 +53,14 @@ fn admit(shared: &Arc<Shared>, associations: &Arc<Associations>, stream: Stream,
             }
         };
         if let Some(Err(error)) = this.closed.run_until_cancelled(serve).await {
-            debug!(tunnel = number, "stream: {error}");
+            debug!(tunnel = session.number, "stream: {error}");
         }
     });
 }
 
 async fn serve(
     shared: &Shared,
-    associations: &Arc<Associations>,
+    session: &Session,
     mut stream: Stream,
     permit: &Permit<u64>,
 ) -> io::Result<()> {
@@ -61,7 +68,7 @@ async fn serve(
     match timeout(patience, Head::read(&mut stream.reader)).await {
         Ok(Ok(Head::Tcp(destination))) => tcp(shared, stream, &destination, permit).await,
         Ok(Ok(Head::Udp(association))) => {
-            udp::serve(shared, associations, association, stream, permit).await
+            udp::serve(shared, session, association, stream, permit).await
         }
         Ok(Ok(Head::Dns)) => dns::serve(shared, stream).await,
         Ok(Err(error)) => {

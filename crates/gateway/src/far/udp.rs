@@ -1,13 +1,12 @@
 //! UDP associations: a socket each.
 
 use std::io;
-use std::sync::Arc;
 
 use tokio::time::{Instant, sleep_until};
 
 use super::Shared;
+use super::stream::Session;
 use crate::carrier::Stream;
-use crate::traffic::association::Associations;
 use crate::traffic::limits::Permit;
 use crate::traffic::queue::Packet;
 use crate::traffic::udp::{IDLE, Outside, Sent};
@@ -16,14 +15,16 @@ use crate::wire::Reply;
 /// Serves an association until near ends it or it is idle.
 pub async fn serve(
     shared: &Shared,
-    associations: &Arc<Associations>,
+    session: &Session,
     number: u32,
     stream: Stream,
     permit: &Permit<u64>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
     let queue_bytes = shared.limiter.limits().buffer_bytes;
-    let Some(mut association) = associations.join(number, stream, queue_bytes) else {
+    let associations = &session.associations;
+    let Some(mut association) = associations.join(number, &session.tunnel, stream, queue_bytes)
+    else {
         counters.refused_malformed.increment();
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,

@@ -39,22 +39,13 @@ impl Carried {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::carrier::Condition;
 
     fn state(name: &str, sent_bytes: u64, received_bytes: u64) -> PathState {
         PathState {
             name: name.to_owned(),
-            condition: Condition::Dead,
-            local: None,
             sent_bytes,
             received_bytes,
-            sent_packets: 0,
-            lost_packets: 0,
-            rtt_s: None,
-            base_rtt_s: None,
-            window_packets: 0.0,
-            mtu_bytes: 0,
-            deaths: 0,
+            ..PathState::default()
         }
     }
 

@@ -109,9 +109,9 @@ async fn resolve(shared: &Arc<Shared>, query: &[u8], parsed: &Query<'_>) -> Byte
 }
 
 async fn ask(shared: &Arc<Shared>, query: &[u8]) -> io::Result<Bytes> {
-    let session = tcp::session(shared, None, None).await;
-    let session = session.ok_or(io::ErrorKind::NetworkUnreachable)?;
-    let mut stream = session.tunnel.open().await.map_err(io::Error::other)?;
+    let tunnel = tcp::tunnel(shared, None, None).await;
+    let tunnel = tunnel.ok_or(io::ErrorKind::NetworkUnreachable)?;
+    let mut stream = tunnel.open().await.map_err(io::Error::other)?;
     let frame = encode_frame(&[query]).ok_or(io::ErrorKind::InvalidData)?;
     stream.writer.write_all(&Head::Dns.encode()).await?;
     stream.writer.write_all(&frame).await?;

@@ -12,7 +12,6 @@ use super::Shared;
 use crate::carrier::{Closed, Tunnel, connect};
 use crate::config;
 use crate::pool;
-use crate::traffic::association::Associations;
 
 /// The pause after a failed attempt: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -32,35 +31,24 @@ const OBSERVE: Duration = Duration::from_millis(200);
 /// How long a connection waits for a tunnel.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// An established tunnel with its associations.
-#[derive(Clone, Debug)]
-pub struct Session {
-    /// The tunnel.
-    pub tunnel: Tunnel,
-    /// Its associations.
-    pub associations: Arc<Associations>,
-}
-
 /// The tunnel over some paths, as far as it is established.
 #[derive(Debug, Default)]
-pub struct Manager(watch::Sender<Option<Session>>);
+pub struct Manager(watch::Sender<Option<Tunnel>>);
 
 impl Manager {
-    /// The session, if there is one now.
-    pub fn established(&self) -> Option<Session> {
+    /// The tunnel, if there is one now.
+    pub fn established(&self) -> Option<Tunnel> {
         self.0.borrow().clone()
     }
 
-    /// The session; waits a while until there is one, other than that which was lost.
-    pub async fn session(&self, lost: Option<&Session>) -> Option<Session> {
-        let same =
-            |new: &Session, lost: &Session| Arc::ptr_eq(&new.associations, &lost.associations);
-        let usable = |new: &Option<Session>| {
+    /// The tunnel; waits a while until there is one, other than that which was lost.
+    pub async fn tunnel(&self, lost: Option<&Tunnel>) -> Option<Tunnel> {
+        let usable = |new: &Option<Tunnel>| {
             let new = new.as_ref();
-            new.is_some_and(|new| !lost.is_some_and(|lost| same(new, lost)))
+            new.is_some_and(|new| !lost.is_some_and(|lost| new.is(lost)))
         };
-        let mut sessions = self.0.subscribe();
-        let established = timeout(PATIENCE, sessions.wait_for(usable)).await;
+        let mut tunnels = self.0.subscribe();
+        let established = timeout(PATIENCE, tunnels.wait_for(usable)).await;
         established.ok()?.ok()?.clone()
     }
 
@@ -71,18 +59,14 @@ impl Manager {
             info!("tunnel established");
             shared.counters.tunnels_established.increment();
             let active = shared.counters.active_tunnels.hold();
-            let session = Session {
-                associations: Associations::new(tunnel.clone(), shared.counters.clone()),
-                tunnel: tunnel.clone(),
-            };
             if let Some(itcp) = shared.config().tunnel.itcp.clone() {
                 tokio::spawn(pool::adjust(tunnel.clone(), itcp));
             }
             let close = CloseOnDrop(&tunnel);
-            self.0.send_replace(Some(session.clone()));
+            self.0.send_replace(Some(tunnel.clone()));
             let (reason, next) = tokio::select! {
                 reason = tunnel.closed() => (reason, None),
-                () = session.associations.distribute() => (tunnel.closed().await, None),
+                () = shared.associations.distribute(&tunnel) => (tunnel.closed().await, None),
                 next = replacement(&shared, &paths, &tunnel) => {
                     (Closed("far no longer knows it".to_owned()), Some(next))
                 }

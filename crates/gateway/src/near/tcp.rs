@@ -11,8 +11,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::Shared;
-use super::manager::Session;
-use crate::carrier::Stream;
+use crate::carrier::{Stream, Tunnel};
 use crate::config::destination::{Via, via};
 use crate::traffic::connect::{ESTABLISH, connect, resolve};
 use crate::traffic::limits::Permit;
@@ -111,16 +110,16 @@ pub async fn request(
     shared: &Arc<Shared>,
     path: Option<&str>,
     head: &Head,
-) -> Result<(Session, Stream), Reply> {
+) -> Result<(Tunnel, Stream), Reply> {
     let counters = &shared.counters;
     let mut lost = None;
     for _ in 0..2 {
-        let session = session(shared, path, lost.as_ref()).await;
-        let session = session.ok_or_else(|| {
+        let tunnel = tunnel(shared, path, lost.as_ref()).await;
+        let tunnel = tunnel.ok_or_else(|| {
             counters.refused_no_tunnel.increment();
             Reply::NetworkUnreachable
         })?;
-        let Ok(opened) = timeout(OPEN, session.tunnel.open()).await else {
+        let Ok(opened) = timeout(OPEN, tunnel.open()).await else {
             counters.refused_limit.increment();
             return Err(Reply::GeneralFailure);
         };
@@ -132,7 +131,7 @@ pub async fn request(
             io::Result::Ok((stream, reply))
         };
         match timeout(ESTABLISH, answered).await {
-            Ok(Ok((stream, Reply::Succeeded))) => return Ok((session, stream)),
+            Ok(Ok((stream, Reply::Succeeded))) => return Ok((tunnel, stream)),
             Ok(Ok((_, refused))) => {
                 counters.refused_by_far.increment();
                 return Err(refused);
@@ -140,19 +139,19 @@ pub async fn request(
             Ok(Err(error)) => debug!("request: {error}"),
             Err(_) => break,
         }
-        lost = Some(session);
+        lost = Some(tunnel);
     }
     counters.refused_no_tunnel.increment();
     Err(Reply::NetworkUnreachable)
 }
 
-/// The session over all paths, or over this one; waits a while for one that was not lost.
-pub async fn session(
+/// The tunnel over all paths, or over this one; waits a while for one that was not lost.
+pub async fn tunnel(
     shared: &Arc<Shared>,
     path: Option<&str>,
-    lost: Option<&Session>,
-) -> Option<Session> {
-    shared.manager(path)?.session(lost).await
+    lost: Option<&Tunnel>,
+) -> Option<Tunnel> {
+    shared.manager(path)?.tunnel(lost).await
 }
 
 /// Relays until both directions have ended, or resets both sides.

@@ -10,10 +10,11 @@ use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
+use super::route::{self, Route};
 use super::socks::{decode_datagram, encode_datagram, refuse, reply};
 use super::{Shared, tcp};
 use crate::config::destination::{Via, via};
@@ -158,13 +159,24 @@ async fn through_tunnel(
     let number = shared.next_association.fetch_add(1, Ordering::Relaxed);
     let requested = tcp::request(shared, path, &Head::Udp(number)).await;
     let refused = |reply| io::Error::other(format!("refused: {reply:?}"));
-    let (session, stream) = requested.map_err(refused)?;
+    let (tunnel, stream) = requested.map_err(refused)?;
     let queue_bytes = shared.limiter.limits().buffer_bytes;
-    let association = session.associations.join(number, stream, queue_bytes);
+    let association = shared
+        .associations
+        .join(number, &tunnel, stream, queue_bytes);
     let mut association = association.ok_or(io::ErrorKind::AlreadyExists)?;
+    let mut route = path.is_none().then(|| Route::new(tunnel));
+    let mut look = interval(route::LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = Instant::now();
     loop {
         tokio::select! {
+            _ = look.tick(), if route.is_some() => {
+                if let Some(route) = &mut route {
+                    association.take_route(&route.fastest(shared));
+                }
+                continue;
+            }
             packet = packets.recv() => {
                 let Some(packet) = packet else { return Ok(()) };
                 association.send(&packet.peer, &packet.payload).await?;

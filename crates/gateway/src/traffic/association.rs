@@ -1,8 +1,9 @@
-//! UDP associations in a tunnel: each has a number and a stream, and ends with the stream.
-//! Datagrams are datagrams of the tunnel; those too large for it are frames of the stream.
+//! UDP associations between two gateways: each has a number and a stream in a tunnel, and ends with
+//! the stream. Its datagrams are datagrams of the tunnel or, as long as few wait there, of another
+//! one between the same gateways, its route: that by which the last one came. Those too large are
+//! frames of the stream.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{HashMap, hash_map};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,29 +17,43 @@ use crate::carrier::{NotSent, Stream, Tunnel};
 use crate::counters::Counters;
 use crate::wire::{Datagram, Destination, Reply, decode_peer, encode_frame, read_frame};
 
-/// The associations of a tunnel.
+/// How much may wait in the route, bytes: a burst, and not what a window holds back.
+const BURST: usize = 16 << 10;
+
+/// The associations with a peer.
 #[derive(Debug)]
 pub struct Associations {
-    tunnel: Tunnel,
     counters: Arc<Counters>,
-    table: Mutex<HashMap<u32, Sender>>,
+    table: Mutex<HashMap<u32, Entry>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    sender: Sender,
+    route: Tunnel,
 }
 
 impl Associations {
     /// None yet.
-    pub fn new(tunnel: Tunnel, counters: Arc<Counters>) -> Arc<Associations> {
+    pub fn new(counters: Arc<Counters>) -> Arc<Associations> {
         Arc::new(Associations {
-            tunnel,
             counters,
             table: Mutex::default(),
         })
     }
 
-    /// Distributes the tunnel's datagrams until it is closed.
-    pub async fn distribute(&self) {
-        while let Ok(bytes) = self.tunnel.receive_datagram().await {
+    /// Distributes a tunnel's datagrams until it is closed.
+    pub async fn distribute(&self, tunnel: &Tunnel) {
+        while let Ok(bytes) = tunnel.receive_datagram().await {
+            if let Some(number) = Datagram::decode_route(&bytes) {
+                if !self.set_route(number, tunnel) {
+                    self.counters.dropped_unknown.increment();
+                }
+                continue;
+            }
             match Datagram::decode(bytes) {
                 Ok(datagram) => {
+                    self.set_route(datagram.association, tunnel);
                     self.deliver(datagram.association, datagram.peer, datagram.payload);
                 }
                 Err(_) => self.counters.dropped_malformed.increment(),
@@ -46,24 +61,27 @@ impl Associations {
         }
     }
 
-    /// Adds an association with this number and stream, whose queue has at most so many bytes;
-    /// `None` if there is one with this number.
+    /// Adds an association with this number and stream in this tunnel, whose queue has at most so
+    /// many bytes; `None` if there is one with this number.
     pub fn join(
         self: &Arc<Self>,
         number: u32,
+        tunnel: &Tunnel,
         stream: Stream,
         queue_bytes: usize,
     ) -> Option<Association> {
         let (sender, incoming) = queue(queue_bytes);
+        let route = tunnel.clone();
         match self.table().entry(number) {
-            Entry::Occupied(_) => return None,
-            Entry::Vacant(entry) => entry.insert(sender),
+            hash_map::Entry::Occupied(_) => return None,
+            hash_map::Entry::Vacant(entry) => entry.insert(Entry { sender, route }),
         };
         let all = self.clone();
         let reader = tokio::spawn(async move { all.read(number, stream.reader).await });
         Some(Association {
             all: self.clone(),
             number,
+            tunnel: tunnel.clone(),
             writer: stream.writer,
             incoming,
             _reader: AbortOnDropHandle::new(reader),
@@ -84,20 +102,38 @@ impl Associations {
     fn deliver(&self, number: u32, peer: Destination, payload: Bytes) {
         match self.table().get(&number) {
             None => self.counters.dropped_unknown.increment(),
-            Some(sender) if sender.offer(peer, payload) => {}
+            Some(entry) if entry.sender.offer(peer, payload) => {}
             Some(_) => self.counters.dropped_full.increment(),
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<u32, Sender>> {
+    /// False if there is no such association.
+    fn set_route(&self, number: u32, tunnel: &Tunnel) -> bool {
+        let mut table = self.table();
+        let Some(entry) = table.get_mut(&number) else {
+            return false;
+        };
+        if !entry.route.is(tunnel) {
+            entry.route = tunnel.clone();
+        }
+        true
+    }
+
+    fn route(&self, number: u32) -> Option<Tunnel> {
+        Some(self.table().get(&number)?.route.clone())
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<u32, Entry>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An association in a tunnel.
+/// An association.
 pub struct Association {
     all: Arc<Associations>,
     number: u32,
+    /// That of its stream.
+    tunnel: Tunnel,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
     incoming: mpsc::UnboundedReceiver<Packet>,
     _reader: AbortOnDropHandle<()>,
@@ -110,7 +146,13 @@ impl Association {
     /// If the tunnel is closed or the stream is.
     pub async fn send(&mut self, peer: &Destination, payload: &[u8]) -> io::Result<()> {
         let datagram = Datagram::encode(self.number, peer, payload);
-        match self.all.tunnel.send_datagram(datagram) {
+        if let Some(route) = self.all.route(self.number)
+            && route.datagrams_waiting_bytes() < BURST
+            && route.send_datagram(datagram.clone()).is_ok()
+        {
+            return Ok(());
+        }
+        match self.tunnel.send_datagram(datagram) {
             Ok(()) => Ok(()),
             Err(NotSent::Closed(closed)) => {
                 Err(io::Error::new(io::ErrorKind::ConnectionAborted, closed))
@@ -126,6 +168,16 @@ impl Association {
                 self.writer.write_all(&frame).await?;
                 self.writer.flush().await
             }
+        }
+    }
+
+    /// Makes a tunnel the route of both gateways, unless it is: without waiting for a datagram.
+    pub fn take_route(&self, tunnel: &Tunnel) {
+        let route = self.all.route(self.number);
+        if route.is_some_and(|route| !route.is(tunnel)) {
+            self.all.set_route(self.number, tunnel);
+            // If it is lost or the tunnel is closed, the next datagram has the same effect.
+            let _ = tunnel.send_datagram(Datagram::encode_route(self.number));
         }
     }
 

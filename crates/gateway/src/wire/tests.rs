@@ -62,6 +62,14 @@ proptest! {
     }
 
     #[test]
+    fn routes_are_no_datagrams(association in any::<u32>(), other in any::<Vec<u8>>()) {
+        let route = Datagram::encode_route(association);
+        prop_assert_eq!(Datagram::decode_route(&route), Some(association));
+        prop_assert_eq!(Datagram::decode(route), Err(Malformed::TRUNCATED));
+        prop_assert_eq!(Datagram::decode_route(&other).is_some(), other.len() == 4);
+    }
+
+    #[test]
     fn destinations_are_read_as_they_were_shown(destination in destinations()) {
         prop_assert_eq!(destination.to_string().parse(), Ok(destination));
     }

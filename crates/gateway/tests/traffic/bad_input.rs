@@ -159,8 +159,8 @@ fn garbage_in_a_tunnel_ends_its_stream_only() {
         let counters = &pair.far_counters;
         until("counted", async || counters.refused_malformed.value() >= 7).await;
         until("counted", async || counters.refused_timeout.value() == 1).await;
-        until("counted", async || counters.dropped_malformed.value() == 3).await;
-        until("counted", async || counters.dropped_unknown.value() == 1).await;
+        until("counted", async || counters.dropped_malformed.value() == 2).await;
+        until("counted", async || counters.dropped_unknown.value() == 2).await;
         until("nothing is left", async || pair.far().active() == 0).await;
         exchange(
             &mut pair.connect(echo().await).await.expect("connected"),

@@ -81,7 +81,11 @@ impl Pair {
         } else {
             "[socks]\nlisten = \"127.0.0.1:0\"\n"
         };
-        let path = "[[paths]]\nname = \"a\"\naddress = \"127.0.0.1\"\n";
+        let path = if options.near.contains("paths = [") {
+            ""
+        } else {
+            "[[paths]]\nname = \"a\"\naddress = \"127.0.0.1\"\n"
+        };
         let near = format!(
             "far = \"{address}\"\n{}\n{tunnel}{socks}{path}",
             options.near

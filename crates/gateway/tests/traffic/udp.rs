@@ -8,6 +8,8 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 use crate::harness::{Options, PATIENCE, Pair, each_carrier, request, until};
+use anabranch_gateway::carrier::{Condition, PathState};
+use anabranch_gateway::config::destination::Via;
 
 /// A server that returns datagrams.
 async fn echo() -> SocketAddr {
@@ -185,4 +187,46 @@ fn datagrams_go_directly_where_the_rules_say() {
         assert!(control.read(&mut [0]).await.is_err());
         pair.close().await;
     });
+}
+
+/// Datagrams that the tunnel over one path carries while an association sends 300.
+async fn carried_by_one_path(paths: &str) -> u64 {
+    let pair = Pair::near_with("quic", paths).await;
+    let both_up = async || {
+        let tunnels = pair.near.tunnels();
+        let up = |path: &PathState| path.condition == Condition::Up;
+        tunnels.iter().any(|(via, tunnel)| {
+            *via == Via::Tunnel && tunnel.paths().iter().filter(|path| up(path)).count() == 2
+        })
+    };
+    until("both paths are up", both_up).await;
+    let echo = echo().await;
+    let (_control, socket) = associate(&pair).await;
+    for number in 0..300_u32 {
+        let sent = datagram(echo, &number.to_be_bytes());
+        socket.send(&sent).await.expect("sent");
+        assert_eq!(receive(&socket).await, sent);
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    let tunnels = pair.near.tunnels();
+    let over_one = tunnels.iter().filter(|(via, _)| *via != Via::Tunnel);
+    let paths = over_one.flat_map(|(_, tunnel)| tunnel.paths());
+    let sent = paths.map(|path| path.sent_packets).sum();
+    pair.close().await;
+    sent
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn datagrams_take_one_path_unless_it_has_a_limit() {
+    let free = "paths = [
+        { name = \"a\", address = \"127.0.0.2\" },
+        { name = \"b\", address = \"127.0.0.3\" },
+    ]\n";
+    assert!(carried_by_one_path(free).await > 150);
+    // Which one is faster is chance, so that both have limits.
+    let limited = "paths = [
+        { name = \"a\", address = \"127.0.0.2\", rate_mbps = 100 },
+        { name = \"b\", address = \"127.0.0.3\", cap_bytes = 1_000_000_000 },
+    ]\n";
+    assert_eq!(carried_by_one_path(limited).await, 0);
 }

@@ -87,6 +87,11 @@ impl Waiting {
         self.filled.notify_one();
     }
 
+    /// The size of all together, bytes.
+    pub fn bytes(&self) -> usize {
+        self.queue.lock().expect("no holder panics").1
+    }
+
     fn try_pop(&self) -> Option<Bytes> {
         let mut queue = self.queue.lock().expect("no holder panics");
         let datagram = queue.0.pop_front()?;

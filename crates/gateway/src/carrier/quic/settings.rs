@@ -28,11 +28,11 @@ const INITIAL_WINDOW: f64 = 10.0;
 /// 2809).
 const STREAM_WINDOW: u32 = 2_000_000;
 
-/// That of `control`, and that of `turns`.
+/// That of `control`, and that of `writer::turns`.
 const UNI_STREAMS: u32 = 2;
 
 /// Datagrams that wait to be sent, bytes; the oldest is discarded.
-const DATAGRAM_SEND_BUFFER: usize = 256 << 10;
+pub(super) const DATAGRAM_SEND_BUFFER: usize = 256 << 10;
 
 /// Datagrams that wait to be read, bytes; the oldest is discarded.
 const DATAGRAM_RECEIVE_BUFFER: usize = 1 << 20;

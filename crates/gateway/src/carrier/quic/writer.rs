@@ -9,7 +9,11 @@ use noq::{SendStream, VarInt};
 use tokio::io::AsyncWrite;
 
 use super::account::Account;
-use super::turns::{Turn, Turns};
+
+mod turns;
+
+use turns::Turn;
+pub(super) use turns::Turns;
 
 /// The code of a reset.
 const NOT_FINISHED: VarInt = VarInt::from_u32(1);

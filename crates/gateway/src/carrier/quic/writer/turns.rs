@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
 
 /// The queue of a tunnel's writers.
-pub(super) struct Turns {
+pub(in crate::carrier::quic) struct Turns {
     first: Arc<Semaphore>,
     /// Writers in the queue, with the first one.
     queued: AtomicUsize,
