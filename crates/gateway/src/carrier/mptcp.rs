@@ -110,7 +110,7 @@ async fn connect_over(
     let tls = connector.connect(name, stream).await.context("TLS")?;
     let weights = weights(rule, &near.tunnel)?;
     let (limits, streams) = (&near.limits, near.limits.connections);
-    let core = Core::new(socket, limits, streams, Paths::near(paths), weights);
+    let core = Core::new(socket, rule, limits, streams, Paths::near(paths), weights);
     let handle = multiplexer::establish(tls.into(), Role::Near, core).await?;
     tokio::spawn(maintain::maintain(handle.core.clone(), true));
     Ok(Tunnel(Arc::new(handle)))
@@ -239,7 +239,7 @@ async fn accept_one(stream: TcpStream, all: &AcceptAll) -> anyhow::Result<(Tunne
     let peer = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
     let weights = weights(&all.rule, &all.far.tunnel)?;
     let (limits, streams) = (&all.far.limits, all.far.limits.connections_per_client);
-    let core = Core::new(socket, limits, streams, Paths::far(), weights);
+    let core = Core::new(socket, &all.rule, limits, streams, Paths::far(), weights);
     let handle = multiplexer::establish(tls.into(), Role::Far, core).await?;
     tokio::spawn(maintain::maintain(handle.core.clone(), false));
     Ok((Tunnel(Arc::new(handle)), peer))

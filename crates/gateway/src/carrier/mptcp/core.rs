@@ -1,5 +1,6 @@
 //! What all parts of a tunnel share: its end, its counters, its socket.
 
+use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ pub struct Core {
     pub control: Control,
     /// A duplicate of the tunnel's socket, for its options, until the tunnel is closed.
     pub socket: Mutex<Option<Socket>>,
+    /// The congestion control, by its name in the kernel.
+    rule: String,
     /// Whether the peer has an IPv4 address.
     pub is_ipv4: bool,
     paths: Mutex<Paths>,
@@ -104,6 +107,7 @@ impl Core {
     /// A new tunnel over this socket; the peer may open `streams`.
     pub fn new(
         socket: Socket,
+        rule: &str,
         limits: &Limits,
         streams: usize,
         paths: Paths,
@@ -111,6 +115,7 @@ impl Core {
     ) -> Arc<Core> {
         let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
         Arc::new(Core {
+            rule: rule.to_owned(),
             is_ipv4: peer.is_none_or(|peer| peer.ip().to_canonical().is_ipv4()),
             paths: Mutex::new(paths),
             weights,
@@ -218,6 +223,18 @@ impl Core {
         unwritten.max(0) as u64 + in_kernel.unwrap_or(0)
     }
 
+    /// Chooses the congestion control again: a route with `congctl` replaces that of a socket which
+    /// connects or is accepted, and that of a new subflow.
+    ///
+    /// # Errors
+    /// If the kernel refuses it, as where the route has `congctl lock`.
+    pub fn choose_rule(&self) -> io::Result<()> {
+        match &*self.socket.lock().expect("no holder panics") {
+            Some(socket) => socket.set_tcp_congestion(self.rule.as_bytes()),
+            None => Ok(()), // closed
+        }
+    }
+
     /// The paths as last read.
     pub fn paths(&self) -> MutexGuard<'_, Paths> {
         self.paths.lock().expect("no holder panics")
@@ -250,5 +267,31 @@ impl Core {
             Ok(()) => self.kappa.store(kappa.to_bits(), Ordering::Relaxed),
             Err(error) => tracing::warn!("setting the weight {kappa}: {error}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_rule_is_chosen_again_after_the_connection_has_lost_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let socket = Socket::from(TcpStream::connect(address).expect("listening"));
+        let same = socket.try_clone().expect("a descriptor");
+        let rule_of = |socket: &Socket| {
+            let name = socket.tcp_congestion().expect("a name");
+            String::from_utf8(name).expect("ASCII")
+        };
+        let core = Core::new(socket, "reno", &Limits::default(), 1, Paths::far(), None);
+        // As a route with `congctl` does. Every kernel has these two.
+        same.set_tcp_congestion(b"cubic").expect("registered");
+        core.choose_rule().expect("registered");
+        assert_eq!(rule_of(&same).trim_end_matches('\0'), "reno");
+        core.end();
+        core.choose_rule().expect("nothing to do");
     }
 }

@@ -36,8 +36,15 @@ struct Kept {
 pub async fn maintain(core: Arc<Core>, opens: bool) {
     let mut kept = Vec::new();
     let mut announced = false;
+    let mut refused = false;
     let mut alone_since = None;
     while let Some(multipath) = core.update_paths() {
+        if let Err(error) = core.choose_rule()
+            && !refused
+        {
+            refused = true;
+            tracing::warn!("the kernel refuses the tunnel's congestion control: {error}");
+        }
         if core.paths().any_open() {
             alone_since = None;
         } else if alone_since.get_or_insert_with(Instant::now).elapsed() > ALONE {
