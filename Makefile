@@ -42,8 +42,8 @@ test-rust:
 test-python: $(VENV)/.dev
 	cargo test --quiet --no-run
 	ANABRANCH_GATEWAY=$(TARGET)/debug/anabranch-gateway \
-		$(BIN)/pytest --quiet --numprocesses auto --dist loadfile --ignore tests/test_kernel.py
-	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet tests/test_kernel.py
+		$(BIN)/pytest --quiet -rs --numprocesses auto --dist loadfile --ignore tests/test_kernel.py
+	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet -rs tests/test_kernel.py
 
 # Needs clang, pkg-config, libelf-dev and zlib1g-dev to build; root, iproute2, nftables and a kernel that
 # can run BPF to test.

@@ -198,6 +198,14 @@ impl Tunnel {
         }
     }
 
+    /// Uses a path of `near` no more. Without effect on paths of the kernel, which have no caps.
+    pub fn turn_off(&self, path: &str) {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.turn_off(path),
+            Tunnel::Mptcp(_) => {}
+        }
+    }
+
     /// Data that streams have accepted and that was never sent, bytes: the gateway's buffer of
     /// I-TCP.
     pub fn unsent_bytes(&self) -> u64 {

@@ -91,6 +91,11 @@ impl Near {
             anyhow::bail!(fault);
         }
         shared.manager(None);
+        let enforce = shared
+            .closed
+            .clone()
+            .run_until_cancelled_owned(caps::enforce(shared.clone()));
+        shared.tasks.spawn(enforce);
         Ok(Near {
             shared,
             listeners: listeners.into(),
@@ -176,6 +181,15 @@ impl Shared {
 
     fn managers(&self) -> MutexGuard<'_, HashMap<Option<String>, Arc<Manager>>> {
         self.managers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The established tunnels.
+    fn established(&self) -> Vec<Tunnel> {
+        let managers = self.managers();
+        managers
+            .values()
+            .filter_map(|manager| manager.established())
+            .collect()
     }
 
     /// The manager of the tunnel over all paths, or over this one; it is started when it is needed

@@ -213,6 +213,13 @@ impl Tunnel {
         }
     }
 
+    /// Uses a path of `near` no more.
+    pub fn turn_off(&self, path: &str) {
+        if let Paths::Near(watchdog, _) = &self.0.paths {
+            watchdog.lock().expect("no holder panics").turn_off(path);
+        }
+    }
+
     /// Data accepted and never sent, bytes: an estimate, see `account`.
     pub fn unsent_bytes(&self) -> u64 {
         self.0.account.unsent(&self.0.controller)

@@ -1,10 +1,17 @@
 //! Data caps count since the start of near, over all tunnels.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use crate::carrier::PathState;
+use tokio::time::sleep;
+
+use super::Shared;
+use crate::carrier::{PathState, Tunnel};
 use crate::config::{self, Role};
+
+/// How often it is counted what all tunnels carry together. A tunnel that is alone counts exactly.
+const COUNT: Duration = Duration::from_millis(100);
 
 /// What the tunnels that have ended carried over each path, bytes.
 #[derive(Debug, Default)]
@@ -13,10 +20,16 @@ pub struct Carried(Mutex<HashMap<String, u64>>);
 impl Carried {
     /// Adds the paths of a tunnel that has ended.
     pub fn add(&self, paths: &[PathState]) {
-        let mut carried = self.0.lock().expect("no holder panics");
-        for path in paths {
-            *carried.entry(path.name.clone()).or_default() += path.sent_bytes + path.received_bytes;
+        count(&mut self.0.lock().expect("no holder panics"), paths);
+    }
+
+    /// What was carried over each path, with what these tunnels carry, bytes.
+    fn with(&self, tunnels: &[Tunnel]) -> HashMap<String, u64> {
+        let mut carried = self.0.lock().expect("no holder panics").clone();
+        for tunnel in tunnels {
+            count(&mut carried, &tunnel.paths());
         }
+        carried
     }
 
     /// The paths with what is left of their caps; those with nothing left are not used.
@@ -33,6 +46,29 @@ impl Carried {
             }
         }
         paths
+    }
+}
+
+fn count(carried: &mut HashMap<String, u64>, paths: &[PathState]) {
+    for path in paths {
+        *carried.entry(path.name.clone()).or_default() += path.sent_bytes + path.received_bytes;
+    }
+}
+
+/// Turns paths off, in every tunnel, once all tunnels together have reached their caps.
+pub async fn enforce(shared: Arc<Shared>) {
+    loop {
+        sleep(COUNT).await;
+        let tunnels: Vec<Tunnel> = shared.established();
+        let carried = shared.carried.with(&tunnels);
+        for path in &shared.config().paths {
+            let cap = path.cap_bytes.unwrap_or(u64::MAX);
+            if carried.get(&path.name).is_some_and(|&bytes| bytes >= cap) {
+                tunnels
+                    .iter()
+                    .for_each(|tunnel| tunnel.turn_off(&path.name));
+            }
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::Shared;
 use crate::carrier::{Condition, PathState, Tunnel};
-use crate::config::{Path, Role};
 
-/// How often the paths are compared.
+/// How often the paths are compared, and for how long after an association's last datagram: longer
+/// than it takes to find a path dead.
 pub const LOOK: Duration = Duration::from_millis(100);
+pub const ACTIVE: Duration = Duration::from_secs(5);
 
 /// A queue makes another path than that with the lowest base RTT the fastest one, if its RTT is
 /// below this share; as long as it is below the second share. The RTT has the queues of both
@@ -30,22 +31,18 @@ impl Route {
     }
 
     /// The tunnel over the fastest path, once it is established; over all paths while one
-    /// alone works, or if the fastest has a limit, which counts for each tunnel.
-    pub fn fastest(&mut self, shared: &Arc<Shared>) -> Tunnel {
+    /// alone works, or if the fastest has a limited rate, which is that of each tunnel.
+    pub fn tunnel(&mut self, shared: &Arc<Shared>) -> Tunnel {
         self.path = fastest(&self.all.paths(), self.path.as_deref());
         let config = shared.config();
-        let path = config.paths.iter().find(|path| {
-            Some(&path.name) == self.path.as_ref() && path.role == Role::Available && is_free(path)
-        });
+        let path = config
+            .paths
+            .iter()
+            .find(|path| Some(&path.name) == self.path.as_ref() && path.rate_mbps.is_none());
         let manager = path.and_then(|path| shared.manager(Some(&path.name)));
         let established = manager.and_then(|manager| manager.established());
         established.unwrap_or_else(|| self.all.clone())
     }
-}
-
-/// Without rate limit and data cap.
-fn is_free(path: &Path) -> bool {
-    path.rate_mbps.is_none() && path.cap_bytes.is_none()
 }
 
 /// The fastest path: that with the lowest base RTT, unless it has a long queue; `None` if there is

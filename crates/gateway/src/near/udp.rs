@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
@@ -166,15 +166,15 @@ async fn through_tunnel(
         .join(number, &tunnel, stream, queue_bytes);
     let mut association = association.ok_or(io::ErrorKind::AlreadyExists)?;
     let mut route = path.is_none().then(|| Route::new(tunnel));
-    let mut look = interval(route::LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = Instant::now();
+    let mut look = last;
     loop {
         tokio::select! {
-            _ = look.tick(), if route.is_some() => {
+            () = sleep_until(look), if look < last + route::ACTIVE => {
                 if let Some(route) = &mut route {
-                    association.take_route(&route.fastest(shared));
+                    association.take_route(&route.tunnel(shared));
                 }
+                look = Instant::now() + route::LOOK;
                 continue;
             }
             packet = packets.recv() => {

@@ -207,3 +207,25 @@ fn a_client_has_its_rate() {
         pair.close().await;
     });
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_cap_counts_what_all_tunnels_carry() {
+    let (one, other) = (echo().await, echo().await);
+    let near = format!(
+        "paths = [{{ name = \"a\", address = \"127.0.0.1\", cap_bytes = 3_000_000 }}]
+        rules = [{{ to = \"{one}\", via = \"path:a\" }}]"
+    );
+    let pair = Pair::near_with("quic", &near).await;
+    // 0.9 MB there and back are 1.8 MB and headers: less than the cap over each tunnel alone.
+    let megabyte = "x".repeat(900_000);
+    for to in [one, other] {
+        let mut stream = pair.connect(to).await.expect("connected");
+        exchange(&mut stream, &megabyte).await;
+    }
+    until("the cap is reached", async || {
+        pair.near.tunnels().is_empty()
+    })
+    .await;
+    assert!(pair.connect(other).await.is_err());
+    pair.close().await;
+}

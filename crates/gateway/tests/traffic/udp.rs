@@ -217,16 +217,16 @@ async fn carried_by_one_path(paths: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn datagrams_take_one_path_unless_it_has_a_limit() {
+async fn datagrams_take_one_path_unless_its_rate_is_limited() {
     let free = "paths = [
         { name = \"a\", address = \"127.0.0.2\" },
         { name = \"b\", address = \"127.0.0.3\" },
     ]\n";
     assert!(carried_by_one_path(free).await > 150);
-    // Which one is faster is chance, so that both have limits.
+    // Which one is faster is chance, so that both are limited.
     let limited = "paths = [
         { name = \"a\", address = \"127.0.0.2\", rate_mbps = 100 },
-        { name = \"b\", address = \"127.0.0.3\", cap_bytes = 1_000_000_000 },
+        { name = \"b\", address = \"127.0.0.3\", rate_mbps = 100 },
     ]\n";
     assert_eq!(carried_by_one_path(limited).await, 0);
 }

@@ -102,6 +102,14 @@ impl Watchdog {
         }
     }
 
+    /// Uses a path no more.
+    pub fn turn_off(&mut self, path: &str) {
+        let watched = self.watched.iter_mut();
+        for it in watched.filter(|it| it.config.name == path) {
+            it.config.role = Role::Never;
+        }
+    }
+
     /// `far` has closed a path, or could not be reached over it.
     pub fn abandoned(&mut self, connection: &Connection, id: PathId) {
         let is_it = |entry: &Entry| entry.open.as_ref().is_some_and(|open| open.id == id);
