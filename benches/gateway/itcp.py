@@ -178,8 +178,17 @@ def row(label: str, subnet: str, durations_s: np.ndarray, speed: float, weights:
     paper_s = durations_s * speed
     middle, tail = np.percentile(paper_s, [50, 99])
     late = 100 * np.mean(paper_s > 10)
-    cells = [label, subnet, len(paper_s), f"{middle:.2f}", f"{tail:.1f}", f"{late:.2f}", weights]
-    print("|", " | ".join(map(str, cells)), "|", flush=True)
+    cells = [label, subnet, len(paper_s), f"{middle:.2f}", f"{tail:.1f}", f"{late:.2f}"]
+    print("|", " | ".join(map(str, [*cells, slope(paper_s), weights])), "|", flush=True)
+
+
+def slope(times_s: np.ndarray) -> str:
+    """Of the tail of these times, from 1 to 10 s: log10 P(S > t) over log10 t, as in the paper's
+    figures 3 and 4."""
+    at = np.logspace(0, 1, 20)
+    tail = np.array([np.mean(times_s > t) for t in at])
+    at, tail = at[tail > 0], tail[tail > 0]
+    return f"{np.polyfit(np.log10(at), np.log10(tail), 1)[0]:.1f}" if len(at) > 2 else "-"
 
 
 def main() -> None:
@@ -196,8 +205,8 @@ def main() -> None:
     if os.geteuid() != 0:
         sys.exit("the lab creates network namespaces: run this as root")
     print(f"# {load()}, speed {options.speed}, {options.seconds} s, seed {options.seed}")
-    print("| | subnet | files | median, s | 99 %, s | over 10 s, % | kappa/window |")
-    print("|---|---|--:|--:|--:|--:|---|", flush=True)
+    print("| | subnet | files | median, s | 99 %, s | over 10 s, % | slope | kappa/window |")
+    print("|---|---|--:|--:|--:|--:|--:|---|", flush=True)
     for variant in options.variant or VARIANTS:
         guard = VARIANTS[variant]
         transfers = simulated(guard, options).transfers
