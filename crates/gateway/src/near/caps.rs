@@ -18,23 +18,32 @@ const COUNT: Duration = Duration::from_millis(100);
 pub struct Carried(Mutex<HashMap<String, u64>>);
 
 impl Carried {
-    /// Adds the paths of a tunnel that has ended.
-    pub fn add(&self, paths: &[PathState]) {
-        count(&mut self.0.lock().expect("no holder panics"), paths);
+    /// Adds the paths of a tunnel that has ended, which is `forgotten` at the same time: so each
+    /// tunnel counts once.
+    pub fn add(&self, paths: &[PathState], forgotten: impl FnOnce()) {
+        let mut carried = self.0.lock().expect("no holder panics");
+        forgotten();
+        count(&mut carried, paths);
     }
 
-    /// What was carried over each path, with what these tunnels carry, bytes.
-    fn with(&self, tunnels: &[Tunnel]) -> HashMap<String, u64> {
-        let mut carried = self.0.lock().expect("no holder panics").clone();
-        for tunnel in tunnels {
+    /// What was carried over each path, with what the `established` tunnels carry, bytes.
+    fn with(&self, established: impl FnOnce() -> Vec<Tunnel>) -> HashMap<String, u64> {
+        let ended = self.0.lock().expect("no holder panics");
+        let mut carried = ended.clone();
+        for tunnel in established() {
             count(&mut carried, &tunnel.paths());
         }
         carried
     }
 
-    /// The paths with what is left of their caps; those with nothing left are not used.
-    pub fn left(&self, paths: &[config::Path]) -> Vec<config::Path> {
-        let carried = self.0.lock().expect("no holder panics");
+    /// The paths with what the ended and the `established` tunnels have left of their caps; those
+    /// with nothing left are not used.
+    pub fn left(
+        &self,
+        paths: &[config::Path],
+        established: impl FnOnce() -> Vec<Tunnel>,
+    ) -> Vec<config::Path> {
+        let carried = self.with(established);
         let mut paths = paths.to_vec();
         for path in &mut paths {
             let Some(cap) = &mut path.cap_bytes else {
@@ -59,14 +68,13 @@ fn count(carried: &mut HashMap<String, u64>, paths: &[PathState]) {
 pub async fn enforce(shared: Arc<Shared>) {
     loop {
         sleep(COUNT).await;
-        let tunnels: Vec<Tunnel> = shared.established();
-        let carried = shared.carried.with(&tunnels);
+        let carried = shared.carried.with(|| shared.established());
         for path in &shared.config().paths {
             let cap = path.cap_bytes.unwrap_or(u64::MAX);
             if carried.get(&path.name).is_some_and(|&bytes| bytes >= cap) {
-                tunnels
-                    .iter()
-                    .for_each(|tunnel| tunnel.turn_off(&path.name));
+                for tunnel in shared.established() {
+                    tunnel.turn_off(&path.name);
+                }
             }
         }
     }
@@ -93,13 +101,13 @@ mod tests {
         };
         let paths = [path("lte", "cap_bytes = 1000"), path("dsl", "")];
         let carried = Carried::default();
-        assert_eq!(carried.left(&paths), paths);
-        carried.add(&[state("lte", 100, 500), state("dsl", 9000, 9000)]);
-        let left = carried.left(&paths);
+        assert_eq!(carried.left(&paths, Vec::new), paths);
+        carried.add(&[state("lte", 100, 500), state("dsl", 9000, 9000)], || ());
+        let left = carried.left(&paths, Vec::new);
         assert_eq!(left[0].cap_bytes, Some(400));
         assert_eq!(left[0].role, Role::Available);
         assert_eq!(left[1], paths[1]);
-        carried.add(&[state("lte", 500, 0)]);
-        assert_eq!(carried.left(&paths)[0].role, Role::Never);
+        carried.add(&[state("lte", 500, 0)], || ());
+        assert_eq!(carried.left(&paths, Vec::new)[0].role, Role::Never);
     }
 }

@@ -71,9 +71,10 @@ impl Manager {
                     (Closed("far no longer knows it".to_owned()), Some(next))
                 }
             };
-            self.0.send_replace(None);
+            shared.carried.add(&tunnel.paths(), || {
+                self.0.send_replace(None);
+            });
             drop((close, active));
-            shared.carried.add(&tunnel.paths());
             shared.counters.tunnels_closed.increment();
             warn!("{reason}");
             tunnel = match next {
@@ -149,7 +150,10 @@ async fn establish(shared: &Arc<Shared>, paths: &[config::Path]) -> Tunnel {
     let mut pause = FIRST_PAUSE;
     let mut last_message = String::new();
     loop {
-        let (shared_, paths) = (shared.clone(), shared.carried.left(paths));
+        let (shared_, paths) = (
+            shared.clone(),
+            shared.carried.left(paths, || shared.established()),
+        );
         attempts.spawn(async move {
             let config = shared_.config();
             timeout(ATTEMPT, connect(&config, &shared_.identity, &paths)).await
