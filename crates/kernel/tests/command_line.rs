@@ -208,6 +208,7 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
     }
 
     let deficient = "mount -t tmpfs none /sys/kernel/btf
+        umount --lazy /sys/fs/bpf
         mount -t tmpfs none /sys/fs/bpf
         echo 0 > /proc/sys/net/mptcp/enabled";
     let output = script(&format!("{deficient}; $0 doctor"));
