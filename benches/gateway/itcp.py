@@ -14,7 +14,7 @@ bytes instead of 1000, and the links of the lab are faster by the share of heade
 simulator's, a file's time in the system has the round trip that opens its stream in it.
 
 The paper's 20 000 s are too long for a lab, and 2000 s have some 15 rounds of its C = 180 samples,
-too few for kappa to settle; so C is 45 here, in the lab and in the simulator.
+too few for kappa to follow; so C is 45 here, in the lab and in the simulator.
 
 With carrier mptcp `vegas_k` must be pinned: anabranch-kernel load vegas_k:kappa=10 --pin.
 """

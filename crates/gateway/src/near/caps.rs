@@ -64,9 +64,11 @@ fn count(carried: &mut HashMap<String, u64>, paths: &[PathState]) {
     }
 }
 
-/// Turns paths off, in every tunnel, once all tunnels together have reached their caps.
+/// Turns paths off, in every tunnel, once all tunnels together have reached their caps. Returns if
+/// no path has a cap: a change of paths needs a restart.
 pub async fn enforce(shared: Arc<Shared>) {
-    loop {
+    let has_cap = |path: &config::Path| path.cap_bytes.is_some();
+    while shared.config().paths.iter().any(has_cap) {
         sleep(COUNT).await;
         let carried = shared.carried.with(|| shared.established());
         for path in &shared.config().paths {

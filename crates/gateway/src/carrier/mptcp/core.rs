@@ -227,7 +227,7 @@ impl Core {
     /// connects or is accepted, and that of a new subflow.
     ///
     /// # Errors
-    /// If the kernel refuses it, as where the route has `congctl lock`.
+    /// If the kernel refuses it.
     pub fn choose_rule(&self) -> io::Result<()> {
         match &*self.socket.lock().expect("no holder panics") {
             Some(socket) => socket.set_tcp_congestion(self.rule.as_bytes()),
