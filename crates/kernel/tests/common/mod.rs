@@ -81,8 +81,7 @@ pub fn objects() -> BTreeSet<(&'static str, u32, String)> {
 }
 
 /// Waits until no map or program is left but those of before. A socket holds its program until it
-/// ends; without a reachable peer a closed one ends after net.mptcp.close_timeout, 60 s, or, of
-/// plain TCP, after tcp_orphan_retries, about 100 s.
+/// ends, which in a [`Network`] is soon after it is closed.
 pub fn wait_until_freed(before: &BTreeSet<(&'static str, u32, String)>) {
     let start = Instant::now();
     loop {

@@ -46,9 +46,25 @@ impl Network {
                 "-n {name} mptcp limits set subflow 8 add_addr_accepted 8"
             ));
         }
+        network.end_orphans_soon();
         (0..links).for_each(|k| network.add_link(k, rate_mbps));
         (1..links).for_each(|k| network.add_endpoint(k, ""));
         network
+    }
+
+    /// A closed socket whose peer is gone holds its program until it gives up: by default
+    /// net.mptcp.close_timeout, 60 s, and then, of each subflow, eight retransmissions, which take
+    /// minutes after a long RTO. Both parameters belong to the namespace.
+    fn end_orphans_soon(&self) {
+        for host in [Host::Client, Host::Server] {
+            self.inside(host, || {
+                fs::write("/proc/sys/net/ipv4/tcp_orphan_retries", "1").unwrap();
+                let close_timeout = "/proc/sys/net/mptcp/close_timeout"; // since Linux 6.7
+                if fs::exists(close_timeout).unwrap() {
+                    fs::write(close_timeout, "1").unwrap();
+                }
+            });
+        }
     }
 
     /// Adds link k, which the server does not signal yet.
