@@ -1,16 +1,21 @@
-//! Goodput on loopback: a tunnel over one and over two paths, beside the library alone.
+//! Goodput on loopback: a tunnel over one path, of `quic` also over two, beside the library alone,
+//! which is noq, or yamux over TLS over TCP.
 //!
-//! `cargo bench -p anabranch-gateway --bench loopback [-- MEGABYTES]`
+//! `cargo bench -p anabranch-gateway --bench loopback [-- CARRIER] [MEGABYTES]`
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anabranch_gateway::carrier::{Condition, Tunnel, connect, quic};
-use anabranch_gateway::config;
+use anabranch_gateway::carrier::{Condition, Listener, connect};
+use anabranch_gateway::config::{self, Carrier};
 use anabranch_gateway::keys::KeyPair;
 use anabranch_gateway::tls::{Identity, SERVER_NAME};
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tokio_util::compat::{FuturesAsyncReadCompatExt, TokioAsyncReadCompatExt};
 
 /// Runs of each, of which the best counts.
 const RUNS: usize = 5;
@@ -19,26 +24,44 @@ const RUNS: usize = 5;
 const PIECE: usize = 1 << 16;
 
 fn main() {
-    let megabytes = std::env::args().find_map(|word| word.parse().ok());
+    let words: Vec<String> = std::env::args().collect();
+    let megabytes = words.iter().find_map(|word| word.parse().ok());
     let bytes = megabytes.unwrap_or(200) * 1_000_000;
+    let excluded = |other: &str| words.iter().any(|word| word == other);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let mut best = [0_f64; 3];
-        for _ in 0..RUNS {
-            // In turn, so that the machine's moods touch all.
-            let run = [
-                library(bytes).await,
-                tunnel(bytes, 1).await,
-                tunnel(bytes, 2).await,
-            ];
-            best = std::array::from_fn(|i| best[i].max(run[i]));
-            println!("{run:.0?}");
+        if !excluded("mptcp") {
+            compare(Carrier::Quic, bytes, &[1, 2]).await;
         }
-        let [library, one, two] = best;
-        println!("library, one path: {library:.0} Mbit/s");
-        println!("tunnel, one path:  {one:.0} Mbit/s, {:.2}", one / library);
-        println!("tunnel, two paths: {two:.0} Mbit/s, {:.2}", two / library);
+        if !excluded("quic") {
+            compare(Carrier::Mptcp, bytes, &[1]).await;
+        }
     });
+}
+
+/// Prints a table: the library, and a tunnel over each of these numbers of paths.
+async fn compare(carrier: Carrier, bytes: usize, paths: &[u8]) {
+    let mut best = vec![0_f64; 1 + paths.len()];
+    for _ in 0..RUNS {
+        // In turn, so that the machine's moods touch all.
+        let mut run = vec![match carrier {
+            Carrier::Quic => library(bytes).await,
+            Carrier::Mptcp => yamux_over_tls(bytes).await,
+        }];
+        for &paths in paths {
+            run.push(tunnel(carrier, bytes, paths).await);
+        }
+        println!("{run:.0?}");
+        best.iter_mut()
+            .zip(run)
+            .for_each(|(best, run)| *best = best.max(run));
+    }
+    let library = best[0];
+    println!("{carrier:?}, library, one path: {library:.0} Mbit/s");
+    for (paths, mbps) in paths.iter().zip(&best[1..]) {
+        let share = mbps / library;
+        println!("{carrier:?}, tunnel, {paths} path(s): {mbps:.0} Mbit/s, {share:.2}");
+    }
 }
 
 fn identities() -> (Arc<Identity>, Arc<Identity>) {
@@ -92,23 +115,58 @@ fn endpoint(server: Option<noq::ServerConfig>) -> noq::Endpoint {
     noq::Endpoint::new(config, server, socket.into(), runtime).expect("a socket")
 }
 
+/// Mbit/s of one stream of yamux over TLS over TCP, with the libraries' own settings.
+async fn yamux_over_tls(bytes: usize) -> f64 {
+    let (near, far) = identities();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("free");
+    let address = listener.local_addr().expect("bound");
+    let connecting = async {
+        let tcp = TcpStream::connect(address).await.expect("listening");
+        let name = SERVER_NAME.try_into().expect("a name");
+        let connector = TlsConnector::from(Arc::new(near.client()));
+        connector.connect(name, tcp).await.expect("a handshake")
+    };
+    let accepting = async {
+        let (tcp, _) = listener.accept().await.expect("a connection");
+        let acceptor = TlsAcceptor::from(Arc::new(far.server()));
+        acceptor.accept(tcp).await.expect("a handshake")
+    };
+    let (near, far) = tokio::join!(connecting, accepting);
+    let (settings, client) = (yamux::Config::default(), yamux::Mode::Client);
+    let mut near = yamux::Connection::new(near.compat(), settings.clone(), client);
+    let mut far = yamux::Connection::new(far.compat(), settings, yamux::Mode::Server);
+    let outbound = poll_fn(|cx| near.poll_new_outbound(cx)).await;
+    let writer = outbound.expect("open").compat();
+    // yamux makes progress only while it is polled for the next stream.
+    let sending = tokio::spawn(async move { poll_fn(|cx| near.poll_next_inbound(cx)).await });
+    let (sender, accepted) = tokio::sync::oneshot::channel();
+    let receiving = tokio::spawn(async move {
+        let inbound = poll_fn(|cx| far.poll_next_inbound(cx)).await;
+        let _ = sender.send(inbound.expect("open").expect("no error"));
+        poll_fn(|cx| far.poll_next_inbound(cx)).await
+    });
+    let reader = async { accepted.await.expect("a stream").compat() };
+    let mbps = transfer(bytes, writer, reader).await;
+    sending.abort();
+    receiving.abort();
+    mbps
+}
+
 /// Mbit/s of one stream of a tunnel over this many paths.
-async fn tunnel(bytes: usize, paths: u8) -> f64 {
+async fn tunnel(carrier: Carrier, bytes: usize, paths: u8) -> f64 {
     let (near_identity, far_identity) = identities();
     let far = config::Far {
-        listen: ([127, 0, 0, 1], 0).into(),
-        tunnel: behaviour(),
+        listen: free_address(),
+        tunnel: behaviour(carrier),
         allow: config::destination::Destinations::default(),
         resolver: None,
         limits: config::Limits::default(),
         operation: config::Operation::default(),
     };
-    let listener = quic::Listener::bind(&far, &far_identity)
-        .await
-        .expect("free");
+    let listener = Listener::bind(&far, &far_identity).await.expect("free");
     let near = config::Near {
-        far: listener.local_addr().expect("bound").to_string(),
-        tunnel: behaviour(),
+        far: far.listen.to_string(),
+        tunnel: behaviour(carrier),
         paths: (0..paths).map(path).collect(),
         socks: None,
         forwards: Vec::new(),
@@ -121,7 +179,7 @@ async fn tunnel(bytes: usize, paths: u8) -> f64 {
     let connecting = connect(&near, &near_identity, &near.paths);
     let (near, accepted) = tokio::join!(connecting, listener.accept());
     let near = near.expect("a tunnel");
-    let far = Tunnel::Quic(accepted.expect("a tunnel").0);
+    let (far, _) = accepted.expect("a tunnel");
     while near
         .paths()
         .iter()
@@ -130,15 +188,25 @@ async fn tunnel(bytes: usize, paths: u8) -> f64 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let stream = near.open().await.expect("open");
-    transfer(bytes, stream.writer, async {
-        far.accept().await.expect("open").reader
-    })
-    .await
+    // Dropped early it would reset the stream.
+    let mut answer = None;
+    let reader = async {
+        let stream = far.accept().await.expect("open");
+        answer = Some(stream.writer);
+        stream.reader
+    };
+    transfer(bytes, stream.writer, reader).await
 }
 
-fn behaviour() -> config::Tunnel {
+/// An address with a port that is free for TCP and UDP, most likely.
+fn free_address() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free");
+    listener.local_addr().expect("bound")
+}
+
+fn behaviour(carrier: Carrier) -> config::Tunnel {
     config::Tunnel {
-        carrier: config::Carrier::Quic,
+        carrier,
         algorithm: "cubic".into(),
         key: "unused".into(),
         peers: Vec::new(),
