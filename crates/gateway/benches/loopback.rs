@@ -17,8 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tokio_util::compat::{FuturesAsyncReadCompatExt, TokioAsyncReadCompatExt};
 
-/// Runs of each, of which the best counts.
-const RUNS: usize = 5;
+/// Runs of each, in turn, of which the median counts.
+const RUNS: usize = 7;
 
 /// Data is written in pieces of this size, bytes.
 const PIECE: usize = 1 << 16;
@@ -41,9 +41,8 @@ fn main() {
 
 /// Prints a table: the library, and a tunnel over each of these numbers of paths.
 async fn compare(carrier: Carrier, bytes: usize, paths: &[u8]) {
-    let mut best = vec![0_f64; 1 + paths.len()];
+    let mut runs = Vec::new();
     for _ in 0..RUNS {
-        // In turn, so that the machine's moods touch all.
         let mut run = vec![match carrier {
             Carrier::Quic => library(bytes).await,
             Carrier::Mptcp => yamux_over_tls(bytes).await,
@@ -52,16 +51,22 @@ async fn compare(carrier: Carrier, bytes: usize, paths: &[u8]) {
             run.push(tunnel(carrier, bytes, paths).await);
         }
         println!("{run:.0?}");
-        best.iter_mut()
-            .zip(run)
-            .for_each(|(best, run)| *best = best.max(run));
+        runs.push(run);
     }
-    let library = best[0];
+    let library = median(runs.iter().map(|run| run[0]));
     println!("{carrier:?}, library, one path: {library:.0} Mbit/s");
-    for (paths, mbps) in paths.iter().zip(&best[1..]) {
-        let share = mbps / library;
+    for (i, paths) in (1..).zip(paths) {
+        let mbps = median(runs.iter().map(|run| run[i]));
+        // Of the same round, so that the machine's moods touch both.
+        let share = median(runs.iter().map(|run| run[i] / run[0]));
         println!("{carrier:?}, tunnel, {paths} path(s): {mbps:.0} Mbit/s, {share:.2}");
     }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn identities() -> (Arc<Identity>, Arc<Identity>) {

@@ -15,9 +15,9 @@ use super::weight::Weights;
 use crate::carrier::Closed;
 use crate::config::Limits;
 
-/// Frames between the streams' queues and the socket: enough that the socket never waits for a
+/// Turns between the streams' queues and the socket: enough that the socket never waits for a
 /// stream, and few enough that a datagram does not wait for them.
-const FRAMES: usize = 8;
+const TURNS: usize = 8;
 
 /// The shared state of a tunnel.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ pub struct Account {
     unwritten: AtomicI64,
     /// Room that is left for the queues of all streams, bytes.
     room: AtomicUsize,
-    /// One for each frame that may be on its way to the socket; first come, first served.
+    /// One for each [`TURN`](super::stream::TURN) bytes that may be on their way to the socket; first
+    /// come, first served.
     pub turns: Arc<Semaphore>,
 }
 
@@ -127,7 +128,7 @@ impl Core {
                 accepted: AtomicU64::new(0),
                 unwritten: AtomicI64::new(0),
                 room: AtomicUsize::new(limits.tunnel_buffer_bytes),
-                turns: Arc::new(Semaphore::new(FRAMES)),
+                turns: Arc::new(Semaphore::new(TURNS)),
             },
             control: Control::default(),
             socket: Mutex::new(Some(socket)),

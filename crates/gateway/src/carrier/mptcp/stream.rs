@@ -17,8 +17,12 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 use super::core::Core;
 use crate::carrier::Stream;
 
-/// Size of a frame with its kind, bytes.
-pub const FRAME: usize = 4096;
+/// What a stream may write in its turn, with the kind, bytes.
+pub const TURN: usize = 4000;
+
+/// The largest frame, bytes: what a stream writes if it takes the turns that no other waits for. With
+/// the header of yamux it fits into a TLS record, 16384.
+pub const FRAME: usize = 4 * TURN;
 
 /// The rest of the frame is data.
 const DATA: u8 = 0;
@@ -27,6 +31,11 @@ const END: u8 = 1;
 
 /// Each stream can buffer this much, even if the others have taken all room of the tunnel, bytes.
 const OWN_ROOM: usize = 16 << 10;
+
+/// Turns that a frame of this size takes.
+pub fn turns(bytes: usize) -> usize {
+    bytes.div_ceil(TURN)
+}
 
 /// Makes a stream of the tunnel out of yamux's. A stream that this side has opened has a `slot`,
 /// which is returned when the stream is dropped.
@@ -105,23 +114,25 @@ impl Half {
         }
     }
 
-    /// The next frame; `None` if there is none yet.
-    fn next_frame(&self, frame: &mut Vec<u8>) -> Option<u8> {
+    /// The kind of the next frame and the turns that it could use; `None` if there is none yet.
+    fn next_frame(&self) -> Option<(u8, usize)> {
         let queue = self.queue();
+        match queue.data.len() {
+            0 if queue.ended => Some((END, 1)),
+            0 => None,
+            bytes => Some((DATA, turns(1 + bytes.min(FRAME - 1)))),
+        }
+    }
+
+    /// Makes a frame of this kind of what fits into so many turns.
+    fn fill(&self, frame: &mut Vec<u8>, kind: u8, turns: usize) {
         frame.clear();
-        let kind = if !queue.data.is_empty() {
-            DATA
-        } else if queue.ended {
-            END
-        } else {
-            return None;
-        };
         frame.push(kind);
+        let queue = self.queue();
         let (first, second) = queue.data.as_slices();
         for part in [first, second] {
-            frame.extend(&part[..part.len().min(FRAME - frame.len())]);
+            frame.extend(&part[..part.len().min(turns * TURN - frame.len())]);
         }
-        Some(kind)
     }
 
     /// Removes data that yamux has taken from the queue.
@@ -143,10 +154,21 @@ impl Half {
         }
     }
 
-    /// Writes a frame to yamux when it is this stream's turn; how much of it was taken.
-    async fn write(&self, frame: &[u8]) -> io::Result<usize> {
-        let turn = self.core.account.turns.acquire().await;
-        let mut turn = Some(turn.map_err(|_| ErrorKind::BrokenPipe)?);
+    /// Writes a frame of this kind to yamux when it is this stream's turn, of the size of at most
+    /// `wanted` turns; how much of it was taken.
+    async fn write(&self, frame: &mut Vec<u8>, kind: u8, wanted: usize) -> io::Result<usize> {
+        let all = &self.core.account.turns;
+        let own = all.acquire().await;
+        let mut own = own.map_err(|_| ErrorKind::BrokenPipe)?;
+        let mut held = 1;
+        while held < wanted
+            && let Ok(unused) = all.try_acquire()
+        {
+            own.merge(unused);
+            held += 1;
+        }
+        self.fill(frame, kind, held);
+        let mut own = Some(own);
         let taken = std::future::poll_fn(|cx| {
             let mut stream = self.stream();
             let Some(stream) = stream.as_mut() else {
@@ -155,38 +177,43 @@ impl Half {
             let written = Pin::new(stream).poll_write(cx, frame);
             if written.is_pending() {
                 // The peer's window is full: others may write meanwhile.
-                turn = None;
+                own = None;
             }
             written
         })
         .await?;
-        match turn {
-            Some(turn) => turn.forget(),
-            // It was written without a turn, which is taken now.
-            None => match self.core.account.turns.acquire().await {
-                Ok(turn) => turn.forget(),
+        let used = turns(taken);
+        let used = match own {
+            Some(mut own) => own.split(used).expect("it holds those of the whole frame"),
+            // It was written without turns, which are taken now.
+            None => match all.acquire_many(used as u32).await {
+                Ok(used) => used,
                 Err(_) => return Err(ErrorKind::BrokenPipe.into()),
             },
-        }
+        };
+        used.forget();
         Ok(taken)
     }
 }
 
 /// Empties the queue into yamux until it has ended or the stream was reset.
 async fn empty(half: Arc<Half>, acknowledges: bool) {
-    if acknowledges && half.write(&[DATA]).await.is_err() {
-        return half.discard();
+    let mut frame = Vec::new();
+    if acknowledges {
+        match half.write(&mut frame, DATA, 1).await {
+            Ok(taken) => half.remove(taken - 1),
+            Err(_) => return half.discard(),
+        }
     }
-    let mut frame = Vec::with_capacity(FRAME);
     loop {
-        let Some(kind) = half.next_frame(&mut frame) else {
+        let Some((kind, wanted)) = half.next_frame() else {
             if half.queue().dead {
                 return;
             }
             half.filled.notified().await;
             continue;
         };
-        match half.write(&frame).await {
+        match half.write(&mut frame, kind, wanted).await {
             Ok(_) if kind == END => return,
             Ok(taken) => half.remove(taken - 1),
             Err(_) => return half.discard(),
@@ -304,5 +331,41 @@ impl AsyncRead for Reader {
             }
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::paths::Paths;
+    use super::*;
+    use crate::config::Limits;
+
+    #[test]
+    fn a_frame_is_at_most_four_turns_and_has_what_fits_into_those_it_got() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let socket = std::net::TcpStream::connect(address).expect("listening");
+        let limits = Limits::default();
+        let half = Half {
+            stream: Mutex::new(None),
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            core: Core::new(socket.into(), "reno", &limits, 1, Paths::far(), None),
+            _slot: None,
+        };
+        let mut frame = Vec::new();
+        assert_eq!(half.next_frame(), None);
+        half.queue().data.extend(vec![7; 9_000]);
+        // 9001 bytes with the kind: two turns of 4000 and a part of the third.
+        assert_eq!(half.next_frame(), Some((DATA, 3)));
+        half.fill(&mut frame, DATA, 2);
+        assert_eq!((frame.len(), frame[0], frame[1]), (8_000, DATA, 7));
+        half.fill(&mut frame, DATA, 3);
+        assert_eq!(frame.len(), 9_001);
+        half.queue().data.extend(vec![7; 100_000]);
+        assert_eq!(half.next_frame(), Some((DATA, 4)));
+        half.queue().data.clear();
+        half.queue().ended = true;
+        assert_eq!(half.next_frame(), Some((END, 1)));
     }
 }

@@ -11,9 +11,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
 use super::core::Core;
+use super::stream::turns;
 
-/// Frames are collected up to this size, bytes: with one more frame they fit into a TLS record,
-/// 16384.
+/// Frames are collected up to this size, bytes: with one more frame of a turn they fit into a TLS
+/// record, 16384.
 const RECORD: usize = 12 << 10;
 
 /// The stream of datagrams and messages: the first that `near` opens.
@@ -103,7 +104,7 @@ impl AsyncWrite for Transport {
             for payload in inner.frames.payloads(bytes) {
                 // The first byte says what the rest is.
                 inner.core.account.settle(payload - 1);
-                inner.core.account.turns.add_permits(1);
+                inner.core.account.turns.add_permits(turns(payload));
             }
             Poll::Ready(Ok(bytes.len()))
         })
