@@ -2,9 +2,9 @@
 //! where a kernel has none or a middlebox strips it. Congestion control is the kernel's, by a
 //! program of `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
-//! **Streams** (`stream`) take turns, a frame of 4 KiB each (`multiplexer`). yamux itself does
-//! not tell a receiver whether a stream ended or was reset, so each frame begins with a byte that
-//! does.
+//! **Streams** (`stream`) take turns of 4 kB each; one also takes those that no other waits for.
+//! yamux itself does not tell a receiver whether a stream ended or was reset, so each frame begins
+//! with a byte that does.
 //!
 //! **Datagrams** (`control`, `waiting`) have a stream of their own, ahead of all others. They still
 //! share one ordered byte stream: a lost segment, or one on a slow path, delays the datagrams behind
