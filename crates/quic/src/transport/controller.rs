@@ -281,6 +281,7 @@ impl Controller for PathController {
             ..
         } = &mut *state;
         *acknowledged += bytes;
+        let now = clock.arrival(now);
         let window = controller.window(r) as u64 * self.mtu;
         let window_limited = paths[r].is_window_limited(app_limited, window, self.mtu);
         paths[r].in_flight_bytes = in_flight;

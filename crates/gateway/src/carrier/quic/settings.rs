@@ -42,7 +42,7 @@ pub(super) fn controller(tunnel: &Tunnel) -> anyhow::Result<SharedController> {
     let algorithm = Algorithm::parse(&tunnel.algorithm).context("tunnel.algorithm")?;
     let controller = algorithm.controller(0, INITIAL_WINDOW);
     Ok(SharedController::new(
-        Clock::start(),
+        Clock::real(),
         controller,
         f64::INFINITY,
     ))
