@@ -62,8 +62,7 @@ pub struct Account {
     unwritten: AtomicI64,
     /// Room that is left for the queues of all streams, bytes.
     room: AtomicUsize,
-    /// One for each [`TURN`](super::stream::TURN) bytes that may be on their way to the socket; first
-    /// come, first served.
+    /// One for each turn's bytes that may be on their way to the socket; first come, first served.
     pub turns: Arc<Semaphore>,
 }
 
