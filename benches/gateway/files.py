@@ -4,8 +4,8 @@
     python files.py send --port 9001 --times arrivals.json
 
 `arrivals.json` is a list of [arrival s, bytes]. The server answers with the time at which it had a
-whole file, and one clock gives all times. `send` prints the arrivals, each with its time in the
-system, s, or null if it failed.
+whole file, and one clock gives all times. `send` ends with the last arrival and prints all, each
+with its time in the system, s, or null if it is not delivered.
 """
 
 import argparse
@@ -50,11 +50,11 @@ async def send(port: int, arrival: float, size: int) -> float | None:
     return float(done - arrival)
 
 
-async def send_all(port: int, arrivals: list[tuple[float, int]], drain_s: float) -> None:
-    """Send all, wait for those under way, print what each took."""
+async def send_all(port: int, arrivals: list[tuple[float, int]]) -> None:
+    """Send all; after the last arrival print what each took that is delivered."""
     begin = time.monotonic() + 1
     tasks = [asyncio.create_task(send(port, begin + at, size)) for at, size in arrivals]
-    end = begin + arrivals[-1][0] + drain_s
+    end = begin + arrivals[-1][0]
     await asyncio.wait(tasks, timeout=end - time.monotonic())
     took = [task.result() if task.done() else None for task in tasks]
     rows = [[at, size, s] for (at, size), s in zip(arrivals, took, strict=True)]
@@ -69,13 +69,12 @@ async def main() -> None:
     parser.add_argument("what", choices=["serve", "send"])
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--times", type=Path)
-    parser.add_argument("--drain", type=float, default=10.0, help="wait for the last files, s")
     chosen = parser.parse_args()
     if chosen.what == "serve":
         server = await asyncio.start_server(receive, "", chosen.port, backlog=1024)
         await server.serve_forever()
     else:
-        await send_all(chosen.port, json.loads(chosen.times.read_text()), chosen.drain)
+        await send_all(chosen.port, json.loads(chosen.times.read_text()))
 
 
 if __name__ == "__main__":

@@ -182,15 +182,7 @@ def measured(
         for i, subnet in enumerate(SUBNETS, 1):
             times = running.folder / f"{subnet}.json"
             times.write_text(json.dumps(arrivals[subnet]))
-            command = [
-                sys.executable,
-                str(HERE / "files.py"),
-                "send",
-                "--port",
-                "9000",
-                "--drain",
-                "0",
-            ]
+            command = [sys.executable, str(HERE / "files.py"), "send", "--port", "9000"]
             senders[subnet] = running.spawn(f"near{i}", [*command, "--times", str(times)])
         states: dict[str, list[str]] = {subnet: [] for subnet in SUBNETS}
         for _ in range(10):

@@ -107,8 +107,8 @@ Examples:
     },
 }
 
-/// Makes all threads use one heap. With glibc's default, one for each, what one thread frees no other
-/// uses, and memory grows in steps for as long as peaks move between threads.
+/// Makes all threads use one heap. With glibc's default, one for each, memory grows in steps during
+/// mixed traffic (docs/gateway-measured.md).
 fn share_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: no other thread exists, and the call has no other condition.

@@ -52,9 +52,8 @@ impl Network {
         network
     }
 
-    /// A closed socket whose peer is gone holds its program until it gives up: by default
-    /// net.mptcp.close_timeout, 60 s, and then, of each subflow, eight retransmissions, which take
-    /// minutes after a long RTO. Both parameters belong to the namespace.
+    /// A closed socket whose peer is gone holds its program until it gives up, by default for
+    /// minutes. Both parameters belong to the namespace.
     fn end_orphans_soon(&self) {
         for host in [Host::Client, Host::Server] {
             self.inside(host, || {

@@ -34,8 +34,8 @@ impl Clock {
     }
 
     /// The latest time at which a datagram can have arrived that the library handles at `now`. Over
-    /// sockets the library reads the time before it receives: of a datagram that arrives while the
-    /// process is preempted in between, the RTT would be too small, and a base RTT for good.
+    /// sockets the library reads the time before it receives. If the process is preempted in between
+    /// and a datagram arrives, its RTT would be too small, and so would the base RTT from then on.
     pub fn arrival(self, now: Instant) -> Instant {
         if self.is_real {
             now.max(Instant::now())
