@@ -33,13 +33,12 @@ pub async fn connect(
     })
 }
 
-/// Accepts tunnels on `far`.
+/// Accepts tunnels on `far`: over QUIC, which also carries the datagrams of near's that have the
+/// carrier `mptcp`, and with that carrier over Multipath TCP, at the same port.
 #[derive(Debug)]
-pub enum Listener {
-    /// Over QUIC.
-    Quic(quic::Listener),
-    /// Over Multipath TCP.
-    Mptcp(mptcp::Listener),
+pub struct Listener {
+    quic: quic::Listener,
+    mptcp: Option<mptcp::Listener>,
 }
 
 impl Listener {
@@ -48,36 +47,42 @@ impl Listener {
     /// # Errors
     /// If the address cannot be bound.
     pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
-        Ok(match far.tunnel.carrier {
-            config::Carrier::Quic => Listener::Quic(quic::Listener::bind(far, identity).await?),
-            config::Carrier::Mptcp => Listener::Mptcp(mptcp::Listener::bind(far, identity).await?),
-        })
+        let quic = quic::Listener::bind(far, identity).await?;
+        let mptcp = match far.tunnel.carrier {
+            config::Carrier::Quic => None,
+            config::Carrier::Mptcp => Some(mptcp::Listener::bind(far, identity).await?),
+        };
+        Ok(Listener { quic, mptcp })
     }
 
     /// Handshakes that failed.
     pub fn refused(&self) -> u64 {
-        match self {
-            Listener::Quic(listener) => listener.refused(),
-            Listener::Mptcp(listener) => listener.refused(),
-        }
+        let mptcp = self.mptcp.as_ref().map_or(0, mptcp::Listener::refused);
+        self.quic.refused() + mptcp
     }
 
     /// The next tunnel whose peer has proved one of the pinned keys. Failed handshakes are logged
     /// and counted by the carrier, run at the same time as others, and end after a timeout.
+    /// Cancel-safe.
     ///
     /// # Errors
-    /// If the listener itself fails.
+    /// If a listener itself fails.
     pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
-        Ok(match self {
-            Listener::Quic(listener) => {
-                let (tunnel, peer) = listener.accept().await?;
-                (Tunnel::Quic(tunnel), peer)
-            }
-            Listener::Mptcp(listener) => {
-                let (tunnel, peer) = listener.accept().await?;
-                (Tunnel::Mptcp(tunnel), peer)
-            }
-        })
+        let quic = async {
+            let (tunnel, peer) = self.quic.accept().await?;
+            Ok((Tunnel::Quic(tunnel), peer))
+        };
+        let Some(mptcp) = &self.mptcp else {
+            return quic.await;
+        };
+        let mptcp = async {
+            let (tunnel, peer) = mptcp.accept().await?;
+            Ok((Tunnel::Mptcp(tunnel), peer))
+        };
+        tokio::select! {
+            accepted = quic => accepted,
+            accepted = mptcp => accepted,
+        }
     }
 }
 

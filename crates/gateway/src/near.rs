@@ -1,6 +1,6 @@
 //! `near`: accepts local traffic and carries it to `far`, by the rules of its configuration.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::carrier::Tunnel;
 use crate::config;
-use crate::config::destination::Via;
 use crate::counters::Counters;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
@@ -28,6 +27,9 @@ mod route;
 pub mod socks;
 mod tcp;
 mod udp;
+mod way;
+
+pub use way::Way;
 
 use caps::Carried;
 use listener::Listeners;
@@ -53,8 +55,7 @@ struct Shared {
     identity: Arc<Identity>,
     counters: Arc<Counters>,
     limiter: Arc<Limiter<IpAddr>>,
-    /// The tunnel over all paths, and those over one.
-    managers: Mutex<HashMap<Option<String>, Arc<Manager>>>,
+    managers: Mutex<BTreeMap<Way, Arc<Manager>>>,
     carried: Carried,
     associations: Arc<Associations>,
     next_association: AtomicU32,
@@ -90,25 +91,23 @@ impl Near {
         if let Some(fault) = listeners.apply(&shared).await.into_iter().next() {
             anyhow::bail!(fault);
         }
-        shared.manager(None);
-        let enforce = shared
-            .closed
-            .clone()
-            .run_until_cancelled_owned(caps::enforce(shared.clone()));
-        shared.tasks.spawn(enforce);
+        shared.manager(Way::All);
+        shared.run(caps::enforce(shared.clone()));
+        if shared.config().tunnel.carrier == config::Carrier::Mptcp {
+            shared.run(route::prepare(shared.clone()));
+        }
         Ok(Near {
             shared,
             listeners: listeners.into(),
         })
     }
 
-    /// The established tunnels: `tunnel`, and `path:NAME` for those over one path.
-    pub fn tunnels(&self) -> Vec<(Via, Tunnel)> {
+    /// The established tunnels, that over all paths first.
+    pub fn tunnels(&self) -> Vec<(Way, Tunnel)> {
         let managers = self.shared.managers();
-        let established = managers.iter().filter_map(|(path, manager)| {
-            let via = path.clone().map_or(Via::Tunnel, Via::Path);
-            Some((via, manager.established()?))
-        });
+        let established = managers
+            .iter()
+            .filter_map(|(way, manager)| Some((way.clone(), manager.established()?)));
         established.collect()
     }
 
@@ -179,7 +178,7 @@ impl Shared {
             .clone()
     }
 
-    fn managers(&self) -> MutexGuard<'_, HashMap<Option<String>, Arc<Manager>>> {
+    fn managers(&self) -> MutexGuard<'_, BTreeMap<Way, Arc<Manager>>> {
         self.managers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,28 +191,23 @@ impl Shared {
             .collect()
     }
 
-    /// The manager of the tunnel over all paths, or over this one; it is started when it is needed
-    /// first. `None` if there is no path of this name.
-    fn manager(self: &Arc<Self>, path: Option<&str>) -> Option<Arc<Manager>> {
-        let key = path.map(str::to_owned);
-        if let Some(manager) = self.managers().get(&key) {
+    /// Runs a task until every connection ends.
+    fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let task = self.closed.clone().run_until_cancelled_owned(task);
+        self.tasks.spawn(task);
+    }
+
+    /// The manager of a tunnel, which is started when it is needed first. `None` if there is no
+    /// such path.
+    fn manager(self: &Arc<Self>, way: Way) -> Option<Arc<Manager>> {
+        if let Some(manager) = self.managers().get(&way) {
             return Some(manager.clone());
         }
-        let config = self.config();
-        let paths = match path {
-            None => config.paths.clone(),
-            Some(name) => {
-                let path = config.paths.iter().find(|path| path.name == name)?;
-                vec![path.clone()]
-            }
-        };
+        let paths = way.paths(&self.config())?;
         let mut managers = self.managers();
-        let manager = managers.entry(key).or_insert_with(|| {
+        let manager = managers.entry(way.clone()).or_insert_with(|| {
             let manager = Arc::new(Manager::default());
-            let run = manager.clone().run(self.clone(), paths);
-            let closed = self.closed.clone();
-            self.tasks
-                .spawn(async move { closed.run_until_cancelled(run).await });
+            self.run(manager.clone().run(self.clone(), way, paths));
             manager
         });
         Some(manager.clone())

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::Shared;
+use super::{Shared, Way};
 use crate::carrier::{Closed, Tunnel, connect};
 use crate::config;
 use crate::pool;
@@ -16,6 +16,10 @@ use crate::pool;
 /// The pause after a failed attempt: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause of a tunnel that another one can stand in for, and that may never be
+/// established: networks block UDP.
+const LAST_PAUSE_OF_DATAGRAMS: Duration = Duration::from_secs(64);
 
 /// When another attempt starts beside one that has not finished: a handshake that began before far
 /// was back would otherwise be repeated too late.
@@ -53,10 +57,10 @@ impl Manager {
     }
 
     /// Establishes the tunnel again and again.
-    pub async fn run(self: Arc<Self>, shared: Arc<Shared>, paths: Vec<config::Path>) {
-        let mut tunnel = establish(&shared, &paths).await;
+    pub async fn run(self: Arc<Self>, shared: Arc<Shared>, way: Way, paths: Vec<config::Path>) {
+        let mut tunnel = establish(&shared, &way, &paths).await;
         loop {
-            info!("tunnel established");
+            info!(%way, "tunnel established");
             shared.counters.tunnels_established.increment();
             let active = shared.counters.active_tunnels.hold();
             if let Some(itcp) = shared.config().tunnel.itcp.clone() {
@@ -67,7 +71,7 @@ impl Manager {
             let (reason, next) = tokio::select! {
                 reason = tunnel.closed() => (reason, None),
                 () = shared.associations.distribute(&tunnel) => (tunnel.closed().await, None),
-                next = replacement(&shared, &paths, &tunnel) => {
+                next = replacement(&shared, &way, &paths, &tunnel) => {
                     (Closed("far no longer knows it".to_owned()), Some(next))
                 }
             };
@@ -76,10 +80,10 @@ impl Manager {
             });
             drop((close, active));
             shared.counters.tunnels_closed.increment();
-            warn!("{reason}");
+            warn!(%way, "{reason}");
             tunnel = match next {
                 Some(next) => next,
-                None => establish(&shared, &paths).await,
+                None => establish(&shared, &way, &paths).await,
             };
         }
     }
@@ -87,11 +91,16 @@ impl Manager {
 
 /// A new tunnel, once far answers a new handshake and nothing in this tunnel: far was killed and
 /// started again, and this tunnel would only notice after a long time.
-async fn replacement(shared: &Arc<Shared>, paths: &[config::Path], tunnel: &Tunnel) -> Tunnel {
+async fn replacement(
+    shared: &Arc<Shared>,
+    way: &Way,
+    paths: &[config::Path],
+    tunnel: &Tunnel,
+) -> Tunnel {
     loop {
         let received = silent(tunnel).await;
         tokio::select! {
-            next = establish(shared, paths) => {
+            next = establish(shared, way, paths) => {
                 // All paths may have been dead, and now both work.
                 sleep(OBSERVE).await;
                 if bytes(tunnel).1 == received {
@@ -145,20 +154,22 @@ impl Drop for CloseOnDrop<'_> {
 }
 
 /// Connects until an attempt succeeds.
-async fn establish(shared: &Arc<Shared>, paths: &[config::Path]) -> Tunnel {
+async fn establish(shared: &Arc<Shared>, way: &Way, paths: &[config::Path]) -> Tunnel {
+    let (overlap, last_pause) = match way {
+        Way::Datagrams(_) => (ATTEMPT, LAST_PAUSE_OF_DATAGRAMS),
+        Way::All | Way::Path(_) => (OVERLAP, LAST_PAUSE),
+    };
     let mut attempts = JoinSet::new();
     let mut pause = FIRST_PAUSE;
     let mut last_message = String::new();
     loop {
-        let (shared_, paths) = (
-            shared.clone(),
-            shared.carried.left(paths, || shared.established()),
-        );
+        let (shared_, way_) = (shared.clone(), way.clone());
+        let paths = shared.carried.left(paths, || shared.established());
         attempts.spawn(async move {
-            let config = shared_.config();
+            let config = way_.config(&shared_.config());
             timeout(ATTEMPT, connect(&config, &shared_.identity, &paths)).await
         });
-        let message = match timeout(OVERLAP, attempts.join_next()).await {
+        let message = match timeout(overlap, attempts.join_next()).await {
             Ok(Some(Ok(Ok(Ok(tunnel))))) => return tunnel,
             Ok(Some(Ok(Ok(Err(error))))) => format!("{error:#}"),
             Ok(Some(Ok(Err(late)))) => late.to_string(),
@@ -167,12 +178,12 @@ async fn establish(shared: &Arc<Shared>, paths: &[config::Path]) -> Tunnel {
         };
         shared.counters.tunnels_failed.increment();
         if message == last_message {
-            debug!("no tunnel: {message}");
+            debug!(%way, "no tunnel: {message}");
         } else {
-            warn!("no tunnel: {message}");
+            warn!(%way, "no tunnel: {message}");
             last_message = message;
         }
         sleep(pause).await;
-        pause = (2 * pause).min(LAST_PAUSE);
+        pause = (2 * pause).min(last_pause);
     }
 }

@@ -1,16 +1,22 @@
 //! The route of an association: the tunnel over the fastest path. In the tunnel over all paths a
-//! datagram may go over the slowest.
+//! datagram may go over the slowest, and with the carrier `mptcp` it waits for lost ones.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Shared;
+use tokio::time::sleep;
+
+use super::{Shared, Way};
 use crate::carrier::{Condition, PathState, Tunnel};
+use crate::config::{self, Carrier};
 
 /// How often the paths are compared, and for how long after an association's last datagram: longer
 /// than it takes to find a path dead.
 pub const LOOK: Duration = Duration::from_millis(100);
 pub const ACTIVE: Duration = Duration::from_secs(5);
+
+/// How often the fastest path is looked for while there may be no association.
+const PREPARE: Duration = Duration::from_secs(1);
 
 /// A queue makes another path than that with the lowest base RTT the fastest one, if its RTT is
 /// below this share; as long as it is below the second share. The RTT has the queues of both
@@ -18,52 +24,71 @@ pub const ACTIVE: Duration = Duration::from_secs(5);
 const LEAVE: f64 = 0.5;
 const STAY_AWAY: f64 = 0.8;
 
-/// The route of an association whose stream is in the tunnel over all paths.
+/// The route of an association.
 pub struct Route {
-    all: Tunnel,
+    /// That of the association's stream.
+    tunnel: Tunnel,
     path: Option<String>,
 }
 
 impl Route {
-    /// The tunnel over all paths.
-    pub fn new(all: Tunnel) -> Route {
-        Route { all, path: None }
+    /// The tunnel of the association's stream.
+    pub fn new(tunnel: Tunnel) -> Route {
+        Route { tunnel, path: None }
     }
 
-    /// The tunnel over the fastest path, once it is established; over all paths while one
-    /// alone works, or if the fastest has a limited rate, which is that of each tunnel.
+    /// The tunnel for datagrams over the fastest path, once it is established. That of the stream
+    /// with the carrier `quic`, while one path alone works, or if the fastest has a limited rate,
+    /// which is that of each tunnel.
     pub fn tunnel(&mut self, shared: &Arc<Shared>) -> Tunnel {
-        self.path = fastest(&self.all.paths(), self.path.as_deref());
+        let paths = usable(&self.tunnel.paths());
+        self.path = fastest(&paths, self.path.as_deref());
         let config = shared.config();
-        let path = config
-            .paths
-            .iter()
-            .find(|path| Some(&path.name) == self.path.as_ref() && path.rate_mbps.is_none());
-        let manager = path.and_then(|path| shared.manager(Some(&path.name)));
+        let carrier = config.tunnel.carrier;
+        let serves = |path: &&config::Path| {
+            let has_own = paths.len() > 1 && path.rate_mbps.is_none();
+            Some(&path.name) == self.path.as_ref() && (has_own || carrier == Carrier::Mptcp)
+        };
+        let path = config.paths.iter().find(serves);
+        let way = path.map(|path| Way::datagrams(carrier, &path.name));
+        let manager = way.and_then(|way| shared.manager(way));
         let established = manager.and_then(|manager| manager.established());
-        established.unwrap_or_else(|| self.all.clone())
+        established.unwrap_or_else(|| self.tunnel.clone())
     }
 }
 
-/// The fastest path: that with the lowest base RTT, unless it has a long queue; `None` if there is
-/// no choice.
-fn fastest(paths: &[PathState], present: Option<&str>) -> Option<String> {
-    struct Usable<'a> {
-        name: &'a String,
-        base_s: f64,
-        rtt_s: f64,
+/// Establishes the tunnel for datagrams over the fastest path before the first association needs it:
+/// in the other one its datagrams would wait for lost ones meanwhile.
+pub async fn prepare(shared: Arc<Shared>) {
+    loop {
+        let main = shared.manager(Way::All).and_then(|all| all.established());
+        if let Some(main) = main.filter(|_| shared.config().socks.is_some()) {
+            Route::new(main).tunnel(&shared);
+        }
+        sleep(PREPARE).await;
     }
-    let usable = paths
-        .iter()
-        .filter(|path| path.condition == Condition::Up)
-        .filter_map(|path| {
-            Some(Usable {
-                name: &path.name,
-                base_s: path.base_rtt_s?,
-                rtt_s: path.rtt_s?,
-            })
-        });
-    let usable: Vec<_> = usable.collect();
+}
+
+struct Usable {
+    name: String,
+    base_s: f64,
+    rtt_s: f64,
+}
+
+fn usable(paths: &[PathState]) -> Vec<Usable> {
+    let up = paths.iter().filter(|path| path.condition == Condition::Up);
+    let usable = up.filter_map(|path| {
+        Some(Usable {
+            name: path.name.clone(),
+            base_s: path.base_rtt_s?,
+            rtt_s: path.rtt_s?,
+        })
+    });
+    usable.collect()
+}
+
+/// The fastest path: that with the lowest base RTT, unless it has a long queue.
+fn fastest(usable: &[Usable], present: Option<&str>) -> Option<String> {
     let home = usable.iter().min_by(|a, b| a.base_s.total_cmp(&b.base_s))?;
     let now = usable.iter().min_by(|a, b| a.rtt_s.total_cmp(&b.rtt_s))?;
     let is_home = present.is_none_or(|present| present == home.name);
@@ -73,7 +98,7 @@ fn fastest(paths: &[PathState], present: Option<&str>) -> Option<String> {
     } else {
         home
     };
-    (usable.len() > 1).then(|| fastest.name.clone())
+    Some(fastest.name.clone())
 }
 
 #[cfg(test)]
@@ -101,7 +126,7 @@ mod tests {
             ]
         };
         let chosen = |dsl_s, lte_s, present| {
-            fastest(&paths(dsl_s, lte_s), present).expect("there is a choice")
+            fastest(&usable(&paths(dsl_s, lte_s)), present).expect("a path is up")
         };
         assert_eq!(chosen(0.02, 0.06, None), "dsl");
         assert_eq!(chosen(0.10, 0.06, None), "dsl");
@@ -110,7 +135,6 @@ mod tests {
         assert_eq!(chosen(0.10, 0.06, Some("lte")), "lte");
         assert_eq!(chosen(0.07, 0.06, Some("lte")), "dsl");
         assert_eq!(chosen(0.07, 0.06, Some("dead")), "dsl");
-        assert_eq!(fastest(&paths(0.02, 0.06)[..1], None), None);
         assert_eq!(fastest(&[], Some("dsl")), None);
     }
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::Shared;
+use super::{Shared, Way};
 use crate::carrier::{Stream, Tunnel};
 use crate::config::destination::{Via, via};
 use crate::traffic::connect::{ESTABLISH, connect, resolve};
@@ -151,7 +151,7 @@ pub async fn tunnel(
     path: Option<&str>,
     lost: Option<&Tunnel>,
 ) -> Option<Tunnel> {
-    shared.manager(path)?.tunnel(lost).await
+    shared.manager(Way::over(path))?.tunnel(lost).await
 }
 
 /// Relays until both directions have ended, or resets both sides.

@@ -165,15 +165,13 @@ async fn through_tunnel(
         .associations
         .join(number, &tunnel, stream, queue_bytes);
     let mut association = association.ok_or(io::ErrorKind::AlreadyExists)?;
-    let mut route = path.is_none().then(|| Route::new(tunnel));
+    let mut route = Route::new(tunnel);
     let mut last = Instant::now();
     let mut look = last;
     loop {
         tokio::select! {
             () = sleep_until(look), if look < last + route::ACTIVE => {
-                if let Some(route) = &mut route {
-                    association.take_route(&route.tunnel(shared));
-                }
+                association.take_route(&route.tunnel(shared));
                 look = Instant::now() + route::LOOK;
                 continue;
             }

@@ -7,12 +7,11 @@ use super::recorder::Observed;
 use super::status::Counted;
 use crate::carrier::Tunnel;
 use crate::config;
-use crate::config::destination::Via;
 use crate::config::difference::Differs;
 use crate::config::read::Config;
 use crate::counters::{Counters, Kind, Row};
 use crate::far::Far;
-use crate::near::Near;
+use crate::near::{Near, Way};
 use crate::tls::Identity;
 
 /// Characters of a public key that name a peer: the last, because all begin alike.
@@ -60,12 +59,12 @@ impl Gateway for Near {
     }
 
     fn tunnels(&self) -> Vec<(String, Tunnel)> {
-        let name = |via: Via| match via {
-            Via::Path(_) => via.to_string(),
-            _ => String::new(),
+        let name = |way: Way| match way {
+            Way::All => String::new(),
+            Way::Path(_) | Way::Datagrams(_) => way.to_string(),
         };
         let tunnels = Near::tunnels(self).into_iter();
-        tunnels.map(|(via, tunnel)| (name(via), tunnel)).collect()
+        tunnels.map(|(way, tunnel)| (name(way), tunnel)).collect()
     }
 
     fn active(&self) -> usize {

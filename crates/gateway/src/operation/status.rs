@@ -83,8 +83,8 @@ pub struct Counted {
 /// An established tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TunnelStatus {
-    /// On `far` the end of the peer's public key; on `near` empty, or the rule `path:NAME` that it
-    /// is for.
+    /// On `far` the end of the peer's public key; on `near` empty, or `path:NAME` or
+    /// `datagrams:NAME` if it is over one path.
     pub name: String,
     /// The weight of its rule, if that has one.
     pub kappa: Option<f64>,

@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::io::{AsyncReadExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-use crate::harness::{Options, PATIENCE, Pair, each_carrier, request, until};
+use crate::harness::{Options, PATIENCE, Pair, each_carrier, key, request, until};
 use anabranch_gateway::carrier::{Condition, PathState};
-use anabranch_gateway::config::destination::Via;
+use anabranch_gateway::near::{Near, Way};
+use anabranch_gateway::tls::Identity;
 
 /// A server that returns datagrams.
 async fn echo() -> SocketAddr {
@@ -189,17 +190,18 @@ fn datagrams_go_directly_where_the_rules_say() {
     });
 }
 
-/// Datagrams that the tunnel over one path carries while an association sends 300.
-async fn carried_by_one_path(paths: &str) -> u64 {
-    let pair = Pair::near_with("quic", paths).await;
-    let both_up = async || {
+/// Packets that tunnels over one path carry while an association sends 300 datagrams; `paths` are
+/// `count` paths.
+async fn carried_by_one_path(carrier: &str, paths: &str, count: usize) -> u64 {
+    let pair = Pair::near_with(carrier, paths).await;
+    let all_up = async || {
         let tunnels = pair.near.tunnels();
         let up = |path: &PathState| path.condition == Condition::Up;
-        tunnels.iter().any(|(via, tunnel)| {
-            *via == Via::Tunnel && tunnel.paths().iter().filter(|path| up(path)).count() == 2
+        tunnels.iter().any(|(way, tunnel)| {
+            *way == Way::All && tunnel.paths().iter().filter(|path| up(path)).count() == count
         })
     };
-    until("both paths are up", both_up).await;
+    until("the paths are up", all_up).await;
     let echo = echo().await;
     let (_control, socket) = associate(&pair).await;
     for number in 0..300_u32 {
@@ -209,12 +211,14 @@ async fn carried_by_one_path(paths: &str) -> u64 {
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
     let tunnels = pair.near.tunnels();
-    let over_one = tunnels.iter().filter(|(via, _)| *via != Via::Tunnel);
+    let over_one = tunnels.iter().filter(|(way, _)| *way != Way::All);
     let paths = over_one.flat_map(|(_, tunnel)| tunnel.paths());
     let sent = paths.map(|path| path.sent_packets).sum();
     pair.close().await;
     sent
 }
+
+const ONE_PATH: &str = "paths = [{ name = \"a\", address = \"127.0.0.2\" }]\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn datagrams_take_one_path_unless_its_rate_is_limited() {
@@ -222,11 +226,61 @@ async fn datagrams_take_one_path_unless_its_rate_is_limited() {
         { name = \"a\", address = \"127.0.0.2\" },
         { name = \"b\", address = \"127.0.0.3\" },
     ]\n";
-    assert!(carried_by_one_path(free).await > 150);
+    assert!(carried_by_one_path("quic", free, 2).await > 150);
     // Which one is faster is chance, so that both are limited.
     let limited = "paths = [
         { name = \"a\", address = \"127.0.0.2\", rate_mbps = 100 },
         { name = \"b\", address = \"127.0.0.3\", rate_mbps = 100 },
     ]\n";
-    assert_eq!(carried_by_one_path(limited).await, 0);
+    assert_eq!(carried_by_one_path("quic", limited, 2).await, 0);
+    assert_eq!(carried_by_one_path("quic", ONE_PATH, 1).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn datagrams_of_the_carrier_mptcp_go_over_quic() {
+    let pair = Pair::start("mptcp").await;
+    until("it is established before an association", async || {
+        let mut ways = pair.near.tunnels().into_iter().map(|(way, _)| way);
+        ways.any(|way| way == Way::Datagrams("a".to_owned()))
+    })
+    .await;
+    pair.close().await;
+    assert!(carried_by_one_path("mptcp", ONE_PATH, 1).await > 150);
+}
+
+/// A relay that carries TCP to `far`, and nothing else.
+async fn tcp_alone(far: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut one, _)) = listener.accept().await {
+            let mut other = TcpStream::connect(far).await.expect("far listens");
+            tokio::spawn(async move { copy_bidirectional(&mut one, &mut other).await });
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn datagrams_of_the_carrier_mptcp_arrive_where_udp_is_blocked() {
+    let (near_key, far_key) = (key(), key());
+    let near = Identity::new(&near_key, vec![far_key.public().clone()]);
+    let far = Identity::new(&far_key, vec![near_key.public().clone()]);
+    let options = Options::default();
+    let mut pair = Pair::with_identities("mptcp", options, near.clone(), far).await;
+    let mut config = pair.near_config.clone();
+    config.far = tcp_alone(pair.far_config.listen).await.to_string();
+    let near = Near::start(config, near, pair.near_counters.clone()).await;
+    pair.near = near.expect("near starts");
+    let echo = echo().await;
+    let (_control, socket) = associate(&pair).await;
+    for number in 0..300_u32 {
+        let sent = datagram(echo, &number.to_be_bytes());
+        socket.send(&sent).await.expect("sent");
+        assert_eq!(receive(&socket).await, sent);
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    let ways = pair.near.tunnels().into_iter().map(|(way, _)| way);
+    assert_eq!(ways.collect::<Vec<_>>(), [Way::All]);
+    pair.close().await;
 }
