@@ -14,6 +14,7 @@ use crate::hosts::address;
 use crate::hosts::host::Host;
 use crate::lab::Lab;
 use crate::network::emulator::{ReturnWay, Tap};
+use crate::network::packet::Packet;
 
 /// Two connections, 25 Mbps each. The queue of 100 packets is more than twice the bandwidth-delay
 /// product (42), so it is never empty after slow start.
@@ -190,7 +191,7 @@ fn drop_rate<'a>(
 struct Arrivals(Vec<(u32, bool)>);
 
 impl Tap for Arrivals {
-    fn offered(&mut self, _: Time, _: usize, waiting: Backlog, _: &[u8], fate: Fate) {
+    fn offered(&mut self, _: Time, _: usize, waiting: Backlog, _: &Packet, fate: Fate) {
         let dropped = fate == Fate::Dropped(Cause::Red);
         self.0.push((waiting.packets, dropped));
     }

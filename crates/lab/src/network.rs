@@ -1,5 +1,6 @@
 //! The emulated network between the hosts: links, the thread that forwards packets, captures.
 
+mod batch;
 pub mod capture;
 pub mod clock;
 pub mod emulator;
@@ -7,4 +8,5 @@ pub mod forwarder;
 pub mod lateness;
 pub mod ledger;
 mod moderation;
+mod offload;
 pub mod packet;

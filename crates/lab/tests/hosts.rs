@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anabranch_lab::network::emulator::Tap;
+use anabranch_lab::network::packet::Packet;
 use anabranch_lab::{Lab, exit_on_panic};
 use anabranch_net::{Backlog, Fate, MILLISECOND, Time};
 use anabranch_scenario::Scenario;
@@ -240,7 +241,7 @@ fn no_host_is_left_of_a_lab_that_is_killed_or_interrupted() {
 fn a_lab_panics() {
     struct Panics;
     impl Tap for Panics {
-        fn offered(&mut self, now: Time, _: usize, _: Backlog, _: &[u8], _: Fate) {
+        fn offered(&mut self, now: Time, _: usize, _: Backlog, _: &Packet, _: Fate) {
             assert!(now < 1000 * MILLISECOND, "panic of the test");
         }
     }

@@ -101,14 +101,16 @@ fn a_capture_has_every_packet_and_the_cause_of_drops() {
     }
 }
 
-/// The number of packets in a file, all of which must be IPv4, and the comments.
+/// The number of packets in a file, all of which must be TCP over IPv4 with a right checksum, and
+/// the comments.
 fn read(file: &std::path::Path) -> (u64, Vec<String>) {
     let mut reader = PcapNgReader::new(File::open(file).unwrap()).unwrap();
     let (mut packets, mut comments) = (0, Vec::new());
     while let Some(block) = reader.next_block() {
         if let Block::EnhancedPacket(packet) = block.unwrap() {
-            assert_eq!(packet.data[0] >> 4, 4);
+            assert_eq!((packet.data[0], packet.data[9]), (0x45, 6));
             assert_eq!(packet.data.len(), packet.original_len as usize);
+            assert!(has_right_checksum(&packet.data));
             packets += 1;
             comments.extend(packet.options.iter().filter_map(|option| match option {
                 EnhancedPacketOption::Comment(text) => Some(text.to_string()),
@@ -117,6 +119,15 @@ fn read(file: &std::path::Path) -> (u64, Vec<String>) {
         }
     }
     (packets, comments)
+}
+
+/// Whether the words of addresses, protocol, length and TCP add up to 0xffff (RFC 9293).
+fn has_right_checksum(packet: &[u8]) -> bool {
+    let words = packet[12..].chunks(2);
+    let words =
+        words.map(|word| u64::from(word[0]) << 8 | word.get(1).map_or(0, |&low| low.into()));
+    let sum = words.sum::<u64>() + 6 + (packet.len() - 20) as u64;
+    sum.is_multiple_of(0xffff)
 }
 
 #[test]

@@ -11,7 +11,7 @@ use anabranch_sockets::algorithms;
 use crate::error::{Context, Error};
 use crate::hosts::address;
 use crate::hosts::host::{self, Host};
-use crate::hosts::sys::open_tun;
+use crate::hosts::sys::open_tun_with_offload;
 
 /// The name of the server's device.
 const SERVER_DEVICE: &str = "paths";
@@ -72,7 +72,7 @@ pub fn client(
 ) -> Result<Client, Error> {
     let host = Host::new().context("creating a network namespace")?;
     let devices = host.within(|| {
-        let open = |path| open_tun(&device(path)).context("opening a TUN device");
+        let open = |path| open_tun_with_offload(&device(path)).context("opening a TUN device");
         let devices = (0..flow.paths.len()).map(open).collect::<Result<_, _>>()?;
         parameters(&scenario.tcp)?;
         default_algorithm(algorithm)?;
@@ -93,7 +93,7 @@ pub fn client(
 pub fn server(scenario: &Scenario) -> Result<(Host, OwnedFd), Error> {
     let host = Host::new().context("creating a network namespace")?;
     let device = host.within(|| {
-        let device = open_tun(SERVER_DEVICE).context("opening a TUN device")?;
+        let device = open_tun_with_offload(SERVER_DEVICE).context("opening a TUN device")?;
         parameters(&scenario.tcp)?;
         host::run_ip("-4", &server_commands(&scenario.tcp))?;
         if has_ipv6(&scenario.tcp) {

@@ -19,6 +19,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::{DataLink, PcapError};
 
 use crate::error::{Context, Error};
+use crate::network::packet::Packet;
 
 /// A file and its name.
 type Writer = (PathBuf, PcapNgWriter<BufWriter<File>>);
@@ -27,16 +28,16 @@ type Writer = (PathBuf, PcapNgWriter<BufWriter<File>>);
 /// on a dropped packet has the cause. A separate thread writes the files.
 #[derive(Debug)]
 pub struct Capture {
-    packets: Sender<Packet>,
+    packets: Sender<Captured>,
     /// `None` after its error has been returned.
     writer: Option<JoinHandle<Result<(), Error>>>,
 }
 
-struct Packet {
+struct Captured {
     at: Time,
     link: usize,
     fate: Fate,
-    bytes: Vec<u8>,
+    packet: Packet,
 }
 
 impl Capture {
@@ -77,13 +78,13 @@ fn result(writer: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
 }
 
 impl crate::network::emulator::Tap for Capture {
-    fn offered(&mut self, at: Time, link: usize, _: Backlog, bytes: &[u8], fate: Fate) {
+    fn offered(&mut self, at: Time, link: usize, _: Backlog, packet: &Packet, fate: Fate) {
         // If the writer has failed, `check` returns its error.
-        let _ = self.packets.send(Packet {
+        let _ = self.packets.send(Captured {
             at,
             link,
             fate,
-            bytes: bytes.to_vec(),
+            packet: packet.clone(),
         });
     }
 
@@ -120,22 +121,23 @@ fn create(file: &Path, link: &str) -> Result<PcapNgWriter<BufWriter<File>>, Pcap
     Ok(writer)
 }
 
-fn write(mut files: Vec<Writer>, packets: &Receiver<Packet>) -> Result<(), Error> {
+fn write(mut files: Vec<Writer>, packets: &Receiver<Captured>) -> Result<(), Error> {
     let start = SystemTime::now();
     let start = start.duration_since(SystemTime::UNIX_EPOCH);
     let start = start.unwrap_or_default();
-    for packet in packets {
+    for captured in packets {
         let mut options = Vec::new();
-        if let Fate::Dropped(cause) = packet.fate {
+        if let Fate::Dropped(cause) = captured.fate {
             let comment = format!("dropped: {cause:?}").to_lowercase();
             options.push(EnhancedPacketOption::Comment(Cow::Owned(comment)));
         }
-        let (name, writer) = &mut files[packet.link];
+        let bytes = captured.packet.complete();
+        let (name, writer) = &mut files[captured.link];
         let block = EnhancedPacketBlock {
             interface_id: 0,
-            timestamp: start + Duration::from_nanos(packet.at / 1000),
-            original_len: packet.bytes.len() as u32,
-            data: Cow::Owned(packet.bytes),
+            timestamp: start + Duration::from_nanos(captured.at / 1000),
+            original_len: bytes.len() as u32,
+            data: Cow::Owned(bytes),
             options,
         };
         let written = writer.write_pcapng_block(block);

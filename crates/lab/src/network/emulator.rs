@@ -13,7 +13,7 @@ use anabranch_scenario::{Path, Scenario};
 use crate::error::Error;
 use crate::hosts::address;
 use crate::network::ledger::{Ledger, SequenceRange};
-use crate::network::packet::{Segment, destination};
+use crate::network::packet::{Packet, Segment, destination};
 
 /// A device that sends and receives packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum ReturnWay {
 pub trait Tap {
     /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had
     /// `fate`. The number of a link's second instance is its own plus the number of links.
-    fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &[u8], fate: Fate);
+    fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &Packet, fate: Fate);
 
     /// Called by the forwarder again and again: an error ends the run.
     fn check(&mut self) -> Result<(), Error> {
@@ -49,7 +49,7 @@ pub trait Tap {
 
 /// No observer.
 impl Tap for () {
-    fn offered(&mut self, _: Time, _: usize, _: Backlog, _: &[u8], _: Fate) {}
+    fn offered(&mut self, _: Time, _: usize, _: Backlog, _: &Packet, _: Fate) {}
 }
 
 /// A packet to be written to a device.
@@ -60,7 +60,7 @@ pub struct Delivery {
     /// The device.
     pub to: Device,
     /// The packet.
-    pub packet: Vec<u8>,
+    pub packet: Packet,
 }
 
 /// The links and the packets in transit. From a user to the server a packet traverses the links of
@@ -98,7 +98,7 @@ struct Transit {
     /// Links traversed.
     hops: usize,
     direction: Direction,
-    packet: Vec<u8>,
+    packet: Packet,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -150,14 +150,15 @@ impl<T: Tap> Emulator<T> {
 
     /// A device sends a packet at `now`, which must not be earlier than in any call before. Packets
     /// that are not IP, or whose destination is no host, are dropped.
-    pub fn send(&mut self, now: Time, from: Device, packet: Vec<u8>) {
+    pub fn send(&mut self, now: Time, from: Device, packet: impl Into<Packet>) {
+        let packet = packet.into();
         match from {
             Device::Path(row) => {
-                if destination(&packet).is_none() {
+                if destination(&packet.bytes).is_none() {
                     return;
                 }
                 let ledger = &mut self.paths[row].ledger;
-                let range = Segment::of(&packet).and_then(|segment| ledger.sent(&segment));
+                let range = Segment::of(&packet.bytes).and_then(|segment| ledger.sent(&segment));
                 let sent_at = now;
                 let direction = Direction::Forward {
                     row,
@@ -167,7 +168,7 @@ impl<T: Tap> Emulator<T> {
                 self.pass(now, direction, 0, packet);
             }
             Device::Server => {
-                let Some(row) = self.row_of(&packet) else {
+                let Some(row) = self.row_of(&packet.bytes) else {
                     return;
                 };
                 let at = now + self.paths[row].return_delay;
@@ -241,13 +242,13 @@ impl<T: Tap> Emulator<T> {
     }
 
     /// Offers a packet to its next link, or delivers it if there is none.
-    fn pass(&mut self, now: Time, direction: Direction, hops: usize, packet: Vec<u8>) {
+    fn pass(&mut self, now: Time, direction: Direction, hops: usize, packet: Packet) {
         let Some(index) = self.next_link(direction, hops) else {
             return self.schedule(now, hops, direction, packet);
         };
         let link = &mut self.links[index];
         let waiting = link.queue(now);
-        let fate = link.offer(now, packet.len() as u32);
+        let fate = link.offer(now, packet.bytes.len() as u32);
         self.tap.offered(now, index, waiting, &packet, fate);
         match (fate, direction) {
             (Fate::Delivered { at }, _) => self.schedule(at, hops + 1, direction, packet),
@@ -263,7 +264,7 @@ impl<T: Tap> Emulator<T> {
         }
     }
 
-    fn schedule(&mut self, due: Time, hops: usize, direction: Direction, packet: Vec<u8>) {
+    fn schedule(&mut self, due: Time, hops: usize, direction: Direction, packet: Packet) {
         let order = self.sent;
         self.sent += 1;
         self.transits.push(Reverse(Transit {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -14,15 +14,17 @@ use rustix::io::Errno;
 
 use crate::error::{Context, Error};
 use crate::hosts::sys::set_realtime_priority;
+use crate::network::batch::{Batch, Batches};
 use crate::network::clock::{Clock, PS_PER_NS};
-use crate::network::emulator::{Delivery, Device, Emulator, Tap};
+use crate::network::emulator::{Device, Emulator, Tap};
 use crate::network::lateness::Lateness;
 use crate::network::moderation::Moderation;
+use crate::network::offload;
 
 /// The largest packet that IPv4 allows, bytes.
 const MAX_PACKET_BYTES: usize = 65_535;
 /// Packets read from one device before due packets are delivered.
-const BATCH: usize = 64;
+const MAX_READS: usize = 64;
 /// The longest wait of a thread, ps, before it checks whether it should stop.
 pub const MAX_WAIT: Time = 100_000_000_000;
 /// Devices handled per call of epoll.
@@ -37,6 +39,15 @@ pub struct Devices {
     pub paths: Vec<OwnedFd>,
     /// The server's device.
     pub server: OwnedFd,
+}
+
+impl Devices {
+    fn get(&self, device: Device) -> &OwnedFd {
+        match device {
+            Device::Path(row) => &self.paths[row],
+            Device::Server => &self.server,
+        }
+    }
 }
 
 /// The counters of all links and paths at one sample time, and the backlog of each link.
@@ -74,12 +85,15 @@ pub fn forward<T: Tap>(
     let epoll = watch(devices).context("watching the devices")?;
     let mut forwarder = Forwarder {
         emulator,
-        devices,
         clock,
-        buffer: vec![0; MAX_PACKET_BYTES],
+        buffer: vec![0; offload::HEADER_BYTES + MAX_PACKET_BYTES],
+        batches: Batches::default(),
+        writer: Writer {
+            devices,
+            lateness: Lateness::default(),
+            rejected: 0,
+        },
         counters: Vec::with_capacity(sample_times.len()),
-        lateness: Lateness::default(),
-        rejected: 0,
     };
     let mut sample_times = sample_times.iter().copied().peekable();
     let mut ready = Vec::with_capacity(EVENTS);
@@ -119,8 +133,8 @@ pub fn forward<T: Tap>(
     }
     Ok(ForwarderReport {
         counters: forwarder.counters,
-        lateness: forwarder.lateness,
-        rejected: forwarder.rejected,
+        lateness: forwarder.writer.lateness,
+        rejected: forwarder.writer.rejected,
         tap: forwarder.emulator.tap,
     })
 }
@@ -147,10 +161,17 @@ fn watch(devices: &Devices) -> rustix::io::Result<OwnedFd> {
 
 struct Forwarder<'a, T> {
     emulator: Emulator<T>,
-    devices: &'a Devices,
     clock: Clock,
     buffer: Vec<u8>,
+    /// Packets that may be followed by others to be written with them; empty outside `deliver`.
+    batches: Batches,
+    writer: Writer<'a>,
     counters: Vec<LinkCounters>,
+}
+
+/// Writes packets to devices.
+struct Writer<'a> {
+    devices: &'a Devices,
     lateness: Lateness,
     rejected: u64,
 }
@@ -160,27 +181,14 @@ impl<T: Tap> Forwarder<'_, T> {
     fn deliver(&mut self, sample_at: Time) -> Result<Time, Error> {
         loop {
             let now = self.clock.now();
+            let writer = &mut self.writer;
+            let write = |batch: &Batch| writer.write(batch, now);
             match self.emulator.deliver(now.min(sample_at)) {
-                Some(delivery) => self.write(delivery, now)?,
+                Some(delivery) => self.batches.add(&delivery, write)?,
+                // Writing takes time, in which other packets may have become due.
+                None if self.batches.flush(write)? => {}
                 None => return Ok(now),
             }
-        }
-    }
-
-    fn write(&mut self, delivery: Delivery, now: Time) -> Result<(), Error> {
-        self.lateness.count(delivery.due, now);
-        let device = match delivery.to {
-            Device::Path(row) => self.devices.paths[row].as_fd(),
-            Device::Server => self.devices.server.as_fd(),
-        };
-        match rustix::io::write(device, &delivery.packet) {
-            Ok(_) => Ok(()),
-            // The device is down, or the host has no memory: counted, and reported as a warning.
-            Err(Errno::IO | Errno::NOBUFS | Errno::INVAL) => {
-                self.rejected += 1;
-                Ok(())
-            }
-            Err(error) => Err(Error::new(format!("writing to a TUN device: {error}"))),
         }
     }
 
@@ -191,15 +199,13 @@ impl<T: Tap> Forwarder<'_, T> {
         if now >= sample_at {
             return Ok(());
         }
-        let from = match device {
-            Device::Path(row) => &self.devices.paths[row],
-            Device::Server => &self.devices.server,
-        };
-        for _ in 0..BATCH {
+        let from = self.writer.devices.get(device);
+        for _ in 0..MAX_READS {
             match rustix::io::read(from, &mut self.buffer[..]) {
                 Ok(bytes) => {
-                    let packet = self.buffer[..bytes].to_vec();
-                    self.emulator.send(now, device, packet);
+                    if let Some(packet) = offload::packet(&self.buffer[..bytes]) {
+                        self.emulator.send(now, device, packet);
+                    }
                 }
                 Err(Errno::AGAIN | Errno::INTR) => break,
                 // The device is down.
@@ -210,5 +216,22 @@ impl<T: Tap> Forwarder<'_, T> {
             }
         }
         Ok(())
+    }
+}
+
+impl Writer<'_> {
+    fn write(&mut self, batch: &Batch, now: Time) -> Result<(), Error> {
+        for &due in &batch.dues {
+            self.lateness.count(due, now);
+        }
+        match rustix::io::write(self.devices.get(batch.to), &batch.buffer) {
+            Ok(_) => Ok(()),
+            // The device is down, or the host has no memory: counted, and reported as a warning.
+            Err(Errno::IO | Errno::NOBUFS | Errno::INVAL) => {
+                self.rejected += batch.dues.len() as u64;
+                Ok(())
+            }
+            Err(error) => Err(Error::new(format!("writing to a TUN device: {error}"))),
+        }
     }
 }

@@ -1,11 +1,76 @@
-//! Parses packets: destinations, and the source port and sequence number of TCP over IPv4.
+//! Packets with their partial checksums, and what is read from them: destinations, and the source
+//! port and sequence number of TCP over IPv4.
 
 use std::net::Ipv4Addr;
 
 use crate::hosts::address;
 
-const TCP: u8 = 6;
+/// The protocol number of TCP.
+pub(crate) const TCP: u8 = 6;
 const SYN: u8 = 0x02;
+
+/// An IP packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The packet, from its IP header on.
+    pub bytes: Vec<u8>,
+    /// The checksum that its sender has left to the network; `None` if all are complete.
+    pub checksum: Option<PartialChecksum>,
+}
+
+/// A checksum of TCP or UDP whose field has the sum of the pseudo-header only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartialChecksum {
+    /// The first byte that the checksum covers; it covers all from there on.
+    pub start: u16,
+    /// Where the field is, in bytes from `start`.
+    pub offset: u16,
+}
+
+impl Packet {
+    /// The packet as it is on a real wire, with all checksums complete.
+    pub fn complete(self) -> Vec<u8> {
+        let mut bytes = self.bytes;
+        if let Some(PartialChecksum { start, offset }) = self.checksum {
+            let start = usize::from(start);
+            let covered = bytes.get(start..).unwrap_or_default();
+            // 0 means no checksum for UDP, and its complement is the same number.
+            let checksum = match !sum(covered, 0) {
+                0 => u16::MAX,
+                checksum => checksum,
+            };
+            let field = start + usize::from(offset);
+            if let Some(field) = bytes.get_mut(field..field + 2) {
+                field.copy_from_slice(&checksum.to_be_bytes());
+            }
+        }
+        bytes
+    }
+}
+
+/// A packet with complete checksums.
+impl From<Vec<u8>> for Packet {
+    fn from(bytes: Vec<u8>) -> Packet {
+        Packet {
+            bytes,
+            checksum: None,
+        }
+    }
+}
+
+/// The sum of the Internet checksum (RFC 1071), not complemented; `initial` is added to it.
+pub(crate) fn sum(bytes: &[u8], initial: u16) -> u16 {
+    let words = bytes.chunks(2).map(|word| match *word {
+        [high, low] => u64::from(u16::from_be_bytes([high, low])),
+        [high] => u64::from(high) << 8,
+        _ => 0,
+    });
+    let mut sum = u64::from(initial) + words.sum::<u64>();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
 
 /// The destination of a packet, that of IPv6 as the same host's IPv4 address; `None` if the packet
 /// is neither, or if its IPv6 destination is no host.
@@ -98,6 +163,41 @@ pub(crate) mod tests {
     fn a_syn_is_a_segment_and_a_pure_acknowledgement_is_not() {
         assert_eq!(Segment::of(&tcp(0, 1, 1, 0, 0x10)), None);
         assert!(Segment::of(&tcp(0, 1, 1, 0, SYN)).is_some_and(|segment| segment.is_syn));
+    }
+
+    #[test]
+    fn a_sum_is_that_of_words_with_their_carries() {
+        // The example of RFC 1071, section 3.
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(sum(&bytes, 0), 0xddf2);
+        assert_eq!(sum(&bytes[..7], 1), 0xdcfc); // 0xf600 and 1 instead of 0xf6f7
+    }
+
+    #[test]
+    fn a_partial_checksum_is_completed_and_never_0() {
+        // 0x1234 in the field and 0x0001: !0x1235. With 0xedcb they add up to 0xffff.
+        for (data, expected) in [([0x00, 0x01], [0xed, 0xca]), ([0xed, 0xcb], [0xff, 0xff])] {
+            let packet = Packet {
+                bytes: [&[9, 9, 0x12, 0x34], &data[..]].concat(),
+                checksum: Some(PartialChecksum {
+                    start: 2,
+                    offset: 0,
+                }),
+            };
+            assert_eq!(packet.complete(), [&[9, 9], &expected[..], &data].concat());
+        }
+    }
+
+    #[test]
+    fn a_checksum_beyond_its_packet_is_ignored() {
+        let bytes = vec![1, 2, 3];
+        for (start, offset) in [(2, 0), (4, 0), (u16::MAX, u16::MAX)] {
+            let packet = Packet {
+                bytes: bytes.clone(),
+                checksum: Some(PartialChecksum { start, offset }),
+            };
+            assert_eq!(packet.complete(), bytes);
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn with_return_way<T: Tap + Default>(text: &str, return_way: ReturnWay) -> Emula
 struct Offered(Vec<usize>);
 
 impl Tap for Offered {
-    fn offered(&mut self, _: Time, link: usize, _: Backlog, _: &[u8], _: Fate) {
+    fn offered(&mut self, _: Time, link: usize, _: Backlog, _: &Packet, _: Fate) {
         self.0.push(link);
     }
 }
