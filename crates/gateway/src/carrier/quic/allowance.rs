@@ -62,7 +62,7 @@ fn allow_one(
         credit,
     };
     controller.allow(open.index, allowance);
-    let status = if entry.role == Role::Backup || share.used_up {
+    let status = if entry.role == Role::Backup || share.used_up || open.is_suspected {
         PathStatus::Backup
     } else {
         PathStatus::Available

@@ -37,6 +37,9 @@ pub(super) struct Open {
     /// The place in the controller.
     pub index: usize,
     pub since: Instant,
+    /// It may be dead, and another works: neither data nor acknowledgements go over it, which the
+    /// library would send again late.
+    pub is_suspected: bool,
     /// Keeps the counters until it is dropped.
     _handle: WeakPathHandle,
     status: PathStatus,
@@ -85,6 +88,7 @@ impl Open {
             id,
             index: controller.index(),
             since: Instant::now(),
+            is_suspected: false,
             _handle: path.weak_handle(),
             status,
             counters: Counters::default(),

@@ -95,7 +95,12 @@ impl Peer {
         let silence = |open: &Open| Silence::of(open, &self.controller, now);
         let open = self.entries.iter().filter_map(|it| it.open.as_ref());
         let silences: Vec<(PathId, Silence)> = open.map(|it| (it.id, silence(it))).collect();
-        if silences.iter().all(|(_, silence)| silence.is_suspicious()) {
+        let works = silences.iter().any(|(_, silence)| !silence.is_suspicious());
+        let open = self.entries.iter_mut().filter_map(|it| it.open.as_mut());
+        for (open, (_, silence)) in open.zip(&silences) {
+            open.is_suspected = works && silence.is_suspicious();
+        }
+        if !works {
             return;
         }
         for (id, _) in silences.iter().filter(|(_, silence)| silence.is_death()) {

@@ -146,6 +146,9 @@ impl Watchdog {
         let works = silences.iter().flatten().any(|it| !it.is_suspicious());
         for (i, silence) in silences.iter().enumerate() {
             let Some(silence) = *silence else { continue };
+            if let Some(open) = &mut self.entries[i].open {
+                open.is_suspected = works && silence.is_suspicious();
+            }
             if self.watched[i].is_off(self.entries[i].carried()) {
                 if self.close_path(connection, i) == Err(ClosePathError::LastOpenPath) {
                     connection.close(
