@@ -4,14 +4,18 @@
 
 60 packets per second over links of 40 and 20 Mbit/s, 20 and 60 ms RTT, through UDP ASSOCIATE, and
 at the same time directly over each path, so that these have the same queues. Passes if the 99th
-percentile of the one-way delay is at most 20 ms above the best path's of the same time.
+percentile of the one-way delay is at most 20 ms above the best path's of the same time. Beside bulk
+data it also opens connections, one after the other.
 """
 
+import sys
+
 from gateways import SOCKS, Gateways, options, verdict
-from hosts import Lab, Link, address, load, start
+from hosts import HERE, Lab, Link, address, load, start
 
 LINKS = [Link(40, 10), Link(20, 30)]
 MARGIN_MS = 20
+OPENED = 25
 
 
 def delays(lab: Lab, seconds: int) -> dict[str, dict[str, object]]:
@@ -40,11 +44,21 @@ def main() -> None:
                     arguments += [chosen.seconds + 8, "--way", f"socks={SOCKS}"]
                     running = lab.script("flood", bulk, *arguments)
                     lab.run("near", ["sleep", "4"])
+                    opening = lab.spawn("near", [sys.executable, *opening_arguments(lab)])
                 reports = delays(lab, chosen.seconds)
                 for direction in ("down", "up"):
                     print(row(carrier, bulk or "none", direction, reports), flush=True)
                 if bulk:
-                    print(f"  bulk {bulk}: {running.report()['mbps']:.1f} Mbit/s; {load()}")
+                    times = opening.report()
+                    print(
+                        f"  bulk {bulk}: {running.report()['mbps']:.1f} Mbit/s; a connection opens "
+                        f"in {times['p50']:.0f} ms, 9 of 10 in {times['p90']:.0f} ms; {load()}"
+                    )
+
+
+def opening_arguments(lab: Lab) -> list[object]:
+    """The arguments of Python that open connections through the tunnel."""
+    return [HERE / "ways.py", f"socks={SOCKS}", lab.server, "7000", OPENED]
 
 
 def row(carrier: str, bulk: str, direction: str, reports: dict[str, dict[str, object]]) -> str:

@@ -8,7 +8,7 @@
 //!
 //! **Datagrams** (`control`, `waiting`) have a stream of their own, ahead of all others. They still
 //! share one ordered byte stream: a lost segment, or one on a slow path, delays the datagrams behind
-//! it (head-of-line blocking). Choose the carrier `quic` for games and calls.
+//! it (head-of-line blocking). So near sends them over QUIC where it can.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -68,7 +68,7 @@ fn what_is_probably_not_meant_is_a_warning() {
                  tunnel = { carrier = 'mptcp', algorithm = 'olia', key = 'own.key', \
                  peers = ['PEER'] }",
             ),
-            "paths[0].weight: ignored with the carrier mptcp",
+            "paths[0].weight: ignored for streams with the carrier mptcp",
         ),
         (
             warnings(

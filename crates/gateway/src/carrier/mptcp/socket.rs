@@ -129,19 +129,17 @@ pub fn kernel_rule(algorithm: &str) -> anyhow::Result<String> {
     Ok(algorithms::kernel_name(algorithm, &registered)?)
 }
 
-/// Warns once if the kernel would queue without bound in each path: the socket's limit of unsent
-/// data is not passed on to the paths of Multipath TCP. The rules of anabranch-kernel have a limit.
+/// Warns once if the kernel would queue without bound in each path of Multipath TCP, which since
+/// Linux 6.9 ignores TCP_NOTSENT_LOWAT and its sysctl. The rules of anabranch-kernel have a limit.
 pub fn warn_of_queues(rule: &str) {
     static WARNED: std::sync::Once = std::sync::Once::new();
     let of_linux = ["reno", "cubic"].contains(&rule);
     let is_ours = !of_linux && RULES.iter().any(|known| known.linux_name() == rule);
-    let limit = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_notsent_lowat");
-    if !is_ours && limit.is_ok_and(|limit| limit.trim() == u32::MAX.to_string()) {
+    if !is_ours {
         WARNED.call_once(|| {
             tracing::warn!(
-                "with {rule} each path queues up to its send buffer, which datagrams and new \
-                 streams wait for: sysctl net.ipv4.tcp_notsent_lowat=16384, or a rule of \
-                 anabranch-kernel"
+                "with {rule} each path queues up to its send buffer, which new streams wait for; \
+                 the rules of anabranch-kernel have a limit: anabranch-kernel load olia"
             );
         });
     }
