@@ -116,7 +116,8 @@ fn paths(near: &Near) -> Vec<Fault> {
         ];
         for (name, _) in limits.into_iter().filter(|(_, limited)| *limited) {
             if near.tunnel.carrier == Carrier::Mptcp {
-                let message = "ignored for streams with the carrier mptcp: the kernel schedules its paths";
+                let message =
+                    "ignored for streams with the carrier mptcp: the kernel schedules its paths";
                 warnings.push(key.key(name).fault(message));
             }
         }
