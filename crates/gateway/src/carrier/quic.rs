@@ -295,8 +295,12 @@ async fn follow(connection: Connection, peer: Arc<Mutex<Peer>>) {
         ticks.tick().await;
         let mut peer = peer.lock().expect("no holder panics");
         while let Some(Some(event)) = events.next().now_or_never() {
-            if let Ok(PathEvent::Abandoned { id, .. }) = event {
-                peer.abandoned(&connection, id);
+            match event {
+                Ok(PathEvent::Abandoned { id, .. }) => peer.abandoned(&connection, id),
+                Ok(PathEvent::RemoteStatus { id, status, .. }) => {
+                    peer.set_remote_status(id, status);
+                }
+                _ => {}
             }
         }
         peer.step(&connection);

@@ -40,6 +40,8 @@ pub(super) struct Open {
     /// It may be dead, and another works: neither data nor acknowledgements go over it, which the
     /// library would send again late.
     pub is_suspected: bool,
+    /// What the other end has said of it; only `far` follows.
+    pub remote_status: PathStatus,
     /// Keeps the counters until it is dropped.
     _handle: WeakPathHandle,
     status: PathStatus,
@@ -89,6 +91,7 @@ impl Open {
             index: controller.index(),
             since: Instant::now(),
             is_suspected: false,
+            remote_status: PathStatus::Available,
             _handle: path.weak_handle(),
             status,
             counters: Counters::default(),

@@ -76,6 +76,14 @@ impl Peer {
         }
     }
 
+    /// `near` prefers other paths to this one, or not.
+    pub fn set_remote_status(&mut self, id: PathId, status: PathStatus) {
+        let open = self.entries.iter_mut().filter_map(|it| it.open.as_mut());
+        for open in open.filter(|open| open.id == id) {
+            open.remote_status = status;
+        }
+    }
+
     /// Finds announced paths that have opened, and gives all their allowances.
     pub fn step(&mut self, connection: &Connection) {
         let is_open = |message: &mut Opens| connection.path(message.id.into()).is_some();
@@ -96,9 +104,14 @@ impl Peer {
         let open = self.entries.iter().filter_map(|it| it.open.as_ref());
         let silences: Vec<(PathId, Silence)> = open.map(|it| (it.id, silence(it))).collect();
         let works = silences.iter().any(|(_, silence)| !silence.is_suspicious());
-        let open = self.entries.iter_mut().filter_map(|it| it.open.as_mut());
-        for (open, (_, silence)) in open.zip(&silences) {
-            open.is_suspected = works && silence.is_suspicious();
+        let entries = self.entries.iter_mut().filter(|it| it.open.is_some());
+        for (entry, (_, silence)) in entries.zip(&silences) {
+            let weight = entry.share.weight;
+            if let Some(open) = &mut entry.open {
+                // `near` also suspects paths by its probes; a share that is used up is its own alone.
+                let near_suspects = open.remote_status == PathStatus::Backup && weight >= 1.0;
+                open.is_suspected = near_suspects || works && silence.is_suspicious();
+            }
         }
         if !works {
             return;
