@@ -190,6 +190,18 @@ fn datagrams_go_directly_where_the_rules_say() {
     });
 }
 
+/// Sends 300 datagrams through an association, each of which is returned.
+async fn send_300(pair: &Pair) {
+    let echo = echo().await;
+    let (_control, socket) = associate(pair).await;
+    for number in 0..300_u32 {
+        let sent = datagram(echo, &number.to_be_bytes());
+        socket.send(&sent).await.expect("sent");
+        assert_eq!(receive(&socket).await, sent);
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+}
+
 /// Packets that tunnels over one path carry while an association sends 300 datagrams; `paths` are
 /// `count` paths.
 async fn carried_by_one_path(carrier: &str, paths: &str, count: usize) -> u64 {
@@ -202,14 +214,7 @@ async fn carried_by_one_path(carrier: &str, paths: &str, count: usize) -> u64 {
         })
     };
     until("the paths are up", all_up).await;
-    let echo = echo().await;
-    let (_control, socket) = associate(&pair).await;
-    for number in 0..300_u32 {
-        let sent = datagram(echo, &number.to_be_bytes());
-        socket.send(&sent).await.expect("sent");
-        assert_eq!(receive(&socket).await, sent);
-        tokio::time::sleep(Duration::from_millis(3)).await;
-    }
+    send_300(&pair).await;
     let tunnels = pair.near.tunnels();
     let over_one = tunnels.iter().filter(|(way, _)| *way != Way::All);
     let paths = over_one.flat_map(|(_, tunnel)| tunnel.paths());
@@ -272,14 +277,7 @@ async fn datagrams_of_the_carrier_mptcp_arrive_where_udp_is_blocked() {
     config.far = tcp_alone(pair.far_config.listen).await.to_string();
     let near = Near::start(config, near, pair.near_counters.clone()).await;
     pair.near = near.expect("near starts");
-    let echo = echo().await;
-    let (_control, socket) = associate(&pair).await;
-    for number in 0..300_u32 {
-        let sent = datagram(echo, &number.to_be_bytes());
-        socket.send(&sent).await.expect("sent");
-        assert_eq!(receive(&socket).await, sent);
-        tokio::time::sleep(Duration::from_millis(3)).await;
-    }
+    send_300(&pair).await;
     let ways = pair.near.tunnels().into_iter().map(|(way, _)| way);
     assert_eq!(ways.collect::<Vec<_>>(), [Way::All]);
     pair.close().await;
