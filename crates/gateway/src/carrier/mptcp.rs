@@ -2,9 +2,11 @@
 //! where a kernel has none or a middlebox strips it. Congestion control is the kernel's, by a
 //! program of `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
+//! **What is unsent in the kernel** (`allowance`) has a limit of its own.
+//!
 //! **Streams** (`stream`) take turns of 4 kB each; one also takes those that no other waits for.
 //! yamux itself does not tell a receiver whether a stream ended or was reset, so each frame begins
-//! with a byte that does.
+//! with a byte that does. The windows of streams (`pong`) cover some RTTs of the slowest path.
 //!
 //! **Datagrams** (`control`, `waiting`) have a stream of their own, ahead of all others. They still
 //! share one ordered byte stream: a lost segment, or one on a slow path, delays the datagrams behind
@@ -28,12 +30,14 @@ use crate::config;
 use crate::keys::PublicKey;
 use crate::tls::{self, Identity};
 
+mod allowance;
 mod control;
 mod core;
 mod endpoints;
 mod maintain;
 mod multiplexer;
 mod paths;
+mod pong;
 mod socket;
 mod stream;
 mod transport;
@@ -61,9 +65,6 @@ pub async fn connect(
     paths: &[config::Path],
 ) -> anyhow::Result<Tunnel> {
     let rule = socket::kernel_rule(&near.tunnel.algorithm)?;
-    if paths.len() > 1 {
-        socket::warn_of_queues(&rule);
-    }
     let mut used: Vec<_> = paths.iter().collect();
     used.retain(|path| path.role != config::Role::Never);
     used.sort_by_key(|path| path.role == config::Role::Backup);
@@ -153,7 +154,6 @@ impl Listener {
     pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
         let rule = socket::kernel_rule(&far.tunnel.algorithm)?;
         weights(&rule, &far.tunnel)?;
-        socket::warn_of_queues(&rule);
         let listener = socket::listen(far.listen, &rule)?;
         if let Err(error) = endpoints::raise_limit(endpoints::MOST) {
             tracing::debug!("{error:#}: the number of paths is limited by it");

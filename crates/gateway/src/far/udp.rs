@@ -2,43 +2,42 @@
 
 use std::io;
 
+use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until};
 
-use super::Shared;
 use super::stream::Session;
+use super::{Shared, refuse};
 use crate::carrier::Stream;
 use crate::traffic::limits::Permit;
 use crate::traffic::queue::Packet;
 use crate::traffic::udp::{IDLE, Outside, Sent};
 use crate::wire::Reply;
 
-/// Serves an association until near ends it or it is idle.
+/// Serves an association until near ends it or it is idle; a further stream of one until that ends.
 pub async fn serve(
     shared: &Shared,
     session: &Session,
     number: u32,
-    stream: Stream,
+    mut stream: Stream,
     permit: &Permit<u64>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
     let queue_bytes = shared.limiter.limits().buffer_bytes;
-    let associations = &session.associations;
-    let Some(mut association) = associations.join(number, &session.tunnel, stream, queue_bytes)
-    else {
-        counters.refused_malformed.increment();
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "an association twice",
-        ));
+    let (associations, tunnel) = (&session.associations, &session.tunnel);
+    let Some(mut association) = associations.join(number, tunnel, queue_bytes) else {
+        accept(&mut stream).await?;
+        associations.attach(number, tunnel, stream).await;
+        return Ok(());
     };
     let mut outside = match Outside::bind() {
         Ok(outside) => outside,
         Err(error) => {
             counters.refused_unreachable.increment();
-            return association.reply(Reply::from_error(&error)).await;
+            return refuse(stream, Reply::from_error(&error)).await;
         }
     };
-    association.reply(Reply::Succeeded).await?;
+    accept(&mut stream).await?;
+    tokio::spawn(associations.attach(number, tunnel, stream));
     let _active = counters.active_associations.hold();
     let mut last = Instant::now();
     loop {
@@ -50,7 +49,7 @@ pub async fn serve(
             received = outside.receive() => {
                 let (payload, from) = received?;
                 permit.rate.take(payload.len()).await;
-                association.send(&from.into(), &payload).await?;
+                association.send(&from.into(), &payload).await;
                 counters.datagrams_down.increment();
                 counters.datagram_bytes_down.add(payload.len() as u64);
             }
@@ -58,6 +57,12 @@ pub async fn serve(
         }
         last = Instant::now();
     }
+}
+
+/// Answers that the association is served.
+async fn accept(stream: &mut Stream) -> io::Result<()> {
+    stream.writer.write_all(&[Reply::Succeeded as u8]).await?;
+    stream.writer.flush().await
 }
 
 async fn send(shared: &Shared, outside: &mut Outside, packet: Packet, permit: &Permit<u64>) {

@@ -110,7 +110,7 @@ async fn resolve(shared: &Arc<Shared>, query: &[u8], parsed: &Query<'_>) -> Byte
 
 async fn ask(shared: &Arc<Shared>, query: &[u8]) -> io::Result<Bytes> {
     let tunnel = tcp::tunnel(shared, None, None).await;
-    let tunnel = tunnel.ok_or(io::ErrorKind::NetworkUnreachable)?;
+    let tunnel = tunnel.map_err(|_| io::ErrorKind::NetworkUnreachable)?;
     let mut stream = tunnel.open().await.map_err(io::Error::other)?;
     let frame = encode_frame(&[query]).ok_or(io::ErrorKind::InvalidData)?;
     stream.writer.write_all(&Head::Dns.encode()).await?;

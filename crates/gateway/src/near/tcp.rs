@@ -93,7 +93,7 @@ pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Repl
         Via::Tunnel => None,
         Via::Path(name) => Some(name.as_str()),
     };
-    let (_, stream) = request(shared, path, &Head::Tcp(to.clone())).await?;
+    let stream = request(shared, path, &Head::Tcp(to.clone())).await?;
     match path {
         None => counters.relayed_tunnel.increment(),
         Some(_) => counters.relayed_path.increment(),
@@ -110,48 +110,79 @@ pub async fn request(
     shared: &Arc<Shared>,
     path: Option<&str>,
     head: &Head,
-) -> Result<(Tunnel, Stream), Reply> {
-    let counters = &shared.counters;
+) -> Result<Stream, Reply> {
     let mut lost = None;
     for _ in 0..2 {
-        let tunnel = tunnel(shared, path, lost.as_ref()).await;
-        let tunnel = tunnel.ok_or_else(|| {
-            counters.refused_no_tunnel.increment();
-            Reply::NetworkUnreachable
-        })?;
-        let Ok(opened) = timeout(OPEN, tunnel.open()).await else {
-            counters.refused_limit.increment();
-            return Err(Reply::GeneralFailure);
-        };
-        let answered = async {
-            let mut stream = opened.map_err(io::Error::other)?;
-            stream.writer.write_all(&head.encode()).await?;
-            stream.writer.flush().await?;
-            let reply = Reply::from_code(stream.reader.read_u8().await?);
-            io::Result::Ok((stream, reply))
-        };
-        match timeout(ESTABLISH, answered).await {
-            Ok(Ok((stream, Reply::Succeeded))) => return Ok((tunnel, stream)),
-            Ok(Ok((_, refused))) => {
-                counters.refused_by_far.increment();
-                return Err(refused);
-            }
-            Ok(Err(error)) => debug!("request: {error}"),
-            Err(_) => break,
+        let tunnel = tunnel(shared, path, lost.as_ref()).await?;
+        match request_in(shared, &tunnel, head).await {
+            Ok(stream) => return Ok(stream),
+            Err(Failure::Refused(reply)) => return Err(reply),
+            Err(Failure::Lost) => lost = Some(tunnel),
         }
-        lost = Some(tunnel);
     }
-    counters.refused_no_tunnel.increment();
+    shared.counters.refused_no_tunnel.increment();
     Err(Reply::NetworkUnreachable)
 }
 
+/// Why a tunnel has not opened a stream.
+pub enum Failure {
+    /// The reply for the client.
+    Refused(Reply),
+    /// The tunnel has failed.
+    Lost,
+}
+
+/// Opens a stream in this tunnel, sends its head and reads the answer.
+///
+/// # Errors
+/// If far refuses or does not answer in time, or the tunnel fails.
+pub async fn request_in(shared: &Shared, tunnel: &Tunnel, head: &Head) -> Result<Stream, Failure> {
+    let counters = &shared.counters;
+    let Ok(opened) = timeout(OPEN, tunnel.open()).await else {
+        counters.refused_limit.increment();
+        return Err(Failure::Refused(Reply::GeneralFailure));
+    };
+    let answered = async {
+        let mut stream = opened.map_err(io::Error::other)?;
+        stream.writer.write_all(&head.encode()).await?;
+        stream.writer.flush().await?;
+        let reply = Reply::from_code(stream.reader.read_u8().await?);
+        io::Result::Ok((stream, reply))
+    };
+    match timeout(ESTABLISH, answered).await {
+        Ok(Ok((stream, Reply::Succeeded))) => Ok(stream),
+        Ok(Ok((_, refused))) => {
+            counters.refused_by_far.increment();
+            Err(Failure::Refused(refused))
+        }
+        Ok(Err(error)) => {
+            debug!("request: {error}");
+            Err(Failure::Lost)
+        }
+        Err(_) => {
+            counters.refused_no_tunnel.increment();
+            Err(Failure::Refused(Reply::NetworkUnreachable))
+        }
+    }
+}
+
 /// The tunnel over all paths, or over this one; waits a while for one that was not lost.
+///
+/// # Errors
+/// The reply for the client, if there is none.
 pub async fn tunnel(
     shared: &Arc<Shared>,
     path: Option<&str>,
     lost: Option<&Tunnel>,
-) -> Option<Tunnel> {
-    shared.manager(Way::over(path))?.tunnel(lost).await
+) -> Result<Tunnel, Reply> {
+    let established = match shared.manager(Way::over(path)) {
+        Some(manager) => manager.tunnel(lost).await,
+        None => None,
+    };
+    established.ok_or_else(|| {
+        shared.counters.refused_no_tunnel.increment();
+        Reply::NetworkUnreachable
+    })
 }
 
 /// Relays until both directions have ended, or resets both sides.

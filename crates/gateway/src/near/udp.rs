@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -17,6 +19,7 @@ use tracing::debug;
 use super::route::{self, Route};
 use super::socks::{decode_datagram, encode_datagram, refuse, reply};
 use super::{Shared, tcp};
+use crate::carrier::Tunnel;
 use crate::config::destination::{Via, via};
 use crate::traffic::limits::{Permit, Rate};
 use crate::traffic::queue::{Packet, Sender, queue};
@@ -148,7 +151,10 @@ async fn outlet(shared: Arc<Shared>, via: Via, client: Client, packets: Unbounde
     }
 }
 
-/// Carries datagrams in a tunnel until it is closed, or none were carried for a while.
+/// Carries datagrams in a tunnel until the association ends, or none were carried for a while.
+///
+/// It has a stream over all its paths and one over the fastest: in the former a request may wait
+/// behind other data, and the latter ends with its path.
 async fn through_tunnel(
     shared: &Arc<Shared>,
     path: Option<&str>,
@@ -156,20 +162,29 @@ async fn through_tunnel(
     mut packets: UnboundedReceiver<Packet>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
-    let number = shared.next_association.fetch_add(1, Ordering::Relaxed);
-    let requested = tcp::request(shared, path, &Head::Udp(number)).await;
     let refused = |reply| io::Error::other(format!("refused: {reply:?}"));
-    let (tunnel, stream) = requested.map_err(refused)?;
+    let main = tcp::tunnel(shared, path, None).await.map_err(refused)?;
+    let mut route = Route::new(main.clone());
+    let fastest = route.tunnel(shared);
+    let number = shared.next_association.fetch_add(1, Ordering::Relaxed);
     let queue_bytes = shared.limiter.limits().buffer_bytes;
-    let association = shared
-        .associations
-        .join(number, &tunnel, stream, queue_bytes);
+    let association = shared.associations.join(number, &fastest, queue_bytes);
     let mut association = association.ok_or(io::ErrorKind::AlreadyExists)?;
-    let mut route = Route::new(tunnel);
+    let mut requests = FuturesUnordered::new();
+    if !fastest.is(&main) {
+        requests.push(open(shared, number, fastest));
+    }
+    requests.push(open(shared, number, main));
+    while !requests
+        .next()
+        .await
+        .ok_or(io::ErrorKind::NetworkUnreachable)?
+    {}
     let mut last = Instant::now();
     let mut look = last;
     loop {
         tokio::select! {
+            Some(_) = requests.next() => continue,
             () = sleep_until(look), if look < last + route::ACTIVE => {
                 association.take_route(&route.tunnel(shared));
                 look = Instant::now() + route::LOOK;
@@ -177,7 +192,7 @@ async fn through_tunnel(
             }
             packet = packets.recv() => {
                 let Some(packet) = packet else { return Ok(()) };
-                association.send(&packet.peer, &packet.payload).await?;
+                association.send(&packet.peer, &packet.payload).await;
                 counters.datagrams_up.increment();
                 counters.datagram_bytes_up.add(packet.payload.len() as u64);
             }
@@ -188,6 +203,17 @@ async fn through_tunnel(
             () = sleep_until(last + IDLE) => return Ok(()),
         }
         last = Instant::now();
+    }
+}
+
+/// Opens a stream of an association in this tunnel, and reads it in the background; whether it did.
+async fn open(shared: &Shared, number: u32, tunnel: Tunnel) -> bool {
+    match tcp::request_in(shared, &tunnel, &Head::Udp(number)).await {
+        Ok(stream) => {
+            tokio::spawn(shared.associations.attach(number, &tunnel, stream));
+            true
+        }
+        Err(_) => false,
     }
 }
 

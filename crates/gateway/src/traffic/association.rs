@@ -1,36 +1,48 @@
-//! UDP associations between two gateways: each has a number and a stream in a tunnel, and ends with
-//! the stream. Its datagrams are datagrams of the tunnel or, as long as few wait there, of another
-//! one between the same gateways, its route: that by which the last one came. Those too large are
-//! frames of the stream.
+//! UDP associations between two gateways: each has a number and streams in one or more tunnels, and
+//! ends with the last of them. Its datagrams go by its route, the tunnel by which the last one came,
+//! or, while too many wait there, by that of another stream. Those too large are frames of a stream.
 
 use std::collections::{HashMap, hash_map};
-use std::io;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::queue::{Packet, Sender, queue};
 use crate::carrier::{NotSent, Stream, Tunnel};
 use crate::counters::Counters;
-use crate::wire::{Datagram, Destination, Reply, decode_peer, encode_frame, read_frame};
+use crate::wire::{Datagram, Destination, decode_peer, encode_frame, read_frame};
 
 /// How much may wait in the route, bytes: a burst, and not what a window holds back.
 const BURST: usize = 16 << 10;
 
 /// The associations with a peer.
-#[derive(Debug)]
 pub struct Associations {
     counters: Arc<Counters>,
     table: Mutex<HashMap<u32, Entry>>,
 }
 
-#[derive(Debug)]
 struct Entry {
     sender: Sender,
     route: Tunnel,
+    streams: Vec<Arc<Attached>>,
+    /// Ends the tasks that read the streams.
+    ended: DropGuard,
+}
+
+/// What is needed of a stream to send.
+struct Attached {
+    tunnel: Tunnel,
+    writer: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
+}
+
+impl fmt::Debug for Associations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Associations")
+    }
 }
 
 impl Associations {
@@ -61,34 +73,70 @@ impl Associations {
         }
     }
 
-    /// Adds an association with this number and stream in this tunnel, whose queue has at most so
-    /// many bytes; `None` if there is one with this number.
+    /// Adds an association with this number and route, and a queue of at most so many bytes; `None`
+    /// if there is one with this number.
     pub fn join(
+        self: &Arc<Self>,
+        number: u32,
+        route: &Tunnel,
+        queue_bytes: usize,
+    ) -> Option<Association> {
+        let (sender, incoming) = queue(queue_bytes);
+        match self.table().entry(number) {
+            hash_map::Entry::Occupied(_) => return None,
+            hash_map::Entry::Vacant(entry) => entry.insert(Entry {
+                sender,
+                route: route.clone(),
+                streams: Vec::new(),
+                ended: CancellationToken::new().drop_guard(),
+            }),
+        };
+        Some(Association {
+            all: self.clone(),
+            number,
+            incoming,
+        })
+    }
+
+    /// Adds a stream in this tunnel to an association. The future reads it until it or the
+    /// association ends.
+    pub fn attach(
         self: &Arc<Self>,
         number: u32,
         tunnel: &Tunnel,
         stream: Stream,
-        queue_bytes: usize,
-    ) -> Option<Association> {
-        let (sender, incoming) = queue(queue_bytes);
-        let route = tunnel.clone();
-        match self.table().entry(number) {
-            hash_map::Entry::Occupied(_) => return None,
-            hash_map::Entry::Vacant(entry) => entry.insert(Entry { sender, route }),
-        };
-        let all = self.clone();
-        let reader = tokio::spawn(async move { all.read(number, stream.reader).await });
-        Some(Association {
-            all: self.clone(),
-            number,
+    ) -> impl Future<Output = ()> + use<> {
+        let attached = Arc::new(Attached {
             tunnel: tunnel.clone(),
-            writer: stream.writer,
-            incoming,
-            _reader: AbortOnDropHandle::new(reader),
-        })
+            writer: stream.writer.into(),
+        });
+        let ended = self.table().get_mut(&number).map(|entry| {
+            entry.streams.push(attached.clone());
+            entry.ended.token().clone()
+        });
+        let all = self.clone();
+        async move {
+            let Some(ended) = ended else { return };
+            let read = all.read(number, stream.reader);
+            if ended.run_until_cancelled(read).await.is_some() {
+                all.detach(number, &attached);
+            }
+        }
     }
 
-    /// Reads the association's stream to its end, which ends the association.
+    /// Removes a stream that has ended, and the association with the last.
+    fn detach(&self, number: u32, ended: &Arc<Attached>) {
+        let mut table = self.table();
+        if let hash_map::Entry::Occupied(mut entry) = table.entry(number) {
+            let streams = &mut entry.get_mut().streams;
+            streams.retain(|stream| !Arc::ptr_eq(stream, ended));
+            if streams.is_empty() {
+                entry.remove();
+            }
+        }
+    }
+
+    /// Reads a stream to its end.
     async fn read(&self, number: u32, mut reader: impl AsyncRead + Unpin) {
         while let Ok(Some(frame)) = read_frame(&mut reader).await {
             match decode_peer(frame) {
@@ -96,7 +144,6 @@ impl Associations {
                 Err(_) => self.counters.dropped_malformed.increment(),
             }
         }
-        self.table().remove(&number);
     }
 
     fn deliver(&self, number: u32, peer: Destination, payload: Bytes) {
@@ -123,50 +170,53 @@ impl Associations {
         Some(self.table().get(&number)?.route.clone())
     }
 
+    /// The stream added last whose tunnel is not the route, or else the last.
+    fn stream_beside(&self, number: u32, route: &Tunnel) -> Option<Arc<Attached>> {
+        let table = self.table();
+        let streams = &table.get(&number)?.streams;
+        let beside = streams.iter().rfind(|stream| !stream.tunnel.is(route));
+        beside.or(streams.last()).cloned()
+    }
+
     fn table(&self) -> MutexGuard<'_, HashMap<u32, Entry>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An association.
+/// An association; it ends when this is dropped.
 pub struct Association {
     all: Arc<Associations>,
     number: u32,
-    /// That of its stream.
-    tunnel: Tunnel,
-    writer: Box<dyn AsyncWrite + Send + Unpin>,
     incoming: mpsc::UnboundedReceiver<Packet>,
-    _reader: AbortOnDropHandle<()>,
 }
 
 impl Association {
-    /// Sends a datagram to the other gateway.
-    ///
-    /// # Errors
-    /// If the tunnel is closed or the stream is.
-    pub async fn send(&mut self, peer: &Destination, payload: &[u8]) -> io::Result<()> {
-        let datagram = Datagram::encode(self.number, peer, payload);
-        if let Some(route) = self.all.route(self.number)
-            && route.datagrams_waiting_bytes() < BURST
-            && route.send_datagram(datagram.clone()).is_ok()
-        {
-            return Ok(());
+    /// Sends a datagram to the other gateway; one that cannot be sent is counted.
+    pub async fn send(&self, peer: &Destination, payload: &[u8]) {
+        if self.try_send(peer, payload).await.is_none() {
+            self.all.counters.dropped_unsendable.increment();
         }
-        match self.tunnel.send_datagram(datagram) {
-            Ok(()) => Ok(()),
-            Err(NotSent::Closed(closed)) => {
-                Err(io::Error::new(io::ErrorKind::ConnectionAborted, closed))
-            }
+    }
+
+    async fn try_send(&self, peer: &Destination, payload: &[u8]) -> Option<()> {
+        let datagram = Datagram::encode(self.number, peer, payload);
+        let route = self.all.route(self.number)?;
+        if route.datagrams_waiting_bytes() < BURST && route.send_datagram(datagram.clone()).is_ok()
+        {
+            return Some(());
+        }
+        let stream = self.all.stream_beside(self.number, &route)?;
+        match stream.tunnel.send_datagram(datagram) {
+            Ok(()) => Some(()),
+            Err(NotSent::Closed(_)) => None,
             Err(NotSent::TooLarge(_)) => {
                 let mut address = BytesMut::new();
                 peer.put(&mut address);
-                let Some(frame) = encode_frame(&[&address, payload]) else {
-                    self.all.counters.dropped_unsendable.increment();
-                    return Ok(());
-                };
+                let frame = encode_frame(&[&address, payload])?;
                 self.all.counters.datagrams_in_streams.increment();
-                self.writer.write_all(&frame).await?;
-                self.writer.flush().await
+                let mut writer = stream.writer.lock().await;
+                writer.write_all(&frame).await.ok()?;
+                writer.flush().await.ok()
             }
         }
     }
@@ -179,15 +229,6 @@ impl Association {
             // If it is lost or the tunnel is closed, the next datagram has the same effect.
             let _ = tunnel.send_datagram(Datagram::encode_route(self.number));
         }
-    }
-
-    /// Answers the association's request.
-    ///
-    /// # Errors
-    /// If the stream is closed.
-    pub async fn reply(&mut self, reply: Reply) -> io::Result<()> {
-        self.writer.write_all(&[reply as u8]).await?;
-        self.writer.flush().await
     }
 
     /// The next datagram from the other gateway; `None` when it has ended the association.

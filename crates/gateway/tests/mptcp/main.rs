@@ -1,6 +1,7 @@
 //! The carrier `mptcp`: over loopback without privileges, and over several paths as root.
 
 mod paths;
+mod queues;
 mod setup;
 mod streams;
 mod turns;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::setup::{far_config, identities, near_config};
 
 /// Whether the tests can run; with ANABRANCH_REQUIRE_KERNEL=1 they must.
-fn can_run() -> bool {
+pub fn can_run() -> bool {
     let root = rustix::process::geteuid().is_root();
     let multipath = Path::new("/proc/sys/net/mptcp/enabled").exists();
     if !(root && multipath) {
@@ -34,8 +34,8 @@ fn can_run() -> bool {
 ///
 /// One test at a time has them: the gateway counts the users of an endpoint by its address, and a
 /// process has one network namespace, but in these tests.
-struct Hosts {
-    near: String,
+pub struct Hosts {
+    pub near: String,
     far: String,
     _alone: MutexGuard<'static, ()>,
 }
@@ -46,7 +46,7 @@ fn address(network: u8, host: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, network, host))
 }
 
-fn ip(arguments: &str) -> String {
+pub fn ip(arguments: &str) -> String {
     let output = Command::new("ip")
         .args(arguments.split(' '))
         .output()
@@ -57,7 +57,7 @@ fn ip(arguments: &str) -> String {
 }
 
 impl Hosts {
-    fn new(test: &str) -> Hosts {
+    pub fn new(test: &str) -> Hosts {
         let name = |end: &str| format!("abg-{}-{test}-{end}", std::process::id());
         let hosts = Hosts {
             near: name("near"),
@@ -132,7 +132,7 @@ where
 }
 
 /// Connects in the two namespaces; `far` discards what it receives, and sends back its number.
-fn with_tunnel<F>(
+pub fn with_tunnel<F>(
     hosts: &Hosts,
     change: impl FnOnce(&mut Near, &mut Far),
     test: impl FnOnce(Tunnel) -> F + Send + 'static,
@@ -186,7 +186,7 @@ async fn serve(tunnel: Tunnel) {
 }
 
 /// Waits until the paths are in these conditions.
-async fn until(tunnel: &Tunnel, wanted: [Condition; 2]) {
+pub async fn until(tunnel: &Tunnel, wanted: [Condition; 2]) {
     let reached = async {
         while tunnel.paths().iter().map(|path| path.condition).ne(wanted) {
             sleep(Duration::from_millis(20)).await;

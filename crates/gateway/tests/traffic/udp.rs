@@ -253,6 +253,49 @@ async fn datagrams_of_the_carrier_mptcp_go_over_quic() {
     assert!(carried_by_one_path("mptcp", ONE_PATH, 1).await > 150);
 }
 
+/// Its address as an echo server sees it changes if far's socket does.
+async fn address_seen(socket: &UdpSocket, server: SocketAddr) -> Vec<u8> {
+    let seen = async {
+        socket.send(&datagram(server, b"?")).await.expect("sent");
+        receive(socket).await
+    };
+    timeout(PATIENCE, seen).await.expect("in time")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_association_outlives_either_tunnel_of_its_streams() {
+    let server = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    let at = server.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((_, from)) = server.recv_from(&mut [0; 100]).await {
+            let _ = server.send_to(from.to_string().as_bytes(), from).await;
+        }
+    });
+    for ended in [Way::All, Way::Datagrams("a".to_owned())] {
+        let pair = Pair::start("mptcp").await;
+        until("both are established", async || {
+            pair.near.tunnels().len() == 2
+        })
+        .await;
+        let (_control, socket) = associate(&pair).await;
+        let before = address_seen(&socket, at).await;
+        // Both streams are served.
+        until("both are open", async || {
+            pair.far_counters.active_connections.value() == 2
+        })
+        .await;
+        let tunnels = pair.near.tunnels();
+        let tunnel = tunnels.iter().find(|(way, _)| *way == ended);
+        tunnel.expect("established").1.close("the test");
+        until("it has ended", async || {
+            pair.far_counters.tunnels_closed.value() == 1
+        })
+        .await;
+        assert_eq!(address_seen(&socket, at).await, before, "{ended}");
+        pair.close().await;
+    }
+}
+
 /// A relay that carries TCP to `far`, and nothing else.
 async fn tcp_alone(far: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

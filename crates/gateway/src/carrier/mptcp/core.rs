@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use anabranch_sockets::{mptcp_info, unsent_bytes};
+use anabranch_sockets::{Subflow, mptcp_info, unsent_bytes};
 use socket2::Socket;
 use tokio::sync::{Semaphore, watch};
 
 use super::paths::Paths;
+use super::socket::raise_send_buffer;
 use super::waiting::Control;
 use super::weight::Weights;
 use crate::carrier::Closed;
@@ -113,6 +114,7 @@ impl Core {
         paths: Paths,
         weights: Option<Weights>,
     ) -> Arc<Core> {
+        raise_send_buffer(&socket);
         let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
         Arc::new(Core {
             rule: rule.to_owned(),
@@ -213,14 +215,23 @@ impl Core {
 
     /// Data that streams have accepted and that the kernel has not sent, bytes.
     pub fn unsent_bytes(&self) -> u64 {
-        let socket = self.socket.lock().expect("no holder panics");
-        let in_kernel = socket.as_ref().map(|socket| {
-            let in_paths = mptcp_info(socket).unwrap_or(None).unwrap_or_default();
-            let in_paths = in_paths.iter().map(|subflow| u64::from(subflow.unsent));
-            in_paths.sum::<u64>() + unsent_bytes(socket).unwrap_or(0)
-        });
+        let in_kernel = self.unsent_in_kernel(&self.subflows().unwrap_or_default());
         let unwritten = self.account.unwritten.load(Ordering::Relaxed);
-        unwritten.max(0) as u64 + in_kernel.unwrap_or(0)
+        unwritten.max(0) as u64 + in_kernel
+    }
+
+    /// Data that the kernel has not sent, in these subflows and before them, bytes.
+    pub fn unsent_in_kernel(&self, subflows: &[Subflow]) -> u64 {
+        let in_subflows = subflows.iter().map(|subflow| u64::from(subflow.unsent));
+        let socket = self.socket.lock().expect("no holder panics");
+        let before = socket.as_ref().map(unsent_bytes);
+        in_subflows.sum::<u64>() + before.and_then(Result::ok).unwrap_or(0)
+    }
+
+    /// The subflows; `None` if it is no connection of Multipath TCP, or the tunnel is closed.
+    pub fn subflows(&self) -> Option<Vec<Subflow>> {
+        let socket = self.socket.lock().expect("no holder panics");
+        mptcp_info(socket.as_ref()?).ok()?
     }
 
     /// Chooses the congestion control again: a route with `congctl` replaces that of a socket which

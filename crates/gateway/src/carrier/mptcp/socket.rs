@@ -4,9 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use anabranch_control::RULES;
-use anabranch_sockets::algorithms;
+use anabranch_sockets::{algorithms, mptcp_info};
 use anyhow::Context;
+use nix::sys::socket::{setsockopt, sockopt::SndBufForce};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -107,9 +107,19 @@ pub fn prepare(socket: &Socket) -> io::Result<()> {
     /// Data that the kernel takes before it can be sent, bytes. What waits here is neither in turn
     /// nor behind datagrams.
     const UNSENT: u32 = 32 << 10;
-    // Multipath TCP has it since Linux 6.9; before, the socket's buffer is the limit.
+    // Multipath TCP has an `Allowance`.
     let _ = socket.set_tcp_notsent_lowat(UNSENT);
     socket.set_tcp_nodelay(true)
+}
+
+/// Makes the send buffer of a connection of Multipath TCP large enough for every
+/// [`Allowance`](super::allowance::Allowance). Without CAP_NET_ADMIN, Linux sizes it.
+pub fn raise_send_buffer(socket: &Socket) {
+    /// Half of it, bytes: Linux doubles it.
+    const HALF: usize = 32 << 20;
+    if let Ok(Some(_)) = mptcp_info(socket) {
+        let _ = setsockopt(socket, SndBufForce, &HALF);
+    }
 }
 
 /// A duplicate of the descriptor, for options.
@@ -127,20 +137,4 @@ pub fn duplicate(stream: &TcpStream) -> io::Result<Socket> {
 pub fn kernel_rule(algorithm: &str) -> anyhow::Result<String> {
     let registered = algorithms::available()?;
     Ok(algorithms::kernel_name(algorithm, &registered)?)
-}
-
-/// Warns once if the kernel would queue without bound in each path of Multipath TCP, which since
-/// Linux 6.9 ignores TCP_NOTSENT_LOWAT and its sysctl. The rules of anabranch-kernel have a limit.
-pub fn warn_of_queues(rule: &str) {
-    static WARNED: std::sync::Once = std::sync::Once::new();
-    let of_linux = ["reno", "cubic"].contains(&rule);
-    let is_ours = !of_linux && RULES.iter().any(|known| known.linux_name() == rule);
-    if !is_ours {
-        WARNED.call_once(|| {
-            tracing::warn!(
-                "with {rule} each path queues up to its send buffer, which new streams wait for; \
-                 the rules of anabranch-kernel have a limit: anabranch-kernel load olia"
-            );
-        });
-    }
 }

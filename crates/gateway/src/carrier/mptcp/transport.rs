@@ -10,7 +10,9 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
+use super::allowance::Allowance;
 use super::core::Core;
+use super::pong::Pong;
 use super::stream::turns;
 
 /// Frames are collected up to this size, bytes: with one more frame of a turn they fit into a TLS
@@ -32,6 +34,8 @@ struct Inner {
     written: usize,
     frames: Frames,
     core: Arc<Core>,
+    allowance: Allowance,
+    pong: Pong,
 }
 
 impl Transport {
@@ -46,6 +50,8 @@ impl Transport {
             written: 0,
             frames: Frames::default(),
             core,
+            allowance: Allowance::new(),
+            pong: Pong::new(),
         })))
     }
 
@@ -56,6 +62,11 @@ impl Transport {
     /// Writes everything to the socket.
     pub fn poll_drain(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.with(|inner| {
+            if inner.frames.between()
+                && let Poll::Ready(pong) = inner.pong.poll(cx)
+            {
+                inner.pending.extend(pong);
+            }
             ready!(inner.poll_empty(cx))?;
             Pin::new(&mut inner.tls).poll_flush(cx)
         })
@@ -66,8 +77,11 @@ impl Inner {
     /// Moves the collected frames to TLS.
     fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.pending.len() {
+            ready!(self.allowance.poll(&self.core, cx));
             let rest = &self.pending[self.written..];
-            self.written += ready!(Pin::new(&mut self.tls).poll_write(cx, rest))?;
+            let written = ready!(Pin::new(&mut self.tls).poll_write(cx, rest))?;
+            self.allowance.take(written);
+            self.written += written;
         }
         self.pending.clear();
         self.written = 0;
@@ -100,6 +114,12 @@ impl AsyncWrite for Transport {
             if inner.pending.len() >= RECORD {
                 ready!(inner.poll_empty(cx))?;
             }
+            if inner.frames.between()
+                && let Some(pong) = Pong::answer(bytes)
+            {
+                inner.pending.extend(inner.pong.hold(pong).iter().flatten());
+                return Poll::Ready(Ok(bytes.len()));
+            }
             inner.pending.extend_from_slice(bytes);
             for payload in inner.frames.payloads(bytes) {
                 // The first byte says what the rest is.
@@ -129,6 +149,11 @@ struct Frames {
 }
 
 impl Frames {
+    /// Whether the next byte begins a frame.
+    fn between(&self) -> bool {
+        self.header.is_empty() && self.body == 0
+    }
+
     /// The payloads, bytes, of the data frames whose headers these bytes complete; without those of
     /// the control stream.
     fn payloads<'a>(&'a mut self, mut bytes: &'a [u8]) -> impl Iterator<Item = usize> + 'a {

@@ -1,0 +1,119 @@
+//! How much a connection of Multipath TCP may have unsent in the kernel.
+//!
+//! Linux takes what its send buffer holds, which is two windows. Where RTTs are alike that is a
+//! window too much in each path, for which new streams wait. Where they differ it is too little:
+//! while data on the slower path is outstanding, what the faster one has sent meanwhile occupies the
+//! buffer, too, and the faster one idles. So the buffer is made larger than needed, and what is
+//! unsent has its limit here.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use anabranch_sockets::Subflow;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::core::Core;
+
+/// How long a connection waits that has reached the limit.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What the paths may send before the next look, s: the pause, and that it comes late.
+const LATE_S: f64 = 0.004;
+
+/// What Linux gives a path at once (`MPTCP_SEND_BURST_SIZE`), bytes.
+const BURST: f64 = 65_428.0;
+
+/// The limit of one connection.
+#[derive(Debug)]
+pub struct Allowance {
+    /// What may be written before the next look.
+    bytes: u64,
+    pause: Pin<Box<Sleep>>,
+}
+
+impl Allowance {
+    /// Unknown yet.
+    pub fn new() -> Allowance {
+        Allowance {
+            bytes: 0,
+            pause: Box::pin(sleep(Duration::ZERO)),
+        }
+    }
+
+    /// Waits until something may be written.
+    pub fn poll(&mut self, core: &Core, cx: &mut Context<'_>) -> Poll<()> {
+        while self.bytes == 0 {
+            self.bytes = match core.subflows() {
+                Some(paths) => allowed(&paths).saturating_sub(core.unsent_in_kernel(&paths)),
+                None => u64::MAX, // plain TCP, where TCP_NOTSENT_LOWAT is the limit
+            };
+            if self.bytes == 0 {
+                ready!(self.pause.as_mut().poll(cx));
+                self.pause.as_mut().reset(Instant::now() + PAUSE);
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// So many bytes were written.
+    pub fn take(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes as u64);
+    }
+}
+
+/// What may be unsent, bytes. Linux gives data to the path that it expects to be the first to have
+/// sent it: the slower one is used only while the faster one has as much to do as it, so many
+/// windows.
+fn allowed(paths: &[Subflow]) -> u64 {
+    let works = |path: &&Subflow| path.open && path.backoff == 0 && path.rtt_us > 0;
+    let rtt_s = |path: &Subflow| f64::from(path.rtt_us) * 1e-6;
+    let busy = |path: &&Subflow| path.in_flight > 0;
+    let used = paths.iter().filter(works).filter(busy);
+    let longest_s = used.map(rtt_s).fold(0.0, f64::max);
+    let unsent = paths.iter().filter(works).map(|path| {
+        let rate = f64::from(path.window) * f64::from(path.mss) / rtt_s(path);
+        rate * ((longest_s - rtt_s(path)).max(0.0) + LATE_S)
+    });
+    (BURST + unsent.sum::<f64>()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(window: u32, rtt_ms: u32) -> Subflow {
+        Subflow {
+            open: true,
+            window,
+            mss: 1400,
+            rtt_us: 1000 * rtt_ms,
+            in_flight: 1,
+            ..Subflow::default()
+        }
+    }
+
+    #[test]
+    fn the_faster_path_may_queue_what_it_sends_until_the_slower_one_has_sent_as_much() {
+        // 1.4 and 0.14 MB/s: 4 ms of both are 6160 bytes.
+        let (fast, slow) = (path(100, 100), path(30, 300));
+        assert_eq!(allowed(&[fast, fast]), 65_428 + 2 * 5600);
+        // 1.4 MB/s for 0.2 s.
+        assert_eq!(allowed(&[fast, slow]), 65_428 + 6160 + 280_000);
+        // Nothing is on its way over the slower one; or nothing has returned for a while.
+        let idle = Subflow {
+            in_flight: 0,
+            ..slow
+        };
+        assert_eq!(allowed(&[fast, idle]), 65_428 + 6160);
+        let dead = Subflow { backoff: 1, ..slow };
+        assert_eq!(allowed(&[fast, dead]), 65_428 + 5600);
+        // The faster one idles, as behind a loss on the other.
+        let waiting = Subflow {
+            in_flight: 0,
+            ..fast
+        };
+        assert_eq!(allowed(&[waiting, slow]), 65_428 + 6160 + 280_000);
+        assert_eq!(allowed(&[]), 65_428);
+    }
+}
