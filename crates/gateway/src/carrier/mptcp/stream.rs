@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::{AsyncWrite as _, Stream as _};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -297,6 +297,17 @@ impl Drop for Reader {
     }
 }
 
+impl Reader {
+    /// The next frame; `None` if the stream was reset.
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<yamux::Packet>> {
+        let mut stream = self.half.stream();
+        match stream.as_mut() {
+            Some(stream) => Pin::new(stream).poll_next(cx).map(|next| next?.ok()),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
 impl AsyncRead for Reader {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -304,30 +315,30 @@ impl AsyncRead for Reader {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        let before = buffer.filled().len();
+        // As many frames as fit: the caller often writes to a socket what it gets at once.
         while !this.ended {
             if let Some(frame) = &this.frame {
                 let rest = &frame.as_ref()[this.at..];
                 let read = rest.len().min(buffer.remaining());
                 buffer.put_slice(&rest[..read]);
                 this.at += read;
-                if read > 0 || buffer.remaining() == 0 {
-                    return Poll::Ready(Ok(()));
+                if buffer.remaining() == 0 {
+                    break;
                 }
             }
             this.frame = None;
-            let mut stream = this.half.stream();
-            let next = stream.as_mut().map(|stream| Pin::new(stream).poll_next(cx));
-            let frame = match next {
-                Some(next) => ready!(next).and_then(Result::ok),
-                None => None,
-            };
-            match frame {
-                Some(frame) if frame.as_ref().first() == Some(&END) => this.ended = true,
-                Some(frame) => {
+            match this.poll_frame(cx) {
+                Poll::Ready(Some(frame)) if frame.as_ref().first() == Some(&END) => {
+                    this.ended = true;
+                }
+                Poll::Ready(Some(frame)) => {
                     this.frame = Some(frame);
                     this.at = 1;
                 }
-                None => return Poll::Ready(Err(ErrorKind::ConnectionReset.into())),
+                _ if buffer.filled().len() > before => break,
+                Poll::Ready(None) => return Poll::Ready(Err(ErrorKind::ConnectionReset.into())),
+                Poll::Pending => return Poll::Pending,
             }
         }
         Poll::Ready(Ok(()))
