@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::io::AsyncReadExt;
-use tokio::net::TcpStream;
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::TlsStream;
@@ -16,7 +15,7 @@ use tokio_rustls::TlsStream;
 use super::control;
 use super::core::Core;
 use super::stream;
-use super::transport::Transport;
+use super::transport::{self, Transport};
 use crate::carrier::{Closed, Stream};
 
 /// How long sending what is queued, and CLOSE, may take.
@@ -56,7 +55,7 @@ impl Drop for Handle {
 /// # Errors
 /// If the connection ends, or the peer has another protocol version.
 pub async fn establish(
-    tls: TlsStream<TcpStream>,
+    tls: TlsStream<transport::Socket>,
     role: Role,
     core: Arc<Core>,
 ) -> anyhow::Result<Handle> {
@@ -233,6 +232,9 @@ impl Driver {
                 Poll::Pending if self.poll_open(cx) => {}
                 Poll::Pending => break,
             }
+        }
+        if self.transport.take_received() {
+            self.core.has_received();
         }
         match self.transport.poll_drain(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(describe_io(&error)),
