@@ -30,6 +30,7 @@ use crate::tls::{self, Identity};
 
 mod control;
 mod core;
+mod emptying;
 mod endpoints;
 mod maintain;
 mod multiplexer;

@@ -322,6 +322,18 @@ async fn a_read_takes_all_frames_that_have_arrived() {
     assert_eq!(read, 50_000);
 }
 
+#[tokio::test]
+async fn a_writer_that_waits_gets_an_error_when_the_tunnel_ends() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (mut slow, _unread) = pair_of_streams(&near, &far).await;
+    let writing = tokio::spawn(async move { while slow.write_all(&[0; 9999]).await.is_ok() {} });
+    sleep(Duration::from_millis(300)).await;
+    assert!(!writing.is_finished());
+    near.close("test");
+    let ended = timeout(PATIENCE, writing).await;
+    ended.expect("an error").expect("no panic");
+}
+
 /// Jain's index of 100 streams that always have data: (sum x)^2 / (n sum x^2).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_with_data_take_turns() {

@@ -1,4 +1,4 @@
-//! A stream: a queue that the user fills, a task that empties it into yamux, and a reader.
+//! A stream: a queue that the user fills and [`empty`] empties into yamux, and a reader.
 //!
 //! yamux shows a stream's reset and the end of its connection as its end. So the first byte of each
 //! frame is its kind, [`DATA`] or [`END`], and yamux's own end is always a reset: a stream whose
@@ -37,9 +37,13 @@ pub fn turns(bytes: usize) -> usize {
     bytes.div_ceil(TURN)
 }
 
-/// Makes a stream of the tunnel out of yamux's. A stream that this side has opened has a `slot`,
-/// which is returned when the stream is dropped.
-pub fn new(stream: yamux::Stream, core: &Arc<Core>, slot: Option<OwnedSemaphorePermit>) -> Stream {
+/// Makes a stream of the tunnel out of yamux's; its queue is to be emptied. A stream that this side
+/// has opened has a `slot`, which is returned when the stream is dropped.
+pub fn new(
+    stream: yamux::Stream,
+    core: &Arc<Core>,
+    slot: Option<OwnedSemaphorePermit>,
+) -> (Stream, Queued) {
     // yamux opens at most 256 streams that the peer has not acknowledged, which only a frame does.
     let acknowledges = slot.is_none();
     let half = Arc::new(Half {
@@ -49,19 +53,25 @@ pub fn new(stream: yamux::Stream, core: &Arc<Core>, slot: Option<OwnedSemaphoreP
         core: core.clone(),
         _slot: slot,
     });
-    tokio::spawn(empty(half.clone(), acknowledges));
-    Stream {
+    let stream = Stream {
         reader: Box::new(Reader {
             half: half.clone(),
             frame: None,
             at: 0,
             ended: false,
         }),
-        writer: Box::new(Writer(half)),
-    }
+        writer: Box::new(Writer(half.clone())),
+    };
+    (stream, Queued { half, acknowledges })
 }
 
-/// What the reader, the writer and the task have in common.
+/// A stream whose queue is to be emptied.
+pub struct Queued {
+    half: Arc<Half>,
+    acknowledges: bool,
+}
+
+/// What the reader, the writer and [`empty`] have in common.
 struct Half {
     /// `None` once the stream was reset.
     stream: Mutex<Option<yamux::Stream>>,
@@ -197,7 +207,8 @@ impl Half {
 }
 
 /// Empties the queue into yamux until it has ended or the stream was reset.
-async fn empty(half: Arc<Half>, acknowledges: bool) {
+pub async fn empty(queued: Queued) {
+    let Queued { half, acknowledges } = queued;
     let mut frame = Vec::new();
     if acknowledges {
         match half.write(&mut frame, DATA, 1).await {

@@ -45,6 +45,8 @@ struct Inner {
     pending: Vec<u8>,
     written: usize,
     frames: Frames,
+    /// Payload passed since the last call of `take_progress`.
+    has_progress: bool,
     /// Data was received since the last call of `take_received`.
     has_received: bool,
     core: Arc<Core>,
@@ -61,6 +63,7 @@ impl Transport {
             pending: Vec::with_capacity(COLLECTED),
             written: 0,
             frames: Frames::default(),
+            has_progress: false,
             has_received: false,
             core,
         })))
@@ -68,6 +71,11 @@ impl Transport {
 
     fn with<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> R {
         act(&mut self.0.lock().expect("no holder panics"))
+    }
+
+    /// Whether payload of streams has passed since the last call, so that they have new turns.
+    pub fn take_progress(&self) -> bool {
+        self.with(|inner| std::mem::take(&mut inner.has_progress))
     }
 
     /// Whether data was received since the last call.
@@ -114,6 +122,7 @@ impl Inner {
             // The first byte says what the rest is.
             self.core.account.settle(payload - 1);
             self.core.account.turns.add_permits(turns(payload));
+            self.has_progress = true;
         }
     }
 }
