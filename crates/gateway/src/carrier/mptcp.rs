@@ -33,6 +33,7 @@ use crate::tls::{self, Identity};
 mod allowance;
 mod control;
 mod core;
+mod emptying;
 mod endpoints;
 mod maintain;
 mod multiplexer;
@@ -108,6 +109,7 @@ async fn connect_over(
     let socket = socket::duplicate(&stream)?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
     let name = tls::SERVER_NAME.try_into().expect("a valid name");
+    let stream = transport::buffered(stream);
     let tls = connector.connect(name, stream).await.context("TLS")?;
     let weights = weights(rule, &near.tunnel)?;
     let (limits, streams) = (&near.limits, near.limits.connections);
@@ -235,6 +237,7 @@ async fn accept_one(stream: TcpStream, all: &AcceptAll) -> anyhow::Result<(Tunne
     let socket = socket::duplicate(&stream)?;
     socket::prepare(&socket)?;
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(all.identity.server()));
+    let stream = transport::buffered(stream);
     let tls = acceptor.accept(stream).await.context("TLS")?;
     let peer = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
     let weights = weights(&all.rule, &all.far.tunnel)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch_gateway::carrier::{Closed, Listener, NotSent, Stream, Tunnel, connect};
 use anabranch_gateway::config::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::setup::{LOOPBACK, far_config, identities, near_config, tunnel};
 
@@ -308,6 +308,30 @@ async fn a_receiver_that_does_not_read_stops_only_its_own_stream() {
     other.read_exact(&mut [0; 50_000]).await.expect("data");
     drop(slow);
     assert_eq!(near.unsent_bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_read_takes_all_frames_that_have_arrived() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    opened.write_all(&[7; 50_000]).await.expect("open");
+    sleep(Duration::from_millis(300)).await;
+    let mut buffer = vec![0; 1 << 16];
+    // Frames have at most 16 000 bytes.
+    let read = accepted.read(&mut buffer).await.expect("data");
+    assert_eq!(read, 50_000);
+}
+
+#[tokio::test]
+async fn a_writer_that_waits_gets_an_error_when_the_tunnel_ends() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (mut slow, _unread) = pair_of_streams(&near, &far).await;
+    let writing = tokio::spawn(async move { while slow.write_all(&[0; 9999]).await.is_ok() {} });
+    sleep(Duration::from_millis(300)).await;
+    assert!(!writing.is_finished());
+    near.close("test");
+    let ended = timeout(PATIENCE, writing).await;
+    ended.expect("an error").expect("no panic");
 }
 
 /// Jain's index of 100 streams that always have data: (sum x)^2 / (n sum x^2).

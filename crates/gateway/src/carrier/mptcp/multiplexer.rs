@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::io::AsyncReadExt;
-use tokio::net::TcpStream;
-use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::TlsStream;
 
 use super::control;
 use super::core::Core;
+use super::emptying::Emptying;
 use super::stream;
-use super::transport::Transport;
+use super::transport::{self, Transport};
 use crate::carrier::{Closed, Stream};
 
 /// How long sending what is queued, and CLOSE, may take.
@@ -41,6 +41,8 @@ pub struct Handle {
     pub core: Arc<Core>,
     opening: mpsc::Sender<oneshot::Sender<yamux::Stream>>,
     accepted: Mutex<mpsc::UnboundedReceiver<yamux::Stream>>,
+    /// Streams whose queues the task of yamux is to empty.
+    streams: mpsc::UnboundedSender<stream::Queued>,
     /// Streams that may still be opened.
     slots: Arc<Semaphore>,
 }
@@ -56,13 +58,14 @@ impl Drop for Handle {
 /// # Errors
 /// If the connection ends, or the peer has another protocol version.
 pub async fn establish(
-    tls: TlsStream<TcpStream>,
+    tls: TlsStream<transport::Socket>,
     role: Role,
     core: Arc<Core>,
 ) -> anyhow::Result<Handle> {
     let transport = Transport::new(tls, core.clone());
     let (opening, opening_receiver) = mpsc::channel(16);
     let (accepted_sender, accepted) = mpsc::unbounded_channel();
+    let (streams, emptying) = Emptying::new();
     let mode = match role {
         Role::Near => yamux::Mode::Client,
         Role::Far => yamux::Mode::Server,
@@ -70,6 +73,7 @@ pub async fn establish(
     tokio::spawn(run(Driver {
         connection: yamux::Connection::new(transport.clone(), settings(&core), mode),
         transport,
+        emptying,
         opening: opening_receiver,
         wanted: None,
         accepted: accepted_sender,
@@ -79,6 +83,7 @@ pub async fn establish(
         core: core.clone(),
         opening,
         accepted: Mutex::new(accepted),
+        streams,
         slots: Arc::new(Semaphore::new(0)),
     };
     let control = match role {
@@ -159,7 +164,7 @@ impl Handle {
             closed = self.core.until_closed() => return Err(closed),
         };
         match self.open_plain().await {
-            Some(plain) => Ok(stream::new(plain, &self.core, Some(slot))),
+            Some(plain) => Ok(self.queued(plain, Some(slot))),
             None => Err(self.core.until_closed().await),
         }
     }
@@ -171,9 +176,16 @@ impl Handle {
     pub async fn accept(&self) -> Result<Stream, Closed> {
         self.core.check()?;
         match self.accept_plain().await {
-            Some(plain) => Ok(stream::new(plain, &self.core, None)),
+            Some(plain) => Ok(self.queued(plain, None)),
             None => Err(self.core.until_closed().await),
         }
+    }
+
+    fn queued(&self, plain: yamux::Stream, slot: Option<OwnedSemaphorePermit>) -> Stream {
+        let (stream, queued) = stream::new(plain, &self.core, slot);
+        // `Emptying` receives as long as there is a sender.
+        let _ = self.streams.send(queued);
+        stream
     }
 }
 
@@ -181,6 +193,7 @@ impl Handle {
 struct Driver {
     connection: yamux::Connection<Transport>,
     transport: Transport,
+    emptying: Emptying,
     opening: mpsc::Receiver<oneshot::Sender<yamux::Stream>>,
     /// Who gets the next stream.
     wanted: Option<oneshot::Sender<yamux::Stream>>,
@@ -197,7 +210,9 @@ async fn run(mut driver: Driver) {
         reason = poll_fn(|cx| driver.poll(cx)) => core.set_lost(reason),
         _ = core.until_closed() => drain(&mut driver).await,
     }
-    drop(driver);
+    // Their writers get an error.
+    tokio::spawn(driver.emptying.finish());
+    drop((driver.connection, driver.transport));
     core.end();
 }
 
@@ -223,6 +238,27 @@ impl Driver {
     /// Makes progress; ready with the reason when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         loop {
+            // Not ready while the tunnel has its handle, after which this task ends, too.
+            let _ = self.emptying.poll(cx);
+            if let Poll::Ready(reason) = self.poll_connection(cx) {
+                return Poll::Ready(reason);
+            }
+            // Streams that have turns again fill yamux again, without another task's wake-up.
+            if !self.transport.take_progress() {
+                break;
+            }
+        }
+        if self.transport.take_received() {
+            self.core.has_received();
+        }
+        match self.transport.poll_drain(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(describe_io(&error)),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn poll_connection(&mut self, cx: &mut Context<'_>) -> Poll<String> {
+        loop {
             match self.connection.poll_next_inbound(cx) {
                 // Fails once the tunnel is dropped.
                 Poll::Ready(Some(Ok(stream))) => drop(self.accepted.send(stream)),
@@ -231,12 +267,8 @@ impl Driver {
                     return Poll::Ready(CLOSED.to_owned());
                 }
                 Poll::Pending if self.poll_open(cx) => {}
-                Poll::Pending => break,
+                Poll::Pending => return Poll::Pending,
             }
-        }
-        match self.transport.poll_drain(cx) {
-            Poll::Ready(Err(error)) => Poll::Ready(describe_io(&error)),
-            _ => Poll::Pending,
         }
     }
 

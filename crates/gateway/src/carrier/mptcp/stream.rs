@@ -1,4 +1,4 @@
-//! A stream: a queue that the user fills, a task that empties it into yamux, and a reader.
+//! A stream: a queue that the user fills and [`empty`] empties into yamux, and a reader.
 //!
 //! yamux shows a stream's reset and the end of its connection as its end. So the first byte of each
 //! frame is its kind, [`DATA`] or [`END`], and yamux's own end is always a reset: a stream whose
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::{AsyncWrite as _, Stream as _};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -37,9 +37,13 @@ pub fn turns(bytes: usize) -> usize {
     bytes.div_ceil(TURN)
 }
 
-/// Makes a stream of the tunnel out of yamux's. A stream that this side has opened has a `slot`,
-/// which is returned when the stream is dropped.
-pub fn new(stream: yamux::Stream, core: &Arc<Core>, slot: Option<OwnedSemaphorePermit>) -> Stream {
+/// Makes a stream of the tunnel out of yamux's; its queue is to be emptied. A stream that this side
+/// has opened has a `slot`, which is returned when the stream is dropped.
+pub fn new(
+    stream: yamux::Stream,
+    core: &Arc<Core>,
+    slot: Option<OwnedSemaphorePermit>,
+) -> (Stream, Queued) {
     // yamux opens at most 256 streams that the peer has not acknowledged, which only a frame does.
     let acknowledges = slot.is_none();
     let half = Arc::new(Half {
@@ -49,19 +53,25 @@ pub fn new(stream: yamux::Stream, core: &Arc<Core>, slot: Option<OwnedSemaphoreP
         core: core.clone(),
         _slot: slot,
     });
-    tokio::spawn(empty(half.clone(), acknowledges));
-    Stream {
+    let stream = Stream {
         reader: Box::new(Reader {
             half: half.clone(),
             frame: None,
             at: 0,
             ended: false,
         }),
-        writer: Box::new(Writer(half)),
-    }
+        writer: Box::new(Writer(half.clone())),
+    };
+    (stream, Queued { half, acknowledges })
 }
 
-/// What the reader, the writer and the task have in common.
+/// A stream whose queue is to be emptied.
+pub struct Queued {
+    half: Arc<Half>,
+    acknowledges: bool,
+}
+
+/// What the reader, the writer and [`empty`] have in common.
 struct Half {
     /// `None` once the stream was reset.
     stream: Mutex<Option<yamux::Stream>>,
@@ -197,7 +207,8 @@ impl Half {
 }
 
 /// Empties the queue into yamux until it has ended or the stream was reset.
-async fn empty(half: Arc<Half>, acknowledges: bool) {
+pub async fn empty(queued: Queued) {
+    let Queued { half, acknowledges } = queued;
     let mut frame = Vec::new();
     if acknowledges {
         match half.write(&mut frame, DATA, 1).await {
@@ -297,6 +308,17 @@ impl Drop for Reader {
     }
 }
 
+impl Reader {
+    /// The next frame; `None` if the stream was reset.
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<yamux::Packet>> {
+        let mut stream = self.half.stream();
+        match stream.as_mut() {
+            Some(stream) => Pin::new(stream).poll_next(cx).map(|next| next?.ok()),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
 impl AsyncRead for Reader {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -304,30 +326,30 @@ impl AsyncRead for Reader {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        let before = buffer.filled().len();
+        // As many frames as fit: the caller often writes to a socket what it gets at once.
         while !this.ended {
             if let Some(frame) = &this.frame {
                 let rest = &frame.as_ref()[this.at..];
                 let read = rest.len().min(buffer.remaining());
                 buffer.put_slice(&rest[..read]);
                 this.at += read;
-                if read > 0 || buffer.remaining() == 0 {
-                    return Poll::Ready(Ok(()));
+                if buffer.remaining() == 0 {
+                    break;
                 }
             }
             this.frame = None;
-            let mut stream = this.half.stream();
-            let next = stream.as_mut().map(|stream| Pin::new(stream).poll_next(cx));
-            let frame = match next {
-                Some(next) => ready!(next).and_then(Result::ok),
-                None => None,
-            };
-            match frame {
-                Some(frame) if frame.as_ref().first() == Some(&END) => this.ended = true,
-                Some(frame) => {
+            match this.poll_frame(cx) {
+                Poll::Ready(Some(frame)) if frame.as_ref().first() == Some(&END) => {
+                    this.ended = true;
+                }
+                Poll::Ready(Some(frame)) => {
                     this.frame = Some(frame);
                     this.at = 1;
                 }
-                None => return Poll::Ready(Err(ErrorKind::ConnectionReset.into())),
+                _ if buffer.filled().len() > before => break,
+                Poll::Ready(None) => return Poll::Ready(Err(ErrorKind::ConnectionReset.into())),
+                Poll::Pending => return Poll::Pending,
             }
         }
         Poll::Ready(Ok(()))

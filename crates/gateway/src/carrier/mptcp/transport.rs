@@ -1,12 +1,13 @@
-//! TLS below yamux: coalesces frames into records and sees which streams' data is written.
+//! TLS below yamux: puts headers and bodies of frames into common records, reads the socket in large
+//! pieces, and sees which streams' data is written.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use futures_util::io::{AsyncRead, AsyncWrite};
-use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
@@ -15,9 +16,22 @@ use super::core::Core;
 use super::pong::Pong;
 use super::stream::turns;
 
-/// Frames are collected up to this size, bytes: with one more frame of a turn they fit into a TLS
-/// record, 16384.
-const RECORD: usize = 12 << 10;
+/// The data of a TLS record, bytes: more would be written as two.
+const RECORD: usize = 16 << 10;
+
+/// What is collected before it is written, bytes.
+const COLLECTED: usize = 12 << 10;
+
+/// What is read from the socket at once, bytes: TLS by itself reads 4096.
+const READ: usize = 64 << 10;
+
+/// The socket below TLS.
+pub type Socket = BufReader<TcpStream>;
+
+/// Prepares a connected socket for TLS.
+pub fn buffered(stream: TcpStream) -> Socket {
+    BufReader::with_capacity(READ, stream)
+}
 
 /// The stream of datagrams and messages: the first that `near` opens.
 const CONTROL_STREAM: u32 = 1;
@@ -28,27 +42,33 @@ const CONTROL_STREAM: u32 = 1;
 pub struct Transport(Arc<Mutex<Inner>>);
 
 struct Inner {
-    tls: TlsStream<TcpStream>,
-    /// Not written to `tls` yet.
+    tls: TlsStream<Socket>,
+    /// Small frames, and headers of others, that are not written to `tls` yet.
     pending: Vec<u8>,
     written: usize,
     frames: Frames,
+    /// Payload passed since the last call of `take_progress`.
+    has_progress: bool,
+    /// Data was received since the last call of `take_received`.
+    has_received: bool,
     core: Arc<Core>,
     allowance: Allowance,
     pong: Pong,
 }
 
 impl Transport {
-    pub fn new(mut tls: TlsStream<TcpStream>, core: Arc<Core>) -> Transport {
+    pub fn new(mut tls: TlsStream<Socket>, core: Arc<Core>) -> Transport {
         match &mut tls {
             TlsStream::Client(tls) => tls.get_mut().1.set_buffer_limit(Some(RECORD)),
             TlsStream::Server(tls) => tls.get_mut().1.set_buffer_limit(Some(RECORD)),
         }
         Transport(Arc::new(Mutex::new(Inner {
             tls,
-            pending: Vec::with_capacity(2 * RECORD),
+            pending: Vec::with_capacity(COLLECTED),
             written: 0,
             frames: Frames::default(),
+            has_progress: false,
+            has_received: false,
             core,
             allowance: Allowance::new(),
             pong: Pong::new(),
@@ -59,6 +79,16 @@ impl Transport {
         act(&mut self.0.lock().expect("no holder panics"))
     }
 
+    /// Whether payload of streams has passed since the last call, so that they have new turns.
+    pub fn take_progress(&self) -> bool {
+        self.with(|inner| std::mem::take(&mut inner.has_progress))
+    }
+
+    /// Whether data was received since the last call.
+    pub fn take_received(&self) -> bool {
+        self.with(|inner| std::mem::take(&mut inner.has_received))
+    }
+
     /// Writes everything to the socket.
     pub fn poll_drain(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.with(|inner| {
@@ -67,25 +97,46 @@ impl Transport {
             {
                 inner.pending.extend(pong);
             }
-            ready!(inner.poll_empty(cx))?;
+            if !inner.pending.is_empty() {
+                ready!(inner.poll_write(cx, &[]))?;
+            }
             Pin::new(&mut inner.tls).poll_flush(cx)
         })
     }
 }
 
 impl Inner {
-    /// Moves the collected frames to TLS.
-    fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.written < self.pending.len() {
+    /// Writes what is pending, and these bytes behind it, in the same records; how many of these.
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            // What is left of a record would leave room for a part of the next one only.
+            ready!(Pin::new(&mut self.tls).poll_flush(cx))?;
             ready!(self.allowance.poll(&self.core, cx));
             let rest = &self.pending[self.written..];
-            let written = ready!(Pin::new(&mut self.tls).poll_write(cx, rest))?;
-            self.allowance.take(written);
-            self.written += written;
+            let parts = [IoSlice::new(rest), IoSlice::new(bytes)];
+            let taken = ready!(Pin::new(&mut self.tls).poll_write_vectored(cx, &parts))?;
+            self.allowance.take(taken);
+            if taken < rest.len() {
+                self.written += taken;
+                continue;
+            }
+            let of_these = taken - rest.len();
+            self.pending.clear();
+            self.written = 0;
+            if of_these > 0 || bytes.is_empty() {
+                return Poll::Ready(Ok(of_these));
+            }
         }
-        self.pending.clear();
-        self.written = 0;
-        Poll::Ready(Ok(()))
+    }
+
+    /// Accounts for the frames whose headers are in these bytes.
+    fn count(&mut self, bytes: &[u8]) {
+        for payload in self.frames.payloads(bytes) {
+            // The first byte says what the rest is.
+            self.core.account.settle(payload - 1);
+            self.core.account.turns.add_permits(turns(payload));
+            self.has_progress = true;
+        }
     }
 }
 
@@ -98,7 +149,7 @@ impl AsyncRead for Transport {
         self.with(|inner| {
             let mut buffer = ReadBuf::new(bytes);
             ready!(Pin::new(&mut inner.tls).poll_read(cx, &mut buffer))?;
-            inner.core.has_received();
+            inner.has_received = true;
             Poll::Ready(Ok(buffer.filled().len()))
         })
     }
@@ -111,22 +162,20 @@ impl AsyncWrite for Transport {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.with(|inner| {
-            if inner.pending.len() >= RECORD {
-                ready!(inner.poll_empty(cx))?;
-            }
             if inner.frames.between()
                 && let Some(pong) = Pong::answer(bytes)
             {
                 inner.pending.extend(inner.pong.hold(pong).iter().flatten());
                 return Poll::Ready(Ok(bytes.len()));
             }
-            inner.pending.extend_from_slice(bytes);
-            for payload in inner.frames.payloads(bytes) {
-                // The first byte says what the rest is.
-                inner.core.account.settle(payload - 1);
-                inner.core.account.turns.add_permits(turns(payload));
-            }
-            Poll::Ready(Ok(bytes.len()))
+            let taken = if inner.pending.len() + bytes.len() <= COLLECTED {
+                inner.pending.extend_from_slice(bytes);
+                bytes.len()
+            } else {
+                ready!(inner.poll_write(cx, bytes))?
+            };
+            inner.count(&bytes[..taken]);
+            Poll::Ready(Ok(taken))
         })
     }
 
