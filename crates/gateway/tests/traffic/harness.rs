@@ -79,7 +79,8 @@ impl Pair {
         let socks = if options.near.contains("[socks]") {
             ""
         } else {
-            "[socks]\nlisten = \"127.0.0.1:0\"\n"
+            // No other socket is there, so that connecting fails once it is closed.
+            "[socks]\nlisten = \"127.0.0.4:0\"\n"
         };
         let path = if options.near.contains("paths = [") {
             ""
