@@ -107,13 +107,13 @@ pub fn prepare(socket: &Socket) -> io::Result<()> {
     /// Data that the kernel takes before it can be sent, bytes. What waits here is neither in turn
     /// nor behind datagrams.
     const UNSENT: u32 = 32 << 10;
-    // Multipath TCP has an `Allowance`.
+    // For plain TCP; Multipath TCP has its limit in `allowance`.
     let _ = socket.set_tcp_notsent_lowat(UNSENT);
     socket.set_tcp_nodelay(true)
 }
 
-/// Makes the send buffer of a connection of Multipath TCP large enough for every
-/// [`Allowance`](super::allowance::Allowance). Without CAP_NET_ADMIN, Linux sizes it.
+/// Makes the send buffer of a connection of Multipath TCP so large that it is no limit, which is in
+/// `allowance`. Without CAP_NET_ADMIN, Linux sizes it.
 pub fn raise_send_buffer(socket: &Socket) {
     /// Half of it, bytes: Linux doubles it.
     const HALF: usize = 32 << 20;
