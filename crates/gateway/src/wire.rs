@@ -13,7 +13,8 @@
 //! | route | a datagram of an association without destination: answers take this tunnel, too |
 //!
 //! Integers are big-endian. The destination of a datagram from `far` is where it came from. A
-//! datagram that is too large for the tunnel is a frame of its association's stream instead.
+//! datagram that is too large for the tunnel is a frame of one of its association's streams instead:
+//! each further stream with the number of an association belongs to it, whatever the tunnel.
 //!
 //! Parsers use buffers of constant size, or buffers that grow with the bytes that have arrived: a
 //! length from the network allocates nothing.
