@@ -160,6 +160,7 @@ impl Listener {
         if let Err(error) = endpoints::raise_limit(endpoints::MOST) {
             tracing::debug!("{error:#}: the number of paths is limited by it");
         }
+        endpoints::notice_dead_paths_early();
         let (sender, receiver) = mpsc::channel(1);
         let refused = Arc::new(AtomicU64::new(0));
         let accepting = tokio::spawn(accept_all(AcceptAll {

@@ -28,8 +28,16 @@ const OVERLAP: Duration = Duration::from_secs(1);
 /// How long an attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(10);
 
-/// A tunnel that answers nothing for so long may be unknown to far; how often that is checked.
-const SILENT: Duration = Duration::from_millis(1000);
+/// A tunnel that answers nothing for so long may be unknown to far. Over TCP far's kernel says so, if
+/// its host is up; and after an outage of all paths TCP may wait for seconds until it sends again.
+fn silence(tunnel: &Tunnel) -> Duration {
+    match tunnel {
+        Tunnel::Quic(_) => Duration::from_secs(1),
+        Tunnel::Mptcp(_) => Duration::from_secs(10),
+    }
+}
+
+/// How often that is checked.
 const OBSERVE: Duration = Duration::from_millis(200);
 
 /// How long a connection waits for a tunnel.
@@ -124,7 +132,7 @@ async fn silent(tunnel: &Tunnel) -> u64 {
             (sent, received, since) = (sent_now, received_now, Instant::now());
         } else if sent_now == sent {
             since = Instant::now();
-        } else if since.elapsed() >= SILENT {
+        } else if since.elapsed() >= silence(tunnel) {
             return received;
         }
     }

@@ -45,7 +45,11 @@ impl Allowance {
     pub fn poll(&mut self, core: &Core, cx: &mut Context<'_>) -> Poll<()> {
         while self.bytes == 0 {
             self.bytes = match core.subflows() {
-                Some(paths) => allowed(&paths).saturating_sub(core.unsent_in_kernel(&paths)),
+                Some(mut paths) => {
+                    // What a dead path has not sent is sent over another one later.
+                    paths.retain(works);
+                    allowed(&paths).saturating_sub(core.unsent_in_kernel(&paths))
+                }
                 None => u64::MAX, // plain TCP, where TCP_NOTSENT_LOWAT is the limit
             };
             if self.bytes == 0 {
@@ -62,16 +66,18 @@ impl Allowance {
     }
 }
 
-/// What may be unsent, bytes. Linux gives data to the path that it expects to be the first to have
-/// sent it: the slower one is used only while the faster one has as much to do as it, so many
-/// windows.
+fn works(path: &Subflow) -> bool {
+    path.open && path.backoff == 0 && path.rtt_us > 0
+}
+
+/// What may be unsent in paths that work, bytes. Linux gives data to the path that it expects to be
+/// the first to have sent it: the slower one is used only while the faster one has as much to do as
+/// it, so many windows.
 fn allowed(paths: &[Subflow]) -> u64 {
-    let works = |path: &&Subflow| path.open && path.backoff == 0 && path.rtt_us > 0;
     let rtt_s = |path: &Subflow| f64::from(path.rtt_us) * 1e-6;
-    let busy = |path: &&Subflow| path.in_flight > 0;
-    let used = paths.iter().filter(works).filter(busy);
-    let longest_s = used.map(rtt_s).fold(0.0, f64::max);
-    let unsent = paths.iter().filter(works).map(|path| {
+    let busy = paths.iter().filter(|path| path.in_flight > 0);
+    let longest_s = busy.map(rtt_s).fold(0.0, f64::max);
+    let unsent = paths.iter().map(|path| {
         let rate = f64::from(path.window) * f64::from(path.mss) / rtt_s(path);
         rate * ((longest_s - rtt_s(path)).max(0.0) + LATE_S)
     });
@@ -100,14 +106,12 @@ mod tests {
         assert_eq!(allowed(&[fast, fast]), 65_428 + 2 * 5600);
         // 1.4 MB/s for 0.2 s.
         assert_eq!(allowed(&[fast, slow]), 65_428 + 6160 + 280_000);
-        // Nothing is on its way over the slower one; or nothing has returned for a while.
+        // Nothing is on its way over the slower one.
         let idle = Subflow {
             in_flight: 0,
             ..slow
         };
         assert_eq!(allowed(&[fast, idle]), 65_428 + 6160);
-        let dead = Subflow { backoff: 1, ..slow };
-        assert_eq!(allowed(&[fast, dead]), 65_428 + 5600);
         // The faster one idles, as behind a loss on the other.
         let waiting = Subflow {
             in_flight: 0,

@@ -57,6 +57,7 @@ pub async fn maintain(core: Arc<Core>, opens: bool) {
                 tracing::warn!("the tunnel is plain TCP: it has one path");
             } else if multipath && opens {
                 kept = to_keep(&core);
+                endpoints::notice_dead_paths_early();
             }
         }
         if !kept.is_empty() {
