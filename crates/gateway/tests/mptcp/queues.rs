@@ -39,6 +39,8 @@ fn little_is_unsent_in_the_kernel() {
             written = stream.write_all(&data) => written.expect("open"),
             () = watching => {}
         }
+        stream.shutdown().await.expect("open");
+        assert_eq!(stream.read_u64().await.expect("an answer"), 5_000_000);
         samples.sort_unstable();
         let median = samples[samples.len() / 2];
         assert!(median < 300_000, "{median}");
