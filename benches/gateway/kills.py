@@ -2,8 +2,8 @@
 
     sudo .venv/bin/python benches/gateway/kills.py --seconds 300
 
-Links of 40 and 20 Mbit/s with 20 and 60 ms, in turn down for 5 s. Passes if every byte arrives
-unchanged; prints the longest stalls.
+Links of 40 and 20 Mbit/s with 20 and 60 ms, in turn down for 5 s; with `--together 3` both at once
+for 3 s, every 20 s. Passes if every byte arrives unchanged; prints the longest stalls.
 """
 
 from gateways import SOCKS, Gateways, options, verdict
@@ -16,11 +16,15 @@ FIRST_S = 15
 
 def main() -> None:
     """Print a line per carrier."""
-    chosen = options(__doc__, seconds=300, connections=100, kbps=100.0)
+    chosen = options(__doc__, seconds=300, connections=100, kbps=100.0, together=0.0)
     failures = range(FIRST_S, FIRST_S + chosen.seconds, EVERY_S)
+    if chosen.together:
+        downs = [[(at, at + chosen.together) for at in failures[::2]]] * 2
+    else:
+        downs = [[(at, at + DOWN_S) for at in failures[turn::2]] for turn in (0, 1)]
     links = [
-        Link(rate, delay, down=[(at, at + DOWN_S) for at in failures[turn::2]])
-        for turn, (rate, delay) in enumerate([(40, 10), (20, 30)])
+        Link(rate, delay, down=down)
+        for (rate, delay), down in zip([(40, 10), (20, 30)], downs, strict=True)
     ]
     for carrier in chosen.carrier:
         with start(links) as lab:
