@@ -156,8 +156,10 @@ impl Half {
         let back = queue.taken.min(bytes);
         queue.taken -= back;
         self.core.account.give_room(back);
-        if queue.data.is_empty() {
-            queue.data.shrink_to(OWN_ROOM);
+        // The room that it returns must be memory that others can have.
+        let used = queue.data.len().max(OWN_ROOM);
+        if queue.data.capacity() > 4 * used {
+            queue.data.shrink_to(2 * used);
         }
         if let Some(writer) = queue.writer.take() {
             writer.wake();
