@@ -211,6 +211,12 @@ impl Shared {
     }
 }
 
+/// Answers that the request succeeded.
+async fn confirm(stream: &mut Stream) -> io::Result<()> {
+    stream.writer.write_all(&[Reply::Succeeded as u8]).await?;
+    stream.writer.flush().await
+}
+
 /// Answers that the request failed.
 async fn refuse(mut stream: Stream, reply: Reply) -> io::Result<()> {
     stream.writer.write_all(&[reply as u8]).await?;

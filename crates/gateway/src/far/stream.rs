@@ -4,12 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{Shared, dns, refuse, udp};
+use super::{Shared, confirm, dns, refuse, udp};
 use crate::carrier::{Stream, Tunnel};
 use crate::traffic::association::Associations;
 use crate::traffic::connect::{connect, resolve};
@@ -96,8 +95,7 @@ async fn tcp(
             return refuse(stream, reply).await;
         }
     };
-    stream.writer.write_all(&[Reply::Succeeded as u8]).await?;
-    stream.writer.flush().await?;
+    confirm(&mut stream).await?;
     let counters = &shared.counters;
     counters.relayed_far.increment();
     let meter = |bytes| Meter {

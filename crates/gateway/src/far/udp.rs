@@ -2,11 +2,10 @@
 
 use std::io;
 
-use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until};
 
 use super::stream::Session;
-use super::{Shared, refuse};
+use super::{Shared, confirm, refuse};
 use crate::carrier::Stream;
 use crate::traffic::limits::Permit;
 use crate::traffic::queue::Packet;
@@ -25,7 +24,7 @@ pub async fn serve(
     let queue_bytes = shared.limiter.limits().buffer_bytes;
     let (associations, tunnel) = (&session.associations, &session.tunnel);
     let Some(mut association) = associations.join(number, tunnel, queue_bytes) else {
-        accept(&mut stream).await?;
+        confirm(&mut stream).await?;
         associations.attach(number, tunnel, stream).await;
         return Ok(());
     };
@@ -36,7 +35,7 @@ pub async fn serve(
             return refuse(stream, Reply::from_error(&error)).await;
         }
     };
-    accept(&mut stream).await?;
+    confirm(&mut stream).await?;
     tokio::spawn(associations.attach(number, tunnel, stream));
     let _active = counters.active_associations.hold();
     let mut last = Instant::now();
@@ -57,12 +56,6 @@ pub async fn serve(
         }
         last = Instant::now();
     }
-}
-
-/// Answers that the association is served.
-async fn accept(stream: &mut Stream) -> io::Result<()> {
-    stream.writer.write_all(&[Reply::Succeeded as u8]).await?;
-    stream.writer.flush().await
 }
 
 async fn send(shared: &Shared, outside: &mut Outside, packet: Packet, permit: &Permit<u64>) {
