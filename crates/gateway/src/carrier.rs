@@ -258,7 +258,7 @@ pub enum Condition {
     Opening,
     /// Nothing returned over it; it is tried again.
     Dead,
-    /// Its data cap is reached, or its role is `never`.
+    /// The path's data cap is reached, or its role is `never`.
     Off,
 }
 
