@@ -41,7 +41,7 @@ def counted(statements: Sequence[Statement]) -> str:
 
 
 def markdown(statements: Sequence[Statement]) -> Iterator[str]:
-    """Their number by verdict, then each as an entry of a list, as lines of Markdown."""
+    """Lines of Markdown: the number of statements by verdict, then each as an entry of a list."""
     yield counted(statements)
     yield ""
     for one in statements:

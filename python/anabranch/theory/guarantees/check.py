@@ -1,4 +1,4 @@
-"""The guarantees of a rule: each condition holds at so many states, or a counterexample."""
+"""The guarantees of a rule: each condition holds at a number of states, or a counterexample."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Guarantees:
     paths: Sequence[int]
     rtt_ratio: float
     verdicts: dict[str, Verdict]
-    """Of each condition; empty where they do not apply."""
+    """Verdict of each condition; empty where the conditions do not apply."""
     notes: list[str]
 
     def as_dict(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def response(law: Law, loss: float, history: float) -> Response:
 
 
 LOSSES = (1e-4, 1e-3, 1e-2)
-"""Of the other path: one TCP has 141, 45 and 14 packets."""
+"""Loss probabilities of the other path: one TCP has 141, 45 and 14 packets."""
 
 HISTORY = 10.0
 """Packets between losses of a path that was congested: a loss of 0.1."""

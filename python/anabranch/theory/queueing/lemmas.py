@@ -91,7 +91,7 @@ Trial = tuple[Case, bool] | None
 def search(
     starts: int, place: str, says: str, attempt: Callable[[np.random.Generator], Trial], found: str
 ) -> Statement:
-    """A statement, tested on so many random cases that meet its premise."""
+    """A statement, tested on random cases that meet its premise."""
     dice, trials = np.random.default_rng(1), list[tuple[Case, bool]]()
     while len(trials) < starts:
         if (trial := attempt(dice)) is not None:
@@ -234,7 +234,7 @@ def _lemma_7(dice: np.random.Generator) -> Trial:
 
 
 def statements(starts: int = STARTS) -> list[Statement]:
-    """Figure 2 and lemmas 2 to 7, each from so many random starts."""
+    """Figure 2 and lemmas 2 to 7, each from `starts` random starts."""
     dice = np.random.default_rng(1)
     again = sum(goes_on(dice) for _ in range(starts))
     return [

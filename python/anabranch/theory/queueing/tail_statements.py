@@ -8,7 +8,7 @@ from anabranch.theory.queueing.tail_theorems import Traffic
 from anabranch.theory.statement import Statement, verdict
 
 KAPPAS = (6.0, 4.0)
-"""Of lemma 1: phi1 = 0.6 > rho1 = 0.52, with both at most M = 10."""
+"""Kappas of lemma 1: phi1 = 0.6 > rho1 = 0.52, with both at most M = 10."""
 
 SEEDS = 5
 
@@ -41,7 +41,8 @@ def _theorem_1(together: pd.DataFrame) -> Statement:
 
 
 def lemma_1(traffic: tuple[Traffic, Traffic], files: int) -> Statement:
-    """Its proof, file by file: the class has at least the rate phi1 and at most the whole."""
+    """Lemma 1 by its proof, file by file: the class has at least the rate phi1 and at most the
+    whole."""
     phi = KAPPAS[0] / sum(KAPPAS)
     early, late, compared = 0, 0, 0
     for seed in range(1, SEEDS + 1):

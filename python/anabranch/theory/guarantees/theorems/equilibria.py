@@ -21,13 +21,13 @@ UNIQUE = ("reno", "ewtcp", "semicoupled", "lia", "generalized")
 """Rules that satisfy C1 to C3 at equal RTTs (table I; `reno` is NewReno on each path)."""
 
 OWN_GAIN = ("reno", "ewtcp", "semicoupled", "lia")
-"""Those of them whose gain k_r depends on x_r alone, as theorem 3.3 requires."""
+"""Rules whose gain k_r depends on x_r alone, as theorem 3.3 requires."""
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def line_integral(law: Law, first: States, last: States) -> Array:
-    """Of Phi from the rates of the first to those of the last, of each user."""
+    """Integral of Phi of each user from the rates of `first` to those of `last`."""
     step = random_states.by_user(first, last.rate - first.rate)
     total = np.zeros(len(step))
     for node, weight in zip(NODES, WEIGHTS, strict=True):
@@ -38,8 +38,9 @@ def line_integral(law: Law, first: States, last: States) -> Array:
 
 
 def circulation(law: Law, drawn: States) -> Array:
-    """Of each user: the integral of Phi around a rectangle of the first two rates, from each to
-    its double, over the sum of its four sides' sizes. 0 if Phi is the gradient of a utility.
+    """Circulation of each user: the integral of Phi around a rectangle of the first two rates, from
+    each to its double, over the sum of its four sides' sizes. 0 if Phi is the gradient of a
+    utility.
     """
     rate = random_states.by_user(drawn, drawn.rate)
     corners = []
@@ -92,7 +93,7 @@ def rising_marginal(rate: float) -> float:
 
 
 def _rising_utility(rate: float) -> float:
-    """Its integral."""
+    """Integral of the rising marginal utility."""
     return float(np.log(rate) + 3.3 / rate - 1.5 / rate**2)
 
 
