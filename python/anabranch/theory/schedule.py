@@ -1,10 +1,9 @@
 """When the paths of a scenario may send: flows come and go, paths open, links fail.
 
 The simulator draws the start of each user of a flow uniformly from `start_spread_s` after
-`start_s`. Here nothing is random: the users of a flow start evenly spread over it. What asks for
-the state between two events, not for the way there, counts all users of a flow from its `start_s`
-on (`spread=False`): the spread only keeps the users from starting in step, and each user's start
-would begin an interval of its own.
+`start_s`. Here nothing is random: the users of a flow start evenly spread over it. With
+`spread=False` all users of a flow start at its `start_s`. Callers that compute the state between
+two events use it, because otherwise each user's start would begin an interval of its own.
 """
 
 from collections.abc import Iterator

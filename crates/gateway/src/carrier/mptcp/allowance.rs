@@ -18,7 +18,7 @@ use super::core::Core;
 /// How long a connection waits that has reached the limit.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What the paths may send before the next look, s: the pause, and that it comes late.
+/// Time until the next look at the paths, s: `PAUSE` and the delay of its timer.
 const LATE_S: f64 = 0.004;
 
 /// What Linux gives a path at once (`MPTCP_SEND_BURST_SIZE`), bytes.

@@ -79,7 +79,7 @@ impl Account {
         self.unwritten.fetch_sub(bytes as i64, Ordering::Relaxed);
     }
 
-    /// Data was settled that will be written nevertheless.
+    /// Counts settled bytes as unwritten again, because they will be written after all.
     pub fn unsettle(&self, bytes: usize) {
         self.unwritten.fetch_add(bytes as i64, Ordering::Relaxed);
     }

@@ -55,7 +55,8 @@ impl Account {
 
     /// Bytes accepted and never sent.
     pub fn unsent(&self, controller: &SharedController) -> u64 {
-        // The order makes what is in flight too little rather than too much, never both.
+        // Accepted bytes are read first: data that is accepted and sent in between reduces the
+        // result, which is therefore never too large.
         let accepted = self.accepted();
         let (acknowledged, in_flight) = controller.carried();
         let mut estimate = self.estimate.lock().expect("no holder panics");
