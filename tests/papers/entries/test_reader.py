@@ -14,8 +14,9 @@ MISTAKES = {
     "near": (
         "experiments",
         'flow = "multipath" }]',
-        'flow = "multipath", quantiy = 1 }]',
-        "items[0].measures[0].quantiy: unknown key, expected one of flow, from_s, to_s",
+        'flow = "multipath", grup = 1 }]',
+        "items[0].measures[0].grup: unknown key, expected one of flow, from_s, to_s, metric, "
+        "quantity, group, cases, case, during (did you mean group?)",
     ),
     "misspelt": (
         "experiments",

@@ -115,7 +115,7 @@ class Measure:
     def validate(self, where: Where) -> None:
         """Test that quantity, parameters and renaming exist."""
         where.at("quantity").one_of(self.quantity, list(QUANTITIES))
-        check_call(QUANTITIES[self.quantity], self.parameters, where)
+        check_call(QUANTITIES[self.quantity], self.parameters, Measure, where)
         try:
             Case("setting.algorithm").renamed(self.case)
         except (LookupError, ValueError) as error:
@@ -129,7 +129,7 @@ class Measure:
             return
         for name, (from_s, to_s) in self.during.items():
             parameters = {**self.parameters, "from_s": from_s, "to_s": to_s}
-            check_call(QUANTITIES[self.quantity], parameters, self.where)
+            check_call(QUANTITIES[self.quantity], parameters, Measure, self.where)
             case = f"{name}.{self.case}"
             yield replace(self, case=case, during={}, parameters=parameters)
 

@@ -95,7 +95,7 @@ def read(kind: Any, value: Any, where: Where) -> Any:
     if is_dataclass(kind):
         found = _fields(kind, _table(value, where), where)
         return _made(kind, found, where)
-    if origin in (tuple, Sequence) or kind is tuple:
+    if origin in (tuple, list, Sequence):
         return _read_list(arguments, value, where)
     if origin is Mapping:
         table = _table(value, where)
@@ -103,13 +103,16 @@ def read(kind: Any, value: Any, where: Where) -> Any:
     return _read_scalar(kind, value, where)
 
 
-def check_call(function: Callable[..., object], arguments: Values, where: Where) -> None:
-    """Check a function's arguments by name and type; its first parameter is not among them."""
+def check_call(function: Callable[..., object], arguments: Values, kind: Any, where: Where) -> None:
+    """Check a function's arguments, the further keys of an entry of type `kind`, by name and type.
+
+    The first parameter is not among them.
+    """
     hints = get_type_hints(function)
     _, *parameters = inspect.signature(function).parameters.values()
     known = [one.name for one in parameters]
     for key, value in arguments.items():
-        _known(key, known, where)
+        _known(key, [*known, *_named(kind)[0]], where)
         read(hints[key], value, where.at(key))
     for one in parameters:
         if one.default is one.empty and one.name not in arguments:
