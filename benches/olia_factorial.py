@@ -78,24 +78,24 @@ def measure(cell: Cell) -> dict[str, list[float]]:
     total = [of.flows.groupby("seed")["goodput_mbps"].sum() for of in (before, after)]
     return {
         "l7: p2": list(r2["loss_probability"]),
-        "l7: p2, whole run": list(whole_run(a)),
+        "l7: p2, whole run": whole_run(a),
         "v6: Mbps, N1 = 10": list(single[0]),
         "v6: Mbps, N1 = 30": list(single[1]),
         "o10: %": list(100 * (1 - total[1] / total[0])),
     }
 
 
-def run(file: str, rule: object, values: Mapping[str, object]) -> anabranch.Result:
+def run(file: str, rule: anabranch.Rule | str, values: Mapping[str, object]) -> anabranch.Result:
     """One scenario with all seeds."""
     return anabranch.run(PAPER / file, rule, seeds=SEEDS, set=values)
 
 
-def whole_run(result: anabranch.Result) -> Sequence[float]:
+def whole_run(result: anabranch.Result) -> list[float]:
     """Drops over arrivals at R2 from the start of the run, per seed."""
     samples = result.link_samples[result.link_samples["link"] == "R2"]
     packets = samples["throughput_mbps"] * 1e6 / (8 * 1500)  # per sample of 1 s
     totals = samples.assign(packets=packets).groupby("seed")[["dropped_packets", "packets"]].sum()
-    return totals["dropped_packets"] / totals.sum(axis="columns")
+    return list(totals["dropped_packets"] / totals.sum(axis="columns"))
 
 
 def report(name: str, printed: float, cells: Sequence[Cell], values: np.ndarray) -> None:
