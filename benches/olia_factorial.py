@@ -4,7 +4,7 @@ A full two-level factorial of five factors over claims l7 (p2 beside LIA, printe
 single-path user beside OLIA, 0.88 and 0.72 Mbps) and o10 (what the upgrade to OLIA costs, 2.5 %),
 with three seeds per cell: the cells without and with all factors, the cell nearest to the printed
 number, and the main effects with half their 95 % intervals. `python benches/olia_factorial.py`,
-about 3 minutes of one core.
+about 4 minutes of one core.
 
 p2 is also counted over the whole run, warm-up included, as counters in Click would be. The minimum
 ssthresh is 2 packets and the initial window 10, as in Linux 3.0. A path in recovery counts with its
