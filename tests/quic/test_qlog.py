@@ -10,7 +10,7 @@ import pytest
 import anabranch
 from anabranch import ScenarioError
 from conftest import Anabranch
-from qlog_schema import DATA, EVENT, HEADER
+from quic.qlog_schema import DATA, EVENT, HEADER
 
 LOSSY = {
     "links.R1.rate_mbps": 2,
