@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from anabranch.cli.main import main
 from anabranch.papers import folder
@@ -17,6 +18,11 @@ from anabranch.papers.report import Report
 
 # Tables fit the terminal; the tests expect the width of a pipe.
 os.environ.pop("COLUMNS", None)
+
+# `make test-all` has --hypothesis-profile=all. The gate tries the same few examples each time.
+settings.register_profile("gate", max_examples=10, deadline=None, derandomize=True)
+settings.register_profile("all", max_examples=100, deadline=None, print_blob=True)
+settings.load_profile("gate")
 
 SMALL = """\
 name = "small"
