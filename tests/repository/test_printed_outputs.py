@@ -50,7 +50,12 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("block", run("console"), ids=str)
+def in_the_gate_if_of_the_readme(block: Block) -> object:
+    marks = [] if block.page.name == "README.md" else [pytest.mark.slow]
+    return pytest.param(block, marks=marks, id=str(block))
+
+
+@pytest.mark.parametrize("block", [in_the_gate_if_of_the_readme(b) for b in run("console")])
 def test_commands_print_what_the_page_says(block: Block, workspace: Workspace) -> None:
     found = commands(block)
     for command in found:
