@@ -41,7 +41,7 @@ def test_lemma_6_fails_for_three_connections_by_hand() -> None:
     assert not lemmas.lemma_6(case, 0)
 
 
-@pytest.mark.parametrize("starts", [lemmas.QUICK_STARTS, 300])
+@pytest.mark.parametrize("starts", [lemmas.QUICK_STARTS, pytest.param(300, marks=pytest.mark.slow)])
 def test_the_verdicts_on_the_appendix(starts: int) -> None:
     found = {one.place: one.holds for one in lemmas.statements(starts)}
     wrong = [place for place, holds in found.items() if not holds]
