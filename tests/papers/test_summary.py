@@ -124,7 +124,7 @@ def test_a_readme_without_markers_fails_before_anything_runs(tmp_path: Path) -> 
     readme = tmp_path / "README.md"
     readme.write_text("# Title\n")
     with pytest.raises(ScenarioError, match=r"README\.md: expected the lines <!-- anabranch"):
-        reproduce.reproduce_all(readme=readme)
+        reproduce.reproduce_all(page=readme)
 
 
 def test_a_readme_keeps_the_text_around_the_summary(tmp_path: Path) -> None:
@@ -146,13 +146,16 @@ def test_the_page_of_a_summary_links_every_item_and_names_what_fails() -> None:
 def test_all_papers_are_reproduced_and_written(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"{MARKERS[0]}\n{MARKERS[1]}\n")
+    readme, page = tmp_path / "README.md", tmp_path / "papers.md"
+    for file in readme, page:
+        file.write_text(f"{MARKERS[0]}\n{MARKERS[1]}\n")
     reported: list[float] = []
-    made = reproduce.reproduce_all(True, tmp_path / "out", readme, reported.append)
+    made = reproduce.reproduce_all(True, tmp_path / "out", readme, page, reported.append)
     assert [entry.paper for entry in made.reports] == ["tiny"]
     # Both printed numbers, 0.001 and 1000 Mbps, are far from any rate here; the third repeats one.
-    text = readme.read_text()
+    assert "Tiny paper: A table" not in readme.read_text()
+    assert "| **Tiny paper** | 1 |" in readme.read_text()
+    text = page.read_text()
     assert "| Tiny paper: A table | 1 |  |  |  |  |  | 1 of 1 | 0 | 0 | 2 |" in text
     assert "Claims that hold only so: more. With drop-tail it does not hold." in text
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())

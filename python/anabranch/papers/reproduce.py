@@ -89,19 +89,21 @@ def reproduce_all(
     quick: bool = False,
     out: Path | None = None,
     readme: Path | None = None,
+    page: Path | None = None,
     progress: Progress | None = None,
     force: bool = False,
 ) -> Summary:
     """Reproduce all papers.
 
     index.html and summary.json are written to `out`, and the files of `reproduce` to a folder per
-    paper in it. The summary with its date replaces the section between the markers of `readme`. The
-    results of one paper are freed before the next one runs.
+    paper in it. The summary with its date replaces the section between the markers of `page`, its
+    rows per paper the section of `readme`. The results of one paper are freed before the next one
+    runs.
 
-    Raises `ScenarioError` as `reproduce` does, and before any run if `readme` lacks the markers.
+    Raises `ScenarioError` as `reproduce` does, and before any run if a page lacks the markers.
     """
-    if readme:
-        section(readme, COMMAND)  # fails early, before the runs
+    for file in filter(None, (readme, page)):
+        section(file, COMMAND)  # fails early, before the runs
     if out and not force:
         refuse_full(out)
     names = known_papers()
@@ -118,7 +120,9 @@ def reproduce_all(
             data = json.dumps(summary.as_dict(), indent=1)
             (stage / "summary.json").write_text(data + "\n", encoding="utf-8")
     if readme:
-        put_section(readme, COMMAND, summary.markdown(), summary.command)
+        put_section(readme, COMMAND, summary.by_paper(), summary.command)
+    if page:
+        put_section(page, COMMAND, summary.markdown(), summary.command)
     return summary
 
 

@@ -48,22 +48,18 @@ class Summary:
             for name in report.choices:
                 yield report, name, report.resting_on(name)
 
+    def by_paper(self) -> list[str]:
+        """A row per paper and one for all, as lines of Markdown."""
+        rows = [[f"**{report.name}**", *cells(report.score)] for report in self.reports]
+        return self._table(rows)
+
     def markdown(self) -> list[str]:
-        """The summary as lines of Markdown."""
-        rows = [
-            *(
-                [f"{report.name}: {item.title}", *cells(item.score)]
-                for report, item in self.lines()
-            ),
-            *([f"**{report.name}**", *cells(report.score)] for report in self.reports),
-            ["**all**", *(f"**{cell}**" if cell else "" for cell in cells(self.score))],
+        """The whole summary as lines of Markdown: by table and figure, and every choice."""
+        items = [
+            [f"{report.name}: {item.title}", *cells(item.score)] for report, item in self.lines()
         ]
-        lines = [
-            "Claims of the papers by verdict, our own claims, and printed numbers by distance;",
-            "undecided: the 95 % interval over the seeds crosses the edge of the claim's band.",
-            "",
-            *markdown_table(["", *Verdict, *NEAR], rows),
-        ]
+        papers = [[f"**{report.name}**", *cells(report.score)] for report in self.reports]
+        lines = self._table(items + papers)
         chosen = []
         for report, name, claims in self.choices():
             holding = ", ".join(claim.id for claim in claims) or "none"
@@ -75,6 +71,16 @@ class Summary:
         if chosen:
             lines += ["", "What rests on a choice made after results were seen:", "", *chosen]
         return lines
+
+    def _table(self, rows: list[list[str]]) -> list[str]:
+        """These rows and the row of all papers, with what the columns mean."""
+        every = ["**all**", *(f"**{cell}**" if cell else "" for cell in cells(self.score))]
+        return [
+            "Claims of the papers by verdict, our own claims, and printed numbers by distance;",
+            "undecided: the 95 % interval over the seeds crosses the edge of the claim's band.",
+            "",
+            *markdown_table(["", *Verdict, *NEAR], [*rows, every]),
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain data for JSON."""
