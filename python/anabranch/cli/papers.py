@@ -60,7 +60,9 @@ def reproduce_command(
 
     for option, file in (("--readme", readme), ("--page", page)):
         if paper != "all" and file:
-            raise ScenarioError(f"{option} {file}: expected `reproduce all`, whose summary it takes")
+            raise ScenarioError(
+                f"{option} {file}: expected `reproduce all`, whose summary it takes"
+            )
     report: Report | Summary
     with tables.progress(f"reproduce {paper}") as progress:
         if paper == "all":

@@ -50,16 +50,19 @@ class Summary:
 
     def by_paper(self) -> list[str]:
         """A row per paper and one for all, as lines of Markdown."""
-        rows = [[f"**{report.name}**", *cells(report.score)] for report in self.reports]
-        return self._table(rows)
+        return self._table(self._papers())
 
     def markdown(self) -> list[str]:
         """The whole summary as lines of Markdown: by table and figure, and every choice."""
         items = [
             [f"{report.name}: {item.title}", *cells(item.score)] for report, item in self.lines()
         ]
-        papers = [[f"**{report.name}**", *cells(report.score)] for report in self.reports]
-        lines = self._table(items + papers)
+        lines = [
+            "Claims of the papers by verdict, our own claims, and printed numbers by distance;",
+            "undecided: the 95 % interval over the seeds crosses the edge of the claim's band.",
+            "",
+            *self._table(items + self._papers()),
+        ]
         chosen = []
         for report, name, claims in self.choices():
             holding = ", ".join(claim.id for claim in claims) or "none"
@@ -72,15 +75,13 @@ class Summary:
             lines += ["", "What rests on a choice made after results were seen:", "", *chosen]
         return lines
 
+    def _papers(self) -> list[list[str]]:
+        return [[f"**{report.name}**", *cells(report.score)] for report in self.reports]
+
     def _table(self, rows: list[list[str]]) -> list[str]:
-        """These rows and the row of all papers, with what the columns mean."""
+        """These rows and the row of all papers."""
         every = ["**all**", *(f"**{cell}**" if cell else "" for cell in cells(self.score))]
-        return [
-            "Claims of the papers by verdict, our own claims, and printed numbers by distance;",
-            "undecided: the 95 % interval over the seeds crosses the edge of the claim's band.",
-            "",
-            *markdown_table(["", *Verdict, *NEAR], [*rows, every]),
-        ]
+        return markdown_table(["", *Verdict, *NEAR], [*rows, every])
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain data for JSON."""
