@@ -37,8 +37,8 @@ def _theorem_1(together: pd.DataFrame) -> Statement:
         "in one queue P(S > x) ~ P(B > (1 - rho) x)",
         MEASURED,
         f"a limit for x to infinity; measured over theory from 1 to 10 s: subnet 2 "
-        f"{second.min():.2f} to {second.max():.2f}; subnet 1, whose lighter tail converges slowly, falls from {first[0]:.2g} to "
-        f"{first[-1]:.2g}",
+        f"{second.min():.2f} to {second.max():.2f}; subnet 1, whose lighter tail converges slowly, "
+        f"falls from {first[0]:.2g} to {first[-1]:.2g}",
         {"subnet2_at_10_s": float(second[-1]), "subnet1_at_10_s": float(first[-1])},
     )
 
