@@ -19,13 +19,14 @@ links.B = {{ rate_mbps = 2, delay_ms = {delay}, queue.{queue} }}
 
 [[flows]]
 name = "two"
+count = {users}
 paths = [["A"], ["B"]]
 """
 RED, DROP_TAIL = "red = {}", "drop_tail.packets = 20"
 
 
-def scenario(delay: int = 10, queue: str = RED) -> Scenario:
-    return Scenario.parse(TEXT.format(delay=delay, queue=queue))
+def scenario(delay: int = 10, queue: str = RED, users: int = 2) -> Scenario:
+    return Scenario.parse(TEXT.format(delay=delay, queue=queue, users=users))
 
 
 def test_different_return_delays_are_a_caveat_over_quic_only() -> None:
@@ -45,6 +46,7 @@ def test_drop_tail_links_are_a_caveat_of_the_equations(backend: str) -> None:
     assert "links A, B are drop-tail: the equations give all packets there one loss" in text
     assert "use queue.red, or run it on sim" in text
     assert caveats(scenario(queue=RED), backend) == []
+    assert caveats(scenario(queue=DROP_TAIL, users=1), backend) == []
     assert caveats(scenario(queue=DROP_TAIL), "sim") == []
 
 
@@ -56,7 +58,7 @@ def test_a_caveat_is_printed_and_in_json_and_in_the_stored_result(
     backend: str, delay: int, queue: str, words: str, tmp_path: Path, anabranch: Anabranch
 ) -> None:
     file = tmp_path / "scenario.toml"
-    file.write_text(TEXT.format(delay=delay, queue=queue))
+    file.write_text(TEXT.format(delay=delay, queue=queue, users=2))
     done = anabranch("run", file, "--on", backend, "--json", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stderr.splitlines() if words in line]
@@ -74,7 +76,7 @@ def test_a_caveat_is_printed_and_in_json_and_in_the_stored_result(
 def test_theory_equilibrium_warns_of_drop_tail_links(tmp_path: Path, anabranch: Anabranch) -> None:
     file = tmp_path / "scenario.toml"
     for queue, expected in ((DROP_TAIL, 1), (RED, 0)):
-        file.write_text(TEXT.format(delay=10, queue=queue))
+        file.write_text(TEXT.format(delay=10, queue=queue, users=2))
         done = anabranch("theory", "equilibrium", file)
         assert done.returncode == 0, done.stderr
         assert done.stderr.count("are drop-tail: the equations give") == expected

@@ -1,5 +1,6 @@
 """Where a backend runs something else than the scenario says: a line with cause and remedy each."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from anabranch.scenario import Scenario
@@ -30,11 +31,16 @@ def _returns(scenario: Scenario) -> Iterator[str]:
 
 
 def _drop_tail(scenario: Scenario) -> Iterator[str]:
-    """Links whose shares the equations know only for random losses."""
+    """Links of several users, whose shares the equations know only for random losses."""
+    network = scenario.network()
+    users = Counter[int]()
+    for flow in network["flows"]:
+        crossed = {link for path in flow["paths"] for link in path["links"]}
+        users.update(dict.fromkeys(crossed, flow["count"]))
     full = [
         link["name"]
-        for link in scenario.network()["links"]
-        if link["red"] is None and (link["limit_packets"] or link["limit_bytes"])
+        for i, link in enumerate(network["links"])
+        if link["red"] is None and (link["limit_packets"] or link["limit_bytes"]) and users[i] > 1
     ]
     if full:
         names = f"link {full[0]} is" if len(full) == 1 else f"links {', '.join(full)} are"

@@ -83,6 +83,24 @@ def test_trajectories_reach_the_equilibrium_and_a_wrong_one_is_not_reached() -> 
     assert networks.distance(TWO_PATHS, law, end, wrong) > 0.05
 
 
+def test_the_slowest_mode_of_one_reno_flow_and_of_an_unstable_split() -> None:
+    # k = x^2 / 2 = 5000, dphi/dx = -4 / (tau^2 x^3) = -4e-4, gamma = 1.5e-4:
+    # lambda^2 + 2 lambda + 0.75 = 0, so -0.5 and -1.5.
+    at = Point(np.array([100.0]), np.array([0.02]))
+    found = equilibria.slowest_mode(ONE_PATH, Law("reno"), at, 1.5e-4)
+    assert found == pytest.approx(-0.5 / 1.5)
+    # Two equal paths over one link: the printed rule, which violates C2, leaves the even split.
+    at = Point(np.array([50.0, 50.0]), np.array([0.02]))
+    assert equilibria.slowest_mode(SHARED, Law("balia:cap=inf"), at, 1e-5) > 0
+    assert equilibria.slowest_mode(SHARED, Law("generalized"), at, 1e-5) < 0
+
+
+def test_local_stability_is_refuted_by_a_rule_without_c2(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert equilibria.local_stability(nets=3).holds
+    monkeypatch.setattr(equilibria, "UNIQUE", ("balia:cap=inf",))
+    assert equilibria.local_stability(nets=12).verdict == "wrong as printed"
+
+
 # ---------------------------------------------------------------- theorem 3.4
 def test_friendliness_is_checked_on_pairs_and_caught_where_the_order_is_reversed(
     monkeypatch: pytest.MonkeyPatch,
