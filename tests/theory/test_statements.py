@@ -52,7 +52,7 @@ DIGESTS = {
     "rsf": "8600a01654733178",
     "wvegas": "d142d1add245e23b",
 }
-"""SHA-256 of each paper's quotes, all of which `benches/theory_quotes.py` found in the paper's text
+"""SHA-256 of each paper's quotes, all of which `benches/theory/quotes.py` found in the paper's text
 on 2026-11-24. A quote that changes has to be compared with the text again."""
 
 

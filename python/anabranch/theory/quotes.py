@@ -1,7 +1,7 @@
 r"""The printed words of each statement, by paper and place.
 
 Formulas are LaTeX as in the sources' text, "..." stands for words left out.
-`benches/theory_quotes.py` compares them with the text of a paper.
+`benches/theory/quotes.py` compares them with the text of a paper.
 """
 
 from collections.abc import Iterable, Mapping

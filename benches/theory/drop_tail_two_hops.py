@@ -1,6 +1,6 @@
 """A path over two drop-tail queues: equations, quiet hosts, and hosts with jitter.
 
-    .venv/bin/python benches/drop_tail_two_hops.py [seeds]
+    .venv/bin/python benches/theory/drop_tail_two_hops.py [seeds]
 
 Three links, three users of each kind; `long` has one path over two full links. Prints the goodput
 of a user of `long` in Mbps by rule: in the equilibrium of the equations, and in the simulator with

@@ -1,6 +1,6 @@
 """RSF-DB after slow start: how long its window stays above the equilibrium.
 
-    .venv/bin/python benches/rsf_db_overshoot.py
+    .venv/bin/python benches/theory/rsf_db_overshoot.py
 
 One user with two paths without losses, whose queues are longer than the target delay of 100 ms. By
 (1) the window of a path shrinks by less than a packet per round trip, however long the queue is:

@@ -1,6 +1,6 @@
 """Compares the quotes of `anabranch.theory.quotes` with the text of a paper.
 
-    python benches/theory_quotes.py balia paper.txt
+    python benches/theory/quotes.py balia paper.txt
 
 The text is not part of this repository. White space, hyphens, case and `*` are ignored, and the
 parts of a quote between "..." must follow one another. Exits with 1 if a quote is not found.
