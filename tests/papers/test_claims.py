@@ -130,10 +130,10 @@ def test_closer_adds_up_distances_over_several_cases() -> None:
 
 STATED = [
     Statement("2, a", "it holds", "holds", "found"),
-    Statement("2, b", "it does not", "false as printed", "a counterexample"),
+    Statement("2, b", "it does not", "wrong as printed", "a counterexample"),
     Statement("2, c", "in words", "not a statement that a machine can test", "too vague"),
     Statement("3", "twice", "holds", "once"),
-    Statement("3", "twice", "false as printed", "twice"),
+    Statement("3", "twice", "wrong as printed", "twice"),
 ]
 
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from anabranch import ScenarioError
 from anabranch.cli.theory import queueing
 from anabranch.theory.games import rent, rent_study, rosen
+from anabranch.theory.statement import CONDITION, HOLDS, OURS
 
 rates = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6)
 
@@ -122,9 +123,24 @@ def test_the_papers_rules_are_newreno_per_path_where_queues_are_empty_and_losses
 
 def test_the_verdicts_on_the_paper() -> None:
     found = rent_study.study(states=200)
-    of_4 = [True, False, True, False]
-    of_the_game = [True, False, False, True, *[False] * 5]
-    assert [s.holds for s in found.statements] == of_4 + of_the_game
+    of_4 = [HOLDS, CONDITION, CONDITION, OURS]
+    of_the_game = [HOLDS, HOLDS, CONDITION, *[OURS] * 6]
+    assert [s.verdict for s in found.statements] == of_4 + of_the_game
+
+
+def test_what_the_paper_does_not_print_has_no_quote() -> None:
+    for one in rent_study.study(states=20).statements:
+        assert bool(one.printed) == (one.verdict != OURS)
+
+
+def test_an_equilibrium_that_were_unique_would_not_need_normalised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Both are then the one for z = 1, so that nothing contradicts condition C1.
+    alike = rent.equilibrium
+    monkeypatch.setattr(rent, "equilibrium", lambda n, p, c, z=None: alike(n, p, c))
+    found = {one.place: one.verdict for one in rent_study.study(states=20).statements}
+    assert found["3, condition C1"] == HOLDS
 
 
 @pytest.mark.parametrize(
