@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from anabranch.figures.style import CONTOURS, HATCHES, PAPER, SHEET, style
+from anabranch.figures.style import CONTOURS, HATCHES, PAPER, SHADES, SHEET, style
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees.design_map import BETAS, ETAS, MEMBERS, NORMS, Map
 
@@ -19,7 +19,6 @@ TITLES = {
     "responsiveness_per_s": "responsiveness\ndecay of the slowest mode (1/s)",
     "oscillation": "oscillation\npart of the rate lost at a loss",
 }
-SHADES = {"friendliness": "Blues", "responsiveness_per_s": "Greens", "oscillation": "Oranges"}
 CAPS = (0.27, 0.30, 0.35, 0.40, 0.45, 0.50)
 """Levels of oscillation whose fronts are drawn."""
 
