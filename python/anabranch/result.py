@@ -3,7 +3,7 @@
 import html
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -131,7 +131,8 @@ class Result:
     backend: str
     keys: tuple[str, ...]
     flows: pd.DataFrame
-    """Per user of a flow: rule, which it ran; goodput_mbps, delivered_bytes, losses, timeouts, transfers_done."""
+    """Per user of a flow: rule, which the flow ran; goodput_mbps, delivered_bytes, losses,
+    timeouts, transfers_done."""
     paths: pd.DataFrame
     """Per path of a user: goodput_mbps, losses by cause, window_packets, rtt_ms."""
     links: pd.DataFrame
@@ -164,6 +165,11 @@ class Result:
         """The seeds in the order in which they were asked for."""
         return [int(seed) for seed in self.links["seed"].unique()]
 
+    def of_seeds(self, seeds: Sequence[int]) -> "Result":
+        """The result of these seeds alone."""
+        parts = self.tables() | ({} if self.lateness is None else {"lateness": self.lateness})
+        return replace(self, **{n: t[t["seed"].isin(seeds)] for n, t in parts.items() if len(t)})
+
     def late_runs(self) -> pd.DataFrame:
         """The rows of `lateness` of the runs that were too late; none on other backends."""
         if self.lateness is None:
@@ -173,9 +179,10 @@ class Result:
     def summary(self) -> pd.DataFrame:
         """Per case and flow, mean and 95 % interval over seeds.
 
-        `rule`, which the flow ran: `algorithm`, or its own; `users`; `goodput_mbps`, the mean over users; `loss_probability`, lost over sent packets;
-        `rtt_ms`, the mean over paths, weighted by packets sent. Goodput is last, because pandas
-        leaves out the columns in the middle where the terminal is narrow.
+        `rule`, which the flow ran: the `algorithm` of the run, or its own; `users`;
+        `goodput_mbps`, the mean over users; `loss_probability`, lost over sent packets; `rtt_ms`,
+        the mean over paths, weighted by packets sent. Goodput is last, because pandas leaves out
+        the columns in the middle where the terminal is narrow.
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}

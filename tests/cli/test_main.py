@@ -29,7 +29,7 @@ WRONG_CALLS = {
     "no seeds": (["run", "{small}", "--seeds", "0"], "--seeds"),
     "seeds in words": (["run", "{small}", "--seeds", "abc"], "--seeds"),
     "an unknown algorithm": (["run", "{small}", "--algorithm", "lia,olla"], 'algorithm "olla"'),
-    "an empty algorithm": (["run", "{small}", "--algorithm", ""], "unknown algorithm"),
+    "an empty algorithm": (["run", "{small}", "--algorithm", ""], "empty name"),
     "an unknown parameter": (["run", "{small}", "--algorithm", "lia:x=1"], '"x"'),
     "an unknown backend": (["run", "{small}", "--on", "paper"], "backend 'paper'"),
     "a setting without value": (["run", "{small}", "--set", "seeds"], "expected KEY=VALUE"),

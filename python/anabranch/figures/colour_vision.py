@@ -51,7 +51,5 @@ def _lab(linear: Array) -> Array:
     to_xyz = np.array(XYZ)
     relative = to_xyz @ linear / to_xyz.sum(axis=1)
     edge = 6 / 29
-    x, y, z = np.where(
-        relative > edge**3, np.cbrt(relative), relative / (3 * edge**2) + 4 / 29
-    )
+    x, y, z = np.where(relative > edge**3, np.cbrt(relative), relative / (3 * edge**2) + 4 / 29)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])

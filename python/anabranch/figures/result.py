@@ -171,7 +171,7 @@ def _marker(algorithm: str, among: Sequence[str]) -> dict[str, Any]:
 
 def _legend(figure: Figure, rules: Sequence[str], algorithms: Sequence[str]) -> None:
     """Colour and marker of each rule, above the axes, in as many rows as the width needs."""
-    handles = []
+    handles: list[Any] = []
     for rule in rules:
         patch = Patch(color=style(rule, rules)[0])
         marked = (patch, Line2D([], [], **_marker(rule, rules)))
