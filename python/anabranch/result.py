@@ -247,7 +247,8 @@ class Result:
     @property
     def warnings(self) -> list[str]:
         """Those of the scenario, then what the runs showed: a line each."""
-        return [*self.scenario.warnings, *result_warnings.found(self)]
+        found = result_warnings.found(self.scenario, self.flows, self.transfers)
+        return [*self.scenario.warnings, *found]
 
     def is_deterministic(self) -> bool:
         """Whether every seed gave the same, because nothing in the scenario is random."""

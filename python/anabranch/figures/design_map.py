@@ -47,6 +47,7 @@ def _column(figure: SubFigure, cells: Array, design: Map, name: str) -> None:
     levels = np.linspace(values.min(), values.max(), 41)
     for i, (axes, norm) in enumerate(zip(cells, NORMS, strict=True)):
         picture = axes.contourf(BETAS, ETAS, values[i].T, levels, cmap=SHADES[name])
+        picture.set_rasterized(True)  # 41 levels are 40 times the bytes as paths
         lines = axes.contour(BETAS, ETAS, values[i].T, 6, colors=CONTOURS, linewidths=0.5)
         axes.clabel(lines, fontsize=6.5, fmt="%.2g")
         front = design.front[i].T.astype(float)
@@ -55,9 +56,10 @@ def _column(figure: SubFigure, cells: Array, design: Map, name: str) -> None:
         axes.set_xlim(-0.03, 1.03)
         axes.set_ylim(-0.06, 2.02)
     cells[0].set_title(TITLES[name], fontsize="medium")
-    figure.colorbar(
+    bar = figure.colorbar(
         picture, ax=list(cells), location="bottom", shrink=0.85, aspect=30, ticks=MaxNLocator(4)
     )
+    bar.solids.set_rasterized(True)
 
 
 def _members(axes: Axes, norm: str) -> None:

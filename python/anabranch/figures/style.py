@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from colorsys import hls_to_rgb
+from io import StringIO
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from anabranch.figures.colour_vision import apart, seen
+from anabranch.figures.compact import compact
 from anabranch.scenario import rules
 
 CHOSEN: dict[str, tuple[str, str]] = {
@@ -80,6 +82,10 @@ SHEET: dict[Any, Any] = {
 }
 
 
+RASTER_DPI = 72
+"""Resolution of the parts of an SVG that are no paths: smooth areas."""
+
+
 def colours(*algorithms: str) -> list[str]:
     """The colours of these algorithms, for figures whose lines are not algorithms."""
     known = styles()
@@ -132,5 +138,7 @@ def style(algorithm: str, among: Sequence[str] = ()) -> tuple[str, str]:
 def save(figure: Figure, stem: Path) -> None:
     """Write a figure as `stem`.svg and `stem`.png; the same figure gives the same bytes."""
     with matplotlib.rc_context(SHEET):
-        figure.savefig(stem.with_name(stem.name + ".svg"), metadata={"Date": None})
+        text = StringIO()
+        figure.savefig(text, format="svg", dpi=RASTER_DPI)
+        stem.with_name(stem.name + ".svg").write_text(compact(text.getvalue()), encoding="utf-8")
         figure.savefig(stem.with_name(stem.name + ".png"))
