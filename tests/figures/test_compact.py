@@ -29,6 +29,8 @@ def test_repeated_styles_become_classes_and_only_ids_in_use_remain() -> None:
 def test_a_line_keeps_its_corners_and_curves_stay() -> None:
     line = '<path d="M 1 1 L 2 1 L 3 1 L 3 2 L 4 3 z"/>'
     assert compact(line) == '<path d="M 1 1 3 1 3 2 4 3 z"/>'
+    repeated = '<path d="M 1 1 L 3 1 L 3.01 1 L 3 9"/>'
+    assert compact(repeated) == '<path d="M 1 1 3 1 3 9"/>'
     curve = '<path d="M 1 1 Q 2 1 3 1 L 4 1"/>'
     assert compact(curve) == curve
 

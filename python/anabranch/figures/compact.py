@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from itertools import chain
+from itertools import chain, groupby
 
 REPEATED = 4
 """Uses from which on a style has a class."""
@@ -46,7 +46,8 @@ def _number(word: str) -> str:
 def _straight(line: str) -> str:
     """A line without the points in the middle of a horizontal or vertical piece."""
     letter, *numbers = line.split()
-    points = list(zip(numbers[::2], numbers[1::2], strict=True))
+    # Without repetitions, of which each would take the other for a point in the middle.
+    points = [point for point, _ in groupby(zip(numbers[::2], numbers[1::2], strict=True))]
     neighbours = zip([END, *points], points, [*points[1:], END], strict=False)
     corners = [
         point
