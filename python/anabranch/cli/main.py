@@ -158,6 +158,7 @@ app.add_typer(theory, name="theory")
 
 def main() -> None:
     """Entry point: every error that the user can correct is one line on stderr."""
+    notes.can_resume("")
     try:
         code = app(prog_name="anabranch", standalone_mode=False)
         sys.stdout.flush()

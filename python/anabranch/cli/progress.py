@@ -97,6 +97,8 @@ def _lines(label: str) -> Iterator[Callable[[float], None]]:
             news.clear()
             if finished.is_set():
                 return
+            if done >= 1:
+                continue
             elapsed = time.monotonic() - start
             percent = f"{100 * done:.0f} %" if done >= 0 else ""
             words = [percent, f"{elapsed:.0f} s elapsed", time_left(elapsed, done)]

@@ -59,7 +59,8 @@ def _column(figure: SubFigure, cells: Array, design: Map, name: str) -> None:
     bar = figure.colorbar(
         picture, ax=list(cells), location="bottom", shrink=0.85, aspect=30, ticks=MaxNLocator(4)
     )
-    bar.solids.set_rasterized(True)
+    if bar.solids is not None:
+        bar.solids.set_rasterized(True)
 
 
 def _members(axes: Axes, norm: str) -> None:
