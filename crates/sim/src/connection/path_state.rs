@@ -8,13 +8,15 @@ use anabranch_scenario::Recovery;
 use crate::connection::bits::Reassembly;
 use crate::connection::host::Host;
 use crate::connection::rack::Rack;
-use crate::connection::receiving::QUICK_ACKS;
 use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
 use crate::network::{Ack, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
+
+/// How many packets are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
+pub(crate) const QUICK_ACKS: u32 = 16;
 
 /// The route of a path's packets and its delay.
 #[derive(Clone, Debug)]
