@@ -12,7 +12,7 @@ use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
-use crate::network::{Ack, PacketNumber};
+use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
 
 /// How many packets are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
@@ -188,7 +188,7 @@ impl PathState {
 
     /// Undoes the timeouts since something was acknowledged if they were spurious: this first
     /// acknowledgement after them is of a packet sent before the first one (RFC 3522). True if so.
-    pub fn undo_timeout(&mut self, ack: &Ack) -> bool {
+    pub fn undo_timeout(&mut self, ack: &Acknowledgement) -> bool {
         let spurious = self.timed_out_at.take().is_some_and(|at| ack.sent_at < at);
         if spurious {
             self.totals.spurious_timeouts += u64::from(self.backoff);

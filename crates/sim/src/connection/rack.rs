@@ -11,7 +11,7 @@ use anabranch_net::Time;
 
 use crate::connection::sender::{DUPLICATES, Sender};
 use crate::connection::timer::Timer;
-use crate::network::{Ack, PacketNumber};
+use crate::network::{Acknowledgement, PacketNumber};
 
 /// A transmission: when, and which packet. Of those at the same time the lower number went first.
 type Transmission = (Time, PacketNumber);
@@ -65,7 +65,7 @@ impl Rack {
     }
 
     /// Processes an acknowledgement after the scoreboard has.
-    pub fn on_ack(&mut self, sender: &mut Sender, ack: &Ack, now: Time) -> Detected {
+    pub fn on_ack(&mut self, sender: &mut Sender, ack: &Acknowledgement, now: Time) -> Detected {
         let rtt = now - ack.sent_at;
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         let transmission = (ack.sent_at, ack.selective);
@@ -116,7 +116,7 @@ impl Rack {
 
     /// Whether the probe's fate is known, and it has repaired a loss: the acknowledgement that
     /// reaches its end is its own, and not one of the original, which would come first.
-    fn ends_probe(&mut self, sender: &Sender, ack: &Ack) -> bool {
+    fn ends_probe(&mut self, sender: &Sender, ack: &Acknowledgement) -> bool {
         let una = sender.una();
         let ended = self.probe.take_if(|probe| una >= probe.end);
         ended.is_some_and(|probe| probe.again && ack.sent_at == probe.sent_at)

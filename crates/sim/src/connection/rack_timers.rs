@@ -8,7 +8,7 @@ use crate::connection::rack::{Detected, Probe};
 use crate::connection::receiving::ACK_DELAY;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
-use crate::network::Ack;
+use crate::network::Acknowledgement;
 
 /// What the probe timeout has beyond two RTTs (Linux' `TCP_TIMEOUT_MIN`, two ticks of 1 ms).
 const SLACK: Time = SECOND / 500;
@@ -17,7 +17,12 @@ impl Connection {
     /// Detects losses by send times at an acknowledgement, after the scoreboard has processed it;
     /// true if a recovery begins.
     #[cold]
-    pub(super) fn detect_by_time(&mut self, world: &mut World, r: usize, ack: &Ack) -> bool {
+    pub(super) fn detect_by_time(
+        &mut self,
+        world: &mut World,
+        r: usize,
+        ack: &Acknowledgement,
+    ) -> bool {
         let path = &mut self.paths[r];
         let Some(rack) = &mut path.rack else {
             return false;
