@@ -39,3 +39,4 @@ pub use rate::Rate;
 pub use red::Red;
 pub use time::{MILLISECOND, SECOND, Time};
 pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
+pub use transmission::{ATTOBITS_PER_BYTE, Attobits};
