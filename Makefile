@@ -90,7 +90,7 @@ bench:
 # Random input for every parser of the gateway that reads from the network, 10 minutes at once; not part
 # of the gate, which replays crates/gateway/fuzz/corpus. FUZZ_SECONDS=60 make fuzz is shorter.
 fuzz:
-	cargo test --quiet -p anabranch-gateway --test parsers -- --ignored --nocapture
+	cargo test --quiet -p anabranch-gateway parsers_are_fuzzed -- --ignored --nocapture
 
 $(VENV)/.anabranch: $(VENV)/.dependencies $(RUST)
 	@$(STEP) "2/3 Anabranch, compiled by cargo (1 to 6 min)" \

@@ -1,13 +1,11 @@
 //! Links of every kind with real packets, and captures. Needs root; takes a few seconds.
 
-mod common;
-
 use std::fs::File;
 
+use crate::common::{can_create_hosts, file};
 use anabranch_lab::Lab;
 use anabranch_lab::network::capture::Capture;
 use anabranch_scenario::Scenario;
-use common::{can_create_hosts, file};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 

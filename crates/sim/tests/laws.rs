@@ -1,19 +1,15 @@
 //! What holds in every scenario: counters agree, everything sent arrives, windows stay in range,
 //! and a seed determines every bit.
 
-mod common;
-#[path = "laws/jitter.rs"]
 mod jitter;
-#[path = "laws/random.rs"]
 mod random;
-#[path = "laws/timeouts.rs"]
 mod timeouts;
 
 use std::thread;
 
+use crate::common::{bits, scenario};
 use anabranch_scenario::{Record, Recovery, Scenario, Scheduler, Workload};
 use anabranch_sim::Simulation;
-use common::{bits, scenario};
 use proptest::prelude::*;
 
 /// A user's rows in the tables of a record.

@@ -13,13 +13,11 @@
 //! find the link idle and overflow the queue again (500 drops against 331). From 20 to 100 s they
 //! drop 312 and 315.
 
-mod common;
-
 use std::io::{ErrorKind, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::run;
+use crate::common::run;
 
 const SEEDS: u64 = 8;
 const DURATION_S: u64 = 80;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::RngSeed;
 
-use crate::case::{Case, Event, Link};
+use super::case::{Case, Event, Link};
 
 /// Sequences in the gate; `PROPTEST_CASES` and `PROPTEST_RNG_SEED` choose others.
 const CASES: u32 = 200;
