@@ -1,13 +1,12 @@
 //! A scenario's text as a tree with source positions, overrides applied.
 
 use serde::de::DeserializeOwned;
-use serde_path_to_error::Segment;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer};
+use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, expected_one_of};
 use crate::file::key::{Fault, Key, Step};
-use crate::file::{phrase, shape};
+use crate::file::reader::Reader;
 
 /// Maximum length of a key guessed from text that is not TOML, characters.
 const LONGEST_KEY_LIKE: usize = 60;
@@ -71,32 +70,12 @@ impl<'t> Document<'t> {
         has(&self.root, &Step::Key(name.to_owned()))
     }
 
-    /// Deserializes a scenario.
-    pub(crate) fn read_scenario<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        shape::check(&self.root)?;
-        self.read()
-    }
-
     /// Deserializes the whole document.
     ///
     /// # Errors
     /// The first fault, with its key.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        let DeValue::Table(table) = self.root.get_ref().clone() else {
-            unreachable!("the root of a TOML document is a table")
-        };
-        let table = Spanned::new(self.root.span(), table);
-        serde_path_to_error::deserialize(Deserializer::from(table)).map_err(|error| {
-            let key = error
-                .path()
-                .iter()
-                .fold(Key::default(), |key, segment| match segment {
-                    Segment::Seq { index } => key.index(*index),
-                    Segment::Map { key: name } | Segment::Enum { variant: name } => key.key(name),
-                    Segment::Unknown => key,
-                });
-            phrase::fault(key, error.inner().message())
-        })
+        T::deserialize(Reader::new(&self.root))
     }
 
     /// Locates a fault: the line of its key or of the nearest enclosing one, or the override.
