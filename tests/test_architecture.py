@@ -43,7 +43,7 @@ CRATES = {
 
 # From the bottom up: a module or folder may import what is in an earlier layer, or in its own.
 LAYERS = [
-    ["_core", "files", "formats", "core_types"],
+    ["_core", "files", "formats", "core_types", "jobs"],
     ["rule", "scenario", "manifest", "result", "result_schema"],
     ["kernel"],
     ["runner"],
