@@ -14,6 +14,7 @@ fn a_text_that_is_not_toml() {
         ["\"two links\"", "\"two links", "1: name: invalid basic string, expected `\"`"],
         ["[links.R1]", "[links.R1", "12: links.R1: unclosed table, expected `]`"],
         ["[links.R2]", "[links.R2", "17: links.R2: unclosed table, expected `]`"],
+        ["[[flows]]\nname = \"type2\"", "[flows]\nname = \"type2\"", "28: flows: duplicate key: write [[flows]] above each if there are several"],
         ["seeds = [1, 2]", "seeds.a.b", "3: seeds.a.b: key with no value, expected `=`"],
         ["[[\"R1\"], [\"R2\", \"R1\"]]", "[[\"R1\"],\n  [\"R2\", 01]]", "27: flows[0].paths[1][1]: unexpected leading zero, expected nothing"],
         ["\"two links\"", "\"\"\"two\nlinks", "35: name: invalid multi-line basic string, expected `\"`"],

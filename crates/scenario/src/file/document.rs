@@ -42,7 +42,8 @@ impl<'t> Document<'t> {
     ) -> Result<Self, Error> {
         let table = DeTable::parse(text).map_err(|error| {
             let offset = error.span().map_or(text.len(), |span| span.start);
-            syntax(file, text, offset, error.message())
+            let remedy = repeated_table(text, offset, error.message());
+            syntax(file, text, offset, &format!("{}{remedy}", error.message()))
         })?;
         let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
         let mut document = Document {
@@ -217,6 +218,16 @@ pub(crate) fn syntax(file: &str, text: &str, offset: usize, message: &str) -> Er
     }
 }
 
+/// The remedy where a table is there twice: it may be one of a list.
+fn repeated_table(text: &str, offset: usize, message: &str) -> String {
+    let here = text.lines().nth(line(text, offset) - 1).unwrap_or_default();
+    let name = here.trim().trim_matches(['[', ']']);
+    match here.starts_with('[') && !name.contains('.') && message == "duplicate key" {
+        true => format!(": write [[{name}]] above each if there are several"),
+        false => String::new(),
+    }
+}
+
 /// A key and the places in the text where it starts and where its value ends.
 struct Found {
     key: Key,
@@ -266,7 +277,8 @@ fn key_like(text: &str, offset: usize) -> Option<String> {
     };
     let lines: Vec<&str> = text.lines().take(line(text, offset)).collect();
     let (here, above) = lines.split_last()?;
-    let header = above.iter().rfind(|line| line.starts_with('['));
+    let is_header = |line: &&&str| line.starts_with('[');
+    let header = above.iter().rfind(is_header).filter(|_| !is_header(&here));
     let key = Some(word(here)).filter(|key| !key.is_empty())?;
     Some(header.map_or(key.clone(), |header| format!("{}.{key}", word(header))))
 }
