@@ -35,9 +35,9 @@ class Backend:
     """A kind of run."""
 
     path: str
-    """A class with the interface of `_core.Run`; its `algorithms()`, if it has that method, are
-    names that only this backend has. Loaded when it is used: theory is above this module and slow
-    to load."""
+    """A class with the interface of `_core.Run`, or a function that makes one; its `algorithms()`,
+    if it has that method, are names that only this backend has. Loaded when it is used: theory is
+    above this module and slow to load."""
     random: bool = True
     """Whether the seed matters; if not, only the first seed runs."""
     real_time: bool = False
@@ -50,7 +50,7 @@ BACKENDS = {
     "sim": Backend("anabranch._core:Run"),
     "fluid": Backend("anabranch.theory.fluid.backend:FluidRun", random=False),
     "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
-    "quic": Backend("anabranch._core:QuicRun", qlog=True),
+    "quic": Backend("anabranch._core:Run.over_quic", qlog=True),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 
