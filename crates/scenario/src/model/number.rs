@@ -128,7 +128,10 @@ number! {
 /// Declares number types with both ends of their range: what each is, the type that holds any such
 /// number, the ends and their unit.
 macro_rules! bounded {
-    ($($(#[$doc:meta])* $name:ident: $Number:ident($inner:ty), $min:literal to $max:literal $unit:literal;)+) => {$(
+    ($(
+        $(#[$doc:meta])*
+        $name:ident: $Number:ident($inner:ty), $min:literal to $max:literal $unit:literal;
+    )+) => {$(
         number_type! {
             $(#[$doc])* $name($inner),
             |x| $Number::try_from(x).and_then(|_| within(x, $min, $max, $unit)),

@@ -71,8 +71,8 @@ keys! {
     /// lets the window of a bad path become very small (Balia, section V); 2 is RFC 5681's, which a
     /// connection with one path always has.
     min_ssthresh_packets: Count = Count::constant(1);
-    /// Compute a loss-based rule's increase once per round trip of a path, as the kernel programs do
-    /// (docs/kernel.md), instead of for every packet acknowledged. Default: false.
+    /// Compute a loss-based rule's increase once per round trip of a path, as the kernel programs
+    /// do (docs/kernel.md), instead of for every packet acknowledged. Default: false.
     increase_per_round: bool = false;
     /// The floor of the retransmission timeout, ms. Default: 1000 (RFC 6298); profile `linux`: 200.
     min_rto_ms: TimeoutMs = TimeoutMs::constant(1000.0), linux: TimeoutMs::constant(200.0);
@@ -91,8 +91,8 @@ keys! {
     recovery: Recovery = Recovery::Sack, linux: Recovery::Rack;
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
-    /// The paths of a connection but the first open when MP_JOIN is over (RFC 8684): a round trip of
-    /// the first path after its start and two of their own, without queues; if false, with the
+    /// The paths of a connection but the first open when MP_JOIN is over (RFC 8684): a round trip
+    /// of the first path after its start and two of their own, without queues; if false, with the
     /// connection. Default: true.
     join_handshake: bool = true;
     /// Which path gets the next packet of a connection. Default: `min-rtt`; profile `linux`:
