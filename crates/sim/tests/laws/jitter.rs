@@ -9,7 +9,7 @@
 
 use anabranch_control::RULES;
 
-use super::common::run;
+use crate::common::run;
 
 /// Packet times of the bottleneck by which hosts delay packets at most.
 const PACKET_TIMES: f64 = 10.0;
