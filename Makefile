@@ -53,7 +53,7 @@ test:
 		$(BIN)/python .ci/report.py $(JUNIT)
 
 # CONTRIBUTING.md says when.
-test-all: export PROPTEST_CASES ?= 256
+test-all: export PROPTEST_CASES ?= 2000
 test-all:
 	@$(MAKE) --quiet test ALL=yes
 
