@@ -21,7 +21,7 @@ ALL    :=
 NEXTEST = $(BIN)/cargo-nextest nextest run $(CRATES) --cargo-quiet --show-progress none \
 	$(if $(ALL),--run-ignored all --profile all-,--profile )
 PYTEST  = ANABRANCH_GATEWAY=$(TARGET)/debug/anabranch-gateway ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab \
-	$(BIN)/pytest --quiet -o junit_family=xunit1 $(if $(ALL),,-m 'not slow')
+	$(BIN)/pytest --quiet -o junit_family=xunit1 $(if $(ALL),--hypothesis-profile=all,-m 'not slow')
 JUNIT   = $(foreach part,beside alone,target/nextest/$(if $(ALL),all-)$(part)/junit.xml \
 	target/pytest-$(part).xml)
 
@@ -48,9 +48,11 @@ demo: $(VENV)/.anabranch
 test:
 	@rm -f $(JUNIT)
 	@$(STEP) "1/3 Environment, formatters, lints, build" $(MAKE) --quiet --jobs 3 lint build
-	@$(STEP) "2/3 Tests" $(MAKE) --quiet --jobs 2 --keep-going rust-beside python-beside; \
-		$(STEP) "3/3 Tests in real time" $(MAKE) --quiet --keep-going rust-alone python-alone; \
-		$(BIN)/python .ci/report.py $(JUNIT)
+	@code=0; \
+		$(STEP) "2/3 Tests" $(MAKE) --quiet --jobs 2 --keep-going rust-beside python-beside || code=1; \
+		$(STEP) "3/3 Tests in real time" $(MAKE) --quiet --keep-going rust-alone python-alone || code=1; \
+		$(BIN)/python .ci/report.py $(JUNIT) || code=1; \
+		exit $$code
 
 # CONTRIBUTING.md says when.
 test-all: export PROPTEST_CASES ?= 2000
