@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.scenario import Scenario, ScenarioError, rules
@@ -131,7 +131,6 @@ def test_unused_links_and_separate_parts_have_no_effect():
 @pytest.mark.parametrize(
     "rule", ["reno", "semicoupled", "lia", "olia", "balia", "generalized", "rsf-lb"]
 )
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_at_the_equilibrium_of_any_network_phi_is_the_loss_and_full_links_are_full(rule, seed):
     net = Network.of(random_scenarios.scenario(seed), rule)

@@ -1,6 +1,7 @@
 """What README and docs print is what the commands print.
 
-`UPDATE_PRINTED=1 pytest tests/test_printed_outputs.py` writes the outputs into the pages.
+`UPDATE_PRINTED=1 pytest tests/repository/test_printed_outputs.py` writes the outputs into the
+pages.
 `ANABRANCH=/path/to/bin/anabranch` tests that installation instead of the checkout.
 """
 
@@ -11,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from printed import MARKER, ROOT, Block, Workspace, blocks, commands, regenerated, replaced
+from repository.printed import (
+    MARKER,
+    ROOT,
+    Block,
+    Workspace,
+    blocks,
+    commands,
+    regenerated,
+    replaced,
+)
 
 # docs/rules.md is written and compared by `cargo test -p anabranch-control`.
 PAGES = [
