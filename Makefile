@@ -7,21 +7,22 @@ PYTHON ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 STEP   := .ci/step
 RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
-# A jobserver of make, of which cargo would warn.
+# Without make's jobserver, which cargo cannot use and warns of.
 CARGO  := env -u MAKEFLAGS cargo
 
-# crates/kernel takes clang, pkg-config, libelf-dev and zlib1g-dev to build, and is left out without them,
-# unless ANABRANCH_REQUIRE_KERNEL is set.
-KERNEL := $(or $(ANABRANCH_REQUIRE_KERNEL),$(shell command -v clang && pkg-config --exists libelf zlib && \
-	echo yes))
+# crates/kernel takes clang, pkg-config, libelf-dev and zlib1g-dev to build, and is left out without
+# them, unless ANABRANCH_REQUIRE_KERNEL is set.
+KERNEL := $(or $(ANABRANCH_REQUIRE_KERNEL),$(shell command -v clang && \
+	pkg-config --exists libelf zlib && echo yes))
 CRATES := $(if $(KERNEL),--workspace)
 
-# `make test-all` sets ALL: tests that take long, too. Profiles are in .config/nextest.toml.
+# `make test-all` sets ALL, and slow tests run, too. Profiles are in .config/nextest.toml.
 ALL    :=
 NEXTEST = $(BIN)/cargo-nextest nextest run $(CRATES) --cargo-quiet --show-progress none \
 	$(if $(ALL),--run-ignored all --profile all-,--profile )
-PYTEST  = ANABRANCH_GATEWAY=$(TARGET)/debug/anabranch-gateway ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab \
-	$(BIN)/pytest --quiet -o junit_family=xunit1 $(if $(ALL),--hypothesis-profile=all,-m 'not slow')
+PYTEST  = ANABRANCH_GATEWAY=$(TARGET)/debug/anabranch-gateway \
+	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet \
+	-o junit_family=xunit1 $(if $(ALL),--hypothesis-profile=all,-m 'not slow')
 JUNIT   = $(foreach part,beside alone,target/nextest/$(if $(ALL),all-)$(part)/junit.xml \
 	target/pytest-$(part).xml)
 
@@ -44,7 +45,7 @@ demo: $(VENV)/.anabranch
 	@echo "3/3 OLIA draft: 3 short runs per case (1 to 2 min)"
 	@$(BIN)/anabranch reproduce olia --quick --out results/olia --force || test $$? -eq 1
 
-# Rust and Python at once, on two processors; what is in real time has them to itself.
+# Rust and Python tests run at once; those in real time run alone, afterwards.
 test:
 	@rm -f $(JUNIT)
 	@$(STEP) "1/3 Environment, formatters, lints, build" $(MAKE) --quiet --jobs 3 lint build
@@ -52,6 +53,8 @@ test:
 		$(STEP) "2/3 Tests" $(MAKE) --quiet --jobs 2 --keep-going rust-beside python-beside || code=1; \
 		$(STEP) "3/3 Tests in real time" $(MAKE) --quiet --keep-going rust-alone python-alone || code=1; \
 		$(BIN)/python .ci/report.py $(JUNIT) || code=1; \
+		$(if $(KERNEL),,echo "Skipped: crates/kernel, without clang, pkg-config, libelf-dev, zlib1g-dev";) \
+		$(if $(ALL),,echo "Skipped: slow tests, which make test-all runs";) \
 		exit $$code
 
 # CONTRIBUTING.md says when.
@@ -92,7 +95,7 @@ python-alone: build
 compile:
 	$(CARGO) build --quiet $(CRATES) --lib --bins --tests
 
-# The extension as the tests use it: with checks of overflow, without optimisation across crates.
+# The extension for tests checks arithmetic for overflow and has no link-time optimisation.
 build: compile $(VENV)/.installed
 	if ! cmp --quiet $(TARGET)/debug/lib_core.so python/anabranch/_core.abi3.so; then \
 		rm -f $(VENV)/.anabranch; \
@@ -146,7 +149,7 @@ bench:
 fuzz:
 	cargo test --quiet -p anabranch-gateway parsers_are_fuzzed -- --ignored --nocapture
 
-# The extension as users have it; `make test` replaces it by its own.
+# The extension for users, which `make test` replaces by its own.
 anabranch: $(VENV)/.anabranch
 
 $(VENV)/.anabranch: $(VENV)/.dependencies $(RUST)
