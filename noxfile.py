@@ -16,7 +16,7 @@ nox.options.sessions = ["tests"]
 ROOT = Path(__file__).parent
 OLDEST = "requirements-oldest.txt"
 NOT_FOR_TESTS = ("astral", "maturin", "mypy", "nox", "pre-commit", "ruff")
-"""Of the extra `dev`, what no test uses."""
+"""Packages of the extra `dev` that no test uses."""
 
 RUN = """\
 import anabranch

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from anabranch.cli.main import main
 from anabranch.papers import folder
 from anabranch.papers.report import Report
 
@@ -83,6 +82,7 @@ def long(tmp_path: Path) -> Path:
 @pytest.fixture
 def anabranch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Anabranch:
     """Runs the command line in this process, from its arguments to its exit code."""
+    from anabranch.cli.main import main  # which reads COLUMNS: after it was removed
 
     def call(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = ["anabranch", *map(str, arguments)]

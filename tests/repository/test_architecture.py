@@ -44,7 +44,7 @@ CRATES = {
 # From the bottom up: a module or folder may import what is in an earlier layer, or in its own.
 LAYERS = [
     ["_core", "files", "formats", "core_types"],
-    ["rule", "scenario", "manifest", "result", "result_schema"],
+    ["rule", "scenario", "caveats", "manifest", "result", "result_schema"],
     ["kernel"],
     ["runner"],
     ["repetition"],

@@ -175,7 +175,13 @@ def test_derivatives_are_those_of_differences(rule):
         )
 
 
-@pytest.mark.parametrize("kappas", [(10, 30), (30, 10), (1, 3), (10, 10)])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "kappas",
+    [(10, 30), (1, 3), pytest.param((30, 10), marks=SLOW), pytest.param((10, 10), marks=SLOW)],
+)
 def test_vegas_flows_share_as_their_weights(kappas):
     # I-TCP, section III: kappa_i / sum kappa_j, but for steps of kappa.
     queue = "queue.drop_tail = { packets = 1000 }"

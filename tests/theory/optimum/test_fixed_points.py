@@ -201,7 +201,7 @@ def test_the_cost_of_probing_is_as_described_in_the_draft(olia):
 
 def test_a_report_has_the_predictions_among_its_theory_values():
     paper = predicted(open_paper("olia"))
-    facts = paper.published["items"]["table1"]["type2_mbps"]["theory"]
+    facts = paper.items["table1"].metric("type2_mbps").theory
     assert facts["fixed_point"]["n1_10.lia"] == 0.74
     assert facts[FIXED_POINT]["n1_10.lia"] == 0.739
     assert facts[PROBING]["n1_10.lia"] == 0.92
