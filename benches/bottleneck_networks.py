@@ -2,8 +2,9 @@
 
 A user sends over two or three paths. Each has an access link of its own; its bottleneck is shared
 with other paths or not. In half of the networks every path also crosses a common link that is no
-bottleneck: its rate is three times that of all bottlenecks together, and its own traffic is limited
-to one third of that. Bottlenecks carry short files that arrive at random and long transfers.
+bottleneck: its rate is three times the sum of all bottlenecks' rates, and its own traffic is
+limited to one third of that. Bottlenecks carry short files that arrive at random and long
+transfers.
 """
 
 import random

@@ -39,7 +39,7 @@ def collect(networks: int) -> tuple[Series, Series, Series]:
 
 
 def in_intervals(delays: Series, samples: int) -> Series:
-    """Means over so many samples; NaN where there was no packet."""
+    """Means over `samples` samples each; NaN where there was no packet."""
     n = delays.shape[1] // samples * samples
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -47,7 +47,8 @@ def in_intervals(delays: Series, samples: int) -> Series:
 
 
 def correlation(a: Series, b: Series, intervals: float) -> Series:
-    """Over time, with weights that fall to 1/e in so many intervals that both paths have."""
+    """Correlation over time, with weights that fall to 1/e in `intervals` intervals that both paths
+    have."""
     count, power = np.zeros(len(a)), np.zeros((5, len(a)))
     found = np.zeros(a.shape)
     for k in range(a.shape[1]):

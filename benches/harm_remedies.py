@@ -36,7 +36,7 @@ SEEDS = 3
 
 
 def goodput(algorithms: list[str], overrides: dict[str, object]) -> dict[str, float]:
-    """By algorithm, Mbps, the mean over seeds."""
+    """Goodput by algorithm, Mbps, the mean over seeds."""
     with as_file(files("anabranch.harm") / "scenario.toml") as file:
         means = run(file, algorithms, SEEDS, set=overrides).summary()
     return dict(zip(means["algorithm"], means["goodput_mbps"], strict=True))

@@ -15,7 +15,7 @@ from anabranch.theory.fluid.loss_events import means
 from anabranch.theory.network import Network
 
 SCENARIOS = (17, 18, 19)
-"""Those in which OLIA's equilibrium is outside its band."""
+"""Generated scenarios in which OLIA's equilibrium is outside its band."""
 
 
 def deviation(measured: Array, predicted: Array) -> str:

@@ -44,7 +44,7 @@ def scenario(case: str, weight: float) -> tuple[Scenario, str]:
 
 
 def of_flow(network: Network, goodput_mbps: Array, flow: str) -> float:
-    """Of a user of the flow, in the mean."""
+    """Mean goodput of a user of the flow, Mbps."""
     users = network.sums @ goodput_mbps
     return float(users[[name == flow for name in network.flows]].mean())
 

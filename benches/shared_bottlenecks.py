@@ -4,7 +4,7 @@
 
 Prints Markdown tables. A pair of paths is an error if it is coupled at the end of the run although
 it shares no bottleneck ("false shared"), or the reverse ("false separate"); intervals are Wilson's,
-95 %. The seeds are from 7000 on; those of `benches/detector_choice.py` from 1000 on.
+95 %. Seeds begin at 7000; in `benches/detector_choice.py` at 1000.
 """
 
 import sys
@@ -201,7 +201,7 @@ def _goodput(
 
 
 def main(what: str = "errors", runs: str = "600") -> None:
-    """Prints one of the groups of tables, of so many networks, or seeds."""
+    """Prints one of the groups of tables over `runs` networks, or seeds."""
     {"errors": errors, "cells": cells, "moves": moves, "goodput": goodput}[what](int(runs))
 
 

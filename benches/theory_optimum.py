@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from theory.optimum.conic import conic
 
 CONIC_PATHS = 5_000
-"""Up to so many paths the oracle takes seconds."""
+"""Number of paths up to which the oracle takes seconds."""
 
 
 def random_problem(links: int, flows: int, seed: int = 1) -> Problem:

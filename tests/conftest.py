@@ -1,4 +1,4 @@
-"""What the tests share: a small scenario, a long one, and the command line as a process."""
+"""What the tests share: a small scenario, a long one, the command line here and as a process."""
 
 import os
 import signal
@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from anabranch.papers import folder
 from anabranch.papers.report import Report
 
 # Tables fit the terminal; the tests expect the width of a pipe.
 os.environ.pop("COLUMNS", None)
+
+# `make test-all` has --hypothesis-profile=all. The gate tries the same few examples each time.
+settings.register_profile("gate", max_examples=10, deadline=None, derandomize=True)
+settings.register_profile("all", max_examples=100, deadline=None, print_blob=True)
+settings.load_profile("gate")
 
 SMALL = """\
 name = "small"
@@ -74,8 +80,28 @@ def long(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def anabranch() -> Anabranch:
-    """Runs the command line as a process."""
+def anabranch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Anabranch:
+    """Runs the command line in this process, from its arguments to its exit code."""
+    from anabranch.cli.main import main  # which reads COLUMNS: after it was removed
+
+    def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = ["anabranch", *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert ended.value.code is None or isinstance(ended.value.code, int)
+        return subprocess.CompletedProcess(command, ended.value.code or 0, out, err)
+
+    return call
+
+
+@pytest.fixture
+def process() -> Anabranch:
+    """Runs the command line as a process, which takes 1 to 2 s where the other takes milliseconds.
+
+    For what a process has of its own: exit code, signals, pipes, what it imports.
+    """
 
     def call(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [*CLI, *map(str, arguments)]

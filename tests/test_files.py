@@ -1,4 +1,4 @@
-"""Staged output on a disk without room."""
+"""Staged output: files appear together or not at all, also on a disk without room."""
 
 import re
 import shutil
@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from anabranch import files
 from anabranch.files import staged
 from conftest import Anabranch
 
@@ -55,3 +56,81 @@ def test_a_disk_that_becomes_full_names_the_directory(disk: Path) -> None:
         table.to_parquet(stage / "x.parquet")
     assert list(disk.iterdir()) == []
     assert shutil.disk_usage(disk).free > 3_000_000
+
+
+def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
+    out = tmp_path / "a" / "out"
+
+    def interrupted() -> None:
+        with staged(out) as stage:
+            (stage / "half").write_text("writ")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+    with staged(out) as stage:
+        (stage / "figures").mkdir()
+        (stage / "figures" / "one").write_text("1")
+        assert not out.exists()
+    assert [p.relative_to(out) for p in out.rglob("*")] == [Path("figures"), Path("figures/one")]
+
+
+def test_files_are_replaced_and_others_kept(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "kept").write_text("kept")
+    with staged(tmp_path) as stage:
+        (stage / "old").write_text("new")
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"old": "new", "kept": "kept"}
+
+
+def test_a_manifest_appears_last_and_disappears_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "manifest.json", "z"):
+        (tmp_path / name).write_text("old")
+    there: list[bool] = []
+    replace = files.os.replace
+
+    def watched(file: Path, place: Path) -> None:
+        there.append((tmp_path / "manifest.json").exists())
+        replace(file, place)
+
+    monkeypatch.setattr(files.os, "replace", watched)
+    with staged(tmp_path) as stage:
+        for name in ("a", "manifest.json", "z"):
+            (stage / name).write_text("new")
+    assert there == [False] * 3
+    assert [(tmp_path / name).read_text() for name in ("a", "manifest.json", "z")] == ["new"] * 3
+
+
+def test_a_directory_that_appeared_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def overtaken() -> None:
+        with staged(out) as stage:
+            (stage / "flows").write_text("mine")
+            out.mkdir()
+            (out / "flows").write_text("theirs")
+
+    with pytest.raises(OSError, match="not empty"):
+        overtaken()
+    assert list(tmp_path.iterdir()) == [out]
+    assert (out / "flows").read_text() == "theirs"
+
+
+def test_an_output_directory_has_the_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "usual").mkdir()
+    with staged(tmp_path / "out"):
+        pass
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_file_is_refused_as_output_directory(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("precious")
+    for target in (file, file / "below"):
+        with pytest.raises(NotADirectoryError), staged(target):
+            pytest.fail("entered")
+    assert [file] == list(tmp_path.iterdir())
+    assert file.read_text() == "precious"

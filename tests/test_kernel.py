@@ -262,8 +262,8 @@ def programs(scenario: Path) -> list[str]:
     return found
 
 
-def test_lab_passes_everything_on(scenario: Path, anabranch: Anabranch) -> None:
+def test_lab_passes_everything_on(scenario: Path, process: Anabranch) -> None:
     command = ["lab", "exec", scenario, "one.1", "--", "sh", "-c", "ip -br address; exit $0", "9"]
-    result = anabranch(*command)
+    result = process(*command)
     assert "10.0.2.1/32" in result.stdout
     assert result.returncode == 9

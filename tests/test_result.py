@@ -1,4 +1,4 @@
-"""Summaries of a Result, on data made by hand; its figures and files."""
+"""A Result: its summaries, on data made by hand, its tables in files and other processes."""
 
 import copy
 import math
@@ -13,14 +13,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from matplotlib.lines import Line2D
 
 import anabranch
-from anabranch import files
 from anabranch.cli import tables
-from anabranch.figures import result as figures
-from anabranch.figures import style
-from anabranch.files import staged
 from conftest import SMALL
 
 
@@ -102,140 +97,6 @@ def test_parquet_files_hold_the_tables(small: Path, tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(saved, table, check_exact=True, obj=name)
     text = (tmp_path / "out" / "scenario.toml").read_text()
     assert anabranch.Scenario.parse(text).text == result.scenario.text
-
-
-def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
-    out = tmp_path / "a" / "out"
-
-    def interrupted() -> None:
-        with staged(out) as stage:
-            (stage / "half").write_text("writ")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []
-    with staged(out) as stage:
-        (stage / "figures").mkdir()
-        (stage / "figures" / "one").write_text("1")
-        assert not out.exists()
-    assert [p.relative_to(out) for p in out.rglob("*")] == [Path("figures"), Path("figures/one")]
-
-
-def test_files_are_replaced_and_others_kept(tmp_path: Path) -> None:
-    (tmp_path / "old").write_text("old")
-    (tmp_path / "kept").write_text("kept")
-    with staged(tmp_path) as stage:
-        (stage / "old").write_text("new")
-    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"old": "new", "kept": "kept"}
-
-
-def test_a_manifest_appears_last_and_disappears_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("a", "manifest.json", "z"):
-        (tmp_path / name).write_text("old")
-    there: list[bool] = []
-    replace = files.os.replace
-
-    def watched(file: Path, place: Path) -> None:
-        there.append((tmp_path / "manifest.json").exists())
-        replace(file, place)
-
-    monkeypatch.setattr(files.os, "replace", watched)
-    with staged(tmp_path) as stage:
-        for name in ("a", "manifest.json", "z"):
-            (stage / name).write_text("new")
-    assert there == [False] * 3
-    assert [(tmp_path / name).read_text() for name in ("a", "manifest.json", "z")] == ["new"] * 3
-
-
-def test_a_directory_that_appeared_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-
-    def overtaken() -> None:
-        with staged(out) as stage:
-            (stage / "flows").write_text("mine")
-            out.mkdir()
-            (out / "flows").write_text("theirs")
-
-    with pytest.raises(OSError, match="not empty"):
-        overtaken()
-    assert list(tmp_path.iterdir()) == [out]
-    assert (out / "flows").read_text() == "theirs"
-
-
-def test_an_output_directory_has_the_usual_permissions(tmp_path: Path) -> None:
-    (tmp_path / "usual").mkdir()
-    with staged(tmp_path / "out"):
-        pass
-    assert (tmp_path / "out").stat().st_mode == (tmp_path / "usual").stat().st_mode
-
-
-def test_a_file_is_refused_as_output_directory(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("precious")
-    for target in (file, file / "below"):
-        with pytest.raises(NotADirectoryError), staged(target):
-            pytest.fail("entered")
-    assert [file] == list(tmp_path.iterdir())
-    assert file.read_text() == "precious"
-
-
-def test_figures_have_a_bar_or_panel_per_flow_and_algorithm(small: Path) -> None:
-    result = anabranch.run(small, ["lia", "olia"], seeds=2)
-    (bars,) = figures.goodput(result).axes
-    assert len(bars.patches) == 2 * 2
-    assert [label.get_text() for label in bars.get_xticklabels()] == ["two", "one"]
-    windows = figures.windows(result).axes
-    assert [(a.get_title(loc="left"), len(a.lines)) for a in windows] == [
-        ("two, lia", 2),
-        ("two, olia", 2),
-        ("one, lia", 1),
-        ("one, olia", 1),
-    ]
-    assert len(figures.queues(result).axes) == 2 * 2
-
-
-def test_the_same_result_gives_the_same_figures(small: Path, tmp_path: Path) -> None:
-    result = anabranch.run(small, seeds=2)
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        figures.write(result, tmp_path / name)
-    files = sorted(p.name for p in (tmp_path / "first").iterdir())
-    assert len(files) == 6
-    for name in files:
-        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
-
-
-@pytest.mark.parametrize("added", [[], ["new"], ["new", "newer", *map(str, range(30))]])
-def test_every_algorithm_of_the_table_has_a_style_of_its_own(
-    added: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = [rule["name"] for rule in anabranch.rules()] + added
-    monkeypatch.setattr(style, "rules", lambda: [{"name": name} for name in names])
-    looks = [*(style.style(name) for name in names), *style.OTHERS]
-    for colours_or_markers in zip(*looks, strict=True):
-        assert len(set(colours_or_markers)) == len(looks)
-    for name, look in style.CHOSEN.items():
-        assert style.style(name) == look
-
-
-def test_a_generated_style_can_be_drawn_and_stays_when_another_rule_is_added(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    names = [*style.CHOSEN, "new"]
-    monkeypatch.setattr(style, "rules", lambda: [{"name": name} for name in names])
-    colour, marker = style.style("new")
-    Line2D([], [], color=colour, marker=marker)
-    names.append("newer")
-    assert style.style("new") == (colour, marker)
-
-
-def test_several_variants_of_an_algorithm_differ_in_style() -> None:
-    twins = ["balia", "balia:cap=inf", "Mine"]
-    assert len({style.style(name, twins) for name in twins}) == 3
-    assert style.style("balia", twins) == style.style("balia") == style.CHOSEN["balia"]
 
 
 def assert_equal(one: anabranch.Result, other: anabranch.Result) -> None:

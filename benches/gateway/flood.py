@@ -5,7 +5,7 @@
 
 `down` and `up` print a JSON object: `mbps`, the goodput after the warm-up; `jain`, Jain's index of
 the connections' bytes; `failed`, connections that ended early; `series_mbps`, over 0.1 s each.
-Times are those of CLOCK_MONOTONIC, which all hosts of a lab share.
+Times are of CLOCK_MONOTONIC, which all hosts of a lab share.
 """
 
 import argparse

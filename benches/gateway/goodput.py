@@ -3,7 +3,7 @@
     sudo .venv/bin/python benches/gateway/goodput.py --carrier quic
 
 A case passes if the goodput is at least 95 % of the sum of the links' rates less headers (40 + 20
-Mbit/s), or not below that of the same gateway over the faster link alone (the other cases; for
+Mbit/s), or not below the same gateway's over the faster link alone (the other cases; for
 these the margin is 2 %, because both are measured). `idle` is the share of this machine's processor
 time that was left. `--direct 1` measures plain TCP over each link instead, without a gateway.
 """

@@ -54,7 +54,7 @@ class Program:
 
     popen: subprocess.Popen[str]
     generations: int = 2
-    """Its distance from the process that started it: `exec`'s is the grandchild."""
+    """Distance from the process that started it: `exec`'s is the grandchild."""
 
     @property
     def pid(self) -> int:
@@ -87,13 +87,13 @@ class Program:
         self.popen.wait()
 
     def rss_mb(self) -> float:
-        """Its resident memory, MB."""
+        """Resident memory, MB."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         kb = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
         return int(kb) / 1000
 
     def cpu_s(self) -> float:
-        """Its processor time, s."""
+        """Processor time, s."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -159,7 +159,7 @@ class Lab:
 def start(links: Sequence[Link], algorithm: str = "cubic") -> Iterator[Lab]:
     """A lab in which `near` has one path over each link, in both directions.
 
-    `algorithm` is that of the hosts' kernels.
+    `algorithm` is the congestion control of the hosts' kernels.
     """
     names = [f"l{number}" for number in range(len(links))]
     lines = [f'algorithm = "{algorithm}"', "measure.duration_s = 1"]

@@ -38,7 +38,7 @@ from hosts import HERE, ROOT, SERVER, Lab, Program, load, run_scenario
 import anabranch
 
 VARIANTS = {"fixed": None, "printed": False, "guard": True}
-"""Of each variant, whether the adjustment has the guard."""
+"""Whether the adjustment has the guard, by variant; None without adjustment."""
 SUBNETS = ("subnet1", "subnet2")
 PERIOD_S = 0.5
 """P of the paper's table I."""
@@ -131,7 +131,7 @@ def write_configurations(
         command: list[str | Path] = [gateway(), "keygen", folder / f"{side}{i}.key"]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         keys[side] = done.stdout.strip()
-    # Over QUIC the weight is a parameter of the rule; the kernel's is that of its `load`.
+    # Over QUIC the weight is a parameter of the rule; the kernel's is given at `load`.
     algorithm = f"vegas:kappa={WEIGHT}" if carrier == "quic" else "vegas"
     itcp = ""
     if guard is not None:
@@ -221,8 +221,8 @@ def print_row(
 
 
 def slope(times_s: np.ndarray) -> str:
-    """Of the tail of these times, from 1 to 10 s: log10 P(S > t) over log10 t, as in the paper's
-    figures 3 and 4."""
+    """Slope of the tail of these times, from 1 to 10 s: log10 P(S > t) over log10 t, as in the
+    paper's figures 3 and 4."""
     at = np.logspace(0, 1, 20)
     tail = np.array([np.mean(times_s > t) for t in at])
     at, tail = at[tail > 0], tail[tail > 0]

@@ -1,4 +1,4 @@
-"""Goodput of the gateway on loopback beside that of its library, fairness, memory.
+"""Goodput of the gateway on loopback beside its library alone, fairness, memory.
 
     .venv/bin/python benches/gateway/loopback.py
 

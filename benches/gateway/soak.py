@@ -3,7 +3,7 @@
     sudo .venv/bin/python benches/gateway/soak.py --seconds 1200
 
 Hashed connections come and go in both directions beside a game and bulk data. Passes if every
-connection is intact and the memory of the last third exceeds that of the second by at most 5 %.
+connection is intact and the memory of the last third exceeds the second third's by at most 5 %.
 """
 
 import time

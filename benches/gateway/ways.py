@@ -103,7 +103,7 @@ def opening(way: str, to: Address, count: int) -> dict[str, float]:
 def main() -> None:
     """Wait until a destination is reachable: `python ways.py WAY HOST PORT`.
 
-    With a fourth argument open so many connections, and print how long each took.
+    With a fourth argument open this number of connections, and print how long each took.
     """
     way, host, port, *count = sys.argv[1:]
     if count:

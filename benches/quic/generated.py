@@ -15,7 +15,8 @@ from typing import Any
 import anabranch
 
 HEADER_BYTES = 62
-"""Of 1500 bytes: IP and UDP, QUIC's short header and tag, the head of a STREAM frame."""
+"""Headers in a packet of 1500 bytes: IP and UDP, QUIC's short header and tag, the head of a STREAM
+frame."""
 
 
 def network(seed: int) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def toml(net: dict[str, Any], as_quic: bool) -> str:
 def goodput(
     net: dict[str, Any], algorithm: str, seeds: int, on: str, as_quic: bool = False
 ) -> dict[tuple[str, int], float]:
-    """Of a user over each path, by flow and path, and over all of them as path -1, Mbps."""
+    """Goodput of a user, Mbps, by flow and path; path -1 is the sum."""
     scenario = anabranch.Scenario.parse(toml(net, as_quic))
     result = anabranch.run(scenario, algorithm, seeds, on=on)
     by_path = result.paths.groupby(["flow", "path"])["goodput_mbps"].mean()

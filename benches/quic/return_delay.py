@@ -39,7 +39,7 @@ ROWS = {
     "quic": ("quic", '["B"]'),
     "sim, B returns with A's delay": ("sim", '{ links = ["B"], return_delay_ms = 10 }'),
 }
-"""By name, the backend and the second path."""
+"""Backend and second path, by name."""
 
 
 def main() -> None:

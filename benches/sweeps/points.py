@@ -25,7 +25,7 @@ JOBS = 2
 
 
 def rates(count: int) -> dict[str, str]:
-    """So many values of one rate."""
+    """A sweep of `count` values of one rate."""
     return {"links.left.rate_mbps": f"lin(5,15,{count})"}
 
 

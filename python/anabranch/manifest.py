@@ -95,10 +95,12 @@ def write(
     runs: Runs,
     scenario: Scenario,
     tables: Mapping[str, pd.DataFrame],
+    warnings: list[str],
     command: list[str] | None,
 ) -> None:
     """Write tables, scenario, traces and manifest into an existing directory.
 
+    `warnings`: those of the result, such as where the backend ran another network.
     `command` is the command line, None for a call from Python.
     """
     text, traces = scenario.to_folder()
@@ -120,6 +122,7 @@ def write(
         "platform": platform.platform(),
         "packages": _packages(),
         "runs": asdict(runs),
+        "warnings": warnings,
         "scenario": {
             "source": scenario.source,
             "sha256": _sha256(files[ORIGINAL]),

@@ -14,6 +14,7 @@ from scipy.special import bdtr, stdtrit
 
 from anabranch import manifest
 from anabranch._core import VERSION
+from anabranch.caveats import caveats
 from anabranch.files import refuse_full, staged
 from anabranch.formats import columns, records
 from anabranch.manifest import Manifest
@@ -237,9 +238,12 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """Those of the scenario, and a line per flow whose files all ended in the warm-up."""
+        """Those of the scenario, where the backend runs something else than it says
+        (`anabranch.caveats`), and a line per flow whose files all ended in the warm-up.
+        """
+        known = [*self.scenario.warnings, *caveats(self.scenario, self.backend)]
         if self.transfers.empty:
-            return self.scenario.warnings
+            return known
         begin_s, found = self.scenario.warmup_s, []
         ends_s = self.transfers["start_s"] + self.transfers["duration_s"]
         for flow, last_s in ends_s.groupby(self.transfers["flow"], sort=False).max().items():
@@ -250,7 +254,7 @@ class Result:
                     f"{last_s:.3g} s, but the measurement begins at {begin_s:g} s: its goodput is "
                     "0: lower measure.warmup_s or raise bytes"
                 )
-        return [*self.scenario.warnings, *found]
+        return [*known, *found]
 
     def is_deterministic(self) -> bool:
         """Whether every seed gave the same, because nothing in the scenario is random."""
@@ -362,7 +366,8 @@ class Result:
             rules_in_python=list(self.rules_in_python),
             failures=dict(self.failures),
         )
-        manifest.write(directory, runs, self.scenario, self.tables() | lateness, command)
+        tables = self.tables() | lateness
+        manifest.write(directory, runs, self.scenario, tables, self.warnings, command)
 
     @staticmethod
     def load(directory: str | os.PathLike[str]) -> "Result":

@@ -129,9 +129,9 @@ class Job:
 
 
 def stand_in(algorithm: Algorithms) -> str | None:
-    """The algorithm of a scenario that has none, where `algorithm` replaces it in every run.
+    """The algorithm with which a scenario without one is read; every run then replaces it.
 
-    The first that the table of rules knows, or Reno; None where there is nothing to replace it.
+    The first of `algorithm` that the table of rules knows, or Reno; None if `algorithm` is None.
     """
     for choice in _several(algorithm):
         if isinstance(choice, str) and _is_known(choice):

@@ -46,7 +46,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
 def test_results_follow_the_schema_that_is_printed(
     command: list[str], small: Path, printed: Printed
 ) -> None:
-    document = printed(command[0], small, *command[1:], "--json")
+    document = printed(command[0], small, *command[1:], "--json", "--quiet")
     jsonschema.validate(document, printed("schema", "result"))
     for name, table in document["tables"].items():
         assert len({len(column) for column in table.values()}) == 1, name

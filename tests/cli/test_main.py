@@ -72,6 +72,18 @@ def test_a_user_error_is_one_line_on_stderr_and_exit_code_2(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("words", "code"), [(["run", "{small}", "--json"], 0), (["run", "nowhere.toml"], 2)], ids=str
+)
+def test_a_process_prints_and_exits_as_the_command_line_does_in_the_tests(
+    words: list[str], code: int, small: Path, anabranch: Anabranch, process: Anabranch
+) -> None:
+    arguments = [word.format(small=small) for word in words]
+    done, here = process(*arguments), anabranch(*arguments)
+    assert done.returncode == here.returncode == code
+    assert (done.stdout, done.stderr) == (here.stdout, here.stderr)
+
+
 def test_a_fault_of_the_scenario_names_file_line_and_key(
     tmp_path: Path, anabranch: Anabranch
 ) -> None:

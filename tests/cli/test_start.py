@@ -1,16 +1,16 @@
 """The way in: `init`, `examples`, help, version, stdin, and how much is printed where."""
 
 import json
-import os
 import re
 import subprocess
 from importlib.metadata import version
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 import typer
 
-from anabranch.cli import main
+from anabranch.cli import main, options
 from anabranch.cli.examples import EXAMPLES, TEMPLATES
 from anabranch.scenario import load
 from conftest import CLI, SMALL, Anabranch
@@ -102,21 +102,21 @@ def test_an_example_that_was_not_copied_says_how(anabranch: Anabranch, tmp_path:
     assert anabranch("run", file).stderr == f"anabranch: {file}: {remedy}\n"
 
 
-def test_a_scenario_may_come_from_stdin(small: Path, anabranch: Anabranch) -> None:
-    def piped(text: bytes) -> subprocess.CompletedProcess[bytes]:
-        command = [*CLI, "run", "-", "--seeds", "1", "--optimum"]
-        environment = dict(os.environ)  # as of the fixture `anabranch`
-        return subprocess.run(
-            command, env=environment, input=text, capture_output=True, timeout=120
-        )
+def test_a_scenario_may_come_from_stdin(
+    small: Path, anabranch: Anabranch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def piped(text: bytes) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(text)))
+        options._stdin.cache_clear()  # in a process it is read once
+        return anabranch("run", "-", "--seeds", 1, "--optimum")
 
     done = piped(SMALL.encode())
-    assert done.stdout.decode() == anabranch("run", small, "--seeds", 1, "--optimum").stdout
+    assert done.stdout == anabranch("run", small, "--seeds", 1, "--optimum").stdout
     wrong = piped(SMALL.replace("duration_s = 6", "duration_s = -6").encode())
     line = SMALL[: SMALL.index("duration_s")].count("\n") + 1
     expected = f"anabranch: <stdin>:{line}: measure.duration_s: expected a number above 0, got -6\n"
-    assert (wrong.returncode, wrong.stderr.decode()) == (2, expected)
-    assert piped(b'name = "\xff"').stderr == b"anabranch: <stdin>: expected UTF-8, got byte 0xff\n"
+    assert (wrong.returncode, wrong.stderr) == (2, expected)
+    assert piped(b'name = "\xff"').stderr == "anabranch: <stdin>: expected UTF-8, got byte 0xff\n"
 
 
 def test_quiet_prints_errors_only(small: Path, tmp_path: Path, anabranch: Anabranch) -> None:

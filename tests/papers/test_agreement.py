@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -9,33 +10,31 @@ import pytest
 
 from anabranch.papers import agreement
 from anabranch.papers.agreement import Agreement, Line, _earlier, narrowed
-from anabranch.papers.folder import Paper, cases, open_paper
+from anabranch.papers.folder import open_paper
 from anabranch.result import Result
 from anabranch.scenario import ScenarioError
 
 
 def test_only_the_named_cases_run_with_the_values_all_backends_share():
     paper = narrowed(open_paper("olia"), {})
-    wanted = paper.experiments["agreement"]
-    (table6,) = [item for item in paper.experiments["items"] if item["id"] == "table6"]
-    named = [case.removeprefix("C.") for case in wanted["items"]["table6"]]
-    assert [entry["cases"] for entry in table6["measures"]] == [named, named]
-    (lia,) = [case for case in cases(paper.experiments["groups"]["C"]) if case.name == "n1_10.lia"]
+    assert paper.agreement
+    named = tuple(case.removeprefix("C.") for case in paper.agreement.items["table6"])
+    assert [measure.cases for measure in paper.items["table6"].measures] == [named, named]
+    (lia,) = [setup for setup in paper.groups["C"].setups() if setup.case == "n1_10.lia"]
     # LIA's own value in this paper is 2.
     assert lia.overrides["tcp.min_ssthresh_packets"] == 1
 
 
 def test_a_paper_without_agreement_is_refused():
-    paper = open_paper("olia")
-    without = {k: v for k, v in paper.experiments.items() if k != "agreement"}
+    without = replace(open_paper("olia"), agreement=None)
     with pytest.raises(ScenarioError, match=r"papers/olia/experiments.toml has no \[agreement\]"):
-        narrowed(Paper(**(vars(paper) | {"experiments": without})), {})
+        narrowed(without, {})
 
 
 def test_overrides_take_precedence_over_the_papers_own_values():
     values = {"tcp.scheduler": "linux", "tcp.min_ssthresh_packets": 3}
     paper = narrowed(open_paper("olia"), values)
-    (lia,) = [case for case in cases(paper.experiments["groups"]["C"]) if case.name == "n1_10.lia"]
+    (lia,) = [setup for setup in paper.groups["C"].setups() if setup.case == "n1_10.lia"]
     assert values.items() <= lia.overrides.items()
 
 

@@ -59,6 +59,7 @@ RUN = frames(
         "goodput_mbps": [1.0, 1.0, 4.0, 3.0, 5.0, 0.0],
         "kappa": [1.0, 1.0, 2.0, 3.0, 3.0, 2.0],
         "buffer_packets": [4, 5, 2, 3, 3, 9],
+        "delivered_bytes": [250_000, 125_000, 0, 500_000, 500_000, 0],
     },
     path_samples={
         # User 0 of a has two paths, user 1 only one that moves; four samples, half a second apart.
@@ -116,6 +117,12 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("link_utilization", {"link": "R1"}, 0.5),
         ("link_queue_packets", {"link": "R2"}, 7.0),
         ("link_queue_packets", {"link": "R1", "from_s": 0}, 4.0),  # (2 + 6) / 2
+        # User 0 receives 250 and then 375 kB in samples of 1 s, user 1 250 kB in each. Each has
+        # 125 kB that wait once: the mean of four samples is 62.5 kB, 0.5 Mbit, at 2.5 Mbps.
+        ("order_wait_ms", {"flow": "a"}, 200.0),
+        ("order_wait_ms", {"flow": "a", "from_s": 1}, 125.0),  # 0.5 Mbit at 4 Mbps
+        ("order_waiting_share", {"flow": "a"}, 0.5),
+        ("order_waiting_share", {"flow": "a", "to_s": 1}, 0.5),
         # (1 + 3 + 0.5)^2 / (3 (1 + 9 + 0.25)) = 20.25 / 30.75
         ("user_jain_index", {}, 20.25 / 30.75),
         ("user_jain_index", {"flow": "a"}, 0.8),  # 16 / (2 * 10)

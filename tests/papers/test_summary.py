@@ -11,6 +11,7 @@ import pytest
 from anabranch import ScenarioError
 from anabranch.files import section
 from anabranch.papers import html, reproduce
+from anabranch.papers.entries.claims import Choice
 from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Row, Score, Table
 from anabranch.papers.summary import Summary
@@ -50,7 +51,7 @@ def test_papers_need_neither_rich_nor_typer() -> None:
 def test_a_summary_counts_every_item_with_a_claim_and_everything() -> None:
     made = summary()
     assert [(entry.paper, item.id) for entry, item in made.lines()] == [("a", "t"), ("b", "t")]
-    assert list(made.score.counts.values()) == [2, 1, 1, 0, 1]
+    assert list(made.score.counts.values()) == [2, 0, 1, 1, 0, 1]
     assert [claim.id for claim in made.failed] == ["c0"]
     assert json.loads(json.dumps(made.as_dict()))["counts"]["holds"] == 2
 
@@ -60,20 +61,21 @@ def test_the_markdown_table_counts_per_item_and_in_all() -> None:
     items = made.reports[0].items
     items[0].claims[0] = replace(items[0].claims[0], own=True, rests_on=["red"])
     items[1] = replace(items[1], tables=[numbers((1.0, 1.2))])
-    choice = {"text": "RED.", "when": "after the first run", "otherwise": "It fails."}
+    choice = Choice(text="RED.", when="after the first run", otherwise="It fails.")
     made.reports[0].choices["red"] = choice
     assert made.markdown() == [
-        "Claims of the papers by verdict, our own claims, and printed numbers by distance:",
+        "Claims of the papers by verdict, our own claims, and printed numbers by distance;",
+        "undecided: the 95 % interval over the seeds crosses the edge of the claim's band.",
         "",
-        "|  | holds | fails | not reproduced | not comparable | needs human judgement "
+        "|  | holds | undecided | fails | not reproduced | not comparable | needs human judgement "
         "| own, hold | within 10 % | within 30 % | of numbers |",
-        "| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
-        "| A: A table | 1 |  | 1 |  |  | 1 of 1 |  |  |  |",
-        "| A: A figure without claims |  |  |  |  |  |  | 0 | 1 | 1 |",
-        "| B: A table |  | 1 |  |  | 1 |  |  |  |  |",
-        "| **A** | 1 |  | 1 |  |  | 1 of 1 | 0 | 1 | 1 |",
-        "| **B** |  | 1 |  |  | 1 |  |  |  |  |",
-        "| **all** | **1** | **1** | **1** |  | **1** | **1 of 1** | **0** | **1** | **1** |",
+        "| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
+        "| A: A table | 1 |  |  | 1 |  |  | 1 of 1 |  |  |  |",
+        "| A: A figure without claims |  |  |  |  |  |  |  | 0 | 1 | 1 |",
+        "| B: A table |  |  | 1 |  |  | 1 |  |  |  |  |",
+        "| **A** | 1 |  |  | 1 |  |  | 1 of 1 | 0 | 1 | 1 |",
+        "| **B** |  |  | 1 |  |  | 1 |  |  |  |  |",
+        "| **all** | **1** |  | **1** | **1** |  | **1** | **1 of 1** | **0** | **1** | **1** |",
         "",
         "What rests on a choice made after results were seen:",
         "",
@@ -98,16 +100,31 @@ def test_our_own_claims_are_counted_apart() -> None:
         Claim("c", "", "", Verdict.NOT_REPRODUCED, "", own=True),
     ]
     score = Score.of([Item("t", "", "", [], claims)])
-    assert list(score.counts.values()) == [1, 0, 0, 0, 0]
-    assert list(score.own.values()) == [1, 0, 1, 0, 0]
+    assert list(score.counts.values()) == [1, 0, 0, 0, 0, 0]
+    assert list(score.own.values()) == [1, 0, 0, 1, 0, 0]
     assert score.own_in_words == "1 of 2"
+
+
+def test_undecided_claims_are_counted_beside_those_that_hold_and_fail_nothing() -> None:
+    verdicts = [Verdict.HOLDS, Verdict.UNDECIDED, Verdict.UNDECIDED]
+    made = Summary([report("a", *verdicts)], "anabranch reproduce all")
+    own = [Claim("d", "", "", Verdict.UNDECIDED, "", own=True)]
+    made.reports[0].items[1] = replace(made.reports[0].items[1], claims=own)
+    assert made.markdown()[-1].startswith("| **all** | **1** | **2** |  |  |  |  | **0 of 1, 1 und")
+    assert (made.failed, [claim.id for claim in made.undecided]) == ([], ["c1", "c2", "d"])
+    data = made.as_dict()
+    assert (data["counts"]["undecided"], data["undecided"], data["failed"]) == (2, 3, 0)
+    text = html.index(made)
+    assert "Undecided claims" in text
+    assert "Failed claims" not in text
+    assert made.reports[0].tally() == ("1 holds, 2 undecided; 0 of 1 of our own hold, 1 undecided")
 
 
 def test_a_readme_without_markers_fails_before_anything_runs(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("# Title\n")
     with pytest.raises(ScenarioError, match=r"README\.md: expected the lines <!-- anabranch"):
-        reproduce.reproduce_all(readme=readme)
+        reproduce.reproduce_all(page=readme)
 
 
 def test_a_readme_keeps_the_text_around_the_summary(tmp_path: Path) -> None:
@@ -129,14 +146,17 @@ def test_the_page_of_a_summary_links_every_item_and_names_what_fails() -> None:
 def test_all_papers_are_reproduced_and_written(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"{MARKERS[0]}\n{MARKERS[1]}\n")
+    readme, page = tmp_path / "README.md", tmp_path / "papers.md"
+    for file in readme, page:
+        file.write_text(f"{MARKERS[0]}\n{MARKERS[1]}\n")
     reported: list[float] = []
-    made = reproduce.reproduce_all(True, tmp_path / "out", readme, reported.append)
+    made = reproduce.reproduce_all(True, tmp_path / "out", readme, page, reported.append)
     assert [entry.paper for entry in made.reports] == ["tiny"]
     # Both printed numbers, 0.001 and 1000 Mbps, are far from any rate here; the third repeats one.
-    text = readme.read_text()
-    assert "| Tiny paper: A table | 1 |  |  |  |  | 1 of 1 | 0 | 0 | 2 |" in text
+    assert "Tiny paper: A table" not in readme.read_text()
+    assert "| **Tiny paper** | 1 |" in readme.read_text()
+    text = page.read_text()
+    assert "| Tiny paper: A table | 1 |  |  |  |  |  | 1 of 1 | 0 | 0 | 2 |" in text
     assert "Claims that hold only so: more. With drop-tail it does not hold." in text
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert (summary["numbers"], summary["within_30"]) == (2, 0)

@@ -10,11 +10,9 @@ import pytest
 import anabranch
 from anabranch import ScenarioError
 from conftest import Anabranch
-from qlog_schema import DATA, EVENT, HEADER
+from quic.qlog_schema import DATA, EVENT, HEADER
 
 LOSSY = {
-    "links.R1.rate_mbps": 2,
-    "links.R2.rate_mbps": 2,
     "links.R1.loss.bernoulli.probability": 0.02,
     "links.R1.down": [{"from_s": 2.0, "to_s": 3.5}],
 }
@@ -28,9 +26,14 @@ def records(file: Path) -> list[dict[str, Any]]:
     return [json.loads(text) for text in texts[1:]]
 
 
-def test_files_of_both_ends_are_valid_by_the_schema(small: Path, tmp_path: Path) -> None:
+# 6000 events, and 20 000.
+@pytest.mark.parametrize("rate_mbps", [0.5, pytest.param(2, marks=pytest.mark.slow)])
+def test_files_of_both_ends_are_valid_by_the_schema(
+    rate_mbps: float, small: Path, tmp_path: Path
+) -> None:
     logs = tmp_path / "logs"
-    result = anabranch.run(small, seeds=1, set=LOSSY, on="quic", qlog=logs)
+    rates = {"links.R1.rate_mbps": rate_mbps, "links.R2.rate_mbps": rate_mbps}
+    result = anabranch.run(small, seeds=1, set=LOSSY | rates, on="quic", qlog=logs)
     (folder,) = logs.iterdir()
     assert folder.name == f"{result.algorithms[0]}-seed-1"
     # Three users with data without limit.

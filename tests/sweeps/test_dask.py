@@ -1,4 +1,4 @@
-"""A real Dask cluster: a scheduler and two worker processes, of which one is killed midway."""
+"""Dask clusters: in this process in the gate, of processes of which one is killed otherwise."""
 
 import json
 import os
@@ -6,19 +6,52 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-import anabranch
+import anabranch as package
 from anabranch.scenario import ScenarioError
 from anabranch.sweeps import cluster
-from conftest import CLI, SMALL
+from conftest import CLI, SMALL, Anabranch
 
-pytest.importorskip("distributed")
+# Imported where it is used, because it is slow to load.
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")
 
 STARTS_S = 120
 """Dask takes half a minute to load where nothing is in the disk's cache."""
+
+
+@pytest.mark.filterwarnings("ignore:.*:ResourceWarning", "ignore:.*:DeprecationWarning")
+def test_a_worker_leaves_midway_and_the_tables_are_those_of_threads(
+    small: Path, tmp_path: Path, anabranch: Anabranch
+) -> None:
+    from distributed import LocalCluster
+
+    over = {"links.R2.rate_mbps": "lin(5,20,10)"}
+    in_threads = package.sweep(small, over, seeds=1, out=tmp_path / "threads")
+    workers: list[int] = []
+    # In threads of this process, which speak over TCP as processes do.
+    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "protocol": "tcp://"}
+    with LocalCluster(**settings, dashboard_address=None) as local:
+
+        def leave(fraction: float) -> None:
+            if fraction >= 0.2 and not workers:
+                local.sync(local.workers[0].close)
+                workers.append(len(local.scheduler.workers))
+
+        with cluster.dask(local.scheduler_address) as (executor, _):
+            swept = package.sweep(small, over, seeds=1, executor=executor, progress=leave)
+        command = ["sweep", small, "--over=links.R2.rate_mbps=lin(5,20,10)", "--seeds", 1]
+        done = anabranch(*command, "--dask", local.scheduler_address, "--out", tmp_path / "dask")
+    assert workers == [1]
+    for name, table in in_threads.tables().items():
+        pd.testing.assert_frame_equal(table, swept.tables()[name], check_exact=True, obj=name)
+    assert done.returncode == 0, done.stderr
+    for file in sorted((tmp_path / "threads").glob("*.parquet")):
+        assert (tmp_path / "dask" / file.name).read_bytes() == file.read_bytes(), file.name
 
 
 class Cluster:
@@ -58,7 +91,7 @@ class Cluster:
 @pytest.fixture
 def two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """The cluster."""
-    root = str(Path(anabranch.__file__).parents[1])
+    root = str(Path(package.__file__).parents[1])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
     (tmp_path / "cluster").mkdir()
     started = Cluster(tmp_path / "cluster")
@@ -66,6 +99,7 @@ def two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clu
     started.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:ResourceWarning", "ignore:.*:DeprecationWarning")
 def test_a_worker_is_killed_midway_and_the_tables_are_those_of_threads(
     two_workers: Cluster, tmp_path: Path
@@ -94,7 +128,7 @@ def test_a_worker_is_killed_midway_and_the_tables_are_those_of_threads(
     assert done < 240, "the sweep had ended before the kill"
     assert sweep.returncode == 0, stderr
     assert two_workers.workers[1].poll() is None
-    anabranch.sweep(file, over, ["lia", "olia"], seeds=2, out=tmp_path / "threads")
+    package.sweep(file, over, ["lia", "olia"], seeds=2, out=tmp_path / "threads")
     for table in sorted((tmp_path / "threads").glob("*.parquet")):
         assert (out / table.name).read_bytes() == table.read_bytes(), table.name
 

@@ -15,23 +15,24 @@ from anabranch.sweeps.upkeep import gc, status
 from conftest import SMALL
 
 KILLED = """
-# A sweep in a process that is killed twenty times, each time a random moment after some more points
-# were stored, and that at last runs to its end.
+# A sweep of 8 points per kill in a process that is killed so often, each time a random moment after
+# some more points were stored, and that at last runs to its end.
 import glob, os, pathlib, random, signal, sys, time
 import anabranch.sweeps.sweep as sweeps
 from anabranch.sweeps.entry import about
 
-file, undisturbed, out = sys.argv[1:]
+file, undisturbed, out, kills = sys.argv[1:]
+over = {"links.R1.rate_mbps": f"lin(5,20,{2 * int(kills)})"}
 
 def sweep(out):
-    sweeps.sweep(file, {"links.R1.rate_mbps": "lin(5,20,40)"}, ["lia", "olia"], seeds=2, out=out)
+    sweeps.sweep(file, over, ["lia", "olia"], seeds=2, out=out)
 
 def entries():
     return {file: os.stat(file).st_mtime_ns for file in glob.glob(out + "/points/*/*.zip")}
 
 sweep(undisturbed)
 dice = random.Random(7)
-for number in range(20):
+for number in range(int(kills)):
     child = os.fork()
     if child == 0:
         sweep(out)
@@ -95,17 +96,18 @@ def tables(store: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(store.glob("*.parquet"))}
 
 
-def test_killed_twenty_times_a_sweep_ends_with_the_same_tables(
-    longer: Path, tmp_path: Path
+@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_sweep_that_was_killed_ends_with_the_same_tables(
+    kills: int, longer: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "killed"
-    printed = script(KILLED, longer, tmp_path / "undisturbed", out)
-    assert 7 * 19 <= int(printed) < 160  # entries at the last kill
+    printed = script(KILLED, longer, tmp_path / "undisturbed", out, kills)
+    assert 7 * (kills - 1) <= int(printed) < 8 * kills  # entries at the last kill
     assert tables(out) == tables(tmp_path / "undisturbed") != {}
     found = status(out)
-    assert (found.points, found.done, found.others) == (160, 160, 0)
+    assert (found.points, found.done, found.others) == (8 * kills, 8 * kills, 0)
     gc(out)
-    assert (status(out).done, status(out).leftovers) == (160, 0)
+    assert (status(out).done, status(out).leftovers) == (8 * kills, 0)
 
 
 def test_two_processes_share_a_store_and_run_each_point_once(longer: Path, tmp_path: Path) -> None:

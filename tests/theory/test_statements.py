@@ -1,12 +1,15 @@
 """The statements of a paper by the name of its folder."""
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
 from anabranch import ScenarioError
-from anabranch.theory.statement import EMPTY, FALSE, HOLDS, WORDS
+from anabranch.theory import quotes
+from anabranch.theory.quotes import QUOTES, quoted
+from anabranch.theory.statement import CLASSES, CONDITION, HOLDS, OURS, WORDS, WRONG, Statement
 from anabranch.theory.statements import PAPERS, statements_of
 from conftest import Anabranch
 
@@ -22,7 +25,8 @@ def test_statements_have_a_place_a_verdict_and_numbers() -> None:
     found = statements_of("olia")
     assert len(found) == 5
     for one in found:
-        assert one.verdict in (HOLDS, FALSE, EMPTY, WORDS)
+        assert one.verdict in CLASSES
+        assert bool(one.needs) == (one.verdict == CONDITION)
         assert all([one.place, one.says, one.found])
         assert bool(one.numbers) == (one.verdict != WORDS)
 
@@ -31,9 +35,43 @@ def test_the_command_prints_them_as_words_or_json(anabranch: Anabranch) -> None:
     done = anabranch("theory", "statements", "olia", "--json")
     document = json.loads(done.stdout)
     assert document["paper"] == "olia"
-    assert [one["verdict"] for one in document["statements"]] == [HOLDS, WORDS, HOLDS, HOLDS, FALSE]
+    classes = [one["verdict"] for one in document["statements"]]
+    assert classes == [HOLDS, WORDS, HOLDS, HOLDS, CONDITION]
+    printed = {one["place"]: one["printed"] for one in document["statements"]}
+    assert printed == QUOTES["olia"]
     words = anabranch("theory", "statements", "olia").stdout
-    assert "5 statements: 3 holds, 1 not a statement that a machine can test, 1 false" in words
+    assert "5 statements: 3 holds, 1 needs a condition, 1 not a statement that a machine" in words
+    assert "7, OLIA beside LIA: needs a condition: a path that counts as best" in words
+    assert all(f"Printed: “{quote}”" in words for quote in printed.values())
+
+
+DIGESTS = {
+    "balia": "809b3c55465247c3",
+    "itcp": "e8e02c66625ded87",
+    "olia": "7b953222761b11da",
+    "rsf": "8600a01654733178",
+    "wvegas": "d142d1add245e23b",
+}
+"""SHA-256 of each paper's quotes, all of which `benches/theory/quotes.py` found in the paper's text
+on 2026-11-24. A quote that changes has to be compared with the text again."""
+
+
+@pytest.mark.parametrize("paper", QUOTES)
+def test_quotes_are_those_that_were_compared_with_the_papers(paper: str) -> None:
+    text = json.dumps(dict(QUOTES[paper]), sort_keys=True, ensure_ascii=True)
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == DIGESTS[paper]
+
+
+def test_a_printed_statement_without_its_quote_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(quotes.QUOTES, "olia", {"1": "it is so"})
+    (one,) = quoted("olia", [Statement("1", "so", WRONG, "not so")])
+    assert one.printed == "it is so"
+    with pytest.raises(LookupError, match=r"olia, 2 .holds.: the quote is ''"):
+        quoted("olia", [Statement("2", "so", HOLDS, "so")])
+    with pytest.raises(LookupError, match=r"olia, 1 .not stated .ours..: the quote is 'it is so'"):
+        quoted("olia", [Statement("1", "so", OURS, "so")])
 
 
 def test_an_unknown_paper_is_an_error_of_one_line(anabranch: Anabranch) -> None:

@@ -18,7 +18,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Payload of a run, bytes.
 const BYTES: usize = 200_000_000;
-/// Of the UDP sockets: the default of Linux, 212 kB, overflows.
+/// Buffer of the UDP sockets, bytes: Linux' default, 212 kB, overflows.
 const SOCKET_BUFFER: usize = 4 << 20;
 const BLOCK: usize = 1 << 16;
 

@@ -57,7 +57,7 @@ async fn compare(carrier: Carrier, bytes: usize, paths: &[u8]) {
     println!("{carrier:?}, library, one path: {library:.0} Mbit/s");
     for (i, paths) in (1..).zip(paths) {
         let mbps = median(runs.iter().map(|run| run[i]));
-        // Of the same round, so that the machine's moods touch both.
+        // Ratios within a round, so that changes of the machine's speed cancel out.
         let share = median(runs.iter().map(|run| run[i] / run[0]));
         println!("{carrier:?}, tunnel, {paths} path(s): {mbps:.0} Mbit/s, {share:.2}");
     }

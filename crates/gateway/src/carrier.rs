@@ -258,7 +258,7 @@ pub enum Condition {
     Opening,
     /// Nothing returned over it; it is tried again.
     Dead,
-    /// Its data cap is reached, or its role is `never`.
+    /// The path's data cap is reached, or its role is `never`.
     Off,
 }
 
@@ -271,17 +271,17 @@ pub struct PathState {
     pub condition: Condition,
     /// Own address.
     pub local: Option<IpAddr>,
-    /// Bytes sent and received, datagrams or segments with their headers as far as known.
+    /// Bytes sent, headers of datagrams or segments included as far as known.
     pub sent_bytes: u64,
-    /// Bytes received.
+    /// Bytes received, counted alike.
     pub received_bytes: u64,
     /// Packets sent.
     pub sent_packets: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
-    /// Smoothed and smallest round-trip time, s; `None` before the first sample.
+    /// Smoothed round-trip time, s; `None` before the first sample.
     pub rtt_s: Option<f64>,
-    /// Smallest round-trip time, s.
+    /// Smallest round-trip time, s; `None` before the first sample.
     pub base_rtt_s: Option<f64>,
     /// Congestion window, packets.
     pub window_packets: f64,

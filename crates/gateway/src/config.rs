@@ -1,4 +1,4 @@
-//! The configuration of a gateway: one TOML file for `near`, one for `far`. Unknown keys are errors.
+//! Configuration of a gateway: one TOML file for `near`, one for `far`. Unknown keys are errors.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -111,7 +111,7 @@ pub enum Carrier {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
-    /// Its name in status, logs and rules.
+    /// Name in status, logs and rules.
     pub name: String,
     /// The local address that its packets have.
     pub address: Option<IpAddr>,
@@ -150,7 +150,7 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Socks {
-    /// Its address.
+    /// Address to listen on.
     pub listen: SocketAddr,
     /// The networks of its clients. Without: this host only, and `listen` must be loopback.
     #[serde(default)]
@@ -174,7 +174,7 @@ pub struct Forward {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Redirect {
-    /// Its address.
+    /// Address to listen on.
     pub listen: SocketAddr,
     /// The networks of its clients. Without: this host only, and `listen` must be loopback.
     #[serde(default)]
@@ -185,7 +185,7 @@ pub struct Redirect {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dns {
-    /// Its address.
+    /// Address to listen on.
     pub listen: SocketAddr,
     /// The networks of its clients. Without: this host only, and `listen` must be loopback.
     #[serde(default)]
@@ -198,7 +198,7 @@ pub struct Dns {
 pub struct Limits {
     /// Concurrent local connections (`near`), or streams of all tunnels (`far`).
     pub connections: usize,
-    /// Of one client address (`near`) or one tunnel (`far`).
+    /// Limit of the connections of one client address (`near`) or one tunnel (`far`).
     pub connections_per_client: usize,
     /// Data buffered per direction of a connection, bytes.
     pub buffer_bytes: usize,

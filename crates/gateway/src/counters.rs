@@ -22,7 +22,7 @@ pub struct Row {
     pub kind: Kind,
     /// What it counts, one line.
     pub help: &'static str,
-    /// Its present value.
+    /// Present value.
     pub value: u64,
 }
 
@@ -74,7 +74,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// Every counter, those of one metric in succession.
+            /// Every counter, sorted by metric.
             pub fn table(&self) -> Vec<Row> {
                 vec![$($(Row {
                     name: $metric,
@@ -142,7 +142,7 @@ counters! {
         datagram_bytes_up = "direction" "up",
         datagram_bytes_down = "direction" "down",
     }
-    Counter "datagrams_in_streams", "UDP datagrams larger than the tunnel's MTU, carried in a stream": {
+    Counter "datagrams_in_streams", "UDP datagrams above the tunnel's MTU, carried in a stream": {
         datagrams_in_streams,
     }
     Counter "datagrams_dropped", "UDP datagrams discarded": {

@@ -1,8 +1,8 @@
 //! I-TCP: the weight of a tunnel follows the gateway's buffer.
 //!
-//! Each gateway adjusts the tunnel in its own direction, by the samples of its own buffer: data that
-//! streams have accepted and that was never sent. What local connections could not deliver yet,
-//! because a stream's queue is full, is not in it; `limits.buffer_bytes` bounds that queue.
+//! Each gateway adjusts the tunnel in its own direction, by the samples of its own buffer: data
+//! that streams have accepted and that was never sent. Data that local connections could not
+//! deliver because a stream's queue is full is not counted; `limits.buffer_bytes` bounds the queue.
 
 use std::time::Duration;
 

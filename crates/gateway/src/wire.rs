@@ -8,13 +8,13 @@
 //! | after kind DNS | a frame with the query; `far` answers with one byte, and on success a frame |
 //! | destination | as in SOCKS5: type 1, 4 bytes; 3, length and name; 4, 16 bytes; then the port |
 //! | answer | a reply code of SOCKS5 (RFC 1928, section 6) |
-//! | frame | length, 2 bytes, and so many bytes: of an association destination and payload |
+//! | frame | length, 2 bytes, then the bytes; in an association destination and payload |
 //! | datagram | association, 4 bytes, destination, payload |
 //! | route | a datagram of an association without destination: answers take this tunnel, too |
 //!
 //! Integers are big-endian. The destination of a datagram from `far` is where it came from. A
-//! datagram that is too large for the tunnel is a frame of one of its association's streams instead:
-//! each further stream with the number of an association belongs to it, whatever the tunnel.
+//! datagram that is too large for the tunnel is a frame of one of its association's streams
+//! instead: each further stream with the association's number belongs to it, whatever the tunnel.
 //!
 //! Parsers use buffers of constant size, or buffers that grow with the bytes that have arrived: a
 //! length from the network allocates nothing.
@@ -98,7 +98,7 @@ impl Head {
     /// Reads a head, and no byte beyond it.
     ///
     /// # Errors
-    /// `InvalidData` with [`Malformed`] if it is none; those of the reader.
+    /// `InvalidData` with [`Malformed`] if it is none; errors of the reader.
     pub async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Head> {
         if reader.read_u8().await? != VERSION {
             return Err(Malformed("unknown version").into());
@@ -162,7 +162,7 @@ pub struct Datagram {
     pub association: u32,
     /// Where it goes; from `far`, where it came from.
     pub peer: Destination,
-    /// Its payload.
+    /// Payload of the datagram.
     pub payload: Bytes,
 }
 
@@ -226,7 +226,7 @@ pub fn encode_frame(parts: &[&[u8]]) -> Option<Bytes> {
 /// Reads a frame's bytes; `None` at the end of the stream.
 ///
 /// # Errors
-/// `UnexpectedEof` if the stream ends within a frame; those of the reader.
+/// `UnexpectedEof` if the stream ends within a frame; errors of the reader.
 pub async fn read_frame(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Bytes>> {
     let mut length = [0; 2];
     if reader.read(&mut length[..1]).await? == 0 {

@@ -4,7 +4,7 @@
 //! 2. Mean time per call from the kernel's own statistics, of connections with two subflows, beside
 //!    CUBIC's. CUBIC and Reno are timed in the same way, by programs that only call the kernel's
 //!    functions. The algorithms take turns. Long: the lab's links of 20 Mbps each with RTTs of 20
-//!    and 60 ms without queues. Short: links of 50 Mbps without delay but that of their queues.
+//!    and 60 ms without queues. Short: links of 50 Mbps whose only delay is queueing.
 //!
 //! ```text
 //! cargo bench -p anabranch-kernel                      # all, 3 pairs of 2 s each

@@ -1,10 +1,10 @@
-/* What a subflow of Multipath TCP may hold.
+/* Limits of what a subflow of Multipath TCP may hold.
  *
- * Linux' scheduler gives a subflow without data the next 32 kB, however small its window is, and the
- * receiver waits for them. Meanwhile the connection's send buffer, the sum of its subflows', fills,
- * and subflows with large windows idle: with the kernel's buffers a coupled connection can get less
- * than its best path alone (docs/harm.md). Two remedies, which need each other: larger buffers, and
- * fewer unsent data in each subflow.
+ * Linux' scheduler gives a subflow without data the next 32 kB, however small its window is, and
+ * the receiver waits for them. Meanwhile the connection's send buffer, the sum of its subflows',
+ * fills, and subflows with large windows idle: with the kernel's buffers a coupled connection can
+ * get less than its best path alone (docs/harm.md). The remedy is both larger buffers and less
+ * unsent data in each subflow; neither suffices alone.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #define SOL_TCP 6
 #define TCP_NOTSENT_LOWAT 25
 
-/* Of a socket's send buffer in windows: tcp_sndbuf_expand in the kernel. */
+/* Size of a socket's send buffer, windows: tcp_sndbuf_expand in the kernel. */
 #define KERNELS_WINDOWS 2
 
 /* Set by the loader; zeros leave both to the kernel. */
@@ -22,7 +22,7 @@ const volatile struct {
 	u32 notsent; /* unsent data, bytes */
 } buffers SEC(".rodata.buffers") = {};
 
-/* The socket's own limit takes precedence over that of its namespace, so it must not be larger. */
+/* The socket's limit takes precedence over its namespace's, so it must not be larger. */
 static inline void limit_unsent_data(struct sock *sk)
 {
 	const struct net *net = sk->__sk_common.skc_net.net;

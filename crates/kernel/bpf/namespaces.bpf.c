@@ -27,7 +27,7 @@ struct entry {
 	char algorithm[16];
 };
 
-/* By the inode number of the namespace. */
+/* Defaults by the inode number of the namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -58,8 +58,8 @@ static long visit(u64 i, struct walk *walk)
 	return 0;
 }
 
-/* The list's head is no symbol that every kernel exports, but it is the entry before the first
- * namespace, which is that of the idle task, the ancestor of all.
+/* Not every kernel exports the list's head. It is the entry before the first namespace, and the
+ * idle task, the ancestor of all, is in the first namespace.
  */
 SEC("syscall")
 int list(void *context)

@@ -1,4 +1,4 @@
-/* Which registration a congestion control belongs to. */
+/* The registration that a congestion control belongs to. */
 #pragma once
 
 #include "kernel.h"

@@ -1,7 +1,7 @@
 /* The rule named by RULE.
  *
  * A header in rules/ is the rule in crates/control/src/rules/ with the same operations in the same
- * order, so its results are bit-equal to those of the Rust rule in Soft. It defines OWN and SIBLINGS
+ * order, so its results are bit-equal to the Rust rule's in Soft. It defines OWN and SIBLINGS
  * (path.h), and `increase` or DELAY_BASED (delay.h), `on_round` and `leaves_slow_start`; the rest
  * has the defaults of the trait Rule. `r` is below MAX_PATHS.
  */

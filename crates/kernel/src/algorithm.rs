@@ -79,7 +79,7 @@ impl Buffers {
 pub struct Choice {
     /// The algorithm.
     pub program: &'static Program,
-    /// Its rule with the values of the parameters.
+    /// The rule with the values of its parameters.
     pub algorithm: Algorithm,
     /// The buffers of its subflows.
     pub buffers: Buffers,

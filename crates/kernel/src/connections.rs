@@ -21,14 +21,14 @@ pub struct Connection {
     pub token: Option<u32>,
     /// The socket's cookie, for [`set_weight`](crate::set_weight); 0 until it is first requested.
     pub cookie: u64,
-    /// Its subflows; for plain TCP the one socket.
+    /// Subflows of the connection; for plain TCP the one socket.
     pub subflows: Vec<Subflow>,
 }
 
 /// The present state of a subflow.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subflow {
-    /// Its congestion control.
+    /// Congestion control of the subflow.
     pub algorithm: String,
     /// The local address.
     pub local: SocketAddr,
@@ -76,8 +76,8 @@ impl Subflow {
 /// Longer than nearly all RTTs, and than the first RTO (RFC 6298).
 const STALE_S: f64 = 1.0;
 
-/// The live connections of this network namespace: all of Multipath TCP, and those of plain TCP
-/// with one of our algorithms. Needs CAP_BPF and CAP_PERFMON.
+/// The live connections of this network namespace: all of Multipath TCP, and plain TCP's with one
+/// of our algorithms. Needs CAP_BPF and CAP_PERFMON.
 ///
 /// # Errors
 ///

@@ -28,7 +28,7 @@ const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// A network namespace whose default congestion control is one of our algorithms.
 #[derive(Clone, Debug, Serialize)]
 pub struct Namespace {
-    /// Its inode number, as `ls -l /proc/PID/ns/net` and `lsns` show it.
+    /// Inode number, as `ls -l /proc/PID/ns/net` and `lsns` show it.
     pub inode: u64,
     /// The name of its default congestion control.
     pub algorithm: String,
@@ -57,7 +57,7 @@ pub fn namespaces() -> Result<Vec<Namespace>> {
     Ok(ours)
 }
 
-/// Those whose new sockets run another program than the one that is registered under its name.
+/// Namespaces whose new sockets run another program than the one registered under its name.
 ///
 /// # Errors
 ///
@@ -99,8 +99,8 @@ pub fn refresh(name: &str) -> Result<Vec<Namespace>> {
     Ok(of_name(outdated()?))
 }
 
-/// Sets the default congestion control of a network namespace, by default that of this process.
-/// Needs CAP_NET_ADMIN, and CAP_SYS_ADMIN to enter another.
+/// Sets the default congestion control of a network namespace, by default this process's. Needs
+/// CAP_NET_ADMIN, and CAP_SYS_ADMIN to enter another.
 ///
 /// # Errors
 ///
@@ -167,8 +167,8 @@ fn list() -> Result<Vec<Namespace>> {
     Ok(found)
 }
 
-/// A path for each network namespace that has one, by inode number: this process', mounted ones,
-/// those of other processes and threads, and those that a process holds by a descriptor.
+/// A path for each network namespace that has one, by inode number: namespaces of this process,
+/// mounted ones, of other processes and threads, and held by a descriptor of a process.
 fn paths() -> BTreeMap<u64, PathBuf> {
     let mut paths = BTreeMap::new();
     let mut add = |path: PathBuf, inode| {

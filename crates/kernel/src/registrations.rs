@@ -1,4 +1,4 @@
-//! Which of our programs are in the kernel: registered, or still in use.
+//! Programs of ours in the kernel: registered, or still in use.
 
 use libbpf_rs::query::{
     LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions, ProgramInfo,

@@ -1,5 +1,5 @@
-//! Which subflows are coupled. Semicoupled shows it best: its alpha, `I_r w_r`, is the subflow's
-//! share of the coupled windows, so 1 for one that is alone.
+//! Groups of coupled subflows. Semicoupled shows them best: its alpha, `I_r w_r`, is the subflow's
+//! share of the coupled windows, so 1 for a subflow that is coupled to none.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Its subflows, in the order of the links.
+    /// Subflows of the connection, in the order of the links.
     fn subflows(&self) -> Vec<Subflow> {
         let list = || connections().unwrap();
         let connections = self.network.inside(Host::Client, list);

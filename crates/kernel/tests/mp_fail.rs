@@ -39,8 +39,7 @@ fn count(network: &Network, host: Host, name: &'static str) -> u64 {
 }
 
 /// The alphas of the client's subflows, the one over the middlebox first; 0 before the rule was
-/// called. Just after a loss they are off, because the window is no longer that of the last
-/// increase.
+/// called. Just after a loss they are off, because the window has changed since the last increase.
 fn alphas(network: &Network) -> Vec<f64> {
     let connection = network.inside(Host::Client, || connections().unwrap().pop());
     let mut subflows = connection.map_or(vec![], |one| one.subflows);

@@ -47,7 +47,7 @@ pub struct Transfer {
     pub user: usize,
     /// When the sender had it to send.
     pub started_at: Time,
-    /// Its size, bytes.
+    /// Size of the file, bytes.
     pub bytes: u64,
     /// When its last byte was received.
     pub done_at: Time,
@@ -101,7 +101,7 @@ pub struct Agents<'a> {
 }
 
 impl<'a> Agents<'a> {
-    /// Agents that have not started; `hosts` are those of the users, in the order of `slots`.
+    /// Agents that have not started; `hosts` are the users' hosts, in the order of `slots`.
     ///
     /// # Errors
     /// If the server can't listen.

@@ -96,7 +96,7 @@ pub fn check(mut on_progress: impl FnMut(&str)) -> Result<Vec<Measurement>, Erro
     Ok(measurements)
 }
 
-/// The rate is that of the received payload plus the headers of its packets.
+/// Measures the rate of the received payload plus the headers of its packets, and the lateness.
 fn rate_and_lateness() -> Result<Vec<Measurement>, Error> {
     const PACKET_BYTES: f64 = 1500.0;
     const PAYLOAD_BYTES: f64 = 1448.0; // without IPv4 20, TCP 20, timestamps 12

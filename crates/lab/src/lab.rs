@@ -166,7 +166,7 @@ impl Lab {
     /// Forwards packets while `act` runs; the links start at time 0.
     ///
     /// # Errors
-    /// If a device fails, and those of `act`.
+    /// If a device fails, and errors of `act`.
     pub fn forward_while<T: Tap + Send, R>(
         &self,
         return_way: ReturnWay,

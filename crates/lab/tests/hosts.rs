@@ -254,7 +254,7 @@ fn no_host_is_left_of_a_lab_that_panics() {
         return;
     }
     let panicking = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_lab_panics", "--ignored", "--nocapture"])
+        .args(["--exact", "hosts::a_lab_panics", "--ignored", "--nocapture"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -213,8 +213,17 @@ fn check_samples(scenario: &Scenario, record: &Record) {
     }
 }
 
+/// 64 cases, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 64;
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(config())]
 
     #[test]
     fn everything_sent_arrives_once_and_the_counters_agree(text in random::ending()) {

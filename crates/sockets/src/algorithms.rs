@@ -1,4 +1,4 @@
-//! Which of the kernel's congestion controls is an algorithm of Anabranch.
+//! The kernel's congestion control that is an algorithm of Anabranch.
 
 use std::{fmt, fs, io};
 
@@ -24,7 +24,7 @@ pub fn available() -> io::Result<Vec<String>> {
     listed("tcp_available_congestion_control")
 }
 
-/// Those that unprivileged users may choose, and that may be a namespace's default.
+/// Congestion controls that unprivileged users may choose, and that may be a namespace's default.
 ///
 /// # Errors
 /// If the list can't be read.
@@ -39,9 +39,9 @@ fn listed(parameter: &str) -> io::Result<Vec<String>> {
     Ok(names.split_whitespace().map(str::to_owned).collect())
 }
 
-/// An algorithm's name in a kernel where the algorithms in `registered` are. A registered name is
-/// used as it is, unless the table's rule of that name has another name in the kernel (`vegas`).
-/// Other names are those of the table.
+/// An algorithm's name in a kernel with the algorithms in `registered`. A registered name is used
+/// as it is, unless the table's rule of that name has another name in the kernel (`vegas`). Any
+/// other name is looked up in the table.
 ///
 /// # Errors
 /// If the algorithm has parameters, or is not registered.

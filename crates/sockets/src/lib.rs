@@ -1,4 +1,4 @@
-//! What Linux knows of TCP and Multipath TCP sockets: the state of each subflow, and the names of its
+//! State of TCP and Multipath TCP sockets in Linux: of each subflow, and the names of the kernel's
 //! congestion controls.
 
 pub mod algorithms;

@@ -38,7 +38,11 @@ def reproduce_command(
     as_json: Json = False,
     readme: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With all: put the summary, dated, between its markers."),
+        typer.Option(metavar="FILE", help="With all: put a row per paper between its markers."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With all: put the whole summary between its markers."),
     ] = None,
 ) -> None:
     """Reproduce a paper: published beside measured beside theory, and each claim judged.
@@ -49,17 +53,20 @@ def reproduce_command(
 
         anabranch reproduce olia --quick --out results/olia
 
-        anabranch reproduce all --out results/papers --readme README.md
+        anabranch reproduce all --out results/papers --readme README.md --page docs/papers.md
     """
     from anabranch.cli import papers_tables
     from anabranch.papers import reproduce
 
-    if paper != "all" and readme:
-        raise ScenarioError(f"--readme {readme}: expected `reproduce all`, whose summary it takes")
+    for option, file in (("--readme", readme), ("--page", page)):
+        if paper != "all" and file:
+            raise ScenarioError(
+                f"{option} {file}: expected `reproduce all`, whose summary it takes"
+            )
     report: Report | Summary
     with tables.progress(f"reproduce {paper}") as progress:
         if paper == "all":
-            report = reproduce.reproduce_all(quick, out, readme, progress, force)
+            report = reproduce.reproduce_all(quick, out, readme, page, progress, force)
         else:
             report = reproduce.reproduce(paper, quick, out, progress, force)
     in_words = papers_tables.summary if paper == "all" else papers_tables.report

@@ -13,6 +13,7 @@ from anabranch.papers.summary import NEAR, Summary, cells
 
 STYLES = {
     Verdict.HOLDS: "green",
+    Verdict.UNDECIDED: "yellow",
     Verdict.FAILS: "bold red",
     Verdict.NOT_REPRODUCED: "yellow",
     Verdict.NOT_COMPARABLE: "dim",
@@ -31,8 +32,8 @@ def report(report: Report, verbose: bool = False) -> None:
         _claim(claim)
     for name, choice in report.choices.items():
         holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
-        STDOUT.print(Text(f"Chosen after results were seen ({choice['when']}): {choice['text']}"))
-        _indented(f"Claims that hold only so: {holding}. {choice['otherwise']}\n")
+        STDOUT.print(Text(f"Chosen after results were seen ({choice.when}): {choice.text}"))
+        _indented(f"Claims that hold only so: {holding}. {choice.otherwise}\n")
     STDOUT.print(Text(f"{report.name}: {report.tally()}.", style="bold"))
     if report.failed and report.command.endswith("--quick"):
         STDOUT.print(Text("A claim that fails here may hold in full runs, without --quick."))

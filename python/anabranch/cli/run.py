@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.caveats import caveats
 from anabranch.cli import tables
 from anabranch.cli.notes import detail, note, warn
 from anabranch.cli.options import ANY, File, Force, Jobs, Json, Set, out_option, scenario_of
@@ -180,7 +181,8 @@ def _run(
 
     names = algorithm.split(",") if algorithm is not None else None
     scenario = scenario_of(file, settings, stand_in(names))
-    for warning in scenario.warnings:
+    known = [*scenario.warnings, *caveats(scenario, on)]
+    for warning in known:
         warn(warning)
     # Output directories are opened first, so that one that cannot be written fails early.
     with output(out, force) as stage:
@@ -195,7 +197,7 @@ def _run(
                 progress=progress,
                 tolerate=tolerate,
             )
-        for warning in result.warnings[len(scenario.warnings) :]:
+        for warning in result.warnings[len(known) :]:
             warn(warning)
         detail(f"{len(result.algorithms) * len(result.seeds)} runs on {on}")
         answer(result)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from anabranch.caveats import caveats
 from anabranch.cli import sweep_tables, tables
 from anabranch.cli.notes import note, warn
 from anabranch.cli.options import File, Jobs, Json, Set, overrides, scenario_of
@@ -128,7 +129,8 @@ def sweep_command(
     if until is not None and (sample is not None or with_samples):
         raise ScenarioError("--until has neither --sample nor --with-samples")
     names = algorithm.split(",") if algorithm is not None else None
-    for warning in scenario_of(file, set_, stand_in(names)).warnings:
+    scenario = scenario_of(file, set_, stand_in(names))
+    for warning in [*scenario.warnings, *caveats(scenario, on)]:
         warn(warning)
     source = scenario_of(file, None, stand_in(names)) if str(file) == "-" else file
     found: Result | Thresholds

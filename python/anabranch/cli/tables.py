@@ -181,12 +181,21 @@ def _without_infinity(value: Any) -> Any:
 
 
 def statements(found: "Sequence[Statement]") -> None:
-    """Each statement of a paper and its verdict."""
+    """Each statement of a paper: its place, its class, the printed words and the evidence."""
     for one in found:
-        word = Text(one.verdict, "green" if one.holds else "red")
+        word = Text(one.named_class, _CLASS_STYLES.get(one.verdict, ""))
         STDOUT.print(Text.assemble((one.place, "bold"), ": ", word))
+        printed = f"  Printed: {one.quotation}\n" if one.printed else ""
         # Code stays on one line, to be copied.
-        STDOUT.print(f"  {one.says}\n  Found: {one.found}.\n", soft_wrap=True)
+        STDOUT.print(f"  {one.says}\n{printed}  Found: {one.found}.\n", soft_wrap=True)
+
+
+_CLASS_STYLES = {
+    "holds": "green",
+    "wrong as printed": "red",
+    "fails": "bold red",
+    "needs a condition": "yellow",
+}
 
 
 def _headline(result: "Result") -> None:

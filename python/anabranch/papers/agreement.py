@@ -14,8 +14,11 @@ import pandas as pd
 
 from anabranch.files import output
 from anabranch.formats import interval, markdown_table, number, percent
-from anabranch.papers.curves import theory_of
-from anabranch.papers.folder import Paper, open_paper
+from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.experiments import Measure
+from anabranch.papers.entries.paper import Item, Paper
+from anabranch.papers.entries.reader import Values
+from anabranch.papers.folder import open_paper
 from anabranch.papers.reproduce import measure_all, part
 from anabranch.result import mean_with_interval
 from anabranch.runner import Progress, known_backend
@@ -74,7 +77,7 @@ class Agreement:
     def label(self, name: str) -> str:
         """The text for a case or metric."""
         whole = self.labels.get(name)
-        return whole or ", ".join(self.labels.get(part, part) for part in name.split("."))
+        return whole or ", ".join(self.labels.get(part, part) for part in Case(name).parts)
 
     def as_dict(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""
@@ -129,7 +132,7 @@ def agree(
     jobs: int | None = None,
     progress: Progress | None = None,
     beside: Path | None = None,
-    set: Mapping[str, Any] | None = None,
+    set: Values | None = None,
     force: bool = False,
 ) -> Agreement:
     """Run the cases of a paper's `[agreement]` on each backend.
@@ -158,8 +161,8 @@ def agree(
             paper=name,
             backends=list(dict.fromkeys([*backends, *earlier])),
             lines=list(_lines(paper, means)),
-            labels=paper.experiments.get("labels", {}),
-            runs=len(paper.experiments["seeds"]),
+            labels=paper.labels,
+            runs=len(paper.seeds),
         )
         if stage:
             (stage / "agreement.md").write_text(agreement.markdown(), encoding="utf-8")
@@ -168,48 +171,45 @@ def agree(
     return agreement
 
 
-def narrowed(paper: Paper, set: Mapping[str, Any]) -> Paper:
+def narrowed(paper: Paper, set: Values) -> Paper:
     """The paper reduced to the items, cases, seeds and durations of its `[agreement]`.
 
     The values of `set` take precedence over the paper's own values.
 
     Raises `ScenarioError` for a paper without `[agreement]`.
     """
-    wanted = paper.experiments.get("agreement")
-    if wanted is None:
+    agreed = paper.agreement
+    if agreed is None:
         raise ScenarioError(
             f"papers/{paper.name}/experiments.toml has no [agreement], which selects "
             "the cases to run on several backends"
         )
-    wanted = {**wanted, "set": {**wanted.get("set", {}), **set}}
-    items = [
-        {**item, "measures": list(_chosen(item, wanted["items"][item["id"]])), "figures": []}
-        for item in paper.experiments["items"]
-        if item["id"] in wanted["items"]
-    ]
+    values = {**agreed.set, **set}
+    items = {
+        id: replace(item, measures=list(_chosen(item, agreed.items[id])), figures=())
+        for id, item in paper.items.items()
+        if id in agreed.items
+    }
     groups = {
-        name: _as_wanted(group, wanted) for name, group in paper.experiments["groups"].items()
+        name: replace(
+            group,
+            algorithms={
+                label: replace(one, set={**one.set, **values})
+                for label, one in group.algorithms.items()
+            },
+            seeds=agreed.seeds,
+        )
+        for name, group in paper.groups.items()
     }
-    experiments = {**paper.experiments, "items": items, "groups": groups, "seeds": wanted["seeds"]}
-    return replace(paper, experiments=experiments)
+    return replace(paper, items=items, groups=groups, seeds=agreed.seeds)
 
 
-def _as_wanted(group: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """A group with the seeds and values of `[agreement]`, which take precedence over all others."""
-    algorithms = {
-        label: {**entry, "set": {**entry.get("set", {}), **wanted["set"]}}
-        for label, entry in group["algorithms"].items()
-    }
-    return {**group, "algorithms": algorithms, "seeds": wanted["seeds"]}
-
-
-def _chosen(item: Mapping[str, Any], cases: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _chosen(item: Item, cases: Sequence[Case]) -> Iterator[Measure]:
     """An item's measures for these cases, each named `group.case`."""
-    for entry in item["measures"]:
-        group = entry.get("group", item.get("group"))
-        of_group = [case.partition(".")[2] for case in cases if case.partition(".")[0] == group]
+    for measure in item.measures:
+        of_group = [one for case in cases if (one := case.within(measure.group))]
         if of_group:
-            yield {**entry, "cases": of_group}
+            yield replace(measure, cases=tuple(of_group))
 
 
 def _means(paper: Paper, backend: str, jobs: int | None, progress: Progress | None) -> Means:
@@ -257,15 +257,15 @@ def _mean(mean: float | None, half: float | None, late: bool) -> tuple[float, fl
 
 def _lines(paper: Paper, means: Mapping[str, Means]) -> Iterator[Line]:
     for item, metric, case in dict.fromkeys(key for of in means.values() for key in of):
-        facts = paper.published["items"][item].get(metric, {})
+        printed = paper.items[item].metric(metric)
         key = item, metric, case
         there = {backend: of[key] for backend, of in means.items() if key in of}
         yield Line(
             item=item,
             metric=metric,
             case=case,
-            published=facts.get("published", {}).get(case),
-            theory=theory_of(facts, case),
+            published=printed.published.get(case),
+            theory=printed.theory_of(Case(case)),
             measured={backend: pair and pair[0] for backend, pair in there.items()},
             interval={
                 backend: None if pd.isna(pair[1]) else pair[1]

@@ -1,31 +1,22 @@
 """The curves of a paper's figures: over time, over a swept value, the tail of a distribution.
 
-An item's `figures` in `experiments.toml` define them (`papers/README.md`). This module computes
+An item's `figures` in `experiments.toml` define them (`entries/figures.py`). This module computes
 their numbers; `svg.py` draws them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.figures import Line, Series, Sweep, Tail
+from anabranch.papers.entries.published import Metric
 from anabranch.papers.quantities.table import rows
 from anabranch.result import Result, between
-from anabranch.scenario import ScenarioError
 from anabranch.theory.queueing.tail_index import ccdf, tail_fit
-
-KINDS: dict[str, set[str]] = {
-    "bars": {"metrics"},
-    "series": {"lines", "panels", "bin_s", "from_s", "to_s", "seed", "y", "group", "cases"},
-    "sweep": {"metric", "over", "x", "y", "log"},
-    "tail": {"flow", "low_s", "high_s", "rate_mbps", "x", "y", "group", "cases"},
-}
-"""The kinds of figure and the keys of each, besides `kind` and `title`."""
-
-LINE = {"column", "share", "flow", "path", "link", "label", "algorithm", "levels"}
-"""The keys of a line of a series."""
 
 TAIL_POINTS = 200
 """Points of a curve of a tail, evenly spaced on a log axis."""
@@ -71,69 +62,55 @@ class Drawing:
     """The axes that are logarithmic: `x`, `y`, `xy` or none."""
 
 
-def check(spec: Mapping[str, Any], item: str) -> None:
-    """Raise `ScenarioError` for a figure with an unknown kind or key."""
-    kind = spec.get("kind")
-    if kind not in KINDS:
-        raise ScenarioError(f"{item}: unknown figure {kind!r}: expected one of {', '.join(KINDS)}")
-    unknown = set(spec) - KINDS[kind] - {"kind", "title"}
-    for line in spec.get("lines", []):
-        unknown |= set(line) - LINE
-    if unknown:
-        raise ScenarioError(f"{item}: a figure of kind {kind} has no {sorted(unknown)[0]!r}")
+def drawn(figure: Series | Tail, result: Result, cases: Sequence[Case]) -> Drawing:
+    """A figure drawn from whole runs."""
+    return (
+        series(figure, result, cases) if isinstance(figure, Series) else tail(figure, result, cases)
+    )
 
 
-def series(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawing:
-    """Columns of the samples over time, s.
-
-    `panels` selects a panel per case, a panel per line, or one panel for all.
-    """
-    by = spec.get("panels", "")
+def series(figure: Series, result: Result, cases: Sequence[Case]) -> Drawing:
+    """Columns of the samples over time, s."""
     panels: dict[str, list[Curve]] = {}
     for case in cases:
-        for number, line in enumerate(spec["lines"]):
-            title = {"case": case, "line": line.get("label", "")}.get(by, "")
-            curves = _lines(spec, result, case, line, 0 if by == "line" else number)
+        for number, line in enumerate(figure.lines):
+            title = {"case": case, "line": line.label}.get(figure.panels, "")
+            curves = _lines(figure, result, case, line, 0 if figure.panels == "line" else number)
             panels.setdefault(title, []).extend(curves)
     made = [Panel(name, of_panel) for name, of_panel in panels.items()]
-    return Drawing(spec.get("title", ""), "time (s)", spec.get("y", ""), made)
+    return Drawing(figure.title, "time (s)", figure.y, made)
 
 
-def _lines(
-    spec: Mapping[str, Any], result: Result, case: str, line: Mapping[str, Any], dash: int
-) -> Iterator[Curve]:
+def _lines(figure: Series, result: Result, case: Case, line: Line, dash: int) -> Iterator[Curve]:
     """A line of one case, and its levels."""
-    label, by = line.get("label", ""), spec.get("panels", "")
-    name = {"case": label, "line": case}.get(by, ".".join(filter(None, [case, label])))
-    algorithm = line.get("algorithm", case.rpartition(".")[2])
-    x, y = _over_time(spec, result, case, line)
-    yield Curve(name, algorithm, x, y, dash=dash)
-    for start, stop, value in line.get("levels", []):
+    name = {"case": line.label, "line": case}.get(figure.panels, Case.of(case, line.label))
+    x, y = _over_time(figure, result, case, line)
+    yield Curve(name, line.algorithm or case.algorithm, x, y, dash=dash)
+    for start, stop, value in line.levels:
         yield Curve("level", "", [start, stop], [value, value])
 
 
 def _over_time(
-    spec: Mapping[str, Any], result: Result, case: str, line: Mapping[str, Any]
+    figure: Series, result: Result, case: Case, line: Line
 ) -> tuple[list[float], list[float]]:
     """Times and values: the sum over paths unless one is chosen, the mean over users and seeds."""
-    table, _, column = line["column"].partition(".")
-    where = {key: line.get(key) for key in ("flow", "path", "link")}
-    samples = rows(result.tables()[table], case=case, seed=spec.get("seed"))
-    if line.get("share"):
+    samples = rows(result.tables()[line.table], case=case, seed=figure.seed)
+    column = line.name
+    if line.share:
         together = samples.groupby(["seed", "time_s"])[column].transform("sum")
         samples = samples.assign(**{column: samples[column] / together})
-    samples = between(rows(samples, **where), spec.get("from_s"), spec.get("to_s"))
+    samples = rows(samples, flow=line.flow, path=line.path, link=line.link)
+    samples = between(samples, figure.from_s, figure.to_s)
     each = [key for key in ("seed", "flow", "user", "link") if key in samples.columns]
     mean = samples.groupby([*each, "time_s"])[column].sum().groupby("time_s").mean()
-    if "bin_s" in spec:
-        width = spec["bin_s"]
-        bins = np.ceil(mean.index.to_numpy() / width - 1e-9)
+    if figure.bin_s is not None:
+        bins = np.ceil(mean.index.to_numpy() / figure.bin_s - 1e-9)
         mean = mean.groupby(bins).mean()
-        mean.index = (mean.index - 0.5) * width
+        mean.index = (mean.index - 0.5) * figure.bin_s
     return _round(mean.index), _round(mean)
 
 
-def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawing:
+def tail(figure: Tail, result: Result, cases: Sequence[Case]) -> Drawing:
     """The share of transfers that last x s or longer, on log axes, over all seeds.
 
     With `low_s` and `high_s` the line fitted between them is added, with its slope; with
@@ -141,25 +118,24 @@ def tail(spec: Mapping[str, Any], result: Result, cases: Sequence[str]) -> Drawi
     """
     panels: dict[str, list[Curve]] = {}
     for case in cases:
-        setting, _, algorithm = case.rpartition(".")
-        transfers = rows(result.transfers, case=case, flow=spec.get("flow"))
+        setting, algorithm = case.setting, case.algorithm
+        transfers = rows(result.transfers, case=case, flow=figure.flow)
         ordered = np.sort(transfers["duration_s"].to_numpy())
         x = np.geomspace(ordered[0], ordered[-1], TAIL_POINTS)
-        if "rate_mbps" in spec and setting not in panels:
-            alone = np.sort(8e-6 * transfers["bytes"].to_numpy() / spec["rate_mbps"])
+        if figure.rate_mbps is not None and setting not in panels:
+            alone = np.sort(8e-6 * transfers["bytes"].to_numpy() / figure.rate_mbps)
             at = np.geomspace(alone[0], alone[-1], TAIL_POINTS)
             panels[setting] = [Curve("alone", "", _round(at), _round(ccdf(alone, at)))]
         curves = panels.setdefault(setting, [])
         curves.append(Curve(algorithm, algorithm, _round(x), _round(ccdf(ordered, x))))
-        if "low_s" in spec:
-            ends = np.array([spec["low_s"], spec["high_s"]])
-            slope, intercept = tail_fit(ordered, *ends)
+        if figure.low_s is not None and figure.high_s is not None:
+            ends = np.array([figure.low_s, figure.high_s])
+            slope, intercept = tail_fit(ordered, figure.low_s, figure.high_s)
             line = _round(10**intercept * ends**slope)
             name = f"{algorithm}.slope {slope:.2f}".replace("-", "−")
             curves.append(Curve(name, algorithm, _round(ends), line, dash=1))
     made = [Panel(setting, curves) for setting, curves in panels.items()]
-    labels = spec.get("x", "duration x (s)"), spec.get("y", "share that lasts x or longer")
-    return Drawing(spec.get("title", ""), *labels, made, log="xy")
+    return Drawing(figure.title, figure.x, figure.y, made, log="xy")
 
 
 def joined(before: Drawing | None, after: Drawing) -> Drawing:
@@ -174,64 +150,47 @@ def joined(before: Drawing | None, after: Drawing) -> Drawing:
     return replace(after, panels=[Panel(title, curves) for title, curves in panels.items()])
 
 
-def sweep(spec: Mapping[str, Any], means: pd.DataFrame, facts: Mapping[str, Any]) -> Drawing:
-    """A metric over a swept value: `over` maps parts of case names to its values.
+def sweep(figure: Sweep, means: pd.DataFrame, printed: Metric) -> Drawing:
+    """A metric over a swept value.
 
-    `means` has the columns `case`, `value` and `value_ci95`; `facts` is the metric's table in
-    `published.toml`. There is a line per algorithm and a panel per remaining setting; published
-    numbers are hollow points, theory is dashed.
-
-    Raises `ScenarioError` for a case without exactly one part in `over`.
+    `means` has the columns `case`, `value` and `value_ci95`. There is a line per algorithm and a
+    panel per remaining setting; published numbers are hollow points, theory is dashed.
     """
-    over: Mapping[str, float] = spec["over"]
-    published: Mapping[str, float] = facts.get("published", {})
-    places = {case: _place(case, over) for case in [*means["case"], *published]}
+    published = {Case(case): value for case, value in printed.published.items()}
+    cases = [*map(Case, means["case"]), *published]
+    swept = {case: part for case in cases if (part := case.swept(figure.over))}
+    at = {case: figure.over[part] for case, part in swept.items()}
+    without = {case: case.without(part) for case, part in swept.items()}
     panels: dict[str, list[Curve]] = {}
-    for setting, algorithm in dict.fromkeys(rest for rest, _ in places.values()):
-        chosen = [case for case, (rest, _) in places.items() if rest == (setting, algorithm)]
+    for line in dict.fromkeys(without.values()):
+        chosen = [case for case in without if without[case] == line]
         points = means[means["case"].isin(chosen)].copy()
-        points["x"] = [places[case][1] for case in points["case"]]
+        points["x"] = [at[case] for case in points["case"]]
         points = points.sort_values("x")
-        curves = panels.setdefault(setting, [])
+        curves = panels.setdefault(line.setting, [])
         x, y, half = points["x"], points["value"], points["value_ci95"]
         interval = [None if np.isnan(width) else float(f"{width:.6g}") for width in half]
+        name = line.algorithm
         if len(points):
-            curves.append(Curve(algorithm, algorithm, _round(x), _round(y), interval, mark="full"))
-        known = sorted((places[case][1], published[case]) for case in chosen if case in published)
+            curves.append(Curve(name, name, _round(x), _round(y), interval, mark="full"))
+        known = sorted((at[case], published[case]) for case in chosen if case in published)
         if known:
-            xs, ys = zip(*known, strict=True)
-            curves.append(Curve("published", algorithm, list(xs), list(ys), mark="hollow"))
+            curves.append(Curve("published", name, *_columns(known), mark="hollow"))
     for setting, curves in panels.items():
-        chosen = [case for case, ((rest, _), _) in places.items() if rest == setting]
-        for number, label in enumerate(facts.get("theory", {})):
-            values = {places[case][1]: theory_of(facts, case).get(label) for case in chosen}
+        chosen = [case for case, line in without.items() if line.setting == setting]
+        for number, kind in enumerate(printed.theory):
+            values = {at[case]: printed.theory_of(case).get(kind) for case in chosen}
             known = sorted((x, y) for x, y in values.items() if y is not None)
             if known:
-                xs, ys = zip(*known, strict=True)
-                curves.append(Curve(label, "", list(xs), list(ys), dash=number))
+                curves.append(Curve(kind, "", *_columns(known), dash=number))
     made = [Panel(setting, curves) for setting, curves in panels.items()]
-    labels = spec.get("x", ""), spec.get("y", spec["metric"])
-    return Drawing(spec.get("title", ""), *labels, made, log=spec.get("log", ""))
+    y_label = figure.metric if figure.y is None else figure.y
+    return Drawing(figure.title, figure.x, y_label, made, log=figure.log)
 
 
-def theory_of(facts: Mapping[str, Any], case: str) -> dict[str, float]:
-    """The theory values of a case by kind: its own, or those of its setting."""
-    return {
-        label: value
-        for label, values in facts.get("theory", {}).items()
-        for key, value in values.items()
-        if case == key or case.startswith(f"{key}.")
-    }
-
-
-def _place(case: str, over: Mapping[str, float]) -> tuple[tuple[str, str], float]:
-    """A case's setting without the swept part, its algorithm, and the swept value."""
-    *setting, algorithm = case.split(".")
-    swept = [part for part in setting if part in over]
-    if len(swept) != 1:
-        raise ScenarioError(f"{case}: expected one of {', '.join(over)} in the case's name")
-    setting.remove(swept[0])
-    return (".".join(setting), algorithm), over[swept[0]]
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """The x and the y of points."""
+    return [x for x, _ in points], [y for _, y in points]
 
 
 def _round(values: Any) -> list[float]:

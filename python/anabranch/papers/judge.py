@@ -1,11 +1,12 @@
 """Judge a paper's claims: apply the checks of its `claims.toml` to the numbers measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from anabranch.papers.claims import CHECKS, Missing, Numbers
+from anabranch.papers.checks import ByHand, ByStatement, Check, Missing, Numbers
+from anabranch.papers.entries.claims import Stated
+from anabranch.papers.intervals import MOST, Decision, Spread
 from anabranch.scenario import ScenarioError
 from anabranch.theory.statement import WORDS, Statement
 
@@ -14,6 +15,8 @@ class Verdict(StrEnum):
     """The outcome of a claim."""
 
     HOLDS = "holds"
+    UNDECIDED = "undecided"
+    """The 95 % interval over the seeds of what the check compares crosses the band's edge."""
     FAILS = "fails"
     NOT_REPRODUCED = "not reproduced"
     """The check fails, and `claims.toml` gives the reason."""
@@ -30,6 +33,8 @@ class Judgement:
     verdict: Verdict
     because: str
     """The numbers compared; for a claim without a check, its note."""
+    seeds_to_decide: float | None = None
+    """If undecided: the number of seeds that would decide, infinity for more than `MOST`."""
 
 
 @dataclass(frozen=True)
@@ -49,56 +54,67 @@ class Claim:
     """Whether the claim is ours and not the paper's."""
     rests_on: Sequence[str] = ()
     """The choices, made after results were seen, without which the verdict would be another."""
+    seeds_to_decide: float | None = None
+    """If undecided: the number of seeds that would decide, infinity for more than 1000."""
 
 
 def judge_claim(
-    entry: Mapping[str, Any], numbers: Numbers, statements: Sequence[Statement] = ()
+    stated: Stated,
+    numbers: Numbers,
+    statements: Sequence[Statement] = (),
+    spread: Spread | None = None,
 ) -> Claim:
-    """Judge one entry of a `claims.toml`; a failure with a known reason is "not reproduced".
+    """Judge a claim of a `claims.toml`; a failure with a known reason is "not reproduced".
 
-    `statements`: the paper's, tested by calculation. Raises `ScenarioError` for an unknown check or
-    a wrong argument of it.
+    `statements`: the paper's, tested by calculation. `spread`: how the numbers vary with the seed;
+    without it no claim is undecided. Raises `ScenarioError` for a statement that does not exist.
     """
-    judgement = judge(entry["check"], numbers, statements)
-    verdict, reason = judgement.verdict, entry.get("not_reproduced", "")
+    judgement = judge(stated.check, numbers, statements, spread)
+    verdict, reason = judgement.verdict, stated.not_reproduced
     if verdict is Verdict.FAILS and reason:
         verdict = Verdict.NOT_REPRODUCED
-    elif reason:
+    elif reason and verdict is not Verdict.UNDECIDED:
         reason = f"Marked as not reproduced, but these runs do not show that: {reason}"
     return Claim(
-        id=entry["id"],
-        text=entry["text"],
-        band=entry.get("band", ""),
+        id=stated.id,
+        text=stated.text,
+        band=stated.band,
         verdict=verdict,
         because=judgement.because,
         reason=reason,
-        own=entry.get("own", False),
-        rests_on=entry.get("rests_on", ()),
+        own=stated.own,
+        rests_on=stated.rests_on,
+        seeds_to_decide=judgement.seeds_to_decide,
     )
 
 
 def judge(
-    check: Mapping[str, Any], numbers: Numbers, statements: Sequence[Statement] = ()
+    check: Check,
+    numbers: Numbers,
+    statements: Sequence[Statement] = (),
+    spread: Spread | None = None,
 ) -> Judgement:
-    """Judge one `check = { type = ..., ... }`.
-
-    Raises `ScenarioError` for an unknown type and for a wrong argument.
-    """
-    kind, arguments = check.get("type"), {k: v for k, v in check.items() if k != "type"}
-    if kind == "text":
-        return Judgement(Verdict.HUMAN, arguments.get("note", ""))
-    if kind == "statement":
-        return _by_statement(arguments.get("place", ""), statements)
-    if kind not in CHECKS:
-        known = ", ".join(["statement", *CHECKS])
-        raise ScenarioError(f"unknown check {kind!r}: expected text or one of {known}")
+    """Judge one check; the arguments are those of `judge_claim`."""
+    if isinstance(check, ByHand):
+        return Judgement(Verdict.HUMAN, check.note)
+    if isinstance(check, ByStatement):
+        return _by_statement(check.place, statements)
     try:
-        holds, because = CHECKS[kind](numbers, **arguments)
+        decision = (spread or Spread.none()).decide(check, numbers)
+        because = check.because(numbers)
     except Missing as missing:
         return Judgement(Verdict.NOT_COMPARABLE, str(missing))
-    except TypeError as error:
-        raise ScenarioError(f"check {kind}: {error}") from error
-    return Judgement(Verdict.HOLDS if holds else Verdict.FAILS, because)
+    if decision.undecided:
+        return Judgement(Verdict.UNDECIDED, *_undecided(because, decision))
+    return Judgement(Verdict.HOLDS if decision.holds else Verdict.FAILS, because)
+
+
+def _undecided(because: str, decision: Decision) -> tuple[str, float]:
+    """The numbers compared, with the seeds that would decide."""
+    needed = decision.seeds_to_decide()
+    would = f"about {needed:.0f}" if needed <= MOST else f"more than {MOST}"
+    crosses = f"the 95 % interval over {decision.seeds} seeds crosses the edge"
+    return f"{because}; {crosses}, {would} would decide", needed
 
 
 def _by_statement(place: str, statements: Sequence[Statement]) -> Judgement:

@@ -5,11 +5,13 @@ every path including queueing that the paper's own calculations assume.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from statistics import fmean
 
-from anabranch.papers.folder import Case, Paper, cases
+from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.experiments import Group, Setup
+from anabranch.papers.entries.paper import Item, Paper
+from anabranch.papers.entries.reader import Values
 from anabranch.papers.quantities.rates import drop_percent
 from anabranch.scenario import Scenario, load
 from anabranch.theory.network import Network
@@ -50,26 +52,31 @@ def predictions(paper: Paper) -> list[Prediction]:
 
     Raises `NotConverged` when a fixed point or an optimum is not found.
     """
-    asked = paper.experiments.get("predictions")
-    if not asked:
+    if not paper.predictions:
         return []
-    rtt_s = asked["rtt_ms"] / 1e3
+    rtt_s = paper.predictions.rtt_ms / 1e3
     runs = {
-        (name, case.name): _predict(paper, name, case, rtt_s)
-        for name in asked["groups"]
-        for case in cases(paper.experiments["groups"][name])
+        (name, setup.case): _predict(paper, paper.groups[name], setup, rtt_s)
+        for name in paper.predictions.groups
+        for setup in paper.groups[name].setups()
     }
-    made = [entry for item in paper.experiments["items"] for entry in _measured(item, runs)]
-    known = {(entry.item, entry.metric, entry.case, entry.kind): entry.value for entry in made}
-    for item in paper.experiments["items"]:
-        for drop in item.get("drops", []):
+    items = paper.items.values()
+    values: dict[tuple[str, str, Case, str], list[float]] = {}
+    for item in items:
+        for name, value in _measured(item, runs):
+            values.setdefault(name, []).append(value)
+    # Cases renamed to the same name are averaged, as measured numbers are.
+    known = {name: fmean(of_name) for name, of_name in values.items()}
+    made = [Prediction(*name, value) for name, value in known.items()]
+    for item in items:
+        for drop in item.drops:
             for kind in KINDS:
                 before, after = (
-                    known.get((item["id"], drop["of"], drop[end], kind)) for end in ("from", "to")
+                    known.get((item.id, drop.of, end, kind)) for end in (drop.from_, drop.to)
                 )
                 if before is not None and after is not None:
                     lost = drop_percent(before, after)
-                    made.append(Prediction(item["id"], drop["metric"], drop["case"], kind, lost))
+                    made.append(Prediction(item.id, drop.metric, drop.case, kind, lost))
     return made
 
 
@@ -78,26 +85,23 @@ def predicted(paper: Paper) -> Paper:
 
     Only kinds that `[theory]` of its `published.toml` describes are added.
     """
-    published = deepcopy(dict(paper.published))
-    for entry in predictions(paper):
-        if entry.kind not in published["theory"]:
-            continue
-        facts = published["items"][entry.item].setdefault(entry.metric, {})
-        facts.setdefault("theory", {}).setdefault(entry.kind, {})[entry.case] = float(
-            f"{entry.value:.4g}"
-        )
-    return replace(paper, published=published)
+    items = dict(paper.items)
+    for one in predictions(paper):
+        if one.kind in paper.theory:
+            value = float(f"{one.value:.4g}")
+            items[one.item] = items[one.item].with_theory(one.metric, one.kind, one.case, value)
+    return replace(paper, items=items)
 
 
-def _predict(paper: Paper, group: str, case: Case, rtt_s: float) -> dict[str, Predicted]:
+def _predict(paper: Paper, group: Group, setup: Setup, rtt_s: float) -> dict[str, Predicted]:
     """The predictions for one case, by kind."""
-    file = paper.folder / paper.experiments["groups"][group]["scenario"]
-    scenario = load(file, case.overrides).with_algorithm(case.algorithm)
+    file = paper.folder / group.scenario
+    scenario = load(file, setup.overrides).with_algorithm(setup.algorithm)
     found = {
         OPTIMUM: _at_optimum(optima(scenario)),
         PROBING: _at_optimum(optima(scenario, probing=True, rtt_s=rtt_s)),
     }
-    if is_by_loss(case.algorithm):
+    if is_by_loss(setup.algorithm):
         found[FIXED_POINT] = _at_fixed_point(scenario, rtt_s)
     return found
 
@@ -115,29 +119,27 @@ def _at_fixed_point(scenario: Scenario, rtt_s: float) -> Predicted:
     return Predicted(rates, dict(zip(rates, map(int, found.users), strict=True)), losses)
 
 
-QUANTITIES: Mapping[str, Callable[[Predicted, Mapping[str, Any]], float | None]] = {
-    "user_goodput_mbps": lambda run, entry: run.user_mbps[entry["flow"]],
+QUANTITIES: Mapping[str, Callable[[Predicted, Values], float | None]] = {
+    "user_goodput_mbps": lambda run, parameters: run.user_mbps[parameters["flow"]],
     "aggregate_goodput_mbps": lambda run, _: sum(
         rate * run.users[flow] for flow, rate in run.user_mbps.items()
     ),
-    "link_loss_probability": lambda run, entry: run.loss.get(entry["link"]),
+    "link_loss_probability": lambda run, parameters: run.loss.get(parameters["link"]),
 }
 """What is predicted of a run, by the name of the quantity that measures it."""
 
 
 def _measured(
-    item: Mapping[str, Any], runs: Mapping[tuple[str, str], Mapping[str, Predicted]]
-) -> Iterator[Prediction]:
-    """The predictions of what an item measures in these runs."""
-    for entry in item.get("measures", []):
-        quantity = QUANTITIES.get(entry["quantity"])
-        chosen = entry.get("cases", item.get("cases"))
+    item: Item, runs: Mapping[tuple[str, Case], Mapping[str, Predicted]]
+) -> Iterator[tuple[tuple[str, str, Case, str], float]]:
+    """Item, metric, case and kind of what an item measures in these runs, with its prediction."""
+    for taken in item.measures:
+        quantity = QUANTITIES.get(taken.quantity)
         for (group, case), by_kind in runs.items():
-            mine = group == entry.get("group", item.get("group"))
-            if quantity is None or not mine or case not in (chosen or [case]):
+            if quantity is None or group != taken.group or not taken.takes(case):
                 continue
-            name = entry.get("case", "{case}").format(case=case)
             for kind, run in by_kind.items():
-                value = quantity(run, entry)
+                value = quantity(run, taken.parameters)
                 if value is not None:
-                    yield Prediction(item["id"], entry["metric"], name, kind, value)
+                    name = case.renamed(taken.case)
+                    yield (item.id, taken.metric, name, kind), value

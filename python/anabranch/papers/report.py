@@ -12,12 +12,18 @@ import pandas as pd
 
 from anabranch.core_types import PlainNetwork
 from anabranch.formats import interval
-from anabranch.papers.claims import PUBLISHED
-from anabranch.papers.curves import Drawing, check, sweep, theory_of
-from anabranch.papers.folder import Paper, seeds
+from anabranch.papers.checks import Number
+from anabranch.papers.curves import Drawing, sweep
+from anabranch.papers.entries import paper as entries
+from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.claims import Choice
+from anabranch.papers.entries.experiments import Assumed
+from anabranch.papers.entries.figures import Bars, Sweep
+from anabranch.papers.entries.published import Erratum, Metric
+from anabranch.papers.intervals import Spread
 from anabranch.papers.judge import Claim, Verdict, judge_claim
 from anabranch.result import mean_with_interval, median_with_interval
-from anabranch.scenario import ScenarioError, load
+from anabranch.scenario import load
 from anabranch.theory.statement import Statement
 
 PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
@@ -27,8 +33,7 @@ PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
 class Row:
     """One case of a metric."""
 
-    case: str
-    """A setting and an algorithm, joined by a dot."""
+    case: Case
     published: float | None
     measured: float | None
     """Mean over seeds, or their median."""
@@ -60,7 +65,7 @@ class Score:
     """The verdicts on claims, and how near measured numbers are to the printed ones."""
 
     counts: Mapping[Verdict, int]
-    """The number of the paper's claims with each verdict, of all five verdicts in order."""
+    """The number of the paper's claims with each verdict, of all verdicts in order."""
     own: Mapping[Verdict, int]
     """The same for our own claims."""
     numbers: int
@@ -89,6 +94,12 @@ class Score:
         """How many of our own claims hold: "3 of 4", or nothing without any."""
         total = sum(self.own.values())
         return f"{self.own[Verdict.HOLDS]} of {total}" if total else ""
+
+    @property
+    def own_undecided_in_words(self) -> str:
+        """How many of our own claims the seeds do not decide: ", 1 undecided", or nothing."""
+        undecided = self.own[Verdict.UNDECIDED]
+        return f", {undecided} undecided" if undecided else ""
 
     @property
     def near_in_words(self) -> Sequence[str]:
@@ -137,10 +148,10 @@ class Report:
     """The algorithm that the last part of a case stands for."""
     theory: Mapping[str, str]
     """The meaning of each kind of theory value."""
-    assumed: Sequence[Mapping[str, str]]
-    choices: Mapping[str, Mapping[str, str]]
-    """What was chosen after results were seen, by name: `text`, `when`, `otherwise`."""
-    errata: Sequence[Mapping[str, str]]
+    assumed: Sequence[Assumed]
+    choices: Mapping[str, Choice]
+    """What was chosen after results were seen, by name."""
+    errata: Sequence[Erratum]
     statements: Sequence[Statement]
     """What the paper states, tested by calculation."""
     scenarios: Mapping[str, str]
@@ -162,6 +173,11 @@ class Report:
     def failed(self) -> list[Claim]:
         """Claims that fail without a known reason; with any, `anabranch reproduce` exits with 1."""
         return [claim for claim in self.claims if claim.verdict is Verdict.FAILS]
+
+    @property
+    def undecided(self) -> list[Claim]:
+        """Claims that the seeds do not decide."""
+        return [claim for claim in self.claims if claim.verdict is Verdict.UNDECIDED]
 
     @property
     def score(self) -> Score:
@@ -187,7 +203,7 @@ class Report:
             if n
         )
         if score.own_in_words:
-            words += f"; {score.own_in_words} of our own hold"
+            words += f"; {score.own_in_words} of our own hold{score.own_undecided_in_words}"
         if score.numbers:
             near = f"{score.within_10} are within 10 %, {score.within_30} within 30 %"
             words += f". Of {score.numbers} printed numbers {near}"
@@ -195,11 +211,12 @@ class Report:
 
     def label(self, name: str) -> str:
         """The text for a metric, case or part of a case: `N1 = 10, LIA` for `n1_10.lia`."""
-        return ", ".join(self.labels.get(part, part) for part in name.split("."))
+        return ", ".join(self.labels.get(part, part) for part in Case(name).parts)
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data for JSON; NaN and infinity become None."""
-        return {**_plain(asdict(self)), **asdict(self.score), "failed": len(self.failed)}
+        numbers = {"failed": len(self.failed), "undecided": len(self.undecided)}
+        return {**_plain(asdict(self)), **asdict(self.score), **numbers}
 
 
 AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
@@ -207,7 +224,7 @@ AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
 
 
 def report_of(
-    paper: Paper,
+    paper: entries.Paper,
     frame: pd.DataFrame,
     drawings: Mapping[tuple[str, int], Drawing],
     quick: bool,
@@ -218,41 +235,43 @@ def report_of(
     `frame` has the columns `item`, `metric`, `case`, `seed` and `value`. `drawings` are the figures
     drawn from whole runs, by item and index among the item's figures.
 
-    Raises `ScenarioError` for an unknown average, figure, check or choice.
+    Raises `ScenarioError` for a statement that a claim names and that does not exist.
     """
-    experiments, facts = paper.experiments, paper.published["paper"]
-    average = experiments.get("average", "mean")
-    if average not in AVERAGES:
-        raise ScenarioError(f"average = {average!r}: expected one of {', '.join(AVERAGES)}")
-    for claim in paper.claims:
-        if unknown := set(claim.get("rests_on", ())) - set(paper.choices):
-            raise ScenarioError(f"claim {claim['id']}: unknown choice {', '.join(sorted(unknown))}")
-    means = AVERAGES[average](frame, ["item", "metric", "case"], ["value"])
+    means = AVERAGES[paper.average](frame, ["item", "metric", "case"], ["value"])
     algorithms = {
-        label: entry.get("algorithm", label)
-        for group in experiments["groups"].values()
-        for label, entry in group["algorithms"].items()
+        label: entry.named(label)
+        for group in paper.groups.values()
+        for label, entry in group.algorithms.items()
     }
     files = sorted(paper.folder.glob("scenario*.toml"))
     return Report(
         paper=paper.name,
-        name=facts.get("name", paper.name),
-        title=facts["title"],
-        source=facts["source"],
-        authors=facts["authors"],
-        summary=facts["summary"],
-        items=[_item(paper, id, means, drawings, statements) for id in paper.published["items"]],
-        labels=experiments.get("labels", {}),
+        name=paper.about.name,
+        title=paper.about.title,
+        source=paper.about.source,
+        authors=paper.about.authors,
+        summary=paper.about.summary,
+        items=[
+            _item(
+                item,
+                means[means["item"] == item.id],
+                Spread.of(frame[frame["item"] == item.id], paper.average),
+                drawings,
+                statements,
+            )
+            for item in paper.items.values()
+        ],
+        labels=paper.labels,
         algorithms=algorithms,
-        theory=paper.published.get("theory", {}),
-        assumed=experiments.get("assumed", []),
+        theory=paper.theory,
+        assumed=paper.assumed,
         choices=paper.choices,
         errata=paper.errata,
         statements=statements,
         scenarios={file.name: file.read_text(encoding="utf-8") for file in files},
         networks={file.name: load(file).network() for file in files},
-        seeds=seeds(paper, quick),
-        average=average,
+        seeds=list(paper.quick.seeds if quick else paper.seeds),
+        average=paper.average,
         command=f"anabranch reproduce {paper.name}" + (" --quick" if quick else ""),
         versions={
             "anabranch": version("anabranch"),
@@ -263,86 +282,58 @@ def report_of(
 
 
 def _item(
-    paper: Paper,
-    id: str,
+    item: entries.Item,
     means: pd.DataFrame,
+    spread: Spread,
     drawings: Mapping[tuple[str, int], Drawing],
     statements: Sequence[Statement],
 ) -> Item:
-    facts = paper.published["items"][id]
-    of_item = means[means["item"] == id]
-    metrics = [name for name, entry in facts.items() if isinstance(entry, dict)]
+    """An item's tables, judged claims and figures."""
     tables = [
-        _table(name, facts.get(name, {}), of_item[of_item["metric"] == name])
-        for name in dict.fromkeys([*of_item["metric"], *metrics])
+        _table(name, item.metric(name), means[means["metric"] == name])
+        for name in dict.fromkeys([*means["metric"], *item.metrics])
     ]
-    numbers = {
-        table.metric: named_numbers(
-            facts.get(table.metric, {}),
-            {row.case: row.measured for row in table.rows if row.measured is not None},
-        )
+    numbers: dict[str, dict[str, Number]] = {
+        table.metric: {
+            **item.metric(table.metric).named(),
+            **{row.case: row.measured for row in table.rows if row.measured is not None},
+        }
         for table in tables
     }
-    mine = [entry for entry in paper.claims if entry["item"] == id]
-    claims = [judge_claim(entry, numbers, statements) for entry in mine]
+    claims = [judge_claim(stated, numbers, statements, spread) for stated in item.claims]
     bars: list[str] = []
     made = []
-    for number, spec in enumerate(_figures(paper, id)):
-        check(spec, id)
-        if spec["kind"] == "bars":
-            bars += spec.get("metrics", [table.metric for table in tables])
-        elif spec["kind"] == "sweep":
-            metric = spec["metric"]
-            of_metric = of_item[of_item["metric"] == metric]
-            made.append(sweep(spec, of_metric, facts.get(metric, {})))
-        elif (id, number) in drawings:
-            made.append(drawings[id, number])
-    return Item(id, facts["title"], facts["place"], tables, claims, bars, made)
+    for number, figure in enumerate(item.figures):
+        if isinstance(figure, Bars):
+            all_metrics = [table.metric for table in tables]
+            bars += all_metrics if figure.metrics is None else figure.metrics
+        elif isinstance(figure, Sweep):
+            of_metric = means[means["metric"] == figure.metric]
+            made.append(sweep(figure, of_metric, item.metric(figure.metric)))
+        elif (item.id, number) in drawings:
+            made.append(drawings[item.id, number])
+    return Item(item.id, item.title, item.place, tables, claims, bars, made)
 
 
-def _figures(paper: Paper, id: str) -> list[dict[str, Any]]:
-    """The figures of an item; by default bars of all its metrics."""
-    for item in paper.experiments["items"]:
-        if item["id"] == id and "figures" in item:
-            return list(item["figures"])
-    return [{"kind": "bars"}]
-
-
-def _table(metric: str, facts: Mapping[str, Any], means: pd.DataFrame) -> Table:
-    published = facts.get("published", {})
+def _table(metric: str, printed: Metric, means: pd.DataFrame) -> Table:
     measured = means.set_index("case")[["value", "value_ci95"]].T.to_dict("list")
     rows = []
-    for case in dict.fromkeys([*measured, *published]):
+    for case in map(Case, dict.fromkeys([*measured, *printed.published])):
         mean, half = measured.get(case, (None, None))
         rows.append(
             Row(
                 case=case,
-                published=published.get(case),
+                published=printed.published.get(case),
                 measured=mean,
                 interval=None if half is None or pd.isna(half) else half,
-                theory=theory_of(facts, case),
+                theory=printed.theory_of(case),
             )
         )
-    return Table(metric, rows, facts.get("repeats", False))
-
-
-def named_numbers(facts: Mapping[str, Any], measured: Mapping[str, float]) -> dict[str, float]:
-    """A metric's theory, printed and measured numbers by their names in claims."""
-    published = {case + PUBLISHED: value for case, value in facts.get("published", {}).items()}
-    return {**theory_cases(facts), **published, **measured}
-
-
-def theory_cases(facts: Mapping[str, Any]) -> dict[str, float]:
-    """A metric's theory values by their name in claims, such as `n1_10.opt_probing`."""
-    return {
-        f"{key}.{label}": value
-        for label, values in facts.get("theory", {}).items()
-        for key, value in values.items()
-    }
+    return Table(metric, rows, printed.repeats)
 
 
 def count(claims: Sequence[Claim]) -> dict[Verdict, int]:
-    """The number of claims with each verdict, of all five verdicts in order."""
+    """The number of claims with each verdict, of all verdicts in order."""
     counter = Counter(claim.verdict for claim in claims)
     return {verdict: counter[verdict] for verdict in Verdict}
 

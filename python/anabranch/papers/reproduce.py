@@ -4,22 +4,36 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import pandas as pd
 
 from anabranch.files import output, put_section, refuse_full, section, staged
 from anabranch.papers import curves
-from anabranch.papers.folder import Case, Paper, cases, known_papers, open_paper, seeds
+from anabranch.papers.curves import Drawing
+from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.experiments import Drop, Group, Measure, Setup
+from anabranch.papers.entries.figures import Series, Tail
+from anabranch.papers.entries.paper import Item, Paper
+from anabranch.papers.folder import known_papers, open_paper
 from anabranch.papers.quantities import measure
 from anabranch.papers.quantities.rates import drop_percent
 from anabranch.papers.report import Report, report_of
 from anabranch.papers.summary import Summary
 from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, collect, collect_parts, plan
-from anabranch.scenario import load
+from anabranch.scenario import ScenarioError, load
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.statements import PAPERS, statements_of
+
+Name: TypeAlias = tuple[str, str, str]
+"""Item, metric and case of a number."""
+
+Row: TypeAlias = tuple[str, str, str, int, float]
+"""The same with seed and value."""
+
+NAMES = ["item", "metric", "case", "seed"]
+"""The columns that identify a value."""
 
 COMMAND = "anabranch reproduce all"
 """The command that marks the section of the summary in a README."""
@@ -31,12 +45,12 @@ class Measured:
 
     numbers: pd.DataFrame
     """A row per item, metric, case and seed, with its `value`."""
-    drawings: Mapping[tuple[str, int], curves.Drawing]
+    drawings: Mapping[tuple[str, int], Drawing]
     """The figures drawn from whole runs, by item and index among the item's figures."""
-    unsolved: Sequence[tuple[str, str, str]] = ()
-    """Item, metric and case of the numbers for which theory did not converge."""
-    late: Sequence[tuple[str, str, str]] = ()
-    """The same of the numbers with a run that was too late (docs/lab.md)."""
+    unsolved: Sequence[Name] = ()
+    """The numbers for which theory did not converge."""
+    late: Sequence[Name] = ()
+    """The numbers with a run that was too late (docs/lab.md)."""
 
 
 def reproduce(
@@ -61,7 +75,7 @@ def reproduce(
         statements = (
             statements_of(name, part(progress, runs, 1 - runs), quick) if name in PAPERS else []
         )
-        if "predictions" in paper.experiments:
+        if paper.predictions:
             from anabranch.papers.predictions import predicted  # here, because few papers need it
 
             paper = predicted(paper)
@@ -75,19 +89,21 @@ def reproduce_all(
     quick: bool = False,
     out: Path | None = None,
     readme: Path | None = None,
+    page: Path | None = None,
     progress: Progress | None = None,
     force: bool = False,
 ) -> Summary:
     """Reproduce all papers.
 
     index.html and summary.json are written to `out`, and the files of `reproduce` to a folder per
-    paper in it. The summary with its date replaces the section between the markers of `readme`. The
-    results of one paper are freed before the next one runs.
+    paper in it. The summary with its date replaces the section between the markers of `page`, its
+    rows per paper the section of `readme`. The results of one paper are freed before the next one
+    runs.
 
-    Raises `ScenarioError` as `reproduce` does, and before any run if `readme` lacks the markers.
+    Raises `ScenarioError` as `reproduce` does, and before any run if a page lacks the markers.
     """
-    if readme:
-        section(readme, COMMAND)  # fails early, before the runs
+    for file in filter(None, (readme, page)):
+        section(file, COMMAND)  # fails early, before the runs
     if out and not force:
         refuse_full(out)
     names = known_papers()
@@ -104,7 +120,9 @@ def reproduce_all(
             data = json.dumps(summary.as_dict(), indent=1)
             (stage / "summary.json").write_text(data + "\n", encoding="utf-8")
     if readme:
-        put_section(readme, COMMAND, summary.markdown(), summary.command)
+        put_section(readme, COMMAND, summary.by_paper(), summary.command)
+    if page:
+        put_section(page, COMMAND, summary.markdown(), summary.command)
     return summary
 
 
@@ -133,52 +151,64 @@ def measure_all(
 
     Raises `ScenarioError` for an inconsistent folder or an unknown backend.
     """
-    groups = paper.experiments["groups"]
-    measures = {name: list(_measures(paper, name)) for name in groups}
-    plotted = {name: list(_curves(paper, name)) for name in groups}
-    wanted = {
-        name: _wanted(groups[name], [*measures[name], *(c for _, c in plotted[name])])
-        for name in groups
-    }
-    sizes = {name: len(of_group) for name, of_group in wanted.items() if of_group}
-    rows: list[dict[str, Any]] = []
-    drawings: dict[tuple[str, int], curves.Drawing] = {}
-    unsolved: list[tuple[str, str, str]] = []
-    late: list[tuple[str, str, str]] = []
-    done = 0.0
-    for name, size in sizes.items():
-        share = size / sum(sizes.values())
+    plans = [made for name in paper.groups if (made := Planned.of(paper, name)).setups]
+    rows: list[Row] = []
+    drawings: dict[tuple[str, int], Drawing] = {}
+    unsolved: list[Name] = []
+    late: list[Name] = []
+    done, total = 0.0, sum(len(planned.setups) for planned in plans)
+    for planned in plans:
+        share = len(planned.setups) / total
         of_group = part(progress, done, share)
-        for case, result in run_group(paper, name, quick, wanted[name], of_group, on, jobs):
+        for case, result in run_group(paper, planned, quick, of_group, on, jobs):
             if isinstance(result, NotConverged):
-                unsolved += _places(measures[name], case)
+                unsolved += (name for name, _ in planned.numbers(case))
                 continue
             if not result.late_runs().empty:
-                late += _places(measures[name], case)
+                late += (name for name, _ in planned.numbers(case))
             for seed, run in each_run(result):
-                rows += _numbers(measures[name], case, seed, run)
-            for place, spec in plotted[name]:
-                if case in (spec["cases"] or [case]):
-                    drawing = DRAW[spec["kind"]](spec, result, [case])
+                for name, taken in planned.numbers(case):
+                    rows.append((*name, seed, _value(taken, run)))
+            for place, figure in planned.figures:
+                if figure.takes(case):
+                    drawing = curves.drawn(figure, result, [case])
                     drawings[place] = curves.joined(drawings.get(place), drawing)
         done += share
     # Cases renamed to the same name are averaged seed by seed, such as over a sweep.
     frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
     frame = frame.groupby(NAMES, sort=False, as_index=False)["value"].mean()
-    numbers = pd.concat([frame, *_drops(paper, frame)], ignore_index=True)
-    late += list(_drops_of(paper, late))
+    drops = [(item.id, drop) for item in paper.items.values() for drop in item.drops]
+    numbers = pd.concat([frame, *(_dropped(frame, *one) for one in drops)], ignore_index=True)
+    for item, drop in drops:
+        if {(item, drop.of, drop.from_), (item, drop.of, drop.to)} & set(late):
+            late.append((item, drop.metric, drop.case))
     return Measured(numbers, drawings, unsolved, late)
 
 
-def _wanted(group: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> list[Case]:
-    """The cases of a group that a measure or figure needs."""
-    everything = any(entry["cases"] is None for entry in entries)
-    names = {name for entry in entries for name in entry["cases"] or []}
-    return [case for case in cases(group) if everything or case.name in names] if entries else []
+@dataclass(frozen=True)
+class Planned:
+    """A group, and what is taken in its runs."""
 
+    group: Group
+    setups: Sequence[Setup]
+    """The cases that a measure or figure takes."""
+    measures: Sequence[tuple[Item, Measure]]
+    figures: Sequence[tuple[tuple[str, int], Series | Tail]]
+    """By item and index among the item's figures."""
 
-DRAW = {"series": curves.series, "tail": curves.tail}
-"""The kinds of figure drawn from whole runs; the others are drawn from numbers."""
+    @classmethod
+    def of(cls, paper: Paper, name: str) -> "Planned":
+        """What a paper takes in the runs of a group."""
+        group, measures, figures = paper.groups[name], paper.measures(name), paper.drawn(name)
+        takers = [*(taken for _, taken in measures), *(figure for _, figure in figures)]
+        setups = [one for one in group.setups() if any(taker.takes(one.case) for taker in takers)]
+        return cls(group, setups, measures, figures)
+
+    def numbers(self, case: Case) -> Iterator[tuple[Name, Measure]]:
+        """Each number of a case with its measure."""
+        for item, taken in self.measures:
+            if taken.takes(case):
+                yield (item.id, taken.metric, str(case.renamed(taken.case))), taken
 
 
 def part(progress: Progress | None, done: float, share: float) -> Progress | None:
@@ -188,36 +218,32 @@ def part(progress: Progress | None, done: float, share: float) -> Progress | Non
 
 def run_group(
     paper: Paper,
-    name: str,
+    planned: Planned,
     quick: bool,
-    wanted: Sequence[Case],
     progress: Progress | None = None,
     on: str = "sim",
     jobs: int | None = None,
-) -> Iterator[tuple[str, Result | NotConverged]]:
-    """Each wanted case of a group with the Result of all its seeds, in the order of the cases.
+) -> Iterator[tuple[Case, Result | NotConverged]]:
+    """Each case of a group with the Result of all its seeds, in the order of the cases.
 
     A case for which theory does not converge yields its `NotConverged` instead of a Result.
     """
-    group = paper.experiments["groups"][name]
-    file, shorter = paper.folder / group["scenario"], {}
-    if quick:
-        shorter = group.get("quick", paper.experiments["quick"].get("set", {}))
-    own_seeds = group.get("seeds", seeds(paper, quick))
-    planned = {}
-    for case in wanted:
-        scenario = load(file, {**case.overrides, **shorter})
-        planned[case.name] = plan(scenario, case.algorithm, own_seeds, {"case": case.name}, on)
+    file = paper.folder / planned.group.scenario
+    own_seeds = paper.seeds_of(planned.group, quick)
+    runs = {}
+    for setup in planned.setups:
+        scenario = load(file, paper.overrides(planned.group, setup, quick))
+        runs[setup.case] = plan(scenario, setup.algorithm, own_seeds, {"case": str(setup.case)}, on)
     if BACKENDS[on].random:
-        results = collect_parts(load(file), list(planned.values()), on, jobs, progress)
-        yield from zip(planned, results, strict=True)
+        results = collect_parts(load(file), list(runs.values()), on, jobs, progress)
+        yield from zip(runs, results, strict=True)
         return
-    for number, (name_of_case, of_case) in enumerate(planned.items()):
+    for number, (case, of_case) in enumerate(runs.items()):
         try:
-            of_part = part(progress, number / len(planned), 1 / len(planned))
-            yield name_of_case, collect(load(file), of_case, on, jobs, of_part)
+            of_part = part(progress, number / len(runs), 1 / len(runs))
+            yield case, collect(load(file), of_case, on, jobs, of_part)
         except NotConverged as error:
-            yield name_of_case, error
+            yield case, error
 
 
 def each_run(result: Result) -> Iterator[tuple[int, Result]]:
@@ -229,80 +255,18 @@ def each_run(result: Result) -> Iterator[tuple[int, Result]]:
         yield int(seed), replace(result, **run)
 
 
-def _measures(paper: Paper, group: str) -> Iterator[dict[str, Any]]:
-    """Every measure of a group, with its item and cases."""
-    for item in paper.experiments["items"]:
-        for entry in item.get("measures", []):
-            if entry.get("group", item.get("group")) == group:
-                words = {"cases": item.get("cases"), "during": item.get("during", {}), **entry}
-                yield from ({**one, "item": item["id"]} for one in _during(words))
+def _value(taken: Measure, run: Result) -> float:
+    """The value of a measure in a run."""
+    try:
+        return measure(taken.quantity, run, **taken.parameters)
+    except ScenarioError as error:  # such as a flow that the scenario does not have
+        raise taken.where.error(str(error)) from error
 
 
-def _during(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A measure for each of its intervals of time, unless it has an interval of its own."""
-    if not entry["during"] or "from_s" in entry or "to_s" in entry:
-        yield entry
-        return
-    for name, (from_s, to_s) in entry["during"].items():
-        case = f"{name}.{entry.get('case', '{case}')}"
-        yield {**entry, "case": case, "from_s": from_s, "to_s": to_s}
-
-
-def _curves(paper: Paper, group: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-    """Every figure drawn from the runs of a group: its item and index, and its entry."""
-    for item in paper.experiments["items"]:
-        for number, spec in enumerate(item.get("figures", [])):
-            if spec["kind"] in DRAW and spec.get("group", item.get("group")) == group:
-                yield (item["id"], number), {"cases": item.get("cases"), **spec}
-
-
-NAMES = ["item", "metric", "case", "seed"]
-"""The keys that identify a number."""
-
-WORDS = {"item", "cases", "metric", "quantity", "group", "case", "during"}
-"""The keys of a measure that are not parameters of its quantity."""
-
-
-def _numbers(
-    measures: Sequence[Mapping[str, Any]], case: str, seed: int, run: Result
-) -> Iterator[dict[str, Any]]:
-    for names, entry in _asked(measures, case):
-        parameters = {word: value for word, value in entry.items() if word not in WORDS}
-        value = measure(entry["quantity"], run, **parameters)
-        yield {**names, "seed": seed, "value": value}
-
-
-def _asked(
-    measures: Sequence[Mapping[str, Any]], case: str
-) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
-    """The item, metric and case name of each number of a case, and its measure."""
-    for entry in measures:
-        if entry["cases"] is None or case in entry["cases"]:
-            name = entry.get("case", "{case}")
-            called = name.format(case=case, algorithm=case.rpartition(".")[2])
-            yield {"item": entry["item"], "metric": entry["metric"], "case": called}, entry
-
-
-def _places(measures: Sequence[Mapping[str, Any]], case: str) -> list[tuple[str, str, str]]:
-    """Item, metric and case name of each number of a case."""
-    return [(names["item"], names["metric"], names["case"]) for names, _ in _asked(measures, case)]
-
-
-def _drops_of(paper: Paper, late: Sequence[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
-    """The decreases from or to one of these numbers."""
-    for item in paper.experiments["items"]:
-        for drop in item.get("drops", []):
-            ends = {(item["id"], drop["of"], drop[end]) for end in ("from", "to")}
-            if not ends.isdisjoint(late):
-                yield item["id"], drop["metric"], drop["case"]
-
-
-def _drops(paper: Paper, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _dropped(frame: pd.DataFrame, item: str, drop: Drop) -> pd.DataFrame:
     """The decrease from one case of a metric to another, in percent, seed by seed."""
-    for item in paper.experiments["items"]:
-        for drop in item.get("drops", []):
-            of = frame[(frame["item"] == item["id"]) & (frame["metric"] == drop["of"])]
-            before = of[of["case"] == drop["from"]].set_index("seed")["value"]
-            after = of[of["case"] == drop["to"]].set_index("seed")["value"]
-            lost = before.combine(after, drop_percent).rename("value").reset_index()
-            yield lost.assign(item=item["id"], metric=drop["metric"], case=drop["case"])
+    of = frame[(frame["item"] == item) & (frame["metric"] == drop.of)]
+    before = of[of["case"] == drop.from_].set_index("seed")["value"]
+    after = of[of["case"] == drop.to].set_index("seed")["value"]
+    lost = before.combine(after, drop_percent).rename("value").reset_index()
+    return lost.assign(item=item, metric=drop.metric, case=str(drop.case))

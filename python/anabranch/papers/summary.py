@@ -25,6 +25,11 @@ class Summary:
         """Claims of all papers that fail without a known reason."""
         return [claim for report in self.reports for claim in report.failed]
 
+    @property
+    def undecided(self) -> list[Claim]:
+        """Claims of all papers that the seeds do not decide."""
+        return [claim for report in self.reports for claim in report.undecided]
+
     def lines(self) -> Iterator[tuple[Report, Item]]:
         """Every table and figure with claims or printed numbers that were measured."""
         for report in self.reports:
@@ -43,32 +48,40 @@ class Summary:
             for name in report.choices:
                 yield report, name, report.resting_on(name)
 
+    def by_paper(self) -> list[str]:
+        """A row per paper and one for all, as lines of Markdown."""
+        return self._table(self._papers())
+
     def markdown(self) -> list[str]:
-        """The summary as lines of Markdown."""
-        rows = [
-            *(
-                [f"{report.name}: {item.title}", *cells(item.score)]
-                for report, item in self.lines()
-            ),
-            *([f"**{report.name}**", *cells(report.score)] for report in self.reports),
-            ["**all**", *(f"**{cell}**" if cell else "" for cell in cells(self.score))],
+        """The whole summary as lines of Markdown: by table and figure, and every choice."""
+        items = [
+            [f"{report.name}: {item.title}", *cells(item.score)] for report, item in self.lines()
         ]
         lines = [
-            "Claims of the papers by verdict, our own claims, and printed numbers by distance:",
+            "Claims of the papers by verdict, our own claims, and printed numbers by distance;",
+            "undecided: the 95 % interval over the seeds crosses the edge of the claim's band.",
             "",
-            *markdown_table(["", *Verdict, *NEAR], rows),
+            *self._table(items + self._papers()),
         ]
         chosen = []
         for report, name, claims in self.choices():
             holding = ", ".join(claim.id for claim in claims) or "none"
             choice = report.choices[name]
             chosen += [
-                f"- {report.name}: {choice['text']} Chosen {choice['when']}.",
-                f"  Claims that hold only so: {holding}. {choice['otherwise']}",
+                f"- {report.name}: {choice.text} Chosen {choice.when}.",
+                f"  Claims that hold only so: {holding}. {choice.otherwise}",
             ]
         if chosen:
             lines += ["", "What rests on a choice made after results were seen:", "", *chosen]
         return lines
+
+    def _papers(self) -> list[list[str]]:
+        return [[f"**{report.name}**", *cells(report.score)] for report in self.reports]
+
+    def _table(self, rows: list[list[str]]) -> list[str]:
+        """These rows and the row of all papers."""
+        every = ["**all**", *(f"**{cell}**" if cell else "" for cell in cells(self.score))]
+        return markdown_table(["", *Verdict, *NEAR], [*rows, every])
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain data for JSON."""
@@ -76,6 +89,7 @@ class Summary:
             "command": self.command,
             **asdict(self.score),
             "failed": len(self.failed),
+            "undecided": len(self.undecided),
             "papers": [{"paper": report.paper, **asdict(report.score)} for report in self.reports],
             "items": [
                 {
@@ -90,7 +104,7 @@ class Summary:
                 {
                     "paper": report.paper,
                     "choice": name,
-                    **report.choices[name],
+                    **asdict(report.choices[name]),
                     "claims": [claim.id for claim in claims],
                 }
                 for report, name, claims in self.choices()
@@ -101,4 +115,5 @@ class Summary:
 def cells(score: Score) -> list[str]:
     """A score as a row of a table: the verdicts, then the columns of `NEAR`."""
     verdicts = [str(n or "") for n in score.counts.values()]
-    return [*verdicts, score.own_in_words, *score.near_in_words]
+    own = score.own_in_words + score.own_undecided_in_words
+    return [*verdicts, own, *score.near_in_words]

@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 
 from anabranch.figures import style
 from anabranch.papers.curves import Curve, Drawing
+from anabranch.papers.entries.case import Case
 from anabranch.papers.report import Item, Report, Row, Table
 
 INK, RULE = style.PAGE_INK, style.PAGE_RULE
@@ -121,7 +122,7 @@ class Pictures:
         for rows in settings(table).values():
             ticks.append(place + len(rows) - 0.5)
             for row in rows:
-                edge: dict[str, Any] = {"edgecolor": self.style(algorithm(row))[0], "lw": 1.4}
+                edge: dict[str, Any] = {"edgecolor": self.style(row.case.algorithm)[0], "lw": 1.4}
                 if row.published is not None:
                     axes.bar(place, row.published, 0.8, facecolor="none", **edge)
                 if row.measured is not None:
@@ -143,7 +144,7 @@ class Pictures:
 
     def bar_legend(self, item: Item, tables: Sequence[Table]) -> list[Patch | Line2D]:
         """The meaning of colours, fillings and lines."""
-        names = dict.fromkeys(algorithm(row) for table in tables for row in table.rows)
+        names = dict.fromkeys(row.case.algorithm for table in tables for row in table.rows)
         handles: list[Patch | Line2D] = [Patch(facecolor=INK, edgecolor=INK, label="measured")]
         if any(row.published is not None for table in tables for row in table.rows):
             handles.insert(0, Patch(facecolor="none", edgecolor=INK, label="published"))
@@ -160,7 +161,7 @@ class Pictures:
 
     def tick(self, name: str) -> str:
         """A setting's label, a line for each of its parts."""
-        return "\n".join(textwrap.fill(self.report.label(part), 14) for part in name.split("."))
+        return "\n".join(textwrap.fill(self.report.label(part), 14) for part in Case(name).parts)
 
     # ------------------------------------------------------------------ SVG
     def inline(self, sheet: Figure) -> Markup:
@@ -185,13 +186,8 @@ def settings(table: Table) -> dict[str, list[Row]]:
     """The rows by setting, which is the case without its last part: one group of bars each."""
     groups: dict[str, list[Row]] = {}
     for row in table.rows:
-        groups.setdefault(row.case.rpartition(".")[0], []).append(row)
+        groups.setdefault(row.case.setting, []).append(row)
     return groups
-
-
-def algorithm(row: Row) -> str:
-    """The last part of a row's case: the algorithm."""
-    return row.case.rpartition(".")[2]
 
 
 def _styles(algorithms: Mapping[str, str]) -> dict[str, tuple[str, str]]:

@@ -93,10 +93,10 @@ class Law:
         return np.asarray(increase / decrease)
 
     def derivatives(self, states: States, wrt: str) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """The exact Jacobians of I and D in `wrt`, block-diagonal: a block for each user.
+        """Exact Jacobians of I and D in `wrt`, block-diagonal: a block for each user.
 
         `wrt` is "window", "rtt", "queue_delay" or "loss_interval". At a kink of the rule the
-        derivative is that of the branch taken.
+        derivative is the branch's that is taken.
         """
         increase, decrease = self._core.derivatives(wrt, states)
         return blocks(states.starts, increase), blocks(states.starts, decrease)

@@ -30,20 +30,21 @@ class Network:
 
     links: Sequence[str]
     capacity: Array
-    """Of each link, packets/s."""
+    """Capacity of each link, packets/s."""
     queues: Queues
     routes: sparse.csr_array
     """Links by paths: how often a path crosses a link."""
     base_rtt: Array
-    """Of each path: propagation both ways, and one packet's transmission on each link."""
+    """Base RTT of each path, s: propagation both ways, and one packet's transmission on each
+    link."""
     service: Array
     """The part of `base_rtt` that is transmission."""
     starts: Array
     """The paths of user u are those from `starts[u]` to `starts[u + 1]`; int64."""
     algorithms: Sequence[str]
-    """Of each user."""
+    """Algorithm of each user."""
     flows: Sequence[str]
-    """Of each user, the name of its flow."""
+    """Flow's name of each user."""
     packet_bits: float
     """Bits of a full packet on the wire."""
     payload_bits: float

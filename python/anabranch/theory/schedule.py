@@ -1,10 +1,9 @@
 """When the paths of a scenario may send: flows come and go, paths open, links fail.
 
 The simulator draws the start of each user of a flow uniformly from `start_spread_s` after
-`start_s`. Here nothing is random: the users of a flow start evenly spread over it. What asks for
-the state between two events, not for the way there, counts all users of a flow from its `start_s`
-on (`spread=False`): the spread only keeps the users from starting in step, and each user's start
-would begin an interval of its own.
+`start_s`. Here nothing is random: the users of a flow start evenly spread over it. With
+`spread=False` all users of a flow start at its `start_s`. Callers that compute the state between
+two events use it, because otherwise each user's start would begin an interval of its own.
 """
 
 from collections.abc import Iterator
@@ -23,18 +22,18 @@ class Schedule:
     """When users and paths, in the order of `Network.of`, may send. Times are s."""
 
     start_s: Array
-    """Of each user."""
+    """Start of each user, s."""
     stop_s: Array
-    """Of each user; infinite where it does not stop."""
+    """Stop of each user, s; infinite where it does not stop."""
     bytes: Array
-    """Of each user, the payload of its file; infinite for endless data."""
+    """Payload of each user's file, bytes; infinite for endless data."""
     pauses: list[tuple[float, float]]
-    """Of each user, how long it sends and is silent in turn; (inf, 0) if it never pauses."""
+    """Durations for which each user sends and is silent in turn, s; (inf, 0) if it never pauses."""
     user_of_path: Array
     opens_s: Array
-    """Of each path."""
+    """Time at which each path opens, s."""
     down: list[list[tuple[float, float]]]
-    """Of each path, when one of its links is down."""
+    """Intervals in which one of a path's links is down, s, of each path."""
     end_s: float
 
     @classmethod
@@ -77,7 +76,7 @@ class Schedule:
         return pairwise(sorted(float(time) for time in times if 0 <= time <= self.end_s))
 
     def sending(self, time_s: float) -> Array:
-        """Of each path, whether it may send at a time within a stretch."""
+        """Whether each path may send at a time within a stretch."""
         users = (self.start_s <= time_s) & (time_s < self.stop_s)
         for user in np.flatnonzero(users):
             on, off = self.pauses[user]
@@ -103,7 +102,8 @@ class Interval:
     from_s: float
     to_s: float
     present: Array
-    """Of each path of `Network.of(scenario)`: whether its user sends and all its links are up."""
+    """Whether each path of `Network.of(scenario)` is present: its user sends and all its links are
+    up."""
 
     def __str__(self) -> str:
         return f"{self.from_s:g} to {self.to_s:g} s"

@@ -1,6 +1,7 @@
 """The statements of a paper that are tested here, by the name of its folder in `papers/`."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
@@ -28,7 +29,7 @@ def _balia(progress: Progress | None, quick: bool) -> list[Statement]:
 def _wvegas(_: Progress | None, quick: bool) -> list[Statement]:
     from anabranch.theory.optimum.wvegas_statements import statements
 
-    return statements(quick)
+    return statements(Path(__file__).parents[1] / "_papers" / "wvegas", quick)
 
 
 def _olia(progress: Progress | None, _: bool) -> list[Statement]:
@@ -38,13 +39,15 @@ def _olia(progress: Progress | None, _: bool) -> list[Statement]:
 
 
 def _itcp(progress: Progress | None, quick: bool) -> list[Statement]:
-    from anabranch.theory.queueing import lemmas, measured_tails
+    from anabranch.theory.queueing import measured_tails, rate_statements
+    from anabranch.theory.queueing.lemmas import QUICK_STARTS, STARTS
+    from anabranch.theory.queueing.proposition import trial
 
-    seeds, starts = measured_tails.SEEDS, lemmas.STARTS
-    if quick:
-        seeds, starts = measured_tails.QUICK_SEEDS, lemmas.QUICK_STARTS
+    seeds = measured_tails.QUICK_SEEDS if quick else measured_tails.SEEDS
+    starts = QUICK_STARTS if quick else STARTS
     tails = measured_tails.measure(seeds=seeds, progress=progress)
-    return tails.statements + lemmas.statements(starts)
+    trials = [trial(name, starts, 1) for name in rate_statements.AS_STATED]
+    return tails.statements + rate_statements.statements(trials, starts)
 
 
 def _rsf(progress: Progress | None, _: bool) -> list[Statement]:

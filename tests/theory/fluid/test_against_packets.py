@@ -28,7 +28,7 @@ def test_a_generated_scenario_is_within_its_documented_ranges(seed: int) -> None
     assert all(curve is not None for curve in network.queues.red)
 
 
-@pytest.mark.parametrize("number", [11, 20])
+@pytest.mark.parametrize("number", [11, pytest.param(20, marks=pytest.mark.slow)])
 def test_shares_of_packets_are_those_of_the_fluid_equilibrium(number: int) -> None:
     rules = ["reno", "lia", "olia", "balia"]
     found = against_packets.judged(against_packets.compare_scenario(number, rules, quick=True))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.scenario import Scenario, ScenarioError, rules
@@ -131,7 +131,6 @@ def test_unused_links_and_separate_parts_have_no_effect():
 @pytest.mark.parametrize(
     "rule", ["reno", "semicoupled", "lia", "olia", "balia", "generalized", "rsf-lb"]
 )
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_at_the_equilibrium_of_any_network_phi_is_the_loss_and_full_links_are_full(rule, seed):
     net = Network.of(random_scenarios.scenario(seed), rule)
@@ -176,7 +175,13 @@ def test_derivatives_are_those_of_differences(rule):
         )
 
 
-@pytest.mark.parametrize("kappas", [(10, 30), (30, 10), (1, 3), (10, 10)])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "kappas",
+    [(10, 30), (1, 3), pytest.param((30, 10), marks=SLOW), pytest.param((10, 10), marks=SLOW)],
+)
 def test_vegas_flows_share_as_their_weights(kappas):
     # I-TCP, section III: kappa_i / sum kappa_j, but for steps of kappa.
     queue = "queue.drop_tail = { packets = 1000 }"

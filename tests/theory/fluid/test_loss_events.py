@@ -51,7 +51,14 @@ def test_whole_packets_lower_the_rate_by_half_a_packet_per_rtt() -> None:
     assert sent == pytest.approx((found.window[0] - 0.5) / rtt, rel=1e-6)
 
 
-def test_single_losses_explain_what_packets_give_beyond_the_equilibrium() -> None:
+# Measured: against the equilibrium LIA +4.6 and OLIA -16 %, against single losses +2 and +4 %.
+@pytest.mark.parametrize(
+    ("rule", "beyond_equilibrium", "beyond_single_losses"),
+    [("lia", +0.035, 0.03), pytest.param("olia", -0.12, 0.06, marks=pytest.mark.slow)],
+)
+def test_single_losses_explain_what_packets_give_beyond_the_equilibrium(
+    rule: str, beyond_equilibrium: float, beyond_single_losses: float
+) -> None:
     # Scenario A with N1 = 20, C1/C2 = 0.75 and 5 times the capacity: windows of 12 to 40 packets.
     values = {
         "flows[0].count": 20,
@@ -62,22 +69,17 @@ def test_single_losses_explain_what_packets_give_beyond_the_equilibrium() -> Non
         "tcp.min_ssthresh_packets": 1,  # as the equations' smallest window
     }
     scenario = load(PAPER / "scenario_a.toml", values)
-    flows = anabranch.run(scenario, ["lia", "olia"], seeds=[1, 2]).flows
-    measured = flows[flows["flow"] == "type2"].groupby("algorithm")["goodput_mbps"].mean()
-    deviation = {}
-    for rule in ("lia", "olia"):
-        network = Network.of(scenario, rule)
-        single = [name == "type2" for name in network.flows]
-        found = means(network, copies=16, rounds=2000, warmup_rounds=700)
-        deviation[rule] = [
-            measured[rule] / (network.sums @ goodput)[single].mean() - 1
-            for goodput in (equilibrium(network).goodput_mbps, found.goodput_mbps)
-        ]
-    # Measured: against the equilibrium LIA +4.6 and OLIA -16 %, against single losses +2 and +4 %.
-    assert deviation["lia"][0] > 0.035
-    assert abs(deviation["lia"][1]) < 0.03
-    assert deviation["olia"][0] < -0.12
-    assert abs(deviation["olia"][1]) < 0.06
+    flows = anabranch.run(scenario, rule, seeds=[1, 2]).flows
+    measured = flows[flows["flow"] == "type2"]["goodput_mbps"].mean()
+    network = Network.of(scenario, rule)
+    single = [name == "type2" for name in network.flows]
+    found = means(network, copies=16, rounds=2000, warmup_rounds=700)
+    of_equilibrium, of_single_losses = (
+        measured / (network.sums @ goodput)[single].mean() - 1
+        for goodput in (equilibrium(network).goodput_mbps, found.goodput_mbps)
+    )
+    assert of_equilibrium / beyond_equilibrium > 1  # at least as large, in the same direction
+    assert abs(of_single_losses) < beyond_single_losses
 
 
 def test_a_rule_without_a_fluid_model_is_an_error() -> None:

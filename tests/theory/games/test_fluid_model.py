@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from anabranch.theory.games import fluid_model
+from anabranch.theory.statement import CONDITION, HOLDS, OURS, WRONG
 
 
 def test_with_capacities_the_rates_are_the_capacities() -> None:
@@ -26,7 +27,13 @@ def test_the_marginal_share_leads_to_the_game() -> None:
 
 
 def test_the_verdicts_and_a_broken_game_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    verdicts = [one.holds for one in fluid_model.statements(starts=2)]
-    assert verdicts == [True, False, True, False]
+    verdicts = [one.verdict for one in fluid_model.statements(starts=2)]
+    assert verdicts == [HOLDS, CONDITION, CONDITION, OURS]
     monkeypatch.setattr(fluid_model, "marginals", lambda rate, _: 1 / rate - 0.2)
-    assert not fluid_model.statements(starts=2)[2].holds
+    assert fluid_model.statements(starts=2)[2].verdict == WRONG
+
+
+def test_a_strictly_concave_throughput_has_one_stationary_point() -> None:
+    # V = 1000 sqrt(u): V(1/2) = 707.1 on both paths, from any start. V = 1000 u: any split.
+    found = fluid_model.statements(starts=2)[1]
+    assert found.numbers["spread_strictly_concave"] < 1e-6 < found.numbers["spread"]

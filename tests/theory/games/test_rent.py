@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from anabranch import ScenarioError
 from anabranch.cli.theory import queueing
 from anabranch.theory.games import rent, rent_study, rosen
+from anabranch.theory.statement import CONDITION, HOLDS, OURS
 
 rates = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6)
 
@@ -122,9 +123,24 @@ def test_the_papers_rules_are_newreno_per_path_where_queues_are_empty_and_losses
 
 def test_the_verdicts_on_the_paper() -> None:
     found = rent_study.study(states=200)
-    of_4 = [True, False, True, False]
-    of_the_game = [True, False, False, True, *[False] * 5]
-    assert [s.holds for s in found.statements] == of_4 + of_the_game
+    of_4 = [HOLDS, CONDITION, CONDITION, OURS]
+    of_the_game = [HOLDS, HOLDS, CONDITION, *[OURS] * 6]
+    assert [s.verdict for s in found.statements] == of_4 + of_the_game
+
+
+def test_what_the_paper_does_not_print_has_no_quote() -> None:
+    for one in rent_study.study(states=20).statements:
+        assert bool(one.printed) == (one.verdict != OURS)
+
+
+def test_an_equilibrium_that_were_unique_would_not_need_normalised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Both are then the one for z = 1, so that nothing contradicts condition C1.
+    alike = rent.equilibrium
+    monkeypatch.setattr(rent, "equilibrium", lambda n, p, c, z=None: alike(n, p, c))
+    found = {one.place: one.verdict for one in rent_study.study(states=20).statements}
+    assert found["3, condition C1"] == HOLDS
 
 
 @pytest.mark.parametrize(
@@ -153,21 +169,17 @@ SMALL = {
 
 
 @pytest.mark.parametrize("command", SMALL)
-def test_a_command_prints_words_or_json(command: str) -> None:
-    call = [command, *SMALL[command]]
-    words = CliRunner().invoke(APP, call, catch_exceptions=False)
+def test_a_command_prints_words_or_json_and_writes_its_figure(command: str, tmp_path: Path) -> None:
+    out = [] if command == "adjustment" else ["--out", str(tmp_path)]
+    words = CliRunner().invoke(APP, [command, *SMALL[command], *out], catch_exceptions=False)
     assert words.exit_code == 0
-    document = json.loads(CliRunner().invoke(APP, [*call, "--json"], catch_exceptions=False).stdout)
+    call = [command, *SMALL[command], "--json"]
+    document = json.loads(CliRunner().invoke(APP, call, catch_exceptions=False).stdout)
     assert {"queueing": "slopes", "adjustment": "eigenvalues", "rent": "rosen"}[command] in document
-
-
-@pytest.mark.parametrize("command", ["queueing", "rent"])
-def test_out_gets_the_numbers_and_the_figure(command: str, tmp_path: Path) -> None:
-    call = [command, *SMALL[command], "--json", "--out", str(tmp_path)]
-    printed = CliRunner().invoke(APP, call, catch_exceptions=False).stdout
-    names = {file.name for file in tmp_path.iterdir()}
-    assert names == {f"{command}.{kind}" for kind in ("json", "svg", "png")}
-    assert json.loads((tmp_path / f"{command}.json").read_text()) == json.loads(printed)
+    if out:
+        names = {file.name for file in tmp_path.iterdir()}
+        assert names == {f"{command}.{kind}" for kind in ("json", "svg", "png")}
+        assert json.loads((tmp_path / f"{command}.json").read_text()) == document
 
 
 @pytest.mark.parametrize(

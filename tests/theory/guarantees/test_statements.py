@@ -9,6 +9,7 @@ import pytest
 from anabranch.cli.main import main
 from anabranch.figures import design_map as map_figure
 from anabranch.figures import style
+from anabranch.theory.guarantees import conditions_of_rules as rules
 from anabranch.theory.guarantees import design_map, orders, performance, statements
 from anabranch.theory.guarantees.jacobian import phi_jacobian
 from anabranch.theory.law import Law, States
@@ -121,20 +122,21 @@ def test_max_minus_coupled_by_hand():
 
 
 def test_one_path_is_reno_and_the_increase_of_12_is_1(monkeypatch: pytest.MonkeyPatch):
-    assert statements.one_path_is_reno(20).holds
-    assert statements.increase_of_section_i(20).holds
+    assert rules.one_path_is_reno(20).holds
+    assert rules.increase_of_section_i(20).holds
     # EWTCP with a weight of 1/2 and (12) with another beta are other rules.
-    monkeypatch.setattr(statements, "TABLE_I", {"ewtcp:a=0.5": {}})
-    assert not statements.one_path_is_reno(20).holds
-    monkeypatch.setattr(statements, "Law", lambda name: Law(name.replace("beta=0.2", "beta=0.3")))
-    assert not statements.increase_of_section_i(20).holds
+    monkeypatch.setattr(rules, "TABLE_I", {"ewtcp:a=0.5": {}})
+    assert not rules.one_path_is_reno(20).holds
+    monkeypatch.setattr(rules, "Law", lambda name: Law(name.replace("beta=0.2", "beta=0.3")))
+    assert not rules.increase_of_section_i(20).holds
 
 
-def test_which_statements_are_false_as_printed():
+def test_the_classes_of_statements_that_take_no_time():
     cheap = [
         statements.bound_is_zero,
         statements.gain_always_helps,
-        statements.rule_of_section_i,
+        rules.equilibrium_without_gain,
+        rules.rule_of_section_i,
         statements.jacobians_in_order,
         statements.friendliness_in_order,
         statements.phi_in_order,
@@ -142,7 +144,32 @@ def test_which_statements_are_false_as_printed():
         statements.oscillation_below_reno,
     ]
     verdicts = [judge().verdict for judge in cheap]
-    assert verdicts == ["true but empty"] + ["false as printed"] * 3 + ["holds"] * 4
+    assert verdicts == ["holds"] * 3 + ["wrong as printed"] * 2 + ["holds"] * 4
+
+
+def test_what_needs_a_condition_holds_under_it():
+    # Max, tau = 0.1: phi_2 = 200 max(x) / (x_2 S^2), S = x_1 + x_2, at (100, 100). Where x_2 is the
+    # largest it is 200 / S^2: the slope in x_1 is -400 / S^3 = -5e-5. Where x_1 is, it is
+    # 200 x_1 / (x_2 S^2): 200 / (100 * 4e4) - 400 / 8e6 = 0.
+    found = rules.kinks_of_max()
+    assert found.verdict == "needs a condition"
+    assert found.numbers["below"] == pytest.approx(-5e-5)
+    assert found.numbers["above"] == pytest.approx(0, abs=1e-9)
+
+
+def test_ewtcp_with_a_small_weight_gets_less_than_newreno():
+    # Two paths with sqrt(a) of NewReno's rate each: 2 sqrt(0.2) / (1 + 2 sqrt(0.2)) = 0.4721.
+    found = statements.weight_below_one()
+    assert found.holds
+    assert found.numbers["share_0.2"] == pytest.approx(0.4721, abs=1e-4)
+    assert found.numbers["share_0.25"] == pytest.approx(0.5, abs=1e-4)
+
+
+def test_the_gain_is_in_no_equilibrium(monkeypatch):
+    assert rules.equilibrium_without_gain(20).holds
+    # norm=1 is another Phi.
+    monkeypatch.setattr(rules, "Law", lambda name: Law(name.replace("eta=2", "norm=1")))
+    assert rules.equilibrium_without_gain(20).verdict == "wrong as printed"
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import warnings
 from contextlib import suppress
 
-import cvxpy as cp
 import numpy as np
 
 from anabranch.theory.optimum.maximise import certified
@@ -13,6 +12,8 @@ from anabranch.theory.optimum.utility import AlphaFair
 
 def conic(problem: Problem, utility: AlphaFair) -> Solution:
     """Its answer with its certificate, accepted or not."""
+    import cvxpy as cp  # slow to load, and every process of pytest collects all tests
+
     rate = cp.Variable(problem.routes.shape[1])
     total, alpha = problem.sums @ rate, utility.alpha
     if alpha == 0:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import brentq
 
 from anabranch.papers.folder import FOLDER, open_paper
@@ -62,7 +62,6 @@ def test_olia_uses_its_best_paths_only_and_is_as_large_as_one_tcp_there():
     assert best.window[1] == pytest.approx(np.sqrt(2 / best.loss[1]))
 
 
-@settings(max_examples=25, deadline=None)
 @given(problem=networks())
 def test_olia_at_equal_rtts_is_the_optimum_for_alpha_2(problem):
     # A TCP's total is sqrt(2 / p) per RTT: p = 2 / (tau y)^2 is U' of alpha 2. Two searches that
@@ -202,7 +201,7 @@ def test_the_cost_of_probing_is_as_described_in_the_draft(olia):
 
 def test_a_report_has_the_predictions_among_its_theory_values():
     paper = predicted(open_paper("olia"))
-    facts = paper.published["items"]["table1"]["type2_mbps"]["theory"]
+    facts = paper.items["table1"].metric("type2_mbps").theory
     assert facts["fixed_point"]["n1_10.lia"] == 0.74
     assert facts[FIXED_POINT]["n1_10.lia"] == 0.739
     assert facts[PROBING]["n1_10.lia"] == 0.92

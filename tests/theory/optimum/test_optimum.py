@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.scenario import Scenario, ScenarioError
@@ -94,7 +94,6 @@ def test_unused_links_have_price_0_and_separate_parts_are_independent():
 # ------------------------------------------------------------------ by its conditions
 
 
-@settings(max_examples=80, deadline=None)
 @given(network=networks(), alpha=st.sampled_from([0.5, 1, 2, 3]))
 def test_rates_and_prices_satisfy_the_optimality_conditions(network, alpha):
     utility = AlphaFair(alpha)
@@ -115,7 +114,6 @@ def test_rates_and_prices_satisfy_the_optimality_conditions(network, alpha):
     assert found.gap <= 1e-5
 
 
-@settings(max_examples=25, deadline=None)
 @given(network=networks(), alpha=st.sampled_from([1, 2]))
 def test_the_oracle_finds_the_same_totals(network, alpha):
     ours, oracle = (solver(network, AlphaFair(alpha)) for solver in (solve, conic))

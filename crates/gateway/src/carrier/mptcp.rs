@@ -4,13 +4,13 @@
 //!
 //! **What is unsent in the kernel** (`allowance`) has a limit of its own.
 //!
-//! **Streams** (`stream`) take turns of 4 kB each; one also takes those that no other waits for.
+//! **Streams** (`stream`) take turns of 4 kB each; one also takes turns that no other waits for.
 //! yamux itself does not tell a receiver whether a stream ended or was reset, so each frame begins
 //! with a byte that does. The windows of streams (`pong`) cover some RTTs of the slowest path.
 //!
 //! **Datagrams** (`control`, `waiting`) have a stream of their own, ahead of all others. They still
-//! share one ordered byte stream: a lost segment, or one on a slow path, delays the datagrams behind
-//! it (head-of-line blocking). So near sends them over QUIC where it can.
+//! share one ordered byte stream: a lost segment, or one on a slow path, delays the datagrams
+//! behind it (head-of-line blocking). So near sends them over QUIC where it can.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

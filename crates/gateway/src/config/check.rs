@@ -177,7 +177,8 @@ fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
     let name = &path.name;
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(word) {
         let message = format!(
-            "expected 1 to {LONGEST_NAME} letters, digits, dots, hyphens or underscores, got {name:?}"
+            "expected 1 to {LONGEST_NAME} letters, digits, dots, hyphens or underscores, \
+             got {name:?}"
         );
         faults.push(key.key("name").fault(message));
     }

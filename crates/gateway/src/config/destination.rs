@@ -144,8 +144,8 @@ impl FromStr for Pattern {
         Ok(Pattern {
             hosts: parse_hosts(hosts).ok_or_else(|| {
                 fault(
-                    "a host (example.org), *.DOMAIN, * or a network (10.0.0.0/8, no bits set beyond \
-                     the prefix)",
+                    "a host (example.org), *.DOMAIN, * or a network (10.0.0.0/8, no bits set \
+                     beyond the prefix)",
                 )
             })?,
             ports: parse_ports(ports)
@@ -199,9 +199,10 @@ fn parse_ports(text: Option<&str>) -> Option<RangeInclusive<u16>> {
 
 /// A list of destinations: what `far` may connect to.
 ///
-/// `far` resolves names, and the address decides. An address that is not public (private, loopback, link-local, ..., see [`special`]) is allowed only where the list has
-/// the requested name itself, or a network inside that special range: `10.0.0.0/8` allows
-/// 10.1.2.3, whereas `*`, `*.example.org` and `0.0.0.0/0` don't.
+/// `far` resolves names, and the address decides. An address that is not public (private, loopback,
+/// link-local, ..., see [`special`]) is allowed only where the list has the requested name itself,
+/// or a network inside this special range: `10.0.0.0/8` allows 10.1.2.3, whereas `*`,
+/// `*.example.org` and `0.0.0.0/0` don't.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Destinations(pub Vec<Pattern>);

@@ -51,9 +51,9 @@ impl Either {
     }
 }
 
-/// A configuration that can be checked: that of `near`, or that of `far`.
+/// A configuration that can be checked: `near`'s or `far`'s.
 pub trait Config: DeserializeOwned {
-    /// Its program: `near` or `far`.
+    /// The program that reads it: `near` or `far`.
     const ROLE: &'static str;
     /// The tunnel.
     fn tunnel(&mut self) -> &mut super::Tunnel;
@@ -163,7 +163,7 @@ fn valid<C: Config>(path: &Path, document: &Document<'_>) -> Result<Valid<C>, Ve
     }
 }
 
-/// Which gateway the file is for, by the key that only one of them has and needs.
+/// The gateway that the file is for, by the key that only one of them has and needs.
 fn role(document: &Document<'_>) -> Option<&'static str> {
     match (document.has("far"), document.has("listen")) {
         (true, false) => Some("near"),

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What is listened for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Service {
-    /// Its key in the configuration.
+    /// Key in the configuration.
     key: String,
     kind: Kind,
     listen: SocketAddr,
@@ -101,8 +101,8 @@ fn services(config: &config::Near) -> (Vec<Service>, Vec<String>) {
     let mut add = |key: String, kind, listen: SocketAddr, clients: &[IpNet]| {
         if clients.is_empty() && !listen.ip().is_loopback() {
             faults.push(format!(
-                "{key}.listen: {listen} is reachable from other hosts: {key}.clients = [\"NETWORK\"] \
-                 says which may use it"
+                "{key}.listen: {listen} is reachable from other hosts: \
+                 {key}.clients = [\"NETWORK\"] says which may use it"
             ));
             return;
         }

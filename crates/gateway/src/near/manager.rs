@@ -28,8 +28,9 @@ const OVERLAP: Duration = Duration::from_secs(1);
 /// How long an attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(10);
 
-/// A tunnel that answers nothing for so long may be unknown to far. Over TCP far's kernel says so, if
-/// its host is up; and after an outage of all paths TCP may wait for seconds until it sends again.
+/// Time without an answer after which far may not know the tunnel any more. Over TCP far's kernel
+/// says so if its host is up; after an outage of all paths TCP may wait for seconds before it
+/// retransmits.
 fn silence(tunnel: &Tunnel) -> Duration {
     match tunnel {
         Tunnel::Quic(_) => Duration::from_secs(1),
@@ -53,7 +54,7 @@ impl Manager {
         self.0.borrow().clone()
     }
 
-    /// The tunnel; waits a while until there is one, other than that which was lost.
+    /// The tunnel, other than `lost`; waits a while until there is one.
     pub async fn tunnel(&self, lost: Option<&Tunnel>) -> Option<Tunnel> {
         let usable = |new: &Option<Tunnel>| {
             let new = new.as_ref();
@@ -138,7 +139,7 @@ async fn silent(tunnel: &Tunnel) -> u64 {
     }
 }
 
-/// Waits until the tunnel has received something else than so many bytes.
+/// Waits until the number of bytes that the tunnel has received is not `received`.
 async fn receives(tunnel: &Tunnel, received: u64) {
     while bytes(tunnel).1 == received {
         sleep(OBSERVE).await;

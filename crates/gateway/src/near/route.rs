@@ -10,23 +10,23 @@ use super::{Shared, Way};
 use crate::carrier::{Condition, PathState, Tunnel};
 use crate::config::{self, Carrier};
 
-/// How often the paths are compared, and for how long after an association's last datagram: longer
-/// than it takes to find a path dead.
+/// Interval at which the paths are compared, for `ACTIVE` after an association's last datagram,
+/// which is longer than it takes to find a path dead.
 pub const LOOK: Duration = Duration::from_millis(100);
 pub const ACTIVE: Duration = Duration::from_secs(5);
 
 /// How often the fastest path is looked for while there may be no association.
 const PREPARE: Duration = Duration::from_secs(1);
 
-/// A queue makes another path than that with the lowest base RTT the fastest one, if its RTT is
-/// below this share; as long as it is below the second share. The RTT has the queues of both
-/// directions, and what would be faster in one of them may be slower in the other.
+/// Hysteresis of the choice of a path. The path with the lowest base RTT is left for one whose RTT
+/// is below `LEAVE` of its RTT, and stays left while that RTT is below `STAY_AWAY` of it. RTTs
+/// include the queues of both directions: a path that is faster in one may be slower in the other.
 const LEAVE: f64 = 0.5;
 const STAY_AWAY: f64 = 0.8;
 
 /// The route of an association.
 pub struct Route {
-    /// That of the association's stream.
+    /// The tunnel of the association's stream.
     tunnel: Tunnel,
     path: Option<String>,
 }
@@ -37,9 +37,9 @@ impl Route {
         Route { tunnel, path: None }
     }
 
-    /// The tunnel for datagrams over the fastest path, once it is established. That of the stream
+    /// The tunnel for datagrams over the fastest path, once it is established. The stream's tunnel
     /// with the carrier `quic`, while one path alone works, or if the fastest has a limited rate,
-    /// which is that of each tunnel.
+    /// because such a limit applies to each tunnel by itself.
     pub fn tunnel(&mut self, shared: &Arc<Shared>) -> Tunnel {
         let paths = usable(&self.tunnel.paths());
         self.path = fastest(&paths, self.path.as_deref());
@@ -57,8 +57,8 @@ impl Route {
     }
 }
 
-/// Establishes the tunnel for datagrams over the fastest path before the first association needs it:
-/// in the other one its datagrams would wait for lost ones meanwhile.
+/// Establishes the tunnel for datagrams over the fastest path before the first association needs
+/// it: meanwhile datagrams would wait for lost data in the other tunnel.
 pub async fn prepare(shared: Arc<Shared>) {
     loop {
         let main = shared.manager(Way::All).and_then(|all| all.established());
@@ -87,7 +87,7 @@ fn usable(paths: &[PathState]) -> Vec<Usable> {
     usable.collect()
 }
 
-/// The fastest path: that with the lowest base RTT, unless it has a long queue.
+/// The fastest path: the one with the lowest base RTT, unless it has a long queue.
 fn fastest(usable: &[Usable], present: Option<&str>) -> Option<String> {
     let home = usable.iter().min_by(|a, b| a.base_s.total_cmp(&b.base_s))?;
     let now = usable.iter().min_by(|a, b| a.rtt_s.total_cmp(&b.rtt_s))?;

@@ -2,7 +2,7 @@
 //!
 //! The crate fast-socks5 1.0 was considered. It serves connections itself, so that only its parsers
 //! could be used; these accept any text as a host name, and its addresses would be a second coding
-//! beside that of [`wire`](crate::wire), which is the same for the streams of a tunnel.
+//! beside [`wire`](crate::wire), which the streams of a tunnel use.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

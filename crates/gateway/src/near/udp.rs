@@ -86,7 +86,7 @@ async fn bind(control: &Connection) -> io::Result<UdpSocket> {
 struct Association<'a> {
     shared: &'a Arc<Shared>,
     client: Client,
-    /// By rule; an outlet that has ended is opened again for the next datagram.
+    /// Outlets by rule; one that has ended is opened again for the next datagram.
     outlets: HashMap<Via, (Sender, AbortOnDropHandle<()>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Which tunnel between the gateways.
+//! The tunnels between the gateways, by what they are for.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use crate::config::{self, Carrier};
 pub enum Way {
     /// Over all paths.
     All,
-    /// Over one path: what the destination rule `path:NAME` sends there, and with the carrier `quic`
-    /// datagrams.
+    /// Over one path: what the destination rule `path:NAME` sends there and, with the carrier
+    /// `quic`, datagrams.
     Path(String),
     /// Over one path and QUIC: datagrams with the carrier `mptcp`, where one that is lost would
     /// delay the later ones.

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The largest status, bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// Prints the status of the gateway at an address, or of that with this configuration.
+/// Prints the status of the gateway at an address, or of the one with this configuration.
 ///
 /// # Errors
 /// If no gateway answers there.

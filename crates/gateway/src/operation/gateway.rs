@@ -20,7 +20,7 @@ const SHORT_KEY: usize = 9;
 /// What the process needs of a gateway.
 #[expect(async_fn_in_trait, reason = "used in this crate alone")]
 pub trait Gateway: Sized {
-    /// Its configuration.
+    /// Configuration of this gateway.
     type Config: Config + Differs + Clone;
     /// Starts it: returns once it accepts connections.
     ///

@@ -37,7 +37,7 @@ impl Sample {
     };
 }
 
-/// The histories of all paths; those of the same second have the same distance from their end.
+/// The histories of all paths; samples of the same second have the same distance from the end.
 #[derive(Debug, Default)]
 pub struct History {
     paths: BTreeMap<String, VecDeque<Sample>>,

@@ -22,7 +22,7 @@ pub struct Observation {
     pub connections: u64,
     /// What it has counted.
     pub counters: Vec<Counted>,
-    /// Its tunnels.
+    /// Tunnels of the gateway.
     pub tunnels: Vec<Observed>,
 }
 

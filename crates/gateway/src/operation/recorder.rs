@@ -7,7 +7,7 @@ use super::history::{History, Sample};
 use super::status::{PathStatus, TunnelStatus};
 use crate::carrier::PathState;
 
-/// Loss and shares are those of the last so many samples.
+/// Number of latest samples from which loss and shares are computed.
 const RECENT: usize = 10;
 
 /// A tunnel at one time.
@@ -15,7 +15,7 @@ const RECENT: usize = 10;
 pub struct Observed {
     /// What identifies it among the tunnels of this process; empty for the tunnel of `near`.
     pub name: String,
-    /// Its paths.
+    /// Paths of the tunnel.
     pub paths: Vec<PathState>,
     /// The weight of its rule.
     pub kappa: Option<f64>,

@@ -44,7 +44,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Its name, as in JSON.
+    /// Name, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Starting => "starting",
@@ -92,7 +92,7 @@ pub struct TunnelStatus {
     pub unsent_bytes: u64,
     /// Data accepted from local connections, bytes.
     pub accepted_bytes: u64,
-    /// Its paths.
+    /// Paths of the tunnel.
     pub paths: Vec<PathStatus>,
 }
 
@@ -109,7 +109,7 @@ pub struct PathStatus {
     pub sent_mbps: f64,
     /// Received, Mbit/s.
     pub received_mbps: f64,
-    /// Of what its tunnel sent and received in the last 10 s; 0 to 1.
+    /// Share of the bytes that its tunnel sent and received in the last 10 s; 0 to 1.
     pub share: f64,
     /// Smoothed round-trip time, ms.
     pub rtt_ms: Option<f64>,

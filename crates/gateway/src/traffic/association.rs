@@ -1,6 +1,7 @@
-//! UDP associations between two gateways: each has a number and streams in one or more tunnels, and
-//! ends with the last of them. Its datagrams go by its route, the tunnel by which the last one came,
-//! or, while too many wait there, by that of another stream. Those too large are frames of a stream.
+//! UDP associations between two gateways. Each has a number and streams in one or more tunnels, and
+//! ends with the last of them. Datagrams take the association's route: the tunnel by which the last
+//! one came or, while too many wait there, the tunnel of another stream. Datagrams above the MTU
+//! are frames of a stream.
 
 use std::collections::{HashMap, hash_map};
 use std::fmt;
@@ -73,8 +74,8 @@ impl Associations {
         }
     }
 
-    /// Adds an association with this number and route, and a queue of at most so many bytes; `None`
-    /// if there is one with this number.
+    /// Adds an association with this number and route, and a queue of at most `bytes`; `None` if
+    /// there is one with this number.
     pub fn join(
         self: &Arc<Self>,
         number: u32,

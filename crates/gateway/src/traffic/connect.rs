@@ -17,7 +17,7 @@ const RESOLVE: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(3);
 const CONNECT_LAST: Duration = Duration::from_secs(10);
 
-/// At most so many addresses of a name are tried.
+/// Number of addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 4;
 
 /// How long [`resolve`] and [`connect`] may take together.
@@ -56,7 +56,7 @@ pub async fn resolve(destination: &Destination) -> io::Result<Vec<SocketAddr>> {
 /// Connects to the first of the addresses that accepts.
 ///
 /// # Errors
-/// That of the last attempt.
+/// The error of the last attempt.
 pub async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let addresses = &addresses[..addresses.len().min(MAX_ADDRESSES)];
     let mut result = Err(io::ErrorKind::NotFound.into());

@@ -17,7 +17,7 @@ const MAX_UDP: u16 = 1400;
 /// What a relay must know of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query<'a> {
-    /// Its number.
+    /// Number of the query.
     pub id: u16,
     /// The question: name, type, class.
     pub question: &'a [u8],

@@ -27,7 +27,7 @@ pub struct Sender {
     queue: mpsc::UnboundedSender<Packet>,
 }
 
-/// A queue of at most so many bytes.
+/// A queue of at most `bytes`.
 pub fn queue(bytes: usize) -> (Sender, mpsc::UnboundedReceiver<Packet>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let space = Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));

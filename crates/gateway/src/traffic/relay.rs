@@ -83,7 +83,7 @@ pub struct Meter<'a> {
 /// Passes on `reader`'s bytes to `writer` until the end, and then the end.
 ///
 /// # Errors
-/// Those of either.
+/// Errors of the reader and of the writer.
 pub async fn pump(
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,

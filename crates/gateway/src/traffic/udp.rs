@@ -32,7 +32,7 @@ thread_local! {
 /// The next datagram and its origin, an IPv4-mapped one as IPv4. Cancel-safe.
 ///
 /// # Errors
-/// Those of the socket.
+/// Errors of the socket.
 pub async fn receive_from(socket: &UdpSocket) -> io::Result<(Bytes, SocketAddr)> {
     loop {
         socket.readable().await?;
@@ -115,7 +115,7 @@ impl Outside {
     /// The next datagram from a peer. Cancel-safe.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Errors of the socket.
     pub async fn receive(&self) -> io::Result<(Bytes, SocketAddr)> {
         loop {
             let (payload, from) = receive_from(&self.socket).await?;

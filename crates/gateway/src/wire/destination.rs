@@ -58,9 +58,9 @@ impl FromStr for Name {
 /// A host, by address or by name. An IPv4-mapped IPv6 address is the IPv4 address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// By address.
+    /// An IP address.
     Ip(IpAddr),
-    /// By name.
+    /// A host name.
     Name(Name),
 }
 
@@ -172,7 +172,7 @@ impl Destination {
     /// Reads a destination, and no byte beyond it.
     ///
     /// # Errors
-    /// `InvalidData` with [`Malformed`] if it is none; those of the reader.
+    /// `InvalidData` with [`Malformed`] if it is none; errors of the reader.
     pub async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Destination> {
         let mut buffer = [0; Destination::MAX_BYTES];
         reader.read_exact(&mut buffer[..2]).await?;

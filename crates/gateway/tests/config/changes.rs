@@ -21,7 +21,7 @@ const CHANGES: [(&str, &str, Part); 14] = [
     ("client_mbps", "20", Part::Limits),
     ("drain_s", "31", Part::Operation),
     ("metrics", "'127.0.0.1:9482'", Part::Operation),
-    // Of far.
+    // Keys of far.
     ("listen", "'127.0.0.1:7441'", Part::Listen),
     ("allow", "['*']", Part::Allow),
     ("resolver", "'9.9.9.10:53'", Part::Resolver),

@@ -176,7 +176,7 @@ async fn a_killed_far_is_noticed_at_once_and_is_no_end_of_data() {
             killed.await.expect("waiting");
             (listener, tunnel, stream)
         });
-        // Its tasks end in the middle of what they do.
+        // Tasks of the runtime end in the middle of what they do.
         drop(runtime);
         drop(kept);
     });
@@ -246,7 +246,7 @@ async fn the_first_path_that_connects_is_taken() {
     let (near, far, _) = identities();
     let far_config = far_config();
     let listener = Listener::bind(&far_config, &far).await.expect("bound");
-    // Of the documentation's network, so no address of this host.
+    // An address of TEST-NET-1 (RFC 5737), so none of this host.
     let elsewhere = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
     let near_config = near_config(far_config.listen, &[elsewhere, LOOPBACK]);
     let connecting = connect(&near_config, &near, &near_config.paths);

@@ -153,7 +153,7 @@ async fn files_complete_in_the_order_of_the_simulators_gateway() {
         Some((bytes, expected[bytes], *latest))
     });
     for (bytes, own, latest) in latest {
-        // Of two files that are complete in the other order, each may be off by `UNDER_WAY`.
+        // Two files may complete in the other order if each is off by `UNDER_WAY`.
         assert!(
             latest - own <= 2 * UNDER_WAY,
             "{bytes} bytes, {own} after {latest}: {complete:?}"

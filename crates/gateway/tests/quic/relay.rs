@@ -11,9 +11,9 @@ use tokio::net::UdpSocket;
 /// What happens to the datagrams of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fate {
-    /// Those of `near` are lost.
+    /// Datagrams of `near` are lost.
     pub loses_up: bool,
-    /// Those of `far` are lost.
+    /// Datagrams of `far` are lost.
     pub loses_down: bool,
     /// How long each takes, in each direction.
     pub delay: Duration,

@@ -76,7 +76,7 @@ async fn a_dropped_stream_is_an_error_and_not_an_end() {
     drop(stream);
     let error = accepted.read_u8().await.expect_err("reset");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    // Its writer fails too, because nobody reads.
+    // The writer fails too, because nobody reads.
     let failed = async { while accepted.write_all(&[0; 1000]).await.is_ok() {} };
     tokio::time::timeout(PATIENCE, failed)
         .await

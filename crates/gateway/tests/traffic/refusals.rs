@@ -1,4 +1,4 @@
-//! What rules, allow-lists and limits refuse. The codes are those of SOCKS5: 2 not allowed, 4 host
+//! Requests that rules, allow-lists and limits refuse. Codes of SOCKS5: 2 not allowed, 4 host
 //! unreachable, 5 connection refused.
 
 use std::net::SocketAddr;

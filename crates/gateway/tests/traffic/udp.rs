@@ -232,7 +232,7 @@ async fn datagrams_take_one_path_unless_its_rate_is_limited() {
         { name = \"b\", address = \"127.0.0.3\" },
     ]\n";
     assert!(carried_by_one_path("quic", free, 2).await > 150);
-    // Which one is faster is chance, so that both are limited.
+    // Both are limited, because chance decides which one is faster.
     let limited = "paths = [
         { name = \"a\", address = \"127.0.0.2\", rate_mbps = 100 },
         { name = \"b\", address = \"127.0.0.3\", rate_mbps = 100 },
@@ -253,7 +253,7 @@ async fn datagrams_of_the_carrier_mptcp_go_over_quic() {
     assert!(carried_by_one_path("mptcp", ONE_PATH, 1).await > 150);
 }
 
-/// Its address as an echo server sees it changes if far's socket does.
+/// The sender's address as an echo server sees it; it changes if far's socket does.
 async fn address_seen(socket: &UdpSocket, server: SocketAddr) -> Vec<u8> {
     socket.send(&datagram(server, b"?")).await.expect("sent");
     receive(socket).await

@@ -57,7 +57,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Of path `r`, without results.
+    /// An evaluation of path `r`, without results.
     pub fn new(
         algorithm: &Algorithm,
         r: usize,
@@ -92,7 +92,7 @@ impl Evaluation {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let (start, size) = ((self as *mut Evaluation).cast(), size_of::<Evaluation>());
         // Safety: Evaluation consists of integers without padding, so every byte is initialised and
-        // any value is valid; the borrow is that of self.
+        // any value is valid; the slice borrows self.
         unsafe { std::slice::from_raw_parts_mut(start, size) }
     }
 

@@ -62,8 +62,8 @@ pub fn lock_names() -> File {
     file
 }
 
-/// Every map and program of the kernel by kind, id and name, without the programs that a container's
-/// runtime attaches to cgroups at any time.
+/// Every map and program of the kernel by kind, id and name, without the programs that a
+/// container's runtime attaches to cgroups at any time.
 pub fn objects() -> BTreeSet<(&'static str, u32, String)> {
     let of_cgroups = [
         ProgramType::CgroupDevice,
@@ -79,8 +79,8 @@ pub fn objects() -> BTreeSet<(&'static str, u32, String)> {
         .collect()
 }
 
-/// Waits until no map or program is left but those of before. A socket holds its program until it
-/// ends, which in a [`Network`] is soon after it is closed.
+/// Waits until every map and program that is not in `before` is freed. A socket holds its program
+/// until it ends, which in a [`Network`] is soon after it is closed.
 pub fn wait_until_freed(before: &BTreeSet<(&'static str, u32, String)>) {
     let start = Instant::now();
     loop {

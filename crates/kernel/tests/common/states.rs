@@ -27,7 +27,7 @@ fn magnitude(bits: u32) -> impl Strategy<Value = u64> {
     (0..=bits, any::<u64>()).prop_map(|(bits, n)| n & ((1 << bits) - 1))
 }
 
-/// Of `magnitude(bits)`, or one of the two bounds.
+/// A value of `magnitude(bits)`, or one of the two bounds.
 fn between(low: u64, high: u64, bits: u32) -> impl Strategy<Value = u64> {
     prop_oneof![
         1 => Just(low),

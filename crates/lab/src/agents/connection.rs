@@ -25,7 +25,7 @@ pub enum Payload {
     File {
         /// When the sender had it to send.
         started_at: Time,
-        /// Its size, bytes.
+        /// Size of the file, bytes.
         bytes: u64,
         /// Bytes not written to the socket yet.
         unwritten: u64,
@@ -162,8 +162,8 @@ impl Connection {
         }
     }
 
-    /// Of each subflow its path, the kernel's state, and the timeouts since the last call. Subflows
-    /// with an address of no path are ignored.
+    /// Path, kernel's state, and timeouts since the last call, of each subflow. Subflows with an
+    /// address of no path are ignored.
     ///
     /// # Errors
     /// If the kernel does not report it.

@@ -1,4 +1,4 @@
-//! Which of the kernel's congestion controls each flow runs.
+//! The kernel's congestion control that each flow runs.
 
 use anabranch_scenario::Scenario;
 use anabranch_sockets::algorithms;

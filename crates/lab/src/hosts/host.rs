@@ -54,7 +54,7 @@ impl Host {
     /// Runs `act` in the host, in a new thread.
     ///
     /// # Errors
-    /// If the host can't be entered, and those of `act`.
+    /// If the host can't be entered, and errors of `act`.
     pub fn within<T: Send>(
         &self,
         act: impl FnOnce() -> Result<T, Error> + Send,

@@ -1,5 +1,5 @@
-//! System calls without a safe wrapper in a library: opening a TUN device, with offloads or without,
-//! and setting a real-time priority.
+//! System calls without a safe wrapper in a library: opening a TUN device, with offloads or
+//! without, and setting a real-time priority.
 
 use std::io;
 use std::mem::size_of;

@@ -59,7 +59,7 @@ impl Batches {
     /// TCP connections may overtake one another; no other packets do.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// Errors of `write`.
     pub fn add<E>(
         &mut self,
         delivery: &Delivery,
@@ -96,7 +96,7 @@ impl Batches {
     /// Has `write` write all packets, and returns whether there were any.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// Errors of `write`.
     pub fn flush<E>(&mut self, mut write: impl FnMut(&Batch) -> Result<(), E>) -> Result<bool, E> {
         let mut any = false;
         for batch in &mut self.batches {

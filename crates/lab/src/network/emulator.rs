@@ -68,7 +68,7 @@ pub struct Delivery {
 #[derive(Debug)]
 pub struct Emulator<T> {
     links: Vec<Link>,
-    /// By row.
+    /// Routes by row of the path table.
     paths: Vec<Route>,
     /// The row of each user's first path.
     first_rows: Vec<usize>,
@@ -216,7 +216,7 @@ impl<T: Tap> Emulator<T> {
         None
     }
 
-    /// All counters at `now`, except those of the hosts, and the backlog of each link.
+    /// Counters at `now` of all but the hosts, and the backlog of each link.
     pub fn snapshot(&mut self, now: Time) -> (Snapshot, Vec<Backlog>) {
         let backlogs = self.links.iter_mut().map(|link| link.queue(now)).collect();
         let snapshot = Snapshot {

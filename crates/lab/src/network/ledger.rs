@@ -14,7 +14,7 @@ use crate::network::packet::Segment;
 #[derive(Debug, Default)]
 pub struct Ledger {
     totals: PathTotals,
-    /// By source port.
+    /// Streams by source port.
     streams: HashMap<u16, Stream>,
 }
 

@@ -1,5 +1,5 @@
-//! Limits how often the forwarder wakes up, as network cards limit their interrupts: waking up costs
-//! more than forwarding a packet.
+//! Limits how often the forwarder wakes up, as network cards limit their interrupts: waking up
+//! costs more than forwarding a packet.
 
 use anabranch_net::Time;
 

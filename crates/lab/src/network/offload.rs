@@ -40,7 +40,7 @@ pub fn header(checksum: Option<PartialChecksum>) -> [u8; HEADER_BYTES] {
 }
 
 /// Makes it the header of several segments of TCP over IPv4 in one packet. `headers` is the length
-/// of its IP and TCP headers, `payload` that of each segment but the last, bytes.
+/// of its IP and TCP headers, `payload` the length of each segment but the last, bytes.
 pub fn set_segments(header: &mut [u8], headers: u16, payload: u16) {
     header[1] = TCP_IPV4;
     header[2..4].copy_from_slice(&headers.to_ne_bytes());

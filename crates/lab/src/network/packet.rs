@@ -72,8 +72,8 @@ pub(crate) fn sum(bytes: &[u8], initial: u16) -> u16 {
     sum as u16
 }
 
-/// The destination of a packet, that of IPv6 as the same host's IPv4 address; `None` if the packet
-/// is neither, or if its IPv6 destination is no host.
+/// The destination of a packet; an IPv6 destination as the same host's IPv4 address. `None` if the
+/// packet is neither, or if its IPv6 destination is no host.
 pub fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     match packet {
         _ if is_ipv4(packet) => Some(<[u8; 4]>::try_from(&packet[16..20]).ok()?.into()),

@@ -1,6 +1,5 @@
 //! Shared by the tests of the simulator.
 
-
 pub mod links;
 
 use anabranch_scenario::columns::Column;

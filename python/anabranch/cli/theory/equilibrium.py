@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.caveats import caveats
 from anabranch.cli import tables
-from anabranch.cli.notes import note
+from anabranch.cli.notes import note, warn
 from anabranch.cli.options import ANY, File, Force, Json, Set, out_option, scenario_of
 from anabranch.files import output
 
@@ -48,7 +49,10 @@ def equilibrium(
     from anabranch.theory.fluid.equilibrium import equilibrium
     from anabranch.theory.network import Network
 
-    network = Network.of(scenario_of(file, set_, algorithm and ANY), algorithm)
+    scenario = scenario_of(file, set_, algorithm and ANY)
+    for warning in caveats(scenario, "equilibrium"):
+        warn(warning)
+    network = Network.of(scenario, algorithm)
     with tables.progress("theory equilibrium"):
         found = equilibrium(network)
     tables.answer(found, as_json, show_equilibrium)

@@ -69,13 +69,15 @@ def statements_command(
     ] = "balia",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer random samples.")] = False,
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Put the verdicts between its markers.")
+        Path | None, typer.Option(metavar="FILE", help="Put the list between its markers.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Test the statements of a paper, by default Balia's; takes a minute or two.
 
-    A statement holds if a search found no counterexample: that is not a proof.
+    Each has a class beside its printed words: it holds (a search found no counterexample, which
+    is no proof), is wrong as printed, needs a condition, was measured beside a limit, or is not
+    stated in the paper but ours.
 
     Examples:
 

@@ -188,7 +188,7 @@ def wvegas_command(
 ) -> None:
     """Compare the iterations of wVegas' paper with the solver, on its two networks.
 
-    They are those of its figures 3a and 4. Then test its proposition 1 and corollary 1.
+    They are those of its figures 3a and 4. Then test what the paper states of its optimum.
 
     Example:
 
@@ -201,8 +201,9 @@ def wvegas_command(
 
     with output(out, force) as stage:
         with tables.progress("theory wvegas"):
-            found = convergence(open_paper("wvegas").folder, steps, seed)
-            judged = wvegas_statements.statements()
+            folder = open_paper("wvegas").folder
+            found = convergence(folder, steps, seed)
+            judged = wvegas_statements.statements(folder)
         if stage:
             from anabranch.figures import style
             from anabranch.figures.wvegas import figure

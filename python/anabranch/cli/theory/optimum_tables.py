@@ -6,7 +6,8 @@ import pandas as pd
 
 from anabranch.cli import tables
 from anabranch.formats import interval, number
-from anabranch.papers.folder import Paper
+from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.paper import Paper
 from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, PROBING, Prediction
 from anabranch.theory.optimum.distance import MEASURES, Distance
 from anabranch.theory.optimum.fixed_points import FixedPoint
@@ -60,10 +61,10 @@ def predictions(paper: Paper, found: Sequence[Prediction]) -> None:
     heads = ["fixed point", "printed", "optimum", "printed", "with probing", "printed"]
     table = tables.new_table("", "", "case", *heads)
     for (item, metric, case), values in lines.items():
-        facts = paper.published["items"][item].get(metric, {}).get("theory", {})
+        facts = paper.items[item].metric(metric).theory
         cells = []
         for kind, ours in printed.items():
-            theirs = [v for key, v in facts.get(kind, {}).items() if _is_of(case, key)]
+            theirs = [v for key, v in facts.get(kind, {}).items() if Case(case).is_of(key)]
             cells += [_number(values.get(ours)), _number(theirs[0] if theirs else None)]
         table.add_row(item, metric, case, *cells)
     tables.STDOUT.print(table)
@@ -93,10 +94,6 @@ def distance(far: Distance) -> None:
         cells = [interval(row[name], row[f"{name}_ci95"], ".4f") for name in MEASURES]
         table.add_row(*(str(row[case]) for case in far.cases), *cells)
     tables.STDOUT.print(table)
-
-
-def _is_of(case: str, key: str) -> bool:
-    return case == key or case.startswith(f"{key}.")
 
 
 def _print(frame: pd.DataFrame) -> None:

@@ -7,6 +7,7 @@ in a file of this folder; a new file needs a line in the import below.
 from anabranch.papers.quantities import (
     fairness,
     gateways,
+    ordering,
     rates,
     tails,
     timing,
@@ -21,6 +22,7 @@ __all__ = [
     "fairness",
     "gateways",
     "measure",
+    "ordering",
     "quantity",
     "rates",
     "tails",

@@ -25,8 +25,9 @@ DURATION_S, WARMUP_S = 800.0, 200.0
 QUICK_SCENARIOS, QUICK_RUN_SEEDS, QUICK_DURATION_S = (11, 14, 20), (1, 2), 400.0
 
 MEDIAN_BAND, WORST_BAND = 0.10, 0.30
-"""Of |measured / predicted - 1| over the flows of a scenario. From a pilot of the scenarios 1 to 6,
-where the largest median was 9 % and the worst flow 28 % off; no scenario of the pilot is judged."""
+"""Bands of |measured / predicted - 1| over the flows of a scenario. From a pilot of the scenarios 1
+to 6, where the largest median was 9 % and the worst flow 28 % off; no scenario of the pilot is
+judged."""
 OPEN_MEDIAN_BAND, OPEN_WORST_BAND = 0.15, 0.80
 """For a rule such as `coupled`, whose phi is the same on all paths of a user: nothing but the
 prices' small differences holds its split in place. In the pilot 8 % and 77 %."""
@@ -49,7 +50,7 @@ EXPLAINED = {
     ("rsf-db", 17): "the rule holds a delay: where a fluid's queue is just too long for it, the "
     "window stays at 1 packet, and where the simulator's is a little shorter it grows",
 }
-"""By rule (or "", for all) and scenario."""
+"""Comparisons by rule (or "", for all) and scenario."""
 
 
 @dataclass(frozen=True)

@@ -20,24 +20,24 @@ class Equilibrium:
 
     network: Network
     window: Array
-    """Of each path, packets; 1 on a path that is not in use but for probing."""
+    """Window of each path, packets; 1 on a path that is in use for probing only."""
     rate: Array
     """x_r of each path, packets/s sent."""
     rtt: Array
-    """Of each path, s."""
+    """Round-trip time of each path, s."""
     path_loss: Array
     """q_r, a probability."""
     backlog: Array
     """z_l of each link, packets: what waits, and a price beyond it (`fluid.queues.Backlogs`)."""
     waiting: Array
-    """Of each link, packets in the queue."""
+    """Queue of each link, packets."""
     loss: Array
     """p_l, the probability that the queue drops a packet."""
     residual: float
     """Largest of |I - q D| / (q D + D/w^2) and |y - c| / c, where neither is held by its bound;
     of rules that act once per round trip, the largest relative change of a mean window."""
     steps: int
-    """Of the search; for rules that act once per round trip, rounds."""
+    """Steps of the search; for rules that act once per round trip, rounds."""
     isolated: bool
     """Whether no other equilibrium is near. If not, the rule leaves the split open."""
 
@@ -67,18 +67,18 @@ class Equilibrium:
 
     @property
     def goodput_mbps(self) -> Array:
-        """Of each path."""
+        """Goodput of each path, Mbps."""
         return self.network.goodput_mbps(self.rate * (1 - self.path_loss))
 
     @property
     def share(self) -> Array:
-        """Of each user, its part of the goodput of all."""
+        """Share of each user in the goodput of all."""
         users = self.network.sums @ self.goodput_mbps
         return np.asarray(users / users.sum())
 
     @property
     def utilization(self) -> Array:
-        """Of each link: what its queue lets through over its capacity."""
+        """Utilization of each link: the rate that leaves its queue over its capacity."""
         return np.asarray((1 - self.loss) * self.load / self.network.capacity)
 
     def as_dict(self) -> dict[str, Any]:

@@ -41,13 +41,13 @@ class Moment:
     rtt: Array
     path_loss: Array
     waiting: Array
-    """Of each link, packets in the queue."""
+    """Queue of each link, packets."""
     loss: Array
-    """Of each link, the probability that the queue drops a packet."""
+    """Probability that the queue of each link drops a packet."""
     load: Array
-    """Of each link, packets/s offered."""
+    """Rate offered to each link, packets/s."""
     served: Array
-    """Of each link, packets/s that leave the queue."""
+    """Rate that leaves the queue of each link, packets/s."""
 
     @classmethod
     def of(cls, time: float, sending: Array, point: State, served: Array) -> "Moment":

@@ -15,7 +15,7 @@ from anabranch.theory.law import Law, States
 from anabranch.theory.network import Network
 
 STEPS_PER_ROUND = 4
-"""Of the fastest path."""
+"""Steps in a round trip of the fastest path."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Means:
     """Over time and copies."""
 
     goodput_mbps: Array
-    """Of each path."""
+    """Goodput of each path, Mbps."""
     window: Array
-    """Of each path, packets."""
+    """Window of each path, packets."""
     loss: Array
-    """Of each link, a probability."""
+    """Loss probability of each link."""
 
 
 def means(
@@ -48,7 +48,7 @@ def means(
     warmup_rounds: int = 500,
     seed: int = 1,
 ) -> Means:
-    """Simulate so many round trips of the slowest path, and average after the warm-up.
+    """Simulate a number of round trips of the slowest path, and average after the warm-up.
 
     Raises `ScenarioError` for a rule without a fluid model.
     """
@@ -128,6 +128,6 @@ class _Process:
 
 
 def _tiled(starts: Array, copies: int) -> Array:
-    """The users of `starts`, so many times over."""
+    """The users of `starts`, repeated `copies` times."""
     first = np.arange(copies)[:, None] * starts[-1] + starts[None, :-1]
     return np.append(first.ravel(), copies * starts[-1]).astype(np.int64)

@@ -99,18 +99,19 @@ class Point:
         return np.asarray((1 - self.loss) * self.load - self.model.network.capacity)
 
     def delay_derivatives(self) -> sparse.csr_array:
-        """Of the RTTs, in backlogs."""
+        """Derivatives of the RTTs in the backlogs."""
         model = self.model
         slope = self.waiting_slope / model.network.capacity
         return sparse.csr_array(model.crossing @ diagonal(slope))
 
     def loss_derivatives(self) -> sparse.csr_array:
-        """Of the path losses q, in backlogs."""
+        """Derivatives of the path losses q in the backlogs."""
         by_link = self.model.crossing @ diagonal(self.loss_slope / (1 - self.loss))
         return sparse.csr_array(diagonal(1 - self.path_loss) @ by_link)
 
     def drift_derivatives(self) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """Of the drift, in log windows (block-diagonal) and in backlogs (paths by links)."""
+        """Derivatives of the drift in log windows (block-diagonal) and in backlogs (paths by
+        links)."""
         q = self.path_loss
         _, decrease = self.increase_decrease
         in_window, in_rtt, in_delay, in_interval = (
@@ -125,7 +126,7 @@ class Point:
         return sparse.csr_array(in_window @ diagonal(self.window)), sparse.csr_array(in_backlog)
 
     def excess_derivatives(self) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """Of the excess, in log windows (links by paths) and in backlogs."""
+        """Derivatives of the excess in log windows (links by paths) and in backlogs."""
         model = self.model
         kept = diagonal(1 - self.loss) @ model.network.routes
         delay = self.delay_derivatives()
@@ -143,7 +144,7 @@ class Point:
                 yield group, States(group.starts, *columns)
 
     def _law_derivatives(self, field: str) -> sparse.csr_array:
-        """Of the drift at fixed q, in one column of the states."""
+        """Derivatives of the drift at fixed q in one column of the states."""
         paths = len(self.window)
         total = sparse.csr_array((paths, paths))
         for group, states in self._groups():

@@ -22,17 +22,17 @@ Tick = Callable[[], None]
 
 TOLERANCE = 1e-9
 SMOOTH_TOLERANCE = 1e-6
-"""Of the search with OLIA's smooth switch."""
+"""Tolerance of the search with OLIA's smooth switch."""
 
 MOST_STEPS = 300
 SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 0.05, 1.0, 1e12
-"""Of pseudo-time, in which a window follows its rule at a rate of about 1."""
+"""Steps of pseudo-time, in which a window follows its rule at a rate of about 1."""
 PATIENCE = 8.0
 """Steps without progress before the pseudo-time step shrinks."""
 SINGULAR = 1e6
 """Norm of the inverse from which a Jacobian counts as singular. Regular ones are below 1000."""
 QUEUE_SPEED = 10.0
-"""Of queues, relative to windows, in pseudo-time: real queues follow windows at once."""
+"""Speed of queues relative to windows in pseudo-time: real queues follow windows at once."""
 LARGEST_LOG_WINDOW = float(np.log(_core.MAX_WINDOW))
 FIRST_LOSS = 3e-3
 """Loss probability of every queue at the start of the search."""

@@ -26,7 +26,7 @@ LARGEST_SCALE = 1e3
 
 @dataclass(frozen=True, eq=False)
 class Backlogs:
-    """Of every link, how its backlog z (packets) turns into waiting packets and losses.
+    """Map from the backlog z of every link, packets, to its waiting packets and losses.
 
     For RED z is the queue itself, and RED's curve gives its losses. For drop-tail z is the queue,
     up to the standing queue; the rest of z is a price, which rises with the excess

@@ -28,7 +28,7 @@ ROUNDS = 1000
 SETTLED = 0.05
 """Largest relative change of a mean window over the last two quarters."""
 STEPS_PER_ROUND = 4
-"""Of the fastest path."""
+"""Steps in a round trip of the fastest path."""
 GOLDEN = 0.6180339887
 MOST_STEPS = 100
 TOLERANCE = 1e-9
@@ -67,7 +67,7 @@ def simulate(scenario: Scenario, network: Network, schedule: Schedule, watch: Wa
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """Of windows and queues over time, in the units of `history.Moment`."""
+    """Means of windows and queues over time, in the units of `history.Moment`."""
 
     window: Array
     rate: Array

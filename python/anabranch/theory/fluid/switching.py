@@ -22,7 +22,7 @@ WIDTH = 0.02
 """Relative difference of windows, or of qualities, over which the smooth alpha changes by e."""
 
 QUALITY = {"olia": (1, 2), "olia-printed": (2, 1)}
-"""Of the rules whose alpha jumps: a path's quality is l^a/tau^b, with these a and b."""
+"""Exponents (a, b) of a path's quality l^a/tau^b, by rule whose alpha jumps."""
 
 
 class Switching:
@@ -79,7 +79,7 @@ def jumps(law: Law) -> bool:
 
 
 def _without_alpha(states: States) -> States:
-    """The states with losses such that the best path is that with the largest window."""
+    """The states with losses such that the best path is the one with the largest window."""
     largest = states.window >= _largest(states, states.window)
     return replace(states, loss_interval=np.where(largest, 1.0, 1e-9) * states.rtt**2)
 
@@ -90,7 +90,7 @@ def _siblings(states: States) -> Array:
 
 
 def _largest(states: States, values: Array) -> Array:
-    """Of each path, the largest value of its user's paths."""
+    """The largest value of each user's paths, for each of its paths."""
     return np.repeat(np.maximum.reduceat(values, states.starts[:-1]), np.diff(states.starts))
 
 

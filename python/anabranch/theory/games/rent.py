@@ -2,7 +2,7 @@
 
 Each path of a connection (6), or each connection (15), is a player who takes the rate lambda_i for
 a share of the throughput and pays p per unit of rate. Written in shares u_i = lambda_i / S, the
-first order conditions (1 - u_i) / S = p + L / z_i are those of a concave programme in u (as in
+first order conditions (1 - u_i) / S = p + L / z_i belong to a concave programme in u (as in
 Johari and Tsitsiklis, Mathematics of Operations Research 29, 2004), which is solved here. Best
 responses verify it.
 """

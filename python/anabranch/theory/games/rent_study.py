@@ -11,7 +11,8 @@ from anabranch.runner import Progress
 from anabranch.theory.games import fluid_model, rent, rosen
 from anabranch.theory.games.rent import Equilibrium, Split
 from anabranch.theory.games.rosen import Scan
-from anabranch.theory.statement import Statement, verdict
+from anabranch.theory.quotes import quoted
+from anabranch.theory.statement import CONDITION, Statement, ours, verdict
 
 RULES = ("rsf-db", "rsf-lb")
 RTT_S, LOSS = (0.050, 0.150), (0.001, 0.001)
@@ -98,7 +99,7 @@ def study(
         for rule in RULES
     ]
     statements = fluid_model.statements(seed=seed) + _statements(equilibria, splits, scans, rates)
-    return Rent(paths, price, equilibria, splits, scans, rates, statements)
+    return Rent(paths, price, equilibria, splits, scans, rates, quoted("rsf", statements))
 
 
 def _statements(
@@ -114,65 +115,71 @@ def _statements(
     alone = rosen.condition([1.0, 0.0], [2.0, 0.0], [1.0, 1.0])
     (_, _, one), (_, _, other) = equilibria[1:]
     ratio = rates[0].rates[0] / rates[0].rates[1]
+    distinct = (
+        not np.allclose(one.rates, other.rates) and max(one.best_gain, other.best_gain) < 1e-9
+    )
+    concave = all(scan.holding == scan.states for scan in even)
+    states = sum(scan.states for scan in even)
     return [
         Statement(
-            "3, diagonal strict concavity",
-            "(6) is diagonally strictly concave for z = 1 while all rates are above 0",
-            verdict(all(scan.holding == scan.states for scan in even)),
-            f"all of {sum(scan.states for scan in even)} states: the sum of u_i^2 is below 1",
+            "abstract, diagonal strict concavity",
+            "(6) is diagonally strictly concave",
+            verdict(concave),
+            f"for z = 1, one price for all, and rates above 0 as section 3 has them: at all of "
+            f"{states} states, because the sum of u_i^2 is below 1",
         ),
         Statement(
-            "3, diagonal strict concavity",
-            "and for every z > 0",
-            verdict(all(scan.holding == scan.states for scan in uneven)),
-            f"G + G' has the eigenvalue {worst.worst:.2g} at the shares {_short(worst.at)}",
-        ),
-        Statement(
-            "3, diagonal strict concavity",
-            "and where rates may be 0, as in (11)",
-            verdict(alone > 0),
-            f"(11) is {alone:g} for the states (1, 0) and (2, 0)",
+            "abstract, uniqueness",
+            "the normalised equilibrium under (7) is unique",
+            verdict(concave),
+            "Rosen's theorem, for z = 1: section 1 asks for a pseudo-price that is the same for "
+            "all paths",
         ),
         Statement(
             "3, condition C1",
-            "The normalised equilibrium under (7) is unique for z = 1",
-            verdict(all(scan.holding == scan.states for scan in even)),
-            "Rosen's theorem; where all rates are above 0",
+            "diagonal strict concavity for some z gives a unique equilibrium",
+            CONDITION if concave and distinct else verdict(concave),
+            f"C1 itself leaves the word out. Under (7) ({_short(one.rates)}) and "
+            f"({_short(other.rates)}) are both equilibria: no player has a better rate within the "
+            "capacity. Normalised, each belongs to another z",
+            needs='"normalised", for that z, or a capacity (7) that is not used up',
         ),
         Statement(
-            "abstract",
-            "The equilibrium under (7) is globally unique",
-            verdict(
-                bool(
-                    np.allclose(one.rates, other.rates)
-                    or max(one.best_gain, other.best_gain) > 1e-9
-                )
-            ),
-            f"({_short(one.rates)}) and ({_short(other.rates)}) are both equilibria: "
-            "no player has a better rate",
+            "3, other weights z",
+            "(6) is not diagonally strictly concave for every z > 0",
+            ours(any(scan.holding < scan.states for scan in uneven)),
+            "the paper asks for some z only. G + G' has the eigenvalue "
+            f"{worst.worst:.2g} at the shares {_short(worst.at)}",
         ),
         Statement(
-            "3, (15)",
-            "(15) is diagonally strictly concave",
-            verdict(all(scan.holding == scan.states for scan in several)),
+            "3, rates of 0",
+            "nor where rates may be 0",
+            ours(alone <= 0),
+            f"the paper has lambda_i > 0. (11) is {alone:g} for the states (1, 0) and (2, 0)",
+        ),
+        Statement(
+            "3, several connections",
+            "(15) is not diagonally strictly concave",
+            ours(any(scan.holding < scan.states for scan in several)),
             "a connection that shifts rate between its paths changes no utility: the eigenvalue 0",
         ),
         Statement(
-            "3, (16)",
-            "and its equilibrium under (16) unique",
-            verdict(bool(np.allclose(splits[0].rates, splits[1].rates))),
-            "the two of the table have the same multipliers",
+            "3, several connections, (16)",
+            "(15) has more than one equilibrium under (16)",
+            ours(not np.allclose(splits[0].rates, splits[1].rates)),
+            "two connections on two paths: half of each path for each, or one path each, with the "
+            "same multipliers",
         ),
         Statement(
-            "3, (15)",
-            "(15) has an equilibrium with one connection",
-            verdict(bool(rosen.utilities([1.0], 0.1)[0] >= rosen.utilities([0.5], 0.1)[0])),
+            "3, one connection",
+            "(15) has no equilibrium with one connection",
+            ours(bool(rosen.utilities([1.0], 0.1)[0] < rosen.utilities([0.5], 0.1)[0])),
             "its utility is 1 - p times its rate: every smaller rate is better, and 0 undefined",
         ),
         Statement(
-            "2 and 3",
-            "RSF-DB and RSF-LB find the game's equilibrium, equal rates",
-            verdict(abs(ratio - 1) < 0.01),
+            "2 and 3, rates of the rules",
+            "RSF-DB and RSF-LB do not give every path the same rate, as the game does",
+            ours(abs(ratio - 1) > 0.01),
             f"with few losses and empty queues both are NewReno per path: {ratio:.3g} to 1 here",
         ),
     ]

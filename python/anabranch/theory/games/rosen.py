@@ -92,7 +92,7 @@ def scan(players: int, spread: float, states: int, seed: int) -> Scan:
 def scan_connections(connections: int, paths: int, states: int, seed: int) -> Scan:
     """Game (15): each connection chooses a rate on every path; weights 1.
 
-    Its utility depends on the sum of its rates alone, so that G is that of the sums, each entry
+    Its utility depends on the sum of its rates alone, so that G is the sums' G, each entry
     repeated for every pair of paths.
     """
     dice = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""The guarantees of a rule: each condition holds at so many states, or a counterexample."""
+"""The guarantees of a rule: each condition holds at a number of states, or a counterexample."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,8 +87,12 @@ class Guarantees:
     paths: Sequence[int]
     rtt_ratio: float
     verdicts: dict[str, Verdict]
-    """Of each condition; empty where they do not apply."""
+    """Verdict of each condition; empty where the conditions do not apply."""
     notes: list[str]
+    kinks: bool = False
+    """Whether the Jacobian jumps, so that Phi is not continuously differentiable."""
+    singular: bool = False
+    """Whether the Jacobian has no inverse at any state tried."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -133,7 +137,12 @@ def check(
         notes = ["has no positive phi at any state tried: its increase is no function of the rates"]
         return Guarantees(law.name, paths, rtt_ratio, {}, notes)
     verdicts = {name: _verdict(law, name, drawn, rtt_ratio, seed) for name in CONDITIONS}
-    return Guarantees(law.name, paths, rtt_ratio, verdicts, _notes(law, drawn))
+    few = _few(drawn)
+    kinks = bool((kink(law, few) > CHANGE).any())
+    stationary = random_states.pick(few, random_states.with_prices(law, few))
+    singular = not regular(phi_jacobian(law, stationary)).any()
+    notes = _notes(law, drawn, kinks, singular)
+    return Guarantees(law.name, paths, rtt_ratio, verdicts, notes, kinks, singular)
 
 
 def check_all(
@@ -174,7 +183,13 @@ def _verdict(
     return Verdict(condition, tried, None)
 
 
-def _notes(law: Law, drawn: dict[int, States]) -> list[str]:
+def _few(drawn: dict[int, States]) -> States:
+    """Some of the users with the fewest paths."""
+    states = next(iter(drawn.values()))
+    return random_states.pick(states, np.arange(min(50, len(states.starts) - 1)))
+
+
+def _notes(law: Law, drawn: dict[int, States], kinks: bool, singular: bool) -> list[str]:
     """Notes on the verdicts: other arguments of phi, kinks, a singular Jacobian."""
     states = next(iter(drawn.values()))
     notes = []
@@ -184,11 +199,9 @@ def _notes(law: Law, drawn: dict[int, States]) -> list[str]:
     }.items():
         if not np.allclose(law.phi(states), law.phi(others), rtol=1e-9, atol=0):
             notes.append(f"phi depends on {what} too, which is held while the rates move")
-    few = random_states.pick(states, np.arange(min(50, len(states.starts) - 1)))
-    if (kink(law, few) > CHANGE).any():
+    if kinks:
         notes.append("Phi has kinks: C0 and C2 are judged on either side of them")
-    stationary = random_states.pick(few, random_states.with_prices(law, few))
-    if not regular(phi_jacobian(law, stationary)).any():
+    if singular:
         notes.append("the Jacobian is singular: C4's sums are the least z with z' J = 1', if any")
     return notes
 

@@ -1,7 +1,7 @@
 """Balia's conditions C0 to C5 on a rule, as tests of states.
 
 A test gives the violation of the condition for each user: above 0 the condition fails. Everything
-is evaluated on the rule itself; the conditions are those of Peng, Walid, Hwang and Low, section
+is evaluated on the rule itself; the conditions are in Peng, Walid, Hwang and Low, section
 III-A. C3's second half, that the routing matrix has full row rank, concerns the network.
 """
 
@@ -38,7 +38,7 @@ class Test:
     """One requirement of a condition."""
 
     violation: Callable[[Law, States], Array]
-    """Of each user; above 0 where the requirement is violated."""
+    """Violation by each user; above 0 where the requirement is violated."""
     why: Callable[[Law, States], str]
     """The violation at the state of a single user, in words and numbers."""
     positive: bool = True

@@ -32,9 +32,9 @@ class Map:
     """The measures over norms by betas by etas, and of the named rules."""
 
     measures: dict[str, Array]
-    """By the names of `Measures`' fields."""
+    """Measures of the designs, by the names of `Measures`' fields."""
     front: Array
-    """Which designs are not dominated: none is as good in all three measures and better in one."""
+    """Mask of the Pareto front: no design is as good in all three measures and better in one."""
     rules: dict[str, Measures]
 
     def as_dict(self) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def scaled(jacobian: Array) -> tuple[Array, Array]:
 
 
 def largest_eigenvalue(jacobian: Array) -> Array:
-    """Of the scaled symmetric part: below 0 exactly where the symmetric part is negative definite.
+    """Largest eigenvalue of the scaled symmetric part: below 0 exactly where the symmetric part is
+    negative definite.
 
     1 where a diagonal entry isn't negative, which already rules that out.
     """
@@ -68,6 +69,6 @@ def column_sums_of_inverse(jacobian: Array) -> tuple[Array, Array]:
 
 
 def regular(jacobian: Array) -> Array:
-    """Which of them are numerically regular."""
+    """Mask of the Jacobians that are numerically regular."""
     singular_values = np.linalg.svd(scaled(jacobian)[0], compute_uv=False)
     return np.asarray(singular_values[:, -1] > SINGULAR * singular_values[:, 0])

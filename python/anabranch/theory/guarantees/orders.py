@@ -11,7 +11,7 @@ from anabranch.theory.law import Law, States
 
 
 def phi_at_least(upper: str, lower: str) -> Test:
-    """That phi of `upper`, the law that is tested, is nowhere below that of `lower`."""
+    """Test that phi of `upper`, the law that is tested, is nowhere below phi of `lower`."""
     other = Law(lower)
 
     def violation(law: Law, states: States) -> Array:
@@ -28,7 +28,7 @@ def phi_at_least(upper: str, lower: str) -> Test:
 
 
 def jacobian_at_most(lower: str, upper: str) -> Test:
-    """That `[dPhi/dx]^+` of `lower`, the law that is tested, minus that of `upper` is negative
+    """Test that `[dPhi/dx]^+` of `lower`, the law that is tested, minus `upper`'s is negative
     semidefinite everywhere.
     """
     other = Law(upper)

@@ -14,7 +14,7 @@ SLOWEST_RATE = 10.0
 """packets/s."""
 
 DECADES = 3.0
-"""A user's fastest path is up to so many powers of ten faster than its slowest."""
+"""Powers of ten by which a user's fastest path may be faster than its slowest."""
 
 
 def states(window: Array, rtt: Array, queue_delay: Array, loss_probability: Array) -> States:
@@ -58,7 +58,7 @@ def pick(all_states: States, users: Array) -> States:
 
 
 class Rest(Enum):
-    """Which columns rounded states keep beside window and RTT; for the others `plain`'s values."""
+    """Columns that rounded states keep beside window and RTT; the others have `plain`'s values."""
 
     NONE = 0
     LOSSES = 1
@@ -66,7 +66,7 @@ class Rest(Enum):
 
 
 def rounded(all_states: States, digits: int, rest: Rest) -> States:
-    """States to so many significant digits."""
+    """States rounded to `digits` significant digits."""
     columns = [by_user(all_states, _round(column, digits)) for column in all_states.columns()[1:]]
     window, rtt, _, queue_delay, _ = columns
     if rest is Rest.NONE:
@@ -78,7 +78,7 @@ def rounded(all_states: States, digits: int, rest: Rest) -> States:
 
 
 def distinct(rates: Array) -> Array:
-    """Which users have no two paths with the same rate."""
+    """Mask of the users that have no two paths with the same rate."""
     ordered = np.sort(rates, axis=1)
     return np.asarray((ordered[:, 1:] > 1.001 * ordered[:, :-1]).all(axis=1))
 
@@ -90,7 +90,7 @@ def rtt_ratio(all_states: States) -> Array:
 
 
 def with_prices(law: Law, all_states: States) -> Array:
-    """Which users could be stationary there: every phi of theirs is positive and finite."""
+    """Mask of the users that could be stationary: every phi of theirs is positive and finite."""
     phi = by_user(all_states, law.phi(all_states))
     return np.asarray(((phi > 0) & np.isfinite(phi)).all(axis=1))
 

@@ -10,7 +10,7 @@ UNUSED = 1e-4
 """A path with less than this part of its user's rate counts as unused."""
 
 ACCURACY = 1e-6
-"""Of `log phi_r - log q_r` on a path in use."""
+"""Accuracy of `log phi_r - log q_r` on a path in use."""
 
 STEPS = 3000
 

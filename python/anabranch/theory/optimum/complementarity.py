@@ -35,7 +35,7 @@ class Complementarity:
     """The problem; n paths, m links."""
 
     phi: Callable[[Array], tuple[Array, Array]]
-    """Of windows above 0, packets: phi of each path, and its Jacobian, n by n."""
+    """Function of windows above 0, packets: phi of each path, and its Jacobian, n by n."""
     load: Array
     """m by n: the part of a link's capacity that one packet of window takes."""
     crossed: Array

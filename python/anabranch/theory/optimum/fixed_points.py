@@ -33,15 +33,16 @@ class FixedPoint:
     """Stationary windows; all users of a flow are alike."""
 
     network: Network
-    """With one user for each flow, whose paths cross a link as often as those of all its users."""
+    """Network with one user for each flow, whose paths cross a link as often as the paths of all
+    its users together."""
     users: Array
-    """Of each flow, how many there are."""
+    """Number of users of each flow."""
     window: Array
-    """Of each path, packets."""
+    """Window of each path, packets."""
     rtt: Array
-    """Of each path, s."""
+    """Round-trip time of each path, s."""
     loss: Array
-    """Of each link, a probability. With equal RTTs its level depends on the RTT; rates do not."""
+    """Loss probability of each link. With equal RTTs its level depends on the RTT; rates do not."""
     residual: float
     """The largest relative violation of a pair of conditions (`complementarity`)."""
 
@@ -52,7 +53,7 @@ class FixedPoint:
 
     @property
     def path_loss(self) -> Array:
-        """Of each path, a probability."""
+        """Loss probability of each path."""
         return np.asarray(self.network.routes.T @ self.loss / self.users[self.network.user_of_path])
 
     def paths(self) -> pd.DataFrame:
@@ -103,7 +104,7 @@ def fixed_point_of(
 ) -> FixedPoint:
     """The fixed point in one interval of a scenario, raising as `fixed_point` does.
 
-    `algorithm` is that of flows without one of their own. `probing`: a least window of 1 packet.
+    `algorithm` is for flows without one of their own. `probing`: a least window of 1 packet.
     """
     there = Network.of(scenario, algorithm).of_paths(interval.present)
     return fixed_point(there, rtt_s, 1.0 if probing else 0.0)
@@ -190,7 +191,7 @@ def _laws(network: Network) -> Iterator[tuple[Law, Array, Array]]:
 
 
 def _states(starts: Array, window: Array, rtt: Array) -> States:
-    """States in which the best paths are those with the largest windows.
+    """States in which the best paths are the ones with the largest windows.
 
     There OLIA's alpha is 0, as at its fixed point: a nonzero alpha moves windows.
     """

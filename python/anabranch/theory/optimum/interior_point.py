@@ -22,7 +22,8 @@ DENSE_LINKS = 500
 MOST_STEPS = 100
 MOST_INNER_STEPS = 5_000
 TOLERANCE, DENSE_TOLERANCE = 1e-6, 1e-12
-"""Of the residual: the sum of all products, or of all violations, over what users pay."""
+"""Tolerances of the residual: the sum of all products, or of all violations, over what users
+pay."""
 PATIENCE = 5
 """Steps without a smaller residual after which the search stops, once the residual is `SMALL`."""
 SMALL = 1e-4

@@ -34,15 +34,15 @@ class Optimum:
     interval: Interval
     utility: AlphaFair
     rate: Array
-    """Of each path, Mbps."""
+    """Rate of each path, Mbps."""
     floor: Array
     """The part of it that is probes, Mbps."""
     price: Array
-    """Of each link: utility per additional Mbps of goodput."""
+    """Price of each link: utility per additional Mbps of goodput."""
     path_price: Array
-    """Of each path: the sum over its links."""
+    """Price of each path: the sum over its links."""
     weight: Array
-    """Of each user."""
+    """Weight of each user."""
     solution: Solution
     """The solver's answer with its certificate: `gap`, `mismatch`, `solver`, `iterations`."""
 
@@ -53,13 +53,13 @@ class Optimum:
 
     @property
     def used(self) -> Array:
-        """Of each path, whether it carries more than its probes."""
+        """Whether each path carries more than its probes."""
         total = self.user_rate[self.network.user_of_path]
         return np.asarray(self.rate - self.floor > USED * total)
 
     @property
     def sending(self) -> Array:
-        """Of each user, whether any of its paths is present."""
+        """Whether any path of each user is present."""
         return np.asarray(self.network.sums @ self.interval.present.astype(float) > 0)
 
     @property

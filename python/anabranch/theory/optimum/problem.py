@@ -24,7 +24,7 @@ class Problem:
     sums: sparse.csr_array
     """Users by paths: the matrix that sums over the paths of a user."""
     weight: Array
-    """Of each user's utility."""
+    """Weight of each user's utility."""
     floor: Array
     """The least rate of each path."""
     links: Sequence[str]
@@ -75,15 +75,15 @@ class Solution:
     """The best rates and the prices that prove it."""
 
     rate: Array
-    """Of each path."""
+    """Rate of each path."""
     price: Array
-    """Of each link: the utility of one more unit of its capacity."""
+    """Price of each link: the utility of one more unit of its capacity."""
     solver: str
     iterations: int
     gap: float = np.inf
     """Upper bound on the utility that is missing, over what users pay (`sum_u w_u U'(y_u) y_u`)."""
     mismatch: float = np.inf
-    """Of the worst user: |U' - price of its cheapest path| / U'.
+    """Mismatch of the worst user: |U' - price of its cheapest path| / U'.
 
     A user that pays a negligible part of what all pay has no effect on the gap.
     """

@@ -64,7 +64,7 @@ class Iteration:
         return np.asarray(np.max(np.abs(self.rate - optimum), axis=1))
 
     def settled(self, optimum: Array, within_mbps: float) -> int:
-        """The first step from which all errors stay within so many Mbps; raises `NotConverged`."""
+        """The first step from which all errors stay within `within_mbps`; raises `NotConverged`."""
         outside = np.flatnonzero(~(self.error(optimum) <= within_mbps))
         first = int(outside[-1]) + 1 if len(outside) else 0
         if first > self.steps:
@@ -128,9 +128,9 @@ class Convergence:
 
     name: str
     labels: Sequence[str]
-    """Of the paths."""
+    """Labels of the paths."""
     optimum: Array
-    """Of each path, Mbps, from the solver."""
+    """Optimum of each path, Mbps, from the solver."""
     routes: sparse.csr_array
     iterations: Sequence[Iteration]
     within_mbps: float = 0.05

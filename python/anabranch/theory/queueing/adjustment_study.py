@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch.runner import Progress
-from anabranch.theory.queueing import lemmas
+from anabranch.theory.queueing import rate_statements
 from anabranch.theory.queueing.adjustment import Linear, Rule, Trajectory, check, flow, linear
 from anabranch.theory.queueing.proposition import MAX_KAPPA, TRIALS, Trial, trial
 from anabranch.theory.statement import Statement
@@ -20,7 +20,7 @@ class Adjustment:
     """(11) from all kappas at their largest."""
     trials: tuple[Trial, ...]
     statements: list[Statement]
-    """Figure 2 and lemmas 2 to 7."""
+    """Figure 2, proposition 1 and lemmas 2 to 7."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -57,4 +57,5 @@ def study(
         trials.append(trial(name, starts, seed))
         if progress:
             progress((done + 1) / (len(TRIALS) + 1))
-    return Adjustment(linear(loads, epsilon), moved, tuple(trials), lemmas.statements(starts))
+    statements = rate_statements.statements(trials, starts)
+    return Adjustment(linear(loads, epsilon), moved, tuple(trials), statements)

@@ -172,7 +172,8 @@ def _theory(
 
 
 def _slopes(slopes: pd.DataFrame, traffic: tuple[Traffic, Traffic]) -> pd.DataFrame:
-    """Of sojourn times: theorem 1 and lemma 1 give the files' index, theorem 3 a bound."""
+    """Slopes of the tails of sojourn times: theorem 1 and lemma 1 give the files' index, theorem 3
+    a bound."""
     slopes = slopes[slopes["quantity"] != "workload1"]
     frame = median_with_interval(slopes, ["case", "quantity"], ["index"])
     shares = slopes.drop_duplicates("case").set_index("case")["share"]

@@ -22,7 +22,7 @@ Hold = Literal["band", "guard", "none"]
 """What prevents a decrease: assumption (iii), our guard, nothing."""
 
 Order = Literal["random", "nearest"]
-"""Which connection adjusts first: a random one, or the one with its share nearest to its load."""
+"""Connection that adjusts first: a random one, or the one with its share nearest to its load."""
 
 Epsilon = Literal["within", "between", "beyond"]
 """Below (1 - rho) / N, as the proposition requires; up to (1 - rho) / (N - 1); above that."""
@@ -62,13 +62,13 @@ class Trial:
     kept: int
     """Starts whose run kept assumption (iv)."""
     reached: int
-    """Of those: all shares came to exceed the loads."""
+    """Number of these starts from which all shares came to exceed the loads."""
     stuck: int
     endless: int
     worst_steps: int
-    """Of those that reached."""
+    """Largest number of steps of the starts that reached it."""
     floored_reached: int
-    """Of the others, which broke (iv)."""
+    """Number of the other starts, which broke (iv), that reached it."""
     counterexample: Start | None
 
 
@@ -135,7 +135,7 @@ def play(start: Start, hold: Hold, order: Order, limit: int = LIMIT) -> End:
 def _moves(
     rule: Rule, start: Start, kappas: list[float], shares: list[float], hold: Hold
 ) -> Iterator[tuple[int, float]]:
-    """Which connections may be adjusted, and to which kappa."""
+    """Connections that may be adjusted, each with its new kappa."""
     for i, (kappa, share, load) in enumerate(zip(kappas, shares, start.loads, strict=True)):
         if hold == "band" and load < share < load + start.epsilon:
             continue

@@ -1,10 +1,10 @@
 //! How much a connection of Multipath TCP may have unsent in the kernel.
 //!
-//! Linux takes what its send buffer holds, which is two windows. Where RTTs are alike that is a
-//! window too much in each path, for which new streams wait. Where they differ it is too little:
-//! while data on the slower path is outstanding, what the faster one has sent meanwhile occupies the
-//! buffer, too, and the faster one idles. So the buffer is made larger than needed, and what is
-//! unsent has its limit here.
+//! Linux accepts data up to its send buffer, two windows. With equal RTTs this is one window more
+//! than each path needs, and new streams wait behind it. With unequal RTTs it is too little: while
+//! data on the slower path is outstanding, later data delivered by the faster one stays in the
+//! buffer, and the faster path idles. Therefore the send buffer is larger than needed, and this
+//! module limits the unsent data.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -18,7 +18,7 @@ use super::core::Core;
 /// How long a connection waits that has reached the limit.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What the paths may send before the next look, s: the pause, and that it comes late.
+/// Time until the next look at the paths, s: `PAUSE` and the delay of its timer.
 const LATE_S: f64 = 0.004;
 
 /// What Linux gives a path at once (`MPTCP_SEND_BURST_SIZE`), bytes.
@@ -60,7 +60,7 @@ impl Allowance {
         Poll::Ready(())
     }
 
-    /// So many bytes were written.
+    /// Counts bytes that were written.
     pub fn take(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes as u64);
     }
@@ -70,9 +70,9 @@ fn works(path: &Subflow) -> bool {
     path.open && path.backoff == 0 && path.rtt_us > 0
 }
 
-/// What may be unsent in paths that work, bytes. Linux gives data to the path that it expects to be
-/// the first to have sent it: the slower one is used only while the faster one has as much to do as
-/// it, so many windows.
+/// Limit of unsent data, bytes, over the paths that work. Linux schedules data on the path that it
+/// expects to have sent it first: it uses the slower path only while the faster path's queue takes
+/// as long to send.
 fn allowed(paths: &[Subflow]) -> u64 {
     let rtt_s = |path: &Subflow| f64::from(path.rtt_us) * 1e-6;
     let busy = paths.iter().filter(|path| path.in_flight > 0);

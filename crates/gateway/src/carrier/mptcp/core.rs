@@ -47,7 +47,7 @@ pub struct Core {
     pub streams: usize,
     /// Data buffered per stream, bytes.
     pub stream_bytes: usize,
-    /// By how much the receive windows of all streams may grow, bytes.
+    /// Limit of the growth of all streams' receive windows, bytes.
     pub window_bytes: usize,
     started: Instant,
     /// When data was last received, ms after `started`.
@@ -58,8 +58,8 @@ pub struct Core {
 #[derive(Debug)]
 pub struct Account {
     accepted: AtomicU64,
-    /// Of those accepted, the bytes that were not written to the socket yet. A frame may be written
-    /// just before it is counted as unwritten again (`unsettle`), so it may be negative for a moment.
+    /// Bytes accepted and not yet written to the socket. Negative for a moment if a frame is
+    /// written before `unsettle` counts it as unwritten again.
     unwritten: AtomicI64,
     /// Room that is left for the queues of all streams, bytes.
     room: AtomicUsize,
@@ -79,7 +79,7 @@ impl Account {
         self.unwritten.fetch_sub(bytes as i64, Ordering::Relaxed);
     }
 
-    /// Data was settled that will be written nevertheless.
+    /// Counts settled bytes as unwritten again, because they will be written after all.
     pub fn unsettle(&self, bytes: usize) {
         self.unwritten.fetch_add(bytes as i64, Ordering::Relaxed);
     }
@@ -234,8 +234,8 @@ impl Core {
         mptcp_info(socket.as_ref()?).ok()?
     }
 
-    /// Chooses the congestion control again: a route with `congctl` replaces that of a socket which
-    /// connects or is accepted, and that of a new subflow.
+    /// Chooses the congestion control again: a route with `congctl` replaces a socket's congestion
+    /// control when it connects or is accepted, and when a subflow is added.
     ///
     /// # Errors
     /// If the kernel refuses it.

@@ -50,7 +50,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Its address.
+    /// Address of the endpoint.
     pub fn address(&self) -> IpAddr {
         self.address
     }
@@ -99,7 +99,7 @@ impl Drop for Endpoint {
     }
 }
 
-/// Raises the limit of paths per connection, which is that of the namespace, if it is lower.
+/// Raises the namespace's limit of paths per connection if it is lower.
 ///
 /// # Errors
 /// If `ip` cannot be run or the kernel refuses.

@@ -15,7 +15,7 @@ use crate::config::Role;
 
 /// How often the state is read.
 const PERIOD: Duration = Duration::from_millis(500);
-/// How long an attempt to open a path may take before the next, and a path be dead before the first.
+/// Time from a path's death to the first attempt to open it, and between attempts.
 const ATTEMPT: Duration = Duration::from_secs(3);
 /// How long a connection may be without any path.
 const ALONE: Duration = Duration::from_secs(10);

@@ -25,7 +25,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// Why a tunnel is closed if the peer gives no reason.
 const CLOSED: &str = "the peer has closed the connection";
 
-/// Which end of the tunnel this is.
+/// The end of the tunnel that this gateway is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It has connected.
@@ -101,8 +101,8 @@ pub async fn establish(
     Ok(handle)
 }
 
-/// yamux counts streams longer than the peer does, and its limit ends the tunnel. So it is higher
-/// than that of HELLO, which [`Handle::open`] respects.
+/// yamux counts streams longer than the peer does, and ends the tunnel at its limit. Its limit is
+/// therefore higher than HELLO's, which [`Handle::open`] respects.
 fn settings(core: &Core) -> yamux::Config {
     /// The smallest receive window of a stream, bytes, which yamux does not let be changed.
     const WINDOW: usize = yamux::DEFAULT_CREDIT as usize;
@@ -210,7 +210,7 @@ async fn run(mut driver: Driver) {
         reason = poll_fn(|cx| driver.poll(cx)) => core.set_lost(reason),
         _ = core.until_closed() => drain(&mut driver).await,
     }
-    // Their writers get an error.
+    // Writers of unfinished streams get an error.
     tokio::spawn(driver.emptying.finish());
     drop((driver.connection, driver.transport));
     core.end();

@@ -12,7 +12,7 @@ use socket2::Socket;
 use crate::carrier::{Condition, PathState};
 use crate::config::{self, Role};
 
-/// The peer's addresses that `far` distinguishes; those of further paths are counted with the last.
+/// The number of peer addresses that `far` distinguishes; further paths count with the last.
 const MOST: usize = 32;
 
 /// Headers of IP and TCP without options, bytes.
@@ -79,7 +79,7 @@ fn works(subflow: &Subflow) -> bool {
 }
 
 impl Paths {
-    /// Of `near`, as configured.
+    /// The paths of `near`, as configured.
     pub fn near(paths: &[config::Path]) -> Paths {
         let row = |path: &config::Path| Row {
             interface: path.interface.clone(),
@@ -94,7 +94,7 @@ impl Paths {
         }
     }
 
-    /// Of `far`, which learns them as they open.
+    /// The paths of `far`, which learns them as they open.
     pub fn far() -> Paths {
         Paths {
             rows: Vec::new(),

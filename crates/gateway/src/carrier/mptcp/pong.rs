@@ -41,7 +41,7 @@ impl Pong {
         (header[1] == PING && header[2..4] == ACK).then_some(header)
     }
 
-    /// Holds an answer back; that which was held before, if there is one.
+    /// Holds an answer back and returns the one held before, if any.
     pub fn hold(&mut self, answer: Header) -> Option<Header> {
         self.due.as_mut().reset(Instant::now() + DELAY);
         self.held.replace(answer)

@@ -20,8 +20,8 @@ use crate::carrier::Stream;
 /// What a stream may write in its turn, with the kind, bytes.
 pub const TURN: usize = 4000;
 
-/// The largest frame, bytes: what a stream writes if it takes the turns that no other waits for. With
-/// the header of yamux it fits into a TLS record, 16384.
+/// The largest frame, bytes: four turns, written by a stream while no other waits for one. With the
+/// header of yamux it fits into a TLS record of 16384 bytes.
 pub const FRAME: usize = 4 * TURN;
 
 /// The rest of the frame is data.
@@ -134,7 +134,7 @@ impl Half {
         }
     }
 
-    /// Makes a frame of this kind of what fits into so many turns.
+    /// Makes a frame of this kind that takes at most `turns` turns.
     fn fill(&self, frame: &mut Vec<u8>, kind: u8, turns: usize) {
         frame.clear();
         frame.push(kind);

@@ -1,5 +1,5 @@
-//! TLS below yamux: puts headers and bodies of frames into common records, reads the socket in large
-//! pieces, and sees which streams' data is written.
+//! TLS below yamux: puts headers and bodies of frames into common records, reads the socket in
+//! large pieces, and sees which streams' data is written.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -203,8 +203,8 @@ impl Frames {
         self.header.is_empty() && self.body == 0
     }
 
-    /// The payloads, bytes, of the data frames whose headers these bytes complete; without those of
-    /// the control stream.
+    /// Payload sizes, bytes, of the data frames whose headers these bytes complete; frames of the
+    /// control stream are left out.
     fn payloads<'a>(&'a mut self, mut bytes: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
         std::iter::from_fn(move || {
             loop {

@@ -11,7 +11,7 @@ use crate::carrier::NotSent;
 
 /// Datagrams that wait, in each direction; then the oldest is discarded.
 const WAITING: usize = 256;
-/// Their size together, bytes.
+/// Limit of the size of all waiting datagrams, bytes.
 const WAITING_BYTES: usize = 1 << 20;
 
 /// The datagrams that wait, and the close reason.

@@ -1,6 +1,6 @@
 //! The weight (kappa) of one connection's `vegas_k`: an entry of a map that `anabranch-kernel load
-//! vegas_k --pin` pins in the BPF file system. The key is the socket's cookie, and the program reads
-//! it for every path of the connection. The kernel removes the entry with the last path.
+//! vegas_k --pin` pins in the BPF file system. The key is the socket's cookie. The program reads
+//! the entry for every path of the connection; the kernel removes it with the last path.
 //!
 //! Two calls of bpf(2) do, so that the gateway needs neither libbpf nor clang.
 
@@ -83,7 +83,7 @@ impl Weights {
 /// bpf(2).
 ///
 /// # Safety
-/// `attributes` must be those of the command, and their pointers valid for it.
+/// `attributes` must be of the command's type, and their pointers valid for it.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
     let attributes: *const T = attributes;
     // SAFETY: by the caller; the kernel reads `size_of::<T>()` bytes.

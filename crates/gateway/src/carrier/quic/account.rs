@@ -55,7 +55,8 @@ impl Account {
 
     /// Bytes accepted and never sent.
     pub fn unsent(&self, controller: &SharedController) -> u64 {
-        // The order makes what is in flight too little rather than too much, never both.
+        // Accepted bytes are read first: data that is accepted and sent in between reduces the
+        // result, which is therefore never too large.
         let accepted = self.accepted();
         let (acknowledged, in_flight) = controller.carried();
         let mut estimate = self.estimate.lock().expect("no holder panics");
@@ -92,7 +93,7 @@ mod tests {
             payload: TYPICAL_PAYLOAD,
             empty_at: (0, 0),
         };
-        // Of 2 MB in packets of 1000 bytes 900 are payload each.
+        // 2 MB were sent in packets of 1000 bytes with 900 bytes of payload each.
         assert_eq!(estimate.unsent(1_800_000, 2_000_000, 0), 0);
         assert!((estimate.payload - 0.9).abs() < 1e-9);
         // 10 more packets are in flight and 5 acknowledged: 13500 of 100000 accepted bytes.

@@ -147,7 +147,7 @@ impl Entry {
         }
     }
 
-    /// Its counters since the tunnel was established.
+    /// Counters of the path since the tunnel was established.
     pub fn counters(&self) -> Counters {
         let open = self.open.as_ref().map(|open| open.counters);
         self.past.plus(open.unwrap_or_default())
@@ -168,7 +168,7 @@ impl Entry {
         }
     }
 
-    /// Its state, if it is in this condition while it is open.
+    /// State of the path, if it is in this condition while it is open.
     pub fn state(
         &self,
         controller: &SharedController,

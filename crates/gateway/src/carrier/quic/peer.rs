@@ -96,8 +96,8 @@ impl Peer {
         self.pings.send(&self.entries, connection, &self.controller);
     }
 
-    /// Closes paths that lose what `far` sends, which `near` does not see: it receives from `far` over
-    /// another path. `near` sees all others.
+    /// Closes paths that lose what `far` sends. `near` does not detect them, because it receives
+    /// `far`'s data over another path.
     fn close_dead(&mut self, connection: &Connection) {
         let now = Instant::now();
         let silence = |open: &Open| Silence::of(open, &self.controller, now);
@@ -108,7 +108,7 @@ impl Peer {
         for (entry, (_, silence)) in entries.zip(&silences) {
             let weight = entry.share.weight;
             if let Some(open) = &mut entry.open {
-                // `near` also suspects paths by its probes; a share that is used up is its own alone.
+                // `near` also suspects paths by its probes. A used-up share is known to it alone.
                 let near_suspects = open.remote_status == PathStatus::Backup && weight >= 1.0;
                 open.is_suspected = near_suspects || works && silence.is_suspicious();
             }

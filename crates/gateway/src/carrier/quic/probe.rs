@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A version that is reserved for this (RFC 9000, section 15).
 const VERSION: u32 = 0x1a2a_3a4a;
 
-/// Length of a probe, bytes: that of the smallest first datagram of a connection.
+/// Length of a probe, bytes: the smallest first datagram of a connection (RFC 9000, 14.1).
 const BYTES: usize = 1200;
 
 /// Length of the connection ids in a probe, bytes.

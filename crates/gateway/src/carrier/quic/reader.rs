@@ -41,7 +41,7 @@ pub(super) struct Reader {
     stream: UnorderedRecvStream,
     order: Order,
     is_over: bool,
-    /// Why no more data arrives. The library reports the error once, and an end of stream afterwards.
+    /// Cause of the end of data. The library reports it once, and an end of stream afterwards.
     failure: Option<ReadError>,
 }
 

@@ -28,7 +28,7 @@ const INITIAL_WINDOW: f64 = 10.0;
 /// 2809).
 const STREAM_WINDOW: u32 = 2_000_000;
 
-/// That of `control`, and that of `writer::turns`.
+/// Unidirectional streams: one of `control`, one of `writer::turns`.
 const UNI_STREAMS: u32 = 2;
 
 /// Datagrams that wait to be sent, bytes; the oldest is discarded.

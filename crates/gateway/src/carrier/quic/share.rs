@@ -6,7 +6,7 @@ const AHEAD: f64 = 65_536.0;
 /// A path that has used its share is used again once it may send this much, bytes.
 const WORTHWHILE: f64 = 16_384.0;
 
-/// What a path may carry: its rate, and its bytes in proportion to those of others.
+/// Limits of what a path may carry: its rate, and its share of the bytes of all paths.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     pub weight: f64,

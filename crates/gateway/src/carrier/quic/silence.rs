@@ -31,12 +31,12 @@ const IDLE: Duration = Duration::from_secs(5);
 /// at most, bytes.
 const PING_BYTES: u64 = 400;
 
-/// How long nothing has returned over a path.
+/// Time since something returned over a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
-    /// No acknowledgement of what was sent over it.
+    /// Time without an acknowledgement of data sent over it.
     unacknowledged: Duration,
-    /// Nor an answer to a probe.
+    /// Time without an acknowledgement or an answer to a probe.
     total: Duration,
     rtt: Duration,
 }

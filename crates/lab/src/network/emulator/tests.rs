@@ -128,7 +128,7 @@ fn both_directions_of_a_link_have_queues_of_their_own() {
             .collect();
         assert_eq!(times, [22.4, 24.8, 27.2], "{device:?}");
     }
-    // Losses from the server are not those of the user's data.
+    // Losses of packets from the server are not losses of the user's data.
     let (counters, _) = emulator.snapshot(100 * MILLISECOND);
     assert_eq!(counters.paths[1].lost, [2, 0, 0, 0]);
 }
@@ -149,7 +149,7 @@ fn both_directions_of_a_link_lose_other_packets_and_fail_together() {
             arrived[usize::from(to == Device::Server)].push(number);
         }
     }
-    // A packet of number n is sent at 5 n ms and arrives 22.4 ms later, in the step of number n + 4.
+    // Packet n is sent at 5 n ms and arrives 22.4 ms later, in the step of packet n + 4.
     let during_outage = |number: &u32| (64..84).contains(number);
     let of = |direction: &[u32]| {
         let outage = direction.iter().filter(|number| during_outage(number));

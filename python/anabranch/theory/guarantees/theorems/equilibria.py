@@ -12,7 +12,7 @@ from anabranch.theory.guarantees.jacobian import asymmetry, phi_jacobian
 from anabranch.theory.guarantees.theorems import networks
 from anabranch.theory.guarantees.theorems.networks import Net, Point
 from anabranch.theory.law import Law, States
-from anabranch.theory.statement import FALSE, Statement, verdict
+from anabranch.theory.statement import CONDITION, Statement, verdict
 
 SYMMETRIC = ("reno", "ewtcp", "coupled")
 """Rules that satisfy C0 at equal RTTs."""
@@ -21,13 +21,13 @@ UNIQUE = ("reno", "ewtcp", "semicoupled", "lia", "generalized")
 """Rules that satisfy C1 to C3 at equal RTTs (table I; `reno` is NewReno on each path)."""
 
 OWN_GAIN = ("reno", "ewtcp", "semicoupled", "lia")
-"""Those of them whose gain k_r depends on x_r alone, as theorem 3.3 requires."""
+"""Rules whose gain k_r depends on x_r alone, as theorem 3.3 requires."""
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def line_integral(law: Law, first: States, last: States) -> Array:
-    """Of Phi from the rates of the first to those of the last, of each user."""
+    """Integral of Phi of each user from the rates of `first` to those of `last`."""
     step = random_states.by_user(first, last.rate - first.rate)
     total = np.zeros(len(step))
     for node, weight in zip(NODES, WEIGHTS, strict=True):
@@ -38,8 +38,9 @@ def line_integral(law: Law, first: States, last: States) -> Array:
 
 
 def circulation(law: Law, drawn: States) -> Array:
-    """Of each user: the integral of Phi around a rectangle of the first two rates, from each to
-    its double, over the sum of its four sides' sizes. 0 if Phi is the gradient of a utility.
+    """Circulation of each user: the integral of Phi around a rectangle of the first two rates, from
+    each to its double, over the sum of its four sides' sizes. 0 if Phi is the gradient of a
+    utility.
     """
     rate = random_states.by_user(drawn, drawn.rate)
     corners = []
@@ -74,7 +75,7 @@ def utility_maximisation(users: int = 500, nets: int = 40, seed: int = 1) -> Sta
     return Statement(
         "III-B, theorem 3.1",
         "a concave utility whose maximum is an equilibrium exists if and only if C0 holds",
-        FALSE if gain > 0 else verdict(not exceptions and not better),
+        CONDITION if not exceptions and not better and gain > 0 else verdict(False),
         "C0 gives a utility, but not a concave one, for which the Jacobian must also be negative "
         f"semidefinite: one path with phi = 1/x - 3.3/x^2 + 3/x^3, which is positive and rises at "
         f"x = 3. Two such users on a link of 6 are stationary at (3, 3) with the price {own:.4g}, "
@@ -83,6 +84,8 @@ def utility_maximisation(users: int = 500, nets: int = 40, seed: int = 1) -> Sta
         f"{points} random feasible rates in {len(SYMMETRIC) * nets} networks of "
         f"{', '.join(SYMMETRIC)} has more utility than the equilibrium",
         {"users": tried, "exceptions": len(exceptions), "rates": points, "better": better},
+        needs="C0 and a negative semidefinite Jacobian; the printed proof shows that Phi is a "
+        "gradient, and not that its utility is concave",
     )
 
 
@@ -92,7 +95,7 @@ def rising_marginal(rate: float) -> float:
 
 
 def _rising_utility(rate: float) -> float:
-    """Its integral."""
+    """Integral of the rising marginal utility."""
     return float(np.log(rate) + 3.3 / rate - 1.5 / rate**2)
 
 
@@ -191,7 +194,7 @@ def stability(nets: int = 12, points: int = 200, seed: int = 1) -> Statement:
         f"{reached} of {started} trajectories of {', '.join(OWN_GAIN)} from random rates and "
         f"prices in random networks arrive; dV/dt is at most {max(rates):.1g} of its terms' sum at "
         f"{len(rates)} states. So do {arrived['generalized']} of {nets} of `generalized`, whose "
-        "gain depends on all rates, for which the paper only states that it seems stable. "
+        "gain depends on all rates, for which the paper writes that it seems stable. "
         "Starts need rates above 0: " + stuck,
         {"trajectories": started, "arrived": reached, "states": len(rates), "largest": max(rates)},
     )
@@ -208,6 +211,44 @@ def _stays_at_zero() -> str:
     return (
         f"x_r = 0, which the theorem allows, is stationary for {' and '.join(still)}, because "
         "k_r phi_r tends to 0 with x_r; the paper's assumption k_r > 0 excludes these rules there"
+    )
+
+
+def slowest_mode(net: Net, law: Law, at: Point, gamma: float) -> float:
+    """The largest real part of an eigenvalue of (10), over the largest size of one.
+
+    Links without a price are left out, as in section III-E.
+    """
+    states = net.states(at.rate)
+    jacobian = law.phi_derivatives(states, "window").toarray() * net.rtt
+    active = net.routes[at.price > 1e-6 * net.price_scale(law)]
+    system = performance.linearised(jacobian, performance.gain(law, states), active, gamma)
+    eigenvalues = np.linalg.eigvals(system)
+    return float(eigenvalues.real.max() / np.abs(eigenvalues).max())
+
+
+def local_stability(nets: int = 40, seed: int = 1) -> Statement:
+    """Section III-C for gains that depend on all rates, and theorem 3.5, part 1."""
+    worst, tried = {}, 0
+    for name in ("generalized", "generalized:eta=2", *UNIQUE):
+        law, largest = Law(name), -np.inf
+        for i in range(nets):
+            dice = np.random.default_rng([seed, i])
+            net = networks.draw(dice)
+            at = _first_equilibrium(net, law, dice)
+            if at is not None:
+                tried += 1
+                largest = max(largest, slowest_mode(net, law, at, 10 ** dice.uniform(-7, -3)))
+        worst[name] = largest
+    return Statement(
+        "III-C, local stability",
+        "with C1 to C3 the equilibrium is locally stable also if a gain depends on all rates",
+        verdict(max(worst.values()) < 0),
+        f"at the equilibria of {tried} random networks with random gamma every eigenvalue of (10) "
+        "has a negative real part; the largest, over the largest size of an eigenvalue: "
+        + ", ".join(f"{name} {value:.1g}" for name, value in worst.items())
+        + ". The gain of `generalized` depends on all rates; the others are theorem 3.5, part 1",
+        {"networks": tried, "largest": max(worst.values())},
     )
 
 

@@ -157,7 +157,7 @@ def form_is_positive(trials: int = 5000, seed: int = 1) -> Statement:
     for m in range(1, MOST_PATHS + 3):
         b = dice.standard_normal((trials, m))
         b -= b.mean(axis=1, keepdims=True)
-        # Of length 1 after 1/m is added, the largest allowed, and of random lengths below it.
+        # Lengths: 1 after 1/m is added, the largest allowed, and random ones below it.
         length = np.linalg.norm(b, axis=1, keepdims=True) if m > 1 else np.ones((trials, 1))
         size = np.sqrt(1 - 1 / m) * np.where(dice.random((trials, 1)) < 0.5, 1, dice.random())
         least[m] = float(least_form(1 / m + size * b / length).min())

@@ -20,7 +20,7 @@ NEAR = 1e-3
 """Distance from the equilibrium at which a trajectory has arrived."""
 
 SOFT = 1e-4
-"""Of a price's scale: far less than `NEAR`."""
+"""Softening of a price, as a share of its scale: far less than `NEAR`."""
 
 RESPONSES = 2000.0
 """The longest trajectory, in response times."""
@@ -37,7 +37,7 @@ class Net:
     starts: Array
     """The paths of user s are those from `starts[s]` to `starts[s + 1]`."""
     rtt: Array
-    """Of each path, s."""
+    """Round-trip time of each path, s."""
 
     def states(self, rate: Array) -> States:
         """The users with these rates."""
@@ -50,7 +50,8 @@ class Net:
         return law.phi(self.states(rate))
 
     def price_scale(self, law: Law) -> Array:
-        """Of each link, phi of a single path that has all its capacity at the shortest RTT."""
+        """Scale of each link's price: phi of a single path that has all its capacity at the
+        shortest RTT."""
         rtt = np.full_like(self.capacity, self.rtt.min())
         each = np.arange(len(self.capacity) + 1, dtype=np.int64)
         alone = States(each, self.capacity * rtt, rtt, rtt, 0 * rtt, 0 * rtt + 100.0)
@@ -58,7 +59,7 @@ class Net:
 
     @property
     def share(self) -> Array:
-        """Of each path, an even share of its narrowest link, packets/s."""
+        """Even share of its narrowest link, of each path, packets/s."""
         even = self.capacity / self.routes.sum(axis=1)
         return np.asarray(np.where(self.routes > 0, even[:, None], np.inf).min(axis=0))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "anabranch"
 
 CRATES = {
@@ -44,7 +44,7 @@ CRATES = {
 # From the bottom up: a module or folder may import what is in an earlier layer, or in its own.
 LAYERS = [
     ["_core", "files", "formats", "core_types", "jobs"],
-    ["rule", "scenario", "manifest", "result", "result_schema"],
+    ["rule", "scenario", "caveats", "manifest", "result", "result_schema"],
     ["kernel"],
     ["runner"],
     ["repetition"],

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MARKER = re.compile(r"<!-- not run: .+, \d{4}-\d\d-\d\d -->")
 COLUMNS = "80"
 """The width for which outputs are printed."""

@@ -10,7 +10,7 @@ import pytest
 
 import anabranch
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 OF_RUST = {"Cancelled", "Path", "Scenario", "ScenarioError", "rules", "schema"}
 """What is documented in `_core.pyi`."""

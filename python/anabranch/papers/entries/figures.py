@@ -1,0 +1,140 @@
+"""The figures of an item, a type per kind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+from anabranch import _core
+from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.reader import Tag, Where
+
+SAMPLES = ("flow_samples", "path_samples", "link_samples")
+"""The tables of a Result with a row per time."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Published numbers as hollow bars, measured as full bars with intervals, theory as lines."""
+
+    kind: ClassVar = "bars"
+    metrics: tuple[str, ...] | None = None
+    """Some of the item's metrics; None is all."""
+    title: str = ""
+    where: Where = field(default=Where(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a series."""
+
+    column: str
+    """Table and column of the samples: `path_samples.window_packets`."""
+    flow: str | None = None
+    path: int | None = None
+    """One path; None adds up all."""
+    link: str | None = None
+    share: bool = False
+    """Whether the value is divided by the sum over all rows of its time."""
+    label: str = ""
+    algorithm: str | None = None
+    """What determines the colour; None is the case's algorithm."""
+    levels: tuple[tuple[float, float, float], ...] = ()
+    """Reference lines: from and to, in s, and value."""
+
+    @property
+    def table(self) -> str:
+        """The table of the samples."""
+        return self.column.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the column in its table."""
+        return self.column.partition(".")[2]
+
+    def validate(self, where: Where) -> None:
+        """Test that the column exists."""
+        columns = _core.columns()
+        known = [f"{table}.{name}" for table in SAMPLES for name in columns[table]]
+        where.at("column").one_of(self.column, known)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Columns of the samples over time."""
+
+    kind: ClassVar = "series"
+    lines: tuple[Line, ...]
+    title: str = ""
+    panels: Literal["", "case", "line"] = ""
+    """A panel per case, a panel per line, or one for all."""
+    bin_s: float | None = None
+    """The width of the bins that smooth, s."""
+    from_s: float | None = None
+    to_s: float | None = None
+    seed: int | None = None
+    """One seed; None is the mean over all."""
+    y: str = ""
+    """The label of the axis."""
+    group: str | None = None
+    """The group of the runs; None is the item's."""
+    cases: tuple[Case, ...] | None = None
+    """Some of the group's cases; None is the item's."""
+    where: Where = field(default=Where(), compare=False, repr=False)
+
+    def takes(self, case: Case) -> bool:
+        """Whether it draws a case of its group."""
+        return self.cases is None or case in self.cases
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A metric over a swept value: a line per algorithm, a panel per other setting."""
+
+    kind: ClassVar = "sweep"
+    metric: str
+    over: Mapping[str, float]
+    """The swept value for a part of a case's name."""
+    title: str = ""
+    x: str = ""
+    y: str | None = None
+    """The labels of the axes; None is the metric."""
+    log: Literal["", "x", "y", "xy"] = ""
+    """The logarithmic axes."""
+    where: Where = field(default=Where(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The share of transfers that last x or longer, on log axes, over all seeds."""
+
+    kind: ClassVar = "tail"
+    flow: str | None = None
+    title: str = ""
+    low_s: float | None = None
+    high_s: float | None = None
+    """The range of the line that is fitted and drawn with its slope; None draws none."""
+    rate_mbps: float | None = None
+    """The rate at which the duration of each file is added; None adds none."""
+    x: str = "duration x (s)"
+    y: str = "share that lasts x or longer"
+    group: str | None = None
+    """The group of the runs; None is the item's."""
+    cases: tuple[Case, ...] | None = None
+    """Some of the group's cases; None is the item's."""
+    where: Where = field(default=Where(), compare=False, repr=False)
+
+    def takes(self, case: Case) -> bool:
+        """Whether it draws a case of its group."""
+        return self.cases is None or case in self.cases
+
+    def validate(self, where: Where) -> None:
+        """Test that the fitted range has both ends or none."""
+        if (self.low_s is None) != (self.high_s is None):
+            key = "high_s" if self.high_s is None else "low_s"
+            raise where.at(key).error("missing: a fitted line needs low_s and high_s")
+
+
+FIGURES = (Bars, Series, Sweep, Tail)
+"""The kinds of figure."""
+
+Figure = Annotated[Bars | Series | Sweep | Tail, Tag("kind")]

@@ -1,0 +1,95 @@
+"""The types of `published.toml` and `errata.toml`: what the paper prints, and its errors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.reader import REST, Where
+
+
+@dataclass(frozen=True)
+class About:
+    """The paper: what a report says first."""
+
+    title: str
+    source: str
+    """Where and when it was published."""
+    authors: tuple[str, ...]
+    summary: str
+    name: str = ""
+    """Its short name in summaries; the folder's if empty."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What the paper prints of a metric of one item."""
+
+    published: Mapping[str, float] = field(default_factory=dict)
+    """Its measurements by case."""
+    theory: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Its calculations by kind, and by case or setting."""
+    repeats: bool = False
+    """Whether the numbers are those of another item, or computed from them."""
+    where: Where = field(default=Where(), compare=False, repr=False)
+
+    def theory_of(self, case: Case) -> dict[str, float]:
+        """The theory values of a case by kind: its own, or those of its setting."""
+        return {
+            kind: value
+            for kind, values in self.theory.items()
+            for key, value in values.items()
+            if case.is_of(key)
+        }
+
+    def named(self) -> dict[str, float]:
+        """The theory and the printed numbers by their names in claims.
+
+        >>> Metric({"a.lia": 2.0}, {"optimum": {"a": 3.0}}).named()
+        {'a.optimum': 3.0, 'a.lia.published': 2.0}
+        """
+        named: dict[str, float] = {
+            Case.of(key, kind): value
+            for kind, values in self.theory.items()
+            for key, value in values.items()
+        }
+        return named | {Case(case).printed: value for case, value in self.published.items()}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What the paper prints in one table or figure."""
+
+    title: str
+    place: str
+    """Where in the paper."""
+    metrics: Mapping[str, Metric] = field(default_factory=dict, metadata=REST)
+    """By the metric's name."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """The whole of `published.toml`."""
+
+    paper: About
+    items: Mapping[str, Printed]
+    """The tables and figures by id."""
+    theory: Mapping[str, str] = field(default_factory=dict)
+    """The meaning of each kind of theory value."""
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """An error in the paper or in its extracted text, and the correction used."""
+
+    id: str
+    place: str
+    printed: str
+    correct: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Errata:
+    """The whole of `errata.toml`."""
+
+    errata: tuple[Erratum, ...]
