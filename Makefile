@@ -7,43 +7,100 @@ PYTHON ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 STEP   := .ci/step
 RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
+# Without make's jobserver, which cargo cannot use and warns of.
+CARGO  := env -u MAKEFLAGS cargo
 
-# What `pip install` would install and build with: known before the build, whose output is then seen.
+# crates/kernel takes clang, pkg-config, libelf-dev and zlib1g-dev to build, and is left out without
+# them, unless ANABRANCH_REQUIRE_KERNEL is set.
+KERNEL := $(or $(ANABRANCH_REQUIRE_KERNEL),$(shell command -v clang && \
+	pkg-config --exists libelf zlib && echo yes))
+CRATES := $(if $(KERNEL),--workspace)
+
+# `make test-all` sets ALL, and slow tests run, too. Profiles are in .config/nextest.toml.
+ALL    :=
+NEXTEST = $(BIN)/cargo-nextest nextest run $(CRATES) --cargo-quiet --show-progress none \
+	$(if $(ALL),--run-ignored all --profile all-,--profile )
+PYTEST  = ANABRANCH_GATEWAY=$(TARGET)/debug/anabranch-gateway \
+	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet \
+	-o junit_family=xunit1 $(if $(ALL),--hypothesis-profile=all,-m 'not slow')
+JUNIT   = $(foreach part,beside alone,target/nextest/$(if $(ALL),all-)$(part)/junit.xml \
+	target/pytest-$(part).xml)
+
+# What `pip install` would install and build with, and the extras that the arguments name.
 define LIST
-import tomllib
+import sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))
 print(*project["build-system"]["requires"], *project["project"]["dependencies"], sep="\n")
+for extra in sys.argv[1:]:
+    print(*project["project"]["optional-dependencies"][extra], sep="\n")
 endef
 export LIST
 
-.PHONY: demo test lint test-rust test-python test-kernel test-kernels bench fuzz lab dist wheel deb \
-	test-dist matrix clean
+.PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python build compile \
+	rust-beside rust-alone python-beside python-alone test-kernel test-kernels bench fuzz lab dist \
+	wheel deb test-dist matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
 demo: $(VENV)/.anabranch
 	@echo "3/3 OLIA draft: 3 short runs per case (1 to 2 min)"
 	@$(BIN)/anabranch reproduce olia --quick --out results/olia --force || test $$? -eq 1
 
-test: lint test-rust test-python
+# Rust and Python tests run at once; those in real time run alone, afterwards.
+test:
+	@rm -f $(JUNIT)
+	@$(STEP) "1/3 Environment, formatters, lints, build" $(MAKE) --quiet --jobs 3 lint build
+	@code=0; \
+		$(STEP) "2/3 Tests" $(MAKE) --quiet --jobs 2 --keep-going rust-beside python-beside || code=1; \
+		$(STEP) "3/3 Tests in real time" $(MAKE) --quiet --keep-going rust-alone python-alone || code=1; \
+		$(BIN)/python .ci/report.py $(JUNIT) || code=1; \
+		$(if $(KERNEL),,echo "Skipped: crates/kernel, without clang, pkg-config, libelf-dev, zlib1g-dev";) \
+		$(if $(ALL),,echo "Skipped: slow tests, which make test-all runs";) \
+		exit $$code
 
-lint: $(VENV)/.dev
+# CONTRIBUTING.md says when.
+test-all: export PROPTEST_CASES ?= 2000
+test-all:
+	@$(MAKE) --quiet test ALL=yes
+
+lint: lint-rust lint-python
+
+lint-rust:
 	cargo fmt --check
-	cargo clippy --quiet --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps
+	$(CARGO) clippy --quiet $(CRATES) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet $(CRATES) --no-deps
+
+lint-python: $(VENV)/.dev
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 
-test-rust:
-	cargo test --quiet
+test-rust: rust-beside rust-alone
 
-# The tests of the kernel backend run the anabranch-lab that the Rust tests have built, alone, because
-# they are in real time.
-test-python: $(VENV)/.dev
-	cargo test --quiet --no-run
-	ANABRANCH_GATEWAY=$(TARGET)/debug/anabranch-gateway \
-		$(BIN)/pytest --quiet -rs --numprocesses auto --dist loadfile --ignore tests/test_kernel.py
-	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet -rs tests/test_kernel.py
+test-python: python-beside python-alone
+
+rust-beside: $(VENV)/.dev
+	$(NEXTEST)beside
+	$(CARGO) test --quiet $(CRATES) --doc
+
+rust-alone: $(VENV)/.dev
+	$(NEXTEST)alone
+
+python-beside: build
+	$(PYTEST) --numprocesses auto --dist worksteal --ignore tests/test_kernel.py \
+		--junit-xml target/pytest-beside.xml
+
+python-alone: build
+	$(PYTEST) --junit-xml target/pytest-alone.xml tests/test_kernel.py
+
+compile:
+	$(CARGO) build --quiet $(CRATES) --lib --bins --tests
+
+# The extension for tests checks arithmetic for overflow and has no link-time optimisation.
+build: compile $(VENV)/.installed
+	if ! cmp --quiet $(TARGET)/debug/lib_core.so python/anabranch/_core.abi3.so; then \
+		rm -f $(VENV)/.anabranch; \
+		install $(TARGET)/debug/lib_core.so python/anabranch/_core.abi3.so; \
+	fi
 
 # Needs clang, pkg-config, libelf-dev and zlib1g-dev to build; root, iproute2, nftables and a kernel that
 # can run BPF to test.
@@ -90,7 +147,10 @@ bench:
 # Random input for every parser of the gateway that reads from the network, 10 minutes at once; not part
 # of the gate, which replays crates/gateway/fuzz/corpus. FUZZ_SECONDS=60 make fuzz is shorter.
 fuzz:
-	cargo test --quiet -p anabranch-gateway --test parsers -- --ignored --nocapture
+	cargo test --quiet -p anabranch-gateway parsers_are_fuzzed -- --ignored --nocapture
+
+# The extension for users, which `make test` replaces by its own.
+anabranch: $(VENV)/.anabranch
 
 $(VENV)/.anabranch: $(VENV)/.dependencies $(RUST)
 	@$(STEP) "2/3 Anabranch, compiled by cargo (1 to 6 min)" \
@@ -102,8 +162,13 @@ $(VENV)/.dependencies: pyproject.toml
 		sh -ec '$(PYTHON) -m venv $(VENV); $(BIN)/python -c "$$LIST" | $(BIN)/pip install -r /dev/stdin'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.anabranch
-	$(BIN)/pip install --quiet --editable '.[dev]'
+$(VENV)/.dev: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c "$$LIST" dev | $(BIN)/pip install --quiet --no-compile -r /dev/stdin
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.dev Cargo.toml
+	$(BIN)/python .ci/install.py
 	touch $@
 
 clean:

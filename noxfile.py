@@ -15,7 +15,7 @@ nox.options.sessions = ["tests"]
 
 ROOT = Path(__file__).parent
 OLDEST = "requirements-oldest.txt"
-NOT_FOR_TESTS = ("maturin", "mypy", "nox", "pre-commit", "ruff")
+NOT_FOR_TESTS = ("astral", "maturin", "mypy", "nox", "pre-commit", "ruff")
 """Packages of the extra `dev` that no test uses."""
 
 RUN = """\

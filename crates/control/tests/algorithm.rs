@@ -1,9 +1,7 @@
 //! Specifications of algorithms.
 
-mod common;
-
+use crate::common::{path, rule};
 use anabranch_control::{Algorithm, RULES};
-use common::{path, rule};
 use proptest::prelude::*;
 
 fn error(spec: &str) -> String {

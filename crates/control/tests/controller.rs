@@ -1,9 +1,7 @@
 //! The controller, by examples.
 
-mod common;
-
+use crate::common::{ack, all_rules, close, in_avoidance, rule};
 use anabranch_control::{Ack, AnyController, MAX_WINDOW, Phase};
-use common::{ack, all_rules, close, in_avoidance, rule};
 
 fn new(spec: &str, paths: usize, initial_window: f64) -> AnyController {
     rule(spec).controller(paths, initial_window)

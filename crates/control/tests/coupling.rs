@@ -1,9 +1,7 @@
 //! Which paths are coupled: groups, each a connection of its own to the rule.
 
-mod common;
-
+use crate::common::{ack, close};
 use anabranch_control::{Ack, Algorithm, AnyController, Coupling};
-use common::{ack, close};
 use proptest::prelude::*;
 
 fn controller(spec: &str, paths: usize) -> AnyController {

@@ -1,9 +1,7 @@
 //! CUBIC, RFC 9438, one stage of congestion avoidance at a time.
 
-mod common;
-
+use crate::common::{ack, close, path, rule};
 use anabranch_control::{Ack, AnyController, Path, Phase};
-use common::{ack, close, path, rule};
 
 /// A path with these windows: now, at the start of the stage, at the last loss, at the one before.
 fn stage(window: f64, start: f64, peak: f64, prior_peak: f64, age: f64) -> Path<f64> {
@@ -110,7 +108,7 @@ fn the_reno_friendly_region_runs_along_reno() {
 
 #[test]
 fn a_loss_leaves_seven_tenths_and_starts_a_stage() {
-    let mut controller = common::in_avoidance("cubic", &[100.0]);
+    let mut controller = crate::common::in_avoidance("cubic", &[100.0]);
     controller.on_loss(0);
     let path = controller.path(0);
     assert_eq!(
@@ -128,7 +126,7 @@ fn a_loss_leaves_seven_tenths_and_starts_a_stage() {
 
 #[test]
 fn a_timeout_forgets_the_peaks() {
-    let mut controller = common::in_avoidance("cubic", &[100.0]);
+    let mut controller = crate::common::in_avoidance("cubic", &[100.0]);
     controller.on_loss(0);
     controller.on_recovered(0);
     controller.on_timeout(0);

@@ -4,17 +4,14 @@
 //! To regenerate `golden.txt` and `docs/rules.md` after a new rule or an intended change:
 //!
 //! ```text
-//! UPDATE_GOLDEN=1 cargo test -p anabranch-control --test golden
+//! UPDATE_GOLDEN=1 cargo test -p anabranch-control golden
 //! ```
-
-mod common;
-mod page;
 
 use std::fmt::Write;
 use std::{env, fs};
 
+use crate::common::{all_rules, path, rule};
 use anabranch_control::Path;
-use common::{all_rules, path, rule};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");
 
@@ -23,7 +20,7 @@ const UPDATE: &str = "If that is intended: UPDATE_GOLDEN=1 cargo test -p anabran
 const HEADER: &str = "\
 # I_r (packets per acknowledged packet), D_r (packets) and phi_r = I_r / D_r of every rule at its
 # defaults. Delay-based rules have I = 0. The states are those of golden.rs; to write this file anew:
-# UPDATE_GOLDEN=1 cargo test -p anabranch-control --test golden
+# UPDATE_GOLDEN=1 cargo test -p anabranch-control golden
 ";
 
 fn states() -> Vec<(&'static str, Vec<Path<f64>>)> {
@@ -126,7 +123,7 @@ fn the_table_is_pinned() {
 
 #[test]
 fn the_page_of_rules_is_up_to_date() {
-    is_up_to_date(page::FILE, &page::page());
+    is_up_to_date(crate::page::FILE, &crate::page::page());
 }
 
 /// The state `unequal`, by hand: w = (10, 20), tau = (1/20, 1/5), so x = (200, 100), y = 300 and

@@ -1,9 +1,7 @@
 //! The rate adjustment of gateways. Numbers are worked out by hand.
 
-mod common;
-
+use crate::common::close;
 use anabranch_control::{Adjuster, BufferSample, RateAdjustment, Trend};
-use common::close;
 use proptest::prelude::*;
 
 /// Table I, but for three samples to a round and simple thresholds: 20 and 100 packets.

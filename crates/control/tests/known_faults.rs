@@ -3,11 +3,9 @@
 //!
 //! There a smoothed RTT was kept in units of 1/8 us.
 
-mod common;
-
+use crate::common::{ack, close, in_avoidance, path, rule};
 use anabranch_control::rules::Wvegas;
 use anabranch_control::{Path, Rule};
-use common::{ack, close, in_avoidance, path, rule};
 
 /// A path as the old kernel stored it: window in packets, RTT in 1/8 us.
 type Old = (u64, u64);

@@ -1,9 +1,7 @@
 //! Laws that hold for every state of the paths.
 
-mod common;
-
+use crate::common::{all_rules, any_path, any_paths, close, path, rule};
 use anabranch_control::{AnyRule, Dual, Info, Path, Scalar};
-use common::{all_rules, any_path, any_paths, close, path, rule};
 use proptest::prelude::*;
 
 proptest! {

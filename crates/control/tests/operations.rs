@@ -1,12 +1,10 @@
 //! Invariants of a controller under random operations.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::common::{ack, all_rules, close, in_avoidance};
 use anabranch_control::{Ack, AnyController, AnyRule, Custom, External, MAX_WINDOW, Path, Phase};
-use common::{ack, all_rules, close, in_avoidance};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

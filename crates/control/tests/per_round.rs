@@ -1,9 +1,7 @@
 //! Increases computed once per round trip, beside those computed for every packet.
 
-mod common;
-
+use crate::common::{ack, close, in_avoidance};
 use anabranch_control::{Ack, AnyController, Phase};
-use common::{ack, close, in_avoidance};
 use proptest::prelude::*;
 
 /// Two controllers in the same state: the increase computed per packet, and per round trip.

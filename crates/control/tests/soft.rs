@@ -1,10 +1,8 @@
 //! `Soft` against `f64`: each operation within 2^-32 of the exact result, and every rule in it.
 
-mod common;
-
+use crate::common::{all_rules, path, rule};
 use anabranch_control::rules::{Vegas, Wvegas, WvegasMemory};
 use anabranch_control::{Path, Rule, Scalar, Soft};
-use common::{all_rules, path, rule};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

@@ -1,10 +1,8 @@
 //! The rules that act once per round trip.
 
-mod common;
-
+use crate::common::{ack, close, in_avoidance, path, rule};
 use anabranch_control::rules::{Vegas, Wvegas};
 use anabranch_control::{Ack, AnyController, Path, Phase, Rule};
-use common::{ack, close, in_avoidance, path, rule};
 use proptest::prelude::*;
 
 /// Vegas's base RTT in these tests: with 3/32 s of 1/8 s a quarter of the window is queued,

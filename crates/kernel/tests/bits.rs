@@ -1,17 +1,15 @@
 //! The rules in C are bit-equal to the Rust rules in `Soft`: compiled for this machine, and in the
 //! kernel.
 
-mod common;
-
 use std::env;
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::can_load;
+use crate::common::evaluation::{Evaluation, expected};
+use crate::common::states::{State, states};
 use anabranch_control::{Info, Parameter, Scalar, Soft};
 use anabranch_kernel::{Choice, PROGRAMS};
-use common::can_load;
-use common::evaluation::{Evaluation, expected};
-use common::states::{State, states};
 use libbpf_rs::{Object, ObjectBuilder, ProgramInput};
 use libloading::Library;
 

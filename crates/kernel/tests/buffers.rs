@@ -1,12 +1,10 @@
 //! The send buffers of subflows.
 
-mod common;
-
 use std::process::Command;
 
+use crate::common::network::{Host, Network, connect};
+use crate::common::{can_load, lock_names};
 use anabranch_kernel::load;
-use common::network::{Host, Network, connect};
-use common::{can_load, lock_names};
 
 /// The send buffer of each TCP socket of a new connection, bytes: `tb` in the output of `ss -tm`.
 fn send_buffers(network: &Network, algorithm: &str, multipath: bool) -> Vec<u32> {

@@ -1,7 +1,5 @@
 //! The command line: names, help, error messages, missing requirements, `status`.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,10 +7,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::common::network::{Host, Network, connect, send_for};
+use crate::common::{SEND_TIME, can_load, lock_names, wait_until};
 use anabranch_control::{Info, RULES};
 use anabranch_kernel::{PROGRAMS, connections, load};
-use common::network::{Host, Network, connect, send_for};
-use common::{SEND_TIME, can_load, lock_names, wait_until};
 use rustix::process::geteuid;
 use serde_json::Value;
 

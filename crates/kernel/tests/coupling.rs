@@ -1,16 +1,14 @@
 //! Groups of coupled subflows. Semicoupled shows them best: its alpha, `I_r w_r`, is the subflow's
 //! share of the coupled windows, so 1 for a subflow that is coupled to none.
 
-mod common;
-
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
+use crate::common::network::{Host, Network, Sink, connect, send_for};
+use crate::common::{SEND_TIME, can_load, lock_names, wait_until};
 use anabranch_kernel::{Loaded, Subflow, connections, load};
-use common::network::{Host, Network, Sink, connect, send_for};
-use common::{SEND_TIME, can_load, lock_names, wait_until};
 
 /// A connection under Semicoupled that sends until it is dropped.
 struct Sending<'a> {

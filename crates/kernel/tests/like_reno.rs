@@ -1,17 +1,15 @@
 //! Behaviour that every rule shares with the kernel's Reno: plain TCP, losses, timeouts, undo,
 //! applications that send little.
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::common::network::{Host, Network, connect, send_for};
+use crate::common::{can_load, counter, is_installed, lock_names, wait_until};
 use anabranch_kernel::{Loaded, Subflow, connections, load};
-use common::network::{Host, Network, connect, send_for};
-use common::{can_load, counter, is_installed, lock_names, wait_until};
 use socket2::Protocol;
 
 /// EWTCP with a twentieth of NewReno's growth, which shows whether a socket runs the rule.

@@ -2,8 +2,6 @@
 //! TCP (RFC 8684, section 3.7): with several subflows the affected one is reset; with one subflow
 //! the connection falls back to plain TCP by an infinite mapping.
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,10 +11,12 @@ use std::sync::mpsc::{self, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::common::middlebox::{Middlebox, Packet};
+use crate::common::network::{Host, Network, Sink, connect, send_for};
+use crate::common::{
+    SEND_TIME, can_load, counter, lock_names, objects, wait_until, wait_until_freed,
+};
 use anabranch_kernel::{connections, load};
-use common::middlebox::{Middlebox, Packet};
-use common::network::{Host, Network, Sink, connect, send_for};
-use common::{SEND_TIME, can_load, counter, lock_names, objects, wait_until, wait_until_freed};
 use etherparse::TcpOptions;
 
 /// Two hosts that use checksums, without a link.

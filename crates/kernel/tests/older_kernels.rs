@@ -1,12 +1,10 @@
 //! Kernels differ in the fields of their types: the programs load without those added later.
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 
+use crate::common::can_load;
 use anabranch_kernel::PROGRAMS;
-use common::can_load;
 use libbpf_rs::ObjectBuilder;
 use tempfile::NamedTempFile;
 

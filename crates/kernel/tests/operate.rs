@@ -1,16 +1,14 @@
 //! What operators see: version, parameters and stale rates in `status`, weights, metrics.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::common::network::{Host, Network, connect, send_for};
+use crate::common::program::{own_bpf_fs, programs, run};
+use crate::common::{can_load, lock_names, wait_until};
 use anabranch_kernel::connections;
-use common::network::{Host, Network, connect, send_for};
-use common::program::{own_bpf_fs, programs, run};
-use common::{can_load, lock_names, wait_until};
 use libbpf_rs::MapCore;
 use socket2::SockRef;
 

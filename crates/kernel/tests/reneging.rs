@@ -6,16 +6,14 @@
 //! half a round trip, at least 10 ms, declares all packets lost, requests a threshold from the
 //! congestion control and starts from a window of 1.
 
-mod common;
-
 use std::io::Write;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use crate::common::middlebox::{Middlebox, Packet};
+use crate::common::network::{Host, Network, connect};
+use crate::common::{can_load, counter, lock_names, wait_until};
 use anabranch_kernel::{Subflow, connections, load};
-use common::middlebox::{Middlebox, Packet};
-use common::network::{Host, Network, connect};
-use common::{can_load, counter, lock_names, wait_until};
 use etherparse::TcpOptions;
 
 /// The middlebox in front of the server. Of a burst it forwards the first packet and drops the

@@ -1,7 +1,5 @@
 //! Replacing, unloading and loading again while connections and network namespaces use a program.
 
-mod common;
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::common::network::{Host, Network, connect, connect_by_default};
+use crate::common::program::{own_bpf_fs, programs, run};
+use crate::common::{can_load, lock_names, objects, wait_until, wait_until_freed};
 use anabranch_kernel::connections;
-use common::network::{Host, Network, connect, connect_by_default};
-use common::program::{own_bpf_fs, programs, run};
-use common::{can_load, lock_names, objects, wait_until, wait_until_freed};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use serde_json::Value;
 

@@ -1,7 +1,5 @@
 //! No map, program, pin or name remains, however connections, subflows and loaders end.
 
-mod common;
-
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::common::network::{Host, Network, connect, send_for};
+use crate::common::{can_load, lock_names, objects, wait_until, wait_until_freed};
 use anabranch_kernel::{Choice, load, registered};
-use common::network::{Host, Network, connect, send_for};
-use common::{can_load, lock_names, objects, wait_until, wait_until_freed};
 use socket2::SockRef;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_anabranch-kernel");
@@ -24,7 +22,7 @@ fn connections_subflows_and_algorithms_come_and_go() {
     churn(Duration::from_secs(4), 100);
 }
 
-/// `ANABRANCH_REQUIRE_KERNEL=1 cargo test -p anabranch-kernel --test robust -- --ignored`
+/// `ANABRANCH_REQUIRE_KERNEL=1 cargo test -p anabranch-kernel robust -- --ignored`
 #[test]
 #[ignore = "the long form: a minute, and a thousand connections"]
 fn connections_subflows_and_algorithms_come_and_go_for_a_minute() {

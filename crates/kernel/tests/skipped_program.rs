@@ -1,13 +1,11 @@
 //! A kernel may skip a program and use uninitialised stack memory as its result.
 
-mod common;
-
 use std::thread;
 use std::time::Duration;
 
+use crate::common::network::{Host, Network, connect, send_for};
+use crate::common::{can_load, lock_names};
 use anabranch_kernel::connections;
-use common::network::{Host, Network, connect, send_for};
-use common::{can_load, lock_names};
 use libbpf_rs::{MapCore, ObjectBuilder};
 
 /// Two paths of 50 Mbps whose queues hold 20 ms: with their bursts of 20 kB at most 100 packets,

@@ -1,13 +1,11 @@
 //! Real Multipath TCP and plain TCP under every algorithm.
 
-mod common;
-
 use std::fs;
 use std::time::Duration;
 
+use crate::common::network::{Host, Network, connect, send_for};
+use crate::common::{SEND_TIME, can_load, lock_names, measured};
 use anabranch_kernel::{PROGRAMS, connections, load, registered, set_weight};
-use common::network::{Host, Network, connect, send_for};
-use common::{SEND_TIME, can_load, lock_names, measured};
 use socket2::SockRef;
 
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";

@@ -10,3 +10,4 @@ pub mod ledger;
 mod moderation;
 mod offload;
 pub mod packet;
+mod pcapng;

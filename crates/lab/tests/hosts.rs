@@ -1,17 +1,15 @@
 //! Real hosts, and their removal. Needs root; each test takes a few seconds.
 
-mod common;
-
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::{Hosts, TWO_LINKS, can_create_hosts, file, lab};
 use anabranch_lab::network::emulator::Tap;
 use anabranch_lab::network::packet::Packet;
 use anabranch_lab::{Lab, exit_on_panic};
 use anabranch_net::{Backlog, Fate, MILLISECOND, Time};
 use anabranch_scenario::Scenario;
-use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn scenario(text: &str) -> Scenario {
@@ -256,7 +254,7 @@ fn no_host_is_left_of_a_lab_that_panics() {
         return;
     }
     let panicking = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_lab_panics", "--ignored", "--nocapture"])
+        .args(["--exact", "hosts::a_lab_panics", "--ignored", "--nocapture"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -1,12 +1,10 @@
 //! What programs leave running ends with their program and with the lab. Needs root.
 
-mod common;
-
 use std::fs;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
-use common::{Hosts, LAB, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
+use crate::common::{Hosts, LAB, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
 
 /// Starts two processes that sleep for `name` seconds: a child, and a daemon in a session of its
 /// own that has nothing in its environment by which a lab could recognise it.

@@ -1,14 +1,12 @@
 //! Programs in the hosts of a scenario. Needs root and python3.
 
-mod common;
-
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Hosts, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
+use crate::common::{Hosts, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Accepts one connection, and prints the client's address and the number of bytes received.

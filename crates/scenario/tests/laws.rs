@@ -309,8 +309,17 @@ fn deep_nesting_is_an_error() {
     }
 }
 
+/// 400 cases, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 400;
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(config())]
 
     #[test]
     fn no_bytes_panic(text in proptest::collection::vec(any::<u8>(), 0..200)) {

@@ -123,7 +123,8 @@ impl Connection {
         let closed = routes.iter().enumerate().skip(self.paths.len());
         for (r, route) in closed.take_while(|(_, route)| route.opens_at(self.started_at) <= now) {
             self.controller.add_path();
-            self.controller.set_ssthresh(r, tcp.initial_ssthresh);
+            self.controller
+                .set_ssthresh(r, tcp.keys.initial_ssthresh_packets.get());
             let window = self.controller.window(r) as u32;
             let seed = element_seed(self.host_seed, kind::HOSTS, r);
             let path = PathState::new(route.clone(), tcp, window, seed);

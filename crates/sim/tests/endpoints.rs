@@ -2,10 +2,8 @@
 //!
 //! At 12 Mbps a full packet of 1500 bytes takes 1 ms. Acknowledgements take no time to transmit.
 
-mod common;
-
-use common::links::{FAST, SLOW, assert_takes_ms, bulk, file, window_at};
-use common::{PAYLOAD, run};
+use crate::common::links::{FAST, SLOW, assert_takes_ms, bulk, file, window_at};
+use crate::common::{PAYLOAD, run};
 
 #[test]
 fn a_file_within_the_initial_window_takes_transmission_and_travel() {

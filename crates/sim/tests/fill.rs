@@ -5,8 +5,6 @@
 //! other is here: at 1000 Mbps and 300 ms a delay-based rule, which adds one packet per round trip,
 //! needs two hours to the first of 25 000.
 
-mod common;
-
 use anabranch_control::RULES;
 use anabranch_scenario::Scenario;
 use anabranch_sim::Simulation;
@@ -46,7 +44,7 @@ fn used(algorithm: &str, paths: Paths, duration_s: f64) -> f64 {
         0.75 * duration_s,
         names.join(", ")
     );
-    let scenario: Scenario = common::scenario(&text);
+    let scenario: Scenario = crate::common::scenario(&text);
     let record = Simulation::new(&scenario, 1).finish();
     let busy = paths.iter().zip(&record.links.utilization);
     let capacity: f64 = paths.iter().map(|(mbps, _)| mbps).sum();

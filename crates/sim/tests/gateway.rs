@@ -3,10 +3,8 @@
 //! At 8 Mbps a packet of 1000 bytes takes 1 ms, and there is no header. A file of n bytes has
 //! ceil(n / 1000) packets. Acknowledgements take no time to transmit.
 
-mod common;
-
+use crate::common::run;
 use anabranch_scenario::Record;
-use common::run;
 
 const LINK: &str = "rate_mbps = 8, delay_ms = 10, queue.drop_tail = { packets = 1000000 }";
 

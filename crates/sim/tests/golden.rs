@@ -4,15 +4,13 @@
 //! behaviour:
 //!
 //! ```text
-//! UPDATE_GOLDEN=1 cargo test -p anabranch-sim --test golden
+//! UPDATE_GOLDEN=1 cargo test -p anabranch-sim golden
 //! ```
-
-mod common;
 
 use std::fmt::Write;
 use std::{env, fs};
 
-use common::{bits, run};
+use crate::common::{bits, run};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");
 
@@ -20,7 +18,7 @@ const HEADER: &str = "\
 # One line per user of each run of golden.rs: payload delivered, goodput, packets sent and lost (by a
 # queue, RED, chance, an outage), sent again, timeouts, files done. `every bit` is a hash of the whole
 # record, samples included. To write this file anew:
-# UPDATE_GOLDEN=1 cargo test -p anabranch-sim --test golden
+# UPDATE_GOLDEN=1 cargo test -p anabranch-sim golden
 
              user      bytes   Mbps    sent  queue    red chance outage  again timeouts files
 ";
@@ -115,7 +113,7 @@ fn table() -> String {
 }
 
 fn write_run(table: &mut String, text: &str) -> std::fmt::Result {
-    let names: Vec<String> = common::scenario(text)
+    let names: Vec<String> = crate::common::scenario(text)
         .flows
         .iter()
         .map(|flow| flow.name.clone())

@@ -1,20 +1,16 @@
 //! What holds in every scenario: counters agree, everything sent arrives, windows stay in range,
 //! and a seed determines every bit.
 
-mod common;
-#[path = "laws/jitter.rs"]
 mod jitter;
-#[path = "laws/random.rs"]
 mod random;
-#[path = "laws/timeouts.rs"]
 mod timeouts;
 
 use std::thread;
 
+use crate::common::{bits, scenario};
 use anabranch_net::Rate;
 use anabranch_scenario::{Record, Recovery, Scenario, Scheduler, Workload};
 use anabranch_sim::Simulation;
-use common::{bits, scenario};
 use proptest::prelude::*;
 
 /// A user's rows in the tables of a record.
@@ -234,8 +230,17 @@ fn check_samples(scenario: &Scenario, record: &Record) {
     }
 }
 
+/// 64 cases, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 64;
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(config())]
 
     #[test]
     fn everything_sent_arrives_once_and_the_counters_agree(text in random::ending()) {

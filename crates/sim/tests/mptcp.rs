@@ -1,9 +1,7 @@
 //! One connection over several paths: one data sequence, one receive buffer, one scheduler.
 
-mod common;
-
+use crate::common::{PAYLOAD, run};
 use anabranch_scenario::Record;
-use common::{PAYLOAD, run};
 
 /// A user with a path over each of two links, and what else the scenario says.
 fn two_paths(links: [&str; 2], duration: &str, tcp: &str, user: &str) -> Record {

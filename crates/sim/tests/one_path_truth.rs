@@ -8,11 +8,9 @@
 //! at 1e-2 (12 packets), where ns-2's Sack1 agent has 1.17 too, and the exponent is -0.521 rather
 //! than -1/2.
 
-mod common;
-
 use std::f64::consts::PI;
 
-use common::{PAYLOAD, run};
+use crate::common::{PAYLOAD, run};
 
 const PROBABILITIES: [f64; 5] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
 const RTT_S: f64 = 0.1;

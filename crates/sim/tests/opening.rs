@@ -1,9 +1,7 @@
 //! Paths that open after their user has begun.
 
-mod common;
-
+use crate::common::{PAYLOAD, bits, run};
 use anabranch_scenario::Record;
-use common::{PAYLOAD, bits, run};
 
 /// A user of two paths of 12 Mbps, which is 1 packet per ms, and 20 ms. Windows that start to grow
 /// slowly at 50 do not overflow the queues, of 100, in the first second.

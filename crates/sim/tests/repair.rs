@@ -1,10 +1,8 @@
 //! Losses and timeouts of one TCP connection, on links for which the expected behaviour is derived
 //! by hand.
 
-mod common;
-
-use common::links::{SLOW, assert_takes_ms, bulk, file, window_at};
-use common::{PAYLOAD, run};
+use crate::common::links::{SLOW, assert_takes_ms, bulk, file, window_at};
+use crate::common::{PAYLOAD, run};
 
 use anabranch_scenario::Record;
 

@@ -1,5 +1,4 @@
 //! Shared by several tests.
-#![allow(dead_code, reason = "every test file uses a part")]
 
 use anabranch_control::{Ack, Algorithm, AnyController, AnyRule, Info, Path, RULES};
 use proptest::prelude::*;

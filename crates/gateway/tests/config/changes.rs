@@ -4,8 +4,8 @@ use anabranch_gateway::config::difference::{Part, difference};
 use anabranch_gateway::config::read::{Either, either};
 use anabranch_gateway::keys::KeyPair;
 
-use crate::tables::{FAR, NEAR, Table};
-use crate::{Written, folder};
+use super::tables::{FAR, NEAR, Table};
+use super::{Written, folder};
 
 /// Another valid value of a key, and the part of the configuration that it changes. Keys of several
 /// tables are changed in the first.

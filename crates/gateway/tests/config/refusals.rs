@@ -7,8 +7,8 @@ use std::path::Path;
 use anabranch_gateway::config::read::either;
 use anabranch_gateway::keys::KeyPair;
 
-use crate::tables::{FAR, NEAR};
-use crate::{Written, folder};
+use super::tables::{FAR, NEAR};
+use super::{Written, folder};
 
 /// The dotted key of an entry: `paths[0].name`.
 fn dotted(header: &str, key: &str) -> String {

@@ -4,7 +4,7 @@ use std::fs;
 
 use anabranch_gateway::config::read::either;
 
-use crate::folder;
+use super::folder;
 
 #[test]
 fn what_is_probably_not_meant_is_a_warning() {

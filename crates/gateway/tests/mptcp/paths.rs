@@ -13,7 +13,7 @@ use anabranch_gateway::config::{Far, Near, Role};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::setup::{far_config, identities, near_config};
+use super::setup::{far_config, identities, near_config};
 
 /// Whether the tests can run; with ANABRANCH_REQUIRE_KERNEL=1 they must.
 pub fn can_run() -> bool {

@@ -7,8 +7,8 @@ use anabranch_gateway::config::{Limits, Near};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{interval, sleep, timeout};
 
-use crate::paths::{Hosts, can_run, ip, until, with_tunnel};
-use crate::setup::tunnel;
+use super::paths::{Hosts, can_run, ip, until, with_tunnel};
+use super::setup::tunnel;
 
 /// Both paths have 10 Mbit/s and queues of 50 ms, 62 kB: with 65 kB for a burst, 62 kB if only one
 /// queue is full, 10 kB for 4 ms, and less than 100 kB in the gateway. A stream's window is larger.

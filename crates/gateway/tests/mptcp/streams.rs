@@ -8,7 +8,7 @@ use anabranch_gateway::config::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::setup::{LOOPBACK, far_config, identities, near_config, tunnel};
+use super::setup::{LOOPBACK, far_config, identities, near_config, tunnel};
 
 /// Longer than anything takes on a busy machine, and shorter than the silence that ends a tunnel.
 const PATIENCE: Duration = Duration::from_secs(10);

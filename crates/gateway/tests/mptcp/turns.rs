@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::setup::{LOOPBACK, far_config, identities, near_config};
+use super::setup::{LOOPBACK, far_config, identities, near_config};
 
 /// Payload of a frame, the packet of this gateway, bytes.
 const FRAME: u64 = 4095;

@@ -7,9 +7,9 @@ use anabranch_gateway::carrier::{Condition, Tunnel};
 use anabranch_gateway::config::Role;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::relay::{Fate, Relay};
-use crate::support::{A, B, C, Pair, condition, identities, listen, near, pair, pair_at, path};
-use crate::support::{PATIENCE, state, until};
+use super::relay::{Fate, Relay};
+use super::support::{A, B, C, Pair, condition, identities, listen, near, pair, pair_at, path};
+use super::support::{PATIENCE, state, until};
 
 /// A pair behind a relay, with these paths.
 async fn relayed(paths: &[&str]) -> (Pair, Relay) {

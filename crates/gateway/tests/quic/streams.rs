@@ -8,8 +8,8 @@ use anabranch_gateway::config;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::relay::{Fate, Relay};
-use crate::support::{
+use super::relay::{Fate, Relay};
+use super::support::{
     A, B, C, PATIENCE, condition, identities, listen, near, pair, pair_at, path, until,
 };
 
@@ -243,7 +243,7 @@ fn a_restarted_far_ends_old_tunnels_at_once() {
     let far = runtime();
     let again = config::Far {
         listen: address,
-        ..crate::support::far()
+        ..super::support::far()
     };
     let listener = far.block_on(quic::Listener::bind(&again, &far_identity));
     let _listener = listener.expect("the address is free");

@@ -8,7 +8,7 @@ use anabranch_gateway::config::{Limits, Path};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
-use crate::support::{A, identities, listen, near, pair_at, path};
+use super::support::{A, identities, listen, near, pair_at, path};
 
 const STREAMS: usize = 60;
 

@@ -7,7 +7,7 @@ use anabranch_gateway::tls::Identity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Options, Pair, each_carrier, echo, exchange, key, until};
+use super::harness::{Options, Pair, each_carrier, echo, exchange, key, until};
 
 /// What near answers until it ends or resets the connection.
 async fn answer(pair: &Pair, bytes: &[u8], ends: bool) -> Vec<u8> {

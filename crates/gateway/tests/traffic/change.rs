@@ -7,7 +7,7 @@ use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;
 use tokio::net::TcpStream;
 
-use crate::harness::{Pair, each_carrier, echo, exchange, is_reset, key, resets, until};
+use super::harness::{Pair, each_carrier, echo, exchange, is_reset, key, resets, until};
 
 #[test]
 fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {

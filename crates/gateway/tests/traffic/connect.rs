@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::harness::{Options, Pair, each_carrier, echo, exchange, is_reset, until};
+use super::harness::{Options, Pair, each_carrier, echo, exchange, is_reset, until};
 
 #[test]
 fn socks_and_forwards_carry_connections() {

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-use crate::harness::{Options, PATIENCE, Pair, each_carrier, free_address, until};
+use super::harness::{Options, PATIENCE, Pair, each_carrier, free_address, until};
 
 /// A query for the address of `label`, with EDNS if `udp_size` is not 0.
 fn query(id: u16, label: &str, udp_size: u16) -> Vec<u8> {

@@ -10,7 +10,7 @@ use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;
 use tokio::net::TcpStream;
 
-use crate::harness::{each_carrier, echo, exchange, free_address, is_reset, key, request};
+use super::harness::{each_carrier, echo, exchange, free_address, is_reset, key, request};
 
 struct Killed(Child);
 

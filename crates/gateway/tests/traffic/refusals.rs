@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use anabranch_gateway::near::Way;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::{
+use super::harness::{
     Options, Pair, each_carrier, echo, exchange, is_reset, request, resets, until,
 };
 
@@ -69,8 +69,8 @@ fn the_reply_gives_the_cause() {
 fn the_rules_of_near_count() {
     each_carrier(async |carrier| {
         let echo = echo().await;
-        let other = crate::harness::echo().await;
-        let third = crate::harness::echo().await;
+        let other = super::harness::echo().await;
+        let third = super::harness::echo().await;
         let rules = format!(
             "rules = [
                 {{ to = \"{echo}\", via = \"direct\" }},

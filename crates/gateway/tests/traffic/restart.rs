@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_gateway::tls::Identity;
 
-use crate::harness::{Options, Pair, each_carrier, echo, exchange, is_reset, key, until};
+use super::harness::{Options, Pair, each_carrier, echo, exchange, is_reset, key, until};
 
 #[test]
 fn connections_are_reset_with_their_tunnel_and_new_ones_work_soon_after_far_is_back() {

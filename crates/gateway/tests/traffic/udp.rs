@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-use crate::harness::{Options, PATIENCE, Pair, each_carrier, key, request, until};
+use super::harness::{Options, PATIENCE, Pair, each_carrier, key, request, until};
 use anabranch_gateway::carrier::{Condition, PathState};
 use anabranch_gateway::near::{Near, Way};
 use anabranch_gateway::tls::Identity;

@@ -1,5 +1,4 @@
 //! Shared by several tests.
-#![allow(dead_code, reason = "every test file uses a part")]
 
 pub mod evaluation;
 pub mod middlebox;

@@ -1,28 +1,22 @@
 //! Captures the packets at each link in pcapng files.
 
-use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
-use std::{io, thread};
 
 use anabranch_net::{Backlog, Fate, Time};
 use anabranch_scenario::Scenario;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::{DataLink, PcapError};
 
 use crate::error::{Context, Error};
 use crate::network::packet::Packet;
+use crate::network::pcapng::PcapNg;
 
 /// A file and its name.
-type Writer = (PathBuf, PcapNgWriter<BufWriter<File>>);
+type Writer = (PathBuf, PcapNg<BufWriter<File>>);
 
 /// Writes the packets offered to each link, with their arrival times, to a file per link; a comment
 /// on a dropped packet has the cause. A separate thread writes the files.
@@ -50,7 +44,8 @@ impl Capture {
         let links = scenario.links.iter().enumerate();
         let files = links.map(|(number, link)| {
             let file = directory.join(format!("{number}-{}.pcapng", file_name(&link.name)));
-            let writer = create(&file, &link.name).map_err(cause);
+            let created = File::create(&file).context(file.display())?;
+            let writer = PcapNg::new(BufWriter::new(created), &link.name);
             let writer = writer.context(file.display())?;
             Ok((file, writer))
         });
@@ -95,30 +90,10 @@ impl crate::network::emulator::Tap for Capture {
     }
 }
 
-/// The system's error, which the text of a `PcapError` does not have.
-fn cause(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other),
-    }
-}
-
 /// The link's name with only characters that every file system allows.
 fn file_name(link: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     link.chars().map(plain).take(64).collect()
-}
-
-fn create(file: &Path, link: &str) -> Result<PcapNgWriter<BufWriter<File>>, PcapError> {
-    let file = File::create(file).map_err(PcapError::IoError)?;
-    let mut writer = PcapNgWriter::new(BufWriter::new(file))?;
-    let mut interface = InterfaceDescriptionBlock::new(DataLink::RAW, 0);
-    interface.options = vec![
-        InterfaceDescriptionOption::IfName(Cow::Owned(link.to_owned())),
-        InterfaceDescriptionOption::IfTsResol(9),
-    ];
-    writer.write_pcapng_block(interface)?;
-    Ok(writer)
 }
 
 fn write(mut files: Vec<Writer>, packets: &Receiver<Captured>) -> Result<(), Error> {
@@ -126,25 +101,18 @@ fn write(mut files: Vec<Writer>, packets: &Receiver<Captured>) -> Result<(), Err
     let start = start.duration_since(SystemTime::UNIX_EPOCH);
     let start = start.unwrap_or_default();
     for captured in packets {
-        let mut options = Vec::new();
-        if let Fate::Dropped(cause) = captured.fate {
-            let comment = format!("dropped: {cause:?}").to_lowercase();
-            options.push(EnhancedPacketOption::Comment(Cow::Owned(comment)));
-        }
+        let comment = match captured.fate {
+            Fate::Dropped(cause) => Some(format!("dropped: {cause:?}").to_lowercase()),
+            _ => None,
+        };
+        let at = start + Duration::from_nanos(captured.at / 1000);
         let bytes = captured.packet.complete();
         let (name, writer) = &mut files[captured.link];
-        let block = EnhancedPacketBlock {
-            interface_id: 0,
-            timestamp: start + Duration::from_nanos(captured.at / 1000),
-            original_len: bytes.len() as u32,
-            data: Cow::Owned(bytes),
-            options,
-        };
-        let written = writer.write_pcapng_block(block);
-        written.map_err(cause).context(name.display())?;
+        let written = writer.packet(at, &bytes, comment.as_deref());
+        written.context(name.display())?;
     }
-    for (name, writer) in files {
-        io::Write::flush(&mut writer.into_inner()).context(name.display())?;
+    for (name, mut writer) in files {
+        writer.flush().context(name.display())?;
     }
     Ok(())
 }

@@ -1,5 +1,4 @@
 //! Shared by the tests with real hosts: whether they can run on this machine, and the program.
-#![allow(dead_code)] // no test uses everything
 
 use std::collections::BTreeSet;
 use std::fs::File;

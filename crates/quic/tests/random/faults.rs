@@ -3,7 +3,7 @@
 
 use anabranch_quic::Operation;
 
-use crate::case::{Case, Event, Link};
+use super::case::{Case, Event, Link};
 
 /// Two links of 4 Mbps and 20 ms without losses; user 1 has a path over each.
 fn two_links(events: Vec<(f64, Event)>) -> Case {

@@ -80,7 +80,7 @@ impl PathState {
     pub fn new(route: Route, tcp: &Tcp, window: u32, host_seed: u64) -> PathState {
         PathState {
             route,
-            sender: Sender::new(tcp.recovery != Recovery::NewReno),
+            sender: Sender::new(tcp.keys.recovery != Recovery::NewReno),
             receiver: Reassembly::default(),
             data: VecDeque::new(),
             reinjected: 0,
@@ -95,7 +95,7 @@ impl PathState {
             quick_acks: QUICK_ACKS,
             last_arrived: 0,
             last_sent: 0,
-            rack: (tcp.recovery == Recovery::Rack).then(Box::default),
+            rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
             totals: PathTotals::default(),
         }
@@ -175,7 +175,7 @@ impl PathState {
     /// The timer expired: all that has not arrived is declared lost. A timeout in recovery is not
     /// undone, because there was a loss before it.
     pub fn time_out(&mut self, now: Time, tcp: &Tcp) {
-        if tcp.undo && self.backoff == 0 && !self.sender.is_recovering() {
+        if tcp.keys.undo && self.backoff == 0 && !self.sender.is_recovering() {
             self.timed_out_at = Some(now);
         }
         self.totals.timeouts += 1;

@@ -87,7 +87,7 @@ impl Connection {
         let path = &mut self.paths[r];
         let Some(rack) = &mut path.rack else { return };
         // A lone packet's acknowledgement may be delayed.
-        let lone = path.sender.outstanding() == 1 && world.tcp.delayed_acks;
+        let lone = path.sender.outstanding() == 1 && world.tcp.keys.delayed_acks;
         let delay = if lone { ACK_DELAY } else { 0 };
         let wait = path
             .rto

@@ -27,8 +27,9 @@ impl Connection {
             totals.delivered_bytes += u64::from(packet.bytes - world.tcp.header_bytes);
             totals.one_way_sum_s += seconds(world.now - packet.sent_at);
         }
-        let may_wait = world.tcp.delayed_acks && expected && !had_hole;
-        let may_wait = may_wait && !(world.tcp.quick_acks && self.is_quick(world, packet.path));
+        let may_wait = world.tcp.keys.delayed_acks && expected && !had_hole;
+        let may_wait =
+            may_wait && !(world.tcp.keys.quick_acks && self.is_quick(world, packet.path));
         let path = &self.paths[usize::from(packet.path)];
         if may_wait && path.held.is_none() && !self.is_complete() {
             self.delay_ack(world, packet);

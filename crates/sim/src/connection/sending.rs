@@ -131,7 +131,7 @@ impl Connection {
         }
         self.starved = false;
         while let Some(r) = scheduler::pick(
-            world.tcp.scheduler,
+            world.tcp.keys.scheduler,
             &self.paths,
             &self.controller,
             self.turn,
@@ -208,7 +208,9 @@ impl Connection {
     /// Takes the next new data below `end`, if the receiver has room for it.
     #[inline]
     pub(crate) fn next_new(&mut self, tcp: &Tcp, end: PacketNumber) -> Option<PacketNumber> {
-        let window_end = self.data_una.saturating_add(tcp.receive_buffer.into());
+        let window_end = self
+            .data_una
+            .saturating_add(tcp.keys.receive_buffer_packets.get().into());
         if self.data_next >= end.min(window_end) {
             return None;
         }

@@ -1,7 +1,5 @@
 //! Shared by the tests of the simulator.
 
-#![allow(dead_code, reason = "no test uses all of it")]
-
 pub mod links;
 
 use anabranch_scenario::columns::Column;

@@ -9,7 +9,7 @@
 
 use anabranch_control::RULES;
 
-use super::common::run;
+use crate::common::run;
 
 /// Packet times of the bottleneck by which hosts delay packets at most.
 const PACKET_TIMES: f64 = 10.0;
@@ -67,14 +67,27 @@ fn losses_of_one_path(rule: &str, packet_times: f64) -> f64 {
     one / two
 }
 
+fn check_same_share(rule: &str) {
+    let ratio = losses_of_one_path(rule, PACKET_TIMES);
+    assert!((0.8..1.2).contains(&ratio), "{rule}: {ratio}");
+}
+
+#[test]
+fn with_jitter_users_at_one_queue_lose_the_same_share_of_their_packets_beside_lia() {
+    check_same_share("lia");
+}
+
 /// The rules that have an equilibrium by loss: the others do not respond to each loss.
 #[test]
-fn with_jitter_users_at_one_queue_lose_the_same_share_of_their_packets() {
-    let rules = RULES.iter().filter(|rule| rule.equilibrium_by_loss);
-    for rule in rules {
-        let ratio = losses_of_one_path(rule.name, PACKET_TIMES);
-        assert!((0.8..1.2).contains(&ratio), "{}: {ratio}", rule.name);
+#[ignore = "slow: make test-all"]
+fn with_jitter_users_at_one_queue_lose_the_same_share_of_their_packets_beside_every_rule() {
+    for rule in RULES.iter().filter(|rule| rule.equilibrium_by_loss) {
+        check_same_share(rule.name);
     }
+}
+
+#[test]
+fn without_jitter_users_with_one_path_lose_more_of_their_packets() {
     let clockwork = losses_of_one_path("lia", 0.0);
     assert!(clockwork > 2.0, "{clockwork}");
 }

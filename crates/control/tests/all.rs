@@ -1,0 +1,16 @@
+//! What the rules and the controller guarantee, each property in a file.
+
+mod algorithm;
+mod common;
+mod controller;
+mod coupling;
+mod cubic;
+mod golden;
+mod itcp;
+mod known_faults;
+mod laws;
+mod operations;
+mod page;
+mod per_round;
+mod soft;
+mod vegas;

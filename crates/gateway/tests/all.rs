@@ -1,0 +1,8 @@
+//! The gateway in one process and as a program.
+
+mod config;
+mod mptcp;
+mod parsers;
+mod process;
+mod quic;
+mod traffic;

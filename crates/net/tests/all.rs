@@ -1,0 +1,6 @@
+//! Links, queues, losses and traces: laws, statistics and golden runs.
+
+mod golden;
+mod laws;
+mod statistics;
+mod trace;

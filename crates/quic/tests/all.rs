@@ -1,0 +1,6 @@
+//! QUIC in virtual time: laws, shares, random networks and qlog.
+
+mod laws;
+mod qlog;
+mod random;
+mod shares;

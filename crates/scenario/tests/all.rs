@@ -1,0 +1,10 @@
+//! Scenario files and records: errors, warnings and laws.
+
+mod columns;
+mod errors;
+mod inputs;
+mod laws;
+mod phrases;
+mod recorder;
+mod warnings;
+mod whole_files;

@@ -1,0 +1,14 @@
+//! The simulator's laws, its agreement with formulas and ns-2, and golden runs.
+
+mod common;
+mod endpoints;
+mod fill;
+mod gateway;
+mod golden;
+mod laws;
+mod mptcp;
+mod ns2;
+mod one_path_truth;
+mod opening;
+mod repair;
+mod sharing;

@@ -1,0 +1,79 @@
+"""What the gate prints at its end, and that it runs every test file."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REPORT = ROOT / ".ci" / "report.py"
+
+RUST = """\
+<testsuites><testsuite name="anabranch-sim::all">
+<testcase name="laws::a_seed_determines_every_bit" classname="anabranch-sim::all" time="3.5">
+{outcome}<system-err>warning\nSKIPPED: ns is not installed\nrest</system-err></testcase>
+<testcase name="tests::it_ends" classname="anabranch-gateway" time="0.5"/>
+<testcase name="it_starts" classname="anabranch-lab::bin/anabranch-lab" time="0.25"/>
+</testsuite></testsuites>
+"""
+PYTHON = """\
+<testsuites><testsuite name="pytest">
+<testcase classname="tests.cli.test_run" name="test_a[x y]" file="tests/cli/test_run.py" time="1">
+{outcome}</testcase></testsuite></testsuites>
+"""
+
+
+def report(tmp_path: Path, rust: str = "", python: str = "") -> tuple[int, list[str]]:
+    """Exit code and lines for these outcomes, and a third file whose tests did not run."""
+    (tmp_path / "rust.xml").write_text(RUST.format(outcome=rust))
+    (tmp_path / "python.xml").write_text(PYTHON.format(outcome=python))
+    files = [tmp_path / name for name in ("rust.xml", "python.xml", "none.xml")]
+    done = subprocess.run([sys.executable, REPORT, *files], capture_output=True, text=True)
+    return done.returncode, [line.strip() for line in done.stdout.splitlines()]
+
+
+def test_the_slowest_tests_of_both_languages_come_first(tmp_path: Path):
+    code, lines = report(tmp_path)
+    seconds = [line.split()[0] for line in lines if " s  " in line]
+    assert (code, seconds) == (0, ["3.5", "1.0", "0.5", "0.2"])
+
+
+def test_what_was_skipped_is_named_with_its_reason(tmp_path: Path):
+    _, lines = report(tmp_path, python='<skipped message="no ns-2"/>')
+    assert "SKIPPED: ns is not installed" in lines
+    assert "no ns-2" in lines
+
+
+@pytest.mark.parametrize("outcome", ["<failure/>", "<error/>"])
+def test_a_failure_prints_the_command_that_repeats_it(tmp_path: Path, outcome: str):
+    code, lines = report(tmp_path, rust=outcome, python=outcome)
+    failed = lines[lines.index("Failed; to repeat:") + 1 :]
+    assert code == 1
+    assert failed == [
+        "cargo test -p anabranch-sim --test all laws::a_seed_determines_every_bit -- --exact",
+        ".venv/bin/pytest 'tests/cli/test_run.py::test_a[x y]'",
+    ]
+
+
+def test_unit_tests_and_those_of_programs_have_their_own_targets(tmp_path: Path):
+    _, lines = report(tmp_path)
+    assert "0.5 s  cargo test -p anabranch-gateway --lib tests::it_ends -- --exact" in lines
+    program = "cargo test -p anabranch-lab --bin anabranch-lab it_starts -- --exact"
+    assert f"0.2 s  {program}" in lines
+
+
+def test_every_file_of_rust_tests_is_in_a_program():
+    """Cargo looks for none (`autotests = false`): tests/all.rs or a [[test]] names each."""
+    for manifest in ROOT.glob("crates/*/Cargo.toml"):
+        folder = manifest.parent / "tests"
+        programs = set(re.findall(r'\[\[test\]\]\nname = "(\w+)"', manifest.read_text()))
+        named = programs.union(*(modules(folder / f"{program}.rs") for program in programs))
+        files = {file.stem for file in folder.glob("*.rs")}
+        folders = {file.parent.name for file in folder.glob("*/*.rs")}
+        assert files | folders <= named, manifest
+
+
+def modules(file: Path) -> set[str]:
+    return set(re.findall(r"^mod (\w+);", file.read_text(), re.M))
