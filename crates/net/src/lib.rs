@@ -41,3 +41,4 @@ pub use red::Red;
 pub use scheduled::Scheduled;
 pub use time::{MILLISECOND, SECOND, Time};
 pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
+pub use transmission::{ATTOBITS_PER_BYTE, Attobits};

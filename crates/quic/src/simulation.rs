@@ -96,12 +96,12 @@ impl Simulation {
         }
         let rows = slots.iter().map(|slot| routes[slot.flow as usize].len());
         let totals = vec![PathTotals::default(); rows.sum()];
-        let links = Links::new(scenario, seed);
+        let mut links = Links::new(scenario, seed);
         let start = Snapshot {
             time: 0,
             users: vec![(0, 0); slots.len()],
             paths: totals.clone(),
-            links: links.counters(),
+            links: links.counters(0),
         };
         Ok(Simulation {
             scenario: scenario.clone(),

@@ -82,10 +82,7 @@ impl Simulation {
             time: 0,
             users: vec![(0, 0); slots.len()],
             paths: vec![PathTotals::default(); paths],
-            links: network
-                .links()
-                .map(|link| link.counters().clone())
-                .collect(),
+            links: network.links().map(|link| link.counters(0)).collect(),
         };
         Simulation {
             scenario: scenario.clone(),
@@ -300,11 +297,9 @@ impl Simulation {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let links = self
-            .network
-            .links()
-            .map(|link| link.counters().clone())
-            .collect();
+        let now = self.now;
+        let links = self.network.links().map(|link| link.counters(now));
+        let links = links.collect();
         let mut users: Vec<(u64, u64)> = self
             .users
             .iter()

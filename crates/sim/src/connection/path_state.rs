@@ -8,13 +8,15 @@ use anabranch_scenario::Recovery;
 use crate::connection::bits::Reassembly;
 use crate::connection::host::Host;
 use crate::connection::rack::Rack;
-use crate::connection::receiving::QUICK_ACKS;
 use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
-use crate::network::{Ack, PacketNumber};
+use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
+
+/// How many packets are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
+pub(crate) const QUICK_ACKS: u32 = 16;
 
 /// The route of a path's packets and its delay.
 #[derive(Clone, Debug)]
@@ -186,7 +188,7 @@ impl PathState {
 
     /// Undoes the timeouts since something was acknowledged if they were spurious: this first
     /// acknowledgement after them is of a packet sent before the first one (RFC 3522). True if so.
-    pub fn undo_timeout(&mut self, ack: &Ack) -> bool {
+    pub fn undo_timeout(&mut self, ack: &Acknowledgement) -> bool {
         let spurious = self.timed_out_at.take().is_some_and(|at| ack.sent_at < at);
         if spurious {
             self.totals.spurious_timeouts += u64::from(self.backoff);
