@@ -7,11 +7,12 @@ mod timeouts;
 
 use std::thread;
 
-use crate::common::{bits, scenario};
 use anabranch_net::Rate;
 use anabranch_scenario::{Record, Recovery, Scenario, Scheduler, Workload};
 use anabranch_sim::Simulation;
 use proptest::prelude::*;
+
+use crate::common::{bits, scenario};
 
 /// A user's rows in the tables of a record.
 struct User<'a> {
