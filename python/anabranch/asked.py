@@ -46,7 +46,7 @@ OWN = "own"
 def algorithms_of(
     scenario: Scenario, algorithm: Algorithms, own: Collection[str]
 ) -> dict[str, Rule | None]:
-    """By name, in the order asked for: None for an algorithm of the table."""
+    """Rules in Python by name, in the order asked for: None for an algorithm of the table."""
     if algorithm is None:
         return {_core.algorithm(scenario.algorithm) if scenario.algorithm else OWN: None}
     if scenario.algorithm is None:

@@ -18,7 +18,7 @@ class Link(TypedDict):
     delay_ms: float
     """Propagation delay, one way."""
     loss_probability: float
-    """Of losses at random, the mean."""
+    """Mean loss probability of random losses."""
     down_s: list[tuple[float, float]]
     """When the link is down: from, to."""
     red: list[tuple[float, float]] | None
@@ -65,7 +65,7 @@ class PlainNetwork(TypedDict):
     """A scenario as plain data, for theory."""
 
     packet_bytes: int
-    """Of a full packet on the wire, headers included."""
+    """Size of a full packet on the wire, headers included."""
     header_bytes: int
     """The part of a packet that is not payload."""
     initial_window_packets: float
@@ -103,13 +103,14 @@ class RuleInfo(TypedDict):
     alternate_slow_start: bool
     """In slow start it grows in every other round trip only."""
     fluid: bool
-    """Its increase and decrease at a state describe it, so that it has a fluid model."""
+    """Whether the increase and decrease at a state describe the rule, so that it has a fluid
+    model."""
     reno_on_one_path: bool
     """With its defaults it is NewReno over one path."""
     equilibrium_by_loss: bool
     """Windows and RTTs alone give the loss probability of its equilibrium."""
     increase_cancels: bool
-    """Its increase is a difference of two terms that may cancel."""
+    """Whether the increase is a difference of two terms that may cancel."""
     leaves_capacity: str | None
     """Why it does not use 95 % of every set of paths where it is alone."""
     weight: str | None
@@ -119,7 +120,7 @@ class RuleInfo(TypedDict):
     studied_as: str
     """The specification that a study of all rules runs."""
     linux_name: str
-    """Its name in Linux, if it is there."""
+    """Name in Linux, if it is there."""
 
 
 class FlowsTable(TypedDict):

@@ -22,7 +22,7 @@ SCENARIO = "scenario.toml"
 ORIGINAL = "original.toml"
 HEADER = f"# The scenario that ran, with the traces beside it. The file as read: {ORIGINAL}.\n\n"
 SAMPLE_BYTES = {"flow_samples": 4, "path_samples": 11, "link_samples": 2}
-"""Of a row on disk: the least of six runs of examples with 1 to 1000 ms between samples."""
+"""Bytes of a row on disk: the least of six runs of examples with 1 to 1000 ms between samples."""
 PACKAGES = ("numpy", "pandas", "pyarrow", "scipy")
 
 
@@ -47,7 +47,7 @@ class Manifest:
 
     directory: Path
     version: str
-    """That of the Anabranch that wrote it."""
+    """Version of the Anabranch that wrote it."""
     runs: Runs
     files: dict[str, str]
     """The SHA-256 of the scenario, its traces and the tables, by file name."""

@@ -125,7 +125,7 @@ class Job:
 
     keys: dict[str, Any]
     run: _core.Run
-    """Or what has its interface."""
+    """A `_core.Run`, or a class with its interface."""
     in_python: bool
 
 

@@ -259,7 +259,7 @@ def test_jobs_are_the_runs_at_a_time(small: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_run_warns_once_where_no_file_is_as_large_as_the_distribution_says(
     small: Path, anabranch: Anabranch
 ) -> None:
-    # Of a Pareto tail of shape 1.05 the part (largest / smallest)^-0.05 of the load is beyond the
+    # In a Pareto tail of shape 1.05 the part (largest / smallest)^-0.05 of the load is beyond the
     # largest file; with a mean of 1 GB that is far more than 1 %.
     size = "size.pareto = { mean_bytes = 1e9, shape = 1.05 }"
     poisson = f'name = "one"\nworkload.poisson = {{ rate_per_s = 0.001, {size} }}'

@@ -42,7 +42,7 @@ def test_a_long_command_prints_a_line_per_tenth(
 ) -> None:
     monkeypatch.setattr(progress, "QUIET_S", 0.0)
     with progress.progress("run") as report:
-        # Of 100 reports, 1 % apart, those after 10 %, 20 %, ..., 90 % are due; a line may be later
+        # Reports come 1 % apart; the ones after 10 %, 20 %, ..., 90 % are due; a line may be later
         # than its report, but not by the time between two reports.
         for percent in range(101):
             report(percent / 100)

@@ -9,7 +9,7 @@ import typer
 from anabranch.cli.main import app
 
 COMMANDS = typer.main.get_command(app).commands["theory"].commands
-"""Of `anabranch theory`, by name."""
+"""Commands of `anabranch theory`, by name."""
 
 WITH_A_SCENARIO = [
     name

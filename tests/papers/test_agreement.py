@@ -87,7 +87,7 @@ def test_a_number_of_a_run_that_was_too_late_is_marked() -> None:
 
 
 def test_the_cases_of_late_runs_are_marked(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the cases slow.lia and fast.lia, one run of the second is late."""
+    """One run of the case fast.lia is late, none of slow.lia."""
     experiments = tiny / "tiny" / "experiments.toml"
     cases = '["C.slow.lia", "C.fast.lia"]'
     wanted = f"[agreement]\nseeds = [3, 4]\nitems.table = {cases}\n"

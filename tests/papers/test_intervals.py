@@ -125,7 +125,7 @@ def test_a_reason_is_shown_with_an_undecided_claim_as_it_stands() -> None:
 
 
 def test_the_standard_error_of_a_median_is_the_bootstraps() -> None:
-    # Of 27 draws of 0, 1 and 2 the median is 0 in 7 and 2 in 7: the deviation is sqrt(14 / 27).
+    # In 27 draws of 0, 1 and 2 the median is 0 in 7 and 2 in 7: the deviation is sqrt(14 / 27).
     spread, numbers = frame("median", a=[0.0, 1.0, 2.0])
     decision = spread.decide(read(Check, {**at_most(2), "metric": "m"}, Where()), numbers)
     assert decision.errors == [pytest.approx((14 / 27) ** 0.5, rel=0.03)]

@@ -167,7 +167,7 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ),
         # In bins of 1 s user 0 has 0.64 and 24/45.
         ("window_rate_span_mbps", {**RATE, "path": 0, "bin_s": 1.0}, (0.64 - 24 / 45) / 2),
-        # Of four points, path 1 stands out in the first alone: (0.64 - mean) / deviation / sqrt 3.
+        # Among four points, path 1 stands out in the first alone: (0.64 - mean) / deviation / sqrt 3.
         ("window_rate_correlation", CORRELATION, (0.64 - PATH_0.mean()) / PATH_0.std() / 3**0.5),
         ("shift_s", {**SHIFT, "target_mbps": 0.7, "bin_s": 0.5}, (1.5 + 2.0) / 2),
         ("shift_s", {**SHIFT, "target_mbps": 0.55, "bin_s": 1.0}, 2.0),
@@ -190,7 +190,7 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         # On the grid i = 0 ... 29 of 4^(i/29) log2 P is 0 at i = 0, -1 up to 14, -2 beyond. Least
         # squares on i: (98 - 225) / (30 * 899 / 12); on log2 x that times 29 / 2.
         ("tail_index_fit", {"low_s": 1.0, "high_s": 4.0}, 127 / 2247.5 * 14.5),
-        # Of 4 and 1 alone P is 1 at i = 0 and 1/2 above: least squares of 14.5 / (30 * 899 / 12).
+        # With 4 and 1 alone P is 1 at i = 0 and 1/2 above: least squares of 14.5 / (30 * 899 / 12).
         ("tail_index_fit", {"low_s": 1.0, "high_s": 4.0, "skip": 0.5}, 14.5 / 2247.5 * 14.5),
     ],
 )

@@ -51,7 +51,7 @@ def test_several_keys_give_every_combination_the_last_one_fastest() -> None:
 
 @pytest.mark.parametrize("method", ["lhs", "sobol"])
 def test_samples_have_one_point_in_each_of_n_equal_parts_of_every_interval(method: str) -> None:
-    # So defined for a Latin hypercube; for a scrambled Sobol sequence of 2^m points it is the
+    # This defines a Latin hypercube; for a scrambled Sobol sequence of 2^m points it is the
     # property of a (0, m, 1)-net in every coordinate.
     over = {"a": "lin(10,20)", "b": "log(1,1000)", "c": "int(1,4)", "d": [7, 8]}
     found = points(over, sample=16, method=method)

@@ -125,7 +125,7 @@ impl Algorithm {
         &self.values
     }
 
-    /// Which paths the rule couples.
+    /// The paths that the rule couples.
     pub fn coupling(&self) -> Coupling {
         self.coupling
     }

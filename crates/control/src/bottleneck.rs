@@ -1,4 +1,4 @@
-//! Which paths of a connection share a bottleneck, from the delays of their packets.
+//! Detection of paths of a connection that share a bottleneck, from the delays of their packets.
 //!
 //! Time is an argument. A delay may have any constant offset, such as the propagation delay, so
 //! that RTTs serve where the delay of the forward path is not known.

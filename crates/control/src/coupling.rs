@@ -1,12 +1,12 @@
-//! Which paths of a connection its rule couples: a layer above every rule.
+//! Groups of the paths of a connection that its rule couples: a layer above every rule.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Which paths a rule couples. The paths are divided into groups, and each group is a connection of
-/// its own to the rule.
+/// The paths that a rule couples. The paths are divided into groups, and each group is a connection
+/// of its own to the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coupling {
     /// All paths are one group: the rule as published.
@@ -48,7 +48,7 @@ impl Coupling {
         })
     }
 
-    /// Its name in a specification.
+    /// Name in a specification.
     pub fn name(self) -> &'static str {
         match self {
             Coupling::Always => "always",

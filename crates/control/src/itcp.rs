@@ -86,7 +86,7 @@ pub struct BufferSample {
     pub arrived_packets: f64,
     /// Congestion window of the aggregate connection, packets.
     pub window: f64,
-    /// Its smallest RTT, s.
+    /// Smallest RTT, s.
     pub base_rtt: f64,
 }
 

@@ -24,12 +24,12 @@ pub trait Rule: Clone + Debug {
     const PARAMETERS: &'static [Parameter] = &[];
     /// Whether the rule acts once per round trip instead of once per acknowledged packet.
     const DELAY_BASED: bool = false;
-    /// Whether slow start grows in every other round trip only. The packets of a round without
-    /// growth are those of one window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked
-    /// at the end of these rounds only.
+    /// Whether slow start grows in every other round trip only. A round without growth sends one
+    /// window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked at the end of these
+    /// rounds only.
     const ALTERNATE_SLOW_START: bool = false;
-    /// Why, by its own equations, the rule does not use 95 % of every set of paths where it is
-    /// alone and whose only losses are those of queues of one bandwidth-delay product.
+    /// Why, by its own equations, the rule alone on a set of paths does not always use 95 % of them
+    /// where the only losses are at queues of one bandwidth-delay product.
     const LEAVES_CAPACITY: Option<&'static str> = None;
     /// Whether `I_r` and `D_r` at a state describe the rule, so that it has a fluid model. False
     /// where they depend on the time since the last loss.

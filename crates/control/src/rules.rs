@@ -122,8 +122,8 @@ macro_rules! rules {
         #[allow(missing_docs)]
         pub enum AnyRule { $($Rule($Rule),)* Custom(Custom) }
 
-        /// The controller of any rule: one `match` per call, so the code per acknowledgement is
-        /// that of the rule itself.
+        /// The controller of any rule: one `match` per call, so the code per acknowledgement is the
+        /// rule's own.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)]
         pub enum AnyController { $($Rule(Controller<$Rule>),)* Custom(Controller<Custom>) }

@@ -70,7 +70,7 @@ impl Scalar for f64 {
 pub struct Dual {
     /// The value.
     pub value: f64,
-    /// Its derivative.
+    /// Derivative.
     pub slope: f64,
 }
 

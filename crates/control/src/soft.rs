@@ -105,7 +105,7 @@ impl Mul for Soft {
         }
         let product = self.mantissa() * other.mantissa();
         let e = self.exponent() + other.exponent();
-        // Of 63 bits or 64.
+        // The product has 63 bits or 64.
         let shift = 1 - (product >> 63);
         Soft::round(
             product << shift,

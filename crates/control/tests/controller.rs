@@ -115,7 +115,7 @@ fn a_rule_sees_a_path_from_when_it_is_added() {
     grows(&controller, 1000.0 / 110.0_f64.powi(2));
 }
 
-/// Halving 3 gives 1.5: below the floor of one path, above that of several.
+/// Halving 3 gives 1.5: below the floor of one path, above the floor of several.
 #[test]
 fn the_smallest_ssthresh_is_2_with_one_path_and_1_with_several() {
     for (paths, ssthresh) in [(1, 2.0), (2, 1.5)] {
@@ -154,7 +154,7 @@ fn ssthresh_is_never_below_the_smallest() {
     let mut set = new("reno", 1, 10.0);
     set.set_ssthresh(0, 0.0);
     assert_eq!(set.ssthresh(0), 2.0);
-    // Of 1.9 packets 1.14 are queued: wVegas leaves slow start.
+    // 1.14 of 1.9 packets are queued: wVegas leaves slow start.
     let mut left = new("wvegas", 1, 1.9);
     for rtt in [0.1, 0.25] {
         left.on_ack(
@@ -217,7 +217,7 @@ fn a_timeout_in_recovery_keeps_the_ssthresh_of_the_loss() {
     );
 }
 
-/// RFC 4015: window, ssthresh, phase and the counters of losses are those of a path that had no
+/// RFC 4015: window, ssthresh, phase and the counters of losses are as on a path that had no
 /// timeout, for every rule.
 #[test]
 fn a_spurious_timeout_leaves_no_trace() {

@@ -1,4 +1,4 @@
-//! Which paths are coupled: groups, each a connection of its own to the rule.
+//! Coupled paths: groups, each a connection of its own to the rule.
 
 use crate::common::{ack, close};
 use anabranch_control::{Ack, Algorithm, AnyController, Coupling};
@@ -134,7 +134,7 @@ fn noise(queue: u64, now: f64) -> f64 {
     0.05 * ((z ^ (z >> 31)) >> 40) as f64 / (1u64 << 24) as f64
 }
 
-/// The groups after so many seconds, 100 packets per second and path; `delay` of path and time.
+/// The groups after `seconds`, with 100 packets per second and path; `delay` of path and time.
 fn after(spec: &str, paths: usize, seconds: u32, delay: impl Fn(usize, f64) -> f64) -> Vec<usize> {
     let mut controller = controller(spec, paths);
     for step in 0..100 * seconds {

@@ -227,7 +227,7 @@ fn nth_field<S>(path: &mut Path<S>, n: usize) -> &mut S {
     }
 }
 
-/// By hand, without a kink: `phi = (1/w)/(w/2) = 2/w^2`, so `dphi/dw = -4/w^3`.
+/// Expected by hand, without a kink: `phi = (1/w)/(w/2) = 2/w^2`, so `dphi/dw = -4/w^3`.
 #[test]
 fn the_slope_of_reno_is_known() {
     let mut dual = path(10.0, 0.1).map(Dual::from_f64);

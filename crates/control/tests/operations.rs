@@ -191,7 +191,8 @@ proptest! {
         keeps_its_invariants("absurd", absurd.controller(paths, 10.0), &operations);
     }
 
-    /// Of the path itself, by the state the acknowledgement leaves, for any number of paths.
+    /// Expects the increase of the path itself, by the state the acknowledgement leaves, for any
+    /// number of paths.
     #[test]
     fn a_packet_moves_the_window_by_the_increase(
         windows in prop::collection::vec(10u32..1000, 1..5), r in 0usize..4,

@@ -136,9 +136,10 @@ proptest! {
         }
     }
 
-    /// `docs/kernel.md`: without losses the increase is at most `3 (1 + max rtt / min rtt) / w` off,
-    /// relatively, w being the smallest window: LIA's increase changes at most three times as much
-    /// as the windows, and in a round trip of the path another with an RTT shorter by q grows by
+    /// `docs/kernel.md`: without losses the relative error of the increase is at most
+    /// `3 (1 + max rtt / min rtt) / w`, w the smallest window: LIA's increase changes at most three
+    /// times as much as the windows, and in a round trip of the path another with an RTT shorter by
+    /// q grows by
     /// `q + 1` packets at most.
     #[test]
     fn between_losses_the_windows_grow_alike(

@@ -175,8 +175,8 @@ fn states() -> impl Strategy<Value = Vec<Path<f64>>> {
     prop::collection::vec(one, 1..=8)
 }
 
-/// The stated bound. The longest chain, Balia's, has 24 roundings of 2^-32 with those of its sums
-/// over eight paths: 5.6e-9.
+/// The stated bound. The longest chain, Balia's, has 24 roundings of 2^-32, including its sums over
+/// eight paths: 5.6e-9.
 const RULE_BOUND: f64 = 5.6e-9;
 
 /// With `--nocapture` prints the largest error of every rule. If an increase cancels, the error is

@@ -66,7 +66,7 @@ fn a_path_that_is_not_window_limited_only_shrinks() {
     }
 }
 
-/// Of 2.5 packets 2.5 * 9/10 are queued, more than kappa = 1: 1.5 would be left.
+/// 2.5 * 9/10 of 2.5 packets are queued, more than kappa = 1: 1.5 would be left.
 #[test]
 fn vegas_keeps_two_packets() {
     let path = Path {
@@ -127,7 +127,7 @@ fn slow_start_of_wvegas_ends_with_one_packet_queued() {
     assert_eq!((controller.window(0), controller.ssthresh(0)), (4.75, 4.75));
 }
 
-/// Of 2 packets, 3/4 are queued; an eighth less is 1.75, and one more than without a queue 1.5. The
+/// 3/4 of 2 packets are queued; an eighth less is 1.75, and one more than without a queue 1.5. The
 /// window becomes 2, as in step 4 of wVegas, but a smaller one is not raised.
 #[test]
 fn the_end_of_slow_start_leaves_two_packets() {
@@ -211,7 +211,7 @@ fn wvegas_as_printed_treats_its_first_two_queued_packets_as_a_doubled_queue() {
     assert_eq!(round(&mut controller, 0, 130.0 / 1024.0), 1.0);
 }
 
-/// By default the same path grows on. Once more than its alpha of 10 is queued, it backs off
+/// The same path grows on by default. Once more than its alpha of 10 is queued, it backs off
 /// from a queue that has doubled since then: 25 of 100 packets queued, then 41.
 #[test]
 fn wvegas_backs_off_at_a_doubled_queue_above_alpha_only() {
@@ -285,8 +285,8 @@ fn the_weights_of_wvegas_are_shares_of_the_rate() {
     }
 }
 
-/// Its alpha of 10 stays while fewer are queued, though the sibling that came since would leave it
-/// 6.67 of them: with 8 queued it still grows.
+/// A path's alpha of 10 stays while fewer are queued, though the sibling that came since would
+/// leave it 6.67 of them: with 8 queued it still grows.
 #[test]
 fn wvegas_keeps_its_alpha_below_equilibrium() {
     let paths = [full(0.125, 20.0), full(0.25, 5.0)];

@@ -34,8 +34,8 @@ static inline void end_slow_start_round(struct tcp_sock *tp, struct subflow *s,
 	tp->snd_ssthresh = tp->snd_cwnd > floor ? tp->snd_cwnd : floor;
 }
 
-/* Below SHORTEST_RTT, 5 ms, delay is not taken for a queue: there it comes from the hosts as much as
- * from the path (busy processors, packets and acknowledgements in bursts). CoDel's target, too,
+/* Below SHORTEST_RTT, 5 ms, delay is not taken for a queue: there it comes from the hosts as much
+ * as from the path (busy processors, packets and acknowledgements in bursts). CoDel's target, too,
  * allows such a queue (RFC 8289). A path with a longer base RTT follows the rule unchanged.
  */
 static __noinline void end_round(struct sock *sk, bool limited)

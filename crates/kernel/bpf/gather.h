@@ -103,8 +103,8 @@ static inline void read_siblings(struct connection *c, const struct sock *sk,
 }
 
 /* Gathers the input of the rule, the socket's own path first. False to fall back to the kernel's
- * Reno. Without siblings where the rule reads none and nothing depends on their number. Not inlined:
- * every program has one copy.
+ * Reno. Without siblings where the rule reads none and nothing depends on their number. Not
+ * inlined: every program has one copy.
  */
 static __noinline bool gather(struct connection *c, struct sock *sk, bool with_siblings)
 {

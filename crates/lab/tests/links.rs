@@ -95,8 +95,8 @@ fn a_capture_has_every_packet_and_the_cause_of_drops() {
     }
 }
 
-/// The number of packets in a pcapng file, all of which must be TCP over IPv4 with a right checksum,
-/// and the comments.
+/// The number of packets in a pcapng file, all of which must be TCP over IPv4 with a right
+/// checksum, and the comments.
 fn read(file: &std::path::Path) -> (u64, Vec<String>) {
     let file = std::fs::read(file).unwrap();
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;

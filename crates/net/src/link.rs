@@ -17,13 +17,13 @@ use crate::transmission::{ATTOBITS_PER_BYTE, Attobits};
 /// Parameters of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Its rate.
+    /// Rate.
     pub rate: Rate,
     /// One-way propagation delay, ps.
     pub delay: Time,
-    /// Its queueing discipline.
+    /// Queueing discipline.
     pub queue: Queue,
-    /// Its losses on the wire.
+    /// Losses on the wire.
     pub loss: Loss,
     /// When it is down: disjoint intervals `[from, to)` in increasing order, ps.
     pub down: Vec<(Time, Time)>,

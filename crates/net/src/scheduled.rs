@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 
 use crate::time::Time;
 
-/// An event and when it happens. The order is that of a [`BinaryHeap`](std::collections::BinaryHeap)
-/// with the next event on top: the earliest is the largest.
+/// An event and when it happens. The order is that of a
+/// [`BinaryHeap`](std::collections::BinaryHeap) with the next event on top: the earliest is the
+/// largest.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheduled<E> {
     /// When it happens.

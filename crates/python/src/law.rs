@@ -10,7 +10,7 @@ use crate::errors::ScenarioError;
 type Column<'py> = PyReadonlyArray1<'py, f64>;
 type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
-/// The paths of many users: those of user u are from `starts[u]` to `starts[u + 1]`. Windows are
+/// The paths of many users: user u has the paths from `starts[u]` to `starts[u + 1]`. Windows are
 /// packets, times s; `loss_interval` is the packets between losses, which stands for every count of
 /// them that a rule may look at.
 #[derive(FromPyObject)]
@@ -25,7 +25,7 @@ struct States<'py> {
 
 /// An algorithm of the table as a law of windows.
 ///
-/// Its methods take the paths of many users as columns, those of `anabranch.theory.law.States`.
+/// The methods take the paths of many users as columns, as in `anabranch.theory.law.States`.
 #[pyclass(frozen, module = "anabranch")]
 pub struct Law {
     algorithm: Algorithm,
@@ -42,7 +42,7 @@ impl Law {
         Ok(Law { algorithm, rule })
     }
 
-    /// Its canonical name, with the parameters that differ from their defaults.
+    /// Canonical name, with the parameters that differ from their defaults.
     #[getter]
     fn name(&self) -> String {
         self.algorithm.to_string()
@@ -77,7 +77,7 @@ impl Law {
     }
 
     /// The exact derivatives of `I_r` and `D_r` in the column `wrt` of the user's path k, at a kink
-    /// those of the branch taken: for each user its matrix (r, k), row by row, one after the other.
+    /// the derivatives of the branch taken: for each user its matrix (r, k), row by row.
     ///
     /// Raises ValueError where the columns don't fit each other.
     fn derivatives<'py>(

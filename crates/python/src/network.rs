@@ -56,7 +56,7 @@ fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
     Ok(entry)
 }
 
-/// `workload` is its name; `on_s`, `off_s` are those of "on_off", `bytes` that of "file".
+/// `workload` is the workload's name; "on_off" has `on_s` and `off_s`, "file" has `bytes`.
 fn flow<'py>(py: Python<'py>, flow: &Flow) -> PyResult<Bound<'py, PyDict>> {
     let paths: PyResult<Vec<_>> = flow.paths.iter().map(|it| path(py, it)).collect();
     let entry = PyDict::new(py);

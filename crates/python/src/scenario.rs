@@ -123,8 +123,8 @@ impl Scenario {
         self.0.to_toml()
     }
 
-    /// What is probably not meant and what a run can only approximate, a line each; empty for almost
-    /// every scenario.
+    /// What is probably not meant and what a run can only approximate, a line each; empty for
+    /// almost every scenario.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.0.warnings()

@@ -51,7 +51,7 @@ pub struct Simulation {
     /// Per path row: what links and receivers counted, and the controllers of connections that are
     /// over.
     totals: Vec<PathTotals>,
-    /// By number; `None`: over.
+    /// Connections by number; `None`: over.
     connections: Vec<Option<Box<Connection>>>,
     reordering: Reordering,
     qlog: Option<Qlog>,

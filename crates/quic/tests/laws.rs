@@ -43,8 +43,8 @@ const TWO_LINKS: &str = "
     flows = [{ name = 'user', paths = [['R1'], ['R2']] }]
 ";
 
-/// Of a full packet of 1500 bytes, 28 are IP and UDP, 9 to 13 QUIC's short header, 16 its tag and 3
-/// to 11 the head of a STREAM frame: 1432 to 1444 are payload, 0.955 to 0.963.
+/// A full packet of 1500 bytes has 28 of IP and UDP, 9 to 13 of QUIC's short header, 16 of its tag
+/// and 3 to 11 of the head of a STREAM frame: 1432 to 1444 are payload, 0.955 to 0.963.
 fn check_goodput(goodput_mbps: f64, rate_mbps: f64) {
     let share = goodput_mbps / rate_mbps;
     assert!((0.945..0.963).contains(&share), "{goodput_mbps} Mbps");

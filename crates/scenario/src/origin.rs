@@ -65,8 +65,8 @@ impl<'a> Files<'a> {
     }
 }
 
-/// A name for each input that is unique within one folder, by its name in the scenario: that of the
-/// file, with `.trace` appended where a result has files of that kind.
+/// A name for each input that is unique within one folder, by its name in the scenario: the file's
+/// name, with `.trace` appended where a result has files of that kind.
 pub(crate) fn names_in_one_folder(inputs: &Inputs) -> BTreeMap<&str, String> {
     let mut taken: BTreeMap<String, &[u8]> = BTreeMap::new();
     let mut names = BTreeMap::new();

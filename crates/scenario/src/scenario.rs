@@ -11,7 +11,7 @@ use crate::origin::{Inputs, Origin, names_in_one_folder};
 /// names turned into indexes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Its name in results and reports.
+    /// Name in results and reports.
     pub name: String,
     /// What it shows.
     pub description: String,

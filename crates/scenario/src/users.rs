@@ -25,7 +25,7 @@ pub struct UserSlot {
     pub start: Time,
     /// When it stops; `None`: at the end of the run.
     pub stop: Option<Time>,
-    /// Its random numbers.
+    /// Random numbers of the user.
     pub dice: Dice,
 }
 

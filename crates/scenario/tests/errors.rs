@@ -213,10 +213,11 @@ fn things_that_contradict_each_other() {
     ]);
 }
 
-/// By count, state: 10^6 users x (1 + 2 paths) x 2 KiB is 5.7 GiB; samples: 3 x 10^6 rows x 1200
-/// times x 128 B are 429 GiB; packets: 10 for each user and path in the first round trip, 1.2 GiB.
-/// By sample_ms: (10 x 3 + 2 + 2) rows x 6 x 10^7 times x 128 B. By rate_per_s: 1.2 x 10^8 files x
-/// (128 B + 2 x 2 KiB), because 10 Mbps carry next to nothing of the 800 Gbps that they offer.
+/// Estimates. By count, state: 10^6 users x (1 + 2 paths) x 2 KiB is 5.7 GiB; samples: 3 x 10^6
+/// rows x 1200 times x 128 B are 429 GiB; packets: 10 for each user and path in the first round
+/// trip, 1.2 GiB. By sample_ms: (10 x 3 + 2 + 2) rows x 6 x 10^7 times x 128 B. By rate_per_s: 1.2
+/// x 10^8 files x (128 B + 2 x 2 KiB), because 10 Mbps carry next to nothing of the 800 Gbps that
+/// they offer.
 #[test]
 #[rustfmt::skip]
 fn a_scenario_too_large_for_the_memory() {

@@ -54,7 +54,7 @@ pub struct Files {
     pub class: Vec<u32>,
     /// When the file arrived, s.
     pub arrival_s: Vec<f64>,
-    /// Its service time at the full rate, s.
+    /// Service time at the full rate, s.
     pub service_s: Vec<f64>,
     /// From arrival to departure, s; infinite for a file that was still there at the end of the
     /// run.
@@ -261,7 +261,7 @@ impl Server {
         departures.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Serves until a time before the next departure, or that of it.
+    /// Serves until a time that is at most the next departure's.
     fn advance(&mut self, to: f64) {
         let (busy, elapsed) = (self.busy(), to - self.now);
         for queue in self

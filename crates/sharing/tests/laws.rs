@@ -116,8 +116,8 @@ fn equal_files_wait_as_the_pollaczek_khinchine_formula_says() {
 
 #[test]
 fn a_file_that_outlasts_the_run_has_an_infinite_sojourn_time() {
-    // Of sizes of index 1.05 some file is a thousand times the mean; with this seed four thousand
-    // files later it is still there.
+    // Among sizes of index 1.05 some file is a thousand times the mean; with this seed four
+    // thousand files later it is still there.
     let sizes = Sizes::Pareto { shape: 1.05 };
     let files = run(&[1.0], &[class(0, 0.9, 1.0, sizes)], 1000, 58);
     assert_eq!(files.sojourn_s.len(), 1000);

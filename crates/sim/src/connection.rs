@@ -47,7 +47,7 @@ pub(crate) const ENDLESS: PacketNumber = PacketNumber::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Its index among the simulation's connections.
+    /// Index among the simulation's connections.
     pub number: u32,
     /// The row of its user in the record.
     pub user: u32,
@@ -144,7 +144,7 @@ impl Connection {
         self.fill_windows(world);
     }
 
-    /// Sends no new data from now on, except that of a gateway.
+    /// Sends no new data from now on, except a gateway's.
     pub fn pause(&mut self) {
         if self.gateway.is_none() {
             self.data_end = self.data_next;

@@ -180,7 +180,7 @@ impl Network {
         Some((packet.connection, packet.path))
     }
 
-    /// Whose acknowledgement is `places` behind the first on `line`: connection and path.
+    /// Connection and path of the acknowledgement `places` behind the first on `line`.
     #[inline]
     pub fn returning(&self, line: u32, places: usize) -> Option<(u32, u16)> {
         let (_, ack) = self.returns[line as usize].line.queue.get(places)?;

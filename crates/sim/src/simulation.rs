@@ -24,11 +24,10 @@ mod users;
 /// The state of that many connections stays in the cache.
 const CACHED: usize = 2000;
 
-/// Of the calendar's next events so many are in the first levels of its heap, 1 + 2 + 4, and come
-/// soon.
+/// Number of the calendar's events in the first levels of its heap, 1 + 2 + 4, which come soon.
 const NEXT: usize = 7;
 
-/// How many arrivals ahead a path's state is loaded, and half as far as that of its connection.
+/// Number of arrivals ahead of which a path's state is loaded; its connection's at half of it.
 const AHEAD: usize = 4;
 
 /// A run of a scenario with one seed, in virtual time.

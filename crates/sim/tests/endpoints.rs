@@ -38,7 +38,7 @@ fn a_second_link_stores_a_packet_and_forwards_it() {
 #[test]
 fn a_file_beyond_the_initial_window_waits_for_acknowledgements() {
     // Packets 0 to 9 leave until 10 ms. The acknowledgement of packet 0 comes at 1 + 10 + 10 = 21
-    // ms, those of the others 1 ms apart, and each lets 2 packets go: faster than the link, so that
+    // ms, the others' 1 ms apart, and each lets 2 packets go: faster than the link, so that
     // 10 to 19 leave back to back from 21 to 31 ms, and the last arrives at 41.
     assert_takes_ms(&file(20 * PAYLOAD, &[SLOW], ""), 41.0);
 }
@@ -86,7 +86,7 @@ fn slow_start_doubles_the_window_each_round_trip() {
     }
 }
 
-/// A window in congestion avoidance after so many acknowledgements.
+/// A window in congestion avoidance after `acknowledgements`.
 fn avoidance(window: f64, acknowledgements: u32) -> f64 {
     (0..acknowledgements).fold(window, |w, _| w + 1.0 / w)
 }

@@ -59,7 +59,7 @@ fn run(scenario: &Scenario) -> Record {
     Simulation::new(scenario, 1).finish()
 }
 
-/// Every packet of data arrives: those of a file make up its bytes, all others are full. What is
+/// Every packet of data arrives: a file's packets make up its bytes, all others are full. What is
 /// sent more than once is counted, and whatever is lost is sent again.
 fn check_everything_arrived(scenario: &Scenario, record: &Record) {
     let payload = payload(scenario);

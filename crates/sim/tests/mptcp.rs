@@ -70,7 +70,7 @@ const LINK: &str = "rate_mbps = 12, delay_ms = 10";
 /// The timeout is Linux': 200 ms more than the smoothed RTT.
 const CALM: &str = "initial_ssthresh_packets = 50, min_rto_ms = 200, rto_floor = \"variance\"";
 
-/// A file of so many packets, as a user's workload.
+/// A file of `packets`, as a user's workload.
 fn file(packets: u64) -> String {
     format!("workload.file = {{ bytes = {} }}", packets * PAYLOAD)
 }

@@ -207,7 +207,7 @@ fn compare(check: &Check, network: &Network) {
     );
 }
 
-/// A drop-tail link; the queue holds so many bandwidth-delay products.
+/// A drop-tail link with a queue of `products` bandwidth-delay products.
 fn drop_tail(flows: u32, rate_mbps: u32, rtt_ms: u32, products: f64) -> Network {
     let product = f64::from(rate_mbps * rtt_ms) * 1e3 / (8.0 * 1500.0);
     Network {

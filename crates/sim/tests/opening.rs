@@ -97,8 +97,8 @@ fn connections_opened_later_have_the_path_from_the_start() {
 }
 
 /// B opens a round trip of A after the start and two of its own: 20 + 2 * 40 = 100 ms. The window
-/// of A, which starts at 10, would take all 100 packets in 5 round trips. A file that is over before
-/// that uses A alone; with `join_handshake = false` B carries a part of it.
+/// of A, which starts at 10, would take all 100 packets in 5 round trips. A file that is over
+/// before that uses A alone; with `join_handshake = false` B carries a part of it.
 #[test]
 fn a_second_path_opens_after_the_handshakes_of_mp_join() {
     let packets_over_b = |packets: u64, join: bool| {

@@ -149,7 +149,7 @@ fn a_minimal_timeout_above_the_maximal_one_is_the_timeout() {
         102.0,
         1e3,
     );
-    // The packet of 1.008 s is lost, that of 101.008 s arrives.
+    // The packet of 1.008 s is lost, the one of 101.008 s arrives.
     assert_eq!(record.flows.timeouts, [1]);
     assert!(record.flows.delivered_bytes[0] > 48 * PAYLOAD);
 }

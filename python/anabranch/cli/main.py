@@ -166,7 +166,7 @@ def main() -> None:
         tables.STDOUT.on_broken_pipe()
         code = READER_LEFT
     except SystemExit as ended:
-        # So Typer ends a command whose reader has left.
+        # Typer then ends a command whose reader has left.
         if not isinstance(ended.__context__, BrokenPipeError):
             raise
         code = READER_LEFT

@@ -11,7 +11,7 @@ from anabranch.figures.style import LIMITS, SHEET, colours
 from anabranch.theory.optimum.wvegas import Convergence
 
 COLOURS = colours("olia", "lia", "rsf-db", "balia", "coupled", "cubic")
-"""Of paths; the first three also of iterations."""
+"""Colours of paths; the first three also of iterations."""
 
 
 def figure(found: Sequence[Convergence]) -> Figure:

@@ -158,7 +158,8 @@ def _cell(
 
 
 def _goodput(result: Result) -> dict[str, float]:
-    """By algorithm, Mbps, the mean over seeds; of a finished transfer, its size by its duration."""
+    """Goodput by algorithm, Mbps, the mean over seeds; of a finished transfer, its size by its
+    duration."""
     runs = result.flows.set_index(["algorithm", "seed"])["goodput_mbps"]
     finished = result.transfers.set_index(["algorithm", "seed"])
     runs.update(finished["bytes"] * 8e-6 / finished["duration_s"])

@@ -41,11 +41,11 @@ class Line:
     case: str
     published: float | None
     theory: Mapping[str, float]
-    """By kind, such as `fixed_point` or `opt_probing`."""
+    """Theory values by kind, such as `fixed_point` or `opt_probing`."""
     measured: Mapping[str, float | None]
-    """By backend, the mean over runs; None where theory did not converge."""
+    """Mean over runs by backend; None where theory did not converge."""
     interval: Mapping[str, float | None]
-    """By backend, half its 95 % interval."""
+    """Half the 95 % interval by backend."""
     late: Sequence[str] = ()
     """The backends with a run that was too late (docs/lab.md)."""
 

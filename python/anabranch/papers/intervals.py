@@ -30,7 +30,7 @@ class Spread:
     """The numbers of an item that vary with the seed, averaged over other sets of seeds."""
 
     numbers: Numbers
-    """By metric and case: an average per set."""
+    """Averages by metric and case: one per resampled set of seeds."""
     seeds: dict[tuple[str, str], int]
     """How many seeds a number has, by metric and case."""
     jackknife: bool

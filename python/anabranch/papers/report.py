@@ -40,7 +40,7 @@ class Row:
     interval: float | None
     """Half the 95 % interval of `measured`."""
     theory: Mapping[str, float]
-    """By kind, such as `fixed_point` or `opt_probing`."""
+    """Theory values by kind, such as `fixed_point` or `opt_probing`."""
 
     @property
     def difference(self) -> float | None:
@@ -136,7 +136,7 @@ class Report:
     paper: str
     """The name of its folder."""
     name: str
-    """Its short name in a summary."""
+    """Short name in a summary."""
     title: str
     source: str
     authors: Sequence[str]
@@ -157,7 +157,7 @@ class Report:
     scenarios: Mapping[str, str]
     """The text of the scenario files, by name."""
     networks: Mapping[str, PlainNetwork]
-    """Their links and flows, by the same names."""
+    """Links and flows of the networks, by the same names."""
     seeds: Sequence[int]
     average: str
     """How measured numbers are averaged over the seeds: mean or median."""

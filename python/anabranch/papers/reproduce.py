@@ -194,7 +194,7 @@ class Planned:
     """The cases that a measure or figure takes."""
     measures: Sequence[tuple[Item, Measure]]
     figures: Sequence[tuple[tuple[str, int], Series | Tail]]
-    """By item and index among the item's figures."""
+    """Drawings by item and index among the item's figures."""
 
     @classmethod
     def of(cls, paper: Paper, name: str) -> "Planned":

@@ -29,7 +29,7 @@ class _Drawing:
         self.links = [network["links"][link] for link, _ in boxes]
         self.left = [FLOW_WIDTH + GAP + column * (GAP + LINK_WIDTH) for column in columns]
         self.width = max(self.left) + LINK_WIDTH + STUB
-        # Of each path: the index of its flow, its own within the flow, and its boxes.
+        # Index of the flow, index within the flow, and boxes, of each path.
         self.paths = [
             (flow, order, [_box(boxes, link, hop) for hop, link in enumerate(path["links"])])
             for flow, words in enumerate(self.flows)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 ABOUT = "about.json"
 DIGITS = 64
-"""Of the checksum, in hexadecimal."""
+"""Length of the checksum in hexadecimal digits."""
 
 
 class Damaged(Exception):

@@ -23,11 +23,11 @@ class Metric:
     table: str
     """"totals", "flows" or "links"."""
     name: str
-    """Of the flow or link."""
+    """Name of the flow or link."""
     column: str
 
     def of(self, result: Result) -> float:
-        """Its mean over the seeds of a result of one case."""
+        """Mean of the metric over the seeds of a result of one case."""
         if self.table == "totals":
             return float(result.totals()[self.column].iloc[0])
         flows = self.table == "flows"

@@ -20,7 +20,7 @@ from anabranch.sweeps.entry import encode
 from anabranch.theory.errors import NotConverged
 
 FORMAT = 1
-"""Of an entry; part of its key."""
+"""Version of an entry; part of its key."""
 
 SAMPLES = ("flow_samples", "path_samples", "link_samples")
 """The tables over time, which are most of a result."""
@@ -37,7 +37,7 @@ class Point:
     source: str
     """The name of the scenario's file, for errors."""
     values: Mapping[str, Any]
-    """Of the keys that the sweep varies."""
+    """Values of the keys that the sweep varies."""
     algorithm: str
     rule: Rule | None
     """In place of the algorithm, a rule in Python."""
@@ -45,7 +45,7 @@ class Point:
     on: str
     with_samples: bool
     version: str
-    """Of Anabranch, here."""
+    """Version of this Anabranch."""
     key: str = field(init=False)
     """A hash of all that determines the result."""
 
@@ -58,7 +58,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """Its values, algorithm and seed, for messages."""
+        """Values, algorithm and seed of the point, for messages."""
         values = [f"{key}={value}" for key, value in self.values.items()]
         return ", ".join([*values, self.algorithm, f"seed {self.seed}"])
 

@@ -45,7 +45,7 @@ class Interval:
         return _rounded(self.low + (self.high - self.low) * share)
 
     def values(self, count: int) -> list[float | int]:
-        """So many values, equally spaced, both ends included."""
+        """Values of a range: `count` of them, equally spaced, both ends included."""
         values = [self.at(i / (count - 1)) for i in range(count)]
         return [int(v) for v in values] if all(float(v).is_integer() for v in values) else values
 

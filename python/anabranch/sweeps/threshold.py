@@ -37,7 +37,7 @@ class Thresholds:
     nearest two values of the key with and without the condition; `width`: their distance;
     `metric_holds` and `metric_fails`: the metric there, its mean over the seeds."""
     result: Result
-    """Of all points that were run."""
+    """Result of all points that were run."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """The cases without a threshold, with the reason."""
 

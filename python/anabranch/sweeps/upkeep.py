@@ -28,7 +28,7 @@ class Status:
     leftovers: int
     """Temporary files: of processes that write now, or were killed while they wrote."""
     bytes: int
-    """Of all entries."""
+    """Size of all entries, bytes."""
     this_version: bool
     """Whether this version and build of Anabranch defined the sweep; if not, it runs anew."""
     reasons: dict[str, int]

@@ -35,7 +35,7 @@ class Statement:
     """Where the paper states it, or what it is about."""
     says: str
     verdict: str
-    """Its class, one of `CLASSES`."""
+    """Class of the statement, one of `CLASSES`."""
     found: str
     """The evidence, or why there is no test."""
     numbers: Mapping[str, float] = field(default_factory=dict)

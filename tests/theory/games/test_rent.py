@@ -78,7 +78,7 @@ def test_marginals_and_jacobian_are_the_derivatives(x: list[float], price: float
         return (total - points) / total**2
 
     def derivatives(f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        # Of a rational function, to rounding: f(x + ih) = f(x) + ih f'(x) + O(h^2).
+        # Derivative of a rational function, to rounding: f(x + ih) = f(x) + ih f'(x) + O(h^2).
         return f(at[:, None] + 1e-30j * np.eye(len(at))).imag / 1e-30
 
     at = np.array(x)

@@ -11,7 +11,7 @@ from anabranch.theory.optimum.utility import AlphaFair
 
 
 def conic(problem: Problem, utility: AlphaFair) -> Solution:
-    """Its answer with its certificate, accepted or not."""
+    """The oracle's answer with its certificate, accepted or not."""
     import cvxpy as cp  # slow to load, and every process of pytest collects all tests
 
     rate = cp.Variable(problem.routes.shape[1])

@@ -25,7 +25,7 @@ def best_of(text: str, utility: AlphaFair = LOG, **words: object):
 
 
 def rates(best) -> dict[str, float]:
-    """By flow, Mbps."""
+    """Rates by flow, Mbps."""
     return best.flows().set_index("flow")["rate_mbps"].to_dict()
 
 

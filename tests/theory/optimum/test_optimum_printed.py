@@ -17,7 +17,7 @@ from theory.optimum.problems import TWO_LINKS
 def interval_rates(
     name: str, overrides: Mapping[str, object] = WITHOUT_HEADERS
 ) -> dict[str, dict[str, float]]:
-    """By interval as the papers call it, `0_100`: what each path gets, `flow2_1`, and each flow.
+    """Rates by interval, named as in the papers (`0_100`), of each path (`flow2_1`) and flow.
 
     The printed optima add up to the links' capacities, so headers are left out.
     """

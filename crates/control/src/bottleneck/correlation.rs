@@ -1,8 +1,8 @@
 //! Paths share a bottleneck if their delays are correlated.
 //!
 //! Packets of two paths that wait in the same queue meet the same waiting times. Over intervals of
-//! [`INTERVAL`], the mean delay of one path is then high when that of the other is. The correlation
-//! is computed for each pair of paths. RFC 8382 compares statistics of each path instead, because
+//! [`INTERVAL`], the mean delay of one path is then high when the other's is. The correlation is
+//! computed for each pair of paths. RFC 8382 compares statistics of each path instead, because
 //! its paths may end at different hosts, whose clocks differ; here all are observed by one sender.
 
 use alloc::vec::Vec;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// Path 1's acknowledgements are a second late: its intervals end later, and are compared with
-    /// those of path 0 at the same times.
+    /// path 0's at the same times.
     #[test]
     fn intervals_of_different_round_trips_are_compared() {
         let mut detector = Correlation::default();

@@ -1,7 +1,7 @@
-//! Shared bottleneck detection as in RFC 8382: paths with the same statistics of delay share a
-//! bottleneck.
+//! An approximation of RFC 8382: paths with the same statistics of delay share a bottleneck.
+//! Thresholds are of a kernel implementation (docs/shared-bottlenecks.md).
 //!
-//! Sections are those of the RFC. Every statistic is computed over whole base intervals of
+//! Sections refer to the RFC. Every statistic is computed over whole base intervals of
 //! [`T`]; an interval without a packet is skipped. Section 4's lag reduction (the weights of
 //! [`weight`]) is included, its removal of oscillation noise is not: the kernel implementation of
 //! MPTCP-SBD (Ferlin and others, INFOCOM 2016) leaves it out too.
@@ -17,7 +17,7 @@ const T: f64 = 0.35;
 const N: usize = 50;
 /// Intervals of skewness and variability (section 2.3).
 const M: usize = 30;
-/// Of these, the newest that count in full (section 2.3).
+/// Number of the newest intervals that count in full (section 2.3).
 const F: usize = 20;
 /// A path with a skewness below this has a bottleneck (section 3.3.1, step 1),
 const C_S: f64 = 0.1;
@@ -315,7 +315,7 @@ mod tests {
         assert!((found.loss - 25.0 / 525.0).abs() < 1e-12);
     }
 
-    /// Of 30 intervals, 20 count in full, and the oldest 1/11.
+    /// 20 of 30 intervals count in full, and the oldest 1/11.
     #[test]
     fn the_newest_intervals_weigh_most() {
         assert_eq!((weight(0), weight(F - 1)), (1.0, 1.0));

@@ -121,7 +121,7 @@ impl<R: Rule> Controller<R> {
             .map_or(0, |grouping| grouping.group(r))
     }
 
-    /// So many packets of path `r` were declared lost: for the detection of shared bottlenecks
+    /// Counts packets of path `r` that were declared lost, for the detection of shared bottlenecks
     /// alone. The window changes with [`on_loss`](Controller::on_loss).
     pub fn on_lost(&mut self, r: usize, packets: u32) {
         if let Some(grouping) = &mut self.grouping {
@@ -129,7 +129,8 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    /// The rule's increase at this moment; one and two paths have arms of their own, to unroll the rule's loops.
+    /// The rule's increase at this moment. One and two paths have arms of their own, to unroll the
+    /// rule's loops.
     #[inline]
     pub(super) fn increase_now(&mut self, r: usize) -> f64 {
         if self.grouping.is_some() {

@@ -34,8 +34,8 @@ impl<R: Rule> Controller<R> {
     /// rule's decrease leaves (RFC 5681, equation 4, with the window for the flight size).
     ///
     /// Another timeout before any packet is acknowledged is the same packet's, and keeps ssthresh
-    /// (RFC 5681, section 3.1). So does a timeout in recovery: the flight is still that of the
-    /// loss, and its ssthresh is set.
+    /// (RFC 5681, section 3.1). So does a timeout in recovery: the flight is still the one that had
+    /// the loss, and its ssthresh is set.
     pub fn on_timeout(&mut self, r: usize) {
         if self.state[r].timed_out {
             return;

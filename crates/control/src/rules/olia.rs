@@ -6,9 +6,10 @@ use crate::scalar::Scalar;
 
 /// OLIA: `I_r = (w_r/tau_r^2) / (sum_k w_k/tau_k)^2 + alpha_r/w_r`, `D_r = w_r/2`.
 ///
-/// Let M be the paths with the largest window, B those with the largest `l_r/tau_r^2`, where `l_r`
-/// is the packets between losses, and C those of B not in M. With C empty every `alpha_r` is 0;
-/// else it is `1/(n |C|)` in C, `-1/(n |M|)` in M and 0 elsewhere, so window moves from M to C.
+/// Let M be the paths with the largest window, B the paths with the largest `l_r/tau_r^2`, where
+/// `l_r` is the packets between losses, and C the paths of B not in M. With C empty every
+/// `alpha_r` is 0; else it is `1/(n |C|)` in C, `-1/(n |M|)` in M and 0 elsewhere, so window moves
+/// from M to C.
 ///
 /// draft-khalili-mptcp-congestion-control, section 3. Departure: the draft prints the measure of a
 /// good path as `l_r^2/tau_r`; its own reason (a rate is about `sqrt(2 l_r)/tau_r`) and its

@@ -5,7 +5,7 @@ use crate::path::Path;
 use crate::rule::Rule;
 use crate::scalar::Scalar;
 
-/// [`Olia`](super::Olia), except that the best paths are those of the largest `l_r^2/tau_r`, as
+/// [`Olia`](super::Olia), except that the best paths have the largest `l_r^2/tau_r`, as
 /// draft-khalili-mptcp-congestion-control, section 3, prints it.
 #[derive(Clone, Debug)]
 pub struct OliaPrinted;

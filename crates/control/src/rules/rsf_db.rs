@@ -8,9 +8,9 @@ use crate::scalar::Scalar;
 /// `D_r = w_r/2`.
 ///
 /// The rent-seeking framework, equation 1. `q_r` is the queueing and service delay from source to
-/// sink, without propagation. Up to `q_r = d/2` this is NewReno on every path, uncoupled. Beyond the
-/// target a window shrinks by at most one packet per round trip, so an overshoot of slow start lasts
-/// for minutes (`papers/rsf`).
+/// sink, without propagation. Up to `q_r = d/2` this is NewReno on every path, uncoupled. Beyond
+/// the target a window shrinks by at most one packet per round trip, so an overshoot of slow start
+/// lasts for minutes (`papers/rsf`).
 #[derive(Clone, Debug)]
 pub struct RsfDb {
     d_s: f64,

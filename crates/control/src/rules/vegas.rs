@@ -9,7 +9,7 @@ use crate::scalar::Scalar;
 /// `D_r = w_r/2`. A flow's share of one bottleneck is `kappa_i / sum kappa_j`.
 ///
 /// The rate-adjustment algorithm for aggregate TCP (I-TCP), section III; Brakmo and Peterson 1995
-/// with alpha = beta = kappa and gamma = 1. The smallest window and slow start are those of ns-2
+/// with alpha = beta = kappa and gamma = 1. The smallest window and slow start are as in ns-2
 /// (`tcp-vegas.cc`), with which I-TCP was simulated: the window doubles in every other round trip;
 /// slow start ends where a round without growth has `diff > 1`, with a window reduced by an eighth.
 /// Departure: the response to a loss is NewReno's; Brakmo's finer retransmission timing is omitted.

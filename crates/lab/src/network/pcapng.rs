@@ -119,7 +119,8 @@ mod tests {
             0xffff_ffff,
             28,
         ];
-        // Link type, no limit, options of 1 byte with the codes 2 and 9, the end of options: 28 bytes.
+        // Link type, no limit, options of 1 byte with the codes 2 and 9, the end of options: 28
+        // bytes.
         let interface = [1, 40, 101, 0, 0x0001_0002, 0x4c, 0x0001_0009, 9, 0, 40];
         // 4 294 967 297 ns are 2^32 + 1. "lost" is 0x74736f6c.
         let packet = [6, 48, 0, 1, 1, 1, 1, 0x45, 0x0004_0001, 0x7473_6f6c, 0, 48];

@@ -33,9 +33,9 @@ impl Clock {
         }
     }
 
-    /// The latest time at which a datagram can have arrived that the library handles at `now`. Over
-    /// sockets the library reads the time before it receives. If the process is preempted in between
-    /// and a datagram arrives, its RTT would be too small, and so would the base RTT from then on.
+    /// The latest time at which a datagram that the library handles at `now` can have arrived. Over
+    /// sockets the library reads the time before it receives. If the process is preempted in
+    /// between and a datagram arrives, its RTT, and the base RTT from then on, would be too small.
     pub fn arrival(self, now: Instant) -> Instant {
         if self.is_real {
             now.max(Instant::now())

@@ -41,7 +41,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// That many paths, of which the first is open.
+    /// A number of paths, of which the first is open.
     pub fn new(paths: usize) -> Paths {
         let mut open = vec![None; paths];
         open[0] = Some(Open {

@@ -76,7 +76,7 @@ impl ConnectionQlog {
                 "common_fields": {
                     "group_id": id.to_string(),
                     "time_format": "relative_to_epoch",
-                    // Time 0 is that of the run, on no calendar.
+                    // Time 0 is the start of the run, on no calendar.
                     "reference_time": { "clock_type": "monotonic", "epoch": "unknown" },
                 },
                 "vantage_point": { "name": end, "type": vantage_point },

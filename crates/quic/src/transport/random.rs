@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch_net::Dice;
 use noq_proto::{ConnectionId, ConnectionIdGenerator};
 
-/// Length of a connection id, bytes: that of the library's.
+/// Length of a connection id, bytes: as the library's.
 const ID_BYTES: usize = 8;
 
 /// Random bytes.

@@ -12,8 +12,8 @@ use rustls::{RootCertStore, client::Resumption};
 /// The name in the certificate.
 pub(super) const RECEIVER: &str = "receiver";
 
-/// Self-signed with Ed25519, whose signatures have constant length, as those of ECDSA have not:
-/// the handshake of every run then has datagrams of the same sizes. It protects nothing.
+/// Self-signed with Ed25519, whose signatures have constant length, unlike ECDSA's: the handshake
+/// of every run then has datagrams of the same sizes. It protects nothing.
 const CERTIFICATE: &[u8] = include_bytes!("tls/certificate.der");
 const KEY: &[u8] = include_bytes!("tls/key.der");
 

@@ -73,9 +73,9 @@ fn run(text: &str, seed: u64) -> Record {
 proptest! {
     #![proptest_config(operations::config())]
 
-    /// A run panics if the receiver reads other data than was sent, or if a connection is lost. With
-    /// 3 % of loss on each of two links Reno has sqrt(1.5 / 0.059) = 5 packets per round trip of at
-    /// most 0.32 s: 1 MB takes 45 s. All must be over at 120 s.
+    /// A run panics if the receiver reads other data than was sent, or if a connection is lost.
+    /// With 3 % of loss on each of two links Reno has sqrt(1.5 / 0.059) = 5 packets per round trip
+    /// of at most 0.32 s: 1 MB takes 45 s. All must be over at 120 s.
     #[test]
     fn every_file_arrives_whole(
         links in prop::collection::vec(link(), 3),

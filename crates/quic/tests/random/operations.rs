@@ -8,7 +8,8 @@ use proptest::test_runner::RngSeed;
 
 use super::case::{Case, Event, Link};
 
-/// Sequences in the gate; `PROPTEST_CASES` and `PROPTEST_RNG_SEED` choose others, as in `make test-all`.
+/// Sequences in the gate; `PROPTEST_CASES` and `PROPTEST_RNG_SEED` choose others, as in `make
+/// test-all`.
 const CASES: u32 = 40;
 
 fn link() -> impl Strategy<Value = Link> {

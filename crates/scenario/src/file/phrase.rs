@@ -96,7 +96,7 @@ fn example(key: &Key) -> Option<&'static str> {
     example.map(|(_, example)| *example)
 }
 
-/// By the last word of the key.
+/// Examples by the last word of the key.
 const EXAMPLES: [(&str, &str); 4] = [
     ("loss", "loss.bernoulli = { probability = 0.01 }"),
     ("queue", "queue.drop_tail = { packets = 100 }"),

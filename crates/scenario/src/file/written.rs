@@ -66,7 +66,7 @@ fn one_seed() -> Vec<u64> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// Its name in the tables of a result.
+    /// Name in the tables of a result.
     pub name: String,
     /// Number of users.
     #[serde(default = "one_user")]

@@ -44,7 +44,7 @@ pub enum Recovery {
     NewReno,
 }
 
-/// Which path gets the next packet of a connection.
+/// The choice of the path that gets the next packet of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {

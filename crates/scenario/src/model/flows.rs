@@ -11,7 +11,7 @@ use crate::model::size::Size;
 /// A group of identical users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// Its name in the file and in the tables of a result.
+    /// Name in the file and in the tables of a result.
     pub name: String,
     /// Number of users.
     pub count: Count,
@@ -36,8 +36,8 @@ pub struct Path {
     pub links: Vec<usize>,
     /// ACKs return after this pure delay, ms: they never queue and are never lost.
     pub return_delay_ms: DelayMs,
-    /// It opens at this time, s, or with its user if that starts later. The first path's is at most
-    /// the flow's `start_s`, and each path's at least that of the path before it.
+    /// Time at which it opens, s, or with its user if that starts later. At most the flow's
+    /// `start_s` for the first path, and for each path at least the time of the one before it.
     pub start_s: TimeS,
 }
 
@@ -50,7 +50,7 @@ pub enum Workload {
     Bulk,
     /// One file.
     File {
-        /// Its size, bytes of payload.
+        /// Size, bytes of payload.
         bytes: Bytes,
     },
     /// Data without limit and silence, in alternating periods.
@@ -64,7 +64,7 @@ pub enum Workload {
     Poisson {
         /// Files per second.
         rate_per_s: RatePerS,
-        /// Their sizes.
+        /// Sizes of the files.
         size: Size,
     },
     /// The files of several clients, pooled in a gateway between them and the network: one
@@ -75,7 +75,7 @@ pub enum Workload {
         clients: Count,
         /// Files per second of one client.
         rate_per_s: RatePerS,
-        /// Their sizes.
+        /// Sizes of the files.
         size: Size,
         /// How the weight of the connection follows the gateway's buffer; requires `vegas` over
         /// one path. Default: the weight is fixed.

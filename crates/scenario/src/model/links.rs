@@ -5,7 +5,7 @@ use anabranch_net::LinkConfig;
 /// One link, one way, with every default resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Its name in the file and in the tables of a result.
+    /// Name in the file and in the tables of a result.
     pub name: String,
     /// What it does to packets, ready for [`anabranch_net::Link::new`].
     pub config: LinkConfig,

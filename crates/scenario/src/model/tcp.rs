@@ -95,7 +95,8 @@ keys! {
     /// of the first path after its start and two of their own, without queues; if false, with the
     /// connection. Default: true.
     join_handshake: bool = true;
-    /// Which path gets the next packet of a connection. Default: `min-rtt`; profile `linux`:
+    /// The choice of the path for the next packet of a connection. Default: `min-rtt`; profile
+    /// `linux`:
     /// `linux`.
     scheduler: Scheduler = Scheduler::MinRtt, linux: Scheduler::Linux;
     /// With Linux' scheduler: the send buffer of a path, windows. Default: 2, as in Linux;

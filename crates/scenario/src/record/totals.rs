@@ -11,7 +11,7 @@ pub struct PathTotals {
     pub retransmitted_packets: u64,
     /// Packets that reached the receiver for the first time.
     pub delivered_packets: u64,
-    /// Their payload.
+    /// Payload delivered, bytes.
     pub delivered_bytes: u64,
     /// Packets lost, by `anabranch_net::Cause`.
     pub lost: [u64; 4],
@@ -19,11 +19,11 @@ pub struct PathTotals {
     pub loss_events: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Those of them that were undone, because nothing was lost.
+    /// Timeouts that were undone, because nothing was lost.
     pub spurious_timeouts: u64,
     /// Sum of the RTT samples.
     pub rtt_sum_s: f64,
-    /// Their number.
+    /// Number of RTT samples.
     pub rtt_samples: u64,
     /// Sum over delivered packets of the time from sender to receiver.
     pub one_way_sum_s: f64,

@@ -10,7 +10,7 @@ use crate::network::PacketNumber;
 /// hold that window.
 #[derive(Debug, Default)]
 pub(crate) struct Bits {
-    /// The ring of a window of up to 64 numbers: in place, because it is that of many flows.
+    /// The ring of a window of up to 64 numbers: in place, because many flows have one.
     few: [u64; 2],
     /// The ring of a larger window; else empty.
     many: Vec<u64>,

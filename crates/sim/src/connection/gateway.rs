@@ -24,7 +24,7 @@ pub(crate) struct Gateway {
     waiting: VecDeque<(File, u64)>,
     /// Files that are completely sent but not delivered, and the number of their last packet.
     in_transit: VecDeque<(PacketNumber, File)>,
-    /// By how much the last packets of delivered files were shorter than full ones, bytes.
+    /// Bytes by which the last packets of delivered files were shorter than full ones.
     lacked: u64,
     adjustment: Option<Adjustment>,
 }
@@ -117,7 +117,7 @@ impl Gateway {
     }
 }
 
-/// By how much the last packet of a file is shorter than a full one, bytes.
+/// Bytes by which the last packet of a file is shorter than a full one.
 fn lacking(tcp: &Tcp, file: &File) -> u16 {
     (file.bytes.next_multiple_of(tcp.payload()) - file.bytes) as u16
 }

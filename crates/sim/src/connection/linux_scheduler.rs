@@ -18,12 +18,12 @@ use crate::network::PacketNumber;
 
 /// The most that is assigned to a path at once, bytes (`MPTCP_SEND_BURST_SIZE`).
 const BURST: u64 = 1 << 16;
-/// Data is kept in fragments of so many bytes (`SKB_FRAG_PAGE_ORDER`): a path's buffer is checked
-/// between two of them, and data is sent again one fragment at a time.
+/// Size of the fragments in which data is kept, bytes (`SKB_FRAG_PAGE_ORDER`): a path's buffer is
+/// checked between two of them, and data is sent again one fragment at a time.
 const FRAGMENT: u64 = 1 << 15;
 /// Smallest window for which a path's buffer is sized, packets (`TCP_INIT_CWND`).
 const LEAST_WINDOW: u32 = 10;
-/// What a connection's buffer holds beyond those of its paths, bytes (`tcp_wmem[0]`).
+/// Bytes that a connection's buffer holds beyond its paths' buffers (`tcp_wmem[0]`).
 const OWN: u64 = 4096;
 
 /// Assigns a connection's data to its paths.
@@ -53,13 +53,13 @@ fn packet_memory(packet_bytes: u16) -> u64 {
     (u64::from(packet_bytes) + 536).next_power_of_two() + 256
 }
 
-/// The limit of a path's buffer, bytes: what the receive buffer takes of full packets, twice, as the
-/// lab sets it (`tcp_wmem[2]`).
+/// The limit of a path's buffer, bytes: twice the full packets that the receive buffer holds, as
+/// the lab sets it (`tcp_wmem[2]`).
 fn largest_buffer(tcp: &Tcp) -> u64 {
     2 * u64::from(tcp.keys.receive_buffer_packets.get()) * u64::from(tcp.packet_bytes)
 }
 
-/// Full packets in so many bytes of payload, at least one.
+/// Full packets in `bytes` of payload, at least one.
 fn packets(tcp: &Tcp, bytes: u64) -> u32 {
     (bytes / tcp.payload()).max(1) as u32
 }
@@ -226,8 +226,8 @@ mod tests {
         assert_eq!(queue.buffer, 300_000);
     }
 
-    /// 32 kB are 22 payloads of 1448 bytes, and 16 384 bytes 11.3: the path gets a twelfth packet as
-    /// long as less than the limit is unsent, as in Linux.
+    /// 32 kB are 22 payloads of 1448 bytes, and 16 384 bytes 11.3: the path gets a twelfth packet
+    /// as long as less than the limit is unsent, as in Linux.
     #[test]
     fn a_fragment_is_no_longer_than_what_may_be_unsent() {
         let mut tcp = Tcp::new(&anabranch_scenario::Tcp::default());

@@ -22,7 +22,7 @@ pub(crate) struct Rack {
     /// Transmissions in order, without those that arrived or were declared lost before all later
     /// ones.
     sent: VecDeque<Transmission>,
-    /// Those before the first timeout, until it is known whether the timeout was spurious.
+    /// Transmissions before the first timeout, until it is known whether the timeout was spurious.
     before_timeout: VecDeque<Transmission>,
     /// The last transmission that is known to have arrived, and its RTT.
     newest: Transmission,

@@ -23,7 +23,7 @@ pub fn bulk(link: &str, tcp: &str, more: &str, duration_s: f64, sample_ms: f64) 
     run(&text, 1)
 }
 
-/// A file of so many bytes over links of these descriptions, one after the other.
+/// A file of `bytes` over links of these descriptions, one after the other.
 pub fn file(bytes: u64, links: &[&str], tcp: &str) -> Record {
     let names: Vec<String> = (0..links.len()).map(|i| format!("L{i}")).collect();
     let tables = names

@@ -9,7 +9,7 @@ use anabranch_sim::Simulation;
 /// Payload of a full packet, bytes: 1500 and a header of 52, the defaults.
 pub const PAYLOAD: u64 = 1448;
 
-/// The scenario of a TOML text, whose traces are those of the examples.
+/// The scenario of a TOML text, with the examples' traces.
 pub fn scenario(text: &str) -> Scenario {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),

@@ -45,7 +45,7 @@ fn two_links(rule: &str, users: u32, mbps: f64, packet_times: f64, seconds: [f64
     )
 }
 
-/// Losses per packet on the shared link: of the users with one path over that of the others.
+/// Losses per packet on the shared link: the ratio of the users with one path to the others.
 fn losses_of_one_path(rule: &str, packet_times: f64) -> f64 {
     let text = two_links(rule, 5, 20.0, packet_times, [20.0, 620.0]);
     let (mut lost, mut sent) = ([0, 0], [0, 0]);

@@ -1,7 +1,7 @@
 //! Random small scenarios, as TOML.
 //!
-//! A few seconds of a few Mbps, so that thousands of them run in a minute. No link loses so many
-//! packets that a connection would back off for minutes.
+//! A few seconds of a few Mbps, so that thousands of them run in a minute. No link loses enough
+//! packets for a connection to back off for minutes.
 
 use anabranch_control::RULES;
 use proptest::prelude::*;

@@ -3,7 +3,7 @@
 //! The timeout of every profile exceeds the smoothed RTT, and so the smallest RTT, by at least 200
 //! ms, or is at least 1 s. Linux' scheduler has a timer of its own, after which it sends data again
 //! over an idle path, so half of the scenarios have another. A tail loss probe may be a
-//! retransmission before any timeout, so half of those of `linux` detect losses without it.
+//! retransmission before any timeout, so half of `linux`'s scenarios detect losses without it.
 
 use anabranch_control::RULES;
 use proptest::prelude::*;

@@ -44,7 +44,7 @@ class Group:
     scenario: str
     """The file, in the paper's folder."""
     algorithms: Mapping[str, Algorithm]
-    """By label, the last part of a case's name."""
+    """Algorithms by label, the last part of a case's name."""
     settings: Mapping[str, Values] = field(default_factory=dict)
     """Values of the scenario to replace, by the first parts of a case's name."""
     set: Values = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Group:
     quick: Values | None = None
     """Values to replace with `--quick`; None is the `set` of `[quick]`."""
     seeds: tuple[int, ...] | None = None
-    """Its own seeds, with and without `--quick`."""
+    """Seeds of the group, with and without `--quick`."""
     where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
@@ -157,7 +157,7 @@ class Experiment:
     """What is measured for one table or figure."""
 
     id: str
-    """Its key in `published.toml`."""
+    """Key in `published.toml`."""
     measures: tuple[Measure, ...] = ()
     figures: tuple[Figure, ...] | None = None
     """None draws bars of all metrics."""

@@ -87,7 +87,7 @@ class Paper:
     quick: Quick
     groups: Mapping[str, Group]
     items: Mapping[str, Item]
-    """By id, in the order of `published.toml`."""
+    """Items by id, in the order of `published.toml`."""
     labels: Mapping[str, str]
     theory: Mapping[str, str]
     """The meaning of each kind of theory value."""

@@ -17,7 +17,7 @@ class About:
     authors: tuple[str, ...]
     summary: str
     name: str = ""
-    """Its short name in summaries; the folder's if empty."""
+    """Short name in summaries; the folder's if empty."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Metric:
     """What the paper prints of a metric of one item."""
 
     published: Mapping[str, float] = field(default_factory=dict)
-    """Its measurements by case."""
+    """The paper's measurements by case."""
     theory: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Its calculations by kind, and by case or setting."""
+    """The paper's calculations by kind, and by case or setting."""
     repeats: bool = False
     """Whether the numbers are those of another item, or computed from them."""
     where: Where = field(default=Where(), compare=False, repr=False)
@@ -63,7 +63,7 @@ class Printed:
     place: str
     """Where in the paper."""
     metrics: Mapping[str, Metric] = field(default_factory=dict, metadata=REST)
-    """By the metric's name."""
+    """Metrics by name."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class Point:
 
     @property
     def rtt(self) -> Array:
-        """Of each path, s."""
+        """Round-trip time of each path, s."""
         return self.states.rtt
 
     @cached_property

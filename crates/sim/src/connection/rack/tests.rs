@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// So many packets sent one unit apart from 0 on.
+/// Packets sent one unit apart from 0 on.
 fn sent(packets: u64) -> (Rack, Sender) {
     let (mut rack, mut sender) = (Rack::default(), Sender::new(true));
     for now in 0..packets {
