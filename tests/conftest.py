@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from anabranch.cli import progress
 from anabranch.papers import folder
 from anabranch.papers.report import Report
 
@@ -61,6 +62,12 @@ LONG = SMALL.replace("duration_s = 6", "duration_s = 1e6").replace(
 CLI = [sys.executable, "-m", "anabranch"]
 
 Anabranch = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def _no_progress_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process a command of a few seconds prints no progress, however long it takes."""
+    monkeypatch.setattr(progress, "QUIET_S", 600.0)
 
 
 @pytest.fixture

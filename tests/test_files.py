@@ -10,7 +10,10 @@ import pandas as pd
 import pytest
 
 from anabranch import files
+from anabranch.cli.main import app
 from anabranch.files import staged
+from anabranch.manifest import SAMPLE_BYTES
+from anabranch.result import Result
 from conftest import Anabranch
 
 
@@ -37,16 +40,59 @@ def test_a_full_disk_is_one_line_before_the_run(
     assert result.stderr == expected
 
 
-def test_a_disk_that_becomes_full_does_not_cost_the_answer(
+def test_too_little_space_for_the_samples_is_one_line_before_the_run(
+    disk: Path, long: Path, anabranch: Anabranch
+) -> None:
+    # Per sample and seed 3 users * 4 + 5 paths * 11 + 2 links * 2 = 71 bytes; of 1e6 s / 1 s, and
+    # 2 seeds, these are 142 MB.
+    often = ["--set", "measure.sample_ms=1000"]
+    result = anabranch("run", long, "--out", disk / "out", *often)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "No space left on device: about 142.0 MB are needed and 4.2 MB are free" in result.stderr
+    assert result.stderr.endswith(f": '{disk / 'out'}'\n")
+    assert list(disk.iterdir()) == []
+
+
+def test_a_disk_that_becomes_full_keeps_the_seeds_that_fit(
+    disk: Path, small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Samples per ms make the files 2 MB; of two seeds 1 MB.
+    (disk / "most").write_bytes(bytes(2_600_000))
+    monkeypatch.setattr("anabranch.manifest.SAMPLE_BYTES", dict.fromkeys(SAMPLE_BYTES, 0))
+    command = ["run", small, "--seeds", 4, "--set", "measure.sample_ms=1", "--out", disk / "out"]
+    with pytest.raises(OSError, match="No space left on device: of 4 seeds it has 1, 2"):
+        app(list(map(str, command)), standalone_mode=False)
+    assert "goodput (Mbps)" in capsys.readouterr().out
+    kept = Result.load(disk / "out")
+    assert kept.seeds == [1, 2]
+    assert set(kept.path_samples["seed"]) == {1, 2}
+    assert (disk / "out" / "goodput.svg").exists()
+
+
+def test_a_sweep_on_a_full_disk_says_what_is_stored(
     disk: Path, small: Path, anabranch: Anabranch
 ) -> None:
-    # Samples per ms make the files 2 MB.
-    command = ["run", small, "--seeds", 4, "--set", "measure.sample_ms=1", "--out", disk / "out"]
-    (disk / "most").write_bytes(bytes(3_000_000))
-    result = anabranch(*command)
-    assert "goodput (Mbps)" in result.stdout
-    expected = f"anabranch: [Errno 28] No space left on device: '{disk / 'out'}'\n"
-    assert (result.returncode, result.stderr) == (2, expected)
+    # The entries have 70 kB per second: two of them have room in 1.3 MB, the third has not.
+    (disk / "most").write_bytes(bytes(2_900_000))
+    over = ["--over=measure.duration_s=4,6,12,24", "--set=measure.sample_ms=10", "--with-samples"]
+    result = anabranch("sweep", small, *over, "--seeds", 1, "--jobs", 1, "--out", disk / "store")
+    assert (result.returncode, result.stdout) == (2, "")
+    stored = len(list((disk / "store").glob("points/*/*.zip")))
+    assert stored == 2
+    assert f"{stored} points are stored; with more room the same call goes on" in result.stderr
+    assert result.stderr.endswith(f": '{disk / 'store'}'\n")
+
+
+@pytest.mark.parametrize("command", [["run"], ["sweep", "--over=links.R1.rate_mbps=5"]])
+def test_a_directory_that_cannot_be_written_is_named_as_the_user_named_it(
+    command: list[str], small: Path, anabranch: Anabranch
+) -> None:
+    result = anabranch(command[0], small, *command[1:], "--out", "/proc/x")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "cannot be written" in result.stderr
+    assert "choose another directory" in result.stderr
+    assert "/proc/x" in result.stderr
+    assert ".anabranch-" not in result.stderr
 
 
 def test_a_disk_that_becomes_full_names_the_directory(disk: Path) -> None:

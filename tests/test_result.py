@@ -27,7 +27,7 @@ def made_by_hand(goodputs: dict[int, list[float]]) -> anabranch.Result:
         for user, goodput in enumerate(users):
             sent = 100 * (user + 1)
             row = {**keys, "flow": "f", "user": user, "sent_packets": sent}
-            flows.append({**row, "goodput_mbps": goodput, "lost_packets": 3})
+            flows.append({**row, "rule": "lia", "goodput_mbps": goodput, "lost_packets": 3})
             paths.append({**row, "path": 0, "rtt_ms": 40.0 + 30.0 * user})
         link = {"throughput_mbps": sum(users), "utilization": 0.5, "loss_probability": 0.1}
         links.append({**keys, "link": "R", **link, "queue_packets": math.nan})

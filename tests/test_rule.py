@@ -84,12 +84,12 @@ def test_a_rule_sees_packets_and_seconds(small: Path) -> None:
 def test_an_error_in_a_rule_surfaces_with_its_own_line(small: Path) -> None:
     class Broken(Reno):
         def decrease(self, r, paths):
-            return paths[r].width / 2
+            return paths[r].window / self.width
 
     with pytest.raises(AttributeError, match="width") as error:
         anabranch.run(small, Broken())
     last = traceback.extract_tb(error.value.__traceback__)[-1]
-    assert (last.filename, last.line) == (__file__, "return paths[r].width / 2")
+    assert (last.filename, last.line) == (__file__, "return paths[r].window / self.width")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ MANIFEST = "manifest.json"
 
 
 @contextmanager
-def output(directory: str | os.PathLike[str] | None, force: bool = False) -> Iterator[Path | None]:
+def output(
+    directory: str | os.PathLike[str] | None, force: bool = False, needed: int = 0
+) -> Iterator[Path | None]:
     """`staged` for a directory that a user named; without one there is nothing to write to.
 
     Raises FileExistsError at once where the directory is not empty, unless `force`.
@@ -28,7 +30,7 @@ def output(directory: str | os.PathLike[str] | None, force: bool = False) -> Ite
         return
     if not force:
         refuse_full(directory)
-    with staged(directory) as stage:
+    with staged(directory, needed) as stage:
         yield stage
 
 
@@ -42,22 +44,26 @@ def refuse_full(directory: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
+def staged(directory: str | os.PathLike[str], needed: int = 0) -> Iterator[Path]:
     """A temporary directory to write in; on success it is renamed to `directory`.
 
     If `directory` exists now, files are renamed into it one by one, and those of other names are
     kept. A manifest describes them all: the old one is removed first, the new one comes last. The
     temporary directory is on the same file system, so each rename is atomic. If the block raises,
     it is removed. Raises OSError at once when `directory` is a file, cannot be written or has less
-    than 1 MB left; also if the disk becomes full later, or the directory appears with files.
+    than 1 MB or `needed` bytes left; also if the disk becomes full later, or the directory appears
+    with files.
     """
     target = Path(directory)
     nearest = next(p for p in [target, *target.absolute().parents] if p.exists())
     if not nearest.is_dir():
         raise NotADirectoryError(f"{nearest}: expected a directory to write to, got a file")
-    temporary = Path(tempfile.mkdtemp(prefix=".anabranch-", dir=nearest))
+    temporary = _temporary(nearest, target)
     stage = temporary / "stage"  # with the usual permissions, which a temporary directory has not
     try:
+        if needed > (free := shutil.disk_usage(nearest).free):
+            text = f"about {size(needed)} are needed and {size(free)} are free"
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {text}", str(target))
         stage.mkdir()
         (stage / "space").write_bytes(bytes(1_000_000))
         (stage / "space").unlink()
@@ -73,12 +79,34 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
             place.parent.mkdir(parents=True, exist_ok=True)
             os.replace(file, place)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno != errno.ENOSPC or error.filename == str(target):
             raise
         # In the same words whichever library was writing.
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target)) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _temporary(where: Path, target: Path) -> Path:
+    """A new directory in `where`. Raises OSError in the words of the user, who named `target`."""
+    try:
+        return Path(tempfile.mkdtemp(prefix=".anabranch-", dir=where))
+    except OSError as error:
+        number = errno.EACCES if error.errno == errno.ENOENT else error.errno  # as in /proc
+        text = f"{where} cannot be written ({os.strerror(number or 0)}): choose another directory"
+        raise OSError(number, text, str(target)) from None
+
+
+def size(count: int) -> str:
+    """Bytes as text.
+
+    >>> size(512), size(2_500_000)
+    ('512 B', '2.5 MB')
+    """
+    for unit, factor in ("GB", 1e9), ("MB", 1e6), ("kB", 1e3):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} B"
 
 
 def section(page: Path, command: str) -> tuple[str, str]:

@@ -21,6 +21,8 @@ from anabranch.scenario import Scenario, ScenarioError
 SCENARIO = "scenario.toml"
 ORIGINAL = "original.toml"
 HEADER = f"# The scenario that ran, with the traces beside it. The file as read: {ORIGINAL}.\n\n"
+SAMPLE_BYTES = {"flow_samples": 4, "path_samples": 11, "link_samples": 2}
+"""Of a row on disk: the least of six runs of examples with 1 to 1000 ms between samples."""
 PACKAGES = ("numpy", "pandas", "pyarrow", "scipy")
 
 
@@ -88,6 +90,18 @@ class Manifest:
         for file in self.files:
             if file.endswith(".parquet"):
                 yield file.removesuffix(".parquet"), file
+
+
+def needed_bytes(scenario: Scenario, runs: int) -> int:
+    """About the least that the samples of these runs take as Parquet; the rest is small."""
+    network = scenario.network()
+    users = [(flow["count"], len(flow["paths"])) for flow in network["flows"]]
+    row = (
+        SAMPLE_BYTES["flow_samples"] * sum(count for count, _ in users)
+        + SAMPLE_BYTES["path_samples"] * sum(count * paths for count, paths in users)
+        + SAMPLE_BYTES["link_samples"] * len(network["links"])
+    )
+    return int(runs * row * scenario.duration_s / network["sample_s"])
 
 
 def write(

@@ -3,7 +3,7 @@
 import html
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import bdtr, stdtrit
 
-from anabranch import manifest
+from anabranch import manifest, result_warnings
 from anabranch._core import VERSION
 from anabranch.caveats import caveats
 from anabranch.files import refuse_full, staged
@@ -132,7 +132,8 @@ class Result:
     backend: str
     keys: tuple[str, ...]
     flows: pd.DataFrame
-    """Per user of a flow: goodput_mbps, delivered_bytes, losses, timeouts, transfers_done."""
+    """Per user of a flow: rule, which the flow ran; goodput_mbps, delivered_bytes, losses,
+    timeouts, transfers_done."""
     paths: pd.DataFrame
     """Per path of a user: goodput_mbps, losses by cause, window_packets, rtt_ms."""
     links: pd.DataFrame
@@ -165,6 +166,11 @@ class Result:
         """The seeds in the order in which they were asked for."""
         return [int(seed) for seed in self.links["seed"].unique()]
 
+    def of_seeds(self, seeds: Sequence[int]) -> "Result":
+        """The result of these seeds alone."""
+        parts = self.tables() | ({} if self.lateness is None else {"lateness": self.lateness})
+        return replace(self, **{n: t[t["seed"].isin(seeds)] for n, t in parts.items() if len(t)})
+
     def late_runs(self) -> pd.DataFrame:
         """The rows of `lateness` of the runs that were too late; none on other backends."""
         if self.lateness is None:
@@ -174,21 +180,23 @@ class Result:
     def summary(self) -> pd.DataFrame:
         """Per case and flow, mean and 95 % interval over seeds.
 
-        `users`; `goodput_mbps`, the mean over users; `loss_probability`, lost over sent packets;
-        `rtt_ms`, the mean over paths, weighted by packets sent. Goodput is last, because pandas
-        leaves out the columns in the middle where the terminal is narrow.
+        `rule`, which the flow ran: the `algorithm` of the run, or its own; `users`;
+        `goodput_mbps`, the mean over users; `loss_probability`, lost over sent packets; `rtt_ms`,
+        the mean over paths, weighted by packets sent. Goodput is last, because pandas leaves out
+        the columns in the middle where the terminal is narrow.
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
         >>> result = run("examples/two_links.toml", seeds=2, set=short)
-        >>> result.summary()[["algorithm", "flow", "users", "goodput_mbps"]].round(1)
-          algorithm          flow  users  goodput_mbps
-        0       lia      two-path      1           2.7
-        1       lia   on the left      5           1.8
-        2       lia  on the right      5           1.7
+        >>> result.summary()[["algorithm", "flow", "rule", "goodput_mbps"]].round(1)
+          algorithm          flow  rule  goodput_mbps
+        0       lia      two-path   lia           2.7
+        1       lia   on the left  reno           1.8
+        2       lia  on the right  reno           1.7
         """
         by = [*self.keys, "flow"]
         flows = self.flows.groupby(by, sort=False).agg(
+            rule=("rule", "first"),
             users=("user", "count"),
             goodput_mbps=("goodput_mbps", "mean"),
             sent=("sent_packets", "sum"),
@@ -200,7 +208,8 @@ class Result:
         sums = weighted.groupby(by, sort=False)[["rtt", "sent_packets"]].sum()
         flows["rtt_ms"] = sums["rtt"] / sums["sent_packets"]
         measures = ["loss_probability", "rtt_ms", "goodput_mbps"]
-        return mean_with_interval(flows.reset_index(), [*self.cases, "flow", "users"], measures)
+        rows = [*self.cases, "flow", "rule", "users"]
+        return mean_with_interval(flows.reset_index(), rows, measures)
 
     def link_summary(self) -> pd.DataFrame:
         """Per case and link, mean and 95 % interval over seeds.
@@ -238,23 +247,11 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """Those of the scenario, where the backend runs something else than it says
-        (`anabranch.caveats`), and a line per flow whose files all ended in the warm-up.
+        """Warnings of the scenario, of the backend (`anabranch.caveats`), and of these runs: a line
+        each.
         """
-        known = [*self.scenario.warnings, *caveats(self.scenario, self.backend)]
-        if self.transfers.empty:
-            return known
-        begin_s, found = self.scenario.warmup_s, []
-        ends_s = self.transfers["start_s"] + self.transfers["duration_s"]
-        for flow, last_s in ends_s.groupby(self.transfers["flow"], sort=False).max().items():
-            delivered = self.flows.loc[self.flows["flow"] == flow, "delivered_bytes"].sum()
-            if delivered == 0 and last_s <= begin_s:
-                found.append(
-                    f"{self.scenario.source}: flow {flow}: its last file was complete at "
-                    f"{last_s:.3g} s, but the measurement begins at {begin_s:g} s: its goodput is "
-                    "0: lower measure.warmup_s or raise bytes"
-                )
-        return [*known, *found]
+        found = result_warnings.found(self.scenario, self.flows, self.transfers)
+        return [*self.scenario.warnings, *caveats(self.scenario, self.backend), *found]
 
     def is_deterministic(self) -> bool:
         """Whether every seed gave the same, because nothing in the scenario is random."""

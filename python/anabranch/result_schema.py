@@ -7,6 +7,7 @@ from anabranch import _core
 SUMMARIES = {
     "flows": {
         "flow": ("string", "name of the flow"),
+        "rule": ("string", "what the flow ran: the algorithm of the run, or its own"),
         "users": ("integer", "number of users of the flow"),
         "goodput_mbps": ("number", "mean over the users, Mbps"),
         "loss_probability": ("number", "lost packets over sent packets"),

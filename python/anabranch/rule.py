@@ -1,9 +1,10 @@
 """A rule written in Python, for trying an idea in ten lines."""
 
 from collections.abc import Sequence
+from traceback import extract_tb
 from typing import Protocol
 
-from anabranch._core import Path
+from anabranch._core import Path, ScenarioError, expected_one_of
 
 
 class Rule(Protocol):
@@ -32,3 +33,15 @@ class Rule(Protocol):
     def decrease(self, r: int, paths: Sequence[Path]) -> float:
         """D_r: packets by which the window of path `r` shrinks at a loss event."""
         return paths[r].window / 2
+
+
+def explained(error: AttributeError) -> Exception:
+    """For an attribute that a path does not have: its place, and those that it has."""
+    if not isinstance(error.obj, Path):
+        return error
+    place = extract_tb(error.__traceback__)[-1]
+    known = [name for name in dir(Path) if not name.startswith("_")]
+    return ScenarioError(
+        f"{place.filename}:{place.lineno}: a path has no {error.name}: "
+        f"{expected_one_of(str(error.name), known)}"
+    )

@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,15 +15,13 @@ from typing import Any, cast
 import pandas as pd
 
 from anabranch import _core
+from anabranch.asked import OWN, Algorithms, Seeds, algorithms_of, seeds_of, stand_in
 from anabranch.core_types import Tables
 from anabranch.files import staged
 from anabranch.result import Result
-from anabranch.rule import Rule
+from anabranch.rule import Rule, explained
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, load
 
-Algorithm = str | Rule
-Algorithms = Algorithm | Sequence[Algorithm] | None
-Seeds = int | Iterable[int] | None
 Progress = Callable[[float], None]
 
 POLL_S = 0.1
@@ -102,9 +100,12 @@ def run(
         raise ScenarioError(f"qlog: {on} has no QUIC connections; run it with --on quic")
     with _new_directory(qlog) as folder:
         planned = plan(scenario, algorithm, seeds, on=on, qlog=folder)
-        if tolerate:
-            return _collect_tolerantly(scenario, planned, on, jobs, progress, tolerate)
-        return collect(scenario, planned, on, jobs, progress)
+        try:
+            if tolerate:
+                return _collect_tolerantly(scenario, planned, on, jobs, progress, tolerate)
+            return collect(scenario, planned, on, jobs, progress)
+        except AttributeError as error:
+            raise explained(error) from None
 
 
 @contextmanager
@@ -129,34 +130,10 @@ class Job:
     in_python: bool
 
 
-def stand_in(algorithm: Algorithms) -> str | None:
-    """The algorithm with which a scenario without one is read; every run then replaces it.
-
-    The first of `algorithm` that the table of rules knows, or Reno; None if `algorithm` is None.
-    """
-    for choice in _several(algorithm):
-        if isinstance(choice, str) and _is_known(choice):
-            return choice
-    return None if algorithm is None else "reno"
-
-
-def _is_known(spec: str) -> bool:
-    try:
-        _core.algorithm(spec)
-    except ScenarioError:
-        return False
-    return True
-
-
-def _several(algorithm: Algorithms) -> Sequence[Algorithm]:
-    if algorithm is None:
-        return []
-    one = isinstance(algorithm, str) or not isinstance(algorithm, Sequence)
-    return cast(Sequence[Algorithm], [algorithm] if one else algorithm)
-
-
 def known_backend(name: str) -> Backend:
     """The backend of this name. Raises `ScenarioError` for an unknown one."""
+    if not isinstance(name, str):
+        raise ScenarioError(f'on = {name!r}: expected the name of one backend, such as "sim"')
     if name not in BACKENDS:
         raise ScenarioError(f"unknown backend {name!r}: {expected_one_of(name, list(BACKENDS))}")
     return BACKENDS[name]
@@ -201,8 +178,8 @@ def choices(
     backend = known_backend(on)
     make = resolve_name(backend.path)
     own = make.algorithms() if hasattr(make, "algorithms") else ()
-    chosen = _seeds(scenario, seeds)
-    rules = _algorithms(scenario, algorithm, own)
+    chosen = seeds_of(seeds, scenario.seeds)
+    rules = algorithms_of(scenario, algorithm, own)
     return rules, chosen if backend.random else chosen[:1]
 
 
@@ -298,61 +275,6 @@ def _joined(
     custom = dict.fromkeys(job.keys["algorithm"] for job in planned if job.in_python)
     keys = tuple(planned[0].keys)
     return Result(scenario, on, keys, **tables, rules_in_python=tuple(custom))
-
-
-OWN = "own"
-"""The `algorithm` of a scenario in which every flow names its own."""
-
-
-def _algorithms(
-    scenario: Scenario, algorithm: Algorithms, own: Collection[str]
-) -> dict[str, Rule | None]:
-    """By name, in the order asked for: None for an algorithm of the table."""
-    if algorithm is None:
-        return {_core.algorithm(scenario.algorithm) if scenario.algorithm else OWN: None}
-    if scenario.algorithm is None:
-        raise ScenarioError(
-            f"{scenario.name}: every flow names its own algorithm, so there is none to replace"
-        )
-    chosen: dict[str, Rule | None] = {}
-    for choice in _several(algorithm):
-        name, rule = _named(choice, own)
-        if rule and name in chosen:
-            raise ScenarioError(f"two algorithms are called {name}: give the rule another `name`")
-        chosen[name] = rule
-    if not chosen:
-        raise ScenarioError("no algorithm given: expected at least one")
-    return chosen
-
-
-def _named(choice: Algorithm, own: Collection[str]) -> tuple[str, Rule | None]:
-    """The canonical name; that of a Python rule is its attribute `name`, or its class.
-
-    An algorithm of the backend's `own` keeps its name.
-    """
-    if isinstance(choice, str):
-        if choice in own:
-            return choice, None
-        return _core.algorithm(choice), None
-    if isinstance(choice, type):
-        raise ScenarioError(
-            f"algorithm {choice.__name__}: expected an object with increase and decrease, got the "
-            f"class: write {choice.__name__}()"
-        )
-    if not (hasattr(choice, "increase") and hasattr(choice, "decrease")):
-        raise ScenarioError(
-            f"algorithm {choice!r}: expected a name or an object with increase and decrease"
-        )
-    return str(getattr(choice, "name", type(choice).__name__)), choice
-
-
-def _seeds(scenario: Scenario, seeds: Seeds) -> list[int]:
-    if seeds is None:
-        return list(scenario.seeds)
-    chosen = list(range(1, seeds + 1)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
-    if not chosen or min(chosen) < 0:
-        raise ScenarioError(f"seeds = {seeds}: expected at least one seed, none below 0")
-    return chosen
 
 
 def _execute(

@@ -25,6 +25,7 @@ __all__ = [
     "path_names",
     "rules",
     "schema",
+    "settings",
     "toml_value",
 ]
 
@@ -54,12 +55,44 @@ def load(
     >>> scenario.name, scenario.seeds, scenario.link_names
     ('Two links', [7], ['left', 'right'])
     """
+    given = settings(set)
     if isinstance(source, Scenario):
-        if set:
+        if given:
             raise ScenarioError("set needs a scenario file: give its path, not a Scenario")
         return source
-    values = [(key, toml_value(value)) for key, value in (set or {}).items()]
-    return Scenario.load(os.fspath(source), values, algorithm)
+    file = _path(source)
+    values = {key: toml_value(value) for key, value in given.items()}
+    try:
+        return Scenario.load(file, list(values.items()), algorithm)
+    except ScenarioError as error:
+        message = str(error)
+        for key, text in values.items():
+            if not isinstance(given[key], Toml):  # else it comes from the command line
+                message = message.replace(f"--set {key}={text}", f"set[{key!r}] = {text}")
+        raise ScenarioError(message) from None
+
+
+def settings(set: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The argument `set` of `run` and others; empty for None. Raises `ScenarioError`."""
+    if set is None or isinstance(set, Mapping):
+        return set or {}
+    raise ScenarioError(
+        f"set = {set!r}: expected a dict of keys to values, as in {{'links.R1.rate_mbps': 30}}"
+    )
+
+
+def _path(source: object) -> str:
+    """The path of a scenario file. Raises `ScenarioError` for what is none."""
+    if isinstance(source, str) and "\n" in source:
+        raise ScenarioError(
+            "expected the path of a scenario file, got text: Scenario.parse(text) reads it"
+        )
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    raise ScenarioError(
+        f"expected the path of a scenario file or a Scenario, got a {type(source).__name__}: "
+        "Scenario.parse(text) reads TOML text"
+    )
 
 
 def path_names(scenario: Scenario) -> dict[str, list[str]]:

@@ -1,10 +1,13 @@
 """Tables on the terminal: never wider than it, and no cell cut."""
 
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import anabranch
+from anabranch.cli import sweep_tables
 from anabranch.cli.grid import new_table
 
 CELLS = [f"{number}.341 ± 0.104" for number in range(8)]
@@ -37,3 +40,27 @@ def test_prose_wraps_beside_numbers_that_do_not() -> None:
     assert max(map(len, lines)) <= 160
     assert all(any(cell in line for line in lines) for cell in CELLS)
     assert sum("sentence" in line for line in lines) > 1
+
+
+def test_a_sweep_repeats_every_key_in_each_table_of_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, small: Path
+) -> None:
+    out = StringIO()
+    monkeypatch.setattr(sweep_tables, "STDOUT", Console(file=out, width=40))
+    grid = {"links.R1.rate_mbps": [5], "links.R2.delay_ms": [7], "flows.two.count": [3]}
+    sweep_tables.sweep(anabranch.sweep(small, grid, ["lia", "olia"], seeds=1))
+    rows = [line.split()[:4] for line in out.getvalue().splitlines() if line.startswith("5 ")]
+    assert len(rows) >= 2 * 2  # several tables of two rows
+    assert rows == [["5", "7", "3", "lia"], ["5", "7", "3", "olia"]] * (len(rows) // 2)
+
+
+def test_the_header_of_a_dotted_key_is_folded_after_its_dots() -> None:
+    table = new_table("links.left.rate_mbps", "goodput of\nall (Mbps)")
+    table.add_row("5", "1")
+    out = StringIO()
+    Console(file=out, width=24).print(table)
+    assert [line.split()[0] for line in out.getvalue().splitlines()[:3]] == [
+        "links.",
+        "left.",
+        "rate_mbps",
+    ]

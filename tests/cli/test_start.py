@@ -46,7 +46,8 @@ def test_init_writes_a_scenario_that_runs(tmp_path: Path, anabranch: Anabranch) 
     file = tmp_path / "new" / "mine.toml"
     done = anabranch("init", file)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"Wrote {file}. Run it with: anabranch run {file}\n"
+    wrote = f"Wrote {file}. Run it with: anabranch run {file}"
+    assert done.stderr == f"Made the directory {file.parent}\n{wrote}\n"
     assert anabranch("run", file, "--seeds", 1, "--set", "measure.duration_s=12").returncode == 0
 
 

@@ -10,13 +10,13 @@ def test_figures_have_a_bar_or_panel_per_flow_and_algorithm(small: Path) -> None
     result = anabranch.run(small, ["lia", "olia"], seeds=2)
     (bars,) = figures.goodput(result).axes
     assert len(bars.patches) == 2 * 2
-    assert [label.get_text() for label in bars.get_xticklabels()] == ["two", "one"]
+    assert [label.get_text() for label in bars.get_xticklabels()] == ["two", "one\n(reno)"]
     windows = figures.windows(result).axes
     assert [(a.get_title(loc="left"), len(a.lines)) for a in windows] == [
-        ("two, lia", 2),
-        ("two, olia", 2),
-        ("one, lia", 1),
-        ("one, olia", 1),
+        ("two (lia)", 2),
+        ("two (olia)", 2),
+        ("one (reno), beside lia", 1),
+        ("one (reno), beside olia", 1),
     ]
     assert len(figures.queues(result).axes) == 2 * 2
 

@@ -153,10 +153,10 @@ def test_curves_have_the_colours_of_their_algorithms_and_the_page_s_ink() -> Non
     drawing = Drawing("", "time (s)", "Mbps", [Panel("near", [curve("balia", "balia")])])
     pictures = Pictures(report(drawing))
     (svg,) = pictures.item(pictures.report.items[0])
-    green = pictures.colours.index("#59a14f")
+    green = pictures.colours.index("#70c274")
     assert f"stroke: var(--series-{green})" in svg
     assert "var(--ink)" in svg
-    assert "#59a14f" not in svg
+    assert "#70c274" not in svg
     assert "Near" in svg
 
 
@@ -164,7 +164,7 @@ def test_labels_with_the_same_algorithm_differ_in_colour() -> None:
     pictures = Pictures(report())
     colours = [pictures.style(label)[0] for label in ("balia", "capless", "lia")]
     assert len(set(colours)) == 3
-    assert colours[0] == "#59a14f"
+    assert colours[0] == "#70c274"
 
 
 def test_a_legend_has_one_entry_per_name_in_ink_where_panels_differ() -> None:

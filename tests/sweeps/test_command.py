@@ -107,6 +107,7 @@ def test_ctrl_c_stops_at_once_and_the_sweep_resumes(anabranch: Anabranch, tmp_pa
     over = "--over=measure.duration_s=6,7,8,1e6"
     command = [*CLI, "sweep", file, over, "--set=measure.sample_ms=1000", "--out", out]
     code, stdout, stderr = interrupt(command, lambda: len(list(out.glob("points/*/*.zip"))) == 6)
-    assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
+    resume = f"{out} has the points that are done; run the same command to resume"
+    assert (code, stdout, stderr) == (130, "", f"anabranch: interrupted: {resume}\n")
     found = json.loads(anabranch("sweep", "status", out, "--json").stdout)
     assert (found["done"], found["missing"], found["leftovers"]) == (6, 2, 0)

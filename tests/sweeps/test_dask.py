@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import anabranch as package
@@ -25,33 +24,22 @@ STARTS_S = 120
 
 
 @pytest.mark.filterwarnings("ignore:.*:ResourceWarning", "ignore:.*:DeprecationWarning")
-def test_a_worker_leaves_midway_and_the_tables_are_those_of_threads(
+def test_workers_in_this_process_give_the_tables_of_threads(
     small: Path, tmp_path: Path, anabranch: Anabranch
 ) -> None:
     from distributed import LocalCluster
 
-    over = {"links.R2.rate_mbps": "lin(5,20,10)"}
-    in_threads = package.sweep(small, over, seeds=1, out=tmp_path / "threads")
-    workers: list[int] = []
-    # In threads of this process, which speak over TCP as processes do.
-    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "protocol": "tcp://"}
-    with LocalCluster(**settings, dashboard_address=None) as local:
-
-        def leave(fraction: float) -> None:
-            if fraction >= 0.2 and not workers:
-                local.sync(local.workers[0].close)
-                workers.append(len(local.scheduler.workers))
-
-        with cluster.dask(local.scheduler_address) as (executor, _):
-            swept = package.sweep(small, over, seeds=1, executor=executor, progress=leave)
-        command = ["sweep", small, "--over=links.R2.rate_mbps=lin(5,20,10)", "--seeds", 1]
-        done = anabranch(*command, "--dask", local.scheduler_address, "--out", tmp_path / "dask")
-    assert workers == [1]
-    for name, table in in_threads.tables().items():
-        pd.testing.assert_frame_equal(table, swept.tables()[name], check_exact=True, obj=name)
+    # Threads that speak over TCP, as processes do.
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "protocol": "tcp://"}
+    command = ["sweep", small, "--over=links.R2.rate_mbps=lin(5,20,10)", "--seeds", 1]
+    with LocalCluster(**workers, dashboard_address=None) as local:
+        out = ["--dask", local.scheduler_address, "--out", tmp_path / "dask"]
+        done = anabranch(*command, *out)
     assert done.returncode == 0, done.stderr
-    for file in sorted((tmp_path / "threads").glob("*.parquet")):
-        assert (tmp_path / "dask" / file.name).read_bytes() == file.read_bytes(), file.name
+    over = {"links.R2.rate_mbps": "lin(5,20,10)"}
+    package.sweep(small, over, seeds=1, out=tmp_path / "threads")
+    for table in sorted((tmp_path / "threads").glob("*.parquet")):
+        assert (tmp_path / "dask" / table.name).read_bytes() == table.read_bytes(), table.name
 
 
 class Cluster:

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anabranch_scenario::{Inputs, Scenario as Complete};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use crate::errors::raise;
 use crate::network;
@@ -16,6 +17,15 @@ pub struct Scenario(pub(crate) Complete);
 
 #[pymethods]
 impl Scenario {
+    /// Refuses every argument: a scenario is read, not built.
+    #[new]
+    #[pyo3(signature = (*_arguments))]
+    fn new(_arguments: &Bound<'_, PyTuple>) -> PyResult<Scenario> {
+        Err(PyTypeError::new_err(
+            "a Scenario is read: Scenario.load(path) from a file, Scenario.parse(text) from text",
+        ))
+    }
+
     /// Reads a scenario file. Each pair of `set` is a dotted key and a TOML value; text that is not
     /// TOML, such as a bare word, is a string. A file in which a flow has no algorithm gets
     /// `algorithm`.

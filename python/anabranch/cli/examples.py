@@ -53,7 +53,10 @@ def init_command(
     if str(file) == "-":
         print(text, end="")
         return
+    made = not file.parent.exists()
     _write({file: text.encode()}, force)
+    if made:
+        note(f"Made the directory {file.parent}")
     note(f"Wrote {file}. Run it with: anabranch run {file}")
 
 

@@ -1,6 +1,6 @@
 """Tables that fit the terminal: prose wraps, numbers do not, wide tables continue below."""
 
-import textwrap
+import re
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -15,12 +15,16 @@ PROSE = 30
 NARROWEST = 20
 """The width left to a column of prose, in characters."""
 
+_WORD = re.compile(r"[^\s.]+\.?|\.")
+"""What a header may be folded after: a word, or a part of a dotted key."""
+
 
 class Grid(Table):
     """A table that is never wider than the terminal.
 
-    Headers wrap, then the space between columns shrinks, then the columns that do not fit continue
-    in a second table below, which repeats the first `keys` columns.
+    Headers wrap, also after the dots of a key; then the space between columns shrinks; then the
+    columns that do not fit continue in a second table below, which repeats the first `keys`
+    columns.
     """
 
     keys: int = 1
@@ -59,7 +63,7 @@ class Grid(Table):
             prose = self._is_prose(index)
             head = column.header
             if wide and not prose:
-                head = "\n".join(textwrap.wrap(str(head), self._narrow(index)))
+                head = _folded(str(head), self._narrow(index))
             part.add_column(head, justify=column.justify, overflow="fold")
             part.columns[-1].no_wrap = fits and not prose
         cells = [list(self.columns[index].cells) for index in columns]
@@ -74,7 +78,7 @@ class Grid(Table):
         """The least width of a column."""
         if self._is_prose(index):
             return NARROWEST
-        words = str(self.columns[index].header).split()
+        words = _WORD.findall(str(self.columns[index].header))
         return max(self._body(index), *map(cell_len, words), 1)
 
     def _body(self, index: int) -> int:
@@ -98,6 +102,16 @@ def new_table(*left: str, right: Sequence[str] = (), keys: int = 1) -> Grid:
     for name in right:
         table.add_column(name, justify="right")
     return table
+
+
+def _folded(head: str, width: int) -> str:
+    """A header in lines of at most this width, where its words allow it."""
+    lines = [""]
+    for word in _WORD.findall(head):
+        if cell_len(lines[-1] + word) > width:
+            lines.append("")
+        lines[-1] += word + " " * (not word.endswith("."))
+    return "\n".join(line.rstrip() for line in lines if line)
 
 
 def _width(cell: object) -> int:

@@ -1,12 +1,12 @@
 """`anabranch harm`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from anabranch.cli import tables
-from anabranch.cli.options import Jobs, Json, Set, overrides
+from anabranch.cli.options import Jobs, Json, Set, names, overrides, seeds_option
 from anabranch.formats import markdown_table
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ def harm_command(
     algorithm: Annotated[
         str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="Which rules.")
     ] = "lia,olia,balia",
-    seeds: Annotated[
-        int, typer.Option(min=1, max=10_000, metavar="N", help="Run with the seeds 1 to N.")
-    ] = 3,
+    seeds: Annotated[Any, seeds_option()] = 3,
     on: Annotated[
         str, typer.Option("--on", metavar="BACKEND", help="sim, or kernel in real time (as root).")
     ] = "sim",
@@ -54,7 +52,7 @@ def harm_command(
 
     with tables.progress("harm") as progress:
         found = harm(
-            algorithm.split(","),
+            names(algorithm),
             seeds,
             on=on,
             set=overrides(settings),

@@ -2,15 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import typer
 from typer.core import TyperCommand
 
-from anabranch.cli import examples, harm, papers, run, sweep, tables
-from anabranch.cli.notes import Command
+from anabranch.cli import examples, harm, notes, papers, run, sweep, tables
+from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, queueing
 from anabranch.scenario import ScenarioError, couplings, rules, schema
@@ -26,17 +25,13 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 READER_LEFT = 141
 """What shells report for a process that SIGPIPE has ended."""
-
-
-Body = TypeVar("Body", bound=Callable[..., Any])
-
-
-class App(typer.Typer):
-    """A group of commands with --quiet and --verbose."""
-
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Body], Body]:
-        """As of Typer."""
-        return super().command(name, **{"cls": Command, **options})
+WORDS = {
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": "expected an integer",
+    "Input should be a valid number, unable to parse string as a number": "expected a number",
+    "Input should be": "expected a value",
+}
+"""Words of Typer's errors, which are Pydantic's in recent versions, and plainer ones."""
 
 
 def _print_version(asked: bool) -> None:
@@ -139,7 +134,14 @@ def lab_command(context: typer.Context) -> None:
     """
     from anabranch import kernel
 
-    program = kernel.program()
+    try:
+        program = kernel.program()
+    except ScenarioError as error:
+        if not {"--help", "-h"} & set(context.args):
+            raise
+        print(context.get_help())
+        note(f"Each of these has --help of its own, but {error}")
+        return
     os.execv(program, [program, *context.args])
 
 
@@ -156,6 +158,7 @@ app.add_typer(theory, name="theory")
 
 def main() -> None:
     """Entry point: every error that the user can correct is one line on stderr."""
+    notes.can_resume("")
     try:
         code = app(prog_name="anabranch", standalone_mode=False)
         sys.stdout.flush()
@@ -168,7 +171,7 @@ def main() -> None:
             raise
         code = READER_LEFT
     except TyperException as error:
-        code = _report_error(error.format_message())
+        code = _report_error(_plain(error.format_message()))
     except (ScenarioError, OSError, UnicodeError) as error:
         code = _report_error(str(error))
     except NotConverged as error:
@@ -181,8 +184,15 @@ def main() -> None:
     if tables.STDOUT.reader_left:
         code = code or READER_LEFT
     if code == INTERRUPTED:  # Typer's code for Ctrl-C
-        print("anabranch: interrupted", file=sys.stderr)
+        print(f"anabranch: interrupted{notes.resume_hint()}", file=sys.stderr)
     sys.exit(code)
+
+
+def _plain(message: str) -> str:
+    """An error of Typer, without the words of the library that checks values for it."""
+    for words, meant in WORDS.items():
+        message = message.replace(words, meant)
+    return message
 
 
 def _report_error(message: str, code: int = USAGE_ERROR) -> int:

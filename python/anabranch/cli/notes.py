@@ -2,14 +2,17 @@
 
 import sys
 import time
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand
 
 QUIET, USUAL, VERBOSE = range(3)
 _level = USUAL
+_resume = ""
+
+Body = TypeVar("Body", bound=Callable[..., Any])
 
 
 def note(text: str) -> None:
@@ -27,6 +30,17 @@ def detail(text: str) -> None:
     """Print what only --verbose shows."""
     if _level >= VERBOSE:
         print(text, file=sys.stderr)
+
+
+def can_resume(hint: str) -> None:
+    """Say how to go on if the command is interrupted from now on."""
+    global _resume
+    _resume = hint
+
+
+def resume_hint() -> str:
+    """What follows the word "interrupted"."""
+    return f": {_resume}" if _resume else ""
 
 
 def shows_progress() -> bool:
@@ -58,6 +72,17 @@ class Command(TyperCommand):
         finally:
             detail(f"{context.command_path}: {time.monotonic() - began:.1f} s")
             _level = USUAL
+
+
+_resume = ""
+
+
+class App(typer.Typer):
+    """A group of commands with --quiet and --verbose."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Body], Body]:
+        """As of Typer."""
+        return super().command(name, **{"cls": Command, **options})
 
 
 def _options() -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from anabranch.cli.examples import check_example
+from anabranch.cli.notes import warn
 from anabranch.scenario import Scenario, ScenarioError, Toml, load
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML); - for stdin.")]
@@ -26,6 +27,39 @@ Jobs = Annotated[
         min=1, metavar="N", help="Runs at a time. Default: one per core; on the kernel, one."
     ),
 ]
+
+
+MOST_SEEDS = 10_000
+
+
+def seeds_option(help: str = "") -> Any:
+    """The option --seeds: N for the seeds 1 to N, or the seeds themselves."""
+    words = "Run with the seeds 1 to N, or with those of a list such as 3,7."
+    return typer.Option("--seeds", metavar="N|A,B,...", parser=_seeds, help=f"{words}{help}")
+
+
+def _seeds(text: Any) -> int | list[int]:
+    given = str(text)
+    parts = given.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(
+            f"expected N for the seeds 1 to N, or a list as in 3,7; got {given!r}"
+        )
+    found = [int(part) for part in parts]
+    if len(found) == 1 and not 1 <= found[0] <= MOST_SEEDS:
+        raise typer.BadParameter(f"expected 1 to {MOST_SEEDS} seeds, got {given}")
+    return found if len(found) > 1 else found[0]
+
+
+def names(text: str, option: str = "--algorithm") -> list[str]:
+    """The names of a list such as lia,olia, each once. Raises `ScenarioError` for an empty one."""
+    given = [name.strip() for name in text.split(",")]
+    if "" in given:
+        raise ScenarioError(f"empty name in {option} {text!r}: expected names as in lia,olia")
+    repeated = [name for name in dict.fromkeys(given) if given.count(name) > 1]
+    if repeated:
+        warn(f"{option} {text}: {', '.join(repeated)} is given more than once: it runs once")
+    return list(dict.fromkeys(given))
 
 
 def out_option(help: str, name: str = "--out") -> Any:

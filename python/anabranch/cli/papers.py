@@ -8,7 +8,7 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import note
-from anabranch.cli.options import Force, Jobs, Json, Set, out_option, overrides
+from anabranch.cli.options import Force, Jobs, Json, Set, names, out_option, overrides
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -112,6 +112,6 @@ def agree_command(
     from anabranch.papers import agreement
 
     with tables.progress(f"agree {paper}") as progress:
-        values = overrides(settings)
-        agreed = agreement.agree(paper, on.split(","), out, jobs, progress, beside, values, force)
+        values, backends = overrides(settings), names(on, "--on")
+        agreed = agreement.agree(paper, backends, out, jobs, progress, beside, values, force)
     tables.answer(agreed, as_json, papers_tables.agreement)

@@ -1,4 +1,4 @@
-"""How far a command is: a bar on a terminal, a line every 30 s elsewhere; always on stderr."""
+"""How far a command is: a bar on a terminal, lines elsewhere; always on stderr."""
 
 import sys
 import threading
@@ -13,7 +13,13 @@ from rich.text import Text
 from anabranch.cli.notes import shows_progress
 
 EVERY_S = 30.0
-"""Where stderr is no terminal: seconds between two lines."""
+"""Where stderr is no terminal: the longest time between two lines, s."""
+
+QUIET_S = 2.0
+"""The time without a line, s: a short command prints none."""
+
+STEP = 0.1
+"""The fraction done between two lines."""
 
 TRUSTED = 0.02
 """The least fraction done from which the time left is estimated."""
@@ -72,18 +78,31 @@ def _bar(label: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def _lines(label: str) -> Iterator[Callable[[float], None]]:
-    start, done = time.monotonic(), -1.0  # unknown until the first report
-    finished = threading.Event()
+    """A line per step, and one where a step takes long; none in the first `QUIET_S`."""
+    start = time.monotonic()
+    done, printed = -1.0, 0.0  # unknown until the first report
+    news, finished = threading.Event(), threading.Event()
 
     def report(fraction: float) -> None:
         nonlocal done
         done = fraction
+        if printed + STEP <= fraction < 1:
+            news.set()
 
     def print_lines() -> None:
-        while not finished.wait(EVERY_S):
+        nonlocal printed
+        finished.wait(QUIET_S)
+        while not finished.is_set():
+            news.wait(EVERY_S)
+            news.clear()
+            if finished.is_set():
+                return
+            if done >= 1:
+                continue
             elapsed = time.monotonic() - start
             percent = f"{100 * done:.0f} %" if done >= 0 else ""
             words = [percent, f"{elapsed:.0f} s elapsed", time_left(elapsed, done)]
+            printed = max(done, 0.0)
             print(
                 f"anabranch {label}:", ", ".join(filter(None, words)), file=sys.stderr, flush=True
             )
@@ -95,4 +114,5 @@ def _lines(label: str) -> Iterator[Callable[[float], None]]:
         yield report
     finally:
         finished.set()
+        news.set()
         printer.join()

@@ -1,17 +1,30 @@
 """`anabranch run` and `compare`."""
 
+import errno
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anabranch.caveats import caveats
 from anabranch.cli import tables
 from anabranch.cli.notes import detail, note, warn
-from anabranch.cli.options import ANY, File, Force, Jobs, Json, Set, out_option, scenario_of
+from anabranch.cli.options import (
+    ANY,
+    File,
+    Force,
+    Jobs,
+    Json,
+    Set,
+    names,
+    out_option,
+    scenario_of,
+    seeds_option,
+)
 from anabranch.files import output
 from anabranch.scenario import ScenarioError
 from anabranch.theory.errors import NotConverged
@@ -37,12 +50,7 @@ Names = Annotated[
         "Default: what the scenario says.",
     ),
 ]
-Seeds = Annotated[
-    int | None,
-    typer.Option(
-        min=1, max=10_000, metavar="N", help="Run with the seeds 1 to N. Default: the scenario's."
-    ),
-]
+Seeds = Annotated[Any, seeds_option(" Default: the scenario's.")]
 Out = Annotated[
     Path | None,
     out_option("Write tables (Parquet), scenario, traces, manifest and figures (SVG, PNG) to DIR."),
@@ -166,7 +174,7 @@ def _run(
     command: str,
     file: Path,
     algorithm: str | None,
-    seeds: int | None,
+    seeds: Any,
     settings: list[str] | None,
     out: Path | None,
     qlog: Path | None,
@@ -177,19 +185,23 @@ def _run(
     tolerate: tuple[type[Exception], ...] = (),
 ) -> "Result":
     """Run, answer, and write `out`: in this order, so that a full disk does not cost the answer."""
-    from anabranch.runner import run, stand_in
+    from anabranch.asked import seeds_of, stand_in
+    from anabranch.manifest import needed_bytes
+    from anabranch.runner import known_backend, run
 
-    names = algorithm.split(",") if algorithm is not None else None
-    scenario = scenario_of(file, settings, stand_in(names))
+    chosen = names(algorithm) if algorithm is not None else None
+    scenario = scenario_of(file, settings, stand_in(chosen))
     known = [*scenario.warnings, *caveats(scenario, on)]
     for warning in known:
         warn(warning)
     # Output directories are opened first, so that one that cannot be written fails early.
-    with output(out, force) as stage:
+    runs = len(chosen or [""]) * len(seeds_of(seeds, scenario.seeds))
+    needed = needed_bytes(scenario, runs) if known_backend(on).random else 0
+    with output(out, force, needed) as stage:
         with output(qlog, force) as logs, tables.progress(command) as progress:
             result = run(
                 scenario,
-                names,
+                chosen,
                 seeds,
                 on=on,
                 jobs=jobs,
@@ -201,10 +213,9 @@ def _run(
             warn(warning)
         detail(f"{len(result.algorithms) * len(result.seeds)} runs on {on}")
         answer(result)
-        if stage:
-            _write(result, stage)
+        kept = _write(result, stage) if stage else result.seeds
     if out:
-        note(f"Tables and figures are in {out}")
+        _say_where(out, kept, result.seeds)
     if qlog:
         note(f"Qlog files are in {qlog}")
     return result
@@ -227,11 +238,10 @@ def _repeat(
         for warning in again.result.warnings:
             warn(warning)
         _answer(again.result, best, as_json, tables.run)
-        if stage:
-            _write(again.result, stage)
+        kept = _write(again.result, stage) if stage else again.result.seeds
     print(again.verdict, file=sys.stderr if as_json else sys.stdout)
     if out:
-        note(f"Tables and figures are in {out}")
+        _say_where(out, kept, again.result.seeds)
     if again.differing:
         raise typer.Exit(FAILED)
 
@@ -244,11 +254,37 @@ def _refuse(file: Path, options: list[str]) -> None:
         )
 
 
-def _write(result: "Result", stage: Path) -> None:
+def _write(result: "Result", stage: Path) -> list[int]:
+    """Write the seeds, or the first half, quarter, ... of them for which the disk has room.
+
+    Returns those that were written. Raises OSError where there is no room for one.
+    """
     from anabranch.figures import result as figures
 
-    result.write(stage, ["anabranch", *sys.argv[1:]])
-    figures.write(result, stage)
+    kept = result
+    while True:
+        try:
+            kept.write(stage, ["anabranch", *sys.argv[1:]])
+            figures.write(kept, stage)
+        except OSError as error:
+            half = len(kept.seeds) // 2
+            if error.errno != errno.ENOSPC or half == 0:
+                raise
+            for file in stage.iterdir():
+                file.unlink()
+            kept = result.of_seeds(kept.seeds[:half])
+        else:
+            return kept.seeds
+
+
+def _say_where(out: Path, kept: list[int], seeds: list[int]) -> None:
+    """Print where the results are. Raises OSError where some seeds had no room."""
+    if kept == seeds:
+        note(f"Tables and figures are in {out}")
+        return
+    some = ", ".join(map(str, kept))
+    text = f"{os.strerror(errno.ENOSPC)}: of {len(seeds)} seeds it has {some}"
+    raise OSError(errno.ENOSPC, text, str(out))
 
 
 def _optima(file: Path, settings: list[str] | None) -> list["Optimum"]:

@@ -10,9 +10,10 @@ from typer.core import TyperGroup
 
 from anabranch.caveats import caveats
 from anabranch.cli import sweep_tables, tables
-from anabranch.cli.notes import note, warn
-from anabranch.cli.options import File, Jobs, Json, Set, overrides, scenario_of
+from anabranch.cli.notes import App, can_resume, note, warn
+from anabranch.cli.options import File, Jobs, Json, Set, names, overrides, scenario_of
 from anabranch.cli.run import ON, Names, Seeds
+from anabranch.files import size
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class _RunByDefault(TyperGroup):
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    group = typer.Typer(
+    group = App(
         cls=_RunByDefault,
         no_args_is_help=True,
         help="Run a scenario over many values: `sweep FILE --over KEY=...`.",
@@ -121,27 +122,31 @@ def sweep_command(
 
         anabranch sweep status rates
     """
-    from anabranch.runner import stand_in
+    from anabranch.asked import stand_in
     from anabranch.sweeps.sweep import sweep
     from anabranch.sweeps.threshold import Thresholds, threshold
 
     values = _values(over)
     if until is not None and (sample is not None or with_samples):
         raise ScenarioError("--until has neither --sample nor --with-samples")
-    names = algorithm.split(",") if algorithm is not None else None
-    scenario = scenario_of(file, set_, stand_in(names))
+    chosen = names(algorithm) if algorithm is not None else None
+    scenario = scenario_of(file, set_, stand_in(chosen))
     for warning in [*scenario.warnings, *caveats(scenario, on)]:
         warn(warning)
-    source = scenario_of(file, None, stand_in(names)) if str(file) == "-" else file
+    source = scenario_of(file, None, stand_in(chosen)) if str(file) == "-" else file
+    if out:
+        can_resume(f"{out} has the points that are done; run the same command to resume")
     found: Result | Thresholds
     with _executor(dask, jobs) as (executor, at_a_time), tables.progress("sweep") as progress:
         where: dict[str, Any] = {"on": on, "out": out, "retry": retry, "progress": progress}
         where |= {"set": overrides(set_), "jobs": at_a_time, "executor": executor}
         if until is None:
             drawn: dict[str, Any] = {"sample": sample, "method": method}
-            found = sweep(source, values, names, seeds, with_samples=with_samples, **drawn, **where)
+            found = sweep(
+                source, values, chosen, seeds, with_samples=with_samples, **drawn, **where
+            )
         else:
-            found = threshold(source, values, until, names, seeds, halvings=halvings, **where)
+            found = threshold(source, values, until, chosen, seeds, halvings=halvings, **where)
     tables.answer(found, as_json, sweep_tables.sweep if until is None else sweep_tables.thresholds)
     if out:
         note(f"Points and tables are in {out}")
@@ -182,7 +187,7 @@ def gc_command(
     verb = "would remove" if dry_run else "removed"
     print(
         f"{store}: {verb} {removed.entries} entries and {removed.leftovers} leftovers, "
-        f"{sweep_tables.size(removed.bytes)}"
+        f"{size(removed.bytes)}"
     )
 
 

@@ -3,10 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.tables import STDOUT, new_table
-from anabranch.formats import interval, number
+from anabranch.files import size
+from anabranch.formats import interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pandas import DataFrame
 
     from anabranch.result import Result
     from anabranch.sweeps.threshold import Thresholds
@@ -22,8 +25,9 @@ def sweep(result: "Result") -> None:
     flows = result.summary()
     names = list(flows["flow"].unique())
     by_case = dict(iter(flows.groupby(result.cases, sort=False)))
-    columns = [f"{name} (Mbps)" for name in names]
-    table = new_table(*result.cases, *columns, "total (Mbps)", "Jain's index")
+    columns = [f"{name}{_own_rule(flows, name)} (Mbps)" for name in names]
+    heads = [*columns, "total (Mbps)", "Jain's index"]
+    table = new_table(*result.cases, *heads, keys=len(result.cases))
     for row in totals[:MOST_ROWS]:
         case = [row[key] for key in result.cases]
         of_flow = by_case[tuple(case)].set_index("flow").to_dict(orient="index")
@@ -39,10 +43,18 @@ def sweep(result: "Result") -> None:
     _failures(result.failures)
 
 
+def _own_rule(flows: "DataFrame", name: str) -> str:
+    """The rule of a flow that names its own, the same in every case; else nothing."""
+    rows = flows[flows["flow"] == name]
+    same = rows["rule"].nunique() == 1 and (rows["rule"] != rows["algorithm"]).any()
+    return f", {rows['rule'].iloc[0]}" if same else ""
+
+
 def thresholds(found: "Thresholds") -> None:
     """Per case, where the condition holds and where it does not."""
     cases = list(found.table.columns)[:-5]
-    table = new_table(*cases, "holds at", "fails at", "width", "metric", "metric where it fails")
+    heads = ["holds at", "fails at", "width", "metric", "metric where it fails"]
+    table = new_table(*cases, *heads, keys=len(cases))
     for row in found.table.to_dict(orient="records"):
         numbers = ("holds_at", "fails_at", "width", "metric_holds", "metric_fails")
         table.add_row(*(str(row[case]) for case in cases), *(f"{row[n]:.6g}" for n in numbers))
@@ -74,18 +86,6 @@ def status(found: "Status") -> None:
         STDOUT.print("Defined by another version or build of Anabranch: the sweep would run anew.")
     if found.others or found.leftovers:
         STDOUT.print("`anabranch sweep gc` removes other entries and leftovers.")
-
-
-def size(count: int) -> str:
-    """Bytes as text.
-
-    >>> size(512), size(2_500_000)
-    ('512 B', '2.5 MB')
-    """
-    for unit, factor in ("GB", 1e9), ("MB", 1e6), ("kB", 1e3):
-        if count >= factor:
-            return f"{count / factor:.1f} {unit}"
-    return f"{number(count)} B"
 
 
 def _failures(failures: "Mapping[str, str]") -> None:

@@ -14,6 +14,8 @@ from anabranch.cli.progress import progress
 from anabranch.formats import interval, json_text
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from anabranch.core_types import Parameter, RuleInfo
     from anabranch.result import Result
     from anabranch.theory.statement import Statement
@@ -56,15 +58,19 @@ def print_json(document: Any) -> None:
 
 
 def run(result: "Result") -> None:
-    """Per algorithm and flow, then per algorithm and link."""
+    """Per algorithm and flow, with the rule that the flow ran; then per algorithm and link."""
     _headline(result)
     late = _late(result)
     keys = len(result.cases) + 1
+    summary = result.summary()
+    names = _what_ran(result, summary)
     heads = ["users", "goodput (Mbps)", "loss", "RTT (ms)"]
-    flows = new_table(*result.cases, "flow", *heads, keys=keys)
-    for row in result.summary().to_dict(orient="records"):
+    flows = new_table(*names, "flow", *heads, keys=len(names) + 1)
+    for row in summary.to_dict(orient="records"):
+        *cells, last = (str(row[name]) for name in names)
         flows.add_row(
-            *(_marked(str(row[case]), late) for case in result.cases),
+            *cells,
+            f"{last} (late)" if row["algorithm"] in late else last,
             row["flow"],
             str(row["users"]),
             _interval(row, "goodput_mbps", 3),
@@ -87,13 +93,25 @@ def run(result: "Result") -> None:
     _notes(result)
 
 
+def _what_ran(result: "Result", summary: "DataFrame") -> list[str]:
+    """The columns that name what a flow ran: `rule` where a flow names its own."""
+    if (summary["rule"] == summary["algorithm"]).all():
+        return result.cases
+    # A single algorithm tells no rows apart.
+    kept = [case for case in result.cases if case != "algorithm" or len(result.algorithms) > 1]
+    return [*kept, "rule"]
+
+
 def _transfers(result: "Result") -> None:
     """Per algorithm and flow, how long files took; nothing where there were none."""
     rows = result.transfer_summary()
     if rows.empty:
         return
     table = new_table(
-        *result.cases, "flow", "files", "mean time (s)", "median (s)", "95th percentile (s)"
+        *result.cases,
+        "flow",
+        *["files", "mean time (s)", "median (s)", "95th percentile (s)"],
+        keys=len(result.cases) + 1,
     )
     for row in rows.to_dict(orient="records"):
         table.add_row(
@@ -121,7 +139,9 @@ def comparison(result: "Result") -> None:
 
     for flow, rows in result.summary().groupby("flow", sort=False):
         users = rows["users"].iloc[0]
-        label = f"{flow}, Mbps" if users == 1 else f"{flow}, Mbps each of {users}"
+        own = (rows["rule"] != rows["algorithm"]).any()
+        name = f"{flow} ({rows['rule'].iloc[0]})" if own else flow
+        label = f"{name}, Mbps" if users == 1 else f"{name}, Mbps each of {users}"
         add(label, rows, "goodput_mbps", 3)
     table.add_section()
     add("total goodput, Mbps", result.totals(), "total_goodput_mbps", 2)

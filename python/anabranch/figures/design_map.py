@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from anabranch.figures.style import CONTOURS, HATCHES, PAPER, SHEET, style
+from anabranch.figures.style import CONTOURS, HATCHES, PAPER, SHADES, SHEET, style
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees.design_map import BETAS, ETAS, MEMBERS, NORMS, Map
 
@@ -19,7 +19,6 @@ TITLES = {
     "responsiveness_per_s": "responsiveness\ndecay of the slowest mode (1/s)",
     "oscillation": "oscillation\npart of the rate lost at a loss",
 }
-SHADES = {"friendliness": "Blues", "responsiveness_per_s": "Greens", "oscillation": "Oranges"}
 CAPS = (0.27, 0.30, 0.35, 0.40, 0.45, 0.50)
 """Levels of oscillation whose fronts are drawn."""
 
@@ -48,6 +47,7 @@ def _column(figure: SubFigure, cells: Array, design: Map, name: str) -> None:
     levels = np.linspace(values.min(), values.max(), 41)
     for i, (axes, norm) in enumerate(zip(cells, NORMS, strict=True)):
         picture = axes.contourf(BETAS, ETAS, values[i].T, levels, cmap=SHADES[name])
+        picture.set_rasterized(True)  # 41 levels are 40 times the bytes as paths
         lines = axes.contour(BETAS, ETAS, values[i].T, 6, colors=CONTOURS, linewidths=0.5)
         axes.clabel(lines, fontsize=6.5, fmt="%.2g")
         front = design.front[i].T.astype(float)
@@ -56,9 +56,11 @@ def _column(figure: SubFigure, cells: Array, design: Map, name: str) -> None:
         axes.set_xlim(-0.03, 1.03)
         axes.set_ylim(-0.06, 2.02)
     cells[0].set_title(TITLES[name], fontsize="medium")
-    figure.colorbar(
+    bar = figure.colorbar(
         picture, ax=list(cells), location="bottom", shrink=0.85, aspect=30, ticks=MaxNLocator(4)
     )
+    if bar.solids is not None:
+        bar.solids.set_rasterized(True)
 
 
 def _members(axes: Axes, norm: str) -> None:

@@ -2,36 +2,42 @@
 
 from collections.abc import Iterator, Sequence
 from colorsys import hls_to_rgb
-from itertools import product
-from math import dist
+from io import StringIO
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
 import matplotlib
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from anabranch.figures.colour_vision import apart, seen
+from anabranch.figures.compact import compact
 from anabranch.scenario import rules
 
 CHOSEN: dict[str, tuple[str, str]] = {
-    "reno": ("#4d4d4d", "o"),
-    "cubic": ("#9c755f", "s"),
-    "ewtcp": ("#bab0ac", "v"),
-    "coupled": ("#b07aa1", "^"),
-    "semicoupled": ("#d37295", "<"),
-    "lia": ("#e15759", "D"),
-    "olia": ("#4e79a7", "P"),
-    "olia-printed": ("#86b6dd", "p"),
-    "balia": ("#59a14f", "X"),
-    "generalized": ("#8cd17d", "d"),
-    "rsf-db": ("#f28e2b", "h"),
-    "rsf-lb": ("#edc948", "H"),
-    "vegas": ("#76b7b2", ">"),
-    "wvegas": ("#2b8c8a", "*"),
+    "reno": ("#484542", "o"),
+    "cubic": ("#9c7669", "s"),
+    "ewtcp": ("#a1c1cd", "v"),
+    "coupled": ("#562d53", "^"),
+    "semicoupled": ("#ce418d", "<"),
+    "lia": ("#e75b44", "D"),
+    "olia": ("#7a8cba", "P"),
+    "olia-printed": ("#6fbfee", "p"),
+    "balia": ("#70c274", "X"),
+    "generalized": ("#1b9c46", "d"),
+    "rsf-db": ("#de811b", "h"),
+    "rsf-lb": ("#e7c443", "H"),
+    "vegas": ("#9da79a", ">"),
+    "wvegas": ("#00737b", "*"),
 }
-"""Colour and marker of algorithms; other algorithms of the table get generated ones."""
+"""Colour and marker of algorithms; other algorithms of the table get generated ones.
 
-OTHERS = [("#7b4fb3", "|"), ("#a8322d", "8"), ("#1b6ca8", "1"), ("#6b7a00", "2")]
+Two of these colours, or of `OTHERS`, are at least `colour_vision.APART` apart, also without one
+kind of cone. They were found by simulated annealing from an older palette.
+"""
+
+OTHERS = [("#7e50b5", "|"), ("#9b2828", "8"), ("#034984", "1"), ("#647300", "2")]
 """For algorithms that are not in the table: rules in Python, a scenario's own mixture."""
 
 INK = "#111111"
@@ -52,6 +58,9 @@ PAPER = "white"
 PAGE_INK, PAGE_RULE = "#010203", "#040506"
 """Placeholders for two colours of a report's page, which differ between light and dark mode."""
 
+SHADES = {"friendliness": "Blues", "responsiveness_per_s": "Greens", "oscillation": "Oranges"}
+"""Colour maps of the measures of a design."""
+
 DASHES = ["-", "--", ":", "-."]
 """Line styles of a flow's first, second, ... path."""
 
@@ -71,6 +80,10 @@ SHEET: dict[Any, Any] = {
     "svg.hashsalt": "anabranch",
     "text.parse_math": False,
 }
+
+
+RASTER_DPI = 72
+"""Resolution of the parts of an SVG that are no paths: smooth areas."""
 
 
 def colours(*algorithms: str) -> list[str]:
@@ -94,13 +107,17 @@ def styles() -> dict[str, tuple[str, str]]:
 
 def _distant_colours() -> Iterator[str]:
     """Colours in a fixed order, each the farthest from those of figures and those before it."""
-    taken = [to_rgb(colour) for colour, _ in [*CHOSEN.values(), *OTHERS]]
-    taken += [to_rgb(colour) for colour in (PAPER, BARS, LABELS)]
+    taken = [seen(colour) for colour, _ in [*CHOSEN.values(), *OTHERS]]
+    taken += [seen(colour) for colour in (PAPER, BARS, LABELS)]
     hues, lightness, saturation = [k / 36 for k in range(36)], (0.3, 0.45, 0.6), (0.4, 0.7)
-    candidates = [hls_to_rgb(*levels) for levels in product(hues, lightness, saturation)]
+    levels = product(hues, lightness, saturation)
+    candidates = {colour: seen(colour) for colour in map(to_hex, starmap(hls_to_rgb, levels))}
+    least = {name: min(apart(it, one) for one in taken) for name, it in candidates.items()}
     while True:
-        taken.append(max(candidates, key=lambda one: min(dist(one, other) for other in taken)))
-        yield to_hex(taken[-1])
+        name = max(least, key=least.__getitem__)
+        yield name
+        newest = candidates[name]
+        least = {name: min(old, apart(candidates[name], newest)) for name, old in least.items()}
 
 
 def style(algorithm: str, among: Sequence[str] = ()) -> tuple[str, str]:
@@ -121,5 +138,7 @@ def style(algorithm: str, among: Sequence[str] = ()) -> tuple[str, str]:
 def save(figure: Figure, stem: Path) -> None:
     """Write a figure as `stem`.svg and `stem`.png; the same figure gives the same bytes."""
     with matplotlib.rc_context(SHEET):
-        figure.savefig(stem.with_name(stem.name + ".svg"), metadata={"Date": None})
+        text = StringIO()
+        figure.savefig(text, format="svg", dpi=RASTER_DPI)
+        stem.with_name(stem.name + ".svg").write_text(compact(text.getvalue()), encoding="utf-8")
         figure.savefig(stem.with_name(stem.name + ".png"))

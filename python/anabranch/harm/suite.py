@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from typing import Any
 
+from anabranch.asked import Seeds, seeds_of
 from anabranch.result import Result
 from anabranch.runner import Progress, collect_parts, known_backend, plan
-from anabranch.scenario import load
+from anabranch.scenario import load, settings
 
 HARMLESS = 0.95
 """A rule harms where it gets less than this share of the best single path's goodput."""
@@ -66,6 +67,7 @@ class Harm:
     algorithms: Sequence[str]
     rows: Sequence[Row]
     seeds: int
+    """The number of seeds."""
 
     def harmed(self, algorithm: str) -> list[Row]:
         """The cells where an algorithm harms."""
@@ -82,7 +84,7 @@ class Harm:
 
 def harm(
     algorithms: Sequence[str] = ("lia", "olia", "balia"),
-    seeds: int = 3,
+    seeds: Seeds = 3,
     *,
     on: str = "sim",
     set: Mapping[str, Any] | None = None,
@@ -99,6 +101,7 @@ def harm(
     Raises `ScenarioError` for what cannot be run.
     """
     known_backend(on)
+    chosen = seeds_of(seeds)
     compared = list(dict.fromkeys([*UNCOUPLED, *algorithms]))
     cells = list(_cells(quick))
     parts = []
@@ -106,8 +109,8 @@ def harm(
         for cell in cells:
             for paths, names in ("ab", compared), ("a", [SINGLE]), ("b", [SINGLE]):
                 used = {"flows.user.paths": [[link] for link in paths]}
-                scenario = load(file, {**cell.overrides, **(set or {}), **used})
-                parts.append(plan(scenario, names, seeds, on=on))
+                scenario = load(file, {**cell.overrides, **settings(set), **used})
+                parts.append(plan(scenario, names, chosen, on=on))
         results = collect_parts(scenario, parts, on, jobs, progress)
     rows = []
     for cell in cells:
@@ -115,7 +118,7 @@ def harm(
         single = {link: _goodput(result)[SINGLE] for link, result in zip("ab", alone, strict=True)}
         late = list(both.late_runs()["algorithm"].unique())
         rows.append(Row(cell.name, single, _goodput(both), late))
-    return Harm(on, compared, rows, seeds)
+    return Harm(on, compared, rows, len(chosen))
 
 
 def _cells(quick: bool) -> Iterator[Cell]:

@@ -81,8 +81,10 @@ class Engine:
         for future in done:
             data = future.result()
             point = waiting.pop(future)
-            self.store.write(point.key, data)
-            self.store.release(point.key)
+            try:
+                self.store.write(point.key, data)
+            finally:
+                self.store.release(point.key)
 
     def _has(self, point: Point, failures_count: bool) -> bool:
         """Whether the point needs no run. An entry that is damaged is reported and runs again."""

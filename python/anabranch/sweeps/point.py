@@ -15,8 +15,9 @@ from threading import Lock
 from typing import Any
 
 from anabranch import _core
+from anabranch.asked import OWN
 from anabranch.rule import Rule
-from anabranch.runner import BACKENDS, OWN
+from anabranch.runner import BACKENDS
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.sweeps.entry import encode
 from anabranch.theory.errors import NotConverged

@@ -68,8 +68,14 @@ class Directory:
             raise ScenarioError(
                 f"{path} has files, but no {DEFINITION}: choose a new directory for the sweep"
             )
-        self.entries.mkdir(parents=True, exist_ok=True)
-        self._claims = os.open(self.path / "claims", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            self.entries.mkdir(parents=True, exist_ok=True)
+            self._claims = os.open(self.path / "claims", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise ScenarioError(
+                f"{path}: the store cannot be written ({os.strerror(error.errno or 0)}): choose "
+                "another directory"
+            ) from None
         if not self._lock(fcntl.LOCK_SH | fcntl.LOCK_NB, _WHOLE):
             self.close()
             raise ScenarioError(f"{path}: `anabranch sweep gc` is running: try again")

@@ -1,5 +1,6 @@
 """`anabranch.sweep`: a scenario over every combination of values, or over samples."""
 
+import errno
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.asked import Algorithms, Seeds, stand_in
 from anabranch.files import staged
 from anabranch.result import Result
-from anabranch.rule import Rule
-from anabranch.runner import Algorithms, Progress, Seeds, choices, stand_in
-from anabranch.scenario import Scenario, ScenarioError, load, toml_value
+from anabranch.rule import Rule, explained
+from anabranch.runner import Progress, choices
+from anabranch.scenario import Scenario, ScenarioError, load, settings, toml_value
 from anabranch.sweeps import space, tables
 from anabranch.sweeps.execute import Engine, engine
 from anabranch.sweeps.point import Point, build, point
@@ -73,7 +75,10 @@ def sweep(
         engine(store, executor, jobs, on, plan.in_python, retry, progress) as runs,
     ):
         define(store, what, points)
-        return finished(plan, points, runs)
+        try:
+            return finished(plan, points, runs)
+        except AttributeError as error:
+            raise explained(error) from None
 
 
 def define(store: Store, what: Mapping[str, Any], points: Sequence[Point]) -> None:
@@ -102,7 +107,10 @@ def finished(plan: "Plan", points: Sequence[Point], runs: Engine) -> Result:
 
 @contextmanager
 def opened(out: str | os.PathLike[str] | None, plan: "Plan") -> Iterator[Store]:
-    """The store of a sweep. Raises `ScenarioError` for one that cannot be used."""
+    """The store of a sweep. Raises `ScenarioError` for one that cannot be used.
+
+    A full disk is an OSError that says what is kept.
+    """
     if out is None:
         yield Memory()
         return
@@ -114,6 +122,12 @@ def opened(out: str | os.PathLike[str] | None, plan: "Plan") -> Iterator[Store]:
     store = Directory(out)
     try:
         yield store
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        kept = f"{sum(1 for _ in store.stored())} points are stored; with more room the same call"
+        text = f"{os.strerror(errno.ENOSPC)}: {kept} goes on with the others"
+        raise OSError(errno.ENOSPC, text, str(out)) from None
     finally:
         store.close()
 
@@ -144,13 +158,14 @@ class Plan:
         with_samples: bool,
     ) -> "Plan":
         """Check the arguments. Raises `ScenarioError`."""
+        values = settings(set)
         if not over:
             raise ScenarioError("a sweep needs a key to vary, as in links.R1.rate_mbps=5,10,20")
-        if both := next((key for key in set or {} if key in over), None):
+        if both := next((key for key in values if key in over), None):
             raise ScenarioError(f"{both} has one value and is swept: expected one of the two")
-        scenario = _loaded(source, set or {}, stand_in(algorithm))
+        scenario = _loaded(source, values, stand_in(algorithm))
         rules, chosen = choices(scenario, algorithm, seeds, on)
-        return cls(source, set or {}, over, scenario, rules, chosen, on, with_samples)
+        return cls(source, values, over, scenario, rules, chosen, on, with_samples)
 
     @property
     def in_python(self) -> bool:

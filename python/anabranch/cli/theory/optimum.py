@@ -16,6 +16,7 @@ from anabranch.cli.options import (
     Probing,
     RttMs,
     Set,
+    names,
     out_option,
     scenario_of,
 )
@@ -80,6 +81,7 @@ def optimum_command(
     from anabranch.theory.optimum.optimum import optima
     from anabranch.theory.optimum.utility import AlphaFair
 
+    chosen = names(algorithm) if algorithm else []
     scenario, rtt_s = scenario_of(file, set_, ANY), rtt_ms and rtt_ms / 1e3
     fair, weights = AlphaFair.parse(utility), dict(map(_weight, weight or []))
     with tables.progress("theory optimum") as progress:
@@ -89,7 +91,7 @@ def optimum_command(
         rules = [
             {
                 name: fixed_point_of(scenario, name, best.interval, rtt_s, probing).user_mbps()
-                for name in filter(None, algorithm.split(","))
+                for name in chosen
             }
             for best in found
         ]
@@ -148,7 +150,7 @@ def fixed_points_command(
         found = [
             (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
             for interval in intervals(scenario)
-            for name in algorithm.split(",")
+            for name in names(algorithm)
         ]
     if as_json:
         documents = [

@@ -9,7 +9,7 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import note
-from anabranch.cli.options import Force, Json, out_option
+from anabranch.cli.options import Force, Json, out_option, seeds_option
 from anabranch.files import output
 from anabranch.scenario import ScenarioError
 
@@ -38,7 +38,7 @@ def queueing(
     files: Annotated[
         int, typer.Option(min=1000, max=10_000_000, metavar="N", help="Files per seed.")
     ] = 400_000,
-    seeds: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Seeds 1 to N.")] = 20,
+    seeds: Annotated[Any, seeds_option()] = 20,
     as_json: Json = False,
     out: Out = None,
     force: Force = False,

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from anabranch import _core
+from anabranch.asked import Seeds, seeds_of
 from anabranch.core_types import Served
 from anabranch.formats import records
 from anabranch.result import mean_with_interval, median_with_interval
@@ -36,6 +37,7 @@ class Tails:
     traffic: tuple[Traffic, Traffic]
     files: int
     seeds: int
+    """The number of seeds."""
     duration_s: float
     """Mean time of a run's last arrival, s."""
     tails: pd.DataFrame
@@ -60,7 +62,7 @@ def measure(
     traffic: tuple[Traffic, Traffic] = PAPER,
     shares: Sequence[float] = (0.4, 0.5, 0.6, 0.7),
     files: int = 400_000,
-    seeds: int = SEEDS,
+    seeds: Seeds = SEEDS,
     progress: Progress | None = None,
 ) -> Tails:
     """Serve `files` files per seed, in one queue and with each guaranteed rate of class 1.
@@ -71,10 +73,11 @@ def measure(
     for share in shares:
         if not 0 < share < 1:
             raise ScenarioError(f"share {share:g}: expected a number between 0 and 1")
+    chosen = seeds_of(seeds)
     cases: list[float | None] = [None, *shares]
     tails, slopes, lengths = [], [], []
     for number, case in enumerate(cases):
-        for seed in range(1, seeds + 1):
+        for done, seed in enumerate(chosen, 1):
             run = _serve(traffic, case, files, seed)
             lengths.append(run["arrival_s"][-1])
             for quantity, values in _quantities(run).items():
@@ -84,13 +87,13 @@ def measure(
                 tails.append(pd.DataFrame({**keys, "x_s": GRID_S, "p": ccdf(ordered, GRID_S)}))
                 slopes.append({**keys, "index": _index(values)})
             if progress:
-                progress((number * seeds + seed) / (len(cases) * seeds))
+                progress((number + done / len(chosen)) / len(cases))
     duration_s = float(np.mean(lengths))
     measured = _with_theory(pd.concat(tails), traffic, duration_s)
     return Tails(
         traffic,
         files,
-        seeds,
+        len(chosen),
         duration_s,
         measured,
         _slopes(pd.DataFrame(slopes), traffic),

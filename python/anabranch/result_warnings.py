@@ -1,0 +1,45 @@
+"""Warnings about a result: what its runs showed that is probably not meant."""
+
+from collections.abc import Iterator
+
+from pandas import DataFrame
+
+from anabranch.scenario import Scenario
+
+
+def found(scenario: Scenario, flows: DataFrame, transfers: DataFrame) -> Iterator[str]:
+    """A line per fault, with the file and the remedy."""
+    yield from _nothing_replaced(scenario, flows)
+    yield from _files_in_the_warm_up(scenario, flows, transfers)
+
+
+def _nothing_replaced(scenario: Scenario, flows: DataFrame) -> Iterator[str]:
+    """Algorithms that no flow ran, because every flow names its own."""
+    algorithms = flows["algorithm"].unique()
+    rules = flows[["flow", "rule"]].drop_duplicates()
+    swept = list(flows).index("flow") > 2  # the keys may be the algorithms of flows
+    if swept or len(algorithms) < 2 or rules["flow"].duplicated().any():
+        return
+    own = ", ".join(f"{flow} ({rule})" for flow, rule in rules.itertuples(index=False))
+    yield (
+        f"{scenario.source}: every flow names its own algorithm: {own}: the runs of "
+        f"{', '.join(algorithms)} are the same: remove `algorithm` of a flow"
+    )
+
+
+def _files_in_the_warm_up(
+    scenario: Scenario, flows: DataFrame, transfers: DataFrame
+) -> Iterator[str]:
+    """Flows whose files all ended in the warm-up."""
+    begin_s = scenario.warmup_s
+    if transfers.empty:
+        return
+    ends_s = transfers["start_s"] + transfers["duration_s"]
+    for flow, last_s in ends_s.groupby(transfers["flow"], sort=False).max().items():
+        delivered = flows.loc[flows["flow"] == flow, "delivered_bytes"].sum()
+        if delivered == 0 and last_s <= begin_s:
+            yield (
+                f"{scenario.source}: flow {flow}: its last file was complete at "
+                f"{last_s:.3g} s, but the measurement begins at {begin_s:g} s: its goodput is "
+                "0: lower measure.warmup_s or raise bytes"
+            )

@@ -1,0 +1,116 @@
+"""Options that every command has, and those that several share."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from anabranch.cli import main
+from conftest import Anabranch
+
+
+def commands(group: Any, words: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Every command by its words; not the groups."""
+    found: dict[str, Any] = {}
+    for name, command in getattr(group, "commands", {}).items():
+        if hasattr(command, "commands"):
+            found |= commands(command, (*words, name))
+        else:
+            found[" ".join((*words, name))] = command
+    return found
+
+
+COMMANDS = commands(typer.main.get_command(main.app))
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words != "lab"])
+def test_every_command_has_quiet_and_verbose(words: str) -> None:
+    options = {name for param in COMMANDS[words].params for name in param.opts}
+    assert options >= {"--quiet", "-q", "--verbose", "-v"}
+
+
+def test_a_quiet_sweep_prints_nothing_on_stderr(
+    small: Path, tmp_path: Path, anabranch: Anabranch
+) -> None:
+    sweep = ["sweep", small, "--over=links.R1.rate_mbps=5,10", "--out", tmp_path / "store"]
+    usual, quiet = anabranch(*sweep), anabranch(*sweep, "-q")
+    assert "Points and tables are in" in usual.stderr
+    assert (quiet.returncode, quiet.stderr, quiet.stdout) == (0, "", usual.stdout)
+    status = anabranch("sweep", "status", tmp_path / "store", "--verbose")
+    assert re.fullmatch(r"anabranch sweep status: \d+\.\d s\n", status.stderr)
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_seeds_may_be_a_list(command: str, small: Path, anabranch: Anabranch) -> None:
+    done = anabranch(command, small, "-a", "lia", "--seeds", "7,3", "--json")
+    assert '"seeds": [7, 3],' in done.stdout
+
+
+def test_seeds_of_other_commands_may_be_a_list(
+    small: Path, tmp_path: Path, anabranch: Anabranch
+) -> None:
+    over = "--over=links.R1.rate_mbps=5"
+    swept = anabranch("sweep", small, over, "--seeds", "7,3", "--json", "-q")
+    assert '"seeds": [7, 3],' in swept.stdout
+    queueing = ["theory", "queueing", "--files", 2000, "--share", "0.5", "--seeds", "7,3", "-q"]
+    assert "2000 files in" in (printed := anabranch(*queueing).stdout)
+    assert ", 2 seeds" in printed
+
+
+FAULTS = {
+    "seeds in words": (["--seeds", "abc"], "expected N for the seeds 1 to N, or a list as in 3,7"),
+    "an empty seed": (["--seeds", "1,,2"], "or a list as in 3,7; got '1,,2'"),
+    "an empty algorithm": (["-a", "lia,,olia"], "empty name in --algorithm 'lia,,olia'"),
+    "no algorithm": (["-a", ""], "empty name in --algorithm ''"),
+    "jobs in words": (["--jobs", "many"], "'--jobs': expected an integer"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_wrong_option_is_one_line_with_the_remedy(
+    fault: str, small: Path, anabranch: Anabranch
+) -> None:
+    options, expected = FAULTS[fault]
+    done = anabranch("run", small, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert expected in done.stderr
+    assert "Input should" not in done.stderr
+
+
+def test_an_unknown_schema_is_answered_in_plain_words(anabranch: Anabranch) -> None:
+    done = anabranch("schema", "foo")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "anabranch: Invalid value for 'what': 'foo' is not one of 'scenario', 'result'.\n"
+    )
+
+
+def test_an_algorithm_that_is_named_twice_is_said_to_run_once(
+    small: Path, anabranch: Anabranch
+) -> None:
+    done = anabranch("compare", small, "-a", "lia,olia,lia", "--seeds", 1)
+    expected = "anabranch: warning: --algorithm lia,olia,lia: lia is given more than once"
+    assert (done.returncode, done.stderr) == (0, f"{expected}: it runs once\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["shell", "--help"], ["-h"]], ids=" ".join)
+def test_lab_prints_help_without_its_program(
+    words: list[str], anabranch: Anabranch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("ANABRANCH_LAB", raising=False)
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = anabranch("lab", *words)
+    assert done.returncode == 0
+    assert "anabranch lab check" in done.stdout
+    assert "needs the program anabranch-lab: build it with" in done.stderr
+
+
+def test_init_says_which_directory_it_made(tmp_path: Path, anabranch: Anabranch) -> None:
+    file = tmp_path / "new" / "mine.toml"
+    lines = anabranch("init", file).stderr.splitlines()
+    assert lines[0] == f"Made the directory {file.parent}"
+    assert anabranch("init", file, "--force").stderr.startswith(f"Wrote {file}")
