@@ -213,34 +213,24 @@ class Run:
         None: the scenario's choice. With a Python object `rule` they run that, and `algorithm` is
         its name. Raises `ScenarioError`.
         """
-    def execute(self) -> Tables:
-        """Run to the end, without the GIL.
-
-        Raises `Cancelled` soon after `cancel`, and what the rule raises.
-        """
-    @property
-    def progress(self) -> float:
-        """The fraction done, 0 to 1."""
-    def cancel(self) -> None:
-        """Make `execute` raise `Cancelled`, now or when it is called."""
-
-class QuicRun:
-    """As `Run`, over QUIC."""
-
-    def __new__(
-        cls,
+    @staticmethod
+    def over_quic(
         scenario: Scenario,
         algorithm: str | None,
         seed: int,
         rule: object | None = None,
         qlog: str | os.PathLike[str] | None = None,
-    ) -> QuicRun:
-        """As `Run`; each end of each connection is logged in the folder `qlog`.
+    ) -> Run:
+        """The same over QUIC; each end of each connection is logged in the folder `qlog`.
 
-        Raises `ScenarioError` also for what is not available over QUIC.
+        Raises `ScenarioError` also for what is not available over QUIC; `execute` raises OSError
+        where a file of `qlog` cannot be written.
         """
     def execute(self) -> Tables:
-        """As `Run.execute`. Raises OSError if a qlog file cannot be written."""
+        """Run to the end, without the GIL.
+
+        Raises `Cancelled` soon after `cancel`, and what the rule raises.
+        """
     @property
     def progress(self) -> float:
         """The fraction done, 0 to 1."""

@@ -100,12 +100,18 @@ class RuleInfo(TypedDict):
     parameters: list[Parameter]
     delay_based: bool
     """It acts once per round trip and has no increase per acknowledged packet."""
+    alternate_slow_start: bool
+    """In slow start it grows in every other round trip only."""
     fluid: bool
     """Its increase and decrease at a state describe it, so that it has a fluid model."""
     reno_on_one_path: bool
     """With its defaults it is NewReno over one path."""
     equilibrium_by_loss: bool
     """Windows and RTTs alone give the loss probability of its equilibrium."""
+    increase_cancels: bool
+    """Its increase is a difference of two terms that may cancel."""
+    leaves_capacity: str | None
+    """Why it does not use 95 % of every set of paths where it is alone."""
     weight: str | None
     """The parameter that is a connection's weight and may change during a connection."""
     variant_of: str | None

@@ -3,10 +3,9 @@
 import itertools
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -18,13 +17,13 @@ from anabranch import _core
 from anabranch.asked import OWN, Algorithms, Seeds, algorithms_of, seeds_of, stand_in
 from anabranch.core_types import Tables
 from anabranch.files import staged
+from anabranch.jobs import completed
 from anabranch.result import Result
 from anabranch.rule import Rule, explained
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, load
 
 Progress = Callable[[float], None]
 
-POLL_S = 0.1
 TEXT = pd.Series([""]).dtype
 """The type that pandas gives to a column of text."""
 
@@ -34,9 +33,9 @@ class Backend:
     """A kind of run."""
 
     path: str
-    """A class with the interface of `_core.Run`; its `algorithms()`, if it has that method, are
-    names that only this backend has. Loaded when it is used: theory is above this module and slow
-    to load."""
+    """A class with the interface of `_core.Run`, or a function that makes one; its `algorithms()`,
+    if it has that method, are names that only this backend has. Loaded when it is used: theory is
+    above this module and slow to load."""
     random: bool = True
     """Whether the seed matters; if not, only the first seed runs."""
     real_time: bool = False
@@ -49,7 +48,7 @@ BACKENDS = {
     "sim": Backend("anabranch._core:Run"),
     "fluid": Backend("anabranch.theory.fluid.backend:FluidRun", random=False),
     "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
-    "quic": Backend("anabranch._core:QuicRun", qlog=True),
+    "quic": Backend("anabranch._core:Run.over_quic", qlog=True),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 
@@ -281,21 +280,26 @@ def _execute(
     runs: Sequence[_core.Run], threads: int, progress: Progress | None
 ) -> Iterator[Tables]:
     """The tables of each run, in their order; any exception, Ctrl-C included, cancels all runs."""
+
+    def report() -> None:
+        if progress:
+            progress(sum(run.progress for run in runs) / len(runs))
+
+    def cancel() -> None:
+        for run in runs:
+            run.cancel()
+
+    executions = ((number, run.execute, ()) for number, run in enumerate(runs))
+    done: dict[int, Tables] = {}
+    first = 0
     with ThreadPoolExecutor(threads) as pool:
-        try:
-            waiting = deque(pool.submit(run.execute) for run in runs)
-            while waiting:
-                done, _ = wait(waiting, POLL_S, FIRST_EXCEPTION)
-                for future in done:
-                    future.result()
-                if progress:
-                    progress(sum(run.progress for run in runs) / len(runs))
-                while waiting and waiting[0].done():
-                    yield waiting.popleft().result()
-        except BaseException:
-            for run in runs:
-                run.cancel()
-            raise
+        results = completed(pool, executions, len(runs), report, cancel)
+        with closing(results):
+            for number, tables in results:
+                done[number] = tables
+                while first in done:
+                    yield done.pop(first)
+                    first += 1
 
 
 def _frames(keys: dict[str, Any], record: Tables) -> dict[str, pd.DataFrame]:

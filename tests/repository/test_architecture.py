@@ -1,4 +1,4 @@
-"""Dependencies point downward only, between crates, modules and folders (ARCHITECTURE.md)."""
+"""ARCHITECTURE.md is true: crates, layers, names of files. No module uses itself in a circle."""
 
 import ast
 import json
@@ -12,78 +12,59 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "anabranch"
 
-CRATES = {
-    "anabranch-control": set(),
-    "anabranch-lab": {
-        "anabranch-control",
-        "anabranch-net",
-        "anabranch-scenario",
-        "anabranch-sockets",
-    },
-    "anabranch-net": set(),
-    "anabranch-scenario": {"anabranch-control", "anabranch-net"},
-    "anabranch-quic": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
-    "anabranch-sim": {"anabranch-control", "anabranch-net", "anabranch-scenario"},
-    "anabranch-gateway": {
-        "anabranch-control",
-        "anabranch-quic",
-        "anabranch-scenario",
-        "anabranch-sockets",
-    },
-    "anabranch-kernel": {"anabranch-control"},
-    "anabranch-sockets": {"anabranch-control"},
-    "anabranch-python": {
-        "anabranch-control",
-        "anabranch-net",
-        "anabranch-quic",
-        "anabranch-scenario",
-        "anabranch-sim",
-    },
-}
-
-# From the bottom up: a module or folder may import what is in an earlier layer, or in its own.
-LAYERS = [
-    ["_core", "files", "formats", "core_types"],
-    ["rule", "scenario", "asked", "caveats", "manifest", "result_schema", "result_warnings"],
-    ["result"],
-    ["kernel"],
-    ["runner"],
-    ["repetition"],
-    ["theory", "harm", "sweeps"],
-    ["figures"],
-    ["papers"],
-    ["cli"],
-    ["__main__"],
-]
-RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+PAGE = (ROOT / "ARCHITECTURE.md").read_text()
+"""Names the crates and the layers of Python with what each may depend on."""
 
 TOPICS = ["fluid", "games", "guarantees", "optimum", "queueing"]
 """Folders of `theory`, which do not import one another."""
 
-MOST_FILES = 15
+MOST_FILES = 20
 FILE_PER_ITEM = {"crates/control/src/rules"}
 """Folders with a file per algorithm, as many as there are."""
+
+PARENT = "(parent)"
 
 Graph = dict[str, set[str]]
 
 
-def test_crates_depend_downward_only():
-    command = ["cargo", "metadata", "--no-deps", "--format-version=1"]
-    metadata = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    for package in json.loads(metadata.stdout)["packages"]:
-        ours = {
-            dependency["name"]
-            for dependency in package["dependencies"]
-            if dependency["name"].startswith("anabranch-") and dependency["kind"] is None
-        }
-        assert ours <= CRATES[package["name"]], package["name"]
+Dependencies = dict[str, tuple[set[str], set[str]]]
+"""Crates that a crate depends on, and those that only its tests do."""
 
 
-def test_every_python_module_has_a_layer_and_imports_downward_only():
+def test_the_page_lists_every_crate_with_what_it_and_its_tests_depend_on():
+    assert listed_crates(PAGE) == crates()
+
+
+def test_every_python_module_has_a_layer_on_the_page_and_imports_downward_only():
+    ranks = {name: rank for rank, layer in enumerate(layers(PAGE)) for name in layer}
     for module, imported in python_imports(PACKAGE).items():
+        above = module.split(".")[0]
+        if above == "__init__":
+            continue
+        assert above in ranks, f"{module} is in no layer of ARCHITECTURE.md"
         for other in imported:
-            below, above = other.split(".")[0], module.split(".")[0]
-            assert above == "__init__" or RANK[below] <= RANK[above], f"{module} imports {other}"
+            assert ranks[other.split(".")[0]] <= ranks[above], f"{module} imports {other}"
+
+
+def test_the_layers_on_the_page_exist():
+    names = {file.stem for file in PACKAGE.iterdir()} | {"_core"}
+    assert [name for layer in layers(PAGE) for name in layer if name not in names] == []
+
+
+def test_every_file_and_folder_that_the_page_names_exists():
+    named = set(
+        re.findall(r"`([\w./<>-]+/[\w./<>-]*|[\w-]+(?:\.bpf)?\.(?:rs|py|c|h|md|toml))`", PAGE)
+    )
+    named = {name for name in named if "<" not in name and not name.startswith("/")}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True)
+    files = [f"/{name}" for name in listed.stdout.decode().split()]
+    parts = {name.strip("/") for name in named}
+    missing = {
+        part
+        for part in parts
+        if not any(f"/{part}/" in f"{file}/" or f"/{part}." in file for file in files)
+    }
+    assert not missing
 
 
 def test_topics_of_theory_do_not_import_one_another():
@@ -104,7 +85,13 @@ def test_no_rust_modules_use_each_other_in_a_circle_but_where_a_comment_says_why
             assert circle(uses) is None, folder
 
 
-def test_no_folder_of_code_has_more_than_fifteen_files():
+def test_no_rust_module_used_by_its_parent_uses_the_parent_through_a_sibling_only():
+    for source in sorted(ROOT.glob("crates/*/src")):
+        for folder, uses in rust_uses(source, with_parents=True):
+            assert hidden_circle(uses) is None, folder
+
+
+def test_no_folder_of_code_has_more_than_twenty_files():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True)
     code = [Path(name) for name in listed.stdout.decode().split() if is_code(Path(name))]
     folders = Counter(str(file.parent) for file in code if (ROOT / file).exists())
@@ -127,6 +114,29 @@ def test_a_circle_of_rust_modules_is_found_unless_a_comment_says_why(tmp_path: P
     assert [circle(uses) is None for _, uses in rust_uses(tmp_path)] == [True]
 
 
+def test_a_circle_of_rust_modules_is_found_in_nested_braces(tmp_path: Path):
+    (tmp_path / "lib.rs").write_text("mod a;\nmod b;\n")
+    (tmp_path / "a.rs").write_text("use crate::{\n    b::{B, c},\n};\n")
+    (tmp_path / "b.rs").write_text("use super::{Shared, a};\n")
+    assert [circle(uses) is None for _, uses in rust_uses(tmp_path)] == [False]
+
+
+def test_a_circle_through_the_parent_is_found_unless_the_child_uses_the_parent_itself(
+    tmp_path: Path,
+):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "lib.rs").write_text("mod a;\n")
+    (tmp_path / "a.rs").write_text("use crate::a::low::Low;\nstruct A(Low);\nmod low;\nmod high;\n")
+    (tmp_path / "a" / "high.rs").write_text("impl super::A {}\n")
+    (tmp_path / "a" / "low.rs").write_text("use super::high::LIMIT;\n")
+
+    circles = [hidden_circle(uses) for _, uses in rust_uses(tmp_path, with_parents=True)]
+    assert circles == [None, [PARENT, "low", "high", PARENT]]
+    (tmp_path / "a" / "low.rs").write_text("use super::{A, high::LIMIT};\n")
+    circles = [hidden_circle(uses) for _, uses in rust_uses(tmp_path, with_parents=True)]
+    assert circles == [None, None]
+
+
 def circle(graph: Mapping[str, set[str]]) -> list[str] | None:
     """The modules of a circle, if there is one."""
     try:
@@ -134,6 +144,66 @@ def circle(graph: Mapping[str, set[str]]) -> list[str] | None:
     except CycleError as error:
         return list(error.args[1])
     return None
+
+
+def hidden_circle(graph: Graph) -> list[str] | None:
+    """A way from the parent over a child that does not use the parent, and back to the parent.
+
+    A child that uses its parent, as in `impl Connection`, is a part of it. Any other child that
+    the parent uses is below it.
+    """
+    for child in graph[PARENT] - {PARENT}:
+        if PARENT not in graph[child] and (way := path(graph, child, PARENT)):
+            return [PARENT, *way]
+    return None
+
+
+def path(graph: Graph, start: str, end: str) -> list[str] | None:
+    """The shortest path between two nodes."""
+    paths = [[start]]
+    seen = {start}
+    for way in paths:
+        if way[-1] == end:
+            return way
+        new = sorted(graph[way[-1]] - seen)
+        seen.update(new)
+        paths.extend([*way, node] for node in new)
+    return None
+
+
+def crates() -> Dependencies:
+    """Crates of the workspace, without the prefix `anabranch-`."""
+    command = ["cargo", "metadata", "--no-deps", "--format-version=1"]
+    metadata = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    found: Dependencies = {}
+    for package in json.loads(metadata.stdout)["packages"]:
+        uses, tests = found[short(package["name"])] = (set(), set())
+        for dependency in package["dependencies"]:
+            if dependency["name"].startswith("anabranch-"):
+                kind = tests if dependency["kind"] == "dev" else uses
+                kind.add(short(dependency["name"]))
+        tests -= uses
+    return found
+
+
+def short(crate: str) -> str:
+    return crate.removeprefix("anabranch-")
+
+
+def listed_crates(page: str) -> Dependencies:
+    """The page's table of crates: name, what it depends on, what only its tests depend on."""
+    rows = re.findall(r"^\| `crates/(\w+)` \|.*\|([^|]*)\|([^|]*)\|$", page, re.M)
+    return {name: (words(uses), words(tests)) for name, uses, tests in rows}
+
+
+def words(cell: str) -> set[str]:
+    return set(re.findall(r"\w+", cell))
+
+
+def layers(page: str) -> list[list[str]]:
+    """The page's layers of Python, from the bottom up."""
+    (block,) = re.findall(r"^```\n(_core,.*?)^```$", page, re.M | re.S)
+    return [re.findall(r"\w+", layer) for layer in block.split("<-")]
 
 
 def is_code(file: Path) -> bool:
@@ -163,22 +233,57 @@ def imports(file: Path, known: set[str]) -> Iterator[str]:
                     yield found
 
 
-def rust_uses(source: Path) -> Iterator[tuple[str, Graph]]:
-    """Of every folder of modules, which of them use which: a module is a file with its folder."""
+def rust_uses(source: Path, with_parents: bool = False) -> Iterator[tuple[str, Graph]]:
+    """Every folder of modules with which of them use which: a module is a file with its folder.
+
+    With parents, the module whose folder it is belongs to them, as `PARENT`.
+    """
     for folder in [source, *(path for path in sorted(source.rglob("*")) if path.is_dir())]:
         siblings = {path.stem for path in folder.iterdir()} - {"lib", "main", "mod"}
         uses: Graph = {name: set() for name in siblings}
         for file in folder.rglob("*.rs"):
-            place = file.relative_to(folder)
-            if (module := place.parts[0].removesuffix(".rs")) in siblings:
-                text = file.read_text().split("#[cfg(test)]\nmod tests")[0]
-                explained = set(re.findall(r"^// Import circle with `(\w+)`: \S", text, re.M))
-                found = set(re.findall(prefix(folder, source, len(place.parts)), text))
-                uses[module] |= (found & siblings) - explained - {module}
+            module = file.relative_to(folder).parts[0].removesuffix(".rs")
+            if module in siblings:
+                found = uses_of(file, source, folder)
+                uses[module] |= {PARENT if name not in siblings else name for name in found}
+                uses[module] -= {module} if with_parents else {module, PARENT}
+        parent = folder.with_suffix(".rs")
+        if with_parents:
+            uses[PARENT] = uses_of(parent, source, folder) & siblings if parent.exists() else set()
         yield str(folder), uses
 
 
-def prefix(folder: Path, source: Path, depth: int) -> str:
-    """The expression that finds the name of a sibling module in a path."""
-    inside = "".join(f"{part}::" for part in folder.relative_to(source).parts)
-    return rf"(?:\bcrate::{inside}|(?<![:\w]){'super::' * depth})(\w+)"
+def uses_of(file: Path, source: Path, folder: Path) -> set[str]:
+    """The first name of each path within `folder` that a file uses, but those explained in it."""
+    text = file.read_text().split("#[cfg(test)]\nmod tests")[0]
+    explained = set(re.findall(r"^// Import circle with `(\w+)`: \S", text, re.M))
+    text = re.sub(r"//.*", "", text)
+    statements = re.compile(r"\buse ([^;]+);")
+    paths = [path for tree in statements.findall(text) for path in expanded(tree)]
+    paths += re.findall(r"(?<![\w:])\w+(?:::\w+)+", statements.sub("", text))
+    module = file.relative_to(source).with_suffix("").parts
+    inside = folder.relative_to(source).parts
+    absolute = [resolved(path.split("::"), module) for path in paths]
+    found = {path[len(inside)] for path in absolute if path[: len(inside)] == inside != path}
+    return found - explained
+
+
+def resolved(path: list[str], module: tuple[str, ...]) -> tuple[str, ...]:
+    """The path from the crate's root. Those into other crates become paths into the module."""
+    if path[0] == "crate":
+        return tuple(path[1:])
+    up = path.count("super")
+    return (*module[: len(module) - up], *path[up:])
+
+
+def expanded(tree: str) -> list[str]:
+    """The paths of a `use` with nested braces."""
+    tree = re.sub(r"\s+as\s+\w+|\s", "", tree)
+    while match := re.search(r"([\w:]*)\{([^{}]*)\}", tree):
+        names = [name for name in match[2].split(",") if name]
+        tree = (
+            tree[: match.start()]
+            + ",".join(match[1] + name for name in names)
+            + tree[match.end() :]
+        )
+    return tree.split(",")

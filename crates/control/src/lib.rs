@@ -53,6 +53,6 @@ pub use coupling::Coupling;
 pub use itcp::{Adjuster, BufferSample, RateAdjustment, Trend};
 pub use path::{Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};
-pub use rules::{AnyController, AnyRule, Custom, External, Info, RULES};
+pub use rules::{AnyController, AnyRule, Custom, External, Info, Property, RULES};
 pub use scalar::{Dual, Scalar};
 pub use soft::Soft;

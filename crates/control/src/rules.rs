@@ -14,39 +14,90 @@ use crate::path::Path;
 use crate::rule::{Parameter, Rule, phi};
 use crate::scalar::Scalar;
 
-/// An entry of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct Info {
-    /// [`Rule::NAME`].
-    pub name: &'static str,
-    /// [`Rule::ALIASES`].
-    pub aliases: &'static [&'static str],
-    /// [`Rule::SUMMARY`].
-    pub summary: &'static str,
-    /// [`Rule::SOURCE`].
-    pub source: &'static str,
-    /// [`Rule::PARAMETERS`].
-    pub parameters: &'static [Parameter],
-    /// [`Rule::DELAY_BASED`].
-    pub delay_based: bool,
-    /// [`Rule::FLUID`].
-    pub fluid: bool,
-    /// [`Rule::RENO_ON_ONE_PATH`].
-    pub reno_on_one_path: bool,
-    /// [`Rule::EQUILIBRIUM_BY_LOSS`].
-    pub equilibrium_by_loss: bool,
-    /// [`Rule::INCREASE_CANCELS`].
-    pub increase_cancels: bool,
-    /// [`Rule::LEAVES_CAPACITY`].
-    pub leaves_capacity: Option<&'static str>,
-    /// [`Rule::WEIGHT`].
-    pub weight: Option<&'static str>,
-    /// [`Rule::VARIANT_OF`].
-    pub variant_of: Option<&'static str>,
-    /// [`Rule::STUDIED_AS`].
-    pub studied_as: &'static str,
-    linux_name: Option<&'static str>,
-    pub(crate) rule: fn(&[f64]) -> AnyRule,
+/// The value of a property of a rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Property {
+    /// Whether the rule has it.
+    Flag(bool),
+    /// A text, if the rule has one.
+    Text(Option<&'static str>),
+    /// Some texts.
+    Texts(&'static [&'static str]),
+}
+
+impl From<bool> for Property {
+    fn from(flag: bool) -> Property {
+        Property::Flag(flag)
+    }
+}
+
+impl From<&'static str> for Property {
+    fn from(text: &'static str) -> Property {
+        Property::Text(Some(text))
+    }
+}
+
+impl From<Option<&'static str>> for Property {
+    fn from(text: Option<&'static str>) -> Property {
+        Property::Text(text)
+    }
+}
+
+impl From<&'static [&'static str]> for Property {
+    fn from(texts: &'static [&'static str]) -> Property {
+        Property::Texts(texts)
+    }
+}
+
+/// Makes [`Info`] from the constants of [`Rule`] that are properties.
+macro_rules! properties {
+    ($($name:ident: $Type:ty = $CONSTANT:ident,)*) => {
+        /// An entry of the table.
+        #[derive(Clone, Copy, Debug)]
+        pub struct Info {
+            $(
+                #[doc = concat!("[`Rule::", stringify!($CONSTANT), "`].")]
+                pub $name: $Type,
+            )*
+            /// [`Rule::PARAMETERS`].
+            pub parameters: &'static [Parameter],
+            linux_name: Option<&'static str>,
+            pub(crate) rule: fn(&[f64]) -> AnyRule,
+        }
+
+        impl Info {
+            const fn of<R: Rule>(rule: fn(&[f64]) -> AnyRule) -> Info {
+                Info {
+                    $($name: R::$CONSTANT,)*
+                    parameters: R::PARAMETERS,
+                    linux_name: R::LINUX_NAME,
+                    rule,
+                }
+            }
+
+            /// Every property with its name, besides the parameters and the name in Linux.
+            pub fn properties(&self) -> impl Iterator<Item = (&'static str, Property)> {
+                [$((stringify!($name), Property::from(self.$name)),)*].into_iter()
+            }
+        }
+    };
+}
+
+properties! {
+    name: &'static str = NAME,
+    aliases: &'static [&'static str] = ALIASES,
+    summary: &'static str = SUMMARY,
+    source: &'static str = SOURCE,
+    delay_based: bool = DELAY_BASED,
+    alternate_slow_start: bool = ALTERNATE_SLOW_START,
+    fluid: bool = FLUID,
+    reno_on_one_path: bool = RENO_ON_ONE_PATH,
+    equilibrium_by_loss: bool = EQUILIBRIUM_BY_LOSS,
+    increase_cancels: bool = INCREASE_CANCELS,
+    leaves_capacity: Option<&'static str> = LEAVES_CAPACITY,
+    weight: Option<&'static str> = WEIGHT,
+    variant_of: Option<&'static str> = VARIANT_OF,
+    studied_as: &'static str = STUDIED_AS,
 }
 
 impl Info {
@@ -62,24 +113,9 @@ macro_rules! rules {
         $(mod $file; pub use $file::$Rule;)*
 
         /// Every rule of the table, in its order.
-        pub static RULES: &[Info] = &[$(Info {
-            name: $Rule::NAME,
-            aliases: $Rule::ALIASES,
-            summary: $Rule::SUMMARY,
-            source: $Rule::SOURCE,
-            parameters: $Rule::PARAMETERS,
-            delay_based: $Rule::DELAY_BASED,
-            fluid: $Rule::FLUID,
-            reno_on_one_path: $Rule::RENO_ON_ONE_PATH,
-            equilibrium_by_loss: $Rule::EQUILIBRIUM_BY_LOSS,
-            increase_cancels: $Rule::INCREASE_CANCELS,
-            leaves_capacity: $Rule::LEAVES_CAPACITY,
-            weight: $Rule::WEIGHT,
-            variant_of: $Rule::VARIANT_OF,
-            studied_as: $Rule::STUDIED_AS,
-            linux_name: $Rule::LINUX_NAME,
-            rule: |values| AnyRule::$Rule($Rule::with(values)),
-        },)*];
+        pub static RULES: &[Info] = &[
+            $(Info::of::<$Rule>(|values| AnyRule::$Rule($Rule::with(values))),)*
+        ];
 
         /// Any rule of the table, or a custom one.
         #[derive(Clone, Debug)]
@@ -157,70 +193,56 @@ impl AnyRule {
     }
 }
 
+/// Methods of [`AnyController`] that call the method of the same name of [`Controller`].
+macro_rules! forward {
+    () => {};
+    (
+        $(#[$attribute:meta])?
+        $name:ident(&$this:ident $(, $argument:ident: $Type:ty)*) $(-> $Result:ty)?;
+        $($rest:tt)*
+    ) => {
+        #[doc = concat!("[`Controller::", stringify!($name), "`].")]
+        $(#[$attribute])?
+        pub fn $name(&$this $(, $argument: $Type)*) $(-> $Result)? {
+            each!(AnyController, $this, controller => controller.$name($($argument),*))
+        }
+        forward! { $($rest)* }
+    };
+    (
+        $(#[$attribute:meta])?
+        $name:ident(&mut $this:ident $(, $argument:ident: $Type:ty)*) $(-> $Result:ty)?;
+        $($rest:tt)*
+    ) => {
+        #[doc = concat!("[`Controller::", stringify!($name), "`].")]
+        $(#[$attribute])?
+        pub fn $name(&mut $this $(, $argument: $Type)*) $(-> $Result)? {
+            each!(AnyController, $this, controller => controller.$name($($argument),*))
+        }
+        forward! { $($rest)* }
+    };
+}
+
 impl AnyController {
-    /// [`Controller::add_path`].
-    pub fn add_path(&mut self) {
-        each!(AnyController, self, controller => controller.add_path());
-    }
-
-    /// [`Controller::reset_path`].
-    pub fn reset_path(&mut self, r: usize) {
-        each!(AnyController, self, controller => controller.reset_path(r));
-    }
-
-    /// [`Controller::set_coupling`].
-    pub fn set_coupling(&mut self, coupling: Coupling) {
-        each!(AnyController, self, controller => controller.set_coupling(coupling));
-    }
-
-    /// [`Controller::group`].
-    pub fn group(&self, r: usize) -> usize {
-        each!(AnyController, self, controller => controller.group(r))
-    }
-
-    /// [`Controller::window`].
-    #[inline]
-    pub fn window(&self, r: usize) -> f64 {
-        each!(AnyController, self, controller => controller.window(r))
-    }
-
-    /// [`Controller::ssthresh`].
-    #[inline]
-    pub fn ssthresh(&self, r: usize) -> f64 {
-        each!(AnyController, self, controller => controller.ssthresh(r))
-    }
-
-    /// [`Controller::set_ssthresh`].
-    pub fn set_ssthresh(&mut self, r: usize, packets: f64) {
-        each!(AnyController, self, controller => controller.set_ssthresh(r, packets));
-    }
-
-    /// [`Controller::set_smallest_ssthresh`].
-    pub fn set_smallest_ssthresh(&mut self, packets: f64) {
-        each!(AnyController, self, controller => controller.set_smallest_ssthresh(packets));
-    }
-
-    /// [`Controller::set_increase_per_round`].
-    pub fn set_increase_per_round(&mut self, per_round: bool) {
-        each!(AnyController, self, controller => controller.set_increase_per_round(per_round));
-    }
-
-    /// [`Controller::path`].
-    #[inline]
-    pub fn path(&self, r: usize) -> &Path<f64> {
-        each!(AnyController, self, controller => controller.path(r))
-    }
-
-    /// [`Controller::paths`].
-    #[inline]
-    pub fn paths(&self) -> &[Path<f64>] {
-        each!(AnyController, self, controller => controller.paths())
-    }
-
-    /// [`Controller::phase`].
-    #[inline]
-    pub fn phase(&self, r: usize) -> Phase {
-        each!(AnyController, self, controller => controller.phase(r))
+    forward! {
+        add_path(&mut self);
+        reset_path(&mut self, r: usize);
+        set_coupling(&mut self, coupling: Coupling);
+        group(&self, r: usize) -> usize;
+        #[inline] window(&self, r: usize) -> f64;
+        #[inline] ssthresh(&self, r: usize) -> f64;
+        set_ssthresh(&mut self, r: usize, packets: f64);
+        set_smallest_ssthresh(&mut self, packets: f64);
+        set_increase_per_round(&mut self, per_round: bool);
+        #[inline] path(&self, r: usize) -> &Path<f64>;
+        #[inline] paths(&self) -> &[Path<f64>];
+        #[inline] phase(&self, r: usize) -> Phase;
+        #[inline] on_ack(&mut self, r: usize, ack: &Ack);
+        on_lost(&mut self, r: usize, packets: u32);
+        on_loss(&mut self, r: usize);
+        on_recovered(&mut self, r: usize);
+        on_timeout(&mut self, r: usize);
+        on_spurious_timeout(&mut self, r: usize);
+        on_idle(&mut self, r: usize, now: f64);
     }
 
     /// [`Rule::weight`].
@@ -231,41 +253,5 @@ impl AnyController {
     /// [`Rule::set_weight`].
     pub fn set_weight(&mut self, weight: f64) {
         each!(AnyController, self, controller => controller.rule_mut().set_weight(weight));
-    }
-
-    /// [`Controller::on_ack`].
-    #[inline]
-    pub fn on_ack(&mut self, r: usize, ack: &Ack) {
-        each!(AnyController, self, controller => controller.on_ack(r, ack));
-    }
-
-    /// [`Controller::on_lost`].
-    pub fn on_lost(&mut self, r: usize, packets: u32) {
-        each!(AnyController, self, controller => controller.on_lost(r, packets));
-    }
-
-    /// [`Controller::on_loss`].
-    pub fn on_loss(&mut self, r: usize) {
-        each!(AnyController, self, controller => controller.on_loss(r));
-    }
-
-    /// [`Controller::on_recovered`].
-    pub fn on_recovered(&mut self, r: usize) {
-        each!(AnyController, self, controller => controller.on_recovered(r));
-    }
-
-    /// [`Controller::on_timeout`].
-    pub fn on_timeout(&mut self, r: usize) {
-        each!(AnyController, self, controller => controller.on_timeout(r));
-    }
-
-    /// [`Controller::on_spurious_timeout`].
-    pub fn on_spurious_timeout(&mut self, r: usize) {
-        each!(AnyController, self, controller => controller.on_spurious_timeout(r));
-    }
-
-    /// [`Controller::on_idle`].
-    pub fn on_idle(&mut self, r: usize, now: f64) {
-        each!(AnyController, self, controller => controller.on_idle(r, now));
     }
 }

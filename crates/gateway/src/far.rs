@@ -27,8 +27,6 @@ mod dns;
 mod stream;
 mod udp;
 
-use stream::Session;
-
 /// How often failed handshakes are counted.
 const COUNT: Duration = Duration::from_millis(250);
 
@@ -50,6 +48,13 @@ struct Shared {
     stopped: CancellationToken,
     /// Cancelled: every connection ends.
     closed: CancellationToken,
+}
+
+/// A tunnel with the associations of its peer.
+struct Session {
+    tunnel: Tunnel,
+    number: u64,
+    associations: Arc<Associations>,
 }
 
 impl Far {

@@ -3,6 +3,13 @@
 
 #include "path.h"
 #include "subflow.h"
+#include "weight.h"
+
+/* The rule's parameters. */
+const volatile soft parameters[MAX_PARAMETERS] SEC(".rodata.parameters") = {};
+
+/* Whether no subflow is coupled: each is a connection of its own to the rule. */
+const volatile u32 is_uncoupled SEC(".rodata.coupling") = 0;
 
 /* Whether a sibling is coupled. A backup is while it has packets in flight: an idle one would only
  * reduce the others' increase.
@@ -93,4 +100,29 @@ static inline void read_siblings(struct connection *c, const struct sock *sk,
 			c->count++;
 		}
 	}
+}
+
+/* Gathers the input of the rule, the socket's own path first. False to fall back to the kernel's
+ * Reno. Without siblings where the rule reads none and nothing depends on their number. Not inlined:
+ * every program has one copy.
+ */
+static __noinline bool gather(struct connection *c, struct sock *sk, bool with_siblings)
+{
+	const struct mptcp_sock *connection = mptcp_connection(sk);
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+#ifndef DELAY_BASED
+	if (!connection)
+		return false;
+#endif
+	if (!tp->srtt_us)
+		return false;
+	for (u32 i = 0; i < MAX_PARAMETERS; i++)
+		c->parameters[i] = parameters[i];
+	own_weight(c, sk, connection);
+	read_path(c, 0, OWN, tp, subflow_of(sk));
+	c->count = 1;
+	if (connection && with_siblings && !is_uncoupled)
+		read_siblings(c, sk, connection);
+	return true;
 }

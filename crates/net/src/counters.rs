@@ -2,6 +2,7 @@
 
 use crate::fate::Cause;
 use crate::time::Time;
+use crate::transmission::Attobits;
 
 /// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,15 +20,20 @@ impl Tally {
     }
 }
 
-/// Totals of a link. A packet is counted when it is offered, because its fate is known then:
-/// `arrived` is always `delivered` plus the packets dropped for each [`Cause`].
+/// Totals of a link at one time. Packets are counted when they are offered, because their fate is
+/// known then: `arrived` is always `accepted` plus the packets dropped for each [`Cause`]. Bits are
+/// counted when they leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets offered.
     pub arrived: Tally,
     /// Packets that reach, or will reach, the other end.
-    pub delivered: Tally,
-    /// Sum over the delivered packets of the time from arrival to the start of transmission, ps.
+    pub accepted: Tally,
+    /// Bits of accepted packets that have been transmitted, in attobits. In a packet that is being
+    /// transmitted they grow with time, or with the opportunities of a trace. In any time they
+    /// therefore grow by at most what the rate allows.
+    pub delivered: Attobits,
+    /// Sum over the accepted packets of the time from arrival to the start of transmission, ps.
     pub waited_ps: u128,
     dropped: [Tally; 4],
 }
@@ -38,9 +44,9 @@ impl Counters {
         self.dropped[cause as usize]
     }
 
-    pub(crate) fn count_delivered(&mut self, bytes: u32, wait: Time) {
+    pub(crate) fn count_accepted(&mut self, bytes: u32, wait: Time) {
         self.arrived.add(bytes);
-        self.delivered.add(bytes);
+        self.accepted.add(bytes);
         self.waited_ps += u128::from(wait);
     }
 

@@ -1,6 +1,7 @@
 //! A link: queue, transmitter, wire.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::arrival::{Arrival, Backlog};
 use crate::counters::Counters;
@@ -11,6 +12,7 @@ use crate::outages::Outages;
 use crate::queue::{Admission, Queue};
 use crate::rate::{Rate, Server};
 use crate::time::Time;
+use crate::transmission::{ATTOBITS_PER_BYTE, Attobits};
 
 /// Parameters of a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +67,9 @@ pub struct Link {
     /// has started are removed at the next call.
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
+    /// The packets that the wire loses and that are not transmitted yet: places of their first and
+    /// last bytes among all bytes let in.
+    lost: VecDeque<Range<u64>>,
     counters: Counters,
     now: Time,
 }
@@ -87,6 +92,7 @@ impl Link {
             dice: Dice::new(seed),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            lost: VecDeque::new(),
             counters: Counters::default(),
             now: 0,
         }
@@ -98,13 +104,16 @@ impl Link {
     pub fn offer(&mut self, now: Time, bytes: u32) -> Fate {
         match self.transmit(now, bytes) {
             Ok((start, end)) => {
-                self.counters.count_delivered(bytes, start - now);
+                self.counters.count_accepted(bytes, start - now);
                 Fate::Delivered {
                     at: end + self.delay,
                 }
             }
             Err(cause) => {
                 self.counters.count_dropped(bytes, cause);
+                if cause == Cause::Random {
+                    self.count_lost(now, bytes);
+                }
                 Fate::Dropped(cause)
             }
         }
@@ -119,9 +128,44 @@ impl Link {
         }
     }
 
-    /// Totals since the link was created, including packets that are still to be delivered.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    /// Totals from the creation of the link to `now`, which must not be earlier than at the last
+    /// call.
+    pub fn counters(&mut self, now: Time) -> Counters {
+        self.advance(now);
+        let transmitted = self.transmitted(now);
+        let lost = self.counters.dropped(Cause::Random).bytes;
+        let left = |lost: &Range<u64>| attobits(lost.end) - transmitted.max(attobits(lost.start));
+        self.forget_transmitted(now);
+        let lost_until_now = attobits(lost) - self.lost.iter().map(left).sum::<Attobits>();
+        let mut counters = self.counters.clone();
+        counters.delivered = transmitted - lost_until_now;
+        counters
+    }
+
+    /// Bytes of the packets let into the queue or the transmitter.
+    fn let_in(&self) -> u64 {
+        self.counters.accepted.bytes + self.counters.dropped(Cause::Random).bytes
+    }
+
+    /// What has been transmitted, including what the wire lost.
+    fn transmitted(&self, now: Time) -> Attobits {
+        attobits(self.let_in()) - self.server.backlog(now)
+    }
+
+    #[cold]
+    fn count_lost(&mut self, now: Time, bytes: u32) {
+        let end = self.let_in();
+        self.lost.push_back(end - u64::from(bytes)..end);
+        self.forget_transmitted(now);
+    }
+
+    fn forget_transmitted(&mut self, now: Time) {
+        let transmitted = self.transmitted(now);
+        while let Some(lost) = self.lost.front()
+            && attobits(lost.end) <= transmitted
+        {
+            self.lost.pop_front();
+        }
     }
 
     /// Start and end of the packet's transmission.
@@ -164,4 +208,8 @@ impl Link {
             self.waiting_bytes -= u64::from(bytes);
         }
     }
+}
+
+fn attobits(bytes: u64) -> Attobits {
+    Attobits::from(bytes) * ATTOBITS_PER_BYTE
 }

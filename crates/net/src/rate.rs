@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::time::Time;
 use crate::trace::{Opportunities, Trace};
-use crate::transmission::Transmission;
+use crate::transmission::{ATTOBITS_PER_BYTE, Attobits, Transmission};
 
 /// Constant rates, bit/s, for which transmission times and their fractions fit 64 bits.
 const RATES: RangeInclusive<f64> = 1.0..=1e12;
@@ -56,6 +56,14 @@ impl Server {
         }
     }
 
+    /// What is to be transmitted after `now`, of all packets accepted before.
+    pub(crate) fn backlog(&self, now: Time) -> Attobits {
+        match self {
+            Server::Constant(server) => server.backlog(now),
+            Server::Trace(server) => ATTOBITS_PER_BYTE * Attobits::from(server.backlog_bytes(now)),
+        }
+    }
+
     /// Whether a packet that arrives at `now` has to wait.
     pub(crate) fn waits(&self, now: Time) -> bool {
         match self {
@@ -98,13 +106,12 @@ struct Size {
 
 impl Size {
     fn new(bytes: u32, rate: u64) -> Size {
-        // 8 bits, 10^12 ps/s, 10^6 micro-bits.
-        let work = u128::from(bytes) * 8_000_000_000_000_000_000;
-        let time = (work / u128::from(rate)) as Time;
+        let work = Attobits::from(bytes) * ATTOBITS_PER_BYTE;
+        let time = (work / Attobits::from(rate)) as Time;
         Size {
             bytes,
             time,
-            remainder: (work % u128::from(rate)) as u64,
+            remainder: (work % Attobits::from(rate)) as u64,
         }
     }
 }
@@ -122,6 +129,13 @@ impl Constant {
             remainder: 0,
             size: Size::new(0, rate),
         }
+    }
+
+    fn backlog(&self, now: Time) -> Attobits {
+        let Some(time) = self.free_at.checked_sub(now) else {
+            return 0;
+        };
+        Attobits::from(self.rate) * Attobits::from(time) + Attobits::from(self.remainder)
     }
 
     fn serve(&mut self, now: Time, bytes: u32, deadline: Time) -> Option<Transmission> {

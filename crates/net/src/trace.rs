@@ -144,6 +144,19 @@ impl Opportunities {
         self.free_at
     }
 
+    /// Bytes to be transmitted after `now`. While there are any, packets use every opportunity.
+    pub(crate) fn backlog_bytes(&self, now: Time) -> u64 {
+        if self.free_at <= now {
+            return 0;
+        }
+        let first = self.first_after(now);
+        let periods = (self.cursor.began - first.began) / self.trace.period();
+        let whole = periods * self.trace.opportunities.len() as u64 + self.cursor.index as u64
+            - first.index as u64;
+        let used = OPPORTUNITY_BYTES - self.cursor.left;
+        whole * u64::from(OPPORTUNITY_BYTES) + u64::from(used)
+    }
+
     pub(crate) fn serve(&mut self, now: Time, bytes: u32, deadline: Time) -> Option<Transmission> {
         let mut cursor = self.cursor;
         if self.time_of(cursor) <= now {

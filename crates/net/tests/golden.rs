@@ -172,8 +172,8 @@ fn counters_tell_packets_bytes_and_waits() {
     link.offer(0, 600); // overflow
     link.offer(ms(1.4), 500); // waits for 0.1 ms
     link.offer(ms(3.5), 400); // down
-    let counters = link.counters();
-    let tallies = [counters.arrived, counters.delivered]
+    let counters = link.counters(ms(3.5));
+    let tallies = [counters.arrived, counters.accepted]
         .into_iter()
         .chain([Overflow, Cause::Red, Cause::Random, Down].map(|cause| counters.dropped(cause)))
         .map(|tally| (tally.packets, tally.bytes));

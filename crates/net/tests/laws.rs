@@ -1,6 +1,8 @@
 //! Laws that hold for every link and every sequence of offers.
 
-use anabranch_net::{Cause, Fate, Link, LinkConfig, Loss, Queue, Rate, Red, Time, Trace};
+use anabranch_net::{
+    ATTOBITS_PER_BYTE, Cause, Fate, Link, LinkConfig, Loss, Queue, Rate, Red, Time, Trace,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -21,6 +23,37 @@ const DELAY: Time = 5_000_000_000;
 fn offers() -> impl Strategy<Value = Offers> {
     let gap = prop_oneof![3 => Just(0), 3 => 0..2_400_000_000u64, 1 => 0..30_000_000_000u64];
     vec((gap, 1..=1500u32), 1..300)
+}
+
+/// Offers, and times without one at which the counters are read.
+fn events() -> impl Strategy<Value = Vec<(Time, Option<u32>)>> {
+    let gap = prop_oneof![3 => Just(0), 6 => 0..2_400_000_000u64, 1 => 0..30_000_000_000u64];
+    vec((gap, option::of(1..=1500u32)), 1..300)
+}
+
+/// Attobits that a rate allows after one time and until another: a constant rate in proportion to
+/// the time, a trace 1500 bytes at each of its opportunities.
+fn capacity(rate: &Rate) -> impl Fn(Time, Time) -> u128 {
+    let (micro_bits, opportunities) = match rate {
+        Rate::Constant { bits_per_second } => ((bits_per_second * 1e6).round() as u128, Vec::new()),
+        Rate::Trace(_) => (0, opportunities(rate)),
+    };
+    move |from, to| {
+        let until = |time| opportunities.partition_point(|&opportunity| opportunity <= time);
+        let packets = (until(to) - until(from)) as u128;
+        packets * 1500 * ATTOBITS_PER_BYTE + micro_bits * u128::from(to - from)
+    }
+}
+
+/// The opportunities of a trace: what a saturated link delivers is all that there are.
+fn opportunities(rate: &Rate) -> Vec<Time> {
+    let rate = rate.clone();
+    let saturated = LinkConfig {
+        rate,
+        ..LinkConfig::constant(1.0, DELAY)
+    };
+    let transmitted = passages(saturated, &vec![(0, 1500); 20_000]).into_iter();
+    transmitted.map(|passage| passage.transmitted).collect()
 }
 
 fn trace() -> impl Strategy<Value = Trace> {
@@ -106,10 +139,16 @@ fn constant() -> impl Strategy<Value = Rate> {
     (1e6..50e6f64).prop_map(|bits_per_second| Rate::Constant { bits_per_second })
 }
 
+fn rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![constant(), trace().prop_map(Rate::Trace)]
+}
+
+fn queue() -> impl Strategy<Value = Queue> {
+    prop_oneof![drop_tail(), red()]
+}
+
 fn link() -> impl Strategy<Value = LinkConfig> {
-    let rate = prop_oneof![constant(), trace().prop_map(Rate::Trace)];
-    let queue = prop_oneof![drop_tail(), red()];
-    (rate, queue, loss(), down()).prop_map(|(rate, queue, loss, down)| LinkConfig {
+    (rate(), queue(), loss(), down()).prop_map(|(rate, queue, loss, down)| LinkConfig {
         rate,
         delay: DELAY,
         queue,
@@ -221,11 +260,12 @@ proptest! {
             let bytes: u64 = chosen().map(|&(_, bytes, _)| u64::from(bytes)).sum();
             (chosen().count() as u64, bytes)
         };
-        let counters = link.counters();
+        let end = fates.last().map_or(0, |&(now, ..)| now);
+        let counters = link.counters(end);
         let counted = |tally: anabranch_net::Tally| (tally.packets, tally.bytes);
         let delivered = |fate| matches!(fate, Fate::Delivered { .. });
         prop_assert_eq!(counted(counters.arrived), tally(&|_| true));
-        prop_assert_eq!(counted(counters.delivered), tally(&delivered));
+        prop_assert_eq!(counted(counters.accepted), tally(&delivered));
         for cause in [Cause::Overflow, Cause::Red, Cause::Random, Cause::Down] {
             let expected = tally(&|fate| fate == Fate::Dropped(cause));
             prop_assert_eq!(counted(counters.dropped(cause)), expected);
@@ -251,25 +291,58 @@ proptest! {
 
     #[test]
     fn a_trace_is_never_exceeded(trace in trace(), queue in drop_tail(), offers in offers()) {
-        let rate = Rate::Trace(trace.clone());
+        let rate = Rate::Trace(trace);
+        let opportunities = opportunities(&rate);
         let config = LinkConfig { rate, queue, ..LinkConfig::constant(1.0, DELAY) };
         let passages = passages(config, &offers);
-        // A saturated link shows the opportunities: what it delivers is all that there are.
-        let saturated = LinkConfig { rate: Rate::Trace(trace), ..LinkConfig::constant(1.0, DELAY) };
-        let opportunities = self::passages(saturated, &vec![(0, 1500); 20_000]);
         for first in 0..passages.len() {
             let mut bytes = 0;
             let from = passages[first].transmitted;
-            let since = opportunities.partition_point(|passage| passage.transmitted < from);
+            let since = opportunities.partition_point(|&time| time < from);
             for last in &passages[first..] {
                 bytes += last.bytes;
                 let to = last.transmitted;
-                let until = opportunities.partition_point(|passage| passage.transmitted <= to);
+                let until = opportunities.partition_point(|&time| time <= to);
                 prop_assert!(until < opportunities.len());
                 // The first packet may have used up to 1499 bytes of opportunities before.
                 prop_assert!(bytes <= (until - since) as u32 * 1500 + 1499);
             }
         }
+    }
+
+    #[test]
+    fn in_no_window_is_more_delivered_than_the_rate_allows(
+        rate in rate(), queue in queue(), loss in loss(), down in down(), events in events()
+    ) {
+        let mut link = Link::new(LinkConfig { rate: rate.clone(), delay: DELAY, queue, loss, down }, 1);
+        let capacity = capacity(&rate);
+        let (mut now, mut before, mut delivered) = (0, 0, 0);
+        for (gap, bytes) in events {
+            now += gap;
+            if let Some(bytes) = bytes {
+                link.offer(now, bytes);
+            }
+            let counted = link.counters(now).delivered;
+            prop_assert!(delivered <= counted);
+            prop_assert!(counted - delivered <= capacity(before, now), "{before} to {now} ps");
+            (before, delivered) = (now, counted);
+        }
+    }
+
+    #[test]
+    fn at_any_time_all_packets_but_one_are_delivered_in_whole_or_not_at_all(
+        config in link(), offers in offers(), wait in 0..30_000_000_000u64
+    ) {
+        let mut link = Link::new(config.clone(), 1);
+        let last = fates(&mut link, &offers).last().map_or(0, |&(now, ..)| now);
+        let delivered = link.counters(last + wait).delivered;
+        // Ends of transmissions are rounded down to a picosecond.
+        let whole: u128 = passages(config, &offers)
+            .iter()
+            .filter(|passage| passage.transmitted < last + wait)
+            .map(|passage| u128::from(passage.bytes) * ATTOBITS_PER_BYTE)
+            .sum();
+        prop_assert!((whole..=whole + 1500 * ATTOBITS_PER_BYTE).contains(&delivered));
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod _core {
         rounds::Rounds,
         rule::Path,
         rules::{algorithm, couplings, expected_one_of, rules, schema},
-        run::{QuicRun, Run},
+        run::Run,
         scenario::Scenario,
         sharing::share,
     };

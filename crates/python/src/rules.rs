@@ -1,6 +1,6 @@
 //! The table of algorithms and the schema of scenario files.
 
-use anabranch_control::{Coupling, RULES};
+use anabranch_control::{Coupling, Property, RULES};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -25,17 +25,13 @@ fn rule<'py>(py: Python<'py>, info: &anabranch_control::Info) -> PyResult<Bound<
         Ok(entry)
     });
     let entry = PyDict::new(py);
-    entry.set_item("name", info.name)?;
-    entry.set_item("aliases", info.aliases)?;
-    entry.set_item("summary", info.summary)?;
-    entry.set_item("source", info.source)?;
-    entry.set_item("delay_based", info.delay_based)?;
-    entry.set_item("fluid", info.fluid)?;
-    entry.set_item("reno_on_one_path", info.reno_on_one_path)?;
-    entry.set_item("equilibrium_by_loss", info.equilibrium_by_loss)?;
-    entry.set_item("weight", info.weight)?;
-    entry.set_item("variant_of", info.variant_of)?;
-    entry.set_item("studied_as", info.studied_as)?;
+    for (name, property) in info.properties() {
+        match property {
+            Property::Flag(flag) => entry.set_item(name, flag)?,
+            Property::Text(text) => entry.set_item(name, text)?,
+            Property::Texts(texts) => entry.set_item(name, texts)?,
+        }
+    }
     entry.set_item("linux_name", info.linux_name())?;
     entry.set_item("parameters", parameters.collect::<PyResult<Vec<_>>>()?)?;
     Ok(entry)

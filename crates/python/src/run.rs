@@ -91,9 +91,24 @@ fn unsupported(error: anabranch_quic::Unsupported) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }
 
+/// What a run simulates.
+#[derive(Clone, Copy)]
+enum Backend {
+    Tcp,
+    Quic,
+}
+
 /// A scenario with one algorithm and one seed, ready to run.
 #[pyclass(frozen, module = "anabranch")]
-pub struct Run(Job);
+pub struct Run {
+    backend: Backend,
+    scenario: anabranch_scenario::Scenario,
+    seed: u64,
+    custom: Option<Custom>,
+    qlog: Option<PathBuf>,
+    progress: AtomicU64,
+    cancelled: AtomicBool,
+}
 
 #[pymethods]
 impl Run {
@@ -107,74 +122,49 @@ impl Run {
         seed: u64,
         rule: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
-        Job::new(scenario, algorithm, seed, rule, None).map(Run)
+        Run::on(Backend::Tcp, scenario, algorithm, seed, rule, None)
+    }
+
+    /// The same over QUIC; each end of each connection is logged in the folder `qlog`. Raises
+    /// ScenarioError for what is not available over QUIC, and `execute` raises OSError if a file of
+    /// `qlog` cannot be written.
+    #[staticmethod]
+    #[pyo3(signature = (scenario, algorithm, seed, rule=None, qlog=None))]
+    fn over_quic(
+        scenario: &Scenario,
+        algorithm: Option<String>,
+        seed: u64,
+        rule: Option<Py<PyAny>>,
+        qlog: Option<PathBuf>,
+    ) -> PyResult<Run> {
+        anabranch_quic::check(&scenario.0).map_err(unsupported)?;
+        Run::on(Backend::Quic, scenario, algorithm, seed, rule, qlog)
     }
 
     /// Runs to the end: the tables by name, each a dict of columns. Releases the GIL.
     ///
     /// Raises Cancelled soon after `cancel`, and whatever the rule raises.
     fn execute<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.0.execute::<anabranch_sim::Simulation>(py)
+        let rule = |custom: &Custom| Arc::new(PythonRule::new(custom.rule.clone_ref(py)));
+        let rule = self.custom.as_ref().map(rule);
+        let record = py.detach(|| match self.backend {
+            Backend::Tcp => self.simulate::<anabranch_sim::Simulation>(rule),
+            Backend::Quic => self.simulate::<anabranch_quic::Simulation>(rule),
+        })?;
+        let name = self.custom.as_ref().map(|custom| custom.name.as_str());
+        record::tables(py, record, &self.scenario, name)
     }
 
     /// The fraction done, 0 to 1.
     #[getter]
     fn progress(&self) -> f64 {
-        self.0.progress()
+        f64::from_bits(self.progress.load(Ordering::Relaxed))
     }
 
     /// Makes `execute` raise Cancelled, now or when it is called.
     fn cancel(&self) {
-        self.0.cancel();
+        self.cancelled.store(true, Ordering::Relaxed);
     }
-}
-
-/// The same over QUIC.
-#[pyclass(frozen, module = "anabranch")]
-pub struct QuicRun(Job);
-
-#[pymethods]
-impl QuicRun {
-    /// As `Run`; each end of each connection is logged in the folder `qlog`. Raises ScenarioError
-    /// for what is not available over QUIC.
-    #[new]
-    #[pyo3(signature = (scenario, algorithm, seed, rule=None, qlog=None))]
-    fn new(
-        scenario: &Scenario,
-        algorithm: Option<String>,
-        seed: u64,
-        rule: Option<Py<PyAny>>,
-        qlog: Option<PathBuf>,
-    ) -> PyResult<QuicRun> {
-        anabranch_quic::check(&scenario.0).map_err(unsupported)?;
-        Job::new(scenario, algorithm, seed, rule, qlog).map(QuicRun)
-    }
-
-    /// As `Run.execute`. Raises OSError if a qlog file cannot be written.
-    fn execute<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.0.execute::<anabranch_quic::Simulation>(py)
-    }
-
-    /// The fraction done, 0 to 1.
-    #[getter]
-    fn progress(&self) -> f64 {
-        self.0.progress()
-    }
-
-    /// Makes `execute` raise Cancelled, now or when it is called.
-    fn cancel(&self) {
-        self.0.cancel();
-    }
-}
-
-/// What both kinds of run have in common.
-struct Job {
-    scenario: anabranch_scenario::Scenario,
-    seed: u64,
-    custom: Option<Custom>,
-    qlog: Option<PathBuf>,
-    progress: AtomicU64,
-    cancelled: AtomicBool,
 }
 
 /// A rule in Python and its name.
@@ -183,14 +173,15 @@ struct Custom {
     rule: Py<PyAny>,
 }
 
-impl Job {
-    fn new(
+impl Run {
+    fn on(
+        backend: Backend,
         scenario: &Scenario,
         algorithm: Option<String>,
         seed: u64,
         rule: Option<Py<PyAny>>,
         qlog: Option<PathBuf>,
-    ) -> PyResult<Job> {
+    ) -> PyResult<Run> {
         let (scenario, custom) = match (rule, algorithm) {
             (None, None) => (scenario.0.clone(), None),
             (None, Some(spec)) => (scenario.0.with_algorithm(&spec).map_err(raise)?, None),
@@ -199,7 +190,8 @@ impl Job {
                 (scenario.0.clone(), Some(Custom { name, rule }))
             }
         };
-        Ok(Job {
+        Ok(Run {
+            backend,
             scenario,
             seed,
             custom,
@@ -207,22 +199,6 @@ impl Job {
             progress: AtomicU64::new(0.0_f64.to_bits()),
             cancelled: AtomicBool::new(false),
         })
-    }
-
-    fn execute<'py, V: Virtual>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let rule = |custom: &Custom| Arc::new(PythonRule::new(custom.rule.clone_ref(py)));
-        let rule = self.custom.as_ref().map(rule);
-        let record = py.detach(|| self.simulate::<V>(rule))?;
-        let name = self.custom.as_ref().map(|custom| custom.name.as_str());
-        record::tables(py, record, &self.scenario, name)
-    }
-
-    fn progress(&self) -> f64 {
-        f64::from_bits(self.progress.load(Ordering::Relaxed))
-    }
-
-    fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
     }
 
     fn simulate<V: Virtual>(&self, rule: Option<Arc<PythonRule>>) -> PyResult<Record> {

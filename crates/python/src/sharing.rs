@@ -1,6 +1,6 @@
 //! The fluid model of a shared server.
 
-use anabranch_sim::sharing::{Class, Sharing, Sizes};
+use anabranch_sharing::{Class, Sharing, Sizes};
 use numpy::IntoPyArray;
 use numpy::ndarray::Array2;
 use pyo3::prelude::*;

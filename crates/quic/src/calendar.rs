@@ -1,9 +1,9 @@
 //! The calendar of pending events, earliest first.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use anabranch_net::Time;
+use anabranch_net::{Scheduled, Time};
+use anabranch_scenario::users::Planned;
 
 use crate::network::Packet;
 use crate::transport::{Datagram, Side};
@@ -45,36 +45,21 @@ pub(crate) enum Event {
     Sample,
 }
 
-#[derive(Debug)]
-struct Entry {
-    time: Time,
-    /// Breaks ties: of two events at the same time, the one scheduled first comes first.
-    order: u64,
-    event: Event,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    /// Reversed, because the standard heap keeps its largest entry on top.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.time, other.order).cmp(&(self.time, self.order))
+impl From<Planned> for Event {
+    fn from(planned: Planned) -> Event {
+        match planned {
+            Planned::Begin(user) => Event::Begin(user as usize),
+            Planned::Pause(user) => Event::Pause(user as usize),
+            Planned::WarmUp => Event::WarmUp,
+            Planned::Sample => Event::Sample,
+        }
     }
 }
 
 /// Pending events in order of time, ties in the order of scheduling.
 #[derive(Debug, Default)]
 pub(crate) struct Calendar {
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<Scheduled<Event>>,
     scheduled: u64,
 }
 
@@ -83,7 +68,7 @@ impl Calendar {
     pub fn push(&mut self, time: Time, event: Event) {
         let order = self.scheduled;
         self.scheduled += 1;
-        self.heap.push(Entry { time, order, event });
+        self.heap.push(Scheduled { time, order, event });
     }
 
     /// Removes the next event, if that is not after `until`.

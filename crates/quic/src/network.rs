@@ -81,8 +81,8 @@ impl Links {
     }
 
     /// The counters of each link.
-    pub fn counters(&self) -> Vec<Counters> {
-        self.0.iter().map(|link| link.counters().clone()).collect()
+    pub fn counters(&mut self, now: Time) -> Vec<Counters> {
+        self.0.iter_mut().map(|link| link.counters(now)).collect()
     }
 
     /// The packets that wait at each link.

@@ -5,12 +5,11 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch_control::rules::Custom;
-use anabranch_control::{AnyRule, Coupling, External};
+use anabranch_control::{AnyController, External};
 use anabranch_net::{MILLISECOND, Time};
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot};
 use anabranch_scenario::time::{from_seconds, seconds};
-use anabranch_scenario::users::{UserSlot, user_slots};
+use anabranch_scenario::users::{UserSlot, controllers, planned, user_slots};
 use anabranch_scenario::{Record, Scenario};
 
 use crate::calendar::{Calendar, Event};
@@ -40,8 +39,8 @@ pub struct Simulation {
     tls: Tls,
     calendar: Calendar,
     links: Links,
-    /// The rule of each flow, and which paths it couples.
-    rules: Vec<(AnyRule, Coupling)>,
+    /// The controller of a connection of each flow, without paths.
+    controllers: Vec<AnyController>,
     /// The routes of each flow's paths.
     routes: Vec<Vec<Route>>,
     slots: Vec<UserSlot>,
@@ -65,7 +64,7 @@ impl Simulation {
     /// # Errors
     /// If this backend does not support something in the scenario.
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Simulation, Unsupported> {
-        Simulation::with_rules(scenario, seed, None)
+        Simulation::with_rule(scenario, seed, None)
     }
 
     /// A run of `scenario` in which flows without an algorithm of their own run `rule`.
@@ -77,35 +76,32 @@ impl Simulation {
         seed: u64,
         rule: Arc<dyn External>,
     ) -> Result<Simulation, Unsupported> {
-        Simulation::with_rules(scenario, seed, Some(&rule))
+        Simulation::with_rule(scenario, seed, Some(&rule))
     }
 
-    fn with_rules(
+    fn with_rule(
         scenario: &Scenario,
         seed: u64,
         custom: Option<&Arc<dyn External>>,
     ) -> Result<Simulation, Unsupported> {
         check(scenario)?;
-        let flows = scenario.flows.iter().enumerate();
-        let rules = flows.map(|(index, flow)| match custom {
-            Some(rule) if !scenario.has_own_algorithm(index) => {
-                (AnyRule::Custom(Custom(rule.clone())), Coupling::default())
-            }
-            _ => (flow.algorithm.rule(), flow.algorithm.coupling()),
-        });
         let flows = scenario.flows.iter();
         let routes: Vec<Vec<Route>> = flows
             .map(|flow| flow.paths.iter().map(Route::new).collect())
             .collect();
         let slots = user_slots(scenario, seed);
+        let mut calendar = Calendar::default();
+        for (time, event) in planned(scenario, &slots) {
+            calendar.push(time, event.into());
+        }
         let rows = slots.iter().map(|slot| routes[slot.flow as usize].len());
         let totals = vec![PathTotals::default(); rows.sum()];
-        let links = Links::new(scenario, seed);
+        let mut links = Links::new(scenario, seed);
         let start = Snapshot {
             time: 0,
             users: vec![(0, 0); slots.len()],
             paths: totals.clone(),
-            links: links.counters(),
+            links: links.counters(0),
         };
         Ok(Simulation {
             scenario: scenario.clone(),
@@ -113,9 +109,9 @@ impl Simulation {
             now: 0,
             settings: settings(scenario),
             tls: Tls::new(),
-            calendar: first_events(scenario, &slots),
+            calendar,
             links,
-            rules: rules.collect(),
+            controllers: controllers(scenario, custom),
             routes,
             endless: vec![None; slots.len()],
             users: start.users.clone(),
@@ -330,20 +326,4 @@ fn settings(scenario: &Scenario) -> Settings {
         delayed_acks: tcp.delayed_acks,
         receive_bytes: NonZeroU64::new(buffer).unwrap_or(NonZeroU64::MIN),
     }
-}
-
-/// The ends of the warm-up and of the first sample, and every user's start and stop.
-fn first_events(scenario: &Scenario, slots: &[UserSlot]) -> Calendar {
-    let mut calendar = Calendar::default();
-    let measure = &scenario.measure;
-    // Before any user begins: packets sent at that moment are counted.
-    calendar.push(from_seconds(measure.warmup_s.get()), Event::WarmUp);
-    calendar.push(from_seconds(measure.sample_ms.get() * 1e-3), Event::Sample);
-    for (user, slot) in slots.iter().enumerate() {
-        calendar.push(slot.start, Event::Begin(user));
-        if let Some(stop) = slot.stop {
-            calendar.push(stop, Event::Pause(user));
-        }
-    }
-    calendar
 }

@@ -17,6 +17,18 @@ pub struct Error {
     pub message: String,
 }
 
+impl Error {
+    /// A fault of the whole file.
+    pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Error {
+        Error {
+            file: file.to_owned(),
+            line: None,
+            key: None,
+            message: message.into(),
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();

@@ -2,10 +2,10 @@
 
 pub(crate) mod bounded;
 pub(crate) mod document;
+pub(crate) mod foreign;
 pub(crate) mod key;
 mod link;
 mod phrase;
+mod reader;
 pub(crate) mod schema;
-mod shape;
-mod tcp;
 pub(crate) mod written;

@@ -46,16 +46,18 @@ pub use file::document::Document;
 pub use file::key::{Fault, Key};
 pub use file::schema::schema;
 pub use model::adjust::Adjust;
+pub use model::endpoint::{Profile, Recovery, RtoFloor, Scheduler};
 pub use model::flows::{Flow, Path, Workload};
 pub use model::links::Link;
 pub use model::measure::Measure;
 pub use model::number::{
-    AboveOne, Bytes, Count, NonNegative, Positive, PositiveOrInfinite, Probability,
+    AboveOne, Bytes, Count, DelayMs, EndS, JitterUs, Kappa, MeanBytes, NonNegative, PacketBytes,
+    PeriodS, Positive, PositiveOrInfinite, Probability, RateMbps, RatePerS, SampleMs, Samples,
+    TimeS, TimeoutMs,
 };
 pub use model::size::Size;
-pub use model::tcp::{Profile, Recovery, RtoFloor, Scheduler, Tcp};
+pub use model::tcp::Tcp;
 pub use origin::Inputs;
 pub use record::columns::Record;
 pub use record::{columns, recorder};
-pub use resolve::flows::check_adjust;
 pub use scenario::Scenario;

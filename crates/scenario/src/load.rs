@@ -5,7 +5,7 @@ use std::path;
 use crate::error::Error;
 use crate::file::document::{self, Document};
 use crate::file::key::Fault;
-use crate::file::{bounded, written};
+use crate::file::{bounded, foreign, written};
 use crate::memory;
 use crate::origin::{Files, Inputs, Origin};
 use crate::resolve::{algorithm, resolve};
@@ -32,12 +32,7 @@ impl Scenario {
         algorithm: Option<&str>,
     ) -> Result<Scenario, Error> {
         let file = path.display().to_string();
-        let text = bounded::read(path).map_err(|message| Error {
-            file: file.clone(),
-            line: None,
-            key: None,
-            message,
-        })?;
+        let text = bounded::read(path).map_err(|message| Error::of_file(&file, message))?;
         Scenario::parse_with(&text, &file, overrides, &Inputs::new(), algorithm)
     }
 
@@ -66,6 +61,9 @@ impl Scenario {
         inputs: &Inputs,
         algorithm: Option<&str>,
     ) -> Result<Scenario, Error> {
+        if let Some(message) = foreign::error(text) {
+            return Err(Error::of_file(file, message));
+        }
         let text = std::str::from_utf8(text).map_err(|error| {
             let lossy = String::from_utf8_lossy(text);
             let message = format!(
@@ -76,23 +74,17 @@ impl Scenario {
         })?;
         let document = Document::parse(file, text, overrides)?;
         if document.is_empty() {
-            return Err(Error {
-                file: file.to_owned(),
-                line: None,
-                key: None,
-                message: "expected a scenario, got an empty file: `anabranch init` writes one to \
-                          start from"
-                    .to_owned(),
-            });
+            let message = "expected a scenario, got an empty file: `anabranch init` writes one to \
+                           start from";
+            return Err(Error::of_file(file, message));
         }
         let mut origin = Origin {
             text: text.into(),
             set: overrides.to_vec(),
             inputs: inputs.clone(),
         };
-        let mut written: written::Scenario = document
-            .read_scenario()
-            .map_err(|fault| document.error(fault))?;
+        let mut written: written::Scenario =
+            document.read().map_err(|fault| document.error(fault))?;
         if let Some(spec) = algorithm
             && written.algorithm.is_none()
             && written.flows.iter().any(|flow| flow.algorithm.is_none())

@@ -1,6 +1,7 @@
 //! The parts of a scenario: flows, links, endpoints, measurement, and the numbers in them.
 
 pub(crate) mod adjust;
+pub(crate) mod endpoint;
 pub(crate) mod flows;
 pub(crate) mod links;
 pub(crate) mod measure;

@@ -1,11 +1,16 @@
-//! The users of a scenario: when they start and stop, and the random arrivals and sizes of what
-//! they send. Every backend uses the same.
+//! The users of a scenario: when they start and stop, the random arrivals and sizes of what they
+//! send, and the controllers of their connections. Every backend uses the same.
 
-use crate::model::flows::Workload;
-use crate::scenario::Scenario;
-use crate::seed::{element_seed, kind};
+use std::sync::Arc;
+
+use anabranch_control::{AnyController, AnyRule, Custom, External};
 use anabranch_net::time::from_seconds;
 use anabranch_net::{Dice, Time};
+
+use crate::model::flows::{Flow, Workload};
+use crate::model::tcp::Tcp;
+use crate::scenario::Scenario;
+use crate::seed::{element_seed, kind};
 
 /// A user of a flow: its index, its times and its random numbers.
 #[derive(Clone, Debug)]
@@ -24,10 +29,112 @@ pub struct UserSlot {
     pub dice: Dice,
 }
 
+/// What a user does when its workload begins or resumes, or has its next file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Begun {
+    /// The file that it sends, bytes; `None`: data without limit.
+    pub file: Option<u64>,
+    /// When it pauses.
+    pub pause: Option<Time>,
+    /// When its next file arrives.
+    pub next: Option<Time>,
+}
+
 impl UserSlot {
+    /// What the user does at `now`, when it begins; `None` if it has stopped.
+    pub fn begin(&mut self, workload: &Workload, now: Time) -> Option<Begun> {
+        if self.has_stopped(now) {
+            return None;
+        }
+        let pause = match workload {
+            Workload::OnOff { on_s, .. } => Some(now + from_seconds(on_s.get())),
+            _ => None,
+        };
+        let next = next_gap(workload, &mut self.dice).map(|gap| now + gap);
+        let file = next_size(workload, &mut self.dice);
+        Some(Begun { file, pause, next })
+    }
+
+    /// When the user resumes if it pauses at `now`; `None`: never.
+    pub fn resumes(&self, workload: &Workload, now: Time) -> Option<Time> {
+        match workload {
+            Workload::OnOff { off_s, .. } if !self.has_stopped(now) => {
+                Some(now + from_seconds(off_s.get()))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the user has stopped by `now`.
-    pub fn has_stopped(&self, now: Time) -> bool {
+    fn has_stopped(&self, now: Time) -> bool {
         self.stop.is_some_and(|stop| stop <= now)
+    }
+}
+
+/// An event that is planned before the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// The warm-up ends.
+    WarmUp,
+    /// The first sample is taken.
+    Sample,
+    /// The user of that number begins.
+    Begin(u32),
+    /// The user of that number stops.
+    Pause(u32),
+}
+
+/// The planned events, in the order in which those at the same time happen: the warm-up ends before
+/// any user begins, so that packets sent at that moment are counted.
+pub fn planned(scenario: &Scenario, slots: &[UserSlot]) -> Vec<(Time, Planned)> {
+    let measure = &scenario.measure;
+    let mut events = vec![
+        (from_seconds(measure.warmup_s.get()), Planned::WarmUp),
+        (
+            from_seconds(measure.sample_ms.get() * 1e-3),
+            Planned::Sample,
+        ),
+    ];
+    for (user, slot) in (0..).zip(slots) {
+        events.push((slot.start, Planned::Begin(user)));
+        events.extend(slot.stop.map(|stop| (stop, Planned::Pause(user))));
+    }
+    events
+}
+
+/// The controller of a connection of each flow, without paths. Flows without an algorithm of their
+/// own run `custom`, if there is one.
+pub fn controllers(scenario: &Scenario, custom: Option<&Arc<dyn External>>) -> Vec<AnyController> {
+    let flows = scenario.flows.iter().enumerate();
+    let controllers = flows.map(|(index, flow)| match custom {
+        Some(rule) if !scenario.has_own_algorithm(index) => {
+            let rule = AnyRule::Custom(Custom(Arc::clone(rule)));
+            flow.prepared(
+                rule.controller(0, initial_window(&scenario.tcp)),
+                &scenario.tcp,
+            )
+        }
+        _ => flow.controller(&scenario.tcp),
+    });
+    controllers.collect()
+}
+
+fn initial_window(tcp: &Tcp) -> f64 {
+    f64::from(tcp.initial_window_packets.get())
+}
+
+impl Flow {
+    /// The controller of a connection, without paths.
+    pub fn controller(&self, tcp: &Tcp) -> AnyController {
+        self.prepared(self.algorithm.controller(0, initial_window(tcp)), tcp)
+    }
+
+    fn prepared(&self, mut controller: AnyController, tcp: &Tcp) -> AnyController {
+        controller.set_increase_per_round(tcp.increase_per_round);
+        if self.paths.len() > 1 {
+            controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
+        }
+        controller
     }
 }
 
@@ -57,7 +164,7 @@ pub fn user_slots(scenario: &Scenario, seed: u64) -> Vec<UserSlot> {
 }
 
 /// The time until the next file arrives; `None` if the workload has no arrivals.
-pub fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
+fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
     match workload {
         Workload::Poisson { rate_per_s, .. } => {
             Some(from_seconds(dice.exponential() / rate_per_s.get()))
@@ -76,7 +183,7 @@ pub fn next_gap(workload: &Workload, dice: &mut Dice) -> Option<Time> {
 }
 
 /// The size of the next file in bytes; `None` if the workload has no files.
-pub fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
+fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
     let size = match workload {
         Workload::File { bytes } => return Some(bytes.get()),
         Workload::Poisson { size, .. } | Workload::Gateway { size, .. } => size,

@@ -7,3 +7,4 @@ mod laws;
 mod phrases;
 mod recorder;
 mod warnings;
+mod whole_files;

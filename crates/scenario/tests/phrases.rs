@@ -1,7 +1,4 @@
-//! Messages of serde and of the TOML parser, in the words of this crate.
-//!
-//! `file/phrase.rs` recognises those messages by their text. Each phrase has a case here, which
-//! fails when a new version of a library words its message differently.
+//! Errors of serde in the words of this crate: a case for each kind.
 
 use anabranch_scenario::Scenario;
 
@@ -17,7 +14,7 @@ const GOOD: [&str; 7] = [
 ];
 
 /// A line of TOML, the key of the error and its message.
-const CASES: [[&str; 3]; 22] = [
+const CASES: [[&str; 3]; 27] = [
     ["measure = {}", "measure.duration_s", "missing key"],
     [
         "measure = { duration_s = 10, warmup = 1 }",
@@ -60,6 +57,31 @@ const CASES: [[&str; 3]; 22] = [
         "expected a string",
     ],
     ["seeds = 1", "seeds", "expected a list, got 1"],
+    [
+        "seeds = { first = 1 }",
+        "seeds",
+        "expected a list, got a table",
+    ],
+    [
+        "flows = { name = 'f', paths = [['a']] }",
+        "flows",
+        "expected a list of tables, got a table: write [[flows]]",
+    ],
+    [
+        "tcp = { header_bytes = 4294967296 }",
+        "tcp.header_bytes",
+        "expected a whole number from 0 to 4294967295, got 4294967296",
+    ],
+    [
+        "name = 1979-05-27",
+        "name",
+        "expected a string, got 1979-05-27",
+    ],
+    [
+        "tcp = { min_rto_ms = 1e999 }",
+        "tcp.min_rto_ms",
+        "expected a number of at most 64 bits, got 1e999",
+    ],
     [
         "seeds = ['1']",
         "seeds[0]",
@@ -111,7 +133,7 @@ fn word(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn messages_of_serde_and_toml_are_reworded() {
+fn an_error_of_serde_says_what_was_expected_and_what_was_found() {
     for [line, key, message] in CASES {
         let lines = GOOD.map(|good| if word(good) == word(line) { line } else { good });
         let text = lines.join("\n");

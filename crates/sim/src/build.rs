@@ -1,23 +1,21 @@
 //! Builds the parts of a simulation from a scenario.
 
-use anabranch_control::{AnyRule, Coupling};
+use anabranch_control::AnyController;
 use anabranch_net::{Dice, Link, Time};
 use anabranch_scenario as scenario;
+use anabranch_scenario::Scenario;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::{from_seconds, seconds};
-use anabranch_scenario::{Scenario, Workload};
 
 use crate::connection::path_state::Route;
-use crate::connection::tcp::Tcp;
 use crate::network::Network;
 
 /// What the users of one flow have in common.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub rule: AnyRule,
-    pub coupling: Coupling,
+    /// The controller of a connection, without paths.
+    pub controller: AnyController,
     pub routes: Vec<Route>,
-    pub workload: Workload,
 }
 
 /// The links, without packets.
@@ -27,23 +25,17 @@ pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {
     }))
 }
 
-fn milliseconds(ms: f64) -> Time {
-    from_seconds(ms * 1e-3)
-}
-
 /// The plan of each flow; the routes are added to `network`.
 pub(crate) fn plans(
     scenario: &Scenario,
-    rules: Vec<(AnyRule, Coupling)>,
+    controllers: Vec<AnyController>,
     network: &mut Network,
 ) -> Vec<Plan> {
-    let flows = scenario.flows.iter().zip(rules);
+    let flows = scenario.flows.iter().zip(controllers);
     flows
-        .map(|(flow, (rule, coupling))| Plan {
-            rule,
-            coupling,
+        .map(|(flow, controller)| Plan {
+            controller,
             routes: routes(scenario, flow, network),
-            workload: flow.workload.clone(),
         })
         .collect()
 }
@@ -72,7 +64,7 @@ fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> R
         .iter()
         .map(|&link| scenario.links[link].config.delay)
         .sum();
-    let back = milliseconds(path.return_delay_ms.get());
+    let back = from_seconds(path.return_delay_ms.get() * 1e-3);
     Route {
         first_hop: network.add_route(&links),
         return_line: network.return_line(back),
@@ -93,25 +85,4 @@ pub(crate) fn adjuster_dice(seed: u64, user: u32) -> Dice {
 pub(crate) fn host_seed(seed: u64, user: u32, opened_at: Time) -> u64 {
     let user_seed = element_seed(seed, kind::HOSTS, user as usize);
     element_seed(user_seed, kind::HOSTS, opened_at as usize)
-}
-
-/// How every endpoint behaves.
-pub(crate) fn endpoint(tcp: &scenario::Tcp) -> Tcp {
-    let payload = f64::from(tcp.packet_bytes.get() - tcp.header_bytes);
-    Tcp {
-        packet_bytes: tcp.packet_bytes.get() as u16,
-        header_bytes: tcp.header_bytes as u16,
-        min_rto: milliseconds(tcp.min_rto_ms.get()),
-        rto_floor: tcp.rto_floor,
-        undo: tcp.undo,
-        delayed_acks: tcp.delayed_acks,
-        quick_acks: tcp.quick_acks,
-        recovery: tcp.recovery,
-        initial_ssthresh: tcp.initial_ssthresh_packets.get(),
-        receive_buffer: tcp.receive_buffer_packets.get(),
-        scheduler: tcp.scheduler,
-        send_buffer_windows: tcp.send_buffer_windows.get(),
-        notsent: (tcp.notsent_bytes.get() / payload).ceil() as u32,
-        host_jitter: milliseconds(tcp.host_jitter_us.get() * 1e-3),
-    }
 }

@@ -4,11 +4,11 @@
 //! flight. Timers are as many as flows, and most are far away: they wait unsorted by slots of time,
 //! so that the heap is as large as the number of links and of the timers of one slot.
 
-use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use anabranch_net::Time;
+use anabranch_net::{Scheduled, Time};
+use anabranch_scenario::users::Planned;
 
 /// What happens at an event's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,32 +41,18 @@ pub(crate) enum Event {
     Sample,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    time: Time,
-    /// Breaks ties: of two events at the same time, the one scheduled first comes first.
-    order: u64,
-    event: Event,
+impl From<Planned> for Event {
+    fn from(planned: Planned) -> Event {
+        match planned {
+            Planned::Begin(user) => Event::Begin(user),
+            Planned::Pause(user) => Event::Pause(user),
+            Planned::WarmUp => Event::WarmUp,
+            Planned::Sample => Event::Sample,
+        }
+    }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    /// Reversed, because the standard heap keeps its largest entry on top.
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.time, other.order).cmp(&(self.time, self.order))
-    }
-}
+type Entry = Scheduled<Event>;
 
 /// The binary logarithm of the length of a slot, ps: 1.07 ms.
 const SLOT_BITS: u32 = 30;

@@ -20,11 +20,13 @@ use crate::prefetch::prefetch;
 mod bits;
 mod gateway;
 mod host;
+mod leaving;
 mod linux_scheduler;
 mod linux_sending;
 pub(crate) mod path_state;
 mod pooling;
 mod rack;
+mod rack_timers;
 mod receiving;
 mod rto;
 mod scheduler;
@@ -121,7 +123,8 @@ impl Connection {
         let closed = routes.iter().enumerate().skip(self.paths.len());
         for (r, route) in closed.take_while(|(_, route)| route.opens_at(self.started_at) <= now) {
             self.controller.add_path();
-            self.controller.set_ssthresh(r, tcp.initial_ssthresh);
+            self.controller
+                .set_ssthresh(r, tcp.keys.initial_ssthresh_packets.get());
             let window = self.controller.window(r) as u32;
             let seed = element_seed(self.host_seed, kind::HOSTS, r);
             let path = PathState::new(route.clone(), tcp, window, seed);

@@ -2,8 +2,7 @@
 //!
 //! A [`Simulation`] runs one scenario with one seed in virtual time, in integer picoseconds, and
 //! fills the tables of a Result. Data packets cross links with queues; acknowledgements return over
-//! a pure delay: they are neither queued nor lost. [`sharing`] is a fluid model of one shared
-//! server.
+//! a pure delay: they are neither queued nor lost.
 //!
 //! ```
 //! use anabranch_scenario::Scenario;
@@ -28,7 +27,6 @@ mod calendar;
 mod connection;
 mod network;
 mod prefetch;
-pub mod sharing;
 mod simulation;
 
 pub use simulation::Simulation;

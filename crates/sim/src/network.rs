@@ -25,7 +25,7 @@ pub(crate) struct Packet {
 
 /// An acknowledgement in the network.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ack {
+pub(crate) struct Acknowledgement {
     /// When the packet that caused this acknowledgement was sent (RFC 7323's echo).
     pub sent_at: Time,
     pub connection: u32,
@@ -78,7 +78,7 @@ struct Wire {
 #[derive(Debug)]
 struct Return {
     delay: Time,
-    line: Line<Ack>,
+    line: Line<Acknowledgement>,
 }
 
 /// Marks the end of a route in [`Network::hops`].
@@ -150,7 +150,7 @@ impl Network {
 
     /// Sends `ack` over its return line.
     #[inline]
-    pub fn answer(&mut self, now: Time, line: u32, ack: Ack) {
+    pub fn answer(&mut self, now: Time, line: u32, ack: Acknowledgement) {
         let back = &mut self.returns[line as usize];
         if back.line.push(now + back.delay, ack) {
             self.calendar.push(now + back.delay, Event::Return(line));
@@ -167,7 +167,7 @@ impl Network {
 
     /// The acknowledgement whose arrival is the calendar's current event.
     #[inline]
-    pub fn returned(&mut self, line: u32) -> Option<Ack> {
+    pub fn returned(&mut self, line: u32) -> Option<Acknowledgement> {
         let (ack, again) = self.returns[line as usize].line.pop();
         self.calendar.advance(again);
         ack

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use anabranch_control::rules::Custom;
-use anabranch_control::{Algorithm, AnyRule, Coupling, External};
+use anabranch_control::{AnyController, External};
 use anabranch_net::Time;
-use anabranch_scenario::users::user_slots;
+use anabranch_scenario::users::{controllers, planned, user_slots};
 use anabranch_scenario::{Record, Scenario};
 
 use crate::build::{self, Plan};
@@ -53,66 +52,43 @@ pub struct Simulation {
     recorder: Recorder,
 }
 
-/// A rule and which paths it couples.
-fn layers(algorithm: &Algorithm) -> (AnyRule, Coupling) {
-    (algorithm.rule(), algorithm.coupling())
-}
-
 impl Simulation {
     /// A run of `scenario` at time 0.
     pub fn new(scenario: &Scenario, seed: u64) -> Simulation {
-        let rules = scenario.flows.iter().map(|flow| layers(&flow.algorithm));
-        Simulation::with_rules(scenario, seed, rules.collect())
+        Simulation::with_controllers(scenario, seed, controllers(scenario, None))
     }
 
     /// A run of `scenario` in which flows without an algorithm of their own run `rule`.
     pub fn with_custom_rule(scenario: &Scenario, seed: u64, rule: Arc<dyn External>) -> Simulation {
-        let rules = scenario.flows.iter().enumerate().map(|(index, flow)| {
-            if scenario.has_own_algorithm(index) {
-                layers(&flow.algorithm)
-            } else {
-                (AnyRule::Custom(Custom(rule.clone())), Coupling::default())
-            }
-        });
-        Simulation::with_rules(scenario, seed, rules.collect())
+        Simulation::with_controllers(scenario, seed, controllers(scenario, Some(&rule)))
     }
 
-    fn with_rules(scenario: &Scenario, seed: u64, rules: Vec<(AnyRule, Coupling)>) -> Simulation {
+    fn with_controllers(
+        scenario: &Scenario,
+        seed: u64,
+        controllers: Vec<AnyController>,
+    ) -> Simulation {
         let mut network = build::network(scenario, seed);
-        let plans = build::plans(scenario, rules, &mut network);
+        let plans = build::plans(scenario, controllers, &mut network);
         let slots = user_slots(scenario, seed);
         let paths: usize = slots
             .iter()
             .map(|slot| plans[slot.flow as usize].routes.len())
             .sum();
-        let measure = &scenario.measure;
-        // Before any user begins: packets sent at that moment are counted.
-        network
-            .calendar
-            .push(from_seconds(measure.warmup_s.get()), Event::WarmUp);
-        network
-            .calendar
-            .push(from_seconds(measure.sample_ms.get() * 1e-3), Event::Sample);
-        for (row, user) in slots.iter().enumerate() {
-            network.calendar.push(user.start, Event::Begin(row as u32));
-            if let Some(stop) = user.stop {
-                network.calendar.push(stop, Event::Pause(row as u32));
-            }
+        for (time, event) in planned(scenario, &slots) {
+            network.calendar.push(time, event.into());
         }
         let start = Snapshot {
             time: 0,
             users: vec![(0, 0); slots.len()],
             paths: vec![PathTotals::default(); paths],
-            links: network
-                .links()
-                .map(|link| link.counters().clone())
-                .collect(),
+            links: network.links().map(|link| link.counters(0)).collect(),
         };
         Simulation {
             scenario: scenario.clone(),
             seed,
             now: 0,
-            tcp: build::endpoint(&scenario.tcp),
+            tcp: Tcp::new(&scenario.tcp),
             network,
             plans,
             connections: Vec::new(),
@@ -321,11 +297,9 @@ impl Simulation {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let links = self
-            .network
-            .links()
-            .map(|link| link.counters().clone())
-            .collect();
+        let now = self.now;
+        let links = self.network.links().map(|link| link.counters(now));
+        let links = links.collect();
         let mut users: Vec<(u64, u64)> = self
             .users
             .iter()

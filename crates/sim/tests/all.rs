@@ -11,4 +11,3 @@ mod ns2;
 mod one_path_truth;
 mod opening;
 mod repair;
-mod sharing;

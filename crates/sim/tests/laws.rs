@@ -7,10 +7,12 @@ mod timeouts;
 
 use std::thread;
 
-use crate::common::{bits, scenario};
+use anabranch_net::Rate;
 use anabranch_scenario::{Record, Recovery, Scenario, Scheduler, Workload};
 use anabranch_sim::Simulation;
 use proptest::prelude::*;
+
+use crate::common::{bits, scenario};
 
 /// A user's rows in the tables of a record.
 struct User<'a> {
@@ -177,6 +179,22 @@ fn check_counters(scenario: &Scenario, record: &Record) {
     }
 }
 
+/// No link delivers more than its rate, in any sample and in all. A scenario's rate and the link's
+/// differ by less than a millionth of a bit per second. (A trace has opportunities, not a rate.)
+fn check_rates(scenario: &Scenario, record: &Record) {
+    let samples = &record.link_samples;
+    let all = (0..record.links.len()).map(|i| (i, record.links.throughput_mbps[i]));
+    let each = (0..samples.len()).map(|i| (samples.link[i] as usize, samples.throughput_mbps[i]));
+    for (link, mbps) in all.chain(each) {
+        let rate_mbps = record.links.rate_mbps[link];
+        let constant = matches!(scenario.links[link].config.rate, Rate::Constant { .. });
+        assert!(
+            mbps <= rate_mbps + 1e-12 || !constant,
+            "{mbps} of {rate_mbps} Mbps"
+        );
+    }
+}
+
 /// Whether a delay is not measured, or at least what propagation takes, but for a sum's rounding.
 fn is_delay(delay_ms: f64, least_ms: f64) -> bool {
     delay_ms.is_nan() || (least_ms - 1e-6..f64::INFINITY).contains(&delay_ms)
@@ -231,6 +249,7 @@ proptest! {
         let record = run(&scenario);
         check_counters(&scenario, &record);
         check_samples(&scenario, &record);
+        check_rates(&scenario, &record);
         check_everything_arrived(&scenario, &record);
     }
 
@@ -240,6 +259,7 @@ proptest! {
         let record = run(&scenario);
         check_counters(&scenario, &record);
         check_samples(&scenario, &record);
+        check_rates(&scenario, &record);
         let users = record.flows.len();
         let delivered = &record.flow_samples.delivered_bytes;
         let (half, end) = (&delivered[delivered.len() / 2..], &delivered[delivered.len() - users..]);

@@ -72,8 +72,7 @@ def reproduce_command(
     in_words = papers_tables.summary if paper == "all" else papers_tables.report
     tables.answer(report, as_json, partial(in_words, verbose=verbose))
     if out:
-        page = "index.html" if paper == "all" else "report.html"
-        note(f"The report is in {out / page}")
+        note(f"The report is in {out / ('index.html' if paper == 'all' else 'report.html')}")
     if report.failed:
         raise typer.Exit(1)
 

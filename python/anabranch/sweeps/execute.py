@@ -2,20 +2,22 @@
 
 import os
 import sys
-import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+from anabranch.jobs import completed
 from anabranch.runner import BACKENDS, Progress
 from anabranch.scenario import ScenarioError
 from anabranch.sweeps.entry import Damaged, about
 from anabranch.sweeps.point import Live, Point, run_point
 from anabranch.sweeps.store import Store
 
-POLL_S = 0.1
+Job = tuple[Point, Callable[..., bytes], tuple[Any, ...]]
+"""A point, and the function that runs it with its arguments."""
 
 
 @dataclass(frozen=True)
@@ -41,50 +43,47 @@ class Engine:
         """
         every = {point.key: point for point in points}
         todo = deque(point for point in every.values() if not self._has(point, not self.retry))
-        waiting: dict[Future[bytes], Point] = {}
-        try:
-            while todo or waiting:
-                self._submit(todo, waiting)
-                if waiting:
-                    self._gather(waiting)
-                else:
-                    time.sleep(POLL_S)
-                if self.progress:
-                    left = len(todo) + len(waiting) - (self.live.progress if self.live else 0)
-                    self.progress((after + len(every) - left) / (in_all or len(every)))
-        except BaseException:
-            for future in waiting:
-                future.cancel()
+        claimed: set[str] = set()
+
+        def report() -> None:
+            if self.progress:
+                left = len(todo) + len(claimed) - (self.live.progress if self.live else 0)
+                self.progress((after + len(every) - left) / (in_all or len(every)))
+
+        def cancel() -> None:
             if self.live:
                 self.live.cancel()
-            raise
-        finally:
-            for point in waiting.values():
-                self.store.release(point.key)
 
-    def _submit(self, todo: deque[Point], waiting: dict[Future[bytes], Point]) -> None:
-        """Give points to the executor; those that another process runs go to the end."""
-        for _ in range(len(todo)):
-            if len(waiting) >= self.in_flight:
-                return
+        jobs = self._jobs(todo, claimed)
+        entries = completed(self.executor, jobs, self.in_flight, report, cancel)
+        try:
+            with closing(entries):
+                for point, data in entries:
+                    self.store.write(point.key, data)
+                    self.store.release(point.key)
+                    claimed.remove(point.key)
+                    report()
+        finally:
+            for key in claimed:
+                self.store.release(key)
+
+    def _jobs(self, todo: deque[Point], claimed: set[str]) -> Iterator[Job | None]:
+        """The points to run, each claimed; None while other processes run all that are left."""
+        passed = 0
+        while todo:
             point = todo.popleft()
             if not self.store.claim(point.key):
                 todo.append(point)
+                passed += 1
             elif self._has(point, not self.retry):  # from another process, since we looked
                 self.store.release(point.key)
             else:
-                arguments = (point, self.live) if self.live else (point,)
-                waiting[self.executor.submit(run_point, *arguments)] = point
-
-    def _gather(self, waiting: dict[Future[bytes], Point]) -> None:
-        done, _ = wait(waiting, POLL_S, FIRST_COMPLETED)
-        for future in done:
-            data = future.result()
-            point = waiting.pop(future)
-            try:
-                self.store.write(point.key, data)
-            finally:
-                self.store.release(point.key)
+                claimed.add(point.key)
+                passed = 0
+                yield point, run_point, (point, self.live) if self.live else (point,)
+            if passed and passed >= len(todo):
+                passed = 0
+                yield None
 
     def _has(self, point: Point, failures_count: bool) -> bool:
         """Whether the point needs no run. An entry that is damaged is reported and runs again."""

@@ -2,10 +2,7 @@
 
 import hashlib
 import json
-import tempfile
-import tomllib
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -34,9 +31,9 @@ class Point:
     """One run. It can be sent to another machine, which needs no file of this one."""
 
     text: str
-    """The scenario, all overrides included; a trace is named by the hash of its contents."""
+    """The scenario, all overrides included, with names of traces for one folder."""
     traces: Mapping[str, bytes]
-    """By that name."""
+    """The contents of the traces, by these names."""
     source: str
     """The name of the scenario's file, for errors."""
     values: Mapping[str, Any]
@@ -53,7 +50,9 @@ class Point:
     """A hash of all that determines the result."""
 
     def __post_init__(self) -> None:
-        parts = [FORMAT, build(), self.on, self.text, self.algorithm, self.seed, self.with_samples]
+        traces = {name: _hash(trace) for name, trace in self.traces.items()}
+        parts = [FORMAT, build(), self.on, self.text, traces]
+        parts += [self.algorithm, self.seed, self.with_samples]
         key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         object.__setattr__(self, "key", key)
 
@@ -76,17 +75,23 @@ def point(
 ) -> Point:
     """The point of a complete scenario, with the contents of its traces.
 
-    `traces` are those of other points, by name; new ones are added.
+    `traces` are those of other points, by their hash; new ones are added.
     """
     if algorithm != OWN and rule is None and on != "kernel":
         scenario = scenario.with_algorithm(algorithm)
     seeds = [("seeds", f"[{seed}]")]
     scenario = Scenario.parse(scenario.text, scenario.source, seeds, scenario.inputs)
-    text, own = _portable(scenario, traces)
+    text, files = scenario.to_folder()
+    # One copy of a trace for all points.
+    own = {name: traces.setdefault(_hash(trace), trace) for name, trace in files.items()}
     name = Path(scenario.source).name
     return Point(
         text, own, name, values, algorithm, rule, seed, on, with_samples, version("anabranch")
     )
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 @cache
@@ -162,37 +167,14 @@ def run_point(point: Point, live: Live | None = None) -> bytes:
 
 
 def _execute(point: Point, live: Live | None) -> dict[str, dict[str, Any]]:
-    with tempfile.TemporaryDirectory() if point.traces else nullcontext("") as directory:
-        for name, trace in point.traces.items():
-            (Path(directory) / name).write_bytes(trace)
-        scenario = Scenario.parse(point.text, str(Path(directory) / point.source))
-        make = resolve_name(BACKENDS[point.on].path)
-        algorithm = None if point.algorithm == OWN else point.algorithm
-        run = make(scenario, algorithm, point.seed, point.rule)
-        if live is None:
-            return run.execute()  # type: ignore[no-any-return]
-        live.add(run)
-        try:
-            return run.execute()  # type: ignore[no-any-return]
-        finally:
-            live.remove(run)
-
-
-def _portable(scenario: Scenario, known: dict[str, bytes]) -> tuple[str, Mapping[str, bytes]]:
-    """The scenario's text with each trace named by its contents, and the traces."""
-    text = scenario.text
-    if "trace_file" not in text:
-        return text, {}
-    links = tomllib.loads(text)["links"].values()
-    files = {link["trace_file"] for link in links if "trace_file" in link}
-    traces, lines = {}, []
-    for line in text.splitlines():
-        if line.startswith("trace_file = "):
-            file = tomllib.loads(line)["trace_file"]
-            if file in files:
-                trace = scenario.inputs[file]
-                name = f"{hashlib.sha256(trace).hexdigest()}.trace"
-                traces[name] = known.setdefault(name, trace)  # one copy for all points
-                line = f'trace_file = "{name}"'
-        lines.append(line)
-    return "\n".join(lines) + "\n", traces
+    scenario = Scenario.parse(point.text, point.source, inputs=dict(point.traces))
+    make = resolve_name(BACKENDS[point.on].path)
+    algorithm = None if point.algorithm == OWN else point.algorithm
+    run = make(scenario, algorithm, point.seed, point.rule)
+    if live is None:
+        return run.execute()  # type: ignore[no-any-return]
+    live.add(run)
+    try:
+        return run.execute()  # type: ignore[no-any-return]
+    finally:
+        live.remove(run)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use anabranch_scenario::{Fault, Key, algorithm, check_adjust, expected_one_of};
+use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
 use ipnet::IpNet;
 
 use super::destination::Via;
@@ -130,9 +130,9 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
         return Vec::new();
     };
     let key = key.key("itcp");
-    let mut faults: Vec<Fault> = check_adjust(&key, itcp).err().into_iter().collect();
     // A gateway samples in real time.
-    faults.extend(number(&key, "period_s", itcp.period_s.get(), 0.001, LONGEST_S).err());
+    let period = number(&key, "period_s", itcp.period_s.get(), 0.001, LONGEST_S);
+    let mut faults: Vec<Fault> = period.err().into_iter().collect();
     if rule.info().weight.is_none() {
         let message = format!(
             "I-TCP adjusts the weight of a rule, and {} has none: tunnel.algorithm = \"vegas\"",

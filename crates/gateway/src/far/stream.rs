@@ -8,20 +8,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{Shared, confirm, dns, refuse, udp};
-use crate::carrier::{Stream, Tunnel};
-use crate::traffic::association::Associations;
+use super::{Session, Shared, confirm, dns, refuse, udp};
+use crate::carrier::Stream;
 use crate::traffic::connect::{connect, resolve};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, Meter, pump};
 use crate::wire::{Destination, Head, Reply};
-
-/// A tunnel with the associations of its peer.
-pub struct Session {
-    pub tunnel: Tunnel,
-    pub number: u64,
-    pub associations: Arc<Associations>,
-}
 
 /// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
 pub async fn accept(shared: &Arc<Shared>, session: Session) {

@@ -4,8 +4,7 @@ use std::io;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::stream::Session;
-use super::{Shared, confirm, refuse};
+use super::{Session, Shared, confirm, refuse};
 use crate::carrier::Stream;
 use crate::traffic::limits::Permit;
 use crate::traffic::queue::Packet;

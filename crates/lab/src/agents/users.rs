@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 
 use anabranch_net::Time;
-use anabranch_scenario::Workload;
 use anabranch_scenario::time::from_seconds;
-use anabranch_scenario::users::{next_gap, next_size};
 use rustix::event::epoll;
 
 use super::connection::{self, Connection, Payload};
@@ -35,19 +33,17 @@ impl Agents<'_> {
     /// A file arrives at the sender, or endless data starts or resumes, as in the simulator.
     pub(super) fn begin(&mut self, now: Time, user: usize) -> Result<(), Error> {
         let slot = &mut self.slots[user];
-        if slot.has_stopped(now) {
-            return Ok(());
-        }
         let workload = &self.scenario.flows[slot.flow as usize].workload;
-        if let Workload::OnOff { on_s, .. } = workload {
-            let pause = now + from_seconds(on_s.get());
+        let Some(begun) = slot.begin(workload, now) else {
+            return Ok(());
+        };
+        if let Some(pause) = begun.pause {
             self.timers.push(Reverse((pause, TimerEvent::Pause(user))));
         }
-        if let Some(gap) = next_gap(workload, &mut slot.dice) {
-            self.timers
-                .push(Reverse((now + gap, TimerEvent::Begin(user))));
+        if let Some(next) = begun.next {
+            self.timers.push(Reverse((next, TimerEvent::Begin(user))));
         }
-        match (next_size(workload, &mut slot.dice), self.endless[user]) {
+        match (begun.file, self.endless[user]) {
             (Some(bytes), _) => {
                 self.open(
                     user,
@@ -74,8 +70,7 @@ impl Agents<'_> {
         }
         let slot = &self.slots[user];
         let workload = &self.scenario.flows[slot.flow as usize].workload;
-        if let (Workload::OnOff { off_s, .. }, false) = (workload, slot.has_stopped(now)) {
-            let resume = now + from_seconds(off_s.get());
+        if let Some(resume) = slot.resumes(workload, now) {
             self.timers.push(Reverse((resume, TimerEvent::Begin(user))));
         }
         Ok(())

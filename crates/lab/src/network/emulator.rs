@@ -225,8 +225,8 @@ impl<T: Tap> Emulator<T> {
             paths: self.paths.iter().map(|path| path.ledger.totals()).collect(),
             links: self
                 .links
-                .iter()
-                .map(|link| link.counters().clone())
+                .iter_mut()
+                .map(|link| link.counters(now))
                 .collect(),
         };
         (snapshot, backlogs)

@@ -12,7 +12,7 @@ impl Simulation {
         self.connections.iter().flatten().map(|boxed| &**boxed)
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&mut self) -> Snapshot {
         let mut paths = self.totals.clone();
         for connection in self.live() {
             let first = self.row(connection.user, 0);
@@ -24,7 +24,7 @@ impl Simulation {
             time: self.now,
             users: self.users.clone(),
             paths,
-            links: self.links.counters(),
+            links: self.links.counters(self.now),
         }
     }
 

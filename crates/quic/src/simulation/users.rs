@@ -1,9 +1,7 @@
 //! Actions of users: begin, pause, open connections, complete files.
 
-use anabranch_scenario::Workload;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::from_seconds;
-use anabranch_scenario::users::{next_gap, next_size};
 
 use super::{Simulation, WATCH};
 use crate::calendar::Event;
@@ -14,18 +12,17 @@ impl Simulation {
     /// A file arrives at the sender, or data without limit starts or resumes.
     pub(super) fn begin(&mut self, user: usize) {
         let slot = &mut self.slots[user];
-        if slot.has_stopped(self.now) {
-            return;
-        }
         let workload = &self.scenario.flows[slot.flow as usize].workload;
-        if let Workload::OnOff { on_s, .. } = workload {
-            let pause = self.now + from_seconds(on_s.get());
+        let Some(begun) = slot.begin(workload, self.now) else {
+            return;
+        };
+        if let Some(pause) = begun.pause {
             self.calendar.push(pause, Event::Pause(user));
         }
-        if let Some(gap) = next_gap(workload, &mut slot.dice) {
-            self.calendar.push(self.now + gap, Event::Begin(user));
+        if let Some(next) = begun.next {
+            self.calendar.push(next, Event::Begin(user));
         }
-        let file = next_size(workload, &mut slot.dice);
+        let file = begun.file;
         let number = match (file, self.endless[user]) {
             (None, Some(number)) => number,
             _ => self.open(user, file),
@@ -43,8 +40,7 @@ impl Simulation {
         }
         let slot = &self.slots[user];
         let workload = &self.scenario.flows[slot.flow as usize].workload;
-        if let (Workload::OnOff { off_s, .. }, false) = (workload, slot.has_stopped(self.now)) {
-            let resume = self.now + from_seconds(off_s.get());
+        if let Some(resume) = slot.resumes(workload, self.now) {
             self.calendar.push(resume, Event::Begin(user));
         }
     }
@@ -53,14 +49,7 @@ impl Simulation {
         let number = self.connections.len() as u32;
         let flow = self.slots[user].flow as usize;
         let (paths, tcp) = (self.routes[flow].len(), &self.scenario.tcp);
-        let (rule, coupling) = &self.rules[flow];
-        let initial_window = f64::from(tcp.initial_window_packets.get());
-        let mut controller = rule.controller(0, initial_window);
-        controller.set_increase_per_round(tcp.increase_per_round);
-        controller.set_coupling(*coupling);
-        if paths > 1 {
-            controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
-        }
+        let controller = self.controllers[flow].clone();
         let controller = (controller, tcp.initial_ssthresh_packets.get());
         let seed = |of| {
             let user_seed = element_seed(self.seed, of, user);

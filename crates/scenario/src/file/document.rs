@@ -1,13 +1,12 @@
 //! A scenario's text as a tree with source positions, overrides applied.
 
 use serde::de::DeserializeOwned;
-use serde_path_to_error::Segment;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer};
+use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, expected_one_of};
 use crate::file::key::{Fault, Key, Step};
-use crate::file::{phrase, shape};
+use crate::file::reader::Reader;
 
 /// Maximum length of a key guessed from text that is not TOML, characters.
 const LONGEST_KEY_LIKE: usize = 60;
@@ -43,7 +42,8 @@ impl<'t> Document<'t> {
     ) -> Result<Self, Error> {
         let table = DeTable::parse(text).map_err(|error| {
             let offset = error.span().map_or(text.len(), |span| span.start);
-            syntax(file, text, offset, error.message())
+            let remedy = repeated_table(text, offset, error.message());
+            syntax(file, text, offset, &format!("{}{remedy}", error.message()))
         })?;
         let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
         let mut document = Document {
@@ -71,32 +71,12 @@ impl<'t> Document<'t> {
         has(&self.root, &Step::Key(name.to_owned()))
     }
 
-    /// Deserializes a scenario.
-    pub(crate) fn read_scenario<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        shape::check(&self.root)?;
-        self.read()
-    }
-
     /// Deserializes the whole document.
     ///
     /// # Errors
     /// The first fault, with its key.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        let DeValue::Table(table) = self.root.get_ref().clone() else {
-            unreachable!("the root of a TOML document is a table")
-        };
-        let table = Spanned::new(self.root.span(), table);
-        serde_path_to_error::deserialize(Deserializer::from(table)).map_err(|error| {
-            let key = error
-                .path()
-                .iter()
-                .fold(Key::default(), |key, segment| match segment {
-                    Segment::Seq { index } => key.index(*index),
-                    Segment::Map { key: name } | Segment::Enum { variant: name } => key.key(name),
-                    Segment::Unknown => key,
-                });
-            phrase::fault(key, error.inner().message())
-        })
+        T::deserialize(Reader::new(&self.root))
     }
 
     /// Locates a fault: the line of its key or of the nearest enclosing one, or the override.
@@ -238,6 +218,16 @@ pub(crate) fn syntax(file: &str, text: &str, offset: usize, message: &str) -> Er
     }
 }
 
+/// The remedy where a table is there twice: it may be one of a list.
+fn repeated_table(text: &str, offset: usize, message: &str) -> String {
+    let here = text.lines().nth(line(text, offset) - 1).unwrap_or_default();
+    let name = here.trim().trim_matches(['[', ']']);
+    match here.starts_with('[') && !name.contains('.') && message == "duplicate key" {
+        true => format!(": write [[{name}]] above each if there are several"),
+        false => String::new(),
+    }
+}
+
 /// A key and the places in the text where it starts and where its value ends.
 struct Found {
     key: Key,
@@ -287,7 +277,8 @@ fn key_like(text: &str, offset: usize) -> Option<String> {
     };
     let lines: Vec<&str> = text.lines().take(line(text, offset)).collect();
     let (here, above) = lines.split_last()?;
-    let header = above.iter().rfind(|line| line.starts_with('['));
+    let is_header = |line: &&&str| line.starts_with('[');
+    let header = above.iter().rfind(is_header).filter(|_| !is_header(&here));
     let key = Some(word(here)).filter(|key| !key.is_empty())?;
     Some(header.map_or(key.clone(), |header| format!("{}.{key}", word(header))))
 }

@@ -11,6 +11,14 @@ pub struct Fault {
     pub message: String,
 }
 
+impl Fault {
+    /// The same fault, seen from the table or list that this step leads into.
+    pub(super) fn below(mut self, step: Step) -> Fault {
+        self.key.0.insert(0, step);
+        self
+    }
+}
+
 /// One step down into a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{Bytes, Count, NonNegative, Positive, Probability};
+use crate::model::number::{
+    Bytes, Count, DelayMs, NonNegative, Positive, Probability, RateMbps, TimeS,
+};
 
 /// A link, one way. Give `rate_mbps` or `trace_file`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -11,15 +13,13 @@ use crate::model::number::{Bytes, Count, NonNegative, Positive, Probability};
 pub struct Link {
     /// Rate, Mbps (10^6 bits per second, headers included).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("minimum" = 0.001, "maximum" = 1e6))]
-    pub rate_mbps: Option<Positive>,
+    pub rate_mbps: Option<RateMbps>,
     /// A trace in mahimahi's format, relative to the scenario file: one line per opportunity
     /// to deliver 1500 bytes, its time in ms; the trace repeats after its last time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_file: Option<String>,
     /// Propagation, one way, ms.
-    #[schemars(extend("maximum" = 1e6))]
-    pub delay_ms: NonNegative,
+    pub delay_ms: DelayMs,
     /// The queue. Without it: drop-tail that holds 100 ms at the link's rate, at least 10 packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
@@ -118,5 +118,5 @@ pub struct Outage {
     /// Down from here, s.
     pub from_s: NonNegative,
     /// Up again here, s. After `from_s`.
-    pub to_s: NonNegative,
+    pub to_s: TimeS,
 }

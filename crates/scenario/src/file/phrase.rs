@@ -1,76 +1,99 @@
-//! Rewords the messages of serde and of the TOML parser: first what was expected, then what was
-//! found.
+//! Serde's errors as faults, in the words of this crate: what was expected, then what was found.
+
+use std::fmt::{Display, Formatter, Result};
+
+use serde::de::{Error, Expected, Unexpected};
+use toml::de::DeValue;
 
 use crate::error::expected_one_of;
 use crate::file::key::{Fault, Key, Step};
 
-/// Rewords a message of serde about `key`.
-pub(crate) fn fault(key: Key, message: &str) -> Fault {
-    if let Some(names) = message.strip_prefix("unexpected keys in table: ") {
-        let (found, known) = names
-            .split_once(", available keys: ")
-            .unwrap_or((names, ""));
-        let found = found.split(", ").next().unwrap_or_default();
-        let known: Vec<&str> = known.split(", ").collect();
-        return key
-            .key(found)
-            .fault(format!("unknown key, {}", expected_one_of(found, &known)));
+/// The key of a fault is relative to the value that is read; who reads what is around that value
+/// adds the steps to it.
+impl Error for Fault {
+    fn custom<T: Display>(message: T) -> Fault {
+        Key::default().fault(message.to_string())
     }
-    let (before, after) = message.rsplit_once(", expected ").unwrap_or((message, ""));
-    let known: Vec<&str> = after.split('`').skip(1).step_by(2).collect();
-    let found = before
-        .split_once('`')
-        .map_or("", |(_, found)| found.trim_end_matches('`'));
-    if message.starts_with("missing field") {
-        return key.key(found).fault("missing key");
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        let found = match found {
+            Unexpected::Bool(truth) => truth.to_string(),
+            Unexpected::Unsigned(number) => number.to_string(),
+            Unexpected::Signed(number) => number.to_string(),
+            Unexpected::Float(number) => number.to_string(),
+            Unexpected::Str(text) => format!("{text:?}"),
+            Unexpected::Seq => LIST.to_owned(),
+            Unexpected::Map => TABLE.to_owned(),
+            other => other.to_string(),
+        };
+        Fault::custom(format!("expected {expected}, got {found}"))
     }
-    if message.starts_with("unknown field") {
-        return key.fault(format!("unknown key, {}", expected_one_of(found, &known)));
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        Fault::invalid_type(found, expected)
     }
-    if message.starts_with("unknown variant") {
-        let expected = expected_one_of(found, &known);
-        return key.fault(format!("unknown value {found:?}, {expected}"));
+
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Fault {
+        let expected = expected_one_of(found, known);
+        Fault::custom(format!("unknown value {found:?}, {expected}"))
     }
-    let found_expected = message
-        .strip_prefix("invalid type: ")
-        .or_else(|| message.strip_prefix("invalid value: "))
-        .and_then(|rest| rest.rsplit_once(", expected "));
-    if let Some((found, expected)) = found_expected {
-        return key.fault(format!(
-            "expected {}, got {}",
-            expectation(expected),
-            finding(found)
-        ));
+
+    fn unknown_field(found: &str, known: &'static [&'static str]) -> Fault {
+        Key::root(found).fault(format!("unknown key, {}", expected_one_of(found, known)))
     }
-    let such_as = such_as(&key);
-    key.fault(match message {
-        // A value in the place of a table has been refused before.
-        "wanted string or table" => "expected a string".to_owned(),
-        _ if message.starts_with("wanted exactly 1 element") => {
-            format!("expected a table with one key{such_as}")
-        }
-        _ => message.to_owned(),
-    })
+
+    fn missing_field(name: &'static str) -> Fault {
+        Key::root(name).fault("missing key")
+    }
 }
 
-/// The fault of what is not a table.
-pub(crate) fn not_a_table(key: &Key, found: &str) -> Fault {
-    key.fault(format!("expected a table{}, got {found}", such_as(key)))
+impl std::error::Error for Fault {}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{}: {}", self.key, self.message)
+    }
 }
 
-/// The fault of a table with an entry where its name alone is a value.
-pub(crate) fn not_a_name(key: &Key, name: &str) -> Fault {
-    let kind = key.0.last().map(|step| Key(vec![step.clone()]));
-    let kind = kind.unwrap_or_default();
-    key.key(name).fault(format!("expected {kind} = {name:?}"))
+const LIST: &str = "a list";
+const TABLE: &str = "a table";
+
+/// What is written, as the end of a sentence.
+pub(super) fn found(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("{text:?}"),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(truth) => truth.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(_) => LIST.to_owned(),
+        DeValue::Table(_) => TABLE.to_owned(),
+    }
 }
 
-/// ", such as ..." where the table has one entry, its kind.
+/// What a table at `key` is called, with an example where it has one entry, its kind.
+pub(super) fn table(key: &Key) -> String {
+    format!("{TABLE}{}", such_as(key))
+}
+
+/// What a table with one entry, its kind, is called.
+pub(super) fn table_with_one_key(key: &Key) -> String {
+    format!("{TABLE} with one key{}", such_as(key))
+}
+
+/// Whether the value at `key` is a table with one entry, its kind.
+pub(super) fn has_a_kind(key: &Key) -> bool {
+    example(key).is_some()
+}
+
 fn such_as(key: &Key) -> String {
-    let example = EXAMPLES
-        .iter()
-        .find(|(name, _)| key.0.last() == Some(&Step::Key((*name).to_owned())));
-    example.map_or(String::new(), |(_, example)| format!(", such as {example}"))
+    example(key).map_or(String::new(), |example| format!(", such as {example}"))
+}
+
+fn example(key: &Key) -> Option<&'static str> {
+    let mut examples = EXAMPLES.iter();
+    let example = examples.find(|(name, _)| key.0.last() == Some(&Step::Key((*name).to_owned())));
+    example.map(|(_, example)| *example)
 }
 
 /// By the last word of the key.
@@ -80,26 +103,3 @@ const EXAMPLES: [(&str, &str); 4] = [
     ("size", "size.exponential = { mean_bytes = 100000 }"),
     ("workload", "workload.file = { bytes = 1000000 }"),
 ];
-
-fn expectation(serde: &str) -> &str {
-    match serde {
-        "f64" => "a number",
-        "u32" | "u64" | "usize" => "a whole number of at least 0",
-        "a sequence" => "a list",
-        "a map" | "newtype variant" => "a table",
-        _ if serde.starts_with("struct ") => "a table",
-        _ => serde,
-    }
-}
-
-fn finding(serde: &str) -> &str {
-    match serde {
-        "sequence" => "a list",
-        "map" => "a table",
-        "unit variant" => "a string",
-        _ => match serde.strip_prefix("string ") {
-            Some(text) => text,
-            None => serde.split('`').nth(1).unwrap_or(serde),
-        },
-    }
-}

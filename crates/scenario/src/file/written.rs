@@ -14,10 +14,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::flows::Workload;
 use crate::model::measure::Measure;
-use crate::model::number::{Count, NonNegative, Positive};
+use crate::model::number::{Count, DelayMs, EndS, TimeS};
 
 pub use crate::file::link::{Link, Loss, Outage, Queue, Red};
-pub use crate::file::tcp::Tcp;
+use crate::model::tcp;
 
 /// An Anabranch scenario: links, flows, algorithms, workloads, seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ pub struct Scenario {
     /// How endpoints behave.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
-    pub tcp: Tcp,
+    pub tcp: tcp::Written,
     /// The links by name.
     #[schemars(extend("minProperties" = 1))]
     pub links: IndexMap<String, Link>,
@@ -86,21 +86,21 @@ pub struct Flow {
     pub workload: Workload,
     /// The earliest start, s.
     #[serde(default = "at_once")]
-    pub start_s: NonNegative,
+    pub start_s: TimeS,
     /// Each user starts at a uniformly random time within this many seconds after `start_s`.
     #[serde(default = "at_once")]
-    pub start_spread_s: NonNegative,
+    pub start_spread_s: TimeS,
     /// When every user stops, s. Default: at the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop_s: Option<Positive>,
+    pub stop_s: Option<EndS>,
 }
 
 fn one_user() -> Count {
     Count::constant(1)
 }
 
-fn at_once() -> NonNegative {
-    NonNegative::constant(0.0)
+fn at_once() -> TimeS {
+    TimeS::constant(0.0)
 }
 
 /// A path: a list of links, or a table with further properties.
@@ -121,11 +121,11 @@ pub struct FullPath {
     pub links: Vec<String>,
     /// ACKs return after this pure delay, ms. Default: the propagation delay of the links.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub return_delay_ms: Option<NonNegative>,
+    pub return_delay_ms: Option<DelayMs>,
     /// When it opens, s from the start of the run, or with its user if that starts later. The first
     /// path opens with the user, the others in order. Default: with the user.
     #[serde(default = "at_once")]
-    pub start_s: NonNegative,
+    pub start_s: TimeS,
 }
 
 /// Implemented by hand: a derived untagged enum discards the error within the variant.

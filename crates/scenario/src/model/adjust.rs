@@ -4,21 +4,18 @@ use anabranch_control::RateAdjustment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{Count, NonNegative, Positive, Probability};
+use crate::model::number::{Kappa, NonNegative, PeriodS, Positive, Probability, Samples};
 
 /// How a gateway adjusts the kappa of its weighted-Vegas connection. Defaults: I-TCP, table I.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Adjust {
     /// C: samples of the gateway's buffer from which one slope is fitted, at least 2.
-    #[schemars(extend("minimum" = 2))]
-    pub samples: Count,
+    pub samples: Samples,
     /// P: time between two samples, s. A random wait, uniform up to `samples` of it, comes before.
-    #[schemars(extend("minimum" = 1e-6, "maximum" = 1e7))]
-    pub period_s: Positive,
+    pub period_s: PeriodS,
     /// M: the largest kappa, at least 1, which is the smallest.
-    #[schemars(extend("minimum" = 1, "maximum" = 1e6))]
-    pub max_kappa: Positive,
+    pub max_kappa: Kappa,
     /// Buffer size that the thresholds are fractions of, packets. It is not a limit.
     pub max_queue_packets: Positive,
     /// Margin by which the share should exceed the offered load, relative to the share.
@@ -37,9 +34,9 @@ pub struct Adjust {
 impl Default for Adjust {
     fn default() -> Self {
         Adjust {
-            samples: Count::constant(180),
-            period_s: Positive::constant(0.5),
-            max_kappa: Positive::constant(10.0),
+            samples: Samples::constant(180),
+            period_s: PeriodS::constant(0.5),
+            max_kappa: Kappa::constant(10.0),
             max_queue_packets: Positive::constant(200_000.0),
             epsilon: NonNegative::constant(0.1),
             gamma: Probability::constant(0.2),

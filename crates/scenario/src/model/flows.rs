@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::adjust::Adjust;
-use crate::model::number::{Bytes, Count, NonNegative, Positive};
+use crate::model::number::{Bytes, Count, DelayMs, EndS, PeriodS, RatePerS, TimeS};
 use crate::model::size::Size;
 
 /// A group of identical users.
@@ -22,11 +22,11 @@ pub struct Flow {
     /// What each user sends.
     pub workload: Workload,
     /// The earliest start, s.
-    pub start_s: NonNegative,
+    pub start_s: TimeS,
     /// Each user starts at a uniformly random time within this many seconds after `start_s`.
-    pub start_spread_s: NonNegative,
+    pub start_spread_s: TimeS,
     /// When every user stops, s; `None`: at the end of the run.
-    pub stop_s: Option<Positive>,
+    pub stop_s: Option<EndS>,
 }
 
 /// One path from sender to receiver and back.
@@ -35,10 +35,10 @@ pub struct Path {
     /// The links in order, as indexes into [`Scenario::links`](crate::Scenario::links).
     pub links: Vec<usize>,
     /// ACKs return after this pure delay, ms: they never queue and are never lost.
-    pub return_delay_ms: NonNegative,
+    pub return_delay_ms: DelayMs,
     /// It opens at this time, s, or with its user if that starts later. The first path's is at most
     /// the flow's `start_s`, and each path's at least that of the path before it.
-    pub start_s: NonNegative,
+    pub start_s: TimeS,
 }
 
 /// What a user sends.
@@ -56,14 +56,14 @@ pub enum Workload {
     /// Data without limit and silence, in alternating periods.
     OnOff {
         /// Length of a sending period, s.
-        on_s: Positive,
+        on_s: PeriodS,
         /// Length of a silent period, s.
-        off_s: Positive,
+        off_s: PeriodS,
     },
     /// Files that arrive as a Poisson process, each on a new connection.
     Poisson {
         /// Files per second.
-        rate_per_s: Positive,
+        rate_per_s: RatePerS,
         /// Their sizes.
         size: Size,
     },
@@ -74,7 +74,7 @@ pub enum Workload {
         /// Clients of each gateway; the files of each arrive as a Poisson process.
         clients: Count,
         /// Files per second of one client.
-        rate_per_s: Positive,
+        rate_per_s: RatePerS,
         /// Their sizes.
         size: Size,
         /// How the weight of the connection follows the gateway's buffer; requires `vegas` over

@@ -3,22 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{NonNegative, Positive};
+use crate::model::number::{EndS, NonNegative, Positive, SampleMs};
 
 /// The measurement window of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     /// Length of the run, s.
-    #[schemars(extend("maximum" = 1e7))]
-    pub duration_s: Positive,
+    pub duration_s: EndS,
     /// Totals count from here to the end, s. Less than `duration_s`.
     #[serde(default = "Measure::no_warmup")]
     pub warmup_s: NonNegative,
     /// Time between two samples of windows, queues and rates, ms.
     #[serde(default = "Measure::ten_per_second")]
-    #[schemars(extend("minimum" = 0.001, "maximum" = 1e10))]
-    pub sample_ms: Positive,
+    pub sample_ms: SampleMs,
     /// A scenario is rejected if a run could need more memory than this, GiB.
     #[serde(default = "Measure::four_gib")]
     pub max_memory_gib: Positive,
@@ -29,8 +27,8 @@ impl Measure {
         NonNegative::constant(0.0)
     }
 
-    fn ten_per_second() -> Positive {
-        Positive::constant(100.0)
+    fn ten_per_second() -> SampleMs {
+        SampleMs::constant(100.0)
     }
 
     fn four_gib() -> Positive {

@@ -1,4 +1,4 @@
-//! Numbers with a range, which is checked when a file is read.
+//! Numbers with a range, which is checked when a file is read and is in its schema.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Above this, a whole number is not exact in the file's floating point.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
 
-/// Declares a number type: its meaning, inner type, text for errors, schema and range check.
-macro_rules! number {
-    ($(#[$doc:meta])* $name:ident($inner:ty), $expected:literal, $schema:tt, $holds:expr) => {
+/// Declares a number type: its meaning, inner type, range check and schema.
+macro_rules! number_type {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $check:expr, $schema:expr) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
         #[serde(try_from = "f64")]
@@ -22,14 +22,20 @@ macro_rules! number {
             pub const fn get(self) -> $inner {
                 self.0
             }
+
+            /// A constant of this crate, without a range check.
+            #[allow(dead_code, reason = "not every type has constants")]
+            pub(crate) const fn constant(x: $inner) -> Self {
+                $name(x)
+            }
         }
 
         impl TryFrom<f64> for $name {
             type Error = String;
 
             fn try_from(x: f64) -> Result<Self, String> {
-                let holds: fn(f64) -> bool = $holds;
-                if holds(x) { Ok($name(x as $inner)) } else { Err(format!("expected {}, got {x}", $expected)) }
+                let check: fn(f64) -> Result<(), String> = $check;
+                check(x).map(|()| $name(x as $inner))
             }
         }
 
@@ -48,9 +54,24 @@ macro_rules! number {
                 true
             }
 
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let schema: fn(&mut SchemaGenerator) -> Schema = $schema;
+                schema(generator)
             }
+        }
+    };
+}
+
+/// Declares a number type whose range is in words.
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $expected:literal, $schema:tt, $holds:expr) => {
+        number_type! {
+            $(#[$doc])* $name($inner),
+            |x| {
+                let holds: fn(f64) -> bool = $holds;
+                if holds(x) { Ok(()) } else { Err(format!("expected {}, got {x}", $expected)) }
+            },
+            |_| json_schema!($schema)
         }
     };
 }
@@ -104,19 +125,62 @@ number! {
     |x| (1.0..=LARGEST_EXACT).contains(&x) && x.fract() == 0.0
 }
 
-/// A constructor for constants of this crate, without a range check.
-macro_rules! constant {
-    ($name:ident, $inner:ty) => {
-        impl $name {
-            pub(crate) const fn constant(x: $inner) -> Self {
-                $name(x)
-            }
+/// Declares number types with both ends of their range: what each is, the type that holds any such
+/// number, the ends and their unit.
+macro_rules! bounded {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident: $Number:ident($inner:ty), $min:literal to $max:literal $unit:literal;
+    )+) => {$(
+        number_type! {
+            $(#[$doc])* $name($inner),
+            |x| $Number::try_from(x).and_then(|_| within(x, $min, $max, $unit)),
+            |generator| schema_within($Number::json_schema(generator), $min, $max)
         }
-    };
+    )+};
 }
 
-constant!(Positive, f64);
-constant!(PositiveOrInfinite, f64);
-constant!(NonNegative, f64);
-constant!(Probability, f64);
-constant!(Count, u32);
+fn within(x: f64, min: f64, max: f64, unit: &str) -> Result<(), String> {
+    match (min..=max).contains(&x) {
+        true => Ok(()),
+        false => Err(format!("expected {min} to {max} {unit}, got {x}")),
+    }
+}
+
+fn schema_within(mut schema: Schema, min: f64, max: f64) -> Schema {
+    if min > 0.0 {
+        schema.insert("minimum".to_owned(), min.into());
+    }
+    schema.insert("maximum".to_owned(), max.into());
+    schema
+}
+
+// Virtual time, picoseconds in 64 bits, limits times and rates.
+bounded! {
+    /// A rate, Mbps.
+    RateMbps: Positive(f64), 0.001 to 1e6 "Mbps";
+    /// Files per second.
+    RatePerS: Positive(f64), 0.000001 to 1e6 "per s";
+    /// A delay, ms.
+    DelayMs: NonNegative(f64), 0.0 to 1e6 "ms";
+    /// A host's delay of a packet, us.
+    JitterUs: NonNegative(f64), 0.0 to 1e6 "us";
+    /// A timeout, ms.
+    TimeoutMs: Positive(f64), 0.001 to 1e9 "ms";
+    /// A time after the start of a run, s.
+    TimeS: NonNegative(f64), 0.0 to 1e7 "s";
+    /// The end of a run or of a flow, s after the start of the run.
+    EndS: Positive(f64), 0.0 to 1e7 "s";
+    /// The length of a period, s.
+    PeriodS: Positive(f64), 0.000001 to 1e7 "s";
+    /// The time between two rows of samples, ms.
+    SampleMs: Positive(f64), 0.001 to 1e10 "ms";
+    /// The mean size of files, bytes.
+    MeanBytes: Positive(f64), 1.0 to 1e15 "bytes";
+    /// The size of a packet, bytes.
+    PacketBytes: Count(u32), 1.0 to 65535.0 "bytes";
+    /// A number of samples to which a slope can be fitted.
+    Samples: Count(u32), 2.0 to 1e6 "samples";
+    /// The weight of a connection that stands for several, packets.
+    Kappa: Positive(f64), 1.0 to 1e6 "packets";
+}

@@ -6,7 +6,7 @@ use anabranch_net::Dice;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{AboveOne, Positive};
+use crate::model::number::{AboveOne, MeanBytes};
 
 /// No file is larger, bytes: a Pareto tail has no end, but whole numbers of a result are signed
 /// 64-bit.
@@ -19,14 +19,14 @@ pub enum Size {
     /// Heavy-tailed: P(size > x) is proportional to x^-shape.
     Pareto {
         /// Mean, bytes.
-        mean_bytes: Positive,
+        mean_bytes: MeanBytes,
         /// Tail exponent; from 1 to 2 the variance is infinite.
         shape: AboveOne,
     },
     /// Light-tailed.
     Exponential {
         /// Mean, bytes.
-        mean_bytes: Positive,
+        mean_bytes: MeanBytes,
     },
 }
 

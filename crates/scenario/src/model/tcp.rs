@@ -1,148 +1,122 @@
-//! The TCP and Multipath TCP endpoints.
+//! The keys of `[tcp]`, one after the other: what a key means, its type, which has its range, and
+//! its value where it is not written. The endpoints, their form in the file and its JSON Schema are
+//! made from this table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{Count, NonNegative, Positive, PositiveOrInfinite};
+use crate::model::endpoint::{Profile, Recovery, RtoFloor, Scheduler};
+use crate::model::number::{Count, JitterUs, PacketBytes, PositiveOrInfinite, TimeoutMs};
 
-/// How endpoints behave; the same for every flow of a scenario. `file/tcp.rs` documents the keys.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tcp {
-    /// Size of a full data packet, headers included, bytes.
-    pub packet_bytes: Count,
-    /// Headers of each packet, bytes.
-    pub header_bytes: u32,
-    /// Congestion window at the start of a connection, packets.
-    pub initial_window_packets: Count,
-    /// Slow-start threshold at the start of a connection, packets.
-    pub initial_ssthresh_packets: PositiveOrInfinite,
-    /// Smallest slow-start threshold of a connection with several paths, packets.
-    pub min_ssthresh_packets: Count,
-    /// Compute the rule's increase once per round trip, instead of for every packet acknowledged.
-    pub increase_per_round: bool,
-    /// The floor of the retransmission timeout, ms.
-    pub min_rto_ms: Positive,
-    /// What the floor bounds.
-    pub rto_floor: RtoFloor,
-    /// Whether spurious timeouts are undone.
-    pub undo: bool,
-    /// Acknowledge every second packet, or after 40 ms, instead of every packet.
-    pub delayed_acks: bool,
-    /// Whether the first ACKs, and those after idle, are not delayed.
-    pub quick_acks: bool,
-    /// How losses are detected and repaired.
-    pub recovery: Recovery,
-    /// Receive buffer of a connection, packets.
-    pub receive_buffer_packets: Count,
-    /// Whether the paths of a connection but the first open after the handshakes of MP_JOIN.
-    pub join_handshake: bool,
-    /// Which path gets the next packet of a connection.
-    pub scheduler: Scheduler,
-    /// Send buffer of a path with Linux' scheduler, windows.
-    pub send_buffer_windows: Count,
-    /// The most unsent data that Linux' scheduler leaves in a path's queue, bytes.
-    pub notsent_bytes: PositiveOrInfinite,
-    /// The longest time for which the sender's host delays a packet, us.
-    pub host_jitter_us: NonNegative,
+/// Declares the keys: `name: Type = value;`, with `, linux: value` where that profile has another.
+macro_rules! keys {
+    ($($(#[$doc:meta])* $key:ident: $Type:ty = $rfc:expr $(, linux: $linux:expr)?;)+) => {
+        /// How endpoints behave; the same for every flow of a scenario.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Tcp {
+            $($(#[$doc])* pub $key: $Type,)+
+        }
+
+        impl Tcp {
+            /// The values of a profile.
+            pub fn of(profile: Profile) -> Tcp {
+                let linux = profile == Profile::Linux;
+                Tcp { $($key: value(linux, $rfc, [$($linux)?]),)+ }
+            }
+        }
+
+        /// How endpoints behave; the same for every flow of a scenario.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        #[schemars(rename = "Tcp")]
+        pub(crate) struct Written {
+            /// The values of the keys that are not written.
+            profile: Profile,
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] $key: Option<$Type>,)+
+        }
+
+        impl Written {
+            /// Every key, with the profile's value where none is written.
+            pub fn resolve(&self) -> Tcp {
+                let profile = Tcp::of(self.profile);
+                Tcp { $($key: self.$key.unwrap_or(profile.$key),)+ }
+            }
+
+            /// The same endpoints with every key written.
+            pub fn complete(&self) -> Written {
+                let tcp = self.resolve();
+                Written { profile: self.profile, $($key: Some(tcp.$key),)+ }
+            }
+        }
+    };
 }
 
-impl Tcp {
-    /// The values of a profile.
-    pub fn of(profile: Profile) -> Tcp {
-        let rfc = Tcp {
-            packet_bytes: Count::constant(1500),
-            header_bytes: 52,
-            initial_window_packets: Count::constant(10),
-            initial_ssthresh_packets: PositiveOrInfinite::constant(f64::INFINITY),
-            min_ssthresh_packets: Count::constant(1),
-            increase_per_round: false,
-            min_rto_ms: Positive::constant(1000.0),
-            rto_floor: RtoFloor::Rto,
-            undo: false,
-            delayed_acks: false,
-            quick_acks: false,
-            recovery: Recovery::Sack,
-            receive_buffer_packets: Count::constant(100_000),
-            join_handshake: true,
-            scheduler: Scheduler::MinRtt,
-            send_buffer_windows: Count::constant(2),
-            notsent_bytes: PositiveOrInfinite::constant(f64::INFINITY),
-            host_jitter_us: NonNegative::constant(0.0),
-        };
-        match profile {
-            Profile::Rfc => rfc,
-            Profile::Linux => Tcp {
-                min_rto_ms: Positive::constant(200.0),
-                rto_floor: RtoFloor::Variance,
-                undo: true,
-                delayed_acks: true,
-                quick_acks: true,
-                recovery: Recovery::Rack,
-                scheduler: Scheduler::Linux,
-                host_jitter_us: NonNegative::constant(100.0),
-                ..rfc
-            },
-        }
-    }
+/// The value of a key in a profile: Linux' own, if it has one.
+fn value<T, const OWN: usize>(linux: bool, rfc: T, own: [T; OWN]) -> T {
+    own.into_iter().find(|_| linux).unwrap_or(rfc)
+}
+
+keys! {
+    /// Size of a full data packet on the wire, headers included, bytes. Default: 1500.
+    packet_bytes: PacketBytes = PacketBytes::constant(1500);
+    /// Headers of each packet, bytes; default: IPv4 20, TCP 20, timestamps 12. Goodput counts the
+    /// rest. Less than `packet_bytes`.
+    header_bytes: u32 = 52;
+    /// Congestion window at the start of a connection, packets. Default: 10 (RFC 6928).
+    initial_window_packets: Count = Count::constant(10);
+    /// Slow-start threshold at the start of a connection, packets; `inf`, the default, for none
+    /// (RFC 5681).
+    initial_ssthresh_packets: PositiveOrInfinite = PositiveOrInfinite::constant(f64::INFINITY);
+    /// Smallest slow-start threshold of a connection with several paths, packets. 1, the default,
+    /// lets the window of a bad path become very small (Balia, section V); 2 is RFC 5681's, which a
+    /// connection with one path always has.
+    min_ssthresh_packets: Count = Count::constant(1);
+    /// Compute a loss-based rule's increase once per round trip of a path, as the kernel programs
+    /// do (docs/kernel.md), instead of for every packet acknowledged. Default: false.
+    increase_per_round: bool = false;
+    /// The floor of the retransmission timeout, ms. Default: 1000 (RFC 6298); profile `linux`: 200.
+    min_rto_ms: TimeoutMs = TimeoutMs::constant(1000.0), linux: TimeoutMs::constant(200.0);
+    /// What `min_rto_ms` bounds. Default: `rto`; profile `linux`: `variance`.
+    rto_floor: RtoFloor = RtoFloor::Rto, linux: RtoFloor::Variance;
+    /// Undo a timeout if the echoed timestamp of the next ACK shows that nothing was lost: window
+    /// and ssthresh as before (RFC 3522, RFC 4015). Default: false; profile `linux`: true.
+    undo: bool = false, linux: true;
+    /// Acknowledge every second packet, or after 40 ms, instead of every packet (RFC 1122).
+    /// Default: false; profile `linux`: true.
+    delayed_acks: bool = false, linux: true;
+    /// With delayed ACKs: do not delay those of the first 16 packets of a path, nor of 16 packets
+    /// after a silence longer than the timeout, as Linux. Default: false; profile `linux`: true.
+    quick_acks: bool = false, linux: true;
+    /// How losses are detected and repaired. Default: `sack`; profile `linux`: `rack`.
+    recovery: Recovery = Recovery::Sack, linux: Recovery::Rack;
+    /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
+    receive_buffer_packets: Count = Count::constant(100_000);
+    /// The paths of a connection but the first open when MP_JOIN is over (RFC 8684): a round trip
+    /// of the first path after its start and two of their own, without queues; if false, with the
+    /// connection. Default: true.
+    join_handshake: bool = true;
+    /// Which path gets the next packet of a connection. Default: `min-rtt`; profile `linux`:
+    /// `linux`.
+    scheduler: Scheduler = Scheduler::MinRtt, linux: Scheduler::Linux;
+    /// With Linux' scheduler: the send buffer of a path, windows. Default: 2, as in Linux;
+    /// `anabranch-kernel` gives its algorithms 16.
+    send_buffer_windows: Count = Count::constant(2);
+    /// With Linux' scheduler: a path gets no more data while so many unsent bytes wait in its queue
+    /// (Linux' `tcp_notsent_lowat` and `TCP_NOTSENT_LOWAT`). Default: `inf`, as in Linux.
+    notsent_bytes: PositiveOrInfinite = PositiveOrInfinite::constant(f64::INFINITY);
+    /// The longest time for which the sender's host delays a packet, us. Each packet is delayed by
+    /// a random time, uniform up to this, and none overtakes another of the same path. Hosts
+    /// without it are clocks: at a drop-tail queue some of them find the queue full much more often
+    /// than others (phase effects, Floyd and Jacobson 1992). The usual remedy is one packet time of
+    /// the bottleneck (ns-2's `overhead_`); equal losses take ten
+    /// (`crates/sim/tests/laws/jitter.rs`). Default: 0; profile `linux`: 100, because the lab's
+    /// packets are 24 us late in the median and 75 us at the 99th percentile (docs/lab.md); uniform
+    /// up to 100 us has 50 and 99 us.
+    host_jitter_us: JitterUs = JitterUs::constant(0.0), linux: JitterUs::constant(100.0);
 }
 
 impl Default for Tcp {
     fn default() -> Self {
         Tcp::of(Profile::default())
     }
-}
-
-/// Values of several keys at once. Common to both: an initial window of 10 packets, SACK, and
-/// timestamps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Profile {
-    /// The endpoint of the standards: timeouts of RFC 6298 with its floor of 1 s, recovery by RFC
-    /// 6675 (`newreno`: RFC 6582), an ACK per packet, the min-RTT scheduler. It is the default,
-    /// because the equations of the rules assume it: every packet is acknowledged, and a rise of
-    /// the RTT by less than 1 s causes no spurious timeout.
-    #[default]
-    Rfc,
-    /// A machine's stack. Linux 6: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
-    /// spurious timeouts, delayed ACKs with quick ACKs, RACK with tail loss probes, Linux'
-    /// scheduler, and a host that is not a clock: `host_jitter_us = 100`.
-    Linux,
-}
-
-/// What `min_rto_ms` bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RtoFloor {
-    /// The timeout, srtt + 4 rttvar (RFC 6298).
-    Rto,
-    /// What it adds to the smoothed RTT. As in Linux this is 4 times the largest deviation of a
-    /// round trip, and falls by a quarter of the difference per round trip.
-    Variance,
-}
-
-/// How losses are detected and repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Recovery {
-    /// Selective acknowledgements (RFC 6675).
-    Sack,
-    /// Selective acknowledgements, loss detection by send times, which finds lost retransmissions
-    /// too, and a probe for the last packets (RFC 8985).
-    Rack,
-    /// One hole per round trip (RFC 6582).
-    NewReno,
-}
-
-/// Which path gets the next packet of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheduler {
-    /// The path with the smallest smoothed RTT whose window has room.
-    MinRtt,
-    /// The paths in turn, as far as their windows have room.
-    RoundRobin,
-    /// Linux 6.18's, for connections with several paths: a send buffer that grows with the windows,
-    /// bursts of up to 64 kB that are queued at a path until its window has room, and
-    /// retransmission of the oldest data over an idle path.
-    Linux,
 }

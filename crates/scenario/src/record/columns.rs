@@ -132,7 +132,7 @@ table! {
     Links of LinkRow {
         link: u32, "index of the link";
         rate_mbps: f64, "the link's rate, or the mean rate of its trace, Mbps";
-        throughput_mbps: f64, "bytes delivered over the measurement window, Mbps";
+        throughput_mbps: f64, "bits of delivered packets transmitted over the measurement window, Mbps";
         utilization: f64, "throughput_mbps over rate_mbps";
         arrived_packets: u64, "packets offered to the link";
         dropped_overflow: u64, "packets dropped by a full queue";
@@ -141,7 +141,7 @@ table! {
         dropped_down: u64, "packets lost because the link was down";
         loss_probability: f64, "dropped packets of every cause over arrived packets";
         queue_packets: f64, "packets that wait, mean of the samples";
-        queue_ms: f64, "time in the queue, mean over the packets that left, ms";
+        queue_ms: f64, "time in the queue, mean over the packets not dropped, ms";
     }
 }
 
@@ -193,7 +193,7 @@ table! {
         link: u32, "index of the link";
         queue_packets: u64, "packets that wait";
         queue_bytes: u64, "bytes that wait";
-        throughput_mbps: f64, "bytes delivered within the sample, Mbps";
+        throughput_mbps: f64, "bits of delivered packets transmitted within the sample, Mbps";
         dropped_packets: u64, "packets dropped within the sample, of every cause";
     }
 }

@@ -7,7 +7,7 @@ pub use crate::record::totals::PathTotals;
 use crate::scenario::Scenario;
 use crate::users::UserSlot;
 use anabranch_net::time::seconds;
-use anabranch_net::{Backlog, Cause, Counters, Time};
+use anabranch_net::{Attobits, Backlog, Cause, Counters, Time};
 
 /// All counters at one moment.
 #[derive(Clone, Debug, Default)]
@@ -182,7 +182,7 @@ impl Recorder {
                 link: link as u32,
                 queue_packets: backlog.packets.into(),
                 queue_bytes: backlog.bytes,
-                throughput_mbps: mbps(now.delivered.bytes - before.delivered.bytes, span_s),
+                throughput_mbps: throughput_mbps(before, now, snapshot.time - self.last.time),
                 dropped_packets: lost(now) - lost(before),
             });
         }
@@ -212,7 +212,7 @@ impl Recorder {
             .collect();
         self.flow_rows(&warm, &end, &paths, span_s);
         self.path_rows(&paths, span_s);
-        self.link_rows(&warm, &end, scenario, span_s);
+        self.link_rows(&warm, &end, scenario);
         self.record
     }
 
@@ -271,13 +271,13 @@ impl Recorder {
         }
     }
 
-    fn link_rows(&mut self, warm: &Snapshot, end: &Snapshot, scenario: &Scenario, span_s: f64) {
+    fn link_rows(&mut self, warm: &Snapshot, end: &Snapshot, scenario: &Scenario) {
         for (row, link) in scenario.links.iter().enumerate() {
             let (now, before) = (&end.links[row], &warm.links[row]);
             let dropped = |cause| now.dropped(cause).packets - before.dropped(cause).packets;
             let arrived = now.arrived.packets - before.arrived.packets;
-            let left = now.delivered.packets - before.delivered.packets;
-            let throughput_mbps = mbps(now.delivered.bytes - before.delivered.bytes, span_s);
+            let accepted = now.accepted.packets - before.accepted.packets;
+            let throughput_mbps = throughput_mbps(before, now, end.time - warm.time);
             let rate_mbps = link.rate_mbps();
             self.record.links.push(LinkRow {
                 link: row as u32,
@@ -291,7 +291,7 @@ impl Recorder {
                 dropped_down: dropped(Cause::Down),
                 loss_probability: share(lost(now) - lost(before), arrived),
                 queue_packets: self.queues[row].get(),
-                queue_ms: (now.waited_ps - before.waited_ps) as f64 * 1e-9 / left as f64,
+                queue_ms: (now.waited_ps - before.waited_ps) as f64 * 1e-9 / accepted as f64,
             });
         }
     }
@@ -312,7 +312,14 @@ fn path_rows(slots: &[UserSlot], paths: usize) -> impl Iterator<Item = (&UserSlo
 
 /// Packets a link dropped, of every cause.
 fn lost(counters: &Counters) -> u64 {
-    counters.arrived.packets - counters.delivered.packets
+    counters.arrived.packets - counters.accepted.packets
+}
+
+/// What a link delivered within a time, per that time, rounded down to a millionth of a bit per
+/// second: never above the link's rate.
+fn throughput_mbps(before: &Counters, now: &Counters, span: Time) -> f64 {
+    let rate = (now.delivered - before.delivered).checked_div(Attobits::from(span));
+    rate.map_or(f64::NAN, |rate| rate as f64 / 1e12)
 }
 
 fn mbps(bytes: u64, span_s: f64) -> f64 {

@@ -124,26 +124,18 @@ fn lacking(tcp: &Tcp, file: &File) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_scenario::{Recovery, RtoFloor, Scheduler};
+    use anabranch_scenario::PacketBytes;
 
     use super::*;
 
-    const TCP: Tcp = Tcp {
-        initial_ssthresh: f64::INFINITY,
-        packet_bytes: 1000,
-        header_bytes: 100,
-        min_rto: 0,
-        rto_floor: RtoFloor::Rto,
-        undo: false,
-        quick_acks: false,
-        delayed_acks: false,
-        recovery: Recovery::Sack,
-        receive_buffer: 1000,
-        scheduler: Scheduler::MinRtt,
-        send_buffer_windows: 2,
-        notsent: u32::MAX,
-        host_jitter: 0,
-    };
+    /// Packets of 1000 bytes, 900 of them payload.
+    fn tcp() -> Tcp {
+        Tcp::new(&anabranch_scenario::Tcp {
+            packet_bytes: PacketBytes::try_from(1000.0).expect("in range"),
+            header_bytes: 100,
+            ..Default::default()
+        })
+    }
 
     fn file(bytes: u64) -> File {
         File {
@@ -180,7 +172,7 @@ mod tests {
     fn the_last_packet_of_a_file_is_as_long_as_what_is_left() {
         let gateway = three_files();
         let bytes: Vec<u16> = (0..6)
-            .map(|data| gateway.packet_bytes(&TCP, data))
+            .map(|data| gateway.packet_bytes(&tcp(), data))
             .collect();
         assert_eq!(bytes, [1000, 1000, 1000, 1000, 101, 800]);
     }
@@ -188,12 +180,12 @@ mod tests {
     #[test]
     fn a_file_is_delivered_with_its_last_packet_and_all_before_it() {
         let mut gateway = three_files();
-        assert_eq!(gateway.deliver(&TCP, 3), None);
-        assert_eq!(gateway.deliver(&TCP, 5), Some(file(1800)));
-        assert_eq!(gateway.deliver(&TCP, 5), Some(file(1)));
-        assert_eq!(gateway.deliver(&TCP, 5), None);
-        assert_eq!(gateway.payload_of(&TCP, 5), 4 * 900 + 1);
-        assert_eq!(gateway.deliver(&TCP, 6), Some(file(2500)));
-        assert_eq!(gateway.payload_of(&TCP, 6), 2500 + 1800 + 1);
+        assert_eq!(gateway.deliver(&tcp(), 3), None);
+        assert_eq!(gateway.deliver(&tcp(), 5), Some(file(1800)));
+        assert_eq!(gateway.deliver(&tcp(), 5), Some(file(1)));
+        assert_eq!(gateway.deliver(&tcp(), 5), None);
+        assert_eq!(gateway.payload_of(&tcp(), 5), 4 * 900 + 1);
+        assert_eq!(gateway.deliver(&tcp(), 6), Some(file(2500)));
+        assert_eq!(gateway.payload_of(&tcp(), 6), 2500 + 1800 + 1);
     }
 }

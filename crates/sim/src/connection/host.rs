@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 
 use anabranch_net::{Dice, Time};
 
-use crate::calendar::Event;
-use crate::connection::{Connection, World};
 use crate::network::Packet;
 
 /// A path's packets that the host has not sent yet. They leave in order.
@@ -34,62 +32,17 @@ impl Host {
     }
 
     /// Takes a packet; gives the time at which an event must be scheduled, unless one is pending.
-    fn take(&mut self, now: Time, packet: Packet) -> Option<Time> {
+    pub fn take(&mut self, now: Time, packet: Packet) -> Option<Time> {
         let delay = (self.dice.uniform() * self.jitter as f64) as Time;
         self.last = self.last.max(now + delay);
         self.waiting.push_back((self.last, packet));
         (self.waiting.len() == 1).then_some(self.last)
     }
-}
 
-impl Connection {
-    /// Hands a packet to the host, or to the network if the host delays nothing.
-    #[inline]
-    pub(super) fn emit(&mut self, world: &mut World, packet: Packet) {
-        if self.paths[usize::from(packet.path)].host.is_some() {
-            self.delay(world, packet);
-        } else {
-            self.offer(world, packet);
-        }
-    }
-
-    #[cold]
-    fn delay(&mut self, world: &mut World, packet: Packet) {
-        let Some(host) = &mut self.paths[usize::from(packet.path)].host else {
-            return;
-        };
-        if let Some(time) = host.take(world.now, packet) {
-            self.schedule_leave(world, packet.path, time);
-        }
-    }
-
-    /// The first packet of path `r` leaves the host.
-    pub fn on_leave(&mut self, world: &mut World, r: u16) {
-        let Some(host) = &mut self.paths[usize::from(r)].host else {
-            return;
-        };
-        let head = host.waiting.pop_front();
-        if let Some(&(time, _)) = host.waiting.front() {
-            self.schedule_leave(world, r, time);
-        }
-        if let Some((_, packet)) = head {
-            self.offer(world, packet);
-        }
-    }
-
-    fn schedule_leave(&self, world: &mut World, path: u16, time: Time) {
-        let event = Event::Leave {
-            connection: self.number,
-            path,
-        };
-        world.network.calendar.push(time, event);
-    }
-
-    #[inline]
-    fn offer(&mut self, world: &mut World, packet: Packet) {
-        if let Err(cause) = world.network.send(world.now, packet) {
-            self.on_drop(packet.path, cause);
-        }
+    /// Gives the packet that leaves first, and the time at which the next one leaves.
+    pub fn release(&mut self) -> (Option<Packet>, Option<Time>) {
+        let head = self.waiting.pop_front().map(|(_, packet)| packet);
+        (head, self.waiting.front().map(|&(time, _)| time))
     }
 }
 

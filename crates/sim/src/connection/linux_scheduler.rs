@@ -56,7 +56,7 @@ fn packet_memory(packet_bytes: u16) -> u64 {
 /// The limit of a path's buffer, bytes: what the receive buffer takes of full packets, twice, as the
 /// lab sets it (`tcp_wmem[2]`).
 fn largest_buffer(tcp: &Tcp) -> u64 {
-    2 * u64::from(tcp.receive_buffer) * u64::from(tcp.packet_bytes)
+    2 * u64::from(tcp.keys.receive_buffer_packets.get()) * u64::from(tcp.packet_bytes)
 }
 
 /// Full packets in so many bytes of payload, at least one.
@@ -79,7 +79,7 @@ impl SendQueue {
     /// Lets the buffer grow with the window, up to its limit (`tcp_sndbuf_expand`).
     fn expand(&mut self, tcp: &Tcp, window: u32) {
         let window = u64::from(window.max(LEAST_WINDOW));
-        let windows = u64::from(tcp.send_buffer_windows);
+        let windows = u64::from(tcp.keys.send_buffer_windows.get());
         let buffer = windows * window * packet_memory(tcp.packet_bytes);
         self.buffer = self.buffer.max(buffer.min(largest_buffer(tcp)));
     }
@@ -190,14 +190,19 @@ impl LinuxScheduler {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_scenario::Count;
+
     use super::*;
-    use crate::build::endpoint;
+
+    fn count(number: f64) -> Count {
+        Count::try_from(number).expect("a whole number")
+    }
 
     /// What `ss -m` shows on Linux 6.18 for paths with an MSS of 1448 bytes: `tb46080` at first,
     /// `tb87552` once the window was 19, and no less after that.
     #[test]
     fn a_path_has_the_buffer_that_linux_gives_it() {
-        let tcp = endpoint(&anabranch_scenario::Tcp::default());
+        let tcp = Tcp::new(&anabranch_scenario::Tcp::default());
         let mut queue = SendQueue::default();
         let buffers = [1, 19, 3].map(|window| {
             queue.expand(&tcp, window);
@@ -210,12 +215,12 @@ mod tests {
     /// no more than twice 100 packets of 1500 bytes where the receive buffer has 100.
     #[test]
     fn a_path_has_a_buffer_of_as_many_windows_as_the_scenario_says() {
-        let mut tcp = endpoint(&anabranch_scenario::Tcp::default());
-        tcp.send_buffer_windows = 16;
+        let mut tcp = Tcp::new(&anabranch_scenario::Tcp::default());
+        tcp.keys.send_buffer_windows = count(16.0);
         let mut queue = SendQueue::default();
         queue.expand(&tcp, 10);
         assert_eq!(queue.buffer, 368_640);
-        tcp.receive_buffer = 100;
+        tcp.keys.receive_buffer_packets = count(100.0);
         let mut queue = SendQueue::default();
         queue.expand(&tcp, 10);
         assert_eq!(queue.buffer, 300_000);
@@ -225,7 +230,7 @@ mod tests {
     /// long as less than the limit is unsent, as in Linux.
     #[test]
     fn a_fragment_is_no_longer_than_what_may_be_unsent() {
-        let mut tcp = endpoint(&anabranch_scenario::Tcp::default());
+        let mut tcp = Tcp::new(&anabranch_scenario::Tcp::default());
         assert_eq!(fragment(&tcp), 22);
         tcp.notsent = 12;
         assert_eq!(fragment(&tcp), 12);

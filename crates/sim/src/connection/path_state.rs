@@ -8,13 +8,15 @@ use anabranch_scenario::Recovery;
 use crate::connection::bits::Reassembly;
 use crate::connection::host::Host;
 use crate::connection::rack::Rack;
-use crate::connection::receiving::QUICK_ACKS;
 use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
-use crate::network::{Ack, PacketNumber};
+use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
+
+/// How many packets are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
+pub(crate) const QUICK_ACKS: u32 = 16;
 
 /// The route of a path's packets and its delay.
 #[derive(Clone, Debug)]
@@ -78,7 +80,7 @@ impl PathState {
     pub fn new(route: Route, tcp: &Tcp, window: u32, host_seed: u64) -> PathState {
         PathState {
             route,
-            sender: Sender::new(tcp.recovery != Recovery::NewReno),
+            sender: Sender::new(tcp.keys.recovery != Recovery::NewReno),
             receiver: Reassembly::default(),
             data: VecDeque::new(),
             reinjected: 0,
@@ -93,7 +95,7 @@ impl PathState {
             quick_acks: QUICK_ACKS,
             last_arrived: 0,
             last_sent: 0,
-            rack: (tcp.recovery == Recovery::Rack).then(Box::default),
+            rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
             totals: PathTotals::default(),
         }
@@ -173,7 +175,7 @@ impl PathState {
     /// The timer expired: all that has not arrived is declared lost. A timeout in recovery is not
     /// undone, because there was a loss before it.
     pub fn time_out(&mut self, now: Time, tcp: &Tcp) {
-        if tcp.undo && self.backoff == 0 && !self.sender.is_recovering() {
+        if tcp.keys.undo && self.backoff == 0 && !self.sender.is_recovering() {
             self.timed_out_at = Some(now);
         }
         self.totals.timeouts += 1;
@@ -186,7 +188,7 @@ impl PathState {
 
     /// Undoes the timeouts since something was acknowledged if they were spurious: this first
     /// acknowledgement after them is of a packet sent before the first one (RFC 3522). True if so.
-    pub fn undo_timeout(&mut self, ack: &Ack) -> bool {
+    pub fn undo_timeout(&mut self, ack: &Acknowledgement) -> bool {
         let spurious = self.timed_out_at.take().is_some_and(|at| ack.sent_at < at);
         if spurious {
             self.totals.spurious_timeouts += u64::from(self.backoff);

@@ -11,9 +11,7 @@ use anabranch_net::Time;
 
 use crate::connection::sender::{DUPLICATES, Sender};
 use crate::connection::timer::Timer;
-use crate::network::{Ack, PacketNumber};
-
-mod timers;
+use crate::network::{Acknowledgement, PacketNumber};
 
 /// A transmission: when, and which packet. Of those at the same time the lower number went first.
 type Transmission = (Time, PacketNumber);
@@ -32,20 +30,20 @@ pub(crate) struct Rack {
     /// The smallest RTT; `None` before the first.
     min_rtt: Option<Time>,
     /// Expires when the first packet that is late exceeds the reordering window.
-    reordering: Timer,
+    pub reordering: Timer,
     /// Expires when a probe must be sent.
-    probing: Timer,
-    probe: Option<Probe>,
+    pub probing: Timer,
+    pub probe: Option<Probe>,
 }
 
 /// The probe of a tail whose fate is not known yet.
 #[derive(Debug)]
-struct Probe {
-    sent_at: Time,
+pub(crate) struct Probe {
+    pub sent_at: Time,
     /// All packets sent before it are below this.
-    end: PacketNumber,
+    pub end: PacketNumber,
     /// Whether it is a retransmission.
-    again: bool,
+    pub again: bool,
 }
 
 /// What an acknowledgement shows.
@@ -67,7 +65,7 @@ impl Rack {
     }
 
     /// Processes an acknowledgement after the scoreboard has.
-    pub fn on_ack(&mut self, sender: &mut Sender, ack: &Ack, now: Time) -> Detected {
+    pub fn on_ack(&mut self, sender: &mut Sender, ack: &Acknowledgement, now: Time) -> Detected {
         let rtt = now - ack.sent_at;
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         let transmission = (ack.sent_at, ack.selective);
@@ -83,7 +81,7 @@ impl Rack {
     }
 
     /// Declares lost what was sent before the newest arrival and is late (section 6.2, step 5).
-    fn detect(&mut self, sender: &mut Sender, now: Time) -> Detected {
+    pub fn detect(&mut self, sender: &mut Sender, now: Time) -> Detected {
         let window = self.reordering_window(sender);
         self.reordering.stop();
         let mut late_at = None;
@@ -118,7 +116,7 @@ impl Rack {
 
     /// Whether the probe's fate is known, and it has repaired a loss: the acknowledgement that
     /// reaches its end is its own, and not one of the original, which would come first.
-    fn ends_probe(&mut self, sender: &Sender, ack: &Ack) -> bool {
+    fn ends_probe(&mut self, sender: &Sender, ack: &Acknowledgement) -> bool {
         let una = sender.una();
         let ended = self.probe.take_if(|probe| una >= probe.end);
         ended.is_some_and(|probe| probe.again && ack.sent_at == probe.sent_at)
@@ -147,7 +145,7 @@ impl Rack {
 
     /// Whether a probe may be sent: no other is on its way, and no loss is known or suspected
     /// (section 7.2).
-    fn may_probe(&self, sender: &Sender) -> bool {
+    pub fn may_probe(&self, sender: &Sender) -> bool {
         let quiet = sender.outstanding() > 0 && sender.arrived() == 0 && !sender.is_recovering();
         quiet && self.probe.is_none()
     }
@@ -155,7 +153,7 @@ impl Rack {
     /// Starts the probe's timer, where the last packets of a flight may be lost (section 7.2):
     /// `wait` is the probe timeout, and `rto_at` when the retransmission timer expires, which is
     /// never first. Gives the time at which a timer event must be scheduled.
-    fn restart_probing(
+    pub fn restart_probing(
         &mut self,
         sender: &Sender,
         now: Time,

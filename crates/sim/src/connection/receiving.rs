@@ -4,14 +4,12 @@ use anabranch_net::Time;
 use anabranch_scenario::time::{SECOND, seconds};
 
 use crate::calendar::Event;
+use crate::connection::path_state::QUICK_ACKS;
 use crate::connection::{Connection, World};
-use crate::network::{Ack, Packet, PacketNumber};
+use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
 pub(crate) const ACK_DELAY: Time = SECOND / 25;
-
-/// How many packets are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
-pub(crate) const QUICK_ACKS: u32 = 16;
 
 impl Connection {
     /// A packet reaches the receiver; true if it completes a file.
@@ -29,8 +27,9 @@ impl Connection {
             totals.delivered_bytes += u64::from(packet.bytes - world.tcp.header_bytes);
             totals.one_way_sum_s += seconds(world.now - packet.sent_at);
         }
-        let may_wait = world.tcp.delayed_acks && expected && !had_hole;
-        let may_wait = may_wait && !(world.tcp.quick_acks && self.is_quick(world, packet.path));
+        let may_wait = world.tcp.keys.delayed_acks && expected && !had_hole;
+        let may_wait =
+            may_wait && !(world.tcp.keys.quick_acks && self.is_quick(world, packet.path));
         let path = &self.paths[usize::from(packet.path)];
         if may_wait && path.held.is_none() && !self.is_complete() {
             self.delay_ack(world, packet);
@@ -94,7 +93,7 @@ impl Connection {
     fn acknowledge(&mut self, world: &mut World, r: u16, selective: PacketNumber, sent_at: Time) {
         let data_cumulative = self.data_received();
         let path = &self.paths[usize::from(r)];
-        let ack = Ack {
+        let ack = Acknowledgement {
             sent_at,
             connection: self.number,
             cumulative: path.receiver.next(),

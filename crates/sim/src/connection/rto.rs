@@ -33,7 +33,7 @@ impl Rto {
     /// sent.
     #[inline]
     pub fn sample(&mut self, tcp: &Tcp, rtt_s: f64, una: PacketNumber, next: PacketNumber) {
-        match tcp.rto_floor {
+        match tcp.keys.rto_floor {
             RtoFloor::Rto => {
                 self.smooth(rtt_s, 1.0);
                 self.margin = 4.0 * self.deviation;
@@ -113,12 +113,11 @@ mod tests {
     use anabranch_scenario::{Profile, Tcp as Keys};
 
     use super::*;
-    use crate::build;
 
     /// The timeouts, ms, before the first sample and after each of these, ms. Every sample is that
     /// of a round trip of one packet.
     fn timeouts_ms(profile: Profile, samples_ms: &[f64]) -> Vec<f64> {
-        let tcp = build::endpoint(&Keys::of(profile));
+        let tcp = Tcp::new(&Keys::of(profile));
         let mut rto = Rto::default();
         let mut timeouts = vec![rto.timeout(&tcp)];
         for (number, rtt_ms) in samples_ms.iter().enumerate() {

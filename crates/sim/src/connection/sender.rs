@@ -7,7 +7,7 @@
 //! the window.
 
 use crate::connection::bits::Bits;
-use crate::network::{Ack, PacketNumber};
+use crate::network::{Acknowledgement, PacketNumber};
 
 /// Duplicate acknowledgements, or packets arrived above a hole, that indicate a loss (RFC 5681).
 pub(super) const DUPLICATES: u32 = 3;
@@ -153,7 +153,7 @@ impl Sender {
 
     /// Processes an acknowledgement.
     #[inline]
-    pub fn on_ack(&mut self, ack: &Ack) -> AckOutcome {
+    pub fn on_ack(&mut self, ack: &Acknowledgement) -> AckOutcome {
         let mut outcome = AckOutcome::default();
         if ack.cumulative > self.una {
             outcome.delivered = self.advance(ack.cumulative);

@@ -1,6 +1,6 @@
 //! The sending side of a connection: acknowledgements, timers, and which packet is sent when.
 
-use anabranch_control::Ack as ControlAck;
+use anabranch_control::Ack;
 use anabranch_net::Time;
 use anabranch_scenario::time::seconds;
 
@@ -9,12 +9,12 @@ use crate::connection::scheduler;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
-use crate::network::{Ack, Packet, PacketNumber};
+use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 impl Connection {
     /// An acknowledgement reaches the sender.
     #[inline]
-    pub fn on_ack(&mut self, world: &mut World, ack: &Ack) {
+    pub fn on_ack(&mut self, world: &mut World, ack: &Acknowledgement) {
         self.in_network -= 1;
         let r = usize::from(ack.path);
         let path = &mut self.paths[r];
@@ -30,7 +30,7 @@ impl Connection {
         let now = seconds(world.now);
         self.controller.on_ack(
             r,
-            &ControlAck {
+            &Ack {
                 now,
                 sent_at: seconds(ack.sent_at),
                 packets: outcome.delivered,
@@ -131,7 +131,7 @@ impl Connection {
         }
         self.starved = false;
         while let Some(r) = scheduler::pick(
-            world.tcp.scheduler,
+            world.tcp.keys.scheduler,
             &self.paths,
             &self.controller,
             self.turn,
@@ -208,7 +208,9 @@ impl Connection {
     /// Takes the next new data below `end`, if the receiver has room for it.
     #[inline]
     pub(crate) fn next_new(&mut self, tcp: &Tcp, end: PacketNumber) -> Option<PacketNumber> {
-        let window_end = self.data_una.saturating_add(tcp.receive_buffer.into());
+        let window_end = self
+            .data_una
+            .saturating_add(tcp.keys.receive_buffer_packets.get().into());
         if self.data_next >= end.min(window_end) {
             return None;
         }

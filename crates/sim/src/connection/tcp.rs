@@ -1,35 +1,39 @@
 //! What all endpoints of a scenario have in common.
 
 use anabranch_net::Time;
-use anabranch_scenario::{Recovery, RtoFloor, Scheduler};
+use anabranch_scenario as scenario;
+use anabranch_scenario::time::from_seconds;
 
 /// How every endpoint of a scenario behaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Tcp {
+    /// The keys as written.
+    pub keys: scenario::Tcp,
+    /// Some of them in the units of packets and timers: sizes in bytes,
     pub packet_bytes: u16,
     pub header_bytes: u16,
+    /// the floor of the retransmission timeout,
     pub min_rto: Time,
-    pub rto_floor: RtoFloor,
-    /// Whether spurious timeouts are undone.
-    pub undo: bool,
-    pub delayed_acks: bool,
-    /// Whether the first acknowledgements are not delayed.
-    pub quick_acks: bool,
-    pub recovery: Recovery,
-    /// Where slow start ends on a new path, in packets.
-    pub initial_ssthresh: f64,
-    /// The receive buffer in packets.
-    pub receive_buffer: u32,
-    pub scheduler: Scheduler,
-    /// A path's send buffer in windows.
-    pub send_buffer_windows: u32,
-    /// The most unsent data in a path's queue, in packets.
+    /// the most unsent data in a path's queue, in packets,
     pub notsent: u32,
-    /// The longest time for which the sender's host delays a packet.
+    /// and the longest time for which the sender's host delays a packet.
     pub host_jitter: Time,
 }
 
 impl Tcp {
+    pub fn new(keys: &scenario::Tcp) -> Tcp {
+        let (packet_bytes, header_bytes) = (keys.packet_bytes.get(), keys.header_bytes);
+        let payload = f64::from(packet_bytes - header_bytes);
+        Tcp {
+            keys: keys.clone(),
+            packet_bytes: packet_bytes as u16,
+            header_bytes: header_bytes as u16,
+            min_rto: from_seconds(keys.min_rto_ms.get() * 1e-3),
+            notsent: (keys.notsent_bytes.get() / payload).ceil() as u32,
+            host_jitter: from_seconds(keys.host_jitter_us.get() * 1e-3 * 1e-3),
+        }
+    }
+
     /// Payload of a full packet.
     pub fn payload(&self) -> u64 {
         u64::from(self.packet_bytes - self.header_bytes)

@@ -7,28 +7,23 @@ use super::Simulation;
 use crate::build::{adjuster_dice, host_seed};
 use crate::calendar::Event;
 use crate::connection::{Connection, World};
-use anabranch_scenario::time::from_seconds;
-use anabranch_scenario::users::{next_gap, next_size};
 
 impl Simulation {
     pub(super) fn begin(&mut self, user: u32) {
         let row = user as usize;
-        if self.users[row].slot.has_stopped(self.now) {
+        let slot = &mut self.users[row].slot;
+        let workload = &self.scenario.flows[slot.flow as usize].workload;
+        let Some(begun) = slot.begin(workload, self.now) else {
             return;
-        }
-        let workload = &self.plans[self.users[row].slot.flow as usize].workload;
-        let dice = &mut self.users[row].slot.dice;
-        if let Workload::OnOff { on_s, .. } = workload {
-            let pause = self.now + from_seconds(on_s.get());
+        };
+        if let Some(pause) = begun.pause {
             self.network.calendar.push(pause, Event::Pause(user));
         }
-        if let Some(gap) = next_gap(workload, dice) {
-            self.network
-                .calendar
-                .push(self.now + gap, Event::Begin(user));
+        if let Some(next) = begun.next {
+            self.network.calendar.push(next, Event::Begin(user));
         }
         let pools = matches!(workload, Workload::Gateway { .. });
-        match next_size(workload, dice) {
+        match begun.file {
             Some(bytes) if pools => {
                 let number = self.gateway(user);
                 self.connect(number, |connection, world| {
@@ -57,9 +52,8 @@ impl Simulation {
         if let Some(number) = row.connection {
             self.connections[number as usize].pause();
         }
-        let workload = &self.plans[row.slot.flow as usize].workload;
-        if let (Workload::OnOff { off_s, .. }, false) = (workload, row.slot.has_stopped(self.now)) {
-            let resume = self.now + from_seconds(off_s.get());
+        let workload = &self.scenario.flows[row.slot.flow as usize].workload;
+        if let Some(resume) = row.slot.resumes(workload, self.now) {
             self.network.calendar.push(resume, Event::Begin(user));
         }
     }
@@ -67,17 +61,10 @@ impl Simulation {
     fn open(&mut self, user: u32) -> u32 {
         let number = self.spare.pop().unwrap_or(self.connections.len() as u32);
         let plan = &self.plans[self.users[user as usize].slot.flow as usize];
-        let tcp = &self.scenario.tcp;
-        let initial_window = f64::from(tcp.initial_window_packets.get());
-        let mut controller = plan.rule.controller(0, initial_window);
-        controller.set_increase_per_round(tcp.increase_per_round);
-        controller.set_coupling(plan.coupling);
-        if plan.routes.len() > 1 {
-            controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
-        }
         let host_seed = host_seed(self.seed, user, self.now);
-        let (now, scheduler) = (self.now, self.tcp.scheduler);
+        let (now, scheduler) = (self.now, self.tcp.keys.scheduler);
         let routes = &plan.routes;
+        let controller = plan.controller.clone();
         let mut connection =
             Connection::new(number, user, now, controller, routes, scheduler, host_seed);
         connection.open_paths(now, routes, &self.tcp);
@@ -116,7 +103,8 @@ impl Simulation {
         let number = self.open(user);
         self.users[user as usize].connection = Some(number);
         let connection = &mut self.connections[number as usize];
-        let adjuster = match &self.plans[self.users[user as usize].slot.flow as usize].workload {
+        let flow = self.users[user as usize].slot.flow;
+        let adjuster = match &self.scenario.flows[flow as usize].workload {
             Workload::Gateway {
                 adjust: Some(adjust),
                 ..

@@ -102,22 +102,11 @@ class EquilibriumRun(FluidRun):
 
     def _history(self) -> History:
         found = equilibrium(self._network, tick=lambda: self._watch(0.0))
-        load = self._network.routes @ found.rate
+        served = (1 - found.loss) * found.load
+        sending = np.ones(self._network.paths, dtype=bool)
         history = History(self._scenario.network()["sample_s"])
         samples = history.samples(0.0, self._scenario.duration_s)
         ends = [0.0, self._scenario.warmup_s, self._scenario.duration_s]
         for time in np.union1d(samples, ends):
-            history.add(
-                Moment(
-                    time=float(time),
-                    window=found.window,
-                    rate=found.rate,
-                    rtt=found.rtt,
-                    path_loss=found.path_loss,
-                    waiting=found.waiting,
-                    loss=found.loss,
-                    load=load,
-                    served=(1 - found.loss) * load,
-                )
-            )
+            history.add(Moment.of(float(time), sending, found, served))
         return history

@@ -7,6 +7,7 @@ import numpy as np
 
 from anabranch.theory.array import Array
 from anabranch.theory.fluid import rounds
+from anabranch.theory.fluid.model import Point
 from anabranch.theory.fluid.newton import TOLERANCE, Tick, search
 from anabranch.theory.network import Network
 
@@ -40,6 +41,30 @@ class Equilibrium:
     isolated: bool
     """Whether no other equilibrium is near. If not, the rule leaves the split open."""
 
+    @classmethod
+    def of(
+        cls, network: Network, at: Point | rounds.Means, residual: float, steps: int, isolated: bool
+    ) -> "Equilibrium":
+        """At this point of the model, or at these means over rounds."""
+        return cls(
+            network=network,
+            window=at.window,
+            rate=at.rate,
+            rtt=at.rtt,
+            path_loss=at.path_loss,
+            backlog=at.backlog,
+            waiting=at.waiting,
+            loss=at.loss,
+            residual=residual,
+            steps=steps,
+            isolated=isolated,
+        )
+
+    @property
+    def load(self) -> Array:
+        """y_l, packets/s offered to each link."""
+        return np.asarray(self.network.routes @ self.rate)
+
     @property
     def goodput_mbps(self) -> Array:
         """Goodput of each path, Mbps."""
@@ -54,8 +79,7 @@ class Equilibrium:
     @property
     def utilization(self) -> Array:
         """Utilization of each link: the rate that leaves its queue over its capacity."""
-        network = self.network
-        return np.asarray((1 - self.loss) * (network.routes @ self.rate) / network.capacity)
+        return np.asarray((1 - self.loss) * self.load / self.network.capacity)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -103,31 +127,6 @@ def equilibrium(
     """
     if rounds.needed(network):
         mean = rounds.settle(network, tick)
-        return Equilibrium(
-            network=network,
-            window=mean.window,
-            rate=mean.rate,
-            rtt=network.base_rtt + network.routes.T @ (mean.waiting / network.capacity),
-            path_loss=mean.path_loss,
-            backlog=mean.waiting,
-            waiting=mean.waiting,
-            loss=mean.loss,
-            residual=mean.residual,
-            steps=rounds.ROUNDS,
-            isolated=True,
-        )
+        return Equilibrium.of(network, mean, mean.residual, rounds.ROUNDS, isolated=True)
     found = search(network, tolerance, tick)
-    point = found.point
-    return Equilibrium(
-        network=network,
-        window=point.window,
-        rate=point.rate,
-        rtt=point.states.rtt,
-        path_loss=point.path_loss,
-        backlog=point.backlog,
-        waiting=point.waiting,
-        loss=point.loss,
-        residual=found.residual,
-        steps=found.steps,
-        isolated=found.isolated(),
-    )
+    return Equilibrium.of(network, found.point, found.residual, found.steps, found.isolated())

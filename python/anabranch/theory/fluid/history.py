@@ -2,14 +2,33 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from anabranch.theory.array import Array
-from anabranch.theory.fluid.model import Point
 
 Watch = Callable[[float], None]
 """Called with the simulated time, s, now and then; it may raise to stop a run."""
+
+
+class State(Protocol):
+    """Paths and links at one time, or in the mean over a time; the units are those of `Moment`."""
+
+    @property
+    def window(self) -> Array: ...
+    @property
+    def rate(self) -> Array: ...
+    @property
+    def rtt(self) -> Array: ...
+    @property
+    def path_loss(self) -> Array: ...
+    @property
+    def waiting(self) -> Array: ...
+    @property
+    def loss(self) -> Array: ...
+    @property
+    def load(self) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +50,8 @@ class Moment:
     """Rate that leaves the queue of each link, packets/s."""
 
     @classmethod
-    def of(cls, time: float, sending: Array, point: Point, served: Array) -> "Moment":
-        """From a point of the model of the paths that send."""
+    def of(cls, time: float, sending: Array, point: State, served: Array) -> "Moment":
+        """From the state of the paths that send."""
 
         def spread(values: Array, elsewhere: float) -> Array:
             whole = np.full(len(sending), elsewhere)
@@ -43,7 +62,7 @@ class Moment:
             time=time,
             window=spread(point.window, np.nan),
             rate=spread(point.rate, 0.0),
-            rtt=spread(point.states.rtt, np.nan),
+            rtt=spread(point.rtt, np.nan),
             path_loss=spread(point.path_loss, np.nan),
             waiting=point.waiting,
             loss=point.loss,

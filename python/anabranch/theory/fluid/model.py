@@ -74,6 +74,11 @@ class Point:
         self.load = network.routes @ self.rate
         """y_l, packets/s offered to each link; losses on other links are not subtracted."""
 
+    @property
+    def rtt(self) -> Array:
+        """Of each path, s."""
+        return self.states.rtt
+
     @cached_property
     def increase_decrease(self) -> tuple[Array, Array]:
         """I_r per acknowledged packet and D_r per loss, packets."""

@@ -71,11 +71,17 @@ class Means:
 
     window: Array
     rate: Array
+    rtt: Array
     path_loss: Array
     waiting: Array
     loss: Array
     residual: float
     """The largest relative change of a mean window against the quarter before."""
+
+    @property
+    def backlog(self) -> Array:
+        """What waits on each link: there is no price beyond it."""
+        return self.waiting
 
 
 def settle(network: Network, tick: Tick | None = None) -> Means:
@@ -108,7 +114,8 @@ def settle(network: Network, tick: Tick | None = None) -> Means:
             f"{100 * residual:.0f} % of itself",
             residual,
         )
-    return Means(window, rate, path_loss, waiting, loss, residual)
+    rtt = network.base_rtt + network.routes.T @ (waiting / network.capacity)
+    return Means(window, rate, rtt, path_loss, waiting, loss, residual)
 
 
 class _Fluid:

@@ -20,7 +20,7 @@ fn ack(
     selective: u64,
     at: Time,
 ) -> Detected {
-    let ack = Ack {
+    let ack = Acknowledgement {
         sent_at: at,
         connection: 0,
         cumulative,
@@ -69,7 +69,7 @@ fn after_a_spurious_timeout_what_was_sent_before_it_can_be_lost() {
     sender.send_lost();
     rack.on_sent(90, 0);
     // The original of packet 0 arrives.
-    let first = Ack {
+    let first = Acknowledgement {
         sent_at: 0,
         connection: 0,
         cumulative: 1,

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn ack(cumulative: PacketNumber, selective: PacketNumber) -> Ack {
-    Ack {
+fn ack(cumulative: PacketNumber, selective: PacketNumber) -> Acknowledgement {
+    Acknowledgement {
         sent_at: 0,
         connection: 0,
         cumulative,

@@ -3,12 +3,12 @@
 use anabranch_net::Time;
 use anabranch_scenario::time::SECOND;
 
-use super::{Detected, Probe};
 use crate::calendar::Event;
+use crate::connection::rack::{Detected, Probe};
 use crate::connection::receiving::ACK_DELAY;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
-use crate::network::Ack;
+use crate::network::Acknowledgement;
 
 /// What the probe timeout has beyond two RTTs (Linux' `TCP_TIMEOUT_MIN`, two ticks of 1 ms).
 const SLACK: Time = SECOND / 500;
@@ -17,11 +17,11 @@ impl Connection {
     /// Detects losses by send times at an acknowledgement, after the scoreboard has processed it;
     /// true if a recovery begins.
     #[cold]
-    pub(in crate::connection) fn detect_by_time(
+    pub(super) fn detect_by_time(
         &mut self,
         world: &mut World,
         r: usize,
-        ack: &Ack,
+        ack: &Acknowledgement,
     ) -> bool {
         let path = &mut self.paths[r];
         let Some(rack) = &mut path.rack else {
@@ -83,11 +83,11 @@ impl Connection {
 
     /// Starts the probe's timer anew: new data was sent, or acknowledged.
     #[cold]
-    pub(in crate::connection) fn restart_probing(&mut self, world: &mut World, r: usize) {
+    pub(super) fn restart_probing(&mut self, world: &mut World, r: usize) {
         let path = &mut self.paths[r];
         let Some(rack) = &mut path.rack else { return };
         // A lone packet's acknowledgement may be delayed.
-        let lone = path.sender.outstanding() == 1 && world.tcp.delayed_acks;
+        let lone = path.sender.outstanding() == 1 && world.tcp.keys.delayed_acks;
         let delay = if lone { ACK_DELAY } else { 0 };
         let wait = path
             .rto

@@ -1,6 +1,6 @@
 //! Laws of generalised processor sharing, and its means against theory.
 
-use anabranch_sim::sharing::{Class, Files, Sharing, Sizes};
+use anabranch_sharing::{Class, Files, Sharing, Sizes};
 use proptest::prelude::*;
 
 fn class(queue: usize, load: f64, mean_s: f64, sizes: Sizes) -> Class {

@@ -1,0 +1,64 @@
+/* The window machinery of rules that act for each acknowledged packet. */
+#pragma once
+
+#include "gather.h"
+#include "rule.h"
+#include "window.h"
+
+/* The window or the loss counters have changed by other means than the increase. */
+static inline void forget_increase(struct subflow *s)
+{
+	s->is_due = 1;
+}
+
+/* Called for each acknowledgement. */
+static inline void note_round(struct subflow *s, bool ended)
+{
+	s->is_due |= ended;
+}
+
+/* Per acknowledged packet, in units of 2^-32 packets. No rule's increase is larger, and its product
+ * with the packets of one acknowledgement, at most MAX_WINDOW, fits in 63 bits.
+ */
+#define LARGEST_INCREASE (100LL << 32)
+
+/* Computes the increase per acknowledged packet; false to fall back to the kernel's Reno. A
+ * function of its own, because it takes space on the stack that acknowledgements do not need.
+ */
+static __noinline bool compute_increase(struct sock *sk)
+{
+	struct subflow *s = subflow_of(sk);
+	struct connection c = {};
+	s64 per_packet;
+
+	if (!gather(&c, sk, SIBLINGS))
+		return false;
+	per_packet = soft_to_fixed(increase(0, &c));
+	if (per_packet > LARGEST_INCREASE)
+		per_packet = LARGEST_INCREASE;
+	if (per_packet < -LARGEST_INCREASE)
+		per_packet = -LARGEST_INCREASE;
+	s->increase = per_packet;
+	s->is_due = 0;
+	return true;
+}
+
+SEC("struct_ops")
+void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct subflow *s = subflow_of(sk);
+
+	if (!window_limited(tp))
+		return;
+	if (in_slow_start(tp)) {
+		forget_increase(s);
+		acked = tcp_slow_start(tp, acked);
+		if (!acked)
+			return;
+	}
+	if (s->is_due && !compute_increase(sk))
+		tcp_reno_cong_avoid(sk, ack, acked);
+	else
+		change_window(tp, s, s->increase * acked);
+}

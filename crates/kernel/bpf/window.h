@@ -1,0 +1,41 @@
+/* The window of a subflow, with its fraction. */
+#pragma once
+
+#include "path.h"
+#include "subflow.h"
+
+static inline u32 smallest_ssthresh(const struct connection *c)
+{
+	return c->count > 1 ? SMALLEST_SSTHRESH : SMALLEST_SSTHRESH_ONE_PATH;
+}
+
+static inline bool in_slow_start(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+/* The kernel's tcp_is_cwnd_limited. */
+static inline bool window_limited(struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return true;
+	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+/* Used in congestion avoidance. A window that falls below the slow start threshold lowers it,
+ * because slow start would undo the change at once.
+ */
+static inline void change_window(struct tcp_sock *tp, struct subflow *s, s64 change)
+{
+	s64 window = ((s64)tp->snd_cwnd << 32 | s->fraction) + change;
+	s64 largest = tp->snd_cwnd_clamp < MAX_WINDOW ? tp->snd_cwnd_clamp : MAX_WINDOW;
+
+	if (window < 1LL << 32)
+		window = 1LL << 32;
+	if (window > largest << 32)
+		window = largest << 32;
+	tp->snd_cwnd = (u64)window >> 32;
+	s->fraction = (u32)window;
+	if (in_slow_start(tp))
+		tp->snd_ssthresh = tp->snd_cwnd;
+}

@@ -1,0 +1,59 @@
+//! What the endpoints' keys choose from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Values of several keys at once. Common to both: an initial window of 10 packets, SACK, and
+/// timestamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// The endpoint of the standards: timeouts of RFC 6298 with its floor of 1 s, recovery by RFC
+    /// 6675 (`newreno`: RFC 6582), an ACK per packet, the min-RTT scheduler. It is the default,
+    /// because the equations of the rules assume it: every packet is acknowledged, and a rise of
+    /// the RTT by less than 1 s causes no spurious timeout.
+    #[default]
+    Rfc,
+    /// A machine's stack. Linux 6: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
+    /// spurious timeouts, delayed ACKs with quick ACKs, RACK with tail loss probes, Linux'
+    /// scheduler, and a host that is not a clock: `host_jitter_us = 100`.
+    Linux,
+}
+
+/// What `min_rto_ms` bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RtoFloor {
+    /// The timeout, srtt + 4 rttvar (RFC 6298).
+    Rto,
+    /// What it adds to the smoothed RTT. As in Linux this is 4 times the largest deviation of a
+    /// round trip, and falls by a quarter of the difference per round trip.
+    Variance,
+}
+
+/// How losses are detected and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Recovery {
+    /// Selective acknowledgements (RFC 6675).
+    Sack,
+    /// Selective acknowledgements, loss detection by send times, which finds lost retransmissions
+    /// too, and a probe for the last packets (RFC 8985).
+    Rack,
+    /// One hole per round trip (RFC 6582).
+    NewReno,
+}
+
+/// Which path gets the next packet of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// The path with the smallest smoothed RTT whose window has room.
+    MinRtt,
+    /// The paths in turn, as far as their windows have room.
+    RoundRobin,
+    /// Linux 6.18's, for connections with several paths: a send buffer that grows with the windows,
+    /// bursts of up to 64 kB that are queued at a path until its window has room, and
+    /// retransmission of the oldest data over an idle path.
+    Linux,
+}
