@@ -39,8 +39,8 @@ fn answer(query: &[u8], over_udp: bool) -> Option<Vec<u8>> {
 }
 
 async fn resolver() -> SocketAddr {
-    let tcp = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = tcp.local_addr().expect("bound");
+    let address = free_address();
+    let tcp = TcpListener::bind(address).await.expect("a port");
     let udp = UdpSocket::bind(address).await.expect("the same port");
     tokio::spawn(async move {
         let mut buffer = [0; 5000];
