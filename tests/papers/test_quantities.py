@@ -167,7 +167,7 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ),
         # In bins of 1 s user 0 has 0.64 and 24/45.
         ("window_rate_span_mbps", {**RATE, "path": 0, "bin_s": 1.0}, (0.64 - 24 / 45) / 2),
-        # Among four points, path 1 stands out in the first alone: (0.64 - mean) / deviation / sqrt 3.
+        # Among four points path 1 stands out in the first: (0.64 - mean) / deviation / sqrt 3.
         ("window_rate_correlation", CORRELATION, (0.64 - PATH_0.mean()) / PATH_0.std() / 3**0.5),
         ("shift_s", {**SHIFT, "target_mbps": 0.7, "bin_s": 0.5}, (1.5 + 2.0) / 2),
         ("shift_s", {**SHIFT, "target_mbps": 0.55, "bin_s": 1.0}, 2.0),

@@ -48,7 +48,7 @@ def samples(rates, losses=0, rtt_ms=50.0, times=(1.0, 2.0)):
 
 @pytest.fixture(scope="module")
 def result():
-    """The result with its samples replaced."""
+    """A run whose samples the tests replace."""
     return run(SCENARIO, "lia", seeds=1)
 
 
