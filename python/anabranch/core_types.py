@@ -113,6 +113,8 @@ class RuleInfo(TypedDict):
     """Whether the increase is a difference of two terms that may cancel."""
     leaves_capacity: str | None
     """Why it does not use 95 % of every set of paths where it is alone."""
+    keeps_overshoot: bool
+    """Whether an overshoot of slow start lasts for minutes."""
     weight: str | None
     """The parameter that is a connection's weight and may change during a connection."""
     variant_of: str | None

@@ -1,9 +1,11 @@
 """Warnings about a result: what its runs showed that is probably not meant."""
 
+import tomllib
 from collections.abc import Iterator
 
 from pandas import DataFrame
 
+from anabranch._core import rules
 from anabranch.scenario import Scenario
 
 
@@ -11,6 +13,21 @@ def found(scenario: Scenario, flows: DataFrame, transfers: DataFrame) -> Iterato
     """A line per fault, with the file and the remedy."""
     yield from _nothing_replaced(scenario, flows)
     yield from _files_in_the_warm_up(scenario, flows, transfers)
+    yield from _overshoot(scenario, flows)
+
+
+def _overshoot(scenario: Scenario, flows: DataFrame) -> Iterator[str]:
+    """Rules that were in slow start without a threshold and keep an overshoot for minutes."""
+    keeping = {rule["name"] for rule in rules() if rule["keeps_overshoot"]}
+    ran = flows.loc[flows["sent_packets"] > 0, "rule"].str.partition(":")[0].unique()
+    threshold = tomllib.loads(scenario.text)["tcp"]["initial_ssthresh_packets"]
+    for rule in ran if threshold == float("inf") else ():
+        if rule in keeping:
+            yield (
+                f"{scenario.source}: {rule} shrinks by at most one packet per round trip: an "
+                "overshoot of slow start lasts for minutes: set tcp.initial_ssthresh_packets to "
+                "the window expected"
+            )
 
 
 def _nothing_replaced(scenario: Scenario, flows: DataFrame) -> Iterator[str]:

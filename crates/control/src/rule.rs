@@ -31,6 +31,9 @@ pub trait Rule: Clone + Debug {
     /// Why, by its own equations, the rule alone on a set of paths does not always use 95 % of them
     /// where the only losses are at queues of one bandwidth-delay product.
     const LEAVES_CAPACITY: Option<&'static str> = None;
+    /// Whether a window far above the equilibrium shrinks so slowly that an overshoot of slow start
+    /// lasts for minutes.
+    const KEEPS_OVERSHOOT: bool = false;
     /// Whether `I_r` and `D_r` at a state describe the rule, so that it has a fluid model. False
     /// where they depend on the time since the last loss.
     const FLUID: bool = !Self::DELAY_BASED;

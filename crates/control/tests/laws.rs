@@ -21,6 +21,19 @@ proptest! {
         }
     }
 
+    /// A rule that a queue of 10 s, without a loss, makes shrink would keep it for as long as an
+    /// increase per packet takes. The others grow until the queue loses a packet.
+    #[test]
+    fn a_long_queue_makes_only_the_rules_shrink_that_keep_an_overshoot(mut path in any_path()) {
+        path.queue_delay = 10.0;
+        path.rtt = path.base_rtt + 10.0;
+        path.loss_interval = 1e12;
+        for (info, rule) in all_rules().filter(|(info, _)| info.fluid) {
+            let shrinks = rule.increase(0, &[path]) < 0.0;
+            prop_assert_eq!(shrinks, info.keeps_overshoot, "{}", info.name);
+        }
+    }
+
     /// At the states where OLIA's alpha is 0: there the best paths have the largest windows.
     #[test]
     fn an_equilibrium_by_loss_depends_on_windows_and_rtts_alone(

@@ -34,6 +34,8 @@ impl Rule for RsfDb {
     /// The queueing delay matters too.
     const EQUILIBRIUM_BY_LOSS: bool = false;
     const INCREASE_CANCELS: bool = true;
+    /// `I_r w_r` is at least -1: one packet per round trip.
+    const KEEPS_OVERSHOOT: bool = true;
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> RsfDb {

@@ -64,6 +64,12 @@ their capacity (`crates/sim/tests/fill.rs`), except where its own equations prev
 
 ";
 
+const OVERSHOOT: &str = "
+An overshoot of slow start lasts for minutes with these rules, whose windows shrink by at most one
+packet per round trip where nothing is lost. A run without `tcp.initial_ssthresh_packets` warns:
+
+";
+
 /// The page as the table has it.
 pub fn page() -> String {
     let mut page = String::from(HEADER);
@@ -128,6 +134,10 @@ pub fn page() -> String {
         if let Some(why) = info.leaves_capacity {
             writeln!(page, "- `{}`: {why}.", info.name).unwrap();
         }
+    }
+    page += OVERSHOOT;
+    for info in RULES.iter().filter(|info| info.keeps_overshoot) {
+        writeln!(page, "- `{}`", info.name).unwrap();
     }
     page
 }

@@ -1,0 +1,29 @@
+"""Warnings about rules by what ran, whatever the scenario asked for."""
+
+from pathlib import Path
+
+import pytest
+
+import anabranch
+from conftest import Anabranch
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "ssthresh", "said"),
+    [("rsf-db", None, 1), ("rsf-db:d_s=0.2", None, 1), ("rsf-db", 20, 0), ("rsf-lb", None, 0)],
+)
+def test_a_rule_that_keeps_an_overshoot_is_named_where_slow_start_has_no_threshold(
+    algorithm: str, ssthresh: int | None, said: int, small: Path
+) -> None:
+    settings = {"tcp.initial_ssthresh_packets": ssthresh} if ssthresh else None
+    result = anabranch.run(small, algorithm, seeds=1, set=settings)
+    found = [line for line in result.warnings if "overshoot" in line]
+    assert len(found) == said
+    assert all("rsf-db shrinks" in line and "initial_ssthresh_packets" in line for line in found)
+
+
+def test_the_warning_is_printed_and_not_for_equations(small: Path, anabranch: Anabranch) -> None:
+    done = anabranch("run", small, "-a", "rsf-db", "--seeds", "1")
+    assert "overshoot of slow start lasts for minutes" in done.stderr
+    done = anabranch("run", small, "-a", "rsf-db", "--on", "equilibrium")
+    assert "overshoot" not in done.stderr
