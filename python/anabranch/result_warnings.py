@@ -9,11 +9,18 @@ from anabranch._core import rules
 from anabranch.scenario import Scenario
 
 
-def found(scenario: Scenario, flows: DataFrame, transfers: DataFrame) -> Iterator[str]:
+EQUATIONS = ("fluid", "equilibrium")
+"""Backends without slow start."""
+
+
+def found(
+    scenario: Scenario, backend: str, flows: DataFrame, transfers: DataFrame
+) -> Iterator[str]:
     """A line per fault, with the file and the remedy."""
     yield from _nothing_replaced(scenario, flows)
     yield from _files_in_the_warm_up(scenario, flows, transfers)
-    yield from _overshoot(scenario, flows)
+    if backend not in EQUATIONS:
+        yield from _overshoot(scenario, flows)
 
 
 def _overshoot(scenario: Scenario, flows: DataFrame) -> Iterator[str]:
