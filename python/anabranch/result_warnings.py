@@ -8,7 +8,6 @@ from pandas import DataFrame
 from anabranch._core import rules
 from anabranch.scenario import Scenario
 
-
 EQUATIONS = ("fluid", "equilibrium")
 """Backends without slow start."""
 
