@@ -9,6 +9,7 @@ mod golden;
 mod itcp;
 mod known_faults;
 mod laws;
+mod measured;
 mod operations;
 mod page;
 mod per_round;
