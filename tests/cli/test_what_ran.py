@@ -54,7 +54,7 @@ def test_a_comparison_says_what_a_flow_of_its_own_rule_ran(
 ) -> None:
     tables.comparison(anabranch.run(small, ["lia", "olia"], seeds=1))
     printed = capsys.readouterr().out
-    assert "two, Mbps each of 2" in printed
+    assert "2× two, Mbps each" in printed
     assert "one (reno), Mbps" in printed
 
 

@@ -1,4 +1,4 @@
-//! What the controller measures for the rules: RTTs, queueing delays, packets between losses, rounds.
+//! What the controller measures for the rules: RTTs, queueing delays, losses, rounds.
 
 use anabranch_control::Ack;
 

@@ -63,7 +63,7 @@ Example:
     },
     /// Accept tunnels and connect out for them
     #[command(after_help = "\
-Signals are those of near.
+The signals are the same as for `near`.
 
 Example:
   anabranch-gateway far far.toml")]
@@ -73,7 +73,7 @@ Example:
     },
     /// Write a new private key to FILE, and print its public key
     #[command(after_help = "\
-The file is readable by its owner only, and is never overwritten. The public key belongs into
+The file is readable by its owner only, and is never overwritten. Add the public key to
 tunnel.peers of the other gateway.
 
 Example:

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def harm_command(
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="Which rules.")
+        str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="The rules to compare.")
     ] = "lia,olia,balia",
     seeds: Annotated[Any, seeds_option()] = 3,
     on: Annotated[
@@ -38,7 +38,7 @@ def harm_command(
 ) -> None:
     """Compare rules over two paths with the best single path: where does the second one harm?
 
-    Exit code 0, whatever the table says.
+    The exit code is 0, also if a rule harms.
 
     Examples:
 
@@ -100,6 +100,6 @@ def _summary(found: "Harm") -> None:
     harmed = ", ".join(f"{name} {len(found.harmed(name))}" for name in found.algorithms)
     tables.STDOUT.print(
         f"\nGoodput in Mbps, and relative to the best single path, with Reno; means over "
-        f"{found.seeds} seeds. Below 0.95 in so many of {len(found.rows)} cells: {harmed}.",
+        f"{found.seeds} seeds. Cells of {len(found.rows)} below 0.95: {harmed}.",
         soft_wrap=True,
     )

@@ -71,7 +71,7 @@ sweep.register(app)
 
 @app.command("list")
 def list_command(as_json: Json = False) -> None:
-    """List the algorithms with their parameters, the ranges of these, and sources.
+    """List the algorithms with their parameters, ranges and sources.
 
     With --json: the whole table. An infinite number is the text "inf", as in balia:cap=inf.
 

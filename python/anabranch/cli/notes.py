@@ -95,7 +95,7 @@ def _options() -> list[Any]:
 def _shared(
     quiet: Annotated[
         bool,
-        typer.Option("--quiet", "-q", help="Errors only on stderr: no progress, notes, warnings."),
+        typer.Option("--quiet", "-q", help="Only errors on stderr: no progress, notes, warnings."),
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="More on stderr, such as the time taken.")

@@ -34,7 +34,7 @@ MOST_SEEDS = 10_000
 
 def seeds_option(help: str = "") -> Any:
     """The option --seeds: N for the seeds 1 to N, or the seeds themselves."""
-    words = "Run with the seeds 1 to N, or with those of a list such as 3,7."
+    words = "Run with the seeds 1 to N, or with a list of seeds such as 3,7."
     return typer.Option("--seeds", metavar="N|A,B,...", parser=_seeds, help=f"{words}{help}")
 
 

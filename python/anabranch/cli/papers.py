@@ -38,16 +38,20 @@ def reproduce_command(
     as_json: Json = False,
     readme: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With all: put a row per paper between its markers."),
+        typer.Option(
+            metavar="FILE", help="With all: write a row per paper between the markers of FILE."
+        ),
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With all: put the whole summary between its markers."),
+        typer.Option(
+            metavar="FILE", help="With all: write the whole summary between the markers of FILE."
+        ),
     ] = None,
 ) -> None:
-    """Reproduce a paper: published beside measured beside theory, and each claim judged.
+    """Reproduce a paper: published, measured and theoretical numbers, and a verdict on each claim.
 
-    Exits with 1 when a claim fails that is not marked as not reproduced, with the reason.
+    Exits with 1 if a claim fails and no reason for it is recorded (`not_reproduced`).
 
     Examples:
 
@@ -91,7 +95,7 @@ def agree_command(
     beside: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="An agreement.json of an earlier run, to be put beside this one."
+            metavar="FILE", help="The agreement.json of an earlier run, whose columns are added."
         ),
     ] = None,
     settings: Set = None,

@@ -46,8 +46,8 @@ Names = Annotated[
         "--algorithm",
         "-a",
         metavar="A,B,...",
-        help="What flows without an algorithm of their own run, such as lia,olia,balia:cap=inf. "
-        "Default: what the scenario says.",
+        help="Algorithms of the flows that name none, such as lia,olia,balia:cap=inf. "
+        "Default: the scenario's.",
     ),
 ]
 Seeds = Annotated[Any, seeds_option(" Default: the scenario's.")]
@@ -58,7 +58,7 @@ Out = Annotated[
 ON = typer.Option(
     "--on",
     metavar="BACKEND",
-    help="What runs it: sim, the default; fluid or equilibrium, the equations of the rules; "
+    help="The backend: sim, the default; fluid or equilibrium, the equations of the rules; "
     "quic, QUIC endpoints in virtual time; or kernel, real Linux hosts in real time (as root).",
     show_default=False,
 )
@@ -102,7 +102,7 @@ def run_command(
     jobs: Jobs = None,
     qlog: Qlog = None,
 ) -> None:
-    """Run a scenario and print what each flow and link got.
+    """Run a scenario and print the results of each flow and link.
 
     A directory that --out has written is repeated: the same runs, compared to the bit; the exit
     code is 1 if a table differs.

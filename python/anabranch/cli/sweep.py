@@ -65,16 +65,17 @@ def sweep_command(
     set_: Set = None,
     sample: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Draw N points from the box of the intervals."),
+        typer.Option(min=1, metavar="N", help="Draw N points from the intervals of all keys."),
     ] = None,
     method: Annotated[
-        str, typer.Option(metavar="METHOD", help="lhs, a Latin hypercube, or sobol, a sequence.")
+        str,
+        typer.Option(metavar="METHOD", help="lhs, a Latin hypercube, or sobol, a Sobol sequence."),
     ] = "lhs",
     until: Annotated[
         str | None,
         typer.Option(
             metavar="CONDITION",
-            help="Bisect the one interval for where this begins to hold, such as "
+            help="Bisect the one interval for the value at which CONDITION begins to hold, such as "
             "'flows.two-path.goodput_mbps >= 5'. The metric must be monotone.",
         ),
     ] = None,

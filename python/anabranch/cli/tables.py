@@ -141,7 +141,7 @@ def comparison(result: "Result") -> None:
         users = rows["users"].iloc[0]
         own = (rows["rule"] != rows["algorithm"]).any()
         name = f"{flow} ({rows['rule'].iloc[0]})" if own else flow
-        label = f"{name}, Mbps" if users == 1 else f"{name}, Mbps each of {users}"
+        label = f"{name}, Mbps" if users == 1 else f"{users}× {name}, Mbps each"
         add(label, rows, "goodput_mbps", 3)
     table.add_section()
     add("total goodput, Mbps", result.totals(), "total_goodput_mbps", 2)

@@ -12,7 +12,8 @@ const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/bpf/rules")
 const HEADER: &str = "\
 # The rules
 
-Generated from the table of rules, `crates/control/src/rules.rs`. After a change to a rule:
+This page lists every rule, its parameters and its properties. It is generated from
+`crates/control/src/rules.rs`; after a change to a rule:
 
 ```
 UPDATE_GOLDEN=1 cargo test -p anabranch-control
