@@ -52,7 +52,7 @@ def algorithms_of(
         return {_core.algorithm(scenario.algorithm) if scenario.algorithm else OWN: None}
     if scenario.algorithm is None:
         raise ScenarioError(
-            f"{scenario.name}: every flow names its own algorithm, so there is none to replace"
+            f"{scenario.source}: every flow names its own algorithm, so there is none to replace"
         )
     chosen: dict[str, Rule | None] = {}
     for choice in _several(algorithm):

@@ -84,3 +84,11 @@ class Broken(anabranch.Rule):
 def test_another_missing_attribute_is_the_rule_s_own_error(small: Path) -> None:
     with pytest.raises(AttributeError, match="'Broken' object has no attribute 'gain'"):
         anabranch.run(small, Broken(), 1)
+
+
+def test_an_algorithm_for_flows_that_have_their_own_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    unnamed = SMALL.replace('name = "small"\nalgorithm = "lia"\n', "")
+    file.write_text(unnamed.replace('"two"', '"two"\nalgorithm = "lia"'), encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"own\.toml: every flow names its own algorithm"):
+        anabranch.run(file, "olia")
