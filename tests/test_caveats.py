@@ -25,7 +25,7 @@ paths = [["A"], ["B"]]
 RED, DROP_TAIL = "red = {}", "drop_tail.packets = 20"
 
 
-def scenario(delay: int = 10, queue: str = RED, users: int = 2) -> Scenario:
+def scenario(delay: float = 10, queue: str = RED, users: int = 2) -> Scenario:
     return Scenario.parse(TEXT.format(delay=delay, queue=queue, users=users))
 
 
@@ -38,6 +38,12 @@ def test_different_return_delays_are_a_caveat_over_quic_only() -> None:
     assert caveats(scenario(delay=10), "quic") == []
     for backend in ("sim", "kernel", "equilibrium"):
         assert caveats(scenario(delay=80), backend) == []
+
+
+def test_return_delays_that_differ_by_rounding_only_are_no_caveat() -> None:
+    # The sum of two links, 0.1 + 0.2, is 5e-17 above 0.3; a nanosecond, 1e-6 ms, is a difference.
+    assert caveats(scenario(delay=10.000000000000002), "quic") == []
+    assert len(caveats(scenario(delay=10.000001), "quic")) == 1
 
 
 @pytest.mark.parametrize("backend", ["equilibrium", "fluid"])

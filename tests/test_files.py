@@ -180,3 +180,12 @@ def test_a_file_is_refused_as_output_directory(tmp_path: Path) -> None:
             pytest.fail("entered")
     assert [file] == list(tmp_path.iterdir())
     assert file.read_text() == "precious"
+
+
+def test_a_broken_link_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "nowhere")
+    expected = r"link: expected a directory to write to, got a broken link"
+    with pytest.raises(NotADirectoryError, match=expected), staged(link):
+        raise AssertionError("it began")
+    assert list(tmp_path.iterdir()) == [link]

@@ -1,6 +1,7 @@
 """What a run is asked for, checked: algorithms and seeds."""
 
 from collections.abc import Collection, Iterable, Sequence
+from numbers import Integral
 from operator import index
 from typing import cast
 
@@ -51,7 +52,7 @@ def algorithms_of(
         return {_core.algorithm(scenario.algorithm) if scenario.algorithm else OWN: None}
     if scenario.algorithm is None:
         raise ScenarioError(
-            f"{scenario.name}: every flow names its own algorithm, so there is none to replace"
+            f"{scenario.source}: every flow names its own algorithm, so there is none to replace"
         )
     chosen: dict[str, Rule | None] = {}
     for choice in _several(algorithm):
@@ -96,6 +97,14 @@ def seeds_of(seeds: Seeds, default: Iterable[int] = ()) -> list[int]:
         raise ScenarioError(
             f"seeds = {seeds!r}: expected n for the seeds 1 to n, or a list, such as 3 or [1, 2]"
         ) from None
-    if not found or min(found) < 0:
-        raise ScenarioError(f"seeds = {seeds}: expected at least one seed, none below 0")
+    if not found or min(found) < 0 or max(found) >= 2**64:
+        raise ScenarioError(
+            f"seeds = {seeds}: expected at least one seed, none below 0 or beyond 64 bits"
+        )
     return found
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Raise `ScenarioError` unless `jobs` is None or a whole number of at least 1."""
+    if jobs is not None and not (isinstance(jobs, Integral) and jobs >= 1):
+        raise ScenarioError(f"jobs = {jobs!r}: expected 1 or more")

@@ -55,7 +55,9 @@ def staged(directory: str | os.PathLike[str], needed: int = 0) -> Iterator[Path]
     with files.
     """
     target = Path(directory)
-    nearest = next(p for p in [target, *target.absolute().parents] if p.exists())
+    nearest = next(p for p in [target, *target.absolute().parents] if os.path.lexists(p))
+    if nearest.is_symlink() and not nearest.exists():
+        raise NotADirectoryError(f"{nearest}: expected a directory to write to, got a broken link")
     if not nearest.is_dir():
         raise NotADirectoryError(f"{nearest}: expected a directory to write to, got a file")
     temporary = _temporary(nearest, target)

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pandas as pd
 
 from anabranch import _core
-from anabranch.asked import OWN, Algorithms, Seeds, algorithms_of, seeds_of, stand_in
+from anabranch.asked import OWN, Algorithms, Seeds, algorithms_of, check_jobs, seeds_of, stand_in
 from anabranch.core_types import Tables
 from anabranch.files import staged
 from anabranch.jobs import completed
@@ -254,8 +254,7 @@ class _Attempt:
 
 def _threads(planned: Sequence[Job], on: str, jobs: int | None) -> int:
     """The number of runs at a time."""
-    if jobs is not None and jobs < 1:
-        raise ScenarioError(f"jobs = {jobs}: expected 1 or more")
+    check_jobs(jobs)
     if any(job.in_python for job in planned):
         return 1
     if BACKENDS[on].real_time:

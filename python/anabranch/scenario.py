@@ -74,7 +74,7 @@ def load(
 
 def settings(set: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """The argument `set` of `run` and others; empty for None. Raises `ScenarioError`."""
-    if set is None or isinstance(set, Mapping):
+    if set is None or (isinstance(set, Mapping) and all(isinstance(key, str) for key in set)):
         return set or {}
     raise ScenarioError(
         f"set = {set!r}: expected a dict of keys to values, as in {{'links.R1.rate_mbps': 30}}"

@@ -14,6 +14,10 @@ WRONG = {
     "seeds as text": ({"seeds": "3"}, r"seeds = '3': expected n for the seeds 1 to n, or a list"),
     "half a seed": ({"seeds": 2.5}, r"seeds = 2.5: expected n for the seeds 1 to n, or a list"),
     "half seeds": ({"seeds": [1, 2.5]}, "expected n for the seeds 1 to n, or a list"),
+    "a seed beyond 64 bits": ({"seeds": [1, 2**64]}, "none below 0 or beyond 64 bits"),
+    "jobs as text": ({"jobs": "2"}, "jobs = '2': expected 1 or more"),
+    "no number of jobs": ({"jobs": float("nan")}, "jobs = nan: expected 1 or more"),
+    "a key of set that is no text": ({"set": {1: 2}}, "set = {1: 2}: expected a dict of keys to"),
     "set as a list": ({"set": ["a=1"]}, r"set = \['a=1'\]: expected a dict of keys to values"),
     "two backends": ({"on": ["sim", "quic"]}, r"on = \['sim', 'quic'\]: expected the name of one"),
     "a wrong value": (
@@ -80,3 +84,11 @@ class Broken(anabranch.Rule):
 def test_another_missing_attribute_is_the_rule_s_own_error(small: Path) -> None:
     with pytest.raises(AttributeError, match="'Broken' object has no attribute 'gain'"):
         anabranch.run(small, Broken(), 1)
+
+
+def test_an_algorithm_for_flows_that_have_their_own_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    unnamed = SMALL.replace('name = "small"\nalgorithm = "lia"\n', "")
+    file.write_text(unnamed.replace('"two"', '"two"\nalgorithm = "lia"'), encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"own\.toml: every flow names its own algorithm"):
+        anabranch.run(file, "olia")

@@ -163,6 +163,7 @@ fn the_schema_refuses_what_is_wrong() {
     let schema: Value = serde_json::from_str(&schema()).expect("a schema is JSON");
     let good = json(&load("two_links", &[]).to_toml());
     for (table, key, value) in [
+        ("/flows/0", "name", Value::from("")),
         ("/flows/0", "count", Value::from(0)),
         ("/flows/0", "workload", Value::from("bulky")),
         ("/flows/0", "paths", Value::from("left")),
@@ -247,6 +248,11 @@ fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
         Some("number") => value.is_number() || value.is_null(),
         _ => panic!("a type that this test does not know: {name}"),
     }) && all("const", &|only| only == value)
+        && all("minLength", &|low| {
+            value
+                .as_str()
+                .is_none_or(|text| text.len() as f64 >= at(low))
+        })
         && all("minimum", &|low| number.is_none_or(|x| x >= at(low)))
         && all("exclusiveMinimum", &|low| {
             number.is_none_or(|x| x > at(low))

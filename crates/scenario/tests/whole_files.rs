@@ -14,6 +14,7 @@ fn a_text_that_is_not_toml() {
         ["\"two links\"", "\"two links", "1: name: invalid basic string, expected `\"`"],
         ["[links.R1]", "[links.R1", "12: links.R1: unclosed table, expected `]`"],
         ["[links.R2]", "[links.R2", "17: links.R2: unclosed table, expected `]`"],
+        ["[tcp]", "[measure]\n[tcp]", "9: measure: duplicate key"],
         ["[[flows]]\nname = \"type2\"", "[flows]\nname = \"type2\"", "28: flows: duplicate key: write [[flows]] above each if there are several"],
         ["seeds = [1, 2]", "seeds.a.b", "3: seeds.a.b: key with no value, expected `=`"],
         ["[[\"R1\"], [\"R2\", \"R1\"]]", "[[\"R1\"],\n  [\"R2\", 01]]", "27: flows[0].paths[1][1]: unexpected leading zero, expected nothing"],
@@ -63,6 +64,14 @@ fn a_file_of_another_kind_is_named() {
     assert_eq!(error(b"PAR1\x15\x04\x15\xff", &[]), parquet);
     let image = "bad.toml: not TOML: this is a PNG image";
     assert_eq!(error(b"\x89PNG\r\n\x1a\n", &[]), image);
+    let binary = "bad.toml: not TOML: this is a binary file or UTF-16: expected UTF-8 text";
+    for content in [
+        b"\x7fELF\x02\0\0".as_slice(),
+        b"\xff\xfen\0a\0\n\0",
+        &[0; 9],
+    ] {
+        assert_eq!(error(content, &[]), binary);
+    }
 }
 
 #[test]

@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from anabranch.asked import check_jobs
 from anabranch.jobs import completed
 from anabranch.runner import BACKENDS, Progress
-from anabranch.scenario import ScenarioError
 from anabranch.sweeps.entry import Damaged, about
 from anabranch.sweeps.point import Live, Point, run_point
 from anabranch.sweeps.store import Store
@@ -116,8 +116,7 @@ def engine(
     `jobs`: the points at a time; in threads one per core by default, and one on a backend in real
     time; with an executor four per core of this machine. Rules in Python follow one another.
     """
-    if jobs is not None and jobs < 1:
-        raise ScenarioError(f"jobs = {jobs}: expected 1 or more")
+    check_jobs(jobs)
     cores = os.cpu_count() or 1
     if executor is not None:
         yield Engine(store, executor, None, jobs or 4 * cores, retry, progress)

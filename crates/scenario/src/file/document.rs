@@ -218,13 +218,12 @@ pub(crate) fn syntax(file: &str, text: &str, offset: usize, message: &str) -> Er
     }
 }
 
-/// The remedy where a table is there twice: it may be one of a list.
-fn repeated_table(text: &str, offset: usize, message: &str) -> String {
+/// The remedy where `[flows]` is there twice: it is a list.
+fn repeated_table(text: &str, offset: usize, message: &str) -> &'static str {
     let here = text.lines().nth(line(text, offset) - 1).unwrap_or_default();
-    let name = here.trim().trim_matches(['[', ']']);
-    match here.starts_with('[') && !name.contains('.') && message == "duplicate key" {
-        true => format!(": write [[{name}]] above each if there are several"),
-        false => String::new(),
+    match here.trim_end() == "[flows]" && message == "duplicate key" {
+        true => ": write [[flows]] above each if there are several",
+        false => "",
     }
 }
 

@@ -17,6 +17,13 @@ pub(crate) fn error(content: &[u8]) -> Option<String> {
     if let Some((_, kind)) = kinds.find(|(start, _)| content.starts_with(start)) {
         return Some(format!("not TOML: this is {kind}"));
     }
+    if content
+        .iter()
+        .take_while(|byte| **byte != b'\n')
+        .any(|byte| *byte == 0)
+    {
+        return Some("not TOML: this is a binary file or UTF-16: expected UTF-8 text".to_owned());
+    }
     let text = std::str::from_utf8(content).ok()?;
     Trace::parse(text)
         .is_ok()

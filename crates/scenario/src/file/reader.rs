@@ -75,7 +75,10 @@ macro_rules! unsigned {
     ($($method:ident $Type:ident)+) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
             let number = match self.written() {
-                DeValue::Integer(number) => integer(number),
+                DeValue::Integer(number) => match integer(number) {
+                    Some(number) => Some(number),
+                    None => return Err(self.expected("a number of at most 64 bits")),
+                },
                 _ => None,
             };
             match number {
@@ -115,8 +118,7 @@ impl<'de> Deserializer<'de> for Reader<'_, '_> {
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.written() {
-            DeValue::Integer(number) if integer(number).is_some() => self.deserialize_any(visitor),
-            DeValue::Float(_) => self.deserialize_any(visitor),
+            DeValue::Integer(_) | DeValue::Float(_) => self.deserialize_any(visitor),
             _ => Err(self.expected("a number")),
         }
     }

@@ -67,6 +67,7 @@ fn one_seed() -> Vec<u64> {
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     /// Name in the tables of a result.
+    #[schemars(length(min = 1))]
     pub name: String,
     /// Number of users.
     #[serde(default = "one_user")]
