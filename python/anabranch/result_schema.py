@@ -16,7 +16,7 @@ SUMMARIES = {
     "links": {
         "link": ("string", "name of the link"),
         "throughput_mbps": ("number", "bytes delivered, Mbps"),
-        "utilization": ("number", "throughput over the rate of the link"),
+        "utilization": ("number", "throughput over the link's mean rate within the window"),
         "loss_probability": ("number", "dropped packets over arrived packets"),
         "queue_packets": ("number", "packets that wait, mean of the samples"),
     },

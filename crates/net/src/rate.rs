@@ -29,6 +29,14 @@ impl Rate {
             Rate::Trace(trace) => trace.mean_mbps(),
         }
     }
+
+    /// The rate in the mean after `from` and up to `to`, Mbit/s: what the link can deliver then.
+    pub fn mbps_between(&self, from: Time, to: Time) -> f64 {
+        match self {
+            Rate::Constant { bits_per_second } => bits_per_second / 1e6,
+            Rate::Trace(trace) => trace.mbps_between(from, to),
+        }
+    }
 }
 
 /// The transmitter of a link: one packet at a time, first come, first served.

@@ -56,6 +56,21 @@ impl Trace {
         let bits = self.opportunities.len() as f64 * f64::from(OPPORTUNITY_BYTES * 8);
         bits * 1e6 / self.period() as f64
     }
+
+    /// The rate of the opportunities after `from` and up to `to`, Mbit/s. A window from 0 on has
+    /// an opportunity at 0, too.
+    pub fn mbps_between(&self, from: Time, to: Time) -> f64 {
+        let before = if from == 0 { 0 } else { self.until(from) };
+        let bits = (self.until(to) - before) as f64 * f64::from(OPPORTUNITY_BYTES * 8);
+        bits * 1e6 / (to - from) as f64
+    }
+
+    /// Opportunities from time 0 up to `time`.
+    fn until(&self, time: Time) -> u64 {
+        let (periods, rest) = (time / self.period(), time % self.period());
+        let begun = self.opportunities.partition_point(|&at| at <= rest);
+        periods * self.opportunities.len() as u64 + begun as u64
+    }
 }
 
 /// A fault of a trace, in one line: where, what was expected, and the remedy.

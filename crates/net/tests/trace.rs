@@ -178,3 +178,25 @@ fn a_backlogged_link_uses_every_opportunity() {
         assert_eq!(link.offer(0, 1500), Fate::Delivered { at: expected });
     }
 }
+
+/// 1 3 3 6, then 7 9 9 12: four opportunities of 12 kbit in a period of 6 ms are 8 Mbit/s.
+#[test]
+fn the_rate_of_a_window_counts_the_opportunities_after_its_begin_and_up_to_its_end() {
+    let trace = Trace::parse("1\n3\n3\n6\n").unwrap();
+    let mbps = |from: Time, to: Time| trace.mbps_between(from * MILLISECOND, to * MILLISECOND);
+    assert_eq!(mbps(0, 6), trace.mean_mbps());
+    assert_eq!(mbps(0, 3), 12.0); // 1 3 3: 36 kbit in 3 ms
+    assert_eq!(mbps(3, 5), 0.0);
+    assert_eq!(mbps(5, 9), 12.0); // 6 7 9 9: 48 kbit in 4 ms
+    assert_eq!(mbps(6, 6 + 600), 8.0);
+}
+
+/// The last opportunity of a period and a first one at 0 ms of the next are at the same time.
+#[test]
+fn an_opportunity_at_0_comes_again_with_the_last_one() {
+    let trace = Trace::parse("0\n2\n").unwrap();
+    let mbps = |from: Time, to: Time| trace.mbps_between(from * MILLISECOND, to * MILLISECOND);
+    assert_eq!(mbps(1, 2), 24.0); // 2, and 0 of the second period
+    assert_eq!(mbps(2, 4), 12.0);
+    assert_eq!(mbps(0, 2), 18.0); // 0 at the start, 2 and 0: 36 kbit in 2 ms
+}

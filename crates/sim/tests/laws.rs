@@ -182,6 +182,9 @@ fn check_counters(scenario: &Scenario, record: &Record) {
 /// No link delivers more than its rate, in any sample and in all. A scenario's rate and the link's
 /// differ by less than a millionth of a bit per second. (A trace has opportunities, not a rate.)
 fn check_rates(scenario: &Scenario, record: &Record) {
+    for utilization in &record.links.utilization {
+        assert!((0.0..=1.0 + 1e-12).contains(utilization), "{utilization}");
+    }
     let samples = &record.link_samples;
     let all = (0..record.links.len()).map(|i| (i, record.links.throughput_mbps[i]));
     let each = (0..samples.len()).map(|i| (samples.link[i] as usize, samples.throughput_mbps[i]));

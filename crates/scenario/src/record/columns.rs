@@ -133,7 +133,7 @@ table! {
         link: u32, "index of the link";
         rate_mbps: f64, "the link's rate, or the mean rate of its trace, Mbps";
         throughput_mbps: f64, "bits of delivered packets transmitted over the measurement window, Mbps";
-        utilization: f64, "throughput_mbps over rate_mbps";
+        utilization: f64, "throughput_mbps over the link's mean rate within the measurement window";
         arrived_packets: u64, "packets offered to the link";
         dropped_overflow: u64, "packets dropped by a full queue";
         dropped_red: u64, "packets dropped early by RED";

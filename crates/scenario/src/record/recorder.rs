@@ -278,12 +278,15 @@ impl Recorder {
             let arrived = now.arrived.packets - before.arrived.packets;
             let accepted = now.accepted.packets - before.accepted.packets;
             let throughput_mbps = throughput_mbps(before, now, end.time - warm.time);
-            let rate_mbps = link.rate_mbps();
+            let offered_mbps = link.config.rate.mbps_between(warm.time, end.time);
             self.record.links.push(LinkRow {
                 link: row as u32,
-                rate_mbps,
+                rate_mbps: link.rate_mbps(),
                 throughput_mbps,
-                utilization: throughput_mbps / rate_mbps,
+                utilization: match throughput_mbps {
+                    0.0 => 0.0,
+                    _ => throughput_mbps / offered_mbps,
+                },
                 arrived_packets: arrived,
                 dropped_overflow: dropped(Cause::Overflow),
                 dropped_red: dropped(Cause::Red),
