@@ -8,7 +8,7 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 STEP   := .ci/step
 RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # Without make's jobserver, which cargo cannot use and warns of.
-CARGO  := env -u MAKEFLAGS cargo
+CARGO  := env -u MAKEFLAGS -u MFLAGS cargo
 
 # crates/kernel takes clang, pkg-config, libelf-dev and zlib1g-dev to build, and is left out without
 # them, unless ANABRANCH_REQUIRE_KERNEL is set.
