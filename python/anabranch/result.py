@@ -254,7 +254,12 @@ class Result:
         return [*self.scenario.warnings, *caveats(self.scenario, self.backend), *found]
 
     def is_deterministic(self) -> bool:
-        """Whether every seed gave the same, because nothing in the scenario is random."""
+        """Whether every seed gave the same, because nothing in the scenario is random.
+
+        Never in real time, where equal numbers are chance.
+        """
+        if self.lateness is not None:
+            return False
         runs = self.flows.drop(columns="seed").groupby(self.cases, sort=False)
         seeds = len(self.seeds)
         return all(len(run.drop_duplicates()) * seeds == len(run) for _, run in runs)
