@@ -10,7 +10,7 @@ use super::case::{Case, Event, Link};
 
 /// Sequences in the gate; `PROPTEST_CASES` and `PROPTEST_RNG_SEED` choose others, as in `make
 /// test-all`.
-const CASES: u32 = 40;
+const CASES: u32 = 20;
 
 fn link() -> impl Strategy<Value = Link> {
     (1.0..4.0, 1.0..60.0, 0.0..0.03).prop_map(|(rate_mbps, delay_ms, loss)| Link {
