@@ -5,15 +5,16 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::can_load;
 use crate::common::evaluation::{Evaluation, expected};
 use crate::common::states::{State, states};
+use crate::common::{can_load, in_full};
 use anabranch_control::{Info, Parameter, Scalar, Soft};
 use anabranch_kernel::{Choice, PROGRAMS};
 use libbpf_rs::{Object, ObjectBuilder, ProgramInput};
 use libloading::Library;
 
-const STATES: usize = 100_000;
+/// Random states of each rule in the gate, and in `make test-all`.
+const STATES: [usize; 2] = [20_000, 100_000];
 
 /// Every algorithm with its defaults, with other parameters, and with some chosen ones.
 fn choices() -> Vec<Choice> {
@@ -57,7 +58,7 @@ fn varied(info: &Info) -> String {
 /// Evaluates every choice at every state and compares. The states are generated once, because that
 /// takes longest.
 fn compare(evaluated: &mut [(Choice, impl FnMut(&mut Evaluation))]) {
-    for State { r, paths, memory } in states(STATES) {
+    for State { r, paths, memory } in states(STATES[usize::from(in_full())]) {
         for (choice, evaluate) in &mut *evaluated {
             let mut evaluation = Evaluation::new(&choice.algorithm, r, &paths, &memory);
             let expected = expected(&choice.algorithm, r, &paths, &mut memory.clone());

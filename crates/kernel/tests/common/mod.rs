@@ -24,6 +24,11 @@ use rustix::process::geteuid;
 /// How long to send: tens of round trips.
 pub const SEND_TIME: Duration = Duration::from_millis(600);
 
+/// Whether `make test-all` runs the tests, which asks for more random cases.
+pub fn in_full() -> bool {
+    env::var_os("PROPTEST_CASES").is_some()
+}
+
 /// Whether BPF programs can be loaded here. If not, prints a warning; with
 /// `ANABRANCH_REQUIRE_KERNEL=1` it is a failure.
 pub fn can_load() -> bool {
