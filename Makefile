@@ -16,6 +16,9 @@ KERNEL := $(or $(ANABRANCH_REQUIRE_KERNEL),$(shell command -v clang && \
 	pkg-config --exists libelf zlib && echo yes))
 CRATES := $(if $(KERNEL),--workspace)
 
+# Runs a command while nothing else wants a processor, where Linux has that policy.
+IDLE   := $(if $(shell command -v chrt),chrt --idle 0,nice)
+
 # `make test-all` sets ALL, and slow tests run, too. Profiles are in .config/nextest.toml.
 ALL    :=
 NEXTEST = $(BIN)/cargo-nextest nextest run $(CRATES) --cargo-quiet --show-progress none \
@@ -37,7 +40,7 @@ endef
 export LIST
 
 .PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python build compile \
-	rust-beside rust-alone python-beside python-alone test-kernel test-kernels bench fuzz lab dist \
+	rust-beside rust-alone python-beside python-alone alone test-kernel test-kernels bench fuzz lab dist \
 	wheel deb test-dist matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
@@ -45,13 +48,13 @@ demo: $(VENV)/.anabranch
 	@echo "3/3 OLIA draft: 3 short runs per case (1 to 2 min)"
 	@$(BIN)/anabranch reproduce olia --quick --out results/olia --force || test $$? -eq 1
 
-# Rust and Python tests run at once; those in real time run alone, afterwards.
+# All tests run at once: those in real time one after the other, and the rest in what they leave.
 test:
 	@rm -f $(JUNIT)
-	@$(STEP) "1/3 Environment, formatters, lints, build" $(MAKE) --quiet --jobs 3 lint build
+	@$(STEP) "1/2 Environment, formatters, lints, build" $(MAKE) --quiet --jobs 3 lint build
 	@code=0; \
-		$(STEP) "2/3 Tests" $(MAKE) --quiet --jobs 2 --keep-going rust-beside python-beside || code=1; \
-		$(STEP) "3/3 Tests in real time" $(MAKE) --quiet --keep-going rust-alone python-alone || code=1; \
+		$(STEP) "2/2 Tests" $(MAKE) --quiet --jobs 3 --keep-going rust-beside python-beside alone \
+			|| code=1; \
 		$(BIN)/python .ci/report.py $(JUNIT) || code=1; \
 		$(if $(KERNEL),,echo "Skipped: crates/kernel, without clang, pkg-config, libelf-dev, zlib1g-dev";) \
 		$(if $(ALL),,echo "Skipped: slow tests, which make test-all runs";) \
@@ -79,15 +82,18 @@ test-rust: rust-beside rust-alone
 test-python: python-beside python-alone
 
 rust-beside: $(VENV)/.dev
-	$(NEXTEST)beside
-	$(CARGO) test --quiet $(CRATES) --doc
+	$(IDLE) $(NEXTEST)beside
+	$(IDLE) $(CARGO) test --quiet $(CRATES) --doc
 
 rust-alone: $(VENV)/.dev
 	$(NEXTEST)alone
 
 python-beside: build
-	$(PYTEST) --numprocesses auto --dist worksteal --ignore tests/test_kernel.py \
+	$(IDLE) env $(PYTEST) --numprocesses auto --dist worksteal --ignore tests/test_kernel.py \
 		--junit-xml target/pytest-beside.xml
+
+alone:
+	$(MAKE) --quiet --keep-going rust-alone python-alone
 
 python-alone: build
 	$(PYTEST) --junit-xml target/pytest-alone.xml tests/test_kernel.py

@@ -17,11 +17,12 @@ SLOWEST = 10
 
 @dataclass(frozen=True)
 class Test:
-    """A test: the command that repeats it, its time, and why it was skipped, if it was."""
+    """A test and its command; `flaky`: it failed, then passed; `skipped`: the reason, if it was."""
 
     command: str
     time_s: float
     failed: bool
+    flaky: bool
     skipped: str | None
 
 
@@ -31,6 +32,7 @@ def read(file: Path) -> Iterator[Test]:
             command=command(case),
             time_s=float(case.get("time", "0")),
             failed=case.find("failure") is not None or case.find("error") is not None,
+            flaky=case.find("flakyFailure") is not None,
             skipped=reason(case),
         )
 
@@ -63,6 +65,9 @@ def main(files: list[Path]) -> int:
     for test in tests:
         if test.skipped is not None:
             print(f"Skipped: {test.command}\n  {test.skipped}")
+    flaky = [test for test in tests if test.flaky]
+    if flaky:
+        print("Flaky, passed when repeated:", *(f"  {test.command}" for test in flaky), sep="\n")
     failed = [test for test in tests if test.failed]
     if failed:
         print("Failed; to repeat:", *(f"  {test.command}" for test in failed), sep="\n")

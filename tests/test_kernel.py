@@ -95,7 +95,7 @@ def test_a_file_meets_its_second_path_and_the_run_ends_with_it(scenario: Path) -
         "measure.sample_ms": 100_000,
         "links.A.delay_ms": 75,
         "links.B.delay_ms": 75,
-        "flows[0].workload.file.bytes": 2_000_000,
+        "flows[0].workload.file.bytes": 4_000_000,
         "flows[1].workload.file.bytes": 100_000,
     }
     result = anabranch.run(scenario, on="kernel", seeds=1, set=files)

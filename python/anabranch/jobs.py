@@ -1,4 +1,4 @@
-"""Jobs in an executor: so many at a time, with progress, and an end to all on an exception."""
+"""Jobs in an executor: a limited number at a time, with progress; an exception ends all."""
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator

@@ -57,6 +57,14 @@ def test_a_failure_prints_the_command_that_repeats_it(tmp_path: Path, outcome: s
     ]
 
 
+def test_a_test_that_passes_when_repeated_is_named(tmp_path: Path):
+    code, lines = report(tmp_path, rust="<flakyFailure/>")
+    assert code == 0
+    assert lines[lines.index("Flaky, passed when repeated:") + 1 :] == [
+        "cargo test -p anabranch-sim --test all laws::a_seed_determines_every_bit -- --exact"
+    ]
+
+
 def test_unit_tests_and_those_of_programs_have_their_own_targets(tmp_path: Path):
     _, lines = report(tmp_path)
     assert "0.5 s  cargo test -p anabranch-gateway --lib tests::it_ends -- --exact" in lines
