@@ -5,4 +5,5 @@ mod mptcp;
 mod parsers;
 mod process;
 mod quic;
+mod strangers;
 mod traffic;

@@ -60,7 +60,7 @@ fn echo() -> SocketAddr {
 }
 
 /// A running gateway, killed when it is dropped.
-struct Running {
+pub struct Running {
     child: Child,
     log: std::path::PathBuf,
 }
@@ -81,7 +81,7 @@ impl Running {
         Running { child, log }
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(&self.log).expect("own folder")
     }
 
@@ -109,10 +109,11 @@ impl Drop for Running {
 }
 
 /// Both gateways with an echo server behind `far`.
-struct Pair {
+pub struct Pair {
     folder: TempDir,
     near: Running,
-    far: Running,
+    pub far: Running,
+    pub listen: SocketAddr,
     forward: SocketAddr,
     status: SocketAddr,
     metrics: SocketAddr,
@@ -121,7 +122,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn start(drain_s: f64) -> Pair {
+    pub fn start(drain_s: f64) -> Pair {
         let folder = tempfile::tempdir().expect("a folder");
         let at = folder.path();
         let [near_key, far_key] = ["near.key", "far.key"].map(|file| keygen(at, file));
@@ -153,6 +154,7 @@ impl Pair {
             folder,
             near,
             far,
+            listen,
             forward,
             status,
             metrics,

@@ -16,7 +16,7 @@ use noq::{
 };
 use tokio::time::MissedTickBehavior;
 
-use super::{Closed, NotSent, PathState, Stream};
+use super::{Closed, NotSent, PathState, Stream, printable};
 use crate::config;
 use crate::tls::Identity;
 
@@ -142,9 +142,11 @@ impl Tunnel {
         limits: &config::Limits,
     ) -> Result<Tunnel, ConnectionError> {
         let peer = Arc::new(Mutex::new(Peer::new(controller.clone())));
+        let paths = Paths::Far(peer.clone());
+        let tunnel = Tunnel::new(connection.clone(), controller, limits, paths).await?;
         tokio::spawn(follow(connection.clone(), peer.clone()));
-        tokio::spawn(listen(connection.clone(), peer.clone()));
-        Tunnel::new(connection, controller, limits, Paths::Far(peer)).await
+        tokio::spawn(listen(connection, peer));
+        Ok(tunnel)
     }
 
     /// Opens a stream.
@@ -242,9 +244,14 @@ impl Tunnel {
 }
 
 fn closed(error: ConnectionError) -> Closed {
-    Closed(match error {
+    Closed(describe(&error))
+}
+
+/// Why a connection failed, in one line.
+fn describe(error: &ConnectionError) -> String {
+    match error {
         ConnectionError::ApplicationClosed(close) if !close.reason.is_empty() => {
-            format!("by the peer: {}", String::from_utf8_lossy(&close.reason))
+            format!("by the peer: {}", printable(&close.reason))
         }
         ConnectionError::LocallyClosed => "by this gateway".into(),
         ConnectionError::TimedOut => {
@@ -254,8 +261,8 @@ fn closed(error: ConnectionError) -> Closed {
             )
         }
         ConnectionError::Reset => "the peer has no such tunnel any more: it was restarted".into(),
-        error => error.to_string(),
-    })
+        error => printable(error.to_string().as_bytes()),
+    }
 }
 
 /// Watches the paths of `near` while the tunnel lives.

@@ -2,6 +2,6 @@
 
 mod paths;
 mod queues;
-mod setup;
+pub mod setup;
 mod streams;
 mod turns;

@@ -9,6 +9,7 @@ use futures_util::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::core::Core;
+use crate::carrier::printable;
 
 /// The first message: version of this protocol, and how many streams the peer may open (4 bytes).
 const HELLO: u8 = 0;
@@ -101,7 +102,7 @@ pub async fn receive_all(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> 
             Ok((DATAGRAM, rest)) => core.control.received.push(rest.into()),
             Ok((ALIVE, _)) => {}
             Ok((CLOSE, reason)) => {
-                return Some(format!("by the peer: {}", String::from_utf8_lossy(&reason)));
+                return Some(format!("by the peer: {}", printable(&reason)));
             }
             Ok((kind, _)) => {
                 return Some(format!(
