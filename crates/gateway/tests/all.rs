@@ -1,6 +1,7 @@
 //! The gateway in one process and as a program.
 
 mod config;
+mod failure;
 mod mptcp;
 mod parsers;
 mod process;

@@ -61,7 +61,7 @@ fn echo() -> SocketAddr {
 
 /// A running gateway, killed when it is dropped.
 pub struct Running {
-    child: Child,
+    pub child: Child,
     log: std::path::PathBuf,
 }
 
@@ -93,7 +93,7 @@ impl Running {
         assert!(done.expect("kill").success());
     }
 
-    fn end(&mut self) -> ExitStatus {
+    pub fn end(&mut self) -> ExitStatus {
         wait("the process ends", || {
             self.child.try_wait().expect("own child").is_some()
         });

@@ -15,10 +15,17 @@ use ipnet::IpNet;
 use crate::keys::PublicKey;
 
 /// Handshakes that may be in progress at a time.
-pub const PLACES: usize = 256;
+pub const PLACES: usize = 128;
 
 /// Places that addresses with a proved key do not share with others.
 const RESERVED: usize = PLACES / 4;
+
+/// Connections over QUIC that may be closing after a failed handshake; about 65 kB each.
+const CLOSING: usize = 1024;
+
+/// How long a connection is closing that has measured no round-trip time: three PTOs (RFC 9000,
+/// section 10.2, and RFC 9002, section 6.2.2).
+const CLOSES: Duration = Duration::from_secs(3);
 
 /// Addresses that are remembered for each key: the latest.
 const ADDRESSES: usize = 16;
@@ -106,6 +113,34 @@ impl<T> Places<T> {
             (sizes, Reverse(**number))
         };
         group().max_by_key(rank).map(|(number, _)| *number)
+    }
+}
+
+/// The connections that are closing after a failed handshake. Nothing ends them earlier, so that
+/// their number limits how many begin.
+#[derive(Debug, Default)]
+pub struct Closing(VecDeque<(Instant, IpNet)>);
+
+impl Closing {
+    /// A handshake with this address has failed.
+    pub fn failed(&mut self, address: IpAddr, now: Instant) {
+        self.0.push_back((now, Closing::source(address)));
+    }
+
+    /// Whether another handshake with this address may fail: while its source has fewer of these
+    /// connections than there may still be. A single source leaves half of them to others.
+    pub fn has_room(&mut self, address: IpAddr, now: Instant) -> bool {
+        self.0
+            .retain(|(since, _)| now.saturating_duration_since(*since) < CLOSES);
+        let source = Closing::source(address);
+        let own = self.0.iter().filter(|(_, other)| *other == source);
+        own.count() < CLOSING.saturating_sub(self.0.len())
+    }
+
+    /// The addresses that one attacker may easily have: one, or a /48.
+    fn source(address: IpAddr) -> IpNet {
+        let [network, host] = prefixes(address);
+        if host.addr().is_ipv4() { host } else { network }
     }
 }
 

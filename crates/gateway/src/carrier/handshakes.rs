@@ -9,7 +9,7 @@ use anyhow::bail;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::admission::{Known, Lines, PLACES, Places};
+use super::admission::{Closing, Known, Lines, PLACES, Places};
 use crate::keys::PublicKey;
 
 /// Places that may be taken before clients must show that they receive what is sent to their
@@ -28,6 +28,7 @@ struct State {
     hellos: Places<DropGuard>,
     keys: Places<DropGuard>,
     known: Known,
+    closing: Closing,
     lines: Lines,
 }
 
@@ -56,6 +57,7 @@ impl Handshakes {
             hellos: Places::new(),
             keys: Places::new(),
             known: Known::default(),
+            closing: Closing::default(),
             lines: Lines::default(),
         };
         Arc::new(Handshakes {
@@ -71,6 +73,11 @@ impl Handshakes {
     /// Whether clients must show that they receive what is sent to their addresses.
     pub fn is_crowded(&self) -> bool {
         self.state().keys.taken() >= CROWD
+    }
+
+    /// Whether a handshake over QUIC with this address may begin.
+    pub fn has_room(&self, address: IpAddr) -> bool {
+        self.state().closing.has_room(address, Instant::now())
     }
 
     /// Takes a place, perhaps that of another handshake.
@@ -102,7 +109,11 @@ impl Handshakes {
     /// Counts a failure, and logs it if few were logged lately.
     pub fn failed(&self, address: SocketAddr, error: &anyhow::Error) {
         self.ignored();
-        let line = self.state().lines.failed(address.ip(), Instant::now());
+        let now = Instant::now();
+        let mut state = self.state();
+        state.closing.failed(address.ip(), now);
+        let line = state.lines.failed(address.ip(), now);
+        drop(state);
         if let Some(unlogged) = line {
             tracing::warn!(%address, unlogged, "handshake failed: {error:#}");
         }

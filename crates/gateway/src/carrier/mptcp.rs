@@ -248,13 +248,12 @@ async fn accept_one(
     all: &AcceptAll,
     place: Place,
 ) -> anyhow::Result<(Tunnel, PublicKey)> {
-    let socket = socket::duplicate(&stream)?;
-    socket::prepare(&socket)?;
-    let acceptor = Acceptor::default();
-    let hello = LazyConfigAcceptor::new(acceptor, transport::buffered(stream));
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), transport::buffered(stream));
     let hello = async { hello.await.context("no TLS ClientHello") };
     let hello = place.run(FIRST_FLIGHT, hello).await?;
     drop(place);
+    let socket = socket::duplicate(hello.io.get_ref())?;
+    socket::prepare(&socket)?;
     let established = async {
         let tls = hello.into_stream(Arc::new(all.identity.server()));
         let tls = tls.await.context("TLS")?;

@@ -118,6 +118,28 @@ fn a_thousand_networks_take_no_reserved_place() {
 }
 
 #[test]
+fn attackers_leave_room_for_a_handshake_that_fails_and_closing_connections_are_bounded() {
+    let start = Instant::now();
+    let near = IpAddr::from([192, 0, 2, 1]);
+    for sources in [1, 2, 30, 500] {
+        let mut closing = Closing::default();
+        for i in 0..20_000u32 {
+            let attacker = IpAddr::from((i % sources | 10 << 24).to_be_bytes());
+            // 2000 per second.
+            let now = start + i * Duration::from_micros(500);
+            assert!(closing.has_room(near, now), "{sources} sources");
+            if closing.has_room(attacker, now) {
+                closing.failed(attacker, now);
+            }
+            assert!(closing.0.len() <= CLOSING);
+        }
+        assert!(closing.0.len() >= CLOSING / 2, "{sources} sources");
+        assert!(closing.has_room(near, start + Duration::from_secs(13)));
+        assert!(closing.0.is_empty());
+    }
+}
+
+#[test]
 fn a_key_makes_its_latest_addresses_known_and_no_more() {
     let keys = [(); 2].map(|()| KeyPair::generate().expect("random numbers"));
     let address = |i: u8| IpAddr::from([192, 0, 2, i]);

@@ -96,11 +96,12 @@ impl Drop for Listener {
 async fn accept(endpoint: Endpoint, accepting: Arc<Accepting>) {
     while let Some(incoming) = endpoint.accept().await {
         let handshakes = &accepting.handshakes;
+        let address = incoming.remote_address().ip();
         if handshakes.is_crowded() && !incoming.remote_address_validated() {
             // Asks for an answer (RFC 9000, section 8.1.2). Fails for a validated client only.
             let _ = incoming.retry();
-        } else if has_hello(&incoming) {
-            let place = handshakes.enter(Stage::Key, incoming.remote_address().ip());
+        } else if handshakes.has_room(address) && has_hello(&incoming) {
+            let place = handshakes.enter(Stage::Key, address);
             tokio::spawn(handshake(accepting.clone(), incoming, place));
         } else {
             handshakes.ignored();
