@@ -31,6 +31,8 @@ pub struct PathReport {
     pub in_flight_bytes: u64,
     /// Since when nothing that was sent has been acknowledged.
     pub silent_since: Option<Instant>,
+    /// When the newest packet was sent that has been acknowledged.
+    pub acknowledged_sent: Option<Instant>,
     /// How often the path was opened. Only the controller of the last time is registered.
     opened: u32,
     /// Whether a controller is registered.
@@ -289,6 +291,7 @@ impl Controller for PathController {
         let Some(sent) = newest else {
             return;
         };
+        paths[r].acknowledged_sent = paths[r].acknowledged_sent.max(newest);
         if ends {
             controller.on_recovered(r);
         }
