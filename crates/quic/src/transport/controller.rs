@@ -32,7 +32,7 @@ pub struct PathReport {
     /// Since when nothing that was sent has been acknowledged.
     pub silent_since: Option<Instant>,
     /// When the newest packet was sent that has been acknowledged.
-    pub acknowledged_sent: Option<Instant>,
+    acknowledged_sent: Option<Instant>,
     /// How often the path was opened. Only the controller of the last time is registered.
     opened: u32,
     /// Whether a controller is registered.
@@ -152,6 +152,12 @@ impl SharedController {
         let state = self.lock();
         let in_flight = state.paths.iter().map(|path| path.in_flight_bytes).sum();
         (state.acknowledged, in_flight)
+    }
+
+    /// Whether a packet was acknowledged that path `r` has sent at `start` or later.
+    pub fn has_acknowledged(&self, r: usize, start: Instant) -> bool {
+        let newest = self.lock().paths[r].acknowledged_sent;
+        newest.is_some_and(|sent| sent >= start)
     }
 
     /// Calls `read` with the controller and the reports of its paths.

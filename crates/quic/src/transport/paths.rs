@@ -70,9 +70,8 @@ impl Paths {
 
     /// Whether the receiver has acknowledged a packet with the new keys.
     fn have_new_keys(&self, controller: &SharedController) -> bool {
-        let acknowledged = controller.read(|_, reports| reports[0].acknowledged_sent);
         self.keys_changed
-            .is_some_and(|changed| acknowledged.is_some_and(|sent| sent >= changed))
+            .is_some_and(|changed| controller.has_acknowledged(0, changed))
     }
 
     /// The path is to be opened, unless it is open.
