@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 mod check;
+pub mod descriptors;
 pub mod destination;
 pub mod difference;
 pub mod read;

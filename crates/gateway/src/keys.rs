@@ -61,7 +61,7 @@ impl FromStr for PublicKey {
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));
-    // Its mode is 0600.
+    // A temporary file has mode 0600.
     let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;

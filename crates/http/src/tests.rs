@@ -47,7 +47,7 @@ async fn idle_connections_keep_nobody_out_and_only_so_many_stay_open() {
     let mut open = 0;
     for mut stream in idle {
         let end = stream.read_u8();
-        // Those that were closed were closed before the last answer.
+        // Connections that were closed were closed before the last answer.
         open += usize::from(timeout(Duration::from_millis(10), end).await.is_err());
     }
     assert!((1..=CONNECTIONS).contains(&open), "{open}");

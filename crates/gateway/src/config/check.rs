@@ -7,9 +7,8 @@ use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
 use ipnet::IpNet;
 
 use super::destination::Via;
-use super::{Far, Limits, Near, Operation, Path, Role, Tunnel};
+use super::{Far, Limits, Near, Operation, Path, Role, Tunnel, descriptors};
 use crate::keys::{KeyPair, PublicKey};
-use crate::operation::descriptors;
 
 /// The largest time in a configuration, s: a week.
 const LONGEST_S: f64 = 7.0 * 86400.0;

@@ -9,7 +9,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tracing::{error, info, warn};
 
-use super::descriptors;
 use super::gateway::{Gateway, observe};
 use super::monitor::{Monitor, PERIOD};
 use super::server::{self, Server};
@@ -17,7 +16,7 @@ use super::service;
 use super::status::Reload;
 use crate::config::difference::{Part, difference};
 use crate::config::read::{self, Config, Valid};
-use crate::config::{Carrier, Operation};
+use crate::config::{Carrier, Operation, descriptors};
 use crate::counters::Counters;
 use crate::tls::Identity;
 

@@ -3,7 +3,7 @@
 use anabranch_scenario::{Fault, Key};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::Limits;
+use super::Limits;
 
 /// Descriptors of a connection of `near` at most: a UDP association by SOCKS has its TCP
 /// connection, its socket, and two with which `direct` sends.
