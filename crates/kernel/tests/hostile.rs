@@ -53,7 +53,7 @@ fn nothing_but_a_network_namespace_is_opened_where_a_descriptor_is_exchanged() {
     assert_eq!(opened, 0, "the FIFO was opened");
 }
 
-/// Its owner could rename the pins, and unload would not find them.
+/// The owner of the directory could rename pins, which `unload` would then not find.
 #[test]
 fn nothing_is_pinned_where_another_user_may_write() {
     if !can_load() {
