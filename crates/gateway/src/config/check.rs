@@ -7,7 +7,7 @@ use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
 use ipnet::IpNet;
 
 use super::destination::Via;
-use super::{Far, Limits, Near, Operation, Path, Role, Tunnel};
+use super::{Far, Limits, Near, Operation, Path, Role, Tunnel, descriptors};
 use crate::keys::{KeyPair, PublicKey};
 
 /// The largest time in a configuration, s: a week.
@@ -30,6 +30,7 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     faults.extend(clients(near));
     faults.extend(rules(near));
     faults.extend(limits(&near.limits));
+    faults.extend(descriptors::fault(&near.limits, descriptors::NEAR));
     faults.extend(operation(&near.operation));
     faults
 }
@@ -43,9 +44,10 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
         faults.push(Key::root("listen").fault("expected an address of this host"));
     }
     let mut all = vec![(Key::root("listen"), far.listen)];
-    all.extend(listeners_of_operation(&far.operation));
+    all.extend(listener_of_operation(&far.operation));
     faults.extend(listeners(&all));
     faults.extend(limits(&far.limits));
+    faults.extend(descriptors::fault(&far.limits, descriptors::FAR));
     faults.extend(operation(&far.operation));
     faults
 }
@@ -277,16 +279,14 @@ fn listeners_of_near(near: &Near) -> Vec<(Key, SocketAddr)> {
     let services = services(near).into_iter();
     let services = services.map(|(key, listen, _)| (key.key("listen"), listen));
     services
-        .chain(listeners_of_operation(&near.operation))
+        .chain(listener_of_operation(&near.operation))
         .collect()
 }
 
-/// The addresses of status and metrics, with their keys.
-pub(super) fn listeners_of_operation(operation: &Operation) -> Vec<(Key, SocketAddr)> {
-    let key = Key::root("operation");
-    let status = operation.status.map(|at| (key.key("status"), at));
-    let metrics = operation.metrics.map(|at| (key.key("metrics"), at));
-    status.into_iter().chain(metrics).collect()
+/// The address of the status, with its key.
+pub(super) fn listener_of_operation(operation: &Operation) -> Option<(Key, SocketAddr)> {
+    let key = Key::root("operation").key("status");
+    operation.status.map(|at| (key, at))
 }
 
 fn listeners(all: &[(Key, SocketAddr)]) -> Vec<Fault> {

@@ -227,12 +227,6 @@ const OPERATION: Table = (
             "'9480'",
             "invalid socket address",
         ),
-        (
-            "metrics",
-            "'127.0.0.1:9481'",
-            "'127.0.0.1:9480'",
-            "operation.status, too",
-        ),
         ("drain_s", "30", "-1", "expected a number from 0"),
     ],
 );
