@@ -149,6 +149,32 @@ fn malformed_and_refused_datagrams_are_dropped_and_counted() {
 }
 
 #[test]
+fn an_association_has_datagrams_for_new_peers_however_many_it_has_had() {
+    each_carrier(async |carrier| {
+        let pair = Pair::start(carrier).await;
+        let echo = echo().await;
+        let (_control, socket) = associate(&pair).await;
+        for peer in 0..1500_u16 {
+            let [high, low] = peer.to_be_bytes();
+            let to = SocketAddr::from(([127, 1, high, low], 9));
+            socket.send(&datagram(to, b"x")).await.expect("sent");
+            if peer % 50 == 49 {
+                until("carried", async || {
+                    let far = &pair.far_counters;
+                    far.datagrams_up.value() + far.dropped_destination.value() > peer.into()
+                })
+                .await;
+            }
+        }
+        assert_eq!(pair.far_counters.dropped_destination.value(), 0);
+        let sent = datagram(echo, b"the 1501st peer");
+        socket.send(&sent).await.expect("sent");
+        assert_eq!(receive(&socket).await, sent);
+        pair.close().await;
+    });
+}
+
+#[test]
 fn an_association_outlives_its_tunnel() {
     each_carrier(async |carrier| {
         let mut pair = Pair::start(carrier).await;
