@@ -26,16 +26,20 @@ async fn echo() -> SocketAddr {
 }
 
 /// The control connection and a socket that is connected to the association.
-async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
-    let mut control = TcpStream::connect(pair.at("socks").await)
-        .await
-        .expect("near listens");
-    let at = request(&mut control, 3, &[1, 0, 0, 0, 0], 0)
-        .await
-        .expect("associated");
+pub async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
+    let (control, at) = associate_from(pair, 0).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
     socket.connect(at).await.expect("connected");
     (control, socket)
+}
+
+/// The control connection of a client that names this port, and the association's address.
+async fn associate_from(pair: &Pair, port: u16) -> (TcpStream, SocketAddr) {
+    let mut control = TcpStream::connect(pair.at("socks").await)
+        .await
+        .expect("near listens");
+    let at = request(&mut control, 3, &[1, 0, 0, 0, 0], port).await;
+    (control, at.expect("associated"))
 }
 
 fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
@@ -139,11 +143,14 @@ fn malformed_and_refused_datagrams_are_dropped_and_counted() {
         let sent = datagram(echo, b"well");
         socket.send(&sent).await.expect("sent");
         assert_eq!(receive(&socket).await, sent);
-        // The association belongs to its first sender.
-        let stranger = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
-        let at = socket.peer_addr().expect("connected");
-        stranger.send_to(&sent, at).await.expect("sent");
+        // An association whose client has named its port.
+        let named = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+        let port = named.local_addr().expect("bound").port();
+        let (_control, at) = associate_from(&pair, port).await;
+        socket.send_to(&sent, at).await.expect("sent");
         until("counted", async || counters.dropped_client.value() == 1).await;
+        named.send_to(&sent, at).await.expect("sent");
+        assert_eq!(receive(&named).await, sent);
         pair.close().await;
     });
 }
@@ -170,6 +177,28 @@ fn an_association_has_datagrams_for_new_peers_however_many_it_has_had() {
         let sent = datagram(echo, b"the 1501st peer");
         socket.send(&sent).await.expect("sent");
         assert_eq!(receive(&socket).await, sent);
+        pair.close().await;
+    });
+}
+
+#[test]
+fn a_stranger_who_sends_first_does_not_take_the_association_of_a_client() {
+    each_carrier(async |carrier| {
+        let pair = Pair::start(carrier).await;
+        let echo = echo().await;
+        let (_control, socket) = associate(&pair).await;
+        let at = socket.peer_addr().expect("connected");
+        let mut strangers = Vec::new();
+        for _ in 0..30 {
+            let stranger = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+            let sent = datagram(echo, b"of a stranger");
+            stranger.send_to(&sent, at).await.expect("sent");
+            strangers.push(stranger);
+        }
+        let sent = datagram(echo, b"of the client");
+        socket.send(&sent).await.expect("sent");
+        assert_eq!(receive(&socket).await, sent);
+        assert!(pair.far_counters.active_associations.value() <= 8);
         pair.close().await;
     });
 }
