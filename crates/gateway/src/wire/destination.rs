@@ -15,7 +15,10 @@ const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
 /// A host name: at most 253 letters, digits, hyphens, underscores and dots, in labels of at most
-/// 63, in lower case, without a dot at the end. It is no IP address.
+/// 63, in lower case, without a dot at the end.
+///
+/// Its last label is no number, decimal or hexadecimal: inet_aton(3), and with it the system's
+/// resolver, takes `127.1`, `0x7f.1` and `2130706433` for 127.0.0.1 (WHATWG URL, section 3.5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Box<str>);
 
@@ -48,10 +51,16 @@ impl FromStr for Name {
         if text.len() > 253 || !text.split('.').all(label) {
             return Err(Malformed("not a host name"));
         }
-        if text.parse::<IpAddr>().is_ok() {
-            return Err(Malformed("an address, not a host name"));
+        let name = text.to_ascii_lowercase();
+        let last = name.rsplit('.').next().unwrap_or_default();
+        let is_number = match last.strip_prefix("0x") {
+            Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),
+            None => last.bytes().all(|b| b.is_ascii_digit()),
+        };
+        if is_number {
+            return Err(Malformed("an address or a number, not a host name"));
         }
-        Ok(Name(text.to_ascii_lowercase().into()))
+        Ok(Name(name.into()))
     }
 }
 

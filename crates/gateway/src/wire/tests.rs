@@ -94,6 +94,20 @@ proptest! {
     }
 }
 
+/// What inet_aton(3) takes: one to four numbers, decimal, octal or hexadecimal.
+fn addresses() -> impl Strategy<Value = String> {
+    let number = prop_oneof!["0[xX][0-9a-fA-F]{0,8}", "0[0-7]{0,11}", "[0-9]{1,10}"];
+    let numbers = prop::collection::vec(number, 1..=4);
+    (numbers, "\\.?").prop_map(|(numbers, end)| numbers.join(".") + &end)
+}
+
+proptest! {
+    #[test]
+    fn no_spelling_of_an_address_is_a_name(address in addresses()) {
+        prop_assert!(address.parse::<Name>().is_err(), "{}", address);
+    }
+}
+
 #[test]
 fn what_is_no_host_is_refused() {
     for name in [
@@ -106,8 +120,30 @@ fn what_is_no_host_is_refused() {
         "münchen",
         &"a".repeat(64),
         "1.2.3.4",
+        "1.2.3.4.",
+        "127.1",
+        "0x7f.1",
+        "0X7F.0.0.0X1",
+        "0x",
+        "2130706433",
+        "0177.0.0.01",
+        "host.1",
+        "127.0.0.1%lo",
+        "127.1 ",
+        "\t127.1",
     ] {
         assert!(name.parse::<Name>().is_err(), "{name:?}");
+    }
+    for name in [
+        "3com.example",
+        "0x.example",
+        "1e100.net",
+        "0xg",
+        "a1",
+        "1-1",
+        "_25._tcp.a.org",
+    ] {
+        assert!(name.parse::<Name>().is_ok(), "{name:?}");
     }
     assert!(format!("{}a", "a.".repeat(127)).parse::<Name>().is_err());
     assert!(format!("{}a", "a.".repeat(126)).parse::<Name>().is_ok());
