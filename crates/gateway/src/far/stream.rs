@@ -10,6 +10,7 @@ use tracing::debug;
 
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
+use crate::config::special::Special;
 use crate::traffic::connect::{connect, resolve};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, Meter, pump};
@@ -125,7 +126,8 @@ async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, R
         counters.refused_unresolved.increment();
         Reply::HostUnreachable
     })?;
-    addresses.retain(|address| config.allow.allows(destination, address.ip()));
+    let special = Special::of_this_host();
+    addresses.retain(|address| config.allow.allows(destination, address.ip(), &special));
     if addresses.is_empty() {
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);

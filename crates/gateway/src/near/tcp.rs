@@ -12,7 +12,8 @@ use tracing::debug;
 
 use super::{Shared, Way};
 use crate::carrier::{Stream, Tunnel};
-use crate::config::destination::{Via, via};
+use crate::config::destination::{Via, is_direct, via};
+use crate::config::special::Special;
 use crate::traffic::connect::{ESTABLISH, connect, resolve};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, Meter, pump};
@@ -75,18 +76,26 @@ fn original_destination(_: &Connection) -> Option<Destination> {
 /// The reply for the client.
 pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
     let counters = &shared.counters;
-    let via = via(&shared.config().rules, to);
+    let rules = &shared.config().rules;
+    let via = via(rules, to);
     let path = match &via {
         Via::Refused => {
             counters.refused_rule.increment();
             return Err(Reply::NotAllowed);
         }
         Via::Direct => {
-            let socket = async { connect(&resolve(to).await?).await };
-            let socket = socket.await.map_err(|error| {
+            let unreachable = |error| {
                 counters.refused_unreachable.increment();
                 Reply::from_error(&error)
-            })?;
+            };
+            let special = Special::of_this_host();
+            let mut addresses = resolve(to).await.map_err(unreachable)?;
+            addresses.retain(|address| is_direct(rules, to, address.ip(), &special));
+            if addresses.is_empty() {
+                counters.refused_rule.increment();
+                return Err(Reply::NotAllowed);
+            }
+            let socket = connect(&addresses).await.map_err(unreachable)?;
             counters.relayed_direct.increment();
             return Ok(Remote::Direct(Connection::new(socket)));
         }

@@ -20,7 +20,8 @@ use super::route::{self, Route};
 use super::socks::{decode_datagram, encode_datagram, refuse, reply};
 use super::{Shared, tcp};
 use crate::carrier::Tunnel;
-use crate::config::destination::{Via, via};
+use crate::config::destination::{Via, is_direct, via};
+use crate::config::special::Special;
 use crate::traffic::limits::{Permit, Rate};
 use crate::traffic::queue::{Packet, Sender, queue};
 use crate::traffic::relay::Connection;
@@ -259,12 +260,15 @@ async fn direct(
         tokio::select! {
             packet = packets.recv() => {
                 let Some(packet) = packet else { return Ok(()) };
-                match outside.send(&packet.peer, &packet.payload, |_| true).await {
+                let (rules, special) = (&shared.config().rules, Special::of_this_host());
+                let allows = |address| is_direct(rules, &packet.peer, address, &special);
+                match outside.send(&packet.peer, &packet.payload, allows).await {
                     Sent::Yes => {
                         counters.datagrams_up.increment();
                         counters.datagram_bytes_up.add(packet.payload.len() as u64);
                     }
-                    _ => counters.dropped_unsendable.increment(),
+                    Sent::NotAllowed => counters.dropped_destination.increment(),
+                    Sent::Impossible => counters.dropped_unsendable.increment(),
                 }
             }
             received = outside.receive() => {
