@@ -132,8 +132,9 @@ async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, R
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    connect(&addresses).await.map_err(|error| {
+    let connected = connect(&addresses).await.map_err(|error| {
         counters.refused_unreachable.increment();
         Reply::from_error(&error)
-    })
+    });
+    connected.map(|(socket, _)| socket)
 }

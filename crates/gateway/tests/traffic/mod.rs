@@ -7,6 +7,7 @@ mod connect;
 mod dns;
 mod harness;
 mod killed;
+mod loops;
 mod refusals;
 mod restart;
 mod udp;
