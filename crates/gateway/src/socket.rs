@@ -35,7 +35,12 @@ fn opened() -> MutexGuard<'static, HashSet<Ends>> {
     OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this process has opened the connection from `local` to `remote`.
+/// The address without scope and flow, an IPv4-mapped one as IPv4.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Whether this process has opened the connection between these canonical addresses.
 pub(crate) fn is_opened_here(local: SocketAddr, remote: SocketAddr) -> bool {
     opened().contains(&(local, remote))
 }
@@ -69,7 +74,8 @@ pub(crate) async fn connect(socket: Socket, to: SocketAddr) -> io::Result<(TcpSt
             _ => {}
         }
         let local = socket.local_addr()?.as_socket();
-        let ends = (local.ok_or(io::ErrorKind::AddrNotAvailable)?, to);
+        let local = local.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let ends = (canonical(local), canonical(to));
         opened.insert(ends);
         Opened(ends)
     };

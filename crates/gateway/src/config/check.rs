@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use super::destination::Via;
 use super::{Far, Limits, Near, Operation, Path, Role, Tunnel};
 use crate::keys::{KeyPair, PublicKey};
-use crate::wire::Destination;
+use crate::wire::{Destination, Head};
 
 /// The largest time in a configuration, s: a week.
 const LONGEST_S: f64 = 7.0 * 86400.0;
@@ -107,6 +107,10 @@ fn clients(near: &Near) -> Vec<Fault> {
 }
 
 fn rules(near: &Near) -> Vec<Fault> {
+    if near.rules.len() > Head::MAX_NETWORKS {
+        let message = format!("expected at most {} rules", Head::MAX_NETWORKS);
+        return vec![Key::root("rules").fault(message)];
+    }
     let names: Vec<&str> = near.paths.iter().map(|path| path.name.as_str()).collect();
     let rules = near.rules.iter().enumerate();
     rules

@@ -80,6 +80,18 @@ pub fn via(rules: &[Rule], destination: &Destination) -> Via {
     rule.map(|rule| rule.via.clone()).unwrap_or_default()
 }
 
+/// The networks that must not have an address of a destination which is a name: those that are
+/// refused by rules before the one that counts for the name.
+pub fn refused_networks(rules: &[Rule], destination: &Destination) -> Vec<IpNet> {
+    if let Host::Ip(_) = destination.host {
+        return Vec::new();
+    }
+    let before = rules.iter().take_while(|it| !it.to.matches(destination));
+    let refused = before.filter(|it| it.via == Via::Refused);
+    let networks = refused.filter_map(|it| it.to.network_at(destination.port));
+    networks.collect()
+}
+
 /// Whether `near` may connect to this address of a destination that goes directly: for the address,
 /// too, the first rule that matches is `direct`. A network matches the address as well as the name.
 /// A rule that is `direct` matches no address that it does not cover, see [`Destinations`].
@@ -147,9 +159,12 @@ impl Pattern {
         }
     }
 
-    /// Whether it is a network or an address.
-    pub fn is_network(&self) -> bool {
-        matches!(self.hosts, Hosts::Network(_))
+    /// The network, if it is one and has this port.
+    fn network_at(&self, port: u16) -> Option<IpNet> {
+        match self.hosts {
+            Hosts::Network(network) if self.ports.contains(&port) => Some(network),
+            _ => None,
+        }
     }
 
     /// Whether it is `*`, without or with ports.
@@ -299,8 +314,7 @@ impl Destinations {
     pub fn may_allow(&self, requested: &Destination) -> bool {
         self.0.iter().any(|Allowed { to, .. }| {
             let is_name = matches!(requested.host, Host::Name(_));
-            let address_decides = is_name && to.is_network();
-            to.matches(requested) || address_decides && to.ports.contains(&requested.port)
+            to.matches(requested) || is_name && to.network_at(requested.port).is_some()
         })
     }
 

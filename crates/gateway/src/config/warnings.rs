@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use anabranch_scenario::{Fault, Key, algorithm};
 
 use super::check::{listeners_of_operation, services};
-use super::destination::Via;
 use super::{Carrier, Far, Near, Operation, Role, Tunnel};
 
 /// Warnings about a configuration of `near` without faults.
@@ -27,11 +26,6 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     for (i, rule) in near.rules.iter().enumerate() {
         if rule.to.is_any() && rule.to.to_string() == "*" && i + 1 < near.rules.len() {
             let message = "the rules after this one never match";
-            warnings.push(Key::root("rules").index(i).fault(message));
-        }
-        if rule.via == Via::Refused && rule.to.is_network() {
-            let message = "names that go through the tunnel are resolved by far: where they lead \
-                           is decided by its allow-list";
             warnings.push(Key::root("rules").index(i).fault(message));
         }
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::debug;
@@ -58,7 +59,7 @@ async fn serve(
 ) -> io::Result<()> {
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
     match timeout(patience, Head::read(&mut stream.reader)).await {
-        Ok(Ok(Head::Tcp(destination))) => tcp(shared, stream, &destination, permit).await,
+        Ok(Ok(Head::Tcp(to, refused))) => tcp(shared, stream, &to, &refused, permit).await,
         Ok(Ok(Head::Udp(association))) => {
             udp::serve(shared, session, association, stream, permit).await
         }
@@ -79,9 +80,10 @@ async fn tcp(
     shared: &Shared,
     mut stream: Stream,
     destination: &Destination,
+    refused: &[IpNet],
     permit: &Permit<u64>,
 ) -> io::Result<()> {
-    let mut socket = match open(shared, destination).await {
+    let mut socket = match open(shared, destination, refused).await {
         Ok(socket) => Connection::new(socket),
         Err(reply) => {
             debug!(%destination, ?reply, "refused");
@@ -114,8 +116,12 @@ async fn tcp(
     }
 }
 
-/// Connects to an address of the destination that is allowed.
-async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, Reply> {
+/// Connects to an address of the destination that is allowed and in none of the refused networks.
+async fn open(
+    shared: &Shared,
+    destination: &Destination,
+    refused: &[IpNet],
+) -> Result<TcpStream, Reply> {
     let config = shared.config();
     let counters = &shared.counters;
     if !config.allow.may_allow(destination) {
@@ -127,7 +133,10 @@ async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, R
         Reply::HostUnreachable
     })?;
     let special = Special::of_this_host();
-    addresses.retain(|address| config.allow.allows(destination, address.ip(), &special));
+    addresses.retain(|address| {
+        let is_refused = refused.iter().any(|it| it.contains(&address.ip()));
+        !is_refused && config.allow.allows(destination, address.ip(), &special)
+    });
     if addresses.is_empty() {
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);

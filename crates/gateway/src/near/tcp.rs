@@ -12,9 +12,9 @@ use tracing::{debug, warn};
 
 use super::{Shared, Way};
 use crate::carrier::{Stream, Tunnel};
-use crate::config::destination::{Via, is_direct, via};
+use crate::config::destination::{Via, is_direct, refused_networks, via};
 use crate::config::special::Special;
-use crate::socket::{Opened, is_opened_here};
+use crate::socket::{Opened, canonical, is_opened_here};
 use crate::traffic::connect::{ESTABLISH, connect, resolve};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, Meter, pump};
@@ -55,8 +55,8 @@ pub async fn redirect(shared: &Arc<Shared>, local: Connection, permit: &Permit<I
         static LOGGED: Once = Once::new();
         LOGGED.call_once(|| {
             warn!(
-                "redirect: connections of this gateway itself, such as one to {to}, are redirected \
-                 to it and reset: exclude them in the packet filter by meta skuid != its user"
+                "redirect: connections that this gateway opens itself, such as one to {to}, come \
+                 back to it and are reset: expected a packet filter that leaves out its user"
             );
         });
         return shared.counters.refused_loop.increment();
@@ -76,10 +76,6 @@ fn original_destination(local: &Connection) -> Option<SocketAddr> {
     };
     let original = canonical(original.ok()?.as_socket()?);
     (original != here).then_some(original)
-}
-
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -119,7 +115,8 @@ pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Repl
         Via::Tunnel => None,
         Via::Path(name) => Some(name.as_str()),
     };
-    let stream = request(shared, path, &Head::Tcp(to.clone())).await?;
+    let head = Head::Tcp(to.clone(), refused_networks(rules, to));
+    let stream = request(shared, path, &head).await?;
     match path {
         None => counters.relayed_tunnel.increment(),
         Some(_) => counters.relayed_path.increment(),

@@ -20,7 +20,7 @@ use super::route::{self, Route};
 use super::socks::{decode_datagram, encode_datagram, refuse, reply};
 use super::{Shared, tcp};
 use crate::carrier::Tunnel;
-use crate::config::destination::{Via, is_direct, via};
+use crate::config::destination::{Via, is_direct, refused_networks, via};
 use crate::config::special::Special;
 use crate::traffic::limits::{Permit, Rate};
 use crate::traffic::queue::{Packet, Sender, queue};
@@ -125,8 +125,11 @@ impl Association<'_> {
             counters.dropped_malformed.increment();
             return;
         };
-        let via = via(&self.shared.config().rules, &to);
-        if via == Via::Refused || to.port == 0 || is_unspecified(&to) {
+        let rules = &self.shared.config().rules;
+        let via = via(rules, &to);
+        // A name that far resolves for each datagram may lead into a network that is refused.
+        let is_unknown = via != Via::Direct && !refused_networks(rules, &to).is_empty();
+        if via == Via::Refused || is_unknown || to.port == 0 || is_unspecified(&to) {
             counters.dropped_destination.increment();
             return;
         }

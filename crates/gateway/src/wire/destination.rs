@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::Malformed;
 
-const IPV4: u8 = 1;
+pub(super) const IPV4: u8 = 1;
 const NAME: u8 = 3;
-const IPV6: u8 = 4;
+pub(super) const IPV6: u8 = 4;
 
 /// A host name: at most 253 letters, digits, hyphens, underscores and dots, in labels of at most
 /// 63, in lower case, without a dot at the end.
@@ -140,14 +140,7 @@ impl Destination {
     /// Writes type, host and port as in SOCKS5.
     pub fn put(&self, out: &mut BytesMut) {
         match &self.host {
-            Host::Ip(IpAddr::V4(address)) => {
-                out.put_u8(IPV4);
-                out.put_slice(&address.octets());
-            }
-            Host::Ip(IpAddr::V6(address)) => {
-                out.put_u8(IPV6);
-                out.put_slice(&address.octets());
-            }
+            Host::Ip(address) => put_address(*address, out),
             Host::Name(name) => {
                 out.put_u8(NAME);
                 out.put_u8(u8::try_from(name.0.len()).expect("a name has at most 253 bytes"));
@@ -193,6 +186,20 @@ impl Destination {
         };
         reader.read_exact(&mut buffer[2..length]).await?;
         Ok(Destination::take(&mut &buffer[..length])?)
+    }
+}
+
+/// Writes type and address as in SOCKS5.
+pub(super) fn put_address(address: IpAddr, out: &mut BytesMut) {
+    match address {
+        IpAddr::V4(address) => {
+            out.put_u8(IPV4);
+            out.put_slice(&address.octets());
+        }
+        IpAddr::V6(address) => {
+            out.put_u8(IPV6);
+            out.put_slice(&address.octets());
+        }
     }
 }
 

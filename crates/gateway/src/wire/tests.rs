@@ -12,9 +12,17 @@ fn destinations() -> impl Strategy<Value = Destination> {
         .prop_map(|(host, port)| Destination { host, port })
 }
 
+fn networks() -> impl Strategy<Value = IpNet> {
+    let ipv4 = (any::<[u8; 4]>(), 0..=32_u8).prop_map(|(it, prefix)| (IpAddr::from(it), prefix));
+    let ipv6 = (any::<[u8; 16]>(), 0..=128_u8).prop_map(|(it, prefix)| (IpAddr::from(it), prefix));
+    let network = |(it, prefix)| IpNet::new(it, prefix).expect("a prefix").trunc();
+    prop_oneof![ipv4, ipv6].prop_map(network)
+}
+
 fn heads() -> impl Strategy<Value = Head> {
     prop_oneof![
-        destinations().prop_map(Head::Tcp),
+        (destinations(), prop::collection::vec(networks(), 0..5))
+            .prop_map(|(to, networks)| Head::Tcp(to, networks)),
         any::<u32>().prop_map(Head::Udp),
         Just(Head::Dns),
     ]

@@ -63,13 +63,6 @@ fn what_is_probably_not_meant_is_a_warning() {
             "the rules after this one never match",
         ),
         (
-            near(
-                "reno",
-                &format!("{two}rules = [{{ to = '10.0.0.0/8', via = 'refused' }}]"),
-            ),
-            "names that go through the tunnel are resolved by far",
-        ),
-        (
             warnings(
                 "far = 'example.org:7440'\npaths = [{ name = 'a', interface = 'lo', weight = 0.5 }]\n\
                  tunnel = { carrier = 'mptcp', algorithm = 'olia', key = 'own.key', \

@@ -85,6 +85,47 @@ fn a_refused_network_is_reached_by_no_spelling_of_its_addresses() {
 }
 
 #[test]
+fn a_network_that_near_refuses_is_not_reached_by_a_name_that_far_resolves() {
+    each_carrier(async |carrier| {
+        let port = echo().await.port();
+        for (rules, expected) in [
+            ("{ to = \"127.0.0.0/8\", via = \"refused\" }", 2),
+            ("{ to = \"0.0.0.0/0:1-1\", via = \"refused\" }", 0),
+            (
+                "{ to = \"127.0.0.1\", via = \"refused\" }, { to = \"*\", via = \"path:a\" }",
+                2,
+            ),
+            (
+                "{ to = \"localhost\", via = \"tunnel\" }, { to = \"0.0.0.0/0\", via = \"refused\" }",
+                0,
+            ),
+        ] {
+            let pair = Pair::near_with(carrier, &format!("rules = [{rules}]")).await;
+            assert_eq!(code(&pair, "localhost", port).await, expected, "{rules}");
+            if expected == 2 {
+                let (_control, socket) = super::udp::associate(&pair).await;
+                socket
+                    .send(&to_name("localhost", port))
+                    .await
+                    .expect("sent");
+                let dropped = &pair.near_counters.dropped_destination;
+                until("dropped", async || dropped.value() == 1).await;
+            }
+            pair.close().await;
+        }
+    });
+}
+
+/// A datagram of SOCKS5.
+fn to_name(name: &str, port: u16) -> Vec<u8> {
+    let mut datagram = vec![0, 0, 0, 3, name.len() as u8];
+    datagram.extend(name.bytes());
+    datagram.extend(port.to_be_bytes());
+    datagram.extend(b"hello");
+    datagram
+}
+
+#[test]
 fn direct_reaches_this_host_and_private_networks_only_where_a_rule_names_them() {
     each_carrier(async |carrier| {
         let (_listener, port) = server().await;
@@ -130,11 +171,7 @@ fn datagrams_are_bound_by_the_same_rules() {
         let own = own_address().map(|own| own.to_string());
         let names = ["127.0.0.1", "localhost"].map(str::to_owned);
         for name in names.into_iter().chain(own) {
-            let mut datagram = vec![0, 0, 0, 3, name.len() as u8];
-            datagram.extend(name.bytes());
-            datagram.extend(port.to_be_bytes());
-            datagram.extend(b"hello");
-            socket.send(&datagram).await.expect("sent");
+            socket.send(&to_name(&name, port)).await.expect("sent");
             sent += 1;
         }
         let counters = &pair.near_counters;
