@@ -238,11 +238,21 @@ fn parse_hosts(text: &str) -> Option<Hosts> {
         return Some(Hosts::Below(domain.parse().ok()?));
     }
     if let Ok(network) = text.parse::<IpNet>() {
-        return (network.addr() == network.network()).then_some(Hosts::Network(network));
+        let is_network = network.addr() == network.network();
+        return is_network.then_some(Hosts::Network(canonical(network)));
     }
     match text.parse().ok()? {
         Host::Ip(address) => Some(Hosts::Network(address.into())),
         Host::Name(name) => Some(Hosts::One(name)),
+    }
+}
+
+/// The network, of IPv4-mapped addresses as of IPv4: addresses are compared in this form.
+fn canonical(network: IpNet) -> IpNet {
+    let prefix = network.prefix_len().checked_sub(96);
+    match (network.addr().to_canonical(), prefix) {
+        (ipv4 @ IpAddr::V4(_), Some(prefix)) => IpNet::new(ipv4, prefix).unwrap_or(network),
+        _ => network,
     }
 }
 

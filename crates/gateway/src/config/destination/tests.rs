@@ -25,6 +25,7 @@ fn the_first_rule_that_matches_counts() {
             { to = "a.example.org:443", via = "direct" },
             { to = "*.example.org", via = "path:lte" },
             { to = "10.0.0.0/8", via = "refused" },
+            { to = "::ffff:11.1.0.0/112", via = "refused" },
             { to = "[2001:db8::/32]:1-1023", via = "refused" },
             { to = "*:25", via = "refused" },
         ]
@@ -40,6 +41,7 @@ fn the_first_rule_that_matches_counts() {
         ("notexample.org:80", Via::Tunnel),
         ("10.255.0.1:80", Via::Refused),
         ("11.0.0.1:80", Via::Tunnel),
+        ("11.1.0.1:80", Via::Refused),
         ("[::ffff:10.0.0.1]:80", Via::Refused),
         ("[2001:db8::1]:1023", Via::Refused),
         ("[2001:db8::1]:1024", Via::Tunnel),
