@@ -8,6 +8,7 @@ mod dns;
 mod harness;
 mod killed;
 mod loops;
+mod peers;
 mod refusals;
 mod restart;
 mod udp;
