@@ -3,6 +3,7 @@
 mod config;
 mod failure;
 mod mptcp;
+mod operation;
 mod parsers;
 mod process;
 mod quic;

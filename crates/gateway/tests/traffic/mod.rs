@@ -1,11 +1,14 @@
 //! Traffic from a client through both gateways to a destination, over each carrier.
 
 mod bad_input;
+mod boundaries;
 mod change;
 mod connect;
 mod dns;
 mod harness;
 mod killed;
+mod loops;
+mod peers;
 mod refusals;
 mod restart;
 mod udp;

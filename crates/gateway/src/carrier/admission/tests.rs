@@ -111,7 +111,7 @@ fn a_thousand_networks_take_no_reserved_place() {
         places.enter(*near, true, *near);
     }
     for i in 0..1000u32 {
-        let attacker = IpAddr::from((i << 8 | 10 << 24).to_be_bytes());
+        let attacker = IpAddr::from((0x0a00_0000 + (i << 8)).to_be_bytes());
         let (_, lost) = places.enter(attacker, false, attacker);
         assert!(lost.is_none_or(|lost| !known.contains(&lost)));
     }
@@ -124,7 +124,7 @@ fn attackers_leave_room_for_a_handshake_that_fails_and_closing_connections_are_b
     for sources in [1, 2, 30, 500] {
         let mut closing = Closing::default();
         for i in 0..20_000u32 {
-            let attacker = IpAddr::from((i % sources | 10 << 24).to_be_bytes());
+            let attacker = IpAddr::from((0x0a00_0000 + i % sources).to_be_bytes());
             // 2000 per second.
             let now = start + i * Duration::from_micros(500);
             assert!(closing.has_room(near, now), "{sources} sources");
