@@ -20,8 +20,8 @@ pub const PLACES: usize = 128;
 /// Places that addresses with a proved key do not share with others.
 const RESERVED: usize = PLACES / 4;
 
-/// Connections over QUIC that may be closing after a failed handshake; about 65 kB each.
-const CLOSING: usize = 1024;
+/// Connections over QUIC that may be closing after a failed handshake; about 100 kB each.
+const CLOSING: usize = 512;
 
 /// How long a connection is closing that has measured no round-trip time: three PTOs (RFC 9000,
 /// section 10.2, and RFC 9002, section 6.2.2).
