@@ -1,5 +1,5 @@
-//! Which handshakes go on when clients without a key begin more than there are places for, and
-//! which failures are logged. No I/O and no clock; `handshakes` has both.
+//! Admission of handshakes: the choice of those that go on when clients without a key begin more
+//! than there are places for, and of the failures that are logged. `handshakes` has I/O and clock.
 //!
 //! A new handshake always gets a place. When all are taken, the source prefix with the most places
 //! gives up its oldest one, as fair queueing drops from the longest queue: an attacker takes places
@@ -51,7 +51,7 @@ fn prefixes(address: IpAddr) -> [IpNet; 2] {
 /// The handshakes in progress, each with a value that is returned when it loses its place.
 #[derive(Debug)]
 pub struct Places<T> {
-    /// By age.
+    /// Sorted by age.
     taken: BTreeMap<u64, Place<T>>,
     next: u64,
 }
@@ -96,7 +96,7 @@ impl<T> Places<T> {
         self.taken.remove(&number).map(|place| place.value)
     }
 
-    /// Which handshake gives way.
+    /// The handshake that gives way.
     fn loser(&self) -> Option<u64> {
         if self.taken.len() <= PLACES {
             return None;
@@ -124,17 +124,24 @@ pub struct Closing(VecDeque<(Instant, IpNet)>);
 impl Closing {
     /// A handshake with this address has failed.
     pub fn failed(&mut self, address: IpAddr, now: Instant) {
+        self.remove_closed(now);
         self.0.push_back((now, Closing::source(address)));
     }
 
     /// Whether another handshake with this address may fail: while its source has fewer of these
     /// connections than there may still be. A single source leaves half of them to others.
     pub fn has_room(&mut self, address: IpAddr, now: Instant) -> bool {
-        self.0
-            .retain(|(since, _)| now.saturating_duration_since(*since) < CLOSES);
+        self.remove_closed(now);
         let source = Closing::source(address);
         let own = self.0.iter().filter(|(_, other)| *other == source);
         own.count() < CLOSING.saturating_sub(self.0.len())
+    }
+
+    fn remove_closed(&mut self, now: Instant) {
+        let is_closed = |(since, _): &(Instant, IpNet)| now.duration_since(*since) >= CLOSES;
+        while self.0.front().is_some_and(is_closed) {
+            self.0.pop_front();
+        }
     }
 
     /// The addresses that one attacker may easily have: one, or a /48.

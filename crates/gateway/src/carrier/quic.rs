@@ -64,9 +64,10 @@ pub async fn connect(
         control::write(&mut control, message).await?;
     }
     let watchdog = Arc::new(Mutex::new(watchdog));
-    tokio::spawn(watch(connection.clone(), watchdog.clone(), control));
-    let paths = Paths::Near(watchdog, connected.endpoint);
-    Ok(Tunnel::new(connection, controller, &near.limits, paths).await?)
+    let paths = Paths::Near(watchdog.clone(), connected.endpoint);
+    let tunnel = Tunnel::new(connection.clone(), controller, &near.limits, paths).await?;
+    tokio::spawn(watch(connection, watchdog, control));
+    Ok(tunnel)
 }
 
 /// A connection with several paths. It is closed when the last clone is dropped.
