@@ -293,13 +293,23 @@ pub struct PathState {
 
 /// One TCP connection's bytes in a tunnel, in both directions.
 ///
-/// Writing ends with `shutdown`. Dropping a stream that was not shut down resets it, so that the
-/// peer sees an error and not an end.
+/// Writing ends with `shutdown`, which returns once the peer has acknowledged all data and the end.
+/// It fails if the peer has stopped the stream or the tunnel is closed before. Dropping a stream
+/// whose shutdown has not begun resets it, so that the peer sees an error and not an end.
+///
+/// What has been received can be read after the tunnel was closed.
 pub struct Stream {
     /// From the peer.
     pub reader: Box<dyn AsyncRead + Send + Unpin>,
     /// To the peer.
-    pub writer: Box<dyn AsyncWrite + Send + Unpin>,
+    pub writer: Box<dyn Outgoing>,
+}
+
+/// The direction of a stream to the peer.
+pub trait Outgoing: AsyncWrite + Send + Unpin {
+    /// Ready when the peer has stopped or reset the stream or the tunnel is closed, also while
+    /// nothing is being written. Not called once shutdown has begun.
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
 }
 
 impl fmt::Debug for Stream {

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use super::core::Core;
-use crate::carrier::Stream;
+use crate::carrier::{Outgoing, Stream};
 
 /// What a stream may write in its turn, with the kind, bytes.
 pub const TURN: usize = 4000;
@@ -89,9 +89,20 @@ struct Queue {
     taken: usize,
     /// The writer was shut down.
     ended: bool,
+    /// yamux has taken the end.
+    finished: bool,
     /// Nothing can be sent any more.
     dead: bool,
     writer: Option<Waker>,
+}
+
+impl Queue {
+    /// Wakes the writer.
+    fn wake(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+    }
 }
 
 impl Half {
@@ -111,6 +122,13 @@ impl Half {
         self.filled.notify_one();
     }
 
+    /// yamux has taken everything.
+    fn finish(&self) {
+        let mut queue = self.queue();
+        queue.finished = true;
+        queue.wake();
+    }
+
     /// Discards what is queued; the writer gets an error.
     fn discard(&self) {
         let mut queue = self.queue();
@@ -119,9 +137,7 @@ impl Half {
         self.core.account.give_room(queue.taken);
         queue.taken = 0;
         queue.data = VecDeque::new();
-        if let Some(writer) = queue.writer.take() {
-            writer.wake();
-        }
+        queue.wake();
     }
 
     /// The kind of the next frame and the turns that it could use; `None` if there is none yet.
@@ -161,9 +177,7 @@ impl Half {
         if queue.data.capacity() > 4 * used {
             queue.data.shrink_to(2 * used);
         }
-        if let Some(writer) = queue.writer.take() {
-            writer.wake();
-        }
+        queue.wake();
     }
 
     /// Writes a frame of this kind to yamux when it is this stream's turn, of the size of at most
@@ -227,7 +241,7 @@ pub async fn empty(queued: Queued) {
             continue;
         };
         match half.write(&mut frame, kind, wanted).await {
-            Ok(_) if kind == END => return,
+            Ok(_) if kind == END => return half.finish(),
             Ok(taken) => half.remove(taken - 1),
             Err(_) => return half.discard(),
         }
@@ -242,6 +256,17 @@ impl Drop for Writer {
         if !self.0.queue().ended {
             self.0.reset();
         }
+    }
+}
+
+impl Outgoing for Writer {
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let mut queue = self.0.queue();
+        if queue.dead || self.0.core.account.turns.is_closed() {
+            return Poll::Ready(ErrorKind::BrokenPipe.into());
+        }
+        queue.writer = Some(cx.waker().clone());
+        Poll::Pending
     }
 }
 
@@ -280,16 +305,20 @@ impl AsyncWrite for Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Does not wait until the queue is empty; it is emptied even if the stream is dropped.
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Waits until the queue is empty, which it becomes even if the stream is dropped.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut queue = self.0.queue();
+        if queue.finished {
+            return Poll::Ready(Ok(()));
+        }
         if queue.dead {
             return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
         }
-        queue.ended = true;
-        drop(queue);
-        self.0.filled.notify_one();
-        Poll::Ready(Ok(()))
+        queue.writer = Some(cx.waker().clone());
+        if !std::mem::replace(&mut queue.ended, true) {
+            self.0.filled.notify_one();
+        }
+        Poll::Pending
     }
 }
 

@@ -1,14 +1,15 @@
 //! Writes a stream.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use noq::{SendStream, VarInt};
+use noq::{SendStream, Stopped, VarInt};
 use tokio::io::AsyncWrite;
 
 use super::account::Account;
+use crate::carrier::Outgoing;
 
 mod turns;
 
@@ -24,17 +25,36 @@ pub(super) struct Writer {
     turn: Turn,
     account: Arc<Account>,
     is_shut_down: bool,
+    /// Ready when the peer has stopped the stream or has acknowledged its end.
+    stopped: Pin<Box<Stopped>>,
 }
 
 impl Writer {
     /// Writes this stream.
     pub fn new(stream: SendStream, turns: Arc<Turns>, account: Arc<Account>) -> Writer {
         Writer {
+            stopped: Box::pin(stream.stopped()),
             stream,
             turn: Turn::new(turns),
             account,
             is_shut_down: false,
         }
+    }
+
+    /// Waits for the acknowledgement of the end.
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(match ready!(self.stopped.as_mut().poll(cx)) {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err(ErrorKind::ConnectionReset.into()),
+            Err(lost) => Err(lost.into()),
+        })
+    }
+}
+
+impl Outgoing for Writer {
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        self.poll_acknowledged(cx)
+            .map(|stopped| stopped.expect_err("acknowledged before its end"))
     }
 }
 
@@ -54,9 +74,12 @@ impl AsyncWrite for Writer {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.is_shut_down = true;
-        Poll::Ready(self.stream.finish().map_err(io::Error::from))
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.is_shut_down {
+            self.is_shut_down = true;
+            self.stream.finish()?;
+        }
+        self.poll_acknowledged(cx)
     }
 }
 
