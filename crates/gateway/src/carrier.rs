@@ -300,15 +300,23 @@ pub struct PathState {
 /// What has been received can be read after the tunnel was closed.
 pub struct Stream {
     /// From the peer.
-    pub reader: Box<dyn AsyncRead + Send + Unpin>,
+    pub reader: Box<dyn Incoming>,
     /// To the peer.
     pub writer: Box<dyn Outgoing>,
 }
 
+/// The direction of a stream from the peer.
+pub trait Incoming: AsyncRead + Send + Unpin {
+    /// Ready when the peer has reset the stream, also while received data is not read. Never ready
+    /// once all data and the end have been received.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
+}
+
 /// The direction of a stream to the peer.
 pub trait Outgoing: AsyncWrite + Send + Unpin {
-    /// Ready when the peer has stopped or reset the stream or the tunnel is closed, also while
-    /// nothing is being written. Not called once shutdown has begun.
+    /// Ready when the peer has stopped the stream, by dropping its reader before the end, or when
+    /// the tunnel is closed, also while nothing is being written. Not called once shutdown has
+    /// begun.
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
 }
 

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use super::core::Core;
-use crate::carrier::{Outgoing, Stream};
+use crate::carrier::{Incoming, Outgoing, Stream};
 
 /// What a stream may write in its turn, with the kind, bytes.
 pub const TURN: usize = 4000;
@@ -347,6 +347,13 @@ impl Reader {
             Some(stream) => Pin::new(stream).poll_next(cx).map(|next| next?.ok()),
             None => Poll::Ready(None),
         }
+    }
+}
+
+impl Incoming for Reader {
+    /// yamux tells nothing before its data is read.
+    fn poll_reset(&mut self, _: &mut Context<'_>) -> Poll<io::Error> {
+        Poll::Pending
     }
 }
 

@@ -4,9 +4,11 @@ use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use noq::{SendStream, Stopped, VarInt};
 use tokio::io::AsyncWrite;
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::account::Account;
 use crate::carrier::Outgoing;
@@ -19,42 +21,56 @@ pub(super) use turns::Turns;
 /// The code of a reset.
 const NOT_FINISHED: VarInt = VarInt::from_u32(1);
 
+/// How often a writer that has nothing to write looks whether the peer has stopped the stream.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// A stream that is reset when it is dropped and was not shut down.
 pub(super) struct Writer {
     stream: SendStream,
     turn: Turn,
     account: Arc<Account>,
-    is_shut_down: bool,
-    /// Ready when the peer has stopped the stream or has acknowledged its end.
-    stopped: Pin<Box<Stopped>>,
+    state: State,
+}
+
+enum State {
+    Open,
+    /// When to look whether the stream was stopped.
+    Idle(Pin<Box<Sleep>>),
+    /// Shut down; ready when the peer has acknowledged the end or has stopped the stream.
+    Ended(Pin<Box<Stopped>>),
 }
 
 impl Writer {
     /// Writes this stream.
     pub fn new(stream: SendStream, turns: Arc<Turns>, account: Arc<Account>) -> Writer {
         Writer {
-            stopped: Box::pin(stream.stopped()),
             stream,
             turn: Turn::new(turns),
             account,
-            is_shut_down: false,
+            state: State::Open,
         }
     }
 
-    /// Waits for the acknowledgement of the end.
-    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(match ready!(self.stopped.as_mut().poll(cx)) {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(ErrorKind::ConnectionReset.into()),
-            Err(lost) => Err(lost.into()),
-        })
+    /// An error if the peer has stopped the stream. [`SendStream::stopped`] would tell without
+    /// these looks, but the library keeps something for each stream that is reset after its call.
+    fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        AsyncWrite::poll_write(Pin::new(&mut self.stream), cx, &[])
     }
 }
 
 impl Outgoing for Writer {
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        self.poll_acknowledged(cx)
-            .map(|stopped| stopped.expect_err("acknowledged before its end"))
+        if let State::Open = self.state {
+            self.state = State::Idle(Box::pin(sleep(LOOK)));
+        }
+        while let State::Idle(look) = &mut self.state {
+            ready!(look.as_mut().poll(cx));
+            look.as_mut().reset(Instant::now() + LOOK);
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(stopped);
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -75,17 +91,26 @@ impl AsyncWrite for Writer {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.is_shut_down {
-            self.is_shut_down = true;
+        loop {
+            if let State::Ended(stopped) = &mut self.state {
+                return Poll::Ready(match ready!(stopped.as_mut().poll(cx)) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(_)) => Err(ErrorKind::ConnectionReset.into()),
+                    Err(lost) => Err(lost.into()),
+                });
+            }
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(Err(stopped));
+            }
             self.stream.finish()?;
+            self.state = State::Ended(Box::pin(self.stream.stopped()));
         }
-        self.poll_acknowledged(cx)
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.is_shut_down {
+        if !matches!(self.state, State::Ended(_)) {
             // Fails if the peer has stopped the stream or the tunnel is closed.
             let _ = self.stream.reset(NOT_FINISHED);
         }
