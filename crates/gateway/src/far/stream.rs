@@ -99,7 +99,14 @@ async fn tcp(
     };
     confirm(&mut stream).await?;
     counters.relayed_far.increment();
-    relay(stream, socket, counters, &permit.rate, &shared.limiter.limits()).await
+    relay(
+        stream,
+        socket,
+        counters,
+        &permit.rate,
+        &shared.limiter.limits(),
+    )
+    .await
 }
 
 /// Connects to an address of the destination that is allowed.

@@ -233,7 +233,8 @@ impl Activity {
 
     /// Waits until nothing was relayed for longer than the limits allow.
     async fn idle(&self, limits: &Limits) {
-        let [idle, half_closed] = [limits.idle_s, limits.half_closed_s].map(Duration::from_secs_f64);
+        let [idle, half_closed] =
+            [limits.idle_s, limits.half_closed_s].map(Duration::from_secs_f64);
         loop {
             let limit = match self.half_closed.is_cancelled() {
                 true => half_closed,
