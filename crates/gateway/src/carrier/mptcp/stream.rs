@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use futures_util::{AsyncWrite as _, Stream as _};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -261,12 +261,15 @@ impl Drop for Writer {
 
 impl Outgoing for Writer {
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let mut queue = self.0.queue();
-        if queue.dead || self.0.core.account.turns.is_closed() {
-            return Poll::Ready(ErrorKind::BrokenPipe.into());
+        // The reader has ended: what follows is a reset.
+        let reset = match self.0.stream().as_mut() {
+            Some(stream) => Pin::new(stream).poll_next(cx).is_ready(),
+            None => true,
+        };
+        match reset {
+            true => Poll::Ready(ErrorKind::ConnectionReset.into()),
+            false => Poll::Pending,
         }
-        queue.writer = Some(cx.waker().clone());
-        Poll::Pending
     }
 }
 
@@ -340,6 +343,12 @@ impl Drop for Reader {
 }
 
 impl Reader {
+    fn take(&mut self, frame: yamux::Packet) {
+        self.ended = frame.as_ref().first() == Some(&END);
+        self.frame = Some(frame);
+        self.at = 1;
+    }
+
     /// The next frame; `None` if the stream was reset.
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<yamux::Packet>> {
         let mut stream = self.half.stream();
@@ -351,8 +360,20 @@ impl Reader {
 }
 
 impl Incoming for Reader {
-    /// yamux tells nothing before its data is read.
-    fn poll_reset(&mut self, _: &mut Context<'_>) -> Poll<io::Error> {
+    /// yamux does not show a reset behind data that is not read.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let is_read = |frame: &yamux::Packet, at| frame.as_ref().len() == at;
+        while !self.ended
+            && self
+                .frame
+                .as_ref()
+                .is_none_or(|frame| is_read(frame, self.at))
+        {
+            match ready!(self.poll_frame(cx)) {
+                Some(frame) => self.take(frame),
+                None => return Poll::Ready(ErrorKind::ConnectionReset.into()),
+            }
+        }
         Poll::Pending
     }
 }
@@ -378,13 +399,7 @@ impl AsyncRead for Reader {
             }
             this.frame = None;
             match this.poll_frame(cx) {
-                Poll::Ready(Some(frame)) if frame.as_ref().first() == Some(&END) => {
-                    this.ended = true;
-                }
-                Poll::Ready(Some(frame)) => {
-                    this.frame = Some(frame);
-                    this.at = 1;
-                }
+                Poll::Ready(Some(frame)) => this.take(frame),
                 _ if buffer.filled().len() > before => break,
                 Poll::Ready(None) => return Poll::Ready(Err(ErrorKind::ConnectionReset.into())),
                 Poll::Pending => return Poll::Pending,
