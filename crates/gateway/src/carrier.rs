@@ -295,7 +295,7 @@ pub struct PathState {
 ///
 /// Writing ends with `shutdown`, which returns once the peer has acknowledged all data and the end.
 /// It fails if the peer has stopped the stream or the tunnel is closed before. Dropping a stream
-/// whose shutdown has not begun resets it, so that the peer sees an error and not an end.
+/// before its shutdown has returned resets it, so that the peer sees an error and not an end.
 ///
 /// What has been received can be read after the tunnel was closed.
 pub struct Stream {

@@ -248,12 +248,12 @@ pub async fn empty(queued: Queued) {
     }
 }
 
-/// Dropped before it was shut down, it resets the stream.
+/// Dropped before its shutdown has returned, it resets the stream.
 struct Writer(Arc<Half>);
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.0.queue().ended {
+        if !self.0.queue().finished {
             self.0.reset();
         }
     }
@@ -308,7 +308,7 @@ impl AsyncWrite for Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits until the queue is empty, which it becomes even if the stream is dropped.
+    /// Waits until yamux has taken the queue and the end. It has no acknowledgement.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut queue = self.0.queue();
         if queue.finished {
@@ -362,13 +362,9 @@ impl Reader {
 impl Incoming for Reader {
     /// yamux does not show a reset behind data that is not read.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let is_read = |frame: &yamux::Packet, at| frame.as_ref().len() == at;
-        while !self.ended
-            && self
-                .frame
-                .as_ref()
-                .is_none_or(|frame| is_read(frame, self.at))
-        {
+        let at = self.at;
+        let is_read = |frame: &yamux::Packet| frame.as_ref().len() == at;
+        while !self.ended && self.frame.as_ref().is_none_or(is_read) {
             match ready!(self.poll_frame(cx)) {
                 Some(frame) => self.take(frame),
                 None => return Poll::Ready(ErrorKind::ConnectionReset.into()),

@@ -24,7 +24,7 @@ const NOT_FINISHED: VarInt = VarInt::from_u32(1);
 /// How often a writer that has nothing to write looks whether the peer has stopped the stream.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// A stream that is reset when it is dropped and was not shut down.
+/// A stream that is reset when it is dropped before its end was acknowledged.
 pub(super) struct Writer {
     stream: SendStream,
     turn: Turn,
@@ -110,9 +110,8 @@ impl AsyncWrite for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !matches!(self.state, State::Ended(_)) {
-            // Fails if the peer has stopped the stream or the tunnel is closed.
-            let _ = self.stream.reset(NOT_FINISHED);
-        }
+        // Fails if the peer has acknowledged the end or has stopped the stream, or the tunnel is
+        // closed.
+        let _ = self.stream.reset(NOT_FINISHED);
     }
 }
