@@ -144,7 +144,7 @@ impl End for Stream {
         (&mut self.reader, &mut self.writer)
     }
 
-    /// Its writer was shut down.
+    /// Nothing to do: its writer was shut down.
     fn complete(self) {}
 }
 
