@@ -168,7 +168,7 @@ impl Adjuster {
         period_s + draw() * f64::from(samples) * period_s
     }
 
-    /// Adds a sample. The last one of a round changes kappa.
+    /// Adds a sample of the buffer. The last sample of a round changes kappa.
     pub fn sample(&mut self, sample: &BufferSample) {
         self.round.add(sample);
         if self.round.samples < self.adjustment.samples {

@@ -75,7 +75,7 @@ Examples:
     Default {
         /// The name of a congestion control; without it the kernel's own default.
         name: Option<String>,
-        /// In this network namespace instead, a name of `ip netns` or a path; repeatable.
+        /// The network namespace whose default is set, a name of `ip netns` or a path; repeatable.
         #[arg(long)]
         namespace: Vec<String>,
     },

@@ -34,7 +34,7 @@ impl Dice {
         -libm::log(1.0 - self.uniform())
     }
 
-    /// From a Pareto distribution with this mean; always the mean where `shape` is infinite.
+    /// A sample of the Pareto distribution with this mean; the mean itself if `shape` is infinite.
     pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         // The smallest value that gives this mean: mean = smallest * shape / (shape - 1).
         let smallest = mean * (1.0 - 1.0 / shape);

@@ -41,7 +41,7 @@ pub(crate) enum Event {
     Pause(usize),
     /// The warm-up ends: totals are counted from here.
     WarmUp,
-    /// One row per flow, path and link is recorded.
+    /// A row per flow, path and link is recorded.
     Sample,
 }
 

@@ -12,7 +12,7 @@ const SYN: u8 = 0x02;
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The packet, from its IP header on.
+    /// IP header and payload.
     pub bytes: Vec<u8>,
     /// The checksum that its sender has left to the network; `None` if all are complete.
     pub checksum: Option<PartialChecksum>,

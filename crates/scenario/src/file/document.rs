@@ -66,7 +66,7 @@ impl<'t> Document<'t> {
         matches!(self.root.get_ref(), DeValue::Table(table) if table.is_empty())
     }
 
-    /// Whether it has this key at the top.
+    /// Whether the document has this key at the top level.
     pub fn has(&self, name: &str) -> bool {
         has(&self.root, &Step::Key(name.to_owned()))
     }

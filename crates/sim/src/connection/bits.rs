@@ -49,7 +49,7 @@ impl Bits {
         words[(sequence >> 6) as usize & (words.len() - 1)]
     }
 
-    /// Whether `sequence` is in the set. It must lie in the live window.
+    /// Whether `sequence` is in the set; `sequence` must lie in the live window.
     #[inline]
     pub fn contains(&self, sequence: PacketNumber) -> bool {
         self.word(sequence) & 1 << (sequence & 63) != 0

@@ -190,7 +190,8 @@ def wvegas_command(
 ) -> None:
     """Compare the iterations of wVegas' paper with the solver, on its two networks.
 
-    They are those of its figures 3a and 4. Then test what the paper states of its optimum.
+    The iterations are those of its figures 3a and 4. Afterwards the statements of the paper about
+    the optimum are tested.
 
     Example:
 
