@@ -34,8 +34,8 @@ pub struct Connection {
 
 impl Connection {
     /// Takes over a socket: without delay for small segments, with keep-alives, so that a peer that
-    /// has vanished doesn't hold it forever. TCP_USER_TIMEOUT (RFC 5482) is not set: Linux then also
-    /// resets a connection whose peer lives and does not read.
+    /// has vanished doesn't hold it forever. TCP_USER_TIMEOUT (RFC 5482) is not set: with it Linux
+    /// also resets a connection whose peer lives and does not read.
     pub fn new(socket: TcpStream) -> Connection {
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(120))
