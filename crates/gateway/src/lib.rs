@@ -10,6 +10,7 @@ pub mod config;
 pub mod counters;
 pub mod far;
 pub mod keys;
+pub mod names;
 pub mod near;
 pub mod operation;
 pub mod pool;

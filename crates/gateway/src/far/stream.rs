@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
-use crate::traffic::connect::{connect, resolve};
+use crate::traffic::connect::connect;
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, Meter, pump};
 use crate::wire::{Destination, Head, Reply};
@@ -57,7 +57,7 @@ async fn serve(
 ) -> io::Result<()> {
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
     match timeout(patience, Head::read(&mut stream.reader)).await {
-        Ok(Ok(Head::Tcp(destination))) => tcp(shared, stream, &destination, permit).await,
+        Ok(Ok(Head::Tcp(destination))) => tcp(shared, session, stream, &destination, permit).await,
         Ok(Ok(Head::Udp(association))) => {
             udp::serve(shared, session, association, stream, permit).await
         }
@@ -76,11 +76,12 @@ async fn serve(
 /// Connects and relays.
 async fn tcp(
     shared: &Shared,
+    session: &Session,
     mut stream: Stream,
     destination: &Destination,
     permit: &Permit<u64>,
 ) -> io::Result<()> {
-    let mut socket = match open(shared, destination).await {
+    let mut socket = match open(shared, session, destination).await {
         Ok(socket) => Connection::new(socket),
         Err(reply) => {
             debug!(%destination, ?reply, "refused");
@@ -114,14 +115,19 @@ async fn tcp(
 }
 
 /// Connects to an address of the destination that is allowed.
-async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, Reply> {
+async fn open(
+    shared: &Shared,
+    session: &Session,
+    destination: &Destination,
+) -> Result<TcpStream, Reply> {
     let config = shared.config();
     let counters = &shared.counters;
     if !config.allow.may_allow(destination) {
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    let mut addresses = resolve(destination).await.map_err(|_| {
+    let resolved = shared.resolver.resolve(&session.peer, destination);
+    let mut addresses = resolved.await.map_err(|_| {
         counters.refused_unresolved.increment();
         Reply::HostUnreachable
     })?;

@@ -13,7 +13,7 @@ use tracing::debug;
 use super::{Shared, Way};
 use crate::carrier::{Stream, Tunnel};
 use crate::config::destination::{Via, via};
-use crate::traffic::connect::{ESTABLISH, connect, resolve};
+use crate::traffic::connect::{ESTABLISH, connect};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, Meter, pump};
 use crate::wire::{Destination, Head, Reply};
@@ -36,7 +36,7 @@ pub async fn forward(
     to: &Destination,
     permit: &Permit<IpAddr>,
 ) {
-    match open(shared, to).await {
+    match open(shared, to, permit).await {
         Ok(remote) => relay(shared, local, remote, permit).await,
         Err(reply) => debug!(%to, ?reply, "refused"),
     }
@@ -73,7 +73,11 @@ fn original_destination(_: &Connection) -> Option<Destination> {
 ///
 /// # Errors
 /// The reply for the client.
-pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
+pub async fn open(
+    shared: &Arc<Shared>,
+    to: &Destination,
+    permit: &Permit<IpAddr>,
+) -> Result<Remote, Reply> {
     let counters = &shared.counters;
     let via = via(&shared.config().rules, to);
     let path = match &via {
@@ -82,7 +86,8 @@ pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Repl
             return Err(Reply::NotAllowed);
         }
         Via::Direct => {
-            let socket = async { connect(&resolve(to).await?).await };
+            let resolved = shared.resolver.resolve(permit.client(), to);
+            let socket = async { connect(&resolved.await?).await };
             let socket = socket.await.map_err(|error| {
                 counters.refused_unreachable.increment();
                 Reply::from_error(&error)

@@ -21,10 +21,11 @@ use super::socks::{decode_datagram, encode_datagram, refuse, reply};
 use super::{Shared, tcp};
 use crate::carrier::Tunnel;
 use crate::config::destination::{Via, via};
-use crate::traffic::limits::{Permit, Rate};
+use crate::socket::receive_from;
+use crate::traffic::limits::{Permit, Rate, client_of};
 use crate::traffic::queue::{Packet, Sender, queue};
 use crate::traffic::relay::Connection;
-use crate::traffic::udp::{IDLE, Outside, Sent, receive_from};
+use crate::traffic::udp::{IDLE, Outside};
 use crate::wire::{Destination, Head, Host, Reply};
 
 /// Serves an association until the client closes its TCP connection.
@@ -223,22 +224,17 @@ async fn direct(
     client: &Client,
     mut packets: UnboundedReceiver<Packet>,
 ) -> io::Result<()> {
-    let counters = &shared.counters;
-    let mut outside = Outside::bind()?;
+    let resolving = client_of(client.address.ip());
+    let mut outside = Outside::bind(&shared.resolver, &resolving, &shared.counters)?;
+    let allows = |_: &Destination, _: IpAddr| true;
     let mut last = Instant::now();
     loop {
         tokio::select! {
             packet = packets.recv() => {
                 let Some(packet) = packet else { return Ok(()) };
-                match outside.send(&packet.peer, &packet.payload, |_| true).await {
-                    Sent::Yes => {
-                        counters.datagrams_up.increment();
-                        counters.datagram_bytes_up.add(packet.payload.len() as u64);
-                    }
-                    _ => counters.dropped_unsendable.increment(),
-                }
+                outside.send(packet.peer, packet.payload, allows).await;
             }
-            received = outside.receive() => {
+            received = outside.receive(allows) => {
                 let (payload, from) = received?;
                 client.send(shared, &from.into(), &payload).await;
             }

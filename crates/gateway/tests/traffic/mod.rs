@@ -6,6 +6,7 @@ mod connect;
 mod dns;
 mod harness;
 mod killed;
+mod names;
 mod refusals;
 mod restart;
 mod udp;

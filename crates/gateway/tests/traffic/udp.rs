@@ -13,7 +13,7 @@ use anabranch_gateway::near::{Near, Way};
 use anabranch_gateway::tls::Identity;
 
 /// A server that returns datagrams.
-async fn echo() -> SocketAddr {
+pub async fn echo() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
     let address = socket.local_addr().expect("bound");
     tokio::spawn(async move {
@@ -26,7 +26,7 @@ async fn echo() -> SocketAddr {
 }
 
 /// The control connection and a socket that is connected to the association.
-async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
+pub async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
     let mut control = TcpStream::connect(pair.at("socks").await)
         .await
         .expect("near listens");
@@ -38,7 +38,7 @@ async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
     (control, socket)
 }
 
-fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+pub fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let SocketAddr::V4(to) = to else {
         panic!("IPv4")
     };
@@ -49,7 +49,7 @@ fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-async fn receive(socket: &UdpSocket) -> Vec<u8> {
+pub async fn receive(socket: &UdpSocket) -> Vec<u8> {
     let mut buffer = vec![0; 1 << 16];
     let received = timeout(PATIENCE, socket.recv(&mut buffer))
         .await
