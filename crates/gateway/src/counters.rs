@@ -111,6 +111,7 @@ counters! {
         refused_command = "reason" "command",
         refused_timeout = "reason" "timeout",
         refused_rule = "reason" "rule",
+        refused_loop = "reason" "loop",
         refused_destination = "reason" "destination",
         refused_no_tunnel = "reason" "no_tunnel",
         refused_unresolved = "reason" "unresolved",

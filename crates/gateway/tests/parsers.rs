@@ -35,7 +35,8 @@ fn head(bytes: &[u8]) {
         .expect("memory never waits");
     if let Ok(head) = read {
         let encoded = head.encode();
-        assert!(encoded.len() <= 2 + Destination::MAX_BYTES);
+        let networks = 1 + Head::MAX_NETWORKS * (1 + 1 + 16);
+        assert!(encoded.len() <= 2 + networks + Destination::MAX_BYTES);
         let again = Head::read(&mut &encoded[..])
             .now_or_never()
             .expect("no wait");

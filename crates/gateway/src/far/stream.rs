@@ -4,12 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::debug;
 
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
+use crate::config::special::Special;
 use crate::traffic::connect::connect;
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, Meter, pump};
@@ -57,7 +59,7 @@ async fn serve(
 ) -> io::Result<()> {
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
     match timeout(patience, Head::read(&mut stream.reader)).await {
-        Ok(Ok(Head::Tcp(destination))) => tcp(shared, session, stream, &destination, permit).await,
+        Ok(Ok(Head::Tcp(to, refused))) => tcp(shared, session, stream, &to, &refused, permit).await,
         Ok(Ok(Head::Udp(association))) => {
             udp::serve(shared, session, association, stream, permit).await
         }
@@ -79,9 +81,10 @@ async fn tcp(
     session: &Session,
     mut stream: Stream,
     destination: &Destination,
+    refused: &[IpNet],
     permit: &Permit<u64>,
 ) -> io::Result<()> {
-    let mut socket = match open(shared, session, destination).await {
+    let mut socket = match open(shared, session, destination, refused).await {
         Ok(socket) => Connection::new(socket),
         Err(reply) => {
             debug!(%destination, ?reply, "refused");
@@ -114,11 +117,12 @@ async fn tcp(
     }
 }
 
-/// Connects to an address of the destination that is allowed.
+/// Connects to an address of the destination that is allowed and in none of the refused networks.
 async fn open(
     shared: &Shared,
     session: &Session,
     destination: &Destination,
+    refused: &[IpNet],
 ) -> Result<TcpStream, Reply> {
     let config = shared.config();
     let counters = &shared.counters;
@@ -131,13 +135,18 @@ async fn open(
         counters.refused_unresolved.increment();
         Reply::HostUnreachable
     })?;
-    addresses.retain(|address| config.allow.allows(destination, address.ip()));
+    let special = Special::of_this_host();
+    addresses.retain(|address| {
+        let is_refused = refused.iter().any(|it| it.contains(&address.ip()));
+        !is_refused && config.allow.allows(destination, address.ip(), &special)
+    });
     if addresses.is_empty() {
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    connect(&addresses).await.map_err(|error| {
+    let connected = connect(&addresses).await.map_err(|error| {
         counters.refused_unreachable.increment();
         Reply::from_error(&error)
-    })
+    });
+    connected.map(|(socket, _)| socket)
 }

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Session, Shared, confirm, refuse};
 use crate::carrier::Stream;
+use crate::config::special::Special;
 use crate::traffic::limits::Permit;
 use crate::traffic::udp::{IDLE, Outside};
 use crate::wire::{Destination, Reply};
@@ -37,7 +38,10 @@ pub async fn serve(
     confirm(&mut stream).await?;
     tokio::spawn(associations.attach(number, tunnel, stream));
     let _active = counters.active_associations.hold();
-    let allows = |to: &Destination, address: IpAddr| shared.config().allow.allows(to, address);
+    let allows = |to: &Destination, address: IpAddr| {
+        let special = Special::of_this_host();
+        shared.config().allow.allows(to, address, &special)
+    };
     let mut last = Instant::now();
     loop {
         tokio::select! {

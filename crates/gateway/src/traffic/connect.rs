@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::names::{RESOLVE, race};
+use crate::socket::{Opened, connect_tcp};
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -19,9 +20,9 @@ pub const ESTABLISH: Duration = RESOLVE.saturating_add(CONNECT);
 ///
 /// # Errors
 /// The error of the last attempt, or that there was no answer in time.
-pub async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+pub(crate) async fn connect(addresses: &[SocketAddr]) -> io::Result<(TcpStream, Opened)> {
     let none = || io::Error::from(io::ErrorKind::NotFound);
-    match timeout(CONNECT, race(addresses, TcpStream::connect)).await {
+    match timeout(CONNECT, race(addresses, connect_tcp)).await {
         Ok(raced) => raced.map_err(|failure| failure.unwrap_or_else(none)),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }

@@ -1,6 +1,6 @@
 //! UDP sockets towards clients and destinations.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::io;
@@ -13,7 +13,9 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use tokio::net::UdpSocket;
+use tokio::time::Instant;
 
+use super::peers::Peers;
 use crate::counters::Counters;
 use crate::names::Resolver;
 use crate::socket::{bind_udp, receive_from};
@@ -26,15 +28,12 @@ pub const IDLE: Duration = Duration::from_secs(120);
 const MAX_LOOKUPS: usize = 16;
 const MAX_WAITING: usize = 8 << 10;
 
-/// Peers that an association may hear from.
-const MAX_PEERS: usize = 1024;
-
 /// An association's socket towards destinations. It receives only from where it has sent to.
 /// Datagrams to a name wait until it is resolved, and delay no others.
 pub struct Outside<K> {
     socket: UdpSocket,
     is_ipv6: bool,
-    peers: HashSet<SocketAddr>,
+    peers: Peers,
     resolver: Arc<Resolver<K>>,
     client: K,
     lookups: FuturesUnordered<BoxFuture<'static, (Destination, Vec<SocketAddr>)>>,
@@ -63,7 +62,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
         Ok(Outside {
             is_ipv6: ipv6.is_ok(),
             socket: ipv6.or_else(|_| any(Ipv4Addr::UNSPECIFIED.into()))?,
-            peers: HashSet::new(),
+            peers: Peers::new(Instant::now()),
             resolver: resolver.clone(),
             client: client.clone(),
             lookups: FuturesUnordered::new(),
@@ -126,7 +125,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
                 }
                 received = receive_from(&self.socket) => {
                     let (payload, from) = received?;
-                    if self.peers.contains(&from) {
+                    if self.peers.heard(from, Instant::now()) {
                         return Ok((payload, from));
                     }
                 }
@@ -149,10 +148,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
         let Some(peer) = addresses.find(|address| allows(destination, address.ip())) else {
             return counters.dropped_destination.increment();
         };
-        if self.peers.len() == MAX_PEERS && !self.peers.contains(peer) {
-            return counters.dropped_destination.increment();
-        }
-        self.peers.insert(*peer);
+        self.peers.use_now(*peer, Instant::now());
         let to = match peer.ip() {
             IpAddr::V4(address) if self.is_ipv6 => address.to_ipv6_mapped().into(),
             address => address,

@@ -119,7 +119,7 @@ pub const FAR: &[Table] = &[
             ("listen", "'127.0.0.1:7440'", "7440", "expected"),
             (
                 "allow",
-                "['*', '10.0.0.0/8:22']",
+                "['*', '10.0.0.0/8:22', { to = 'intranet.example.org', private = true }]",
                 "['10.0.0.1/8']",
                 "no bits set beyond the prefix",
             ),

@@ -1,12 +1,15 @@
 //! Traffic from a client through both gateways to a destination, over each carrier.
 
 mod bad_input;
+mod boundaries;
 mod change;
 mod connect;
 mod dns;
 mod harness;
 mod killed;
+mod loops;
 mod names;
+mod peers;
 mod refusals;
 mod restart;
 mod udp;
