@@ -1,17 +1,18 @@
 //! UDP sockets towards clients and destinations.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
 use std::hash::Hash;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
@@ -36,9 +37,15 @@ pub struct Outside<K> {
     peers: Peers,
     resolver: Arc<Resolver<K>>,
     client: K,
-    lookups: FuturesUnordered<BoxFuture<'static, (Destination, Vec<SocketAddr>)>>,
-    waiting: HashMap<Destination, Vec<Bytes>>,
+    unresolved: VecDeque<Unresolved>,
     counters: Arc<Counters>,
+}
+
+/// A destination with the datagrams that wait for its addresses.
+struct Unresolved {
+    destination: Destination,
+    datagrams: Vec<Bytes>,
+    lookup: BoxFuture<'static, Vec<SocketAddr>>,
 }
 
 impl<K> fmt::Debug for Outside<K> {
@@ -65,8 +72,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
             peers: Peers::new(Instant::now()),
             resolver: resolver.clone(),
             client: client.clone(),
-            lookups: FuturesUnordered::new(),
-            waiting: HashMap::new(),
+            unresolved: VecDeque::new(),
             counters: counters.clone(),
         })
     }
@@ -85,29 +91,39 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
             self.send_to(&destination, &addresses, &payload, &allows);
             return;
         }
-        let resolving = self.waiting.len();
-        match self.waiting.get_mut(&destination) {
-            Some(waiting) => {
-                let bytes: usize = waiting.iter().map(Bytes::len).sum();
+        let mut unresolved = self.unresolved.iter_mut();
+        match unresolved.find(|unresolved| unresolved.destination == destination) {
+            Some(Unresolved { datagrams, .. }) => {
+                let bytes: usize = datagrams.iter().map(Bytes::len).sum();
                 if bytes + payload.len() <= MAX_WAITING {
-                    return waiting.push(payload);
+                    datagrams.push(payload);
+                } else {
+                    self.counters.dropped_full.increment();
                 }
-                self.counters.dropped_full.increment();
             }
-            None if resolving < MAX_LOOKUPS => {
-                let (resolver, client) = (self.resolver.clone(), self.client.clone());
-                let to = destination.clone();
-                self.lookups.push(Box::pin(async move {
-                    let addresses = resolver.resolve(&client, &to).await;
-                    (to, addresses.unwrap_or_default())
-                }));
-                self.waiting.insert(destination, vec![payload]);
-            }
-            None => self.counters.dropped_full.increment(),
+            None => self.look_up(destination, payload),
         }
     }
 
-    /// The next datagram from a peer. Sends what has waited for its destination's address
+    /// Resolves a destination, in place of the one that takes longest if there are too many.
+    fn look_up(&mut self, destination: Destination, payload: Bytes) {
+        if self.unresolved.len() == MAX_LOOKUPS
+            && let Some(oldest) = self.unresolved.pop_front()
+        {
+            let dropped = oldest.datagrams.len() as u64;
+            self.counters.dropped_full.add(dropped);
+        }
+        let (resolver, client) = (self.resolver.clone(), self.client.clone());
+        let to = destination.clone();
+        let lookup = async move { resolver.resolve(&client, &to).await.unwrap_or_default() };
+        self.unresolved.push_back(Unresolved {
+            destination,
+            datagrams: vec![payload],
+            lookup: lookup.boxed(),
+        });
+    }
+
+    /// The next datagram from a peer. Sends what has waited for its destination's addresses
     /// meanwhile. Cancel-safe.
     ///
     /// # Errors
@@ -118,9 +134,9 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
     ) -> io::Result<(Bytes, SocketAddr)> {
         loop {
             tokio::select! {
-                Some((destination, addresses)) = self.lookups.next() => {
-                    for payload in self.waiting.remove(&destination).unwrap_or_default() {
-                        self.send_to(&destination, &addresses, &payload, &allows);
+                (resolved, addresses) = poll_fn(|cx| poll_resolved(&mut self.unresolved, cx)) => {
+                    for payload in resolved.datagrams {
+                        self.send_to(&resolved.destination, &addresses, &payload, &allows);
                     }
                 }
                 received = receive_from(&self.socket) => {
@@ -161,4 +177,19 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
             Err(_) => counters.dropped_unsendable.increment(),
         }
     }
+}
+
+/// Takes a destination whose lookup has finished out of these.
+fn poll_resolved(
+    unresolved: &mut VecDeque<Unresolved>,
+    cx: &mut Context<'_>,
+) -> Poll<(Unresolved, Vec<SocketAddr>)> {
+    for i in 0..unresolved.len() {
+        if let Poll::Ready(addresses) = unresolved[i].lookup.poll_unpin(cx)
+            && let Some(resolved) = unresolved.remove(i)
+        {
+            return Poll::Ready((resolved, addresses));
+        }
+    }
+    Poll::Pending
 }
