@@ -29,6 +29,9 @@ pub const IDLE: Duration = Duration::from_secs(120);
 const MAX_LOOKUPS: usize = 16;
 const MAX_WAITING: usize = 8 << 10;
 
+/// What a datagram that waits occupies besides its payload, bytes, about.
+const OVERHEAD: usize = 64;
+
 /// An association's socket towards destinations. It receives only from where it has sent to.
 /// Datagrams to a name wait until it is resolved, and delay no others.
 pub struct Outside<K> {
@@ -91,22 +94,22 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
             self.send_to(&destination, &addresses, &payload, &allows);
             return;
         }
-        let mut unresolved = self.unresolved.iter_mut();
-        match unresolved.find(|unresolved| unresolved.destination == destination) {
-            Some(Unresolved { datagrams, .. }) => {
-                let bytes: usize = datagrams.iter().map(Bytes::len).sum();
-                if bytes + payload.len() <= MAX_WAITING {
-                    datagrams.push(payload);
-                } else {
-                    self.counters.dropped_full.increment();
-                }
-            }
-            None => self.look_up(destination, payload),
+        let mut all = self.unresolved.iter();
+        let unresolved = match all.position(|it| it.destination == destination) {
+            Some(i) => &mut self.unresolved[i],
+            None => self.look_up(destination),
+        };
+        let size = |datagram: &Bytes| datagram.len() + OVERHEAD;
+        let waiting: usize = unresolved.datagrams.iter().map(size).sum();
+        if waiting + size(&payload) <= MAX_WAITING {
+            unresolved.datagrams.push(payload);
+        } else {
+            self.counters.dropped_full.increment();
         }
     }
 
     /// Resolves a destination, in place of the one that takes longest if there are too many.
-    fn look_up(&mut self, destination: Destination, payload: Bytes) {
+    fn look_up(&mut self, destination: Destination) -> &mut Unresolved {
         if self.unresolved.len() == MAX_LOOKUPS
             && let Some(oldest) = self.unresolved.pop_front()
         {
@@ -118,9 +121,10 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
         let lookup = async move { resolver.resolve(&client, &to).await.unwrap_or_default() };
         self.unresolved.push_back(Unresolved {
             destination,
-            datagrams: vec![payload],
+            datagrams: Vec::new(),
             lookup: lookup.boxed(),
         });
+        self.unresolved.back_mut().expect("it was added")
     }
 
     /// The next datagram from a peer. Sends what has waited for its destination's addresses
