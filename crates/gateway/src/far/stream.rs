@@ -1,5 +1,6 @@
 //! The streams of a tunnel: their heads, and TCP connections.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use tracing::debug;
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
 use crate::config::special::Special;
-use crate::traffic::connect::{connect, resolve};
+use crate::traffic::connect::connect;
 use crate::traffic::limits::Permit;
-use crate::traffic::relay::{Connection, Meter, pump};
+use crate::traffic::relay::{Connection, relay};
 use crate::wire::{Destination, Head, Reply};
 
 /// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
@@ -59,7 +60,7 @@ async fn serve(
 ) -> io::Result<()> {
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
     match timeout(patience, Head::read(&mut stream.reader)).await {
-        Ok(Ok(Head::Tcp(to, refused))) => tcp(shared, stream, &to, &refused, permit).await,
+        Ok(Ok(Head::Tcp(to, refused))) => tcp(shared, session, stream, &to, &refused, permit).await,
         Ok(Ok(Head::Udp(association))) => {
             udp::serve(shared, session, association, stream, permit).await
         }
@@ -78,12 +79,22 @@ async fn serve(
 /// Connects and relays.
 async fn tcp(
     shared: &Shared,
+    session: &Session,
     mut stream: Stream,
     destination: &Destination,
     refused: &[IpNet],
     permit: &Permit<u64>,
 ) -> io::Result<()> {
-    let mut socket = match open(shared, destination, refused).await {
+    let counters = &shared.counters;
+    let opened = tokio::select! {
+        biased;
+        opened = open(shared, session, destination, refused) => opened,
+        reset = poll_fn(|cx| stream.reader.poll_reset(cx)) => {
+            counters.refused_left.increment();
+            return Err(reset);
+        }
+    };
+    let socket = match opened {
         Ok(socket) => Connection::new(socket),
         Err(reply) => {
             debug!(%destination, ?reply, "refused");
@@ -91,34 +102,21 @@ async fn tcp(
         }
     };
     confirm(&mut stream).await?;
-    let counters = &shared.counters;
     counters.relayed_far.increment();
-    let meter = |bytes| Meter {
-        bytes,
-        rate: &permit.rate,
-        buffer_bytes: shared.limiter.limits().buffer_bytes,
-    };
-    let (reader, writer) = socket.split();
-    let relayed = tokio::try_join!(
-        pump(stream.reader, writer, meter(&counters.bytes_up)),
-        pump(reader, stream.writer, meter(&counters.bytes_down)),
-    );
-    match relayed {
-        Ok(_) => {
-            counters.ended_complete.increment();
-            socket.complete();
-            Ok(())
-        }
-        Err(error) => {
-            counters.ended_reset.increment();
-            Err(error)
-        }
-    }
+    relay(
+        stream,
+        socket,
+        counters,
+        &permit.rate,
+        &shared.limiter.limits(),
+    )
+    .await
 }
 
 /// Connects to an address of the destination that is allowed and in none of the refused networks.
 async fn open(
     shared: &Shared,
+    session: &Session,
     destination: &Destination,
     refused: &[IpNet],
 ) -> Result<TcpStream, Reply> {
@@ -128,7 +126,8 @@ async fn open(
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    let mut addresses = resolve(destination).await.map_err(|_| {
+    let resolved = shared.resolver.resolve(&session.peer, destination);
+    let mut addresses = resolved.await.map_err(|_| {
         counters.refused_unresolved.increment();
         Reply::HostUnreachable
     })?;

@@ -15,9 +15,9 @@ use crate::carrier::{Stream, Tunnel};
 use crate::config::destination::{Via, is_direct, refused_networks, via};
 use crate::config::special::Special;
 use crate::socket::{Opened, canonical, is_opened_here};
-use crate::traffic::connect::{ESTABLISH, connect, resolve};
+use crate::traffic::connect::{ESTABLISH, connect};
 use crate::traffic::limits::Permit;
-use crate::traffic::relay::{Connection, Meter, pump};
+use crate::traffic::relay::{self, Connection};
 use crate::wire::{Destination, Head, Reply};
 
 /// How long a stream may take to open, while far has as many as it allows.
@@ -38,7 +38,8 @@ pub async fn forward(
     to: &Destination,
     permit: &Permit<IpAddr>,
 ) {
-    match open(shared, to).await {
+    let opened = open(shared, to, permit, async { drop(local.reset().await) }).await;
+    match opened {
         Ok(remote) => relay(shared, local, remote, permit).await,
         Err(reply) => debug!(%to, ?reply, "refused"),
     }
@@ -83,11 +84,31 @@ fn original_destination(_: &Connection) -> Option<SocketAddr> {
     None
 }
 
-/// Reaches a destination, by the rules.
+/// Reaches a destination, by the rules, unless the client leaves before.
 ///
 /// # Errors
 /// The reply for the client.
-pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
+pub async fn open(
+    shared: &Arc<Shared>,
+    to: &Destination,
+    permit: &Permit<IpAddr>,
+    client_left: impl Future<Output = ()>,
+) -> Result<Remote, Reply> {
+    tokio::select! {
+        biased;
+        opened = reach(shared, to, permit) => opened,
+        () = client_left => {
+            shared.counters.refused_left.increment();
+            Err(Reply::GeneralFailure)
+        }
+    }
+}
+
+async fn reach(
+    shared: &Arc<Shared>,
+    to: &Destination,
+    permit: &Permit<IpAddr>,
+) -> Result<Remote, Reply> {
     let counters = &shared.counters;
     let rules = &shared.config().rules;
     let via = via(rules, to);
@@ -102,7 +123,8 @@ pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Repl
                 Reply::from_error(&error)
             };
             let special = Special::of_this_host();
-            let mut addresses = resolve(to).await.map_err(unreachable)?;
+            let resolved = shared.resolver.resolve(permit.client(), to);
+            let mut addresses = resolved.await.map_err(unreachable)?;
             addresses.retain(|address| is_direct(rules, to, address.ip(), &special));
             if addresses.is_empty() {
                 counters.refused_rule.increment();
@@ -209,45 +231,16 @@ pub async fn tunnel(
 }
 
 /// Relays until both directions have ended, or resets both sides.
-pub async fn relay(
-    shared: &Shared,
-    mut local: Connection,
-    remote: Remote,
-    permit: &Permit<IpAddr>,
-) {
-    let counters = &shared.counters;
-    let meter = |bytes| Meter {
-        bytes,
-        rate: &permit.rate,
-        buffer_bytes: shared.limiter.limits().buffer_bytes,
-    };
-    let (up, down) = (meter(&counters.bytes_up), meter(&counters.bytes_down));
-    let (reader, writer) = local.split();
+pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &Permit<IpAddr>) {
+    let (counters, rate) = (&shared.counters, &permit.rate);
+    let limits = shared.limiter.limits();
     let relayed = match remote {
-        Remote::Stream(stream) => tokio::try_join!(
-            pump(reader, stream.writer, up),
-            pump(stream.reader, writer, down),
-        ),
-        Remote::Direct(mut remote, _opened) => {
-            let (remote_reader, remote_writer) = remote.split();
-            let relayed = tokio::try_join!(
-                pump(reader, remote_writer, up),
-                pump(remote_reader, writer, down),
-            );
-            if relayed.is_ok() {
-                remote.complete();
-            }
-            relayed
+        Remote::Stream(stream) => relay::relay(local, stream, counters, rate, &limits).await,
+        Remote::Direct(remote, _opened) => {
+            relay::relay(local, remote, counters, rate, &limits).await
         }
     };
-    match relayed {
-        Ok(_) => {
-            counters.ended_complete.increment();
-            local.complete();
-        }
-        Err(error) => {
-            debug!("reset: {error}");
-            counters.ended_reset.increment();
-        }
+    if let Err(error) = relayed {
+        debug!("reset: {error}");
     }
 }
