@@ -16,6 +16,7 @@ use crate::tls::Identity;
 
 pub mod mptcp;
 pub mod quic;
+mod window;
 
 /// Connects to `far` over these paths, of which the first that can handshake is enough; the others
 /// are opened afterwards.

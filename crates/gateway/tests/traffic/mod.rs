@@ -8,4 +8,5 @@ mod harness;
 mod killed;
 mod refusals;
 mod restart;
+mod stalled;
 mod udp;
