@@ -208,6 +208,10 @@ pub struct Limits {
     pub client_mbps: Option<f64>,
     /// How long a client may take for its request, s.
     pub handshake_s: f64,
+    /// How long a connection may carry nothing, s.
+    pub idle_s: f64,
+    /// How long a connection of which one direction has ended may carry nothing, s.
+    pub half_closed_s: f64,
 }
 
 impl Default for Limits {
@@ -219,6 +223,8 @@ impl Default for Limits {
             tunnel_buffer_bytes: 64 << 20,
             client_mbps: None,
             handshake_s: 10.0,
+            idle_s: 86400.0,
+            half_closed_s: 3600.0,
         }
     }
 }

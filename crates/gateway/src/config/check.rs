@@ -237,6 +237,8 @@ fn limits(limits: &Limits) -> Vec<Fault> {
             1e6,
         ),
         number(&key, "handshake_s", limits.handshake_s, 0.1, 3600.0),
+        number(&key, "idle_s", limits.idle_s, 1.0, LONGEST_S),
+        number(&key, "half_closed_s", limits.half_closed_s, 1.0, LONGEST_S),
     ];
     faults.into_iter().filter_map(Result::err).collect()
 }

@@ -1,5 +1,6 @@
 //! The streams of a tunnel: their heads, and TCP connections.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
 use crate::traffic::connect::{connect, resolve};
 use crate::traffic::limits::Permit;
-use crate::traffic::relay::{Connection, Meter, pump};
+use crate::traffic::relay::{Connection, relay};
 use crate::wire::{Destination, Head, Reply};
 
 /// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
@@ -80,7 +81,16 @@ async fn tcp(
     destination: &Destination,
     permit: &Permit<u64>,
 ) -> io::Result<()> {
-    let mut socket = match open(shared, destination).await {
+    let counters = &shared.counters;
+    let opened = tokio::select! {
+        biased;
+        opened = open(shared, destination) => opened,
+        reset = poll_fn(|cx| stream.reader.poll_reset(cx)) => {
+            counters.refused_left.increment();
+            return Err(reset);
+        }
+    };
+    let socket = match opened {
         Ok(socket) => Connection::new(socket),
         Err(reply) => {
             debug!(%destination, ?reply, "refused");
@@ -88,29 +98,15 @@ async fn tcp(
         }
     };
     confirm(&mut stream).await?;
-    let counters = &shared.counters;
     counters.relayed_far.increment();
-    let meter = |bytes| Meter {
-        bytes,
-        rate: &permit.rate,
-        buffer_bytes: shared.limiter.limits().buffer_bytes,
-    };
-    let (reader, writer) = socket.split();
-    let relayed = tokio::try_join!(
-        pump(stream.reader, writer, meter(&counters.bytes_up)),
-        pump(reader, stream.writer, meter(&counters.bytes_down)),
-    );
-    match relayed {
-        Ok(_) => {
-            counters.ended_complete.increment();
-            socket.complete();
-            Ok(())
-        }
-        Err(error) => {
-            counters.ended_reset.increment();
-            Err(error)
-        }
-    }
+    relay(
+        stream,
+        socket,
+        counters,
+        &permit.rate,
+        &shared.limiter.limits(),
+    )
+    .await
 }
 
 /// Connects to an address of the destination that is allowed.

@@ -15,7 +15,7 @@ use crate::carrier::{Stream, Tunnel};
 use crate::config::destination::{Via, via};
 use crate::traffic::connect::{ESTABLISH, connect, resolve};
 use crate::traffic::limits::Permit;
-use crate::traffic::relay::{Connection, Meter, pump};
+use crate::traffic::relay::{self, Connection};
 use crate::wire::{Destination, Head, Reply};
 
 /// How long a stream may take to open, while far has as many as it allows.
@@ -36,7 +36,8 @@ pub async fn forward(
     to: &Destination,
     permit: &Permit<IpAddr>,
 ) {
-    match open(shared, to).await {
+    let opened = open(shared, to, async { drop(local.reset().await) }).await;
+    match opened {
         Ok(remote) => relay(shared, local, remote, permit).await,
         Err(reply) => debug!(%to, ?reply, "refused"),
     }
@@ -69,11 +70,26 @@ fn original_destination(_: &Connection) -> Option<Destination> {
     None
 }
 
-/// Reaches a destination, by the rules.
+/// Reaches a destination, by the rules, unless the client leaves before.
 ///
 /// # Errors
 /// The reply for the client.
-pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
+pub async fn open(
+    shared: &Arc<Shared>,
+    to: &Destination,
+    client_left: impl Future<Output = ()>,
+) -> Result<Remote, Reply> {
+    tokio::select! {
+        biased;
+        opened = reach(shared, to) => opened,
+        () = client_left => {
+            shared.counters.refused_left.increment();
+            Err(Reply::GeneralFailure)
+        }
+    }
+}
+
+async fn reach(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
     let counters = &shared.counters;
     let via = via(&shared.config().rules, to);
     let path = match &via {
@@ -186,45 +202,14 @@ pub async fn tunnel(
 }
 
 /// Relays until both directions have ended, or resets both sides.
-pub async fn relay(
-    shared: &Shared,
-    mut local: Connection,
-    remote: Remote,
-    permit: &Permit<IpAddr>,
-) {
-    let counters = &shared.counters;
-    let meter = |bytes| Meter {
-        bytes,
-        rate: &permit.rate,
-        buffer_bytes: shared.limiter.limits().buffer_bytes,
-    };
-    let (up, down) = (meter(&counters.bytes_up), meter(&counters.bytes_down));
-    let (reader, writer) = local.split();
+pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &Permit<IpAddr>) {
+    let (counters, rate) = (&shared.counters, &permit.rate);
+    let limits = shared.limiter.limits();
     let relayed = match remote {
-        Remote::Stream(stream) => tokio::try_join!(
-            pump(reader, stream.writer, up),
-            pump(stream.reader, writer, down),
-        ),
-        Remote::Direct(mut remote) => {
-            let (remote_reader, remote_writer) = remote.split();
-            let relayed = tokio::try_join!(
-                pump(reader, remote_writer, up),
-                pump(remote_reader, writer, down),
-            );
-            if relayed.is_ok() {
-                remote.complete();
-            }
-            relayed
-        }
+        Remote::Stream(stream) => relay::relay(local, stream, counters, rate, &limits).await,
+        Remote::Direct(remote) => relay::relay(local, remote, counters, rate, &limits).await,
     };
-    match relayed {
-        Ok(_) => {
-            counters.ended_complete.increment();
-            local.complete();
-        }
-        Err(error) => {
-            debug!("reset: {error}");
-            counters.ended_reset.increment();
-        }
+    if let Err(error) = relayed {
+        debug!("reset: {error}");
     }
 }

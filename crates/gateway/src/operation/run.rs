@@ -236,9 +236,13 @@ impl<'f, G: Gateway> Process<'f, G> {
     }
 
     async fn idle(&self) {
+        let mut observed = Instant::now();
         while self.gateway.active() > 0 {
             service::alive();
-            self.observe();
+            if observed.elapsed() >= PERIOD {
+                observed = Instant::now();
+                self.observe();
+            }
             sleep(DRAIN_CHECK).await;
         }
     }

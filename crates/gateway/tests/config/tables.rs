@@ -215,6 +215,8 @@ const LIMITS: Table = (
         ),
         ("client_mbps", "10", "0", "expected a number from 0.01"),
         ("handshake_s", "10", "0", "expected a number from 0.1"),
+        ("idle_s", "86400", "0", "expected a number from 1"),
+        ("half_closed_s", "3600", "0", "expected a number from 1"),
     ],
 );
 
