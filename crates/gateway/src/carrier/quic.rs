@@ -24,6 +24,7 @@ mod account;
 mod allowance;
 mod connect;
 mod control;
+mod credit;
 mod listener;
 mod paths;
 mod peer;
@@ -37,6 +38,7 @@ mod watchdog;
 mod writer;
 
 use account::Account;
+use credit::Credit;
 pub use listener::Listener;
 use peer::Peer;
 use reader::{Reader, Waiting};
@@ -52,6 +54,7 @@ pub async fn connect(
     let connected = connect::connect(near, identity, paths).await?;
     let connection = connected.connection;
     let controller = connected.controller;
+    let credit = Credit::new(near.limits.tunnel_buffer_bytes);
     let mut control = control::open(&connection).await?;
     let (watchdog, opens) = Watchdog::new(
         &connection,
@@ -65,8 +68,9 @@ pub async fn connect(
     }
     let watchdog = Arc::new(Mutex::new(watchdog));
     tokio::spawn(watch(connection.clone(), watchdog.clone(), control));
+    tokio::spawn(receive_credit(connection.clone(), credit.clone()));
     let paths = Paths::Near(watchdog, connected.endpoint);
-    Ok(Tunnel::new(connection, controller, &near.limits, paths).await?)
+    Ok(Tunnel::new(connection, controller, credit, &near.limits, paths).await?)
 }
 
 /// A connection with several paths. It is closed when the last clone is dropped.
@@ -77,6 +81,7 @@ struct Inner {
     connection: Connection,
     controller: SharedController,
     account: Arc<Account>,
+    credit: Arc<Credit>,
     turns: Arc<Turns>,
     waiting: Arc<Waiting>,
     paths: Paths,
@@ -110,14 +115,19 @@ impl Tunnel {
     async fn new(
         connection: Connection,
         controller: SharedController,
+        credit: Arc<Credit>,
         limits: &config::Limits,
         paths: Paths,
     ) -> Result<Tunnel, ConnectionError> {
+        // The peer accepts it first (`receive_credit`), the other one never.
+        let given = Credit::open(&connection).await?;
         let turns = Turns::new(connection.open_uni().await?);
+        tokio::spawn(credit.clone().run(connection.clone(), given));
         Ok(Tunnel(Arc::new(Inner {
             connection,
             controller,
             account: Arc::new(Account::new()),
+            credit,
             turns: Arc::new(turns),
             waiting: Arc::new(Waiting::new(limits.tunnel_buffer_bytes)),
             paths,
@@ -126,9 +136,14 @@ impl Tunnel {
 
     fn stream(&self, send: SendStream, receive: RecvStream) -> Stream {
         Stream {
-            reader: Box::new(Reader::new(receive, self.0.waiting.clone())),
+            reader: Box::new(Reader::new(
+                receive,
+                self.0.credit.clone(),
+                self.0.waiting.clone(),
+            )),
             writer: Box::new(Writer::new(
                 send,
+                self.0.credit.clone(),
                 self.0.turns.clone(),
                 self.0.account.clone(),
             )),
@@ -143,8 +158,9 @@ impl Tunnel {
     ) -> Result<Tunnel, ConnectionError> {
         let peer = Arc::new(Mutex::new(Peer::new(controller.clone())));
         tokio::spawn(follow(connection.clone(), peer.clone()));
-        tokio::spawn(listen(connection.clone(), peer.clone()));
-        Tunnel::new(connection, controller, limits, Paths::Far(peer)).await
+        let credit = Credit::new(limits.tunnel_buffer_bytes);
+        tokio::spawn(listen(connection.clone(), peer.clone(), credit.clone()));
+        Tunnel::new(connection, controller, credit, limits, Paths::Far(peer)).await
     }
 
     /// Opens a stream.
@@ -307,9 +323,17 @@ async fn follow(connection: Connection, peer: Arc<Mutex<Peer>>) {
     }
 }
 
-/// Listens to what `near` says about its paths.
-async fn listen(connection: Connection, peer: Arc<Mutex<Peer>>) {
-    let Err(error) = listen_until_closed(&connection, &peer).await else {
+/// Receives the peer's limits of streams until the connection is closed.
+async fn receive_credit(connection: Connection, credit: Arc<Credit>) {
+    if let Ok(limits) = connection.accept_uni().await {
+        // An end is one of the connection, or of a peer that grants nothing more.
+        let _ = credit.receive(limits).await;
+    }
+}
+
+/// Listens to what `near` says about its paths and streams.
+async fn listen(connection: Connection, peer: Arc<Mutex<Peer>>, credit: Arc<Credit>) {
+    let Err(error) = listen_until_closed(&connection, &peer, credit).await else {
         return;
     };
     // Without effect if the connection is closed already.
@@ -317,8 +341,13 @@ async fn listen(connection: Connection, peer: Arc<Mutex<Peer>>) {
     connection.close(VarInt::from_u32(2), reason.as_bytes());
 }
 
-async fn listen_until_closed(connection: &Connection, peer: &Mutex<Peer>) -> anyhow::Result<()> {
+async fn listen_until_closed(
+    connection: &Connection,
+    peer: &Mutex<Peer>,
+    credit: Arc<Credit>,
+) -> anyhow::Result<()> {
     let mut reader = control::Reader::new(connection.accept_uni().await?);
+    tokio::spawn(receive_credit(connection.clone(), credit));
     while let Some(message) = reader.read().await? {
         peer.lock().expect("no holder panics").announced(message)?;
     }

@@ -49,7 +49,7 @@ pub struct Windows {
 }
 
 /// What a reader has done.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Read {
     /// Bytes that it has taken.
     pub taken: u64,

@@ -1,5 +1,6 @@
 //! Connections whose receiver does not read stop no others.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
@@ -37,10 +38,10 @@ async fn stall(pair: &Pair, count: usize, up: bool) -> Vec<TcpStream> {
         receivers.push(receiver);
     }
     let carried = || pair.near_counters.bytes_up.value() + pair.near_counters.bytes_down.value();
-    let mut before = u64::MAX;
+    let before = Cell::new(u64::MAX);
     until("they stall", async || {
         sleep(Duration::from_millis(200)).await;
-        std::mem::replace(&mut before, carried()) == carried()
+        before.replace(carried()) == carried()
     })
     .await;
     receivers
