@@ -121,8 +121,7 @@ impl Reader {
     }
 
     fn add(&mut self, chunk: Chunk) {
-        let end = chunk.offset + chunk.bytes.len() as u64;
-        if end > self.limit || !self.order.add(chunk.offset, chunk.bytes) {
+        if !self.order.add(chunk.offset, chunk.bytes, self.limit) {
             self.failure = Some(BEYOND);
         }
     }
@@ -221,9 +220,12 @@ impl Order {
         }
     }
 
-    /// Adds a piece that does not overlap others, when nothing is in order; `false` if too many
-    /// wait in the tunnel.
-    fn add(&mut self, offset: u64, piece: Bytes) -> bool {
+    /// Adds a piece that does not overlap others, when nothing is in order; `false` if it is beyond
+    /// the limit or too many wait in the tunnel.
+    fn add(&mut self, offset: u64, piece: Bytes, limit: u64) -> bool {
+        if offset + piece.len() as u64 > limit {
+            return false;
+        }
         if offset == self.next {
             self.next += piece.len() as u64;
             self.front = piece;
@@ -264,7 +266,12 @@ impl Drop for Order {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::carrier::window::Windows;
 
     fn taken(order: &mut Order, room: usize) -> Vec<u8> {
         let mut bytes = vec![0; room];
@@ -277,19 +284,51 @@ mod tests {
     fn pieces_are_put_in_order_and_their_number_is_bounded() {
         let waiting = Arc::new(Waiting::new(2 * PIECE));
         let mut order = Order::new(waiting.clone());
-        assert!(order.add(3, Bytes::from_static(b"def")));
-        assert!(order.add(8, Bytes::from_static(b"ij")));
+        let add = |order: &mut Order, offset, piece| {
+            order.add(offset, Bytes::from_static(piece), 10)
+        };
+        assert!(add(&mut order, 3, b"def"));
+        assert!(!add(&mut order, 8, b"ijk"));
+        assert!(add(&mut order, 8, b"ij"));
         assert!(taken(&mut order, 9).is_empty());
         // Two pieces wait in the tunnel.
-        assert!(!Order::new(waiting.clone()).add(1, Bytes::from_static(b"x")));
-        assert!(order.add(0, Bytes::from_static(b"a")));
+        assert!(!add(&mut Order::new(waiting.clone()), 1, b"x"));
+        assert!(add(&mut order, 0, b"a"));
         assert_eq!(taken(&mut order, 9), b"a");
-        assert!(order.add(1, Bytes::from_static(b"bc")));
+        assert!(add(&mut order, 1, b"bc"));
         assert_eq!(taken(&mut order, 4), b"bcde");
         assert_eq!(taken(&mut order, 4), b"f");
         assert_eq!(order.bytes, 2);
         assert_eq!(waiting.pieces.load(Ordering::Relaxed), 1);
         drop(order);
         assert_eq!(waiting.pieces.load(Ordering::Relaxed), 0);
+    }
+
+    proptest! {
+        /// A peer that never sends the first byte fills no more than the limit that the windows of
+        /// an unread stream reach, in no more pieces than a tunnel may have.
+        #[test]
+        fn a_hole_is_bounded(
+            pieces in prop::collection::vec((0_u64..1000, 1_usize..1000), 1..2000),
+        ) {
+            let mut windows = Windows::new(1 << 20);
+            windows.open(0, Instant::now());
+            let waiting = Arc::new(Waiting::new(1 << 20));
+            let mut order = Order::new(waiting.clone());
+            let (mut limit, mut offset) = (FIRST, 1);
+            for (gap, length) in pieces {
+                offset += gap;
+                if !order.add(offset, Bytes::from(vec![0; length]), limit) {
+                    break;
+                }
+                offset += length as u64;
+                let ahead = order.bytes as u64;
+                let read = Read { ahead, ..Read::default() };
+                limit = windows.read(0, read, Instant::now()).unwrap_or(limit);
+                prop_assert!(limit <= FIRST + (1 << 20));
+                prop_assert!(ahead < limit);
+                prop_assert!(order.later.len() <= waiting.most);
+            }
+        }
     }
 }
