@@ -284,9 +284,8 @@ mod tests {
     fn pieces_are_put_in_order_and_their_number_is_bounded() {
         let waiting = Arc::new(Waiting::new(2 * PIECE));
         let mut order = Order::new(waiting.clone());
-        let add = |order: &mut Order, offset, piece| {
-            order.add(offset, Bytes::from_static(piece), 10)
-        };
+        let add =
+            |order: &mut Order, offset, piece| order.add(offset, Bytes::from_static(piece), 10);
         assert!(add(&mut order, 3, b"def"));
         assert!(!add(&mut order, 8, b"ijk"));
         assert!(add(&mut order, 8, b"ij"));
