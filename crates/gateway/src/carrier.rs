@@ -18,6 +18,7 @@ mod admission;
 mod handshakes;
 pub mod mptcp;
 pub mod quic;
+mod window;
 
 /// Connects to `far` over these paths, of which the first that can handshake is enough; the others
 /// are opened afterwards.

@@ -122,6 +122,7 @@ counters! {
     Counter "connections_ended", "Relayed connections that ended": {
         ended_complete = "how" "complete",
         ended_reset = "how" "reset",
+        ended_stalled = "how" "stalled",
         ended_idle = "how" "idle",
     }
     Gauge "connections_active", "Connections at present": {

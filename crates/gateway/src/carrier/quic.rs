@@ -24,6 +24,7 @@ mod account;
 mod allowance;
 mod connect;
 mod control;
+mod credit;
 mod listener;
 mod paths;
 mod peer;
@@ -37,6 +38,7 @@ mod watchdog;
 mod writer;
 
 use account::Account;
+use credit::Credit;
 pub use listener::Listener;
 use peer::Peer;
 use reader::{Reader, Waiting};
@@ -52,6 +54,7 @@ pub async fn connect(
     let connected = connect::connect(near, identity, paths).await?;
     let connection = connected.connection;
     let controller = connected.controller;
+    let credit = Credit::new(near.limits.tunnel_buffer_bytes);
     let mut control = control::open(&connection).await?;
     let (watchdog, opens) = Watchdog::new(
         &connection,
@@ -65,8 +68,10 @@ pub async fn connect(
     }
     let watchdog = Arc::new(Mutex::new(watchdog));
     let paths = Paths::Near(watchdog.clone(), connected.endpoint);
-    let tunnel = Tunnel::new(connection.clone(), controller, &near.limits, paths).await?;
-    tokio::spawn(watch(connection, watchdog, control));
+    let (limits, kept) = (&near.limits, credit.clone());
+    let tunnel = Tunnel::new(connection.clone(), controller, kept, limits, paths).await?;
+    tokio::spawn(watch(connection.clone(), watchdog, control));
+    tokio::spawn(receive_credit(connection, credit));
     Ok(tunnel)
 }
 
@@ -78,6 +83,7 @@ struct Inner {
     connection: Connection,
     controller: SharedController,
     account: Arc<Account>,
+    credit: Arc<Credit>,
     turns: Arc<Turns>,
     waiting: Arc<Waiting>,
     paths: Paths,
@@ -111,14 +117,19 @@ impl Tunnel {
     async fn new(
         connection: Connection,
         controller: SharedController,
+        credit: Arc<Credit>,
         limits: &config::Limits,
         paths: Paths,
     ) -> Result<Tunnel, ConnectionError> {
+        // The peer accepts it first (`receive_credit`), the other one never.
+        let given = Credit::open(&connection).await?;
         let turns = Turns::new(connection.open_uni().await?);
+        tokio::spawn(credit.clone().run(connection.clone(), given));
         Ok(Tunnel(Arc::new(Inner {
             connection,
             controller,
             account: Arc::new(Account::new()),
+            credit,
             turns: Arc::new(turns),
             waiting: Arc::new(Waiting::new(limits.tunnel_buffer_bytes)),
             paths,
@@ -127,9 +138,14 @@ impl Tunnel {
 
     fn stream(&self, send: SendStream, receive: RecvStream) -> Stream {
         Stream {
-            reader: Box::new(Reader::new(receive, self.0.waiting.clone())),
+            reader: Box::new(Reader::new(
+                receive,
+                self.0.credit.clone(),
+                self.0.waiting.clone(),
+            )),
             writer: Box::new(Writer::new(
                 send,
+                self.0.credit.clone(),
                 self.0.turns.clone(),
                 self.0.account.clone(),
             )),
@@ -144,9 +160,11 @@ impl Tunnel {
     ) -> Result<Tunnel, ConnectionError> {
         let peer = Arc::new(Mutex::new(Peer::new(controller.clone())));
         let paths = Paths::Far(peer.clone());
-        let tunnel = Tunnel::new(connection.clone(), controller, limits, paths).await?;
+        let credit = Credit::new(limits.tunnel_buffer_bytes);
+        let kept = credit.clone();
+        let tunnel = Tunnel::new(connection.clone(), controller, kept, limits, paths).await?;
         tokio::spawn(follow(connection.clone(), peer.clone()));
-        tokio::spawn(listen(connection, peer));
+        tokio::spawn(listen(connection, peer, credit));
         Ok(tunnel)
     }
 
@@ -315,9 +333,17 @@ async fn follow(connection: Connection, peer: Arc<Mutex<Peer>>) {
     }
 }
 
-/// Listens to what `near` says about its paths.
-async fn listen(connection: Connection, peer: Arc<Mutex<Peer>>) {
-    let Err(error) = listen_until_closed(&connection, &peer).await else {
+/// Receives the peer's limits of streams until the connection is closed.
+async fn receive_credit(connection: Connection, credit: Arc<Credit>) {
+    if let Ok(limits) = connection.accept_uni().await {
+        // An end is one of the connection, or of a peer that grants nothing more.
+        let _ = credit.receive(limits).await;
+    }
+}
+
+/// Listens to what `near` says about its paths and streams.
+async fn listen(connection: Connection, peer: Arc<Mutex<Peer>>, credit: Arc<Credit>) {
+    let Err(error) = listen_until_closed(&connection, &peer, credit).await else {
         return;
     };
     // Without effect if the connection is closed already.
@@ -325,8 +351,13 @@ async fn listen(connection: Connection, peer: Arc<Mutex<Peer>>) {
     connection.close(VarInt::from_u32(2), reason.as_bytes());
 }
 
-async fn listen_until_closed(connection: &Connection, peer: &Mutex<Peer>) -> anyhow::Result<()> {
+async fn listen_until_closed(
+    connection: &Connection,
+    peer: &Mutex<Peer>,
+    credit: Arc<Credit>,
+) -> anyhow::Result<()> {
     let mut reader = control::Reader::new(connection.accept_uni().await?);
+    tokio::spawn(receive_credit(connection.clone(), credit));
     while let Some(message) = reader.read().await? {
         peer.lock().expect("no holder panics").announced(message)?;
     }

@@ -203,7 +203,10 @@ pub async fn relay(
             Ok(())
         }
         Err(error) => {
-            counters.ended_reset.increment();
+            match error.kind() {
+                ErrorKind::QuotaExceeded => counters.ended_stalled.increment(),
+                _ => counters.ended_reset.increment(),
+            }
             Err(error)
         }
     }

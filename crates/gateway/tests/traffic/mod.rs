@@ -14,4 +14,5 @@ mod names;
 mod peers;
 mod refusals;
 mod restart;
+mod stalled;
 mod udp;

@@ -10,6 +10,7 @@ use noq::{EndpointConfig, TransportConfig, VarInt};
 use noq_proto::RandomConnectionIdGenerator;
 use ring::hmac;
 
+use crate::carrier::window::{FIRST, LARGEST};
 use crate::config::{Limits, Tunnel};
 use crate::tls::Identity;
 
@@ -26,10 +27,10 @@ const INITIAL_WINDOW: f64 = 10.0;
 /// What may arrive of a stream and not be read, bytes. Much more than 1024 full packets, and the
 /// library closes connections because of "too many gaps in stream buffer" (quinn-rs/quinn issue
 /// 2809).
-const STREAM_WINDOW: u32 = 2_000_000;
+const STREAM_WINDOW: u64 = LARGEST;
 
-/// Unidirectional streams: one of `control`, one of `writer::turns`.
-const UNI_STREAMS: u32 = 2;
+/// Unidirectional streams: one of `control`, one of `credit`, one of `writer::turns`.
+const UNI_STREAMS: u32 = 3;
 
 /// Datagrams that wait to be sent, bytes; the oldest is discarded.
 pub(super) const DATAGRAM_SEND_BUFFER: usize = 256 << 10;
@@ -59,7 +60,9 @@ pub(super) fn endpoint(identity: &Identity) -> anyhow::Result<EndpointConfig> {
     Ok(config)
 }
 
-/// The transport of one connection, whose paths share this controller.
+/// The transport of one connection, whose paths share this controller. Its receive window is what
+/// the windows of all streams can be together, so that streams that are not read never use it up:
+/// [`FIRST`] each, the budget, and as much again for streams that were idle and are no more.
 pub(super) fn transport(controller: &SharedController, limits: &Limits) -> TransportConfig {
     let buffer = limits.tunnel_buffer_bytes as u64;
     let streams = limits.connections.min(limits.connections_per_client);
@@ -70,8 +73,8 @@ pub(super) fn transport(controller: &SharedController, limits: &Limits) -> Trans
         .max_concurrent_bidi_streams(varint(streams as u64))
         .max_concurrent_uni_streams(VarInt::from_u32(UNI_STREAMS))
         .max_idle_timeout(Some(GIVE_UP.try_into().expect("30 s is in range")))
-        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
-        .receive_window(varint(buffer))
+        .stream_receive_window(varint(STREAM_WINDOW))
+        .receive_window(varint(streams as u64 * FIRST + 2 * buffer))
         .send_window(buffer)
         .datagram_send_buffer_size(DATAGRAM_SEND_BUFFER)
         .datagram_receive_buffer_size(Some(DATAGRAM_RECEIVE_BUFFER));

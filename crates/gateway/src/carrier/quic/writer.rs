@@ -11,6 +11,7 @@ use tokio::io::AsyncWrite;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::account::Account;
+use super::credit::Credit;
 use crate::carrier::Outgoing;
 
 mod turns;
@@ -27,6 +28,9 @@ const LOOK: Duration = Duration::from_secs(5);
 /// A stream that is reset when it is dropped before its end was acknowledged.
 pub(super) struct Writer {
     stream: SendStream,
+    credit: Arc<Credit>,
+    /// Bytes.
+    written: u64,
     turn: Turn,
     account: Arc<Account>,
     state: State,
@@ -42,9 +46,17 @@ enum State {
 
 impl Writer {
     /// Writes this stream.
-    pub fn new(stream: SendStream, turns: Arc<Turns>, account: Arc<Account>) -> Writer {
+    pub fn new(
+        stream: SendStream,
+        credit: Arc<Credit>,
+        turns: Arc<Turns>,
+        account: Arc<Account>,
+    ) -> Writer {
+        credit.open_outgoing(stream.id().into());
         Writer {
             stream,
+            credit,
+            written: 0,
             turn: Turn::new(turns),
             account,
             state: State::Open,
@@ -81,7 +93,12 @@ impl AsyncWrite for Writer {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        let id = this.stream.id().into();
+        let limit = ready!(this.credit.poll_limit(id, this.written, cx));
+        let allowed = usize::try_from(limit - this.written).unwrap_or(usize::MAX);
+        let buf = &buf[..buf.len().min(allowed)];
         let written = ready!(this.turn.poll_write(&mut this.stream, cx, buf))?;
+        this.written += written as u64;
         this.account.accept(written);
         Poll::Ready(Ok(written))
     }
@@ -110,6 +127,7 @@ impl AsyncWrite for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        self.credit.close_outgoing(self.stream.id().into());
         // Fails if the peer has acknowledged the end or has stopped the stream, or the tunnel is
         // closed.
         let _ = self.stream.reset(NOT_FINISHED);
