@@ -26,7 +26,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::{Closed, NotSent, PathState, SILENCE, Stream};
-use crate::config;
+use crate::config::{self, live::Live};
 use crate::keys::PublicKey;
 use crate::tls::{self, Identity};
 
@@ -112,7 +112,7 @@ async fn connect_over(
     let stream = transport::buffered(stream);
     let tls = connector.connect(name, stream).await.context("TLS")?;
     let weights = weights(rule, &near.tunnel)?;
-    let (limits, streams) = (&near.limits, near.limits.connections);
+    let (limits, streams) = (&near.limits, near.limits.connections());
     let core = Core::new(socket, rule, limits, streams, Paths::near(paths), weights);
     let handle = multiplexer::establish(tls.into(), Role::Near, core).await?;
     tokio::spawn(maintain::maintain(handle.core.clone(), true));
@@ -136,6 +136,7 @@ fn weights(rule: &str, tunnel: &config::Tunnel) -> anyhow::Result<Option<Weights
 /// Accepts tunnels.
 #[derive(Debug)]
 pub struct Listener {
+    far: Arc<Live<config::Far>>,
     tunnels: tokio::sync::Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     accepting: tokio::task::JoinHandle<()>,
     refused: Arc<AtomicU64>,
@@ -163,6 +164,7 @@ impl Listener {
         endpoints::notice_dead_paths_early();
         let (sender, receiver) = mpsc::channel(1);
         let refused = Arc::new(AtomicU64::new(0));
+        let far = Arc::new(Live::new(far.clone()));
         let accepting = tokio::spawn(accept_all(AcceptAll {
             refused: refused.clone(),
             listener,
@@ -172,10 +174,16 @@ impl Listener {
             tunnels: sender,
         }));
         Ok(Listener {
+            far,
             tunnels: tokio::sync::Mutex::new(receiver),
             accepting,
             refused,
         })
+    }
+
+    /// Changes the configuration of later tunnels.
+    pub fn set_config(&self, far: &config::Far) {
+        self.far.set(far.clone());
     }
 
     /// Handshakes that failed.
@@ -197,7 +205,7 @@ impl Listener {
 struct AcceptAll {
     listener: tokio::net::TcpListener,
     identity: Arc<Identity>,
-    far: config::Far,
+    far: Arc<Live<config::Far>>,
     rule: String,
     tunnels: mpsc::Sender<(Tunnel, PublicKey)>,
     refused: Arc<AtomicU64>,
@@ -241,8 +249,9 @@ async fn accept_one(stream: TcpStream, all: &AcceptAll) -> anyhow::Result<(Tunne
     let stream = transport::buffered(stream);
     let tls = acceptor.accept(stream).await.context("TLS")?;
     let peer = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
-    let weights = weights(&all.rule, &all.far.tunnel)?;
-    let (limits, streams) = (&all.far.limits, all.far.limits.connections_per_client);
+    let far = all.far.get();
+    let weights = weights(&all.rule, &far.tunnel)?;
+    let (limits, streams) = (&far.limits, far.limits.streams());
     let core = Core::new(socket, &all.rule, limits, streams, Paths::far(), weights);
     let handle = multiplexer::establish(tls.into(), Role::Far, core).await?;
     tokio::spawn(maintain::maintain(handle.core.clone(), false));

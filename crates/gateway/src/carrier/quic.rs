@@ -202,6 +202,11 @@ impl Tunnel {
             .close(VarInt::from_u32(0), reason.as_bytes());
     }
 
+    /// Changes the limits of streams and buffers.
+    pub fn set_limits(&self, limits: &config::Limits) {
+        settings::set_limits(&self.0.connection, limits);
+    }
+
     /// The paths: on `near` as configured, on `far` as they opened.
     pub fn paths(&self) -> Vec<PathState> {
         match &self.0.paths {

@@ -5,43 +5,47 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tracing::debug;
 
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
+use crate::config::HEADS;
+use crate::keys::PublicKey;
 use crate::traffic::connect::{connect, resolve};
-use crate::traffic::limits::Permit;
+use crate::traffic::limits::{Kind, Permit};
 use crate::traffic::relay::{Connection, Meter, pump};
 use crate::wire::{Destination, Head, Reply};
 
 /// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
 pub async fn accept(shared: &Arc<Shared>, session: Session) {
     let session = Arc::new(session);
+    let heads = Arc::new(Semaphore::new(HEADS));
     let streams = async {
-        while let Ok(stream) = session.tunnel.accept().await {
-            admit(shared, &session, stream);
+        while let Ok(head) = heads.clone().acquire_owned().await
+            && let Ok(stream) = session.tunnel.accept().await
+        {
+            begin(shared, &session, stream, head);
         }
     };
     tokio::join!(streams, session.associations.distribute(&session.tunnel));
 }
 
-fn admit(shared: &Arc<Shared>, session: &Arc<Session>, stream: Stream) {
+/// Serves a stream in a task of its own. `waits` is held until its head has arrived.
+fn begin(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    mut stream: Stream,
+    waits: OwnedSemaphorePermit,
+) {
     shared.counters.accepted_stream.increment();
-    let permit = shared.limiter.admit(&session.number);
     let (this, session) = (shared.clone(), session.clone());
     shared.tasks.spawn(async move {
         let serve = async {
-            match permit {
-                Some(permit) if !this.stopped.is_cancelled() => {
-                    let _active = this.counters.active_connections.hold();
-                    serve(&this, &session, stream, &permit).await
-                }
-                _ => {
-                    this.counters.refused_limit.increment();
-                    refuse(stream, Reply::GeneralFailure).await
-                }
-            }
+            let head = read_head(&this, &mut stream).await?;
+            drop(waits);
+            serve(&this, &session, stream, head).await
         };
         if let Some(Err(error)) = this.closed.run_until_cancelled(serve).await {
             debug!(tunnel = session.number, "stream: {error}");
@@ -49,38 +53,43 @@ fn admit(shared: &Arc<Shared>, session: &Arc<Session>, stream: Stream) {
     });
 }
 
-async fn serve(
-    shared: &Shared,
-    session: &Session,
-    mut stream: Stream,
-    permit: &Permit<u64>,
-) -> io::Result<()> {
+async fn read_head(shared: &Shared, stream: &mut Stream) -> io::Result<Head> {
+    let counters = &shared.counters;
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
-    match timeout(patience, Head::read(&mut stream.reader)).await {
-        Ok(Ok(Head::Tcp(destination))) => tcp(shared, stream, &destination, permit).await,
-        Ok(Ok(Head::Udp(association))) => {
-            udp::serve(shared, session, association, stream, permit).await
-        }
-        Ok(Ok(Head::Dns)) => dns::serve(shared, stream).await,
-        Ok(Err(error)) => {
-            shared.counters.refused_malformed.increment();
-            Err(error)
-        }
-        Err(late) => {
-            shared.counters.refused_timeout.increment();
-            Err(late.into())
-        }
+    let read = timeout(patience, Head::read(&mut stream.reader)).await;
+    let read = read.inspect_err(|_| counters.refused_timeout.increment())?;
+    read.inspect_err(|_| counters.refused_malformed.increment())
+}
+
+/// Does what the head says, if its peer has a place left for that.
+async fn serve(shared: &Shared, session: &Session, stream: Stream, head: Head) -> io::Result<()> {
+    let kind = match head {
+        Head::Tcp(_) | Head::Udp(_) => Kind::Connection,
+        Head::Dns => Kind::Query,
+    };
+    let permit = shared.limiter.admit(kind, &session.peer);
+    let permit = permit.filter(|_| !shared.stopped.is_cancelled());
+    let Some(permit) = permit else {
+        shared.counters.refused_limit.increment();
+        return refuse(stream, Reply::GeneralFailure).await;
+    };
+    let _active = shared.counters.active_connections.hold();
+    match head {
+        Head::Tcp(destination) => tcp(shared, session, stream, &destination, &permit).await,
+        Head::Udp(association) => udp::serve(shared, session, association, stream, &permit).await,
+        Head::Dns => dns::serve(shared, stream).await,
     }
 }
 
 /// Connects and relays.
 async fn tcp(
     shared: &Shared,
+    session: &Session,
     mut stream: Stream,
     destination: &Destination,
-    permit: &Permit<u64>,
+    permit: &Permit<PublicKey>,
 ) -> io::Result<()> {
-    let mut socket = match open(shared, destination).await {
+    let mut socket = match open(shared, session, destination).await {
         Ok(socket) => Connection::new(socket),
         Err(reply) => {
             debug!(%destination, ?reply, "refused");
@@ -114,10 +123,14 @@ async fn tcp(
 }
 
 /// Connects to an address of the destination that is allowed.
-async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, Reply> {
-    let config = shared.config();
+async fn open(
+    shared: &Shared,
+    session: &Session,
+    destination: &Destination,
+) -> Result<TcpStream, Reply> {
+    let allow = shared.allow(&session.peer);
     let counters = &shared.counters;
-    if !config.allow.may_allow(destination) {
+    if !allow.may_allow(destination) {
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
@@ -125,7 +138,7 @@ async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, R
         counters.refused_unresolved.increment();
         Reply::HostUnreachable
     })?;
-    addresses.retain(|address| config.allow.allows(destination, address.ip()));
+    addresses.retain(|address| allow.allows(destination, address.ip()));
     if addresses.is_empty() {
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);

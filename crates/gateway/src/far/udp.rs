@@ -6,6 +6,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Session, Shared, confirm, refuse};
 use crate::carrier::Stream;
+use crate::keys::PublicKey;
 use crate::traffic::limits::Permit;
 use crate::traffic::queue::Packet;
 use crate::traffic::udp::{IDLE, Outside, Sent};
@@ -17,7 +18,7 @@ pub async fn serve(
     session: &Session,
     number: u32,
     mut stream: Stream,
-    permit: &Permit<u64>,
+    permit: &Permit<PublicKey>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
     let queue_bytes = shared.limiter.limits().buffer_bytes;
@@ -57,9 +58,9 @@ pub async fn serve(
     }
 }
 
-async fn send(shared: &Shared, outside: &mut Outside, packet: Packet, permit: &Permit<u64>) {
+async fn send(shared: &Shared, outside: &mut Outside, packet: Packet, permit: &Permit<PublicKey>) {
     let counters = &shared.counters;
-    let allow = &shared.config().allow;
+    let allow = shared.allow(permit.client());
     if !allow.may_allow(&packet.peer) {
         counters.dropped_destination.increment();
         return;

@@ -159,7 +159,7 @@ fn a_tunnel_has_a_limited_number_of_streams() {
 }
 
 /// The own address that is not loopback, if there is one: without packets, by asking for a route.
-fn own_address() -> Option<std::net::IpAddr> {
+pub fn own_address() -> Option<std::net::IpAddr> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     let address = socket.local_addr().ok()?.ip();

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use super::{Tunnel, settings, socket};
-use crate::config;
+use crate::config::{self, live::Live};
 use crate::keys::PublicKey;
 use crate::socket::bind_udp;
 use crate::tls::{self, Identity};
@@ -29,6 +29,7 @@ const UNVALIDATED: usize = 32;
 #[derive(Debug)]
 pub struct Listener {
     endpoint: Endpoint,
+    far: Arc<Live<config::Far>>,
     accepted: Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     refused: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
@@ -36,7 +37,7 @@ pub struct Listener {
 
 /// What every handshake needs.
 struct Handshakes {
-    far: config::Far,
+    far: Arc<Live<config::Far>>,
     server: ServerConfig,
     permits: Arc<Semaphore>,
     refused: Arc<AtomicU64>,
@@ -57,6 +58,7 @@ impl Listener {
         let endpoint = Endpoint::new(config, Some(server.clone()), socket, runtime)?;
         let (sender, accepted) = mpsc::channel(1);
         let refused = Arc::new(AtomicU64::new(0));
+        let far = Arc::new(Live::new(far.clone()));
         let handshakes = Handshakes {
             far: far.clone(),
             server,
@@ -67,6 +69,7 @@ impl Listener {
         let accepting = tokio::spawn(accept(endpoint.clone(), Arc::new(handshakes)));
         Ok(Listener {
             endpoint,
+            far,
             accepted: Mutex::new(accepted),
             refused,
             accepting,
@@ -77,6 +80,11 @@ impl Listener {
     pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
         let accepted = self.accepted.lock().await.recv().await;
         accepted.context("the listener is closed")
+    }
+
+    /// Changes the configuration of later handshakes and tunnels.
+    pub fn set_config(&self, far: &config::Far) {
+        self.far.set(far.clone());
     }
 
     /// Handshakes that failed.
@@ -117,7 +125,7 @@ async fn accept(endpoint: Endpoint, handshakes: Arc<Handshakes>) {
 
 async fn handshake(handshakes: Arc<Handshakes>, incoming: Incoming, _: OwnedSemaphorePermit) {
     let address = incoming.remote_address();
-    let timeout = Duration::from_secs_f64(handshakes.far.limits.handshake_s);
+    let timeout = Duration::from_secs_f64(handshakes.far.get().limits.handshake_s);
     let result = tokio::time::timeout(timeout, authenticate(&handshakes, incoming)).await;
     let result = result.unwrap_or_else(|_| bail!("no handshake within {timeout:?}"));
     match result {
@@ -134,7 +142,7 @@ async fn authenticate(
     handshakes: &Handshakes,
     incoming: Incoming,
 ) -> anyhow::Result<(Tunnel, PublicKey)> {
-    let far = &handshakes.far;
+    let far = handshakes.far.get();
     let controller = settings::controller(&far.tunnel)?;
     let mut server = handshakes.server.clone();
     server.transport_config(Arc::new(settings::transport(&controller, &far.limits)));
