@@ -309,13 +309,31 @@ pub struct PathState {
 
 /// One TCP connection's bytes in a tunnel, in both directions.
 ///
-/// Writing ends with `shutdown`. Dropping a stream that was not shut down resets it, so that the
-/// peer sees an error and not an end.
+/// Writing ends with `shutdown`, which returns once the peer has acknowledged all data and the end.
+/// It fails if the peer has stopped the stream or the tunnel is closed before. Dropping a stream
+/// before its shutdown has returned resets it, so that the peer sees an error and not an end.
+///
+/// What has been received can be read after the tunnel was closed.
 pub struct Stream {
     /// From the peer.
-    pub reader: Box<dyn AsyncRead + Send + Unpin>,
+    pub reader: Box<dyn Incoming>,
     /// To the peer.
-    pub writer: Box<dyn AsyncWrite + Send + Unpin>,
+    pub writer: Box<dyn Outgoing>,
+}
+
+/// The direction of a stream from the peer.
+pub trait Incoming: AsyncRead + Send + Unpin {
+    /// Ready when the peer has reset the stream, also while received data is not read. Never ready
+    /// once all data and the end have been received.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
+}
+
+/// The direction of a stream to the peer.
+pub trait Outgoing: AsyncWrite + Send + Unpin {
+    /// Ready when the peer has dropped its reader before the end, or when the tunnel is closed,
+    /// also while nothing is being written. Called only after the end of the stream's reader and
+    /// before shutdown.
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
 }
 
 impl fmt::Debug for Stream {

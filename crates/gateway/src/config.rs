@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
 
 mod check;
+pub mod descriptors;
 pub mod destination;
 pub mod difference;
 pub mod live;
@@ -47,7 +48,7 @@ pub struct Near {
     /// Limits.
     #[serde(default)]
     pub limits: Limits,
-    /// Status, metrics, drain.
+    /// Status and drain.
     #[serde(default)]
     pub operation: Operation,
 }
@@ -83,7 +84,7 @@ pub struct Far {
     /// Limits.
     #[serde(default = "Limits::of_far", deserialize_with = "limits_of_far")]
     pub limits: Limits,
-    /// Status, metrics, drain.
+    /// Status and drain.
     #[serde(default)]
     pub operation: Operation,
 }
@@ -235,6 +236,10 @@ pub struct Limits {
     pub client_mbps: Option<f64>,
     /// How long a client may take for its request, s.
     pub handshake_s: f64,
+    /// How long a connection may carry nothing, s.
+    pub idle_s: f64,
+    /// How long a connection of which one direction has ended may carry nothing, s.
+    pub half_closed_s: f64,
 }
 
 impl Default for Limits {
@@ -247,6 +252,8 @@ impl Default for Limits {
             tunnel_buffer_bytes: 64 << 20,
             client_mbps: None,
             handshake_s: 10.0,
+            idle_s: 86400.0,
+            half_closed_s: 3600.0,
         }
     }
 }
@@ -305,10 +312,8 @@ fn limits_of_far<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Limits, D
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Operation {
-    /// Status page and JSON.
+    /// Status page, JSON and metrics.
     pub status: Option<SocketAddr>,
-    /// Prometheus metrics.
-    pub metrics: Option<SocketAddr>,
     /// How long connections may continue after SIGTERM, s.
     pub drain_s: f64,
 }
@@ -317,7 +322,6 @@ impl Default for Operation {
     fn default() -> Self {
         Operation {
             status: None,
-            metrics: None,
             drain_s: 30.0,
         }
     }

@@ -110,7 +110,9 @@ counters! {
         refused_malformed = "reason" "malformed",
         refused_command = "reason" "command",
         refused_timeout = "reason" "timeout",
+        refused_left = "reason" "client_left",
         refused_rule = "reason" "rule",
+        refused_loop = "reason" "loop",
         refused_destination = "reason" "destination",
         refused_no_tunnel = "reason" "no_tunnel",
         refused_unresolved = "reason" "unresolved",
@@ -120,6 +122,7 @@ counters! {
     Counter "connections_ended", "Relayed connections that ended": {
         ended_complete = "how" "complete",
         ended_reset = "how" "reset",
+        ended_idle = "how" "idle",
     }
     Gauge "connections_active", "Connections at present": {
         active_connections,

@@ -17,8 +17,9 @@ use crate::config::destination::Destinations;
 use crate::config::difference::Differs;
 use crate::config::{self, live::Live};
 use crate::counters::Counters;
+use crate::itcp;
 use crate::keys::PublicKey;
-use crate::pool;
+use crate::names::Resolver;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
 use crate::traffic::association::Associations;
@@ -52,6 +53,7 @@ struct Shared {
     counters: Arc<Counters>,
     /// Clients are keys, whatever the number of their tunnels.
     limiter: Arc<Limiter<PublicKey>>,
+    resolver: Arc<Resolver<PublicKey>>,
     tunnels: Mutex<HashMap<u64, (PublicKey, Tunnel)>>,
     next_tunnel: AtomicU64,
     associations: Mutex<HashMap<PublicKey, Weak<Associations>>>,
@@ -83,6 +85,7 @@ impl Far {
         let listener = Arc::new(Listener::bind(&config, &identity).await?);
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
+            resolver: Arc::new(Resolver::new(config.resolver)),
             config: Live::new(config),
             listener: Arc::downgrade(&listener),
             identity,
@@ -141,6 +144,7 @@ impl Far {
         let shared = &self.0;
         let new = shared.config().reloaded(new);
         shared.limiter.replace(&new.limits);
+        shared.resolver.set_server(new.resolver);
         if let Some(listener) = shared.listener.upgrade() {
             listener.set_config(&new);
         }
@@ -255,7 +259,7 @@ impl Shared {
         self.counters.tunnels_established.increment();
         let active = self.counters.active_tunnels.hold();
         if let Some(itcp) = self.config().tunnel.itcp.clone() {
-            tokio::spawn(pool::adjust(tunnel.clone(), itcp));
+            tokio::spawn(itcp::adjust(tunnel.clone(), itcp));
         }
         let session = Session {
             tunnel: tunnel.clone(),

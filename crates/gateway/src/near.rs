@@ -14,6 +14,7 @@ use crate::carrier::Tunnel;
 use crate::config::difference::Differs;
 use crate::config::{self, live::Live};
 use crate::counters::Counters;
+use crate::names::Resolver;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
 use crate::traffic::association::Associations;
@@ -56,6 +57,7 @@ struct Shared {
     identity: Arc<Identity>,
     counters: Arc<Counters>,
     limiter: Arc<Limiter<IpAddr>>,
+    resolver: Arc<Resolver<IpAddr>>,
     managers: Mutex<BTreeMap<Way, Arc<Manager>>>,
     carried: Carried,
     associations: Arc<Associations>,
@@ -78,6 +80,7 @@ impl Near {
         let associations = Associations::new(counters.clone());
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
+            resolver: Arc::new(Resolver::new(None)),
             config: Live::new(config),
             identity,
             counters,

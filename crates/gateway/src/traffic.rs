@@ -1,11 +1,11 @@
-//! What both gateways do with traffic: relaying, UDP associations, DNS messages, limits.
+//! What both gateways do with traffic: relaying, UDP associations, limits.
 
 use std::time::Duration;
 
 pub mod association;
 pub mod connect;
-pub mod dns;
 pub mod limits;
+pub mod peers;
 pub mod queue;
 pub mod relay;
 pub mod udp;

@@ -1,9 +1,11 @@
 //! The streams of a tunnel: their heads, and TCP connections.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -12,10 +14,11 @@ use tracing::debug;
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
 use crate::config::HEADS;
+use crate::config::special::Special;
 use crate::keys::PublicKey;
-use crate::traffic::connect::{connect, resolve};
+use crate::traffic::connect::connect;
 use crate::traffic::limits::{Kind, Permit};
-use crate::traffic::relay::{Connection, Meter, pump};
+use crate::traffic::relay::{Connection, relay};
 use crate::wire::{Destination, Head, Reply};
 
 /// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
@@ -64,7 +67,7 @@ async fn read_head(shared: &Shared, stream: &mut Stream) -> io::Result<Head> {
 /// Does what the head says, if its peer has a place left for that.
 async fn serve(shared: &Shared, session: &Session, stream: Stream, head: Head) -> io::Result<()> {
     let kind = match head {
-        Head::Tcp(_) | Head::Udp(_) => Kind::Connection,
+        Head::Tcp(..) | Head::Udp(_) => Kind::Connection,
         Head::Dns => Kind::Query,
     };
     let permit = shared.limiter.admit(kind, &session.peer);
@@ -75,7 +78,7 @@ async fn serve(shared: &Shared, session: &Session, stream: Stream, head: Head) -
     };
     let _active = shared.counters.active_connections.hold();
     match head {
-        Head::Tcp(destination) => tcp(shared, session, stream, &destination, &permit).await,
+        Head::Tcp(to, refused) => tcp(shared, session, stream, &to, &refused, &permit).await,
         Head::Udp(association) => udp::serve(shared, session, association, stream, &permit).await,
         Head::Dns => dns::serve(shared, stream).await,
     }
@@ -87,9 +90,19 @@ async fn tcp(
     session: &Session,
     mut stream: Stream,
     destination: &Destination,
+    refused: &[IpNet],
     permit: &Permit<PublicKey>,
 ) -> io::Result<()> {
-    let mut socket = match open(shared, session, destination).await {
+    let counters = &shared.counters;
+    let opened = tokio::select! {
+        biased;
+        opened = open(shared, session, destination, refused) => opened,
+        reset = poll_fn(|cx| stream.reader.poll_reset(cx)) => {
+            counters.refused_left.increment();
+            return Err(reset);
+        }
+    };
+    let socket = match opened {
         Ok(socket) => Connection::new(socket),
         Err(reply) => {
             debug!(%destination, ?reply, "refused");
@@ -97,36 +110,23 @@ async fn tcp(
         }
     };
     confirm(&mut stream).await?;
-    let counters = &shared.counters;
     counters.relayed_far.increment();
-    let meter = |bytes| Meter {
-        bytes,
-        rate: &permit.rate,
-        buffer_bytes: shared.limiter.limits().buffer_bytes,
-    };
-    let (reader, writer) = socket.split();
-    let relayed = tokio::try_join!(
-        pump(stream.reader, writer, meter(&counters.bytes_up)),
-        pump(reader, stream.writer, meter(&counters.bytes_down)),
-    );
-    match relayed {
-        Ok(_) => {
-            counters.ended_complete.increment();
-            socket.complete();
-            Ok(())
-        }
-        Err(error) => {
-            counters.ended_reset.increment();
-            Err(error)
-        }
-    }
+    relay(
+        stream,
+        socket,
+        counters,
+        &permit.rate,
+        &shared.limiter.limits(),
+    )
+    .await
 }
 
-/// Connects to an address of the destination that is allowed.
+/// Connects to an address of the destination that is allowed and in none of the refused networks.
 async fn open(
     shared: &Shared,
     session: &Session,
     destination: &Destination,
+    refused: &[IpNet],
 ) -> Result<TcpStream, Reply> {
     let allow = shared.allow(&session.peer);
     let counters = &shared.counters;
@@ -134,17 +134,23 @@ async fn open(
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    let mut addresses = resolve(destination).await.map_err(|_| {
+    let resolved = shared.resolver.resolve(&session.peer, destination);
+    let mut addresses = resolved.await.map_err(|_| {
         counters.refused_unresolved.increment();
         Reply::HostUnreachable
     })?;
-    addresses.retain(|address| allow.allows(destination, address.ip()));
+    let special = Special::of_this_host();
+    addresses.retain(|address| {
+        let is_refused = refused.iter().any(|it| it.contains(&address.ip()));
+        !is_refused && allow.allows(destination, address.ip(), &special)
+    });
     if addresses.is_empty() {
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    connect(&addresses).await.map_err(|error| {
+    let connected = connect(&addresses).await.map_err(|error| {
         counters.refused_unreachable.increment();
         Reply::from_error(&error)
-    })
+    });
+    connected.map(|(socket, _)| socket)
 }

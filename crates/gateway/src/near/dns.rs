@@ -12,10 +12,10 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::{Shared, tcp};
-use crate::traffic::dns::{Query, TIMEOUT, answers, failure, parse_query, truncated};
+use crate::names::dns::{Query, TIMEOUT, answers, failure, parse_query, truncated};
+use crate::socket::receive_from;
 use crate::traffic::limits::{Kind, client_of};
 use crate::traffic::relay::Connection;
-use crate::traffic::udp::receive_from;
 use crate::wire::{Head, Reply, encode_frame, read_frame};
 
 /// How long a TCP connection without a query stays open (RFC 7766, section 6.2.3).
@@ -115,9 +115,15 @@ async fn ask(shared: &Arc<Shared>, query: &[u8]) -> io::Result<Bytes> {
     let frame = encode_frame(&[query]).ok_or(io::ErrorKind::InvalidData)?;
     stream.writer.write_all(&Head::Dns.encode()).await?;
     stream.writer.write_all(&frame).await?;
-    stream.writer.shutdown().await?;
-    match Reply::from_code(stream.reader.read_u8().await?) {
-        Reply::Succeeded => Ok(read_frame(&mut stream.reader).await?.unwrap_or_default()),
-        refused => Err(io::Error::other(format!("refused by far: {refused:?}"))),
+    let answer = async {
+        match Reply::from_code(stream.reader.read_u8().await?) {
+            Reply::Succeeded => Ok(read_frame(&mut stream.reader).await?.unwrap_or_default()),
+            refused => Err(io::Error::other(format!("refused by far: {refused:?}"))),
+        }
+    };
+    // The answer may precede the acknowledgement of the end.
+    tokio::select! {
+        answer = answer => answer,
+        Err(error) = stream.writer.shutdown() => Err(error),
     }
 }

@@ -1,21 +1,23 @@
 //! TCP connections: where they go by the rules, and relaying.
 
 use std::io;
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{Shared, Way};
 use crate::carrier::{Stream, Tunnel};
-use crate::config::destination::{Via, via};
-use crate::traffic::connect::{ESTABLISH, connect, resolve};
+use crate::config::destination::{Via, is_direct, refused_networks, via};
+use crate::config::special::Special;
+use crate::socket::{Opened, canonical, is_opened_here};
+use crate::traffic::connect::{ESTABLISH, connect};
 use crate::traffic::limits::Permit;
-use crate::traffic::relay::{Connection, Meter, pump};
+use crate::traffic::relay::{self, Connection};
 use crate::wire::{Destination, Head, Reply};
 
 /// How long a stream may take to open, while far has as many as it allows.
@@ -26,7 +28,7 @@ pub enum Remote {
     /// A stream in a tunnel.
     Stream(Stream),
     /// A connection of near's own.
-    Direct(Connection),
+    Direct(Connection, Opened),
 }
 
 /// Carries a connection to a fixed destination. It is reset if that cannot be reached.
@@ -36,64 +38,107 @@ pub async fn forward(
     to: &Destination,
     permit: &Permit<IpAddr>,
 ) {
-    match open(shared, to).await {
+    let opened = open(shared, to, permit, async { drop(local.reset().await) }).await;
+    match opened {
         Ok(remote) => relay(shared, local, remote, permit).await,
         Err(reply) => debug!(%to, ?reply, "refused"),
     }
 }
 
-/// Carries a connection that the packet filter has redirected to where it was going.
+/// Carries a connection that the packet filter has redirected to where it was going. One of near's
+/// own is reset: it would be redirected again, without end.
 pub async fn redirect(shared: &Arc<Shared>, local: Connection, permit: &Permit<IpAddr>) {
-    match original_destination(&local) {
-        Some(to) => forward(shared, local, &to, permit).await,
-        None => shared.counters.refused_malformed.increment(),
+    let client = local.peer_addr().ok().map(canonical);
+    let (Some(client), Some(to)) = (client, original_destination(&local)) else {
+        return shared.counters.refused_malformed.increment();
+    };
+    if is_opened_here(client, to) {
+        static LOGGED: Once = Once::new();
+        LOGGED.call_once(|| {
+            warn!(
+                "redirect: connections that this gateway opens itself, such as one to {to}, come \
+                 back to it and are reset: expected a packet filter that leaves out its user"
+            );
+        });
+        return shared.counters.refused_loop.increment();
     }
+    forward(shared, local, &to.into(), permit).await;
 }
 
 /// Where a redirected connection was going; `None` if it was not redirected, but came to the
 /// listener itself.
 #[cfg(target_os = "linux")]
-fn original_destination(local: &Connection) -> Option<Destination> {
-    let here = Destination::from(local.local_addr().ok()?);
+fn original_destination(local: &Connection) -> Option<SocketAddr> {
+    let here = canonical(local.local_addr().ok()?);
     let socket = SockRef::from(&**local);
-    let original = match here.host {
-        crate::wire::Host::Ip(IpAddr::V4(_)) => socket.original_dst_v4(),
-        _ => socket.original_dst_v6(),
+    let original = match here {
+        SocketAddr::V4(_) => socket.original_dst_v4(),
+        SocketAddr::V6(_) => socket.original_dst_v6(),
     };
-    let original = Destination::from(original.ok()?.as_socket()?);
+    let original = canonical(original.ok()?.as_socket()?);
     (original != here).then_some(original)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn original_destination(_: &Connection) -> Option<Destination> {
+fn original_destination(_: &Connection) -> Option<SocketAddr> {
     None
 }
 
-/// Reaches a destination, by the rules.
+/// Reaches a destination, by the rules, unless the client leaves before.
 ///
 /// # Errors
 /// The reply for the client.
-pub async fn open(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
+pub async fn open(
+    shared: &Arc<Shared>,
+    to: &Destination,
+    permit: &Permit<IpAddr>,
+    client_left: impl Future<Output = ()>,
+) -> Result<Remote, Reply> {
+    tokio::select! {
+        biased;
+        opened = reach(shared, to, permit) => opened,
+        () = client_left => {
+            shared.counters.refused_left.increment();
+            Err(Reply::GeneralFailure)
+        }
+    }
+}
+
+async fn reach(
+    shared: &Arc<Shared>,
+    to: &Destination,
+    permit: &Permit<IpAddr>,
+) -> Result<Remote, Reply> {
     let counters = &shared.counters;
-    let via = via(&shared.config().rules, to);
+    let rules = &shared.config().rules;
+    let via = via(rules, to);
     let path = match &via {
         Via::Refused => {
             counters.refused_rule.increment();
             return Err(Reply::NotAllowed);
         }
         Via::Direct => {
-            let socket = async { connect(&resolve(to).await?).await };
-            let socket = socket.await.map_err(|error| {
+            let unreachable = |error| {
                 counters.refused_unreachable.increment();
                 Reply::from_error(&error)
-            })?;
+            };
+            let special = Special::of_this_host();
+            let resolved = shared.resolver.resolve(permit.client(), to);
+            let mut addresses = resolved.await.map_err(unreachable)?;
+            addresses.retain(|address| is_direct(rules, to, address.ip(), &special));
+            if addresses.is_empty() {
+                counters.refused_rule.increment();
+                return Err(Reply::NotAllowed);
+            }
+            let (socket, opened) = connect(&addresses).await.map_err(unreachable)?;
             counters.relayed_direct.increment();
-            return Ok(Remote::Direct(Connection::new(socket)));
+            return Ok(Remote::Direct(Connection::new(socket), opened));
         }
         Via::Tunnel => None,
         Via::Path(name) => Some(name.as_str()),
     };
-    let stream = request(shared, path, &Head::Tcp(to.clone())).await?;
+    let head = Head::Tcp(to.clone(), refused_networks(rules, to));
+    let stream = request(shared, path, &head).await?;
     match path {
         None => counters.relayed_tunnel.increment(),
         Some(_) => counters.relayed_path.increment(),
@@ -186,45 +231,16 @@ pub async fn tunnel(
 }
 
 /// Relays until both directions have ended, or resets both sides.
-pub async fn relay(
-    shared: &Shared,
-    mut local: Connection,
-    remote: Remote,
-    permit: &Permit<IpAddr>,
-) {
-    let counters = &shared.counters;
-    let meter = |bytes| Meter {
-        bytes,
-        rate: &permit.rate,
-        buffer_bytes: shared.limiter.limits().buffer_bytes,
-    };
-    let (up, down) = (meter(&counters.bytes_up), meter(&counters.bytes_down));
-    let (reader, writer) = local.split();
+pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &Permit<IpAddr>) {
+    let (counters, rate) = (&shared.counters, &permit.rate);
+    let limits = shared.limiter.limits();
     let relayed = match remote {
-        Remote::Stream(stream) => tokio::try_join!(
-            pump(reader, stream.writer, up),
-            pump(stream.reader, writer, down),
-        ),
-        Remote::Direct(mut remote) => {
-            let (remote_reader, remote_writer) = remote.split();
-            let relayed = tokio::try_join!(
-                pump(reader, remote_writer, up),
-                pump(remote_reader, writer, down),
-            );
-            if relayed.is_ok() {
-                remote.complete();
-            }
-            relayed
+        Remote::Stream(stream) => relay::relay(local, stream, counters, rate, &limits).await,
+        Remote::Direct(remote, _opened) => {
+            relay::relay(local, remote, counters, rate, &limits).await
         }
     };
-    match relayed {
-        Ok(_) => {
-            counters.ended_complete.increment();
-            local.complete();
-        }
-        Err(error) => {
-            debug!("reset: {error}");
-            counters.ended_reset.increment();
-        }
+    if let Err(error) = relayed {
+        debug!("reset: {error}");
     }
 }

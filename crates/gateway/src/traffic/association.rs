@@ -8,12 +8,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::queue::{Packet, Sender, queue};
-use crate::carrier::{NotSent, Stream, Tunnel};
+use crate::carrier::{NotSent, Outgoing, Stream, Tunnel};
 use crate::counters::Counters;
 use crate::wire::{Datagram, Destination, decode_peer, encode_frame, read_frame};
 
@@ -37,7 +37,7 @@ struct Entry {
 /// What is needed of a stream to send.
 struct Attached {
     tunnel: Tunnel,
-    writer: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
+    writer: tokio::sync::Mutex<Box<dyn Outgoing>>,
 }
 
 impl fmt::Debug for Associations {

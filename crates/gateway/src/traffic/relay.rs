@@ -1,15 +1,22 @@
 //! Relays TCP connections, with back-pressure: what cannot be written is not read.
 
-use std::io;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::limits::Rate;
-use crate::counters::Counter;
+use crate::carrier::{Incoming, Outgoing, Stream};
+use crate::config::Limits;
+use crate::counters::{Counter, Counters};
 
 /// The buffer of a direction before its first read fills it, bytes.
 const FIRST_BUFFER: usize = 8 << 10;
@@ -27,7 +34,8 @@ pub struct Connection {
 
 impl Connection {
     /// Takes over a socket: without delay for small segments, with keep-alives, so that a peer that
-    /// has vanished doesn't hold it forever.
+    /// has vanished doesn't hold it forever. TCP_USER_TIMEOUT (RFC 5482) is not set: with it Linux
+    /// also resets a connection whose peer lives and does not read.
     pub fn new(socket: TcpStream) -> Connection {
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(120))
@@ -44,6 +52,19 @@ impl Connection {
     /// Ends the connection without a reset.
     pub fn complete(mut self) {
         self.complete = true;
+    }
+
+    /// Waits until the peer has reset the connection.
+    pub async fn reset(&self) -> io::Error {
+        failure(&self.socket).await
+    }
+
+    /// Waits until a peer that expects a reply has left: it has reset the connection, or ended it
+    /// with nothing left to read.
+    pub async fn left(&self) {
+        if matches!(self.socket.peek(&mut [0]).await, Ok(1..)) {
+            self.reset().await;
+        }
     }
 }
 
@@ -69,39 +90,215 @@ impl Drop for Connection {
     }
 }
 
-/// What is counted and limited in a direction.
-#[derive(Clone, Copy, Debug)]
-pub struct Meter<'a> {
-    /// Counts the bytes that were passed on.
-    pub bytes: &'a Counter,
-    /// Limits them.
-    pub rate: &'a Rate,
-    /// Largest buffer, bytes.
-    pub buffer_bytes: usize,
+/// Waits until the peer of a socket has reset the connection, or the kernel has given it up.
+async fn failure(socket: &TcpStream) -> io::Error {
+    match socket.ready(Interest::ERROR).await {
+        Ok(_) => ErrorKind::ConnectionReset.into(),
+        Err(error) => error,
+    }
 }
 
-/// Passes on `reader`'s bytes to `writer` until the end, and then the end.
+/// One of the two that a connection is relayed between.
+pub trait End {
+    /// Both directions.
+    fn split(&mut self) -> (impl Source, impl Sink);
+    /// Ends it without a reset.
+    fn complete(self);
+}
+
+/// The direction from an end.
+pub trait Source: AsyncRead + Send + Unpin {
+    /// Waits until the end has failed, without reading.
+    fn failed(&mut self) -> impl Future<Output = io::Error> + Send;
+}
+
+/// The direction to an end.
+pub trait Sink: AsyncWrite + Send + Unpin {
+    /// Waits until the end has failed, without writing.
+    fn failed(&mut self) -> impl Future<Output = io::Error> + Send;
+}
+
+impl End for Connection {
+    fn split(&mut self) -> (impl Source, impl Sink) {
+        self.socket.split()
+    }
+
+    fn complete(self) {
+        self.complete();
+    }
+}
+
+impl Source for ReadHalf<'_> {
+    async fn failed(&mut self) -> io::Error {
+        failure(self.as_ref()).await
+    }
+}
+
+impl Sink for WriteHalf<'_> {
+    async fn failed(&mut self) -> io::Error {
+        failure(self.as_ref()).await
+    }
+}
+
+impl End for Stream {
+    fn split(&mut self) -> (impl Source, impl Sink) {
+        (&mut self.reader, &mut self.writer)
+    }
+
+    /// Nothing to do: its writer was shut down.
+    fn complete(self) {}
+}
+
+impl Source for &mut Box<dyn Incoming> {
+    async fn failed(&mut self) -> io::Error {
+        poll_fn(|cx| self.poll_reset(cx)).await
+    }
+}
+
+impl Sink for &mut Box<dyn Outgoing> {
+    async fn failed(&mut self) -> io::Error {
+        poll_fn(|cx| self.poll_stopped(cx)).await
+    }
+}
+
+/// Relays until both directions have ended and everything is acknowledged, or resets both ends.
+/// What the client sends is counted as up.
 ///
 /// # Errors
-/// Errors of the reader and of the writer.
-pub async fn pump(
-    mut reader: impl AsyncRead + Unpin,
-    mut writer: impl AsyncWrite + Unpin,
-    meter: Meter<'_>,
+/// The failure of an end, or `TimedOut` if nothing was relayed for too long.
+pub async fn relay(
+    mut client: impl End,
+    mut server: impl End,
+    counters: &Counters,
+    rate: &Rate,
+    limits: &Limits,
 ) -> io::Result<()> {
-    let largest = meter.buffer_bytes.min(MAX_BUFFER);
-    let mut buffer = vec![0; FIRST_BUFFER.min(largest)];
-    loop {
-        let n = reader.read(&mut buffer).await?;
-        if n == 0 {
-            return writer.shutdown().await;
+    let activity = Activity::new();
+    let direction = |bytes| Direction {
+        bytes,
+        rate,
+        largest: limits.buffer_bytes.min(MAX_BUFFER),
+        activity: &activity,
+    };
+    let (from_client, to_client) = client.split();
+    let (from_server, to_server) = server.split();
+    let both = async {
+        tokio::try_join!(
+            direction(&counters.bytes_up).relay(from_client, to_server),
+            direction(&counters.bytes_down).relay(from_server, to_client),
+        )
+    };
+    let relayed = tokio::select! {
+        relayed = both => relayed,
+        () = activity.idle(limits) => {
+            counters.ended_idle.increment();
+            return Err(ErrorKind::TimedOut.into());
         }
-        meter.rate.take(n).await;
-        writer.write_all(&buffer[..n]).await?;
-        writer.flush().await?;
-        meter.bytes.add(n as u64);
-        if n == buffer.len() && n < largest {
-            buffer.resize((2 * n).min(largest), 0);
+    };
+    match relayed {
+        Ok(_) => {
+            counters.ended_complete.increment();
+            client.complete();
+            server.complete();
+            Ok(())
+        }
+        Err(error) => {
+            counters.ended_reset.increment();
+            Err(error)
+        }
+    }
+}
+
+/// When both directions last relayed something.
+struct Activity {
+    start: Instant,
+    /// Time after `start`, ms.
+    last: AtomicU64,
+    /// One direction has ended.
+    half_closed: CancellationToken,
+}
+
+impl Activity {
+    fn new() -> Activity {
+        Activity {
+            start: Instant::now(),
+            last: AtomicU64::new(0),
+            half_closed: CancellationToken::new(),
+        }
+    }
+
+    fn note(&self) {
+        let now = self.start.elapsed().as_millis() as u64;
+        self.last.store(now, Ordering::Relaxed);
+    }
+
+    /// Waits until nothing was relayed for longer than the limits allow.
+    async fn idle(&self, limits: &Limits) {
+        let [idle, half_closed] =
+            [limits.idle_s, limits.half_closed_s].map(Duration::from_secs_f64);
+        loop {
+            let limit = match self.half_closed.is_cancelled() {
+                true => half_closed,
+                false => idle,
+            };
+            let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+            let quiet = self.start.elapsed().saturating_sub(last);
+            if quiet >= limit {
+                return;
+            }
+            // A direction may end meanwhile.
+            sleep((limit - quiet).min(half_closed)).await;
+        }
+    }
+}
+
+/// A direction of a relayed connection.
+struct Direction<'a> {
+    /// Counts what was relayed.
+    bytes: &'a Counter,
+    rate: &'a Rate,
+    /// Largest buffer, bytes.
+    largest: usize,
+    activity: &'a Activity,
+}
+
+impl Direction<'_> {
+    /// Relays until the source ends and the sink has everything.
+    async fn relay(self, mut source: impl Source, mut sink: impl Sink) -> io::Result<()> {
+        let mut buffer = vec![0; FIRST_BUFFER.min(self.largest)];
+        loop {
+            // While the other direction is relayed, it notices that the sink's end has failed.
+            let sink_failed = async {
+                self.activity.half_closed.cancelled().await;
+                sink.failed().await
+            };
+            let n = tokio::select! {
+                biased;
+                read = source.read(&mut buffer) => read?,
+                error = sink_failed => return Err(error),
+            };
+            let write = async {
+                if n == 0 {
+                    self.activity.half_closed.cancel();
+                    return sink.shutdown().await;
+                }
+                self.rate.take(n).await;
+                sink.write_all(&buffer[..n]).await?;
+                sink.flush().await
+            };
+            tokio::select! {
+                biased;
+                written = write => written?,
+                error = source.failed() => return Err(error),
+            }
+            self.activity.note();
+            if n == 0 {
+                return Ok(());
+            }
+            self.bytes.add(n as u64);
+            if n == buffer.len() && n < self.largest {
+                buffer.resize((2 * n).min(self.largest), 0);
+            }
         }
     }
 }

@@ -42,20 +42,16 @@ async fn streams_carry_both_directions_over_three_paths() {
             .expect("copied");
         writer.shutdown().await.expect("open");
     });
-    let mut stream = pair.near.open().await.expect("open");
+    let stream = pair.near.open().await.expect("open");
+    let (mut reader, mut writer) = (stream.reader, stream.writer);
     let sent = data(20_000_000);
     let expected = sent.clone();
-    let mut writer = std::mem::replace(&mut stream.writer, Box::new(tokio::io::sink()));
     let write = tokio::spawn(async move {
         writer.write_all(&sent).await.expect("written");
         writer.shutdown().await.expect("open");
     });
     let mut received = Vec::new();
-    stream
-        .reader
-        .read_to_end(&mut received)
-        .await
-        .expect("read");
+    reader.read_to_end(&mut received).await.expect("read");
     assert!(received == expected, "the data was changed");
     write.await.expect("no panic");
     echo.await.expect("no panic");

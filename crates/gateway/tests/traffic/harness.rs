@@ -75,7 +75,12 @@ impl Pair {
         } else {
             "allow = [\"127.0.0.0/8\", \"::1\"]\n"
         };
-        let far = format!("listen = \"{address}\"\n{allow}{}\n{tunnel}", options.far);
+        let listen = if options.far.contains("listen =") {
+            String::new()
+        } else {
+            format!("listen = \"{address}\"\n")
+        };
+        let far = format!("{listen}{allow}{}\n{tunnel}", options.far);
         let socks = if options.near.contains("[socks]") {
             ""
         } else {
@@ -87,10 +92,12 @@ impl Pair {
         } else {
             "[[paths]]\nname = \"a\"\naddress = \"127.0.0.1\"\n"
         };
-        let near = format!(
-            "far = \"{address}\"\n{}\n{tunnel}{socks}{path}",
-            options.near
-        );
+        let reached = if options.near.contains("far =") {
+            String::new()
+        } else {
+            format!("far = \"{address}\"\n")
+        };
+        let near = format!("{reached}{}\n{tunnel}{socks}{path}", options.near);
         let far_config: config::Far = toml::from_str(&far).expect(&far);
         let near_config: config::Near = toml::from_str(&near).expect(&near);
         let (near_counters, far_counters) =

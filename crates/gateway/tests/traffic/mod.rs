@@ -1,12 +1,18 @@
 //! Traffic from a client through both gateways to a destination, over each carrier.
 
 mod bad_input;
+mod boundaries;
 mod change;
 mod connect;
 mod dns;
+mod endings;
 mod harness;
 mod keys;
 mod killed;
+mod link;
+mod loops;
+mod names;
+mod peers;
 mod places;
 mod refusals;
 mod restart;

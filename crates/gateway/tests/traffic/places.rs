@@ -7,8 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
+use super::boundaries::own_address;
 use super::harness::{Options, PATIENCE, Pair, each_carrier, echo, exchange};
-use super::refusals::own_address;
 
 /// A connection by SOCKS5 from this address; `None` if it is reset or refused.
 async fn connect_from(from: &str, socks: SocketAddr, to: SocketAddr) -> Option<TcpStream> {

@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use futures_util::{AsyncWrite as _, Stream as _};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use super::core::Core;
-use crate::carrier::Stream;
+use crate::carrier::{Incoming, Outgoing, Stream};
 
 /// What a stream may write in its turn, with the kind, bytes.
 pub const TURN: usize = 4000;
@@ -89,9 +89,20 @@ struct Queue {
     taken: usize,
     /// The writer was shut down.
     ended: bool,
+    /// yamux has taken the end.
+    finished: bool,
     /// Nothing can be sent any more.
     dead: bool,
     writer: Option<Waker>,
+}
+
+impl Queue {
+    /// Wakes the writer.
+    fn wake(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+    }
 }
 
 impl Half {
@@ -111,6 +122,13 @@ impl Half {
         self.filled.notify_one();
     }
 
+    /// yamux has taken everything.
+    fn finish(&self) {
+        let mut queue = self.queue();
+        queue.finished = true;
+        queue.wake();
+    }
+
     /// Discards what is queued; the writer gets an error.
     fn discard(&self) {
         let mut queue = self.queue();
@@ -119,9 +137,7 @@ impl Half {
         self.core.account.give_room(queue.taken);
         queue.taken = 0;
         queue.data = VecDeque::new();
-        if let Some(writer) = queue.writer.take() {
-            writer.wake();
-        }
+        queue.wake();
     }
 
     /// The kind of the next frame and the turns that it could use; `None` if there is none yet.
@@ -161,9 +177,7 @@ impl Half {
         if queue.data.capacity() > 4 * used {
             queue.data.shrink_to(2 * used);
         }
-        if let Some(writer) = queue.writer.take() {
-            writer.wake();
-        }
+        queue.wake();
     }
 
     /// Writes a frame of this kind to yamux when it is this stream's turn, of the size of at most
@@ -227,20 +241,34 @@ pub async fn empty(queued: Queued) {
             continue;
         };
         match half.write(&mut frame, kind, wanted).await {
-            Ok(_) if kind == END => return,
+            Ok(_) if kind == END => return half.finish(),
             Ok(taken) => half.remove(taken - 1),
             Err(_) => return half.discard(),
         }
     }
 }
 
-/// Dropped before it was shut down, it resets the stream.
+/// Dropped before its shutdown has returned, it resets the stream.
 struct Writer(Arc<Half>);
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.0.queue().ended {
+        if !self.0.queue().finished {
             self.0.reset();
+        }
+    }
+}
+
+impl Outgoing for Writer {
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        // The reader has ended: what follows is a reset.
+        let reset = match self.0.stream().as_mut() {
+            Some(stream) => Pin::new(stream).poll_next(cx).is_ready(),
+            None => true,
+        };
+        match reset {
+            true => Poll::Ready(ErrorKind::ConnectionReset.into()),
+            false => Poll::Pending,
         }
     }
 }
@@ -280,16 +308,20 @@ impl AsyncWrite for Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Does not wait until the queue is empty; it is emptied even if the stream is dropped.
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Waits until yamux has taken the queue and the end. It has no acknowledgement.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut queue = self.0.queue();
+        if queue.finished {
+            return Poll::Ready(Ok(()));
+        }
         if queue.dead {
             return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
         }
-        queue.ended = true;
-        drop(queue);
-        self.0.filled.notify_one();
-        Poll::Ready(Ok(()))
+        queue.writer = Some(cx.waker().clone());
+        if !std::mem::replace(&mut queue.ended, true) {
+            self.0.filled.notify_one();
+        }
+        Poll::Pending
     }
 }
 
@@ -311,6 +343,12 @@ impl Drop for Reader {
 }
 
 impl Reader {
+    fn take(&mut self, frame: yamux::Packet) {
+        self.ended = frame.as_ref().first() == Some(&END);
+        self.frame = Some(frame);
+        self.at = 1;
+    }
+
     /// The next frame; `None` if the stream was reset.
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<yamux::Packet>> {
         let mut stream = self.half.stream();
@@ -318,6 +356,21 @@ impl Reader {
             Some(stream) => Pin::new(stream).poll_next(cx).map(|next| next?.ok()),
             None => Poll::Ready(None),
         }
+    }
+}
+
+impl Incoming for Reader {
+    /// yamux does not show a reset behind data that is not read.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let at = self.at;
+        let is_read = |frame: &yamux::Packet| frame.as_ref().len() == at;
+        while !self.ended && self.frame.as_ref().is_none_or(is_read) {
+            match ready!(self.poll_frame(cx)) {
+                Some(frame) => self.take(frame),
+                None => return Poll::Ready(ErrorKind::ConnectionReset.into()),
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -342,13 +395,7 @@ impl AsyncRead for Reader {
             }
             this.frame = None;
             match this.poll_frame(cx) {
-                Poll::Ready(Some(frame)) if frame.as_ref().first() == Some(&END) => {
-                    this.ended = true;
-                }
-                Poll::Ready(Some(frame)) => {
-                    this.frame = Some(frame);
-                    this.at = 1;
-                }
+                Poll::Ready(Some(frame)) => this.take(frame),
                 _ if buffer.filled().len() > before => break,
                 Poll::Ready(None) => return Poll::Ready(Err(ErrorKind::ConnectionReset.into())),
                 Poll::Pending => return Poll::Pending,

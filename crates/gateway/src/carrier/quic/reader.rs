@@ -6,15 +6,22 @@
 //! than its stream window, which must therefore be small.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use noq::{Chunk, ReadError, RecvStream, UnorderedRecvStream};
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use crate::carrier::Incoming;
+
+/// How often a reader whose data is not read looks whether the stream was reset.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Data of one stream that may wait for earlier data, bytes.
 const PER_STREAM: usize = 16 << 20;
@@ -43,6 +50,8 @@ pub(super) struct Reader {
     is_over: bool,
     /// Cause of the end of data. The library reports it once, and an end of stream afterwards.
     failure: Option<ReadError>,
+    /// When to look again whether the stream was reset.
+    look: Option<Pin<Box<Sleep>>>,
 }
 
 impl Reader {
@@ -53,6 +62,7 @@ impl Reader {
             order: Order::new(waiting),
             is_over: false,
             failure: None,
+            look: None,
         }
     }
 
@@ -63,6 +73,30 @@ impl Reader {
     ) -> Poll<Result<Option<Chunk>, ReadError>> {
         // A new future each time: it registers the task and has no state of its own.
         pin!(self.stream.read_chunk(most)).poll(cx)
+    }
+}
+
+impl Incoming for Reader {
+    /// Looks from time to time while there is unread data, which the library does not tell apart
+    /// from news.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        loop {
+            if let Some(look) = &mut self.look {
+                ready!(look.as_mut().poll(cx));
+                self.look = None;
+            }
+            match &self.failure {
+                Some(ReadError::Reset(_)) => return Poll::Ready(ErrorKind::ConnectionReset.into()),
+                Some(_) => return Poll::Pending,
+                None if self.is_over => return Poll::Pending,
+                None => {}
+            }
+            match ready!(self.poll_chunk(cx, 0)) {
+                Ok(Some(_)) => self.look = Some(Box::pin(sleep(LOOK))),
+                Ok(None) => self.is_over = true,
+                Err(failure) => self.failure = Some(failure),
+            }
+        }
     }
 }
 

@@ -1,14 +1,17 @@
 //! Writes a stream.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use noq::{SendStream, VarInt};
+use noq::{SendStream, Stopped, VarInt};
 use tokio::io::AsyncWrite;
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::account::Account;
+use crate::carrier::Outgoing;
 
 mod turns;
 
@@ -18,12 +21,23 @@ pub(super) use turns::Turns;
 /// The code of a reset.
 const NOT_FINISHED: VarInt = VarInt::from_u32(1);
 
-/// A stream that is reset when it is dropped and was not shut down.
+/// How often a writer that has nothing to write looks whether the peer has stopped the stream.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A stream that is reset when it is dropped before its end was acknowledged.
 pub(super) struct Writer {
     stream: SendStream,
     turn: Turn,
     account: Arc<Account>,
-    is_shut_down: bool,
+    state: State,
+}
+
+enum State {
+    Open,
+    /// When to look whether the stream was stopped.
+    Idle(Pin<Box<Sleep>>),
+    /// Shut down; ready when the peer has acknowledged the end or has stopped the stream.
+    Ended(Pin<Box<Stopped>>),
 }
 
 impl Writer {
@@ -33,8 +47,30 @@ impl Writer {
             stream,
             turn: Turn::new(turns),
             account,
-            is_shut_down: false,
+            state: State::Open,
         }
+    }
+
+    /// An error if the peer has stopped the stream. [`SendStream::stopped`] would tell without
+    /// these looks, but the library keeps something for each stream that is reset after its call.
+    fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        AsyncWrite::poll_write(Pin::new(&mut self.stream), cx, &[])
+    }
+}
+
+impl Outgoing for Writer {
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        if let State::Open = self.state {
+            self.state = State::Idle(Box::pin(sleep(LOOK)));
+        }
+        while let State::Idle(look) = &mut self.state {
+            ready!(look.as_mut().poll(cx));
+            look.as_mut().reset(Instant::now() + LOOK);
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(stopped);
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -54,17 +90,28 @@ impl AsyncWrite for Writer {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.is_shut_down = true;
-        Poll::Ready(self.stream.finish().map_err(io::Error::from))
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if let State::Ended(stopped) = &mut self.state {
+                return Poll::Ready(match ready!(stopped.as_mut().poll(cx)) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(_)) => Err(ErrorKind::ConnectionReset.into()),
+                    Err(lost) => Err(lost.into()),
+                });
+            }
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(Err(stopped));
+            }
+            self.stream.finish()?;
+            self.state = State::Ended(Box::pin(self.stream.stopped()));
+        }
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.is_shut_down {
-            // Fails if the peer has stopped the stream or the tunnel is closed.
-            let _ = self.stream.reset(NOT_FINISHED);
-        }
+        // Fails if the peer has acknowledged the end or has stopped the stream, or the tunnel is
+        // closed.
+        let _ = self.stream.reset(NOT_FINISHED);
     }
 }

@@ -1,0 +1,376 @@
+//! How connections end: what was accepted arrives, or the client sees a reset; places of clients
+//! that are gone are free again.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::harness::{PATIENCE, Pair, each_carrier, echo, exchange, is_reset, until};
+use super::link;
+
+/// Whether streams have acknowledgements of their ends, and resets that do not wait behind data.
+/// yamux has neither.
+fn acknowledges(carrier: &str) -> bool {
+    carrier == "quic"
+}
+
+/// How soon a place must be free; without a remedy it takes 10 s to a day.
+const SOON: Duration = Duration::from_secs(8);
+
+fn reset(socket: &TcpStream) {
+    socket2::SockRef::from(socket)
+        .set_linger(Some(Duration::ZERO))
+        .expect("set");
+}
+
+/// Waits until no connection has a place.
+async fn free(pair: &Pair) {
+    let start = Instant::now();
+    until("near is free", async || pair.near.active() == 0).await;
+    let near = start.elapsed();
+    until("far is free", async || pair.far().active() == 0).await;
+    let took = start.elapsed();
+    assert!(took < SOON, "{took:?}, near {near:?}");
+}
+
+/// A server that answers no SYN: its queue of connections is full.
+async fn silent() -> (SocketAddr, Vec<TcpStream>, TcpListener) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket
+        .bind("127.0.0.1:0".parse().expect("valid"))
+        .expect("a port");
+    let listener = socket.listen(1).expect("listens");
+    let address = listener.local_addr().expect("bound");
+    let mut queue = Vec::new();
+    while let Ok(queued) = timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
+        queue.push(queued.expect("queued"));
+    }
+    (address, queue, listener)
+}
+
+#[test]
+fn requests_of_clients_that_have_left_give_their_places_back() {
+    each_carrier(async |carrier| {
+        let (silent, _queue, _listener) = silent().await;
+        let near = format!("forwards = [{{ listen = \"127.0.0.1:0\", to = \"{silent}\" }}]");
+        let pair = Pair::near_with(carrier, &near).await;
+        exchange(
+            &mut pair.connect(echo().await).await.expect("connected"),
+            "a tunnel",
+        )
+        .await;
+        let mut requests = JoinSet::new();
+        for i in 0..60 {
+            let service = if i % 3 == 0 { "forwards[0]" } else { "socks" };
+            let mut socket = TcpStream::connect(pair.at(service).await)
+                .await
+                .expect("listens");
+            requests.spawn(async move {
+                if i % 3 > 0 {
+                    // Without waiting for the replies.
+                    socket.write_all(&[5, 1, 0]).await.expect("sent");
+                    let mut head = vec![5, 1, 0, 1, 127, 0, 0, 1];
+                    head.extend(silent.port().to_be_bytes());
+                    socket.write_all(&head).await.expect("sent");
+                    socket.read_exact(&mut [0; 2]).await.expect("a method");
+                }
+                sleep(Duration::from_millis(500)).await;
+                // A client of SOCKS may also leave without a reset.
+                if i % 3 < 2 {
+                    reset(&socket);
+                }
+            });
+        }
+        until("far connects", async || pair.far().active() >= 60).await;
+        while requests.join_next().await.is_some() {}
+        free(&pair).await;
+        assert_eq!(pair.near_counters.refused_left.value(), 60);
+        pair.close().await;
+    });
+}
+
+#[test]
+fn a_client_that_sends_and_ends_before_the_reply_is_served() {
+    each_carrier(async |carrier| {
+        let echo = echo().await;
+        let near = format!("forwards = [{{ listen = \"127.0.0.1:0\", to = \"{echo}\" }}]");
+        let pair = Pair::near_with(carrier, &near).await;
+        for (service, text) in [
+            ("socks", "early"),
+            ("forwards[0]", "early"),
+            ("forwards[0]", ""),
+        ] {
+            let mut socket = TcpStream::connect(pair.at(service).await)
+                .await
+                .expect("listens");
+            let mut expected = Vec::new();
+            if service == "socks" {
+                let mut head = vec![5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1];
+                head.extend(echo.port().to_be_bytes());
+                socket.write_all(&head).await.expect("sent");
+                expected.extend([5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+            }
+            socket.write_all(text.as_bytes()).await.expect("sent");
+            socket.shutdown().await.expect("ended");
+            expected.extend(text.bytes());
+            let mut received = Vec::new();
+            let read = timeout(PATIENCE, socket.read_to_end(&mut received)).await;
+            read.expect("in time").expect("not reset");
+            assert_eq!(received, expected, "{service}");
+        }
+        pair.close().await;
+    });
+}
+
+/// Sends until nothing more is taken.
+async fn fill(socket: &mut TcpStream) {
+    let data = vec![7; 1 << 16];
+    while let Ok(sent) = timeout(Duration::from_millis(500), socket.write(&data)).await {
+        sent.expect("sent");
+    }
+}
+
+#[test]
+fn a_client_that_resets_gives_its_place_back_whatever_the_server_does() {
+    each_carrier(async |carrier| {
+        let pair = Pair::start(carrier).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let to = listener.local_addr().expect("bound");
+        // A server that waits forever after the client's end, and one that reads nothing.
+        let mut ended = pair.connect(to).await.expect("connected");
+        let (mut waits, _) = listener.accept().await.expect("connected");
+        ended.shutdown().await.expect("ended");
+        assert_eq!(waits.read(&mut [0; 1]).await.expect("an end"), 0);
+        let mut clients = vec![ended];
+        if acknowledges(carrier) {
+            let mut stuck = pair.connect(to).await.expect("connected");
+            fill(&mut stuck).await;
+            clients.push(stuck);
+        }
+        assert_eq!(pair.near.active(), clients.len());
+        assert_eq!(pair.far().active(), clients.len());
+        clients.iter().for_each(reset);
+        drop(clients);
+        free(&pair).await;
+        pair.close().await;
+    });
+}
+
+#[test]
+fn connections_that_carry_nothing_are_reset_after_a_while() {
+    each_carrier(async |carrier| {
+        tokio::join!(
+            is_limited(carrier, true, false),
+            is_limited(carrier, true, true),
+            is_limited(carrier, false, false),
+            is_limited(carrier, false, true),
+        );
+    });
+}
+
+/// The gateway resets the connection that carries nothing, and not the one that does.
+async fn is_limited(carrier: &str, at_near: bool, half_closed: bool) {
+    let limits = match half_closed {
+        true => "limits = { idle_s = 60.0, half_closed_s = 2.0 }",
+        false => "limits = { idle_s = 2.0, half_closed_s = 60.0 }",
+    };
+    let pair = match at_near {
+        true => Pair::near_with(carrier, limits).await,
+        false => Pair::far_with(carrier, limits).await,
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let to = listener.local_addr().expect("bound");
+    let mut idle = pair.connect(to).await.expect("connected");
+    let (_idle_server, _) = listener.accept().await.expect("connected");
+    let mut busy = pair.connect(to).await.expect("connected");
+    let (mut busy_server, _) = listener.accept().await.expect("connected");
+    if half_closed {
+        idle.shutdown().await.expect("ended");
+        busy.shutdown().await.expect("ended");
+    }
+    let idle = tokio::spawn(async move { is_reset(&mut idle).await });
+    while !idle.is_finished() {
+        busy_server.write_all(b"a").await.expect("sent");
+        busy.read_exact(&mut [0]).await.expect("received");
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(idle.await.expect("no panic"), "{carrier} {limits}");
+    let counters = match at_near {
+        true => &pair.near_counters,
+        false => &pair.far_counters,
+    };
+    assert_eq!(counters.ended_idle.value(), 1);
+    busy_server.write_all(b"a").await.expect("sent");
+    busy.read_exact(&mut [0]).await.expect("received");
+    pair.close().await;
+}
+
+/// A connection over which the client and the server have sent this much and their ends.
+async fn ended(pair: &Pair, bytes: [usize; 2]) -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let to = listener.local_addr().expect("bound");
+    let mut client = pair.connect(to).await.expect("connected");
+    let (mut server, _) = listener.accept().await.expect("connected");
+    for (socket, bytes) in [&mut client, &mut server].into_iter().zip(bytes) {
+        let sent = async {
+            socket.write_all(&vec![7; bytes]).await?;
+            socket.shutdown().await
+        };
+        let sent = timeout(PATIENCE, sent).await;
+        sent.expect("in time").expect("sent");
+    }
+    (client, server)
+}
+
+/// What a socket receives until its end, bytes.
+async fn received(mut socket: TcpStream) -> usize {
+    let mut data = Vec::new();
+    let read = timeout(PATIENCE, socket.read_to_end(&mut data)).await;
+    let read = read.expect("in time");
+    assert!(read.is_ok(), "reset after {} bytes", data.len());
+    data.len()
+}
+
+/// One side sends this much and its end over a link of this rate, then its gateway drains.
+async fn drains(carrier: &str, near_drains: bool, bytes: usize, mbps: f64) {
+    let mut pair = link::pair(carrier, mbps).await;
+    let bytes = if near_drains { [bytes, 0] } else { [0, bytes] };
+    let (client, server) = ended(&pair, bytes).await;
+    let client = tokio::spawn(received(client));
+    let server = tokio::spawn(received(server));
+    if near_drains {
+        pair.near.stop_accepting().await;
+        until("near is idle", async || pair.near.active() == 0).await;
+        pair.near.close_all().await;
+    } else {
+        pair.far().stop_accepting();
+        until("far is idle", async || pair.far().active() == 0).await;
+        pair.stop_far().await;
+    }
+    let carried = [server.await.expect("ended"), client.await.expect("ended")];
+    assert_eq!(carried, bytes, "{carrier}");
+    for counters in [&pair.near_counters, &pair.far_counters] {
+        until("complete", async || counters.ended_complete.value() == 1).await;
+    }
+    pair.close().await;
+}
+
+#[test]
+fn a_gateway_drains_until_all_data_has_arrived() {
+    each_carrier(async |carrier| {
+        if !acknowledges(carrier) {
+            return;
+        }
+        // More than what the gateways send while they close.
+        tokio::join!(
+            drains(carrier, true, 300_000, 1.0),
+            drains(carrier, false, 300_000, 1.0),
+        );
+    });
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn a_gateway_drains_for_as_long_as_its_data_takes() {
+    each_carrier(async |carrier| {
+        if !acknowledges(carrier) {
+            return;
+        }
+        tokio::join!(
+            drains(carrier, true, 3_000_000, 2.0),
+            drains(carrier, false, 3_000_000, 2.0),
+        );
+    });
+}
+
+#[test]
+fn a_slow_client_gets_what_its_gateway_has_received_from_one_that_has_ended() {
+    each_carrier(async |carrier| {
+        let mut pair = Pair::near_with(carrier, "limits.client_mbps = 2.0").await;
+        let (client, server) = ended(&pair, [400_000; 2]).await;
+        let client = tokio::spawn(received(client));
+        assert_eq!(received(server).await, 400_000);
+        pair.far().stop_accepting();
+        until("far is idle", async || pair.far().active() == 0).await;
+        pair.stop_far().await;
+        assert_eq!(client.await.expect("ended"), 400_000);
+        pair.close().await;
+    });
+}
+
+/// A client that has ended and sees the server's end has had all its data carried, and has all of
+/// the server's, whenever the tunnel ends.
+#[test]
+fn an_end_means_that_every_byte_has_arrived() {
+    each_carrier(async |carrier| {
+        for round in 0..3_u64 {
+            let mut pair = link::pair(carrier, 40.0).await;
+            let server = counting_server().await;
+            let mut clients = JoinSet::new();
+            for i in 0..40_u64 {
+                let socket = pair.connect(server).await.expect("connected");
+                // Up to 200 kB, some of it after a while.
+                let bytes = (round * 40 + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+                let bytes = bytes as usize % 200_000;
+                clients.spawn(count(socket, bytes, Duration::from_millis(10 * (i % 20))));
+            }
+            sleep(Duration::from_millis(300 * (round + 1))).await;
+            match round {
+                0 => pair.stop_far().await,
+                1 => pair.near.close_all().await,
+                _ => {}
+            }
+            let mut complete = 0;
+            while let Some(client) = clients.join_next().await {
+                complete += usize::from(client.expect("an end that is not true"));
+            }
+            println!("{carrier}: {complete} of 40 complete in round {round}");
+            assert!(round < 2 || complete == 40, "{complete}");
+            pair.close().await;
+        }
+    });
+}
+
+/// A server that says how much it has received, as 8 bytes, and then as many bytes.
+async fn counting_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut data = Vec::new();
+                if socket.read_to_end(&mut data).await.is_ok() {
+                    socket.write_all(&data.len().to_be_bytes()).await?;
+                    socket.write_all(&data).await?;
+                }
+                socket.shutdown().await
+            });
+        }
+    });
+    address
+}
+
+/// Whether the connection was complete, and not reset.
+async fn count(mut socket: TcpStream, bytes: usize, pause: Duration) -> bool {
+    let carried = async {
+        socket.write_all(&vec![1; bytes / 2]).await?;
+        sleep(pause).await;
+        socket.write_all(&vec![1; bytes - bytes / 2]).await?;
+        socket.shutdown().await?;
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    match timeout(PATIENCE, carried).await.expect("in time") {
+        Ok(answer) => {
+            assert_eq!(answer.len(), 8 + bytes);
+            assert_eq!(answer[..8], bytes.to_be_bytes());
+            true
+        }
+        Err(_) => false,
+    }
+}
