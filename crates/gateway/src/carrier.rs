@@ -58,6 +58,14 @@ impl Listener {
         Ok(Listener { quic, mptcp })
     }
 
+    /// Changes the configuration of tunnels that are established from now on.
+    pub fn set_config(&self, far: &config::Far) {
+        self.quic.set_config(far);
+        if let Some(mptcp) = &self.mptcp {
+            mptcp.set_config(far);
+        }
+    }
+
     /// Handshakes that failed.
     pub fn refused(&self) -> u64 {
         let mptcp = self.mptcp.as_ref().map_or(0, mptcp::Listener::refused);
@@ -201,6 +209,14 @@ impl Tunnel {
         match self {
             Tunnel::Quic(tunnel) => tunnel.close(reason),
             Tunnel::Mptcp(tunnel) => tunnel.close(reason),
+        }
+    }
+
+    /// Changes the limits of streams and buffers. Over `mptcp` an established tunnel keeps its own.
+    pub fn set_limits(&self, limits: &config::Limits) {
+        match self {
+            Tunnel::Quic(tunnel) => tunnel.set_limits(limits),
+            Tunnel::Mptcp(_) => {}
         }
     }
 

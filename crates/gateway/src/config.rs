@@ -5,17 +5,22 @@ use std::path::PathBuf;
 
 use anabranch_scenario::Adjust;
 use ipnet::IpNet;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 pub(crate) mod check;
 pub mod descriptors;
 pub mod destination;
 pub mod difference;
+pub mod live;
+pub mod peer;
 pub mod read;
 pub mod special;
 mod warnings;
 
 use destination::{Destinations, Rule};
+use peer::Peer;
+
+use crate::keys::PublicKey;
 
 /// Configuration of `near`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -48,6 +53,21 @@ pub struct Near {
     pub operation: Operation,
 }
 
+impl Near {
+    /// Removes the services with these keys: `socks`, `forwards[0]`.
+    pub fn remove_services(&mut self, keys: &[String]) {
+        let is_removed = |key: &str| keys.iter().any(|removed| removed == key);
+        self.socks.take_if(|_| is_removed("socks"));
+        self.redirect.take_if(|_| is_removed("redirect"));
+        self.dns.take_if(|_| is_removed("dns"));
+        let mut i = 0;
+        self.forwards.retain(|_| {
+            i += 1;
+            !is_removed(&format!("forwards[{}]", i - 1))
+        });
+    }
+}
+
 /// Configuration of `far`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +82,7 @@ pub struct Far {
     /// The resolver that answers DNS queries of `near`'s clients, e.g. `9.9.9.9:53`.
     pub resolver: Option<SocketAddr>,
     /// Limits.
-    #[serde(default)]
+    #[serde(default = "Limits::of_far", deserialize_with = "limits_of_far")]
     pub limits: Limits,
     /// Status and drain.
     #[serde(default)]
@@ -80,21 +100,25 @@ pub struct Tunnel {
     pub algorithm: String,
     /// Own private key, as written by `keygen`.
     pub key: PathBuf,
-    /// Public keys of the peers that are accepted, as printed by `keygen`.
-    pub peers: Vec<String>,
+    /// The peers that are accepted.
+    pub peers: Vec<Peer>,
     /// The weight of `vegas` follows the gateway's buffer (I-TCP).
     pub itcp: Option<Adjust>,
 }
 
 impl Tunnel {
-    /// Whether they differ in their keys at most, which change at run time.
-    pub fn is_same_but_keys(&self, other: &Tunnel) -> bool {
-        let other = Tunnel {
-            key: self.key.clone(),
-            peers: self.peers.clone(),
-            ..other.clone()
-        };
-        *self == other
+    /// The peer with this key.
+    pub fn peer(&self, key: &PublicKey) -> Option<&Peer> {
+        self.peers.iter().find(|peer| peer.key == *key)
+    }
+
+    /// This tunnel with the keys of another, which change at run time.
+    pub fn with_keys(&self, other: &Tunnel) -> Tunnel {
+        Tunnel {
+            key: other.key.clone(),
+            peers: other.peers.clone(),
+            ..self.clone()
+        }
     }
 }
 
@@ -197,15 +221,18 @@ pub struct Dns {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Concurrent local connections (`near`), or streams of all tunnels (`far`).
-    pub connections: usize,
-    /// Limit of the connections of one client address (`near`) or one tunnel (`far`).
-    pub connections_per_client: usize,
+    /// Concurrent connections, UDP associations included. Without: 4096 on `near`, 8192 on `far`.
+    pub connections: Option<usize>,
+    /// Limit of the connections of one client address (`near`) or one key (`far`). Without: a
+    /// quarter of `connections` on `near`, half of them on `far`.
+    pub connections_per_client: Option<usize>,
+    /// Tunnels of one key (`far`).
+    pub tunnels_per_client: usize,
     /// Data buffered per direction of a connection, bytes.
     pub buffer_bytes: usize,
     /// Data buffered by one tunnel, bytes.
     pub tunnel_buffer_bytes: usize,
-    /// Bytes per second of one client address, both directions.
+    /// Mbit/s of one client address (`near`) or one key (`far`), both directions.
     pub client_mbps: Option<f64>,
     /// How long a client may take for its request, s.
     pub handshake_s: f64,
@@ -218,8 +245,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            connections: 4096,
-            connections_per_client: 1024,
+            connections: None,
+            connections_per_client: None,
+            tunnels_per_client: 16,
             buffer_bytes: 256 << 10,
             tunnel_buffer_bytes: 64 << 20,
             client_mbps: None,
@@ -228,6 +256,56 @@ impl Default for Limits {
             half_closed_s: 3600.0,
         }
     }
+}
+
+impl Limits {
+    fn of_far() -> Limits {
+        Limits::default().filled_for_far()
+    }
+
+    /// The defaults of `far`: one key has as many connections as `near` has, and half of all.
+    fn filled_for_far(mut self) -> Limits {
+        let connections = *self.connections.get_or_insert(8192);
+        self.connections_per_client
+            .get_or_insert(connections.div_ceil(2));
+        self
+    }
+
+    /// Concurrent connections.
+    pub fn connections(&self) -> usize {
+        self.connections.unwrap_or(4096)
+    }
+
+    /// Concurrent connections of one client.
+    pub fn connections_per_client(&self) -> usize {
+        let quarter = self.connections().div_ceil(4);
+        self.connections_per_client.unwrap_or(quarter)
+    }
+
+    /// DNS queries at a time, which have places of their own beside the connections.
+    pub fn queries(&self) -> usize {
+        self.connections().div_ceil(4).max(FEW)
+    }
+
+    /// DNS queries of one client at a time.
+    pub fn queries_per_client(&self) -> usize {
+        self.queries().div_ceil(4).max(FEW)
+    }
+
+    /// Streams that a peer may open in one tunnel, those included whose purpose is not known yet.
+    pub fn streams(&self) -> usize {
+        self.connections_per_client() + self.queries_per_client() + HEADS
+    }
+}
+
+/// The least number of places for DNS queries.
+const FEW: usize = 16;
+
+/// Streams of one tunnel whose heads have not arrived.
+pub const HEADS: usize = 256;
+
+fn limits_of_far<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Limits, D::Error> {
+    Ok(Limits::deserialize(deserializer)?.filled_for_far())
 }
 
 /// Operation of the process.

@@ -166,6 +166,7 @@ counters! {
         tunnels_established = "event" "established",
         tunnels_closed = "event" "closed",
         tunnels_failed = "event" "failed",
+        tunnels_refused = "event" "refused",
     }
     Counter "handshakes_failed", "Handshakes with far that failed, such as those with other keys": {
         handshakes_failed,

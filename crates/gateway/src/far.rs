@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
@@ -11,10 +11,12 @@ use tokio::sync::SetOnce;
 use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::info;
+use tracing::{debug, info};
 
 use crate::carrier::{Listener, Stream, Tunnel};
-use crate::config;
+use crate::config::destination::Destinations;
+use crate::config::difference::Differs;
+use crate::config::{self, live::Live};
 use crate::counters::Counters;
 use crate::itcp;
 use crate::keys::PublicKey;
@@ -32,6 +34,12 @@ mod udp;
 /// How often failed handshakes are counted.
 const COUNT: Duration = Duration::from_millis(250);
 
+/// Characters of a public key that name a peer.
+const SHORT_KEY: usize = 9;
+
+/// Why a tunnel is closed, or not accepted.
+const REMOVED: &str = "this key is not in tunnel.peers of far any more";
+
 /// A running `far`.
 #[derive(Debug)]
 pub struct Far(Arc<Shared>);
@@ -39,9 +47,13 @@ pub struct Far(Arc<Shared>);
 /// What all tasks share.
 #[derive(Debug)]
 struct Shared {
-    config: RwLock<Arc<config::Far>>,
+    config: Live<config::Far>,
+    /// Held by the task that accepts.
+    listener: Weak<Listener>,
+    identity: Arc<Identity>,
     counters: Arc<Counters>,
-    limiter: Arc<Limiter<u64>>,
+    /// Clients are keys, whatever the number of their tunnels.
+    limiter: Arc<Limiter<PublicKey>>,
     resolver: Arc<Resolver<PublicKey>>,
     tunnels: Mutex<HashMap<u64, (PublicKey, Tunnel)>>,
     next_tunnel: AtomicU64,
@@ -73,11 +85,13 @@ impl Far {
         identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> anyhow::Result<Far> {
-        let listener = Listener::bind(&config, &identity).await?;
+        let listener = Arc::new(Listener::bind(&config, &identity).await?);
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
             resolver: Arc::new(Resolver::new(config.resolver)),
-            config: RwLock::new(Arc::new(config)),
+            config: Live::new(config),
+            listener: Arc::downgrade(&listener),
+            identity,
             counters,
             tunnels: Mutex::default(),
             next_tunnel: AtomicU64::new(0),
@@ -94,6 +108,16 @@ impl Far {
     /// The established tunnels with their peers' keys.
     pub fn tunnels(&self) -> Vec<(PublicKey, Tunnel)> {
         self.0.tunnels().values().cloned().collect()
+    }
+
+    /// The name of a peer: as configured, or the end of its key, because all begin alike.
+    pub fn name(&self, peer: &PublicKey) -> String {
+        let config = self.0.config();
+        let named = config.tunnel.peer(peer).and_then(|it| it.name.clone());
+        named.unwrap_or_else(|| {
+            let key = peer.to_string();
+            key[key.len().saturating_sub(SHORT_KEY)..].to_owned()
+        })
     }
 
     /// Accepts no more tunnels and streams. Connections continue.
@@ -123,23 +147,26 @@ impl Far {
         sleep(FAREWELL).await;
     }
 
-    /// Applies what can change at run time: `allow`, `resolver` and `limits`. The keys whose change
-    /// needs a restart.
-    pub async fn apply(&self, new: config::Far) -> Vec<String> {
-        let old = self.0.config();
-        let restart = [
-            ("listen", old.listen != new.listen),
-            ("tunnel", !old.tunnel.is_same_but_keys(&new.tunnel)),
-        ];
-        self.0.limiter.replace(&new.limits);
-        self.0.resolver.set_server(new.resolver);
-        *self
-            .0
-            .config
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
-        let changed = restart.into_iter().filter(|(_, changed)| *changed);
-        changed.map(|(key, _)| key.to_owned()).collect()
+    /// Applies what can change at run time: peers, `allow`, `resolver` and `limits`. Closes the
+    /// tunnels of keys that the identity accepts no more. Returns what runs now.
+    pub fn apply(&self, new: config::Far) -> config::Far {
+        let shared = &self.0;
+        let new = shared.config().reloaded(new);
+        shared.limiter.replace(&new.limits);
+        shared.resolver.set_server(new.resolver);
+        if let Some(listener) = shared.listener.upgrade() {
+            listener.set_config(&new);
+        }
+        shared.config.set(new.clone());
+        // A tunnel that is not among them yet finds the new configuration and keys.
+        for (peer, tunnel) in shared.tunnels().values() {
+            if shared.identity.accepts(peer) {
+                tunnel.set_limits(&new.limits);
+            } else {
+                tunnel.close(REMOVED);
+            }
+        }
+        new
     }
 }
 
@@ -152,14 +179,18 @@ impl Drop for Far {
 
 impl Shared {
     fn config(&self) -> Arc<config::Far> {
-        self.config
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.config.get()
     }
 
     fn tunnels(&self) -> MutexGuard<'_, HashMap<u64, (PublicKey, Tunnel)>> {
         self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The destinations that this peer may reach.
+    fn allow(&self, peer: &PublicKey) -> Destinations {
+        let config = self.config();
+        let own = config.tunnel.peer(peer).and_then(|it| it.allow.as_ref());
+        own.unwrap_or(&config.allow).clone()
     }
 
     /// The associations with this peer, which all its tunnels share.
@@ -178,7 +209,7 @@ impl Shared {
     }
 
     /// Accepts tunnels until that is stopped or fails, and counts failed handshakes.
-    async fn accept(self: Arc<Self>, listener: Listener) {
+    async fn accept(self: Arc<Self>, listener: Arc<Listener>) {
         let failed = &self.counters.handshakes_failed;
         let mut counted = 0;
         let mut tick = interval(COUNT);
@@ -204,9 +235,36 @@ impl Shared {
         self.closed.cancelled().await;
     }
 
+    /// Counts a tunnel among those of its peer.
+    ///
+    /// # Errors
+    /// Why it is not accepted: the key has been removed, or has as many tunnels as it may have.
+    fn enter(&self, number: u64, tunnel: &Tunnel, peer: &PublicKey) -> Result<(), String> {
+        let mut tunnels = self.tunnels();
+        if !self.identity.accepts(peer) {
+            return Err(REMOVED.to_owned());
+        }
+        let config = self.config();
+        let most = config.limits.tunnels_per_client;
+        if tunnels.values().filter(|(other, _)| other == peer).count() >= most {
+            return Err(format!(
+                "this key has {most} tunnels: limits.tunnels_per_client of far"
+            ));
+        }
+        // They may have changed since its handshake began.
+        tunnel.set_limits(&config.limits);
+        tunnels.insert(number, (peer.clone(), tunnel.clone()));
+        Ok(())
+    }
+
     /// Serves a tunnel until it is closed.
     async fn serve(self: Arc<Self>, tunnel: Tunnel, peer: PublicKey) {
         let number = self.next_tunnel.fetch_add(1, Ordering::Relaxed);
+        if let Err(reason) = self.enter(number, &tunnel, &peer) {
+            self.counters.tunnels_refused.increment();
+            debug!(%peer, "tunnel refused: {reason}");
+            return tunnel.close(&reason);
+        }
         info!(tunnel = number, %peer, "tunnel established");
         self.counters.tunnels_established.increment();
         let active = self.counters.active_tunnels.hold();
@@ -216,10 +274,9 @@ impl Shared {
         let session = Session {
             tunnel: tunnel.clone(),
             number,
-            peer: peer.clone(),
             associations: self.associations(&peer),
+            peer,
         };
-        self.tunnels().insert(number, (peer, tunnel.clone()));
         self.closed
             .run_until_cancelled(stream::accept(&self, session))
             .await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ring::rand::{self, SystemRandom};
 use tokio::time::sleep;
@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::carrier::Tunnel;
-use crate::config;
+use crate::config::difference::Differs;
+use crate::config::{self, live::Live};
 use crate::counters::Counters;
 use crate::names::Resolver;
 use crate::tls::Identity;
@@ -52,7 +53,7 @@ fn first_association() -> u32 {
 /// What all tasks share.
 #[derive(Debug)]
 struct Shared {
-    config: RwLock<Arc<config::Near>>,
+    config: Live<config::Near>,
     identity: Arc<Identity>,
     counters: Arc<Counters>,
     limiter: Arc<Limiter<IpAddr>>,
@@ -80,7 +81,7 @@ impl Near {
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
             resolver: Arc::new(Resolver::new(None)),
-            config: RwLock::new(Arc::new(config)),
+            config: Live::new(config),
             identity,
             counters,
             managers: Mutex::default(),
@@ -91,7 +92,7 @@ impl Near {
             closed: CancellationToken::new(),
         });
         let mut listeners = Listeners::default();
-        if let Some(fault) = listeners.apply(&shared).await.into_iter().next() {
+        if let Some((_, fault)) = listeners.apply(&shared).await.into_iter().next() {
             anyhow::bail!(fault);
         }
         shared.manager(Way::All);
@@ -138,32 +139,24 @@ impl Near {
         sleep(FAREWELL).await;
     }
 
-    /// Applies what can change at run time: listeners, `rules` and `limits`. Returns the keys whose
-    /// change needs a restart, and the listeners that could not be opened, with the reason.
-    pub async fn apply(&self, new: config::Near) -> Vec<String> {
-        let old = self.shared.config();
-        let restart = [
-            ("far", old.far != new.far),
-            ("tunnel", !old.tunnel.is_same_but_keys(&new.tunnel)),
-            ("paths", old.paths != new.paths),
-        ];
-        let changed = restart.into_iter().filter(|(_, changed)| *changed);
-        let mut remarks: Vec<_> = changed.map(|(key, _)| key.to_owned()).collect();
-        self.shared.limiter.replace(&new.limits);
-        // What needs a restart stays as it is, for tunnels that are established later.
-        let new = config::Near {
-            far: old.far.clone(),
-            tunnel: old.tunnel.clone(),
-            paths: old.paths.clone(),
-            ..new
-        };
-        *self
-            .shared
-            .config
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
-        remarks.extend(self.listeners.lock().await.apply(&self.shared).await);
-        remarks
+    /// Applies what can change at run time: peers, listeners, `rules` and `limits`. Closes all
+    /// tunnels if a peer was removed. Returns what runs now, and why listeners could not be opened.
+    pub async fn apply(&self, new: config::Near) -> (config::Near, Vec<String>) {
+        let shared = &self.shared;
+        let old = shared.config();
+        let mut new = old.reloaded(new);
+        shared.limiter.replace(&new.limits);
+        shared.config.set(new.clone());
+        let mut peers = old.tunnel.peers.iter();
+        if peers.any(|peer| new.tunnel.peer(&peer.key).is_none()) {
+            for tunnel in shared.established() {
+                tunnel.close("a key was removed from tunnel.peers of near");
+            }
+        }
+        let faults = self.listeners.lock().await.apply(shared).await;
+        let (closed, faults): (Vec<_>, Vec<_>) = faults.into_iter().unzip();
+        new.remove_services(&closed);
+        (new, faults)
     }
 }
 
@@ -175,10 +168,7 @@ impl Drop for Near {
 
 impl Shared {
     fn config(&self) -> Arc<config::Near> {
-        self.config
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.config.get()
     }
 
     fn managers(&self) -> MutexGuard<'_, BTreeMap<Way, Arc<Manager>>> {

@@ -102,10 +102,11 @@ async fn a_peer_that_ignores_its_credit_fills_no_more_than_is_stated() {
     let (near_identity, far_identity) = identities();
     let mut config = support::far();
     config.limits = Limits {
-        connections_per_client: 32,
+        connections_per_client: Some(32),
         tunnel_buffer_bytes: 4 << 20,
         ..Limits::default()
     };
+    let streams = config.limits.streams();
     let listener = quic::Listener::bind(&config, &far_identity).await;
     let listener = listener.expect("free");
     let address = listener.local_addr().expect("bound");
@@ -137,7 +138,7 @@ async fn a_peer_that_ignores_its_credit_fills_no_more_than_is_stated() {
     let grown = settled().await - before;
     let sent = sent.load(Ordering::Relaxed);
     assert!(sent > 32 * (64 << 10), "{sent} bytes were sent");
-    let most = stated(32, 32 * (64 << 10) + 2 * (4 << 20));
+    let most = stated(streams, streams * (64 << 10) + 2 * (4 << 20));
     assert!(
         grown < most,
         "{grown} bytes, {most} are stated; {sent} were sent"

@@ -313,6 +313,13 @@ fn a_reload_applies_what_it_can_and_a_faulty_file_changes_nothing() {
         "{reload}"
     );
     assert_eq!(reload["restart"], serde_json::json!(["tunnel"]), "{reload}");
+    // The same file again: what needs a restart still does.
+    let reload = pair.reload(&new.replace("cubic", "reno"));
+    let (none, tunnel) = (serde_json::json!([]), serde_json::json!(["tunnel"]));
+    assert_eq!((&reload["applied"], &reload["restart"]), (&none, &tunnel));
+    // The first rule again, which still runs.
+    let reload = pair.reload(&new);
+    assert_eq!((&reload["applied"], &reload["restart"]), (&none, &none));
     wait("the new port", || echoes(moved));
     assert!(
         TcpStream::connect(pair.forward).is_err(),

@@ -30,7 +30,7 @@ use tokio_rustls::LazyConfigAcceptor;
 
 use super::handshakes::{Handshakes, Place, Stage};
 use super::{Closed, NotSent, PathState, SILENCE, Stream};
-use crate::config;
+use crate::config::{self, live::Live};
 use crate::keys::PublicKey;
 use crate::tls::{self, Identity};
 
@@ -116,7 +116,7 @@ async fn connect_over(
     let stream = transport::buffered(stream);
     let tls = connector.connect(name, stream).await.context("TLS")?;
     let weights = weights(rule, &near.tunnel)?;
-    let (limits, streams) = (&near.limits, near.limits.connections);
+    let (limits, streams) = (&near.limits, near.limits.connections());
     let core = Core::new(socket, rule, limits, streams, Paths::near(paths), weights);
     let handle = multiplexer::establish(tls.into(), Role::Near, core).await?;
     tokio::spawn(maintain::maintain(handle.core.clone(), true));
@@ -140,6 +140,7 @@ fn weights(rule: &str, tunnel: &config::Tunnel) -> anyhow::Result<Option<Weights
 /// Accepts tunnels.
 #[derive(Debug)]
 pub struct Listener {
+    far: Arc<Live<config::Far>>,
     tunnels: tokio::sync::Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     accepting: tokio::task::JoinHandle<()>,
     handshakes: Arc<Handshakes>,
@@ -167,6 +168,7 @@ impl Listener {
         endpoints::notice_dead_paths_early();
         let (sender, receiver) = mpsc::channel(1);
         let handshakes = Handshakes::new();
+        let far = Arc::new(Live::new(far.clone()));
         let accepting = tokio::spawn(accept_all(AcceptAll {
             handshakes: handshakes.clone(),
             listener,
@@ -176,10 +178,16 @@ impl Listener {
             tunnels: sender,
         }));
         Ok(Listener {
+            far,
             tunnels: tokio::sync::Mutex::new(receiver),
             accepting,
             handshakes,
         })
+    }
+
+    /// Changes the configuration of later tunnels.
+    pub fn set_config(&self, far: &config::Far) {
+        self.far.set(far.clone());
     }
 
     /// Handshakes that failed.
@@ -201,7 +209,7 @@ impl Listener {
 struct AcceptAll {
     listener: tokio::net::TcpListener,
     identity: Arc<Identity>,
-    far: config::Far,
+    far: Arc<Live<config::Far>>,
     rule: String,
     tunnels: mpsc::Sender<(Tunnel, PublicKey)>,
     handshakes: Arc<Handshakes>,
@@ -259,8 +267,9 @@ async fn accept_one(
         let tls = tls.await.context("TLS")?;
         let key = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
         all.handshakes.proved(&key, peer);
-        let weights = weights(&all.rule, &all.far.tunnel)?;
-        let (limits, streams) = (&all.far.limits, all.far.limits.connections_per_client);
+        let far = all.far.get();
+        let weights = weights(&all.rule, &far.tunnel)?;
+        let (limits, streams) = (&far.limits, far.limits.streams());
         let core = Core::new(socket, &all.rule, limits, streams, Paths::far(), weights);
         let handle = multiplexer::establish(tls.into(), Role::Far, core).await?;
         Ok((Tunnel(Arc::new(handle)), key))

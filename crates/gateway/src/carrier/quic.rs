@@ -223,6 +223,12 @@ impl Tunnel {
             .close(VarInt::from_u32(0), reason.as_bytes());
     }
 
+    /// Changes the limits of streams and buffers.
+    pub fn set_limits(&self, limits: &config::Limits) {
+        settings::set_limits(&self.0.connection, limits);
+        self.0.credit.set_budget(limits.tunnel_buffer_bytes);
+    }
+
     /// The paths: on `near` as configured, on `far` as they opened.
     pub fn paths(&self) -> Vec<PathState> {
         match &self.0.paths {

@@ -86,6 +86,11 @@ impl Windows {
         }
     }
 
+    /// Changes the budget. Windows that exceed it together shrink as they are read.
+    pub fn set_budget(&mut self, budget: u64) {
+        self.budget = budget;
+    }
+
     /// Adds a stream, of which the peer may send [`FIRST`] bytes.
     pub fn open(&mut self, id: u64, now: Instant) {
         self.streams.insert(id, Window::new(now));

@@ -21,6 +21,7 @@ const LONGEST_INTERFACE: usize = 15;
 /// The faults of a configuration of `near`.
 pub(super) fn near(near: &Near) -> Vec<Fault> {
     let mut faults = tunnel(&near.tunnel);
+    faults.extend(allow_of_peers(&near.tunnel));
     faults.extend(host_and_port(&Key::root("far"), &near.far).err());
     faults.extend(paths(&near.paths));
     for (i, forward) in near.forwards.iter().enumerate() {
@@ -70,13 +71,13 @@ pub(super) fn keys(tunnel: &Tunnel) -> Result<(KeyPair, Vec<PublicKey>), Vec<Fau
     });
     let key = key.key("peers");
     let mut peers: Vec<PublicKey> = Vec::new();
-    for (i, text) in tunnel.peers.iter().enumerate() {
-        match text.parse() {
-            Ok(peer) if peers.contains(&peer) => {
-                faults.push(key.index(i).fault("this key is listed twice"));
-            }
-            Ok(peer) => peers.push(peer),
-            Err(error) => faults.push(key.index(i).fault(format!("{error:#}"))),
+    for (i, peer) in tunnel.peers.iter().enumerate() {
+        if peers.contains(&peer.key) {
+            faults.push(key.index(i).fault("this key is listed twice"));
+        }
+        peers.push(peer.key.clone());
+        if let Some(name) = &peer.name {
+            faults.extend(self::name(&key.index(i).key("name"), name).err());
         }
     }
     if tunnel.peers.is_empty() {
@@ -92,6 +93,13 @@ pub(super) fn keys(tunnel: &Tunnel) -> Result<(KeyPair, Vec<PublicKey>), Vec<Fau
         Ok(own) if faults.is_empty() => Ok((own, peers)),
         _ => Err(faults),
     }
+}
+
+/// Only `far` has an allow-list.
+fn allow_of_peers(tunnel: &Tunnel) -> Option<Fault> {
+    let i = tunnel.peers.iter().position(|peer| peer.allow.is_some())?;
+    let key = Key::root("tunnel").key("peers").index(i).key("allow");
+    Some(key.fault("near connects to far alone; expected in the configuration of far"))
 }
 
 /// Only clients of this host may use a service without being named.
@@ -178,22 +186,27 @@ fn paths(paths: &[Path]) -> Vec<Fault> {
     faults
 }
 
-/// Whether a path may have this name, which is in the status and in metrics of both gateways.
-pub(crate) fn is_path_name(name: &str) -> bool {
+/// Whether this may be a name in status, logs and metrics, of a path also at the other gateway.
+pub(crate) fn is_name(name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(word)
 }
 
-fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    let name = &path.name;
-    if !is_path_name(name) {
-        let message = format!(
-            "expected 1 to {LONGEST_NAME} letters, digits, dots, hyphens or underscores, \
-             got {name:?}"
-        );
-        faults.push(key.key("name").fault(message));
+fn name(key: &Key, name: &str) -> Result<(), Fault> {
+    if is_name(name) {
+        return Ok(());
     }
+    let message = format!(
+        "expected 1 to {LONGEST_NAME} letters, digits, dots, hyphens or underscores, got {name:?}"
+    );
+    Err(key.fault(message))
+}
+
+fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
+    let mut faults: Vec<Fault> = name(&key.key("name"), &path.name)
+        .err()
+        .into_iter()
+        .collect();
     match (&path.address, &path.interface) {
         (None, None) => {
             faults.push(key.fault("expected address, interface or both: where its packets leave"));
@@ -230,10 +243,11 @@ fn limits(limits: &Limits) -> Vec<Fault> {
     let key = Key::root("limits");
     let count =
         |name: &str, value: usize, min: f64, max: f64| number(&key, name, value as f64, min, max);
-    let per_client = limits.connections_per_client;
+    let (connections, per_client) = (limits.connections(), limits.connections_per_client());
     let faults = [
-        count("connections", limits.connections, 1.0, 1e6),
+        count("connections", connections, 1.0, 1e6),
         count("connections_per_client", per_client, 1.0, 1e6),
+        count("tunnels_per_client", limits.tunnels_per_client, 1.0, 1e4),
         count("buffer_bytes", limits.buffer_bytes, 4096.0, 64e6),
         count(
             "tunnel_buffer_bytes",

@@ -32,12 +32,14 @@ pub fn raise() {
 pub fn fault(limits: &Limits, each: usize) -> Option<Fault> {
     let allowed = getrlimit(Resource::Nofile).maximum?;
     let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
-    let connections = limits.connections;
-    let needed = connections.saturating_mul(each).saturating_add(RESERVE);
+    let connections = limits.connections();
+    let rest = limits.queries().saturating_add(RESERVE);
+    let needed = connections.saturating_mul(each).saturating_add(rest);
     if needed <= allowed {
         return None;
     }
-    let fit = allowed.saturating_sub(RESERVE) / each;
+    // Queries have a quarter of the places of connections.
+    let fit = allowed.saturating_sub(RESERVE) * 4 / (each * 4 + 1);
     let smaller = if fit > 0 {
         format!(", or connections = {fit}")
     } else {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anabranch_scenario::{Fault, Key, algorithm};
 
 use super::check::{listener_of_operation, services};
-use super::{Carrier, Far, Near, Operation, Role, Tunnel};
+use super::{Carrier, Far, Limits, Near, Operation, Role, Tunnel};
 
 /// Warnings about a configuration of `near` without faults.
 pub(super) fn near(near: &Near) -> Vec<Fault> {
@@ -29,6 +29,10 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
             warnings.push(Key::root("rules").index(i).fault(message));
         }
     }
+    if near.limits.tunnels_per_client != Limits::default().tunnels_per_client {
+        let message = "without effect on near: far counts the tunnels of a key";
+        warnings.push(Key::root("limits").key("tunnels_per_client").fault(message));
+    }
     warnings.extend(public(&near.operation));
     warnings
 }
@@ -36,7 +40,8 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
 /// Warnings about a configuration of `far` without faults.
 pub(super) fn far(far: &Far) -> Vec<Fault> {
     let mut warnings = tunnel(&far.tunnel, None);
-    if far.allow.0.is_empty() {
+    let peers = &far.tunnel.peers;
+    if far.allow.0.is_empty() && peers.iter().any(|peer| peer.allow.is_none()) {
         let message = "nothing is allowed: every connection will be refused; \"*\" allows every \
                        public address";
         warnings.push(Key::root("allow").fault(message));

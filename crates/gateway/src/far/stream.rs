@@ -7,44 +7,48 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tracing::debug;
 
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
+use crate::config::HEADS;
 use crate::config::special::Special;
+use crate::keys::PublicKey;
 use crate::traffic::connect::connect;
-use crate::traffic::limits::Permit;
+use crate::traffic::limits::{Kind, Permit};
 use crate::traffic::relay::{Connection, relay};
 use crate::wire::{Destination, Head, Reply};
 
 /// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
 pub async fn accept(shared: &Arc<Shared>, session: Session) {
     let session = Arc::new(session);
+    let heads = Arc::new(Semaphore::new(HEADS));
     let streams = async {
-        while let Ok(stream) = session.tunnel.accept().await {
-            admit(shared, &session, stream);
+        while let Ok(head) = heads.clone().acquire_owned().await
+            && let Ok(stream) = session.tunnel.accept().await
+        {
+            begin(shared, &session, stream, head);
         }
     };
     tokio::join!(streams, session.associations.distribute(&session.tunnel));
 }
 
-fn admit(shared: &Arc<Shared>, session: &Arc<Session>, stream: Stream) {
+/// Serves a stream in a task of its own. `waits` is held until its head has arrived.
+fn begin(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    mut stream: Stream,
+    waits: OwnedSemaphorePermit,
+) {
     shared.counters.accepted_stream.increment();
-    let permit = shared.limiter.admit(&session.number);
     let (this, session) = (shared.clone(), session.clone());
     shared.tasks.spawn(async move {
         let serve = async {
-            match permit {
-                Some(permit) if !this.stopped.is_cancelled() => {
-                    let _active = this.counters.active_connections.hold();
-                    serve(&this, &session, stream, &permit).await
-                }
-                _ => {
-                    this.counters.refused_limit.increment();
-                    refuse(stream, Reply::GeneralFailure).await
-                }
-            }
+            let head = read_head(&this, &mut stream).await?;
+            drop(waits);
+            serve(&this, &session, stream, head).await
         };
         if let Some(Err(error)) = this.closed.run_until_cancelled(serve).await {
             debug!(tunnel = session.number, "stream: {error}");
@@ -52,27 +56,31 @@ fn admit(shared: &Arc<Shared>, session: &Arc<Session>, stream: Stream) {
     });
 }
 
-async fn serve(
-    shared: &Shared,
-    session: &Session,
-    mut stream: Stream,
-    permit: &Permit<u64>,
-) -> io::Result<()> {
+async fn read_head(shared: &Shared, stream: &mut Stream) -> io::Result<Head> {
+    let counters = &shared.counters;
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
-    match timeout(patience, Head::read(&mut stream.reader)).await {
-        Ok(Ok(Head::Tcp(to, refused))) => tcp(shared, session, stream, &to, &refused, permit).await,
-        Ok(Ok(Head::Udp(association))) => {
-            udp::serve(shared, session, association, stream, permit).await
-        }
-        Ok(Ok(Head::Dns)) => dns::serve(shared, stream).await,
-        Ok(Err(error)) => {
-            shared.counters.refused_malformed.increment();
-            Err(error)
-        }
-        Err(late) => {
-            shared.counters.refused_timeout.increment();
-            Err(late.into())
-        }
+    let read = timeout(patience, Head::read(&mut stream.reader)).await;
+    let read = read.inspect_err(|_| counters.refused_timeout.increment())?;
+    read.inspect_err(|_| counters.refused_malformed.increment())
+}
+
+/// Does what the head says, if its peer has a place left for that.
+async fn serve(shared: &Shared, session: &Session, stream: Stream, head: Head) -> io::Result<()> {
+    let kind = match head {
+        Head::Tcp(..) | Head::Udp(_) => Kind::Connection,
+        Head::Dns => Kind::Query,
+    };
+    let permit = shared.limiter.admit(kind, &session.peer);
+    let permit = permit.filter(|_| !shared.stopped.is_cancelled());
+    let Some(permit) = permit else {
+        shared.counters.refused_limit.increment();
+        return refuse(stream, Reply::GeneralFailure).await;
+    };
+    let _active = shared.counters.active_connections.hold();
+    match head {
+        Head::Tcp(to, refused) => tcp(shared, session, stream, &to, &refused, &permit).await,
+        Head::Udp(association) => udp::serve(shared, session, association, stream, &permit).await,
+        Head::Dns => dns::serve(shared, stream).await,
     }
 }
 
@@ -83,7 +91,7 @@ async fn tcp(
     mut stream: Stream,
     destination: &Destination,
     refused: &[IpNet],
-    permit: &Permit<u64>,
+    permit: &Permit<PublicKey>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
     let opened = tokio::select! {
@@ -120,9 +128,9 @@ async fn open(
     destination: &Destination,
     refused: &[IpNet],
 ) -> Result<TcpStream, Reply> {
-    let config = shared.config();
+    let allow = shared.allow(&session.peer);
     let counters = &shared.counters;
-    if !config.allow.may_allow(destination) {
+    if !allow.may_allow(destination) {
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
@@ -134,7 +142,7 @@ async fn open(
     let special = Special::of_this_host();
     addresses.retain(|address| {
         let is_refused = refused.iter().any(|it| it.contains(&address.ip()));
-        !is_refused && config.allow.allows(destination, address.ip(), &special)
+        !is_refused && allow.allows(destination, address.ip(), &special)
     });
     if addresses.is_empty() {
         counters.refused_destination.increment();

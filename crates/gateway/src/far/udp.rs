@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{Session, Shared, confirm, refuse};
 use crate::carrier::Stream;
 use crate::config::special::Special;
+use crate::keys::PublicKey;
 use crate::traffic::limits::Permit;
 use crate::traffic::udp::{IDLE, Outside};
 use crate::wire::{Destination, Reply};
@@ -18,7 +19,7 @@ pub async fn serve(
     session: &Session,
     number: u32,
     mut stream: Stream,
-    permit: &Permit<u64>,
+    permit: &Permit<PublicKey>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
     let queue_bytes = shared.limiter.limits().buffer_bytes;
@@ -40,14 +41,14 @@ pub async fn serve(
     let _active = counters.active_associations.hold();
     let allows = |to: &Destination, address: IpAddr| {
         let special = Special::of_this_host();
-        shared.config().allow.allows(to, address, &special)
+        shared.allow(permit.client()).allows(to, address, &special)
     };
     let mut last = Instant::now();
     loop {
         tokio::select! {
             packet = association.receive() => {
                 let Some(packet) = packet else { return Ok(()) };
-                if shared.config().allow.may_allow(&packet.peer) {
+                if shared.allow(permit.client()).may_allow(&packet.peer) {
                     permit.rate.take(packet.payload.len()).await;
                     outside.send(packet.peer, packet.payload, allows).await;
                 } else {

@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use super::{Shared, dns, proxy, tcp};
 use crate::config;
 use crate::counters::Counter;
-use crate::traffic::limits::{Permit, client_of};
+use crate::traffic::limits::{self, Permit, client_of};
 use crate::traffic::relay::Connection;
 use crate::wire::Destination;
 
@@ -55,8 +55,8 @@ struct Open {
 
 impl Listeners {
     /// Closes the listeners that the configuration no longer has, and opens the new ones. Returns
-    /// those that could not be opened, with the reason.
-    pub async fn apply(&mut self, shared: &Arc<Shared>) -> Vec<String> {
+    /// the keys of those that could not be opened, with the fault.
+    pub async fn apply(&mut self, shared: &Arc<Shared>) -> Vec<(String, String)> {
         let (services, mut faults) = services(&shared.config());
         let kept = |open: &Open| services.contains(&open.service);
         let (keep, close) = std::mem::take(&mut self.0).into_iter().partition(kept);
@@ -69,7 +69,10 @@ impl Listeners {
             let (key, listen) = (service.key.clone(), service.listen);
             match open(shared, service).await {
                 Ok(open) => self.0.push(open),
-                Err(error) => faults.push(format!("{key}.listen: {listen}: {error}")),
+                Err(error) => {
+                    let fault = format!("{key}.listen: {listen}: {error}");
+                    faults.push((key, fault));
+                }
             }
         }
         faults
@@ -95,16 +98,16 @@ impl Listeners {
 }
 
 /// The services of a configuration, and its faults.
-fn services(config: &config::Near) -> (Vec<Service>, Vec<String>) {
+fn services(config: &config::Near) -> (Vec<Service>, Vec<(String, String)>) {
     let mut faults = Vec::new();
     let mut services = Vec::new();
     let mut add = |key: String, kind, listen: SocketAddr, clients: &[IpNet]| {
         if clients.is_empty() && !listen.ip().is_loopback() {
-            faults.push(format!(
+            let fault = format!(
                 "{key}.listen: {listen} is reachable from other hosts: \
                  {key}.clients = [\"NETWORK\"] says which may use it"
-            ));
-            return;
+            );
+            return faults.push((key, fault));
         }
         let clients = clients.to_vec();
         services.push(Service {
@@ -128,7 +131,10 @@ fn services(config: &config::Near) -> (Vec<Service>, Vec<String>) {
         let key = format!("forwards[{i}]");
         match it.to.parse() {
             Ok(to) => add(key, Kind::Forward(to), it.listen, &it.clients),
-            Err(error) => bad.push(format!("{key}.to: {:?}: {error}", it.to)),
+            Err(error) => {
+                let fault = format!("{key}.to: {:?}: {error}", it.to);
+                bad.push((key, fault));
+            }
         }
     }
     faults.extend(bad);
@@ -188,7 +194,11 @@ fn admit(shared: &Arc<Shared>, service: &Arc<Service>, socket: TcpStream, peer: 
         counters.refused_client.increment();
         return;
     }
-    let Some(permit) = shared.limiter.admit(&client_of(peer)) else {
+    let kind = match service.kind {
+        Kind::Dns => limits::Kind::Query,
+        Kind::Socks | Kind::Forward(_) | Kind::Redirect => limits::Kind::Connection,
+    };
+    let Some(permit) = shared.limiter.admit(kind, &client_of(peer)) else {
         counters.refused_limit.increment();
         return;
     };

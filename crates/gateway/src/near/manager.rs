@@ -68,10 +68,12 @@ impl Manager {
     /// Establishes the tunnel again and again.
     pub async fn run(self: Arc<Self>, shared: Arc<Shared>, way: Way, paths: Vec<config::Path>) {
         let mut tunnel = establish(&shared, &way, &paths).await;
+        let mut pause = Duration::ZERO;
         loop {
             info!(%way, "tunnel established");
             shared.counters.tunnels_established.increment();
             let active = shared.counters.active_tunnels.hold();
+            let established = Instant::now();
             if let Some(itcp) = shared.config().tunnel.itcp.clone() {
                 tokio::spawn(itcp::adjust(tunnel.clone(), itcp));
             }
@@ -92,7 +94,17 @@ impl Manager {
             warn!(%way, "{reason}");
             tunnel = match next {
                 Some(next) => next,
-                None => establish(&shared, &way, &paths).await,
+                None => {
+                    // far closes tunnels at once if the key has as many as it may have.
+                    sleep(pause).await;
+                    pause = match established.elapsed() {
+                        lived if lived < LAST_PAUSE + pause => {
+                            (2 * pause).clamp(FIRST_PAUSE, LAST_PAUSE)
+                        }
+                        _ => Duration::ZERO,
+                    };
+                    establish(&shared, &way, &paths).await
+                }
             };
         }
     }

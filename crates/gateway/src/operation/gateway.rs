@@ -14,9 +14,6 @@ use crate::far::Far;
 use crate::near::{Near, Way};
 use crate::tls::Identity;
 
-/// Characters of a public key that name a peer: the last, because all begin alike.
-const SHORT_KEY: usize = 9;
-
 /// What the process needs of a gateway.
 #[expect(async_fn_in_trait, reason = "used in this crate alone")]
 pub trait Gateway: Sized {
@@ -31,8 +28,8 @@ pub trait Gateway: Sized {
         identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> anyhow::Result<Self>;
-    /// Applies what can change at run time. The keys of what needs a restart, and what failed.
-    async fn apply(&self, new: Self::Config) -> Vec<String>;
+    /// Applies what can change at run time. Returns what runs now, and what failed.
+    async fn apply(&self, new: Self::Config) -> (Self::Config, Vec<String>);
     /// The established tunnels with their names.
     fn tunnels(&self) -> Vec<(String, Tunnel)>;
     /// Waits until it can no longer do its work; why.
@@ -58,7 +55,7 @@ impl Gateway for Near {
         Near::start(config, identity, counters).await
     }
 
-    async fn apply(&self, new: config::Near) -> Vec<String> {
+    async fn apply(&self, new: config::Near) -> (config::Near, Vec<String>) {
         Near::apply(self, new).await
     }
 
@@ -95,15 +92,14 @@ impl Gateway for Far {
         Far::start(config, identity, counters).await
     }
 
-    async fn apply(&self, new: config::Far) -> Vec<String> {
-        Far::apply(self, new).await
+    async fn apply(&self, new: config::Far) -> (config::Far, Vec<String>) {
+        (Far::apply(self, new), Vec::new())
     }
 
     fn tunnels(&self) -> Vec<(String, Tunnel)> {
         let tunnels = Far::tunnels(self).into_iter();
-        let short = |key: String| key[key.len().saturating_sub(SHORT_KEY)..].to_owned();
         tunnels
-            .map(|(peer, tunnel)| (short(peer.to_string()), tunnel))
+            .map(|(peer, tunnel)| (self.name(&peer), tunnel))
             .collect()
     }
 

@@ -14,7 +14,7 @@ use super::monitor::{Monitor, PERIOD};
 use super::server::{self, Server};
 use super::service;
 use super::status::Reload;
-use crate::config::difference::{Part, difference};
+use crate::config::difference::{Differs, Part, difference};
 use crate::config::read::{self, Config, Valid};
 use crate::config::{Carrier, Operation, descriptors};
 use crate::counters::Counters;
@@ -181,7 +181,6 @@ impl<'f, G: Gateway> Process<'f, G> {
             }
         };
         warnings(&new.warnings);
-        let parts = difference(&self.valid, &new);
         let operation = new.config.operation();
         if operation.status != self.valid.config.operation().status {
             match serve(operation, &self.monitor).await {
@@ -196,17 +195,17 @@ impl<'f, G: Gateway> Process<'f, G> {
             }
         }
         self.identity.replace(&new.key, new.peers.clone());
-        let mut remarks = self.gateway.apply(new.config.clone()).await;
-        self.valid = new;
-        let is_restart = |part: &Part| remarks.contains(&part.to_string());
-        let (restart, applied): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(is_restart);
-        let names = |parts: Vec<Part>| parts.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let restart = names(restart);
-        remarks.retain(|remark| !restart.contains(remark));
+        let (config, errors) = self.gateway.apply(new.config.clone()).await;
+        let mut restart = config.parts(&new.config);
+        restart.retain(|part| part.needs_restart());
+        let running = Valid { config, ..new };
+        let applied = difference(&self.valid, &running);
+        self.valid = running;
+        let names = |parts: Vec<Part>| parts.iter().map(ToString::to_string).collect();
         Reload {
             applied: names(applied),
-            restart,
-            errors: remarks,
+            restart: names(restart),
+            errors,
         }
     }
 

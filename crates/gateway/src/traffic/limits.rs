@@ -2,21 +2,22 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::config;
+use crate::config::{self, live::Live};
 
 /// How far a client may be ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
 
-/// What counts as one client of `near`: an IPv4 address, or the 64 bits that an IPv6 host can't
-/// choose.
+/// What counts as one client of `near`: this host, an IPv4 address, or the 64 bits that an IPv6
+/// host can't choose.
 pub fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
+        address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
             Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
@@ -25,22 +26,33 @@ pub fn client_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Admits connections of clients, which are told apart by `K`.
+/// What a place is for. Queries have places of their own: connections may stay for days.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A TCP connection or a UDP association.
+    Connection,
+    /// A DNS query, or a TCP connection with queries.
+    Query,
+}
+
+/// Admits connections and queries of clients, which are told apart by `K`.
 #[derive(Debug)]
 pub struct Limiter<K: Eq + Hash> {
-    limits: RwLock<config::Limits>,
+    limits: Live<config::Limits>,
     clients: Mutex<Clients<K>>,
 }
 
 #[derive(Debug)]
 struct Clients<K> {
-    total: usize,
+    /// Places taken, by kind.
+    total: [usize; 2],
     each: HashMap<K, Client>,
 }
 
 #[derive(Debug)]
 struct Client {
-    connections: usize,
+    /// Places taken, by kind.
+    places: [usize; 2],
     rate: Arc<Rate>,
 }
 
@@ -48,60 +60,60 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
     /// A limiter with these limits.
     pub fn new(limits: &config::Limits) -> Arc<Limiter<K>> {
         Arc::new(Limiter {
-            limits: RwLock::new(limits.clone()),
+            limits: Live::new(limits.clone()),
             clients: Mutex::new(Clients {
-                total: 0,
+                total: [0; 2],
                 each: HashMap::new(),
             }),
         })
     }
 
     /// The present limits.
-    pub fn limits(&self) -> config::Limits {
-        self.limits
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    pub fn limits(&self) -> Arc<config::Limits> {
+        self.limits.get()
     }
 
     /// Replaces the limits. Admitted connections stay; a new rate counts for them, too.
     pub fn replace(&self, limits: &config::Limits) {
-        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits.clone();
+        self.limits.set(limits.clone());
         for client in self.clients().each.values() {
             client.rate.set(limits.client_mbps);
         }
     }
 
-    /// Admits a connection until the permit is dropped; `None` at a limit.
-    pub fn admit(self: &Arc<Self>, client: &K) -> Option<Permit<K>> {
+    /// Admits a connection or query until the permit is dropped; `None` at a limit.
+    pub fn admit(self: &Arc<Self>, kind: Kind, client: &K) -> Option<Permit<K>> {
         let limits = self.limits();
+        let (most, most_each) = match kind {
+            Kind::Connection => (limits.connections(), limits.connections_per_client()),
+            Kind::Query => (limits.queries(), limits.queries_per_client()),
+        };
+        let i = kind as usize;
         let mut clients = self.clients();
-        if clients.total >= limits.connections {
+        let taken = clients.each.get(client).map_or(0, |it| it.places[i]);
+        if clients.total[i] >= most || taken >= most_each {
             return None;
         }
+        clients.total[i] += 1;
         let entry = clients
             .each
             .entry(client.clone())
             .or_insert_with(|| Client {
-                connections: 0,
+                places: [0; 2],
                 rate: Arc::new(Rate::new(limits.client_mbps)),
             });
-        if entry.connections >= limits.connections_per_client {
-            return None;
-        }
-        entry.connections += 1;
-        let rate = entry.rate.clone();
-        clients.total += 1;
+        entry.places[i] += 1;
         Some(Permit {
             limiter: self.clone(),
             client: client.clone(),
-            rate,
+            kind,
+            rate: entry.rate.clone(),
         })
     }
 
-    /// Connections at present.
+    /// Connections and queries at present.
     pub fn active(&self) -> usize {
-        self.clients().total
+        self.clients().total.iter().sum()
     }
 
     fn clients(&self) -> MutexGuard<'_, Clients<K>> {
@@ -109,11 +121,12 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
     }
 }
 
-/// An admitted connection.
+/// An admitted connection or query.
 #[derive(Debug)]
 pub struct Permit<K: Eq + Hash + Clone> {
     limiter: Arc<Limiter<K>>,
     client: K,
+    kind: Kind,
     /// The rate that all connections of the client share.
     pub rate: Arc<Rate>,
 }
@@ -127,11 +140,12 @@ impl<K: Eq + Hash + Clone> Permit<K> {
 
 impl<K: Eq + Hash + Clone> Drop for Permit<K> {
     fn drop(&mut self) {
+        let i = self.kind as usize;
         let mut clients = self.limiter.clients();
-        clients.total -= 1;
+        clients.total[i] -= 1;
         if let Some(client) = clients.each.get_mut(&self.client) {
-            client.connections -= 1;
-            if client.connections == 0 {
+            client.places[i] -= 1;
+            if client.places == [0; 2] {
                 clients.each.remove(&self.client);
             }
         }
@@ -187,30 +201,35 @@ mod tests {
     #[test]
     fn connections_are_limited_per_client_and_in_total() {
         let mut limits = config::Limits {
-            connections: 3,
-            connections_per_client: 2,
+            connections: Some(3),
+            connections_per_client: Some(2),
             ..Default::default()
         };
         let limiter = Limiter::new(&limits);
-        let a = [limiter.admit(&1), limiter.admit(&1)].map(|it| it.expect("within the limits"));
-        assert!(limiter.admit(&1).is_none());
-        let b = limiter.admit(&2).expect("within the limits");
-        assert!(limiter.admit(&3).is_none());
-        limits.connections = 4;
+        let connection = |client| limiter.admit(Kind::Connection, &client);
+        let a = [connection(1), connection(1)].map(|it| it.expect("within the limits"));
+        assert!(connection(1).is_none());
+        let b = connection(2).expect("within the limits");
+        assert!(connection(3).is_none());
+        let query = limiter.admit(Kind::Query, &1).expect("a place of its own");
+        limits.connections = Some(4);
         limiter.replace(&limits);
-        assert!(limiter.admit(&3).is_some());
-        drop((a, b));
+        assert!(connection(3).is_some());
+        assert_eq!(limiter.active(), 4);
+        drop((a, b, query));
         assert_eq!(limiter.active(), 0);
         assert!(limiter.clients().each.is_empty());
     }
 
     #[test]
-    fn a_client_is_an_ipv4_address_or_64_bits_of_ipv6() {
+    fn a_client_is_this_host_an_ipv4_address_or_64_bits_of_ipv6() {
         let client = |text: &str| client_of(text.parse().expect("an address"));
         assert_eq!(client("192.0.2.1"), client("::ffff:192.0.2.1"));
         assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
         assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:0:0:2"));
         assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
+        assert_eq!(client("127.0.0.1"), client("127.9.9.9"));
+        assert_eq!(client("127.0.0.1"), client("::1"));
     }
 
     #[tokio::test(start_paused = true)]

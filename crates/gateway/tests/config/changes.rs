@@ -9,7 +9,7 @@ use super::{Written, folder};
 
 /// Another valid value of a key, and the part of the configuration that it changes. Keys of several
 /// tables are changed in the first.
-const CHANGES: [(&str, &str, Part); 14] = [
+const CHANGES: [(&str, &str, Part); 15] = [
     ("far", "'127.0.0.1:7441'", Part::Far),
     ("algorithm", "'vegas:kappa=4'", Part::Tunnel),
     ("guard", "true", Part::Tunnel),
@@ -25,6 +25,7 @@ const CHANGES: [(&str, &str, Part); 14] = [
     ("listen", "'127.0.0.1:7441'", Part::Listen),
     ("allow", "['*']", Part::Allow),
     ("resolver", "'9.9.9.10:53'", Part::Resolver),
+    ("name", "'office'", Part::Peers),
 ];
 
 #[test]

@@ -10,6 +10,7 @@ use tables::Table;
 
 mod changes;
 mod refusals;
+mod reloads;
 mod tables;
 mod warnings;
 

@@ -207,6 +207,24 @@ fn what_does_not_fit_together_is_refused() {
 }
 
 #[test]
+fn a_list_of_destinations_for_a_peer_counts_on_far_alone() {
+    let (folder, peer) = folder();
+    let refusal = |role: &str| {
+        let text = format!(
+            "{role}\ntunnel = {{ carrier = 'quic', algorithm = 'reno', key = 'own.key', \
+             peers = [{{ key = '{peer}', allow = ['*'] }}, '{peer}'] }}"
+        );
+        let lines = text.lines().map(str::to_owned).collect();
+        Written { lines }.refusal(folder.path())
+    };
+    let twice = "gateway.toml:2: tunnel.peers[1]: this key is listed twice";
+    assert_eq!(refusal("listen = '127.0.0.1:7440'"), [twice]);
+    let near = refusal("far = '127.0.0.1:1'\npaths = [{ name = 'a', interface = 'lo' }]");
+    let message = "tunnel.peers[0].allow: near connects to far alone";
+    assert!(near.iter().any(|line| line.contains(message)), "{near:?}");
+}
+
+#[test]
 fn what_is_no_configuration_is_refused_in_one_line() {
     let (folder, _) = folder();
     let file = folder.path().join("gateway.toml");

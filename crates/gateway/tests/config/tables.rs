@@ -131,8 +131,9 @@ pub const FAR: &[Table] = &[
             ),
         ],
     ),
-    TUNNEL,
+    TUNNEL_OF_FAR,
     ITCP,
+    PEERS,
     LIMITS,
     OPERATION,
 ];
@@ -140,17 +141,41 @@ pub const FAR: &[Table] = &[
 const TUNNEL: Table = (
     "[tunnel]",
     &[
-        ("carrier", "'quic'", "'quick'", "(did you mean quic?)"),
-        (
-            "algorithm",
-            "'vegas:kappa=3'",
-            "'vega'",
-            "(did you mean vegas?)",
-        ),
-        ("key", "'own.key'", "'none.key'", "anabranch-gateway keygen"),
+        CARRIER,
+        ALGORITHM,
+        KEY,
         ("peers", "['PEER']", "['abc']", "keygen prints one"),
     ],
 );
+
+/// The same with a table for each peer.
+const TUNNEL_OF_FAR: Table = ("[tunnel]", &[CARRIER, ALGORITHM, KEY]);
+
+const PEERS: Table = (
+    "[[tunnel.peers]]",
+    &[
+        ("key", "'PEER'", "'abc'", "keygen prints one"),
+        (
+            "name",
+            "'branch'",
+            "'a b'",
+            "expected 1 to 32 letters, digits",
+        ),
+        ("allow", "['10.1.0.0/16']", "['*.*']", "expected a host"),
+    ],
+);
+
+const CARRIER: (&str, &str, &str, &str) = ("carrier", "'quic'", "'quick'", "(did you mean quic?)");
+
+const ALGORITHM: (&str, &str, &str, &str) = (
+    "algorithm",
+    "'vegas:kappa=3'",
+    "'vega'",
+    "(did you mean vegas?)",
+);
+
+const KEY: (&str, &str, &str, &str) =
+    ("key", "'own.key'", "'none.key'", "anabranch-gateway keygen");
 
 const ITCP: Table = (
     "[tunnel.itcp]",
@@ -206,6 +231,7 @@ const LIMITS: Table = (
             "-1",
             "expected a whole number",
         ),
+        ("tunnels_per_client", "16", "0", "expected a number from 1"),
         ("buffer_bytes", "262144", "1", "expected a number from 4096"),
         (
             "tunnel_buffer_bytes",

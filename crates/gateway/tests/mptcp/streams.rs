@@ -265,13 +265,14 @@ async fn the_first_path_that_connects_is_taken() {
 #[tokio::test]
 async fn opening_waits_while_the_limit_of_streams_is_reached() {
     let limits = Limits {
-        connections_per_client: 3,
+        connections_per_client: Some(3),
         ..Limits::default()
     };
-    let (near, _far, _listener) = tunnel(limits).await;
+    let most = limits.streams();
+    let (near, far, _listener) = tunnel(limits).await;
     let mut streams = Vec::new();
-    for _ in 0..3 {
-        streams.push(near.open().await.expect("open"));
+    for _ in 0..most {
+        streams.push(pair_of_streams(&near, &far).await);
     }
     assert!(
         timeout(Duration::from_millis(100), near.open())

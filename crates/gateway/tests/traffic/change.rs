@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_gateway::config;
+use anabranch_gateway::config::difference::{Differs, Part};
 use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;
 use tokio::net::TcpStream;
@@ -17,7 +18,7 @@ fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
         assert_eq!(pair.connect(echo).await.err(), Some(2));
         let mut far = pair.far_config.clone();
         far.allow = config::destination::Destinations(vec!["127.0.0.1".parse().expect("one")]);
-        assert!(pair.far().apply(far).await.is_empty());
+        assert_eq!(pair.far().apply(far.clone()), far);
         let mut old = pair.connect(echo).await.expect("allowed now");
 
         let before = pair.at("socks").await;
@@ -28,8 +29,9 @@ fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
             to: echo.to_string(),
             clients: vec![],
         }];
-        near.limits.connections = 2;
-        assert!(pair.near.apply(near.clone()).await.is_empty());
+        near.limits.connections = Some(2);
+        near.limits.connections_per_client = Some(2);
+        assert_eq!(pair.near.apply(near.clone()).await, (near.clone(), vec![]));
         assert!(TcpStream::connect(before).await.is_err());
         exchange(&mut old, "it continues").await;
         let forward = pair.at("forwards[0]").await;
@@ -44,12 +46,14 @@ fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
             listen: forward,
             clients: vec![],
         });
-        near.limits.connections = 3;
-        let remarks = pair.near.apply(near).await;
-        assert_eq!(remarks[..2], ["far", "paths"]);
+        near.limits.connections = Some(3);
+        near.limits.connections_per_client = Some(3);
+        let (running, faults) = pair.near.apply(near.clone()).await;
+        let missing = [Part::Far, Part::Paths, Part::Services];
+        assert_eq!(running.parts(&near), missing);
         assert!(
-            remarks[2].starts_with(&format!("socks.listen: {forward}: ")),
-            "{remarks:?}"
+            faults[0].starts_with(&format!("socks.listen: {forward}: ")),
+            "{faults:?}"
         );
         exchange(
             &mut TcpStream::connect(forward).await.expect("listens"),

@@ -4,7 +4,7 @@ use noq::{Connection, PathId, RecvStream, SendStream};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-use crate::config::{self, check::is_path_name};
+use crate::config::{self, check::is_name};
 
 /// Longest line, bytes.
 const MAX_LINE: u64 = 4096;
@@ -41,7 +41,7 @@ impl Opens {
     }
 
     fn is_valid(&self) -> bool {
-        is_path_name(&self.name)
+        is_name(&self.name)
             && (self.weight > 0.0 && self.weight <= 1.0)
             && self.rate_mbps.is_none_or(|rate| rate > 0.0)
     }

@@ -141,6 +141,11 @@ impl Credit {
         reset.cancelled_owned()
     }
 
+    /// Changes by how much the windows may grow together, bytes.
+    pub fn set_budget(&self, budget: usize) {
+        self.incoming().windows.set_budget(budget as u64);
+    }
+
     /// Notes what a reader has done; the position up to which the peer may send now, if that has
     /// changed.
     pub fn read(&self, id: u64, read: Read) -> Option<u64> {

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::{Tunnel, describe, settings, socket};
 use crate::carrier::handshakes::{Handshakes, Place, Stage};
-use crate::config;
+use crate::config::{self, live::Live};
 use crate::keys::PublicKey;
 use crate::socket::bind_udp;
 use crate::tls::{self, Identity};
@@ -25,6 +25,7 @@ const INCOMING: usize = 1024;
 #[derive(Debug)]
 pub struct Listener {
     endpoint: Endpoint,
+    far: Arc<Live<config::Far>>,
     accepted: Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     handshakes: Arc<Handshakes>,
     accepting: JoinHandle<()>,
@@ -32,7 +33,7 @@ pub struct Listener {
 
 /// What every handshake needs.
 struct Accepting {
-    far: config::Far,
+    far: Arc<Live<config::Far>>,
     server: ServerConfig,
     handshakes: Arc<Handshakes>,
     accepted: mpsc::Sender<(Tunnel, PublicKey)>,
@@ -53,6 +54,7 @@ impl Listener {
         let endpoint = Endpoint::new(config, Some(server.clone()), socket, runtime)?;
         let (sender, accepted) = mpsc::channel(1);
         let handshakes = Handshakes::new();
+        let far = Arc::new(Live::new(far.clone()));
         let accepting = Accepting {
             far: far.clone(),
             server,
@@ -62,6 +64,7 @@ impl Listener {
         let accepting = tokio::spawn(accept(endpoint.clone(), Arc::new(accepting)));
         Ok(Listener {
             endpoint,
+            far,
             accepted: Mutex::new(accepted),
             handshakes,
             accepting,
@@ -72,6 +75,11 @@ impl Listener {
     pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
         let accepted = self.accepted.lock().await.recv().await;
         accepted.context("the socket of QUIC has failed")
+    }
+
+    /// Changes the configuration of later handshakes and tunnels.
+    pub fn set_config(&self, far: &config::Far) {
+        self.far.set(far.clone());
     }
 
     /// Handshakes that failed.
@@ -118,7 +126,7 @@ fn has_hello(incoming: &Incoming) -> bool {
 
 async fn handshake(accepting: Arc<Accepting>, incoming: Incoming, place: Place) {
     let address = incoming.remote_address();
-    let limit = Duration::from_secs_f64(accepting.far.limits.handshake_s);
+    let limit = Duration::from_secs_f64(accepting.far.get().limits.handshake_s);
     let result = place.run(limit, authenticate(&accepting, incoming)).await;
     drop(place);
     match result {
@@ -132,7 +140,7 @@ async fn authenticate(
     accepting: &Accepting,
     incoming: Incoming,
 ) -> anyhow::Result<(Tunnel, PublicKey)> {
-    let far = &accepting.far;
+    let far = accepting.far.get();
     let address = incoming.remote_address().ip();
     let controller = settings::controller(&far.tunnel)?;
     let mut server = accepting.server.clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch_control::Algorithm;
 use anabranch_quic::controller::{Clock, SharedController};
 use anyhow::Context;
-use noq::{EndpointConfig, TransportConfig, VarInt};
+use noq::{Connection, EndpointConfig, TransportConfig, VarInt};
 use noq_proto::RandomConnectionIdGenerator;
 use ring::hmac;
 
@@ -60,25 +60,36 @@ pub(super) fn endpoint(identity: &Identity) -> anyhow::Result<EndpointConfig> {
     Ok(config)
 }
 
-/// The transport of one connection, whose paths share this controller. Its receive window is what
-/// the windows of all streams can be together, so that streams that are not read never use it up:
-/// [`FIRST`] each, the budget, and as much again for streams that were idle and are no more.
+/// The transport of one connection, whose paths share this controller.
 pub(super) fn transport(controller: &SharedController, limits: &Limits) -> TransportConfig {
     let buffer = limits.tunnel_buffer_bytes as u64;
-    let streams = limits.connections.min(limits.connections_per_client);
     let mut config = TransportConfig::default();
     config
         .congestion_controller_factory(Arc::new(controller.clone()))
         .max_concurrent_multipath_paths(MAX_PATHS)
-        .max_concurrent_bidi_streams(varint(streams as u64))
+        .max_concurrent_bidi_streams(varint(limits.streams() as u64))
         .max_concurrent_uni_streams(VarInt::from_u32(UNI_STREAMS))
         .max_idle_timeout(Some(GIVE_UP.try_into().expect("30 s is in range")))
         .stream_receive_window(varint(STREAM_WINDOW))
-        .receive_window(varint(streams as u64 * FIRST + 2 * buffer))
+        .receive_window(receive_window(limits))
         .send_window(buffer)
         .datagram_send_buffer_size(DATAGRAM_SEND_BUFFER)
         .datagram_receive_buffer_size(Some(DATAGRAM_RECEIVE_BUFFER));
     config
+}
+
+/// Changes what of [`transport`] depends on limits.
+pub(super) fn set_limits(connection: &Connection, limits: &Limits) {
+    let buffer = limits.tunnel_buffer_bytes as u64;
+    connection.set_max_concurrent_bi_streams(varint(limits.streams() as u64));
+    connection.set_receive_window(receive_window(limits));
+    connection.set_send_window(buffer);
+}
+
+/// What the windows of all streams can be together, so that streams that are not read never use it
+/// up: [`FIRST`] each, the budget, and as much again for streams that were idle and are no more.
+fn receive_window(limits: &Limits) -> VarInt {
+    varint(limits.streams() as u64 * FIRST + 2 * limits.tunnel_buffer_bytes as u64)
 }
 
 fn varint(value: u64) -> VarInt {

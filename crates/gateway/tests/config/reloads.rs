@@ -1,0 +1,118 @@
+//! Any sequence of reloads ends as a restart with the last file.
+
+use anabranch_gateway::config::difference::{Differs, Part};
+use anabranch_gateway::config::{Far, Near};
+use anabranch_gateway::keys::KeyPair;
+use proptest::prelude::*;
+use serde::de::DeserializeOwned;
+
+/// Values of each part, of which a file has one.
+const NEAR: &[&[&str]] = &[
+    &["far = '127.0.0.1:1'", "far = '127.0.0.1:2'"],
+    &["", "rules = [{ to = '*', via = 'direct' }]"],
+    &[
+        "",
+        "socks.listen = '127.0.0.1:1'",
+        "dns.listen = '127.0.0.1:1'",
+    ],
+    &["", "limits.connections = 9", "limits.handshake_s = 3"],
+    &["", "operation.drain_s = 1"],
+    &["paths = [{ name = 'a', interface = 'lo' }]", "paths = []"],
+    TUNNEL,
+    &[
+        "peers = ['ONE']",
+        "peers = ['ONE', 'TWO']",
+        "peers = [{ key = 'ONE', name = 'a' }]",
+    ],
+];
+
+const FAR: &[&[&str]] = &[
+    &["listen = '127.0.0.1:1'", "listen = '127.0.0.1:2'"],
+    &["", "allow = ['*']"],
+    &["", "resolver = '9.9.9.9:53'"],
+    &[
+        "",
+        "limits.connections = 9",
+        "limits.connections_per_client = 3",
+    ],
+    &["", "operation.status = '127.0.0.1:1'"],
+    TUNNEL,
+    &[
+        "peers = ['ONE']",
+        "peers = ['TWO']",
+        "peers = [{ key = 'ONE', allow = ['*'] }]",
+    ],
+];
+
+const TUNNEL: &[&str] = &[
+    "[tunnel]\nkey = 'a'\ncarrier = 'quic'\nalgorithm = 'olia'",
+    "[tunnel]\nkey = 'a'\ncarrier = 'quic'\nalgorithm = 'lia'",
+    "[tunnel]\nkey = 'b'\ncarrier = 'mptcp'\nalgorithm = 'lia'",
+];
+
+/// The file with these values.
+fn file<C: DeserializeOwned>(values: &[&[&str]], choice: &[usize], keys: &[String; 2]) -> C {
+    let lines: Vec<_> = values
+        .iter()
+        .zip(choice)
+        .map(|(of, i)| of[i % of.len()])
+        .collect();
+    let text = lines
+        .join("\n")
+        .replace("ONE", &keys[0])
+        .replace("TWO", &keys[1]);
+    toml::from_str(&text).expect(&text)
+}
+
+/// Reloads each file, and compares what runs and what is reported with a restart.
+fn check<C: DeserializeOwned + Differs + Clone + PartialEq + std::fmt::Debug>(
+    values: &[&[&str]],
+    choices: &[Vec<usize>],
+) {
+    let keys = [0, 1].map(|_| {
+        let pair = KeyPair::generate().expect("random numbers");
+        pair.public().to_string()
+    });
+    let mut running: C = file(values, &choices[0], &keys);
+    let first = running.clone();
+    for choice in &choices[1..] {
+        let file: C = file(values, choice, &keys);
+        let before = running.clone();
+        running = running.reloaded(file.clone());
+        // What differs from the file needs a restart, and is still that of the start.
+        let missing = running.parts(&file);
+        assert!(
+            missing.iter().all(|part| part.needs_restart()),
+            "{missing:?}"
+        );
+        let changed = first.parts(&file);
+        let expected: Vec<Part> = changed
+            .into_iter()
+            .filter(|part| part.needs_restart())
+            .collect();
+        assert_eq!(missing, expected);
+        if missing.is_empty() {
+            assert_eq!(running, file);
+        }
+        // The same signal again changes nothing and reports the same.
+        assert_eq!(running.reloaded(file.clone()), running);
+        // What is reported as applied is what changed, and nothing that needs a restart did.
+        let applied = before.parts(&running);
+        assert!(
+            !applied.iter().any(|part| part.needs_restart()),
+            "{applied:?}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn reloads_end_as_a_restart_with_the_last_file(
+        choices in prop::collection::vec(prop::collection::vec(0_usize..6, 8), 2..6),
+    ) {
+        check::<Near>(NEAR, &choices);
+        check::<Far>(FAR, &choices);
+    }
+}
