@@ -34,7 +34,8 @@ pub struct Connection {
 
 impl Connection {
     /// Takes over a socket: without delay for small segments, with keep-alives, so that a peer that
-    /// has vanished doesn't hold it forever.
+    /// has vanished doesn't hold it forever. Not with TCP_USER_TIMEOUT (RFC 5482), after which Linux
+    /// also resets a connection whose peer lives and does not read.
     pub fn new(socket: TcpStream) -> Connection {
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(120))
@@ -144,7 +145,7 @@ impl End for Stream {
         (&mut self.reader, &mut self.writer)
     }
 
-    /// Its writer was shut down.
+    /// Nothing to do: its writer was shut down.
     fn complete(self) {}
 }
 
@@ -160,8 +161,8 @@ impl Sink for &mut Box<dyn Outgoing> {
     }
 }
 
-/// Relays until both directions have ended, and the ends have all data; otherwise resets both. What
-/// the client sends is counted as up.
+/// Relays until both directions have ended and everything is acknowledged, or resets both ends.
+/// What the client sends is counted as up.
 ///
 /// # Errors
 /// The failure of an end, or `TimedOut` if nothing was relayed for too long.

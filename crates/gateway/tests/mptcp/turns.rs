@@ -125,9 +125,9 @@ async fn files_complete_in_the_order_of_the_simulators_gateway() {
             .write_all(&vec![0; bytes as usize])
             .await
             .expect("open");
-        stream.shutdown().await.expect("open");
-        streams.push(stream);
+        streams.push(tokio::spawn(async move { stream.shutdown().await }));
     }
+    sleep(Duration::from_millis(100)).await;
     drop(plug);
     go.notify_one();
     let complete = Arc::new(Mutex::new(Vec::new()));

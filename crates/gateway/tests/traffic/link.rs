@@ -30,9 +30,9 @@ pub async fn pair(carrier: &str, mbps: f64) -> Pair {
 
 /// The address at which `far` is reached over a link of this rate in each direction.
 async fn to(far: SocketAddr, mbps: f64) -> SocketAddr {
-    let near = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
-    let address = near.local_addr().expect("bound");
-    tokio::spawn(datagrams(near, far, mbps));
+    let address = free_address();
+    let near = UdpSocket::bind(address).await.expect("the port is free");
+    tokio::spawn(datagrams(Arc::new(near), far, mbps));
     let listener = TcpSocket::new_v4().expect("a socket");
     listener.set_recv_buffer_size(BUFFER).expect("set");
     listener.bind(address).expect("the port is free");
