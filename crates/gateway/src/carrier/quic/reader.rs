@@ -21,7 +21,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::credit::Credit;
 use crate::carrier::Incoming;
-use crate::carrier::window::{FIRST, Read};
+use crate::carrier::window::{FIRST, Read, stalled};
 
 /// How often a reader whose data is not read looks whether the stream was reset.
 const LOOK: Duration = Duration::from_secs(1);
@@ -145,11 +145,6 @@ impl Drop for Reader {
     fn drop(&mut self) {
         self.credit.close_incoming(self.id, self.is_over);
     }
-}
-
-fn stalled() -> io::Error {
-    let message = "it was not read, and limits.tunnel_buffer_bytes is used up";
-    io::Error::new(ErrorKind::QuotaExceeded, message)
 }
 
 impl Incoming for Reader {
@@ -284,9 +279,8 @@ mod tests {
     fn pieces_are_put_in_order_and_their_number_is_bounded() {
         let waiting = Arc::new(Waiting::new(2 * PIECE));
         let mut order = Order::new(waiting.clone());
-        let add = |order: &mut Order, offset, piece| {
-            order.add(offset, Bytes::from_static(piece), 10)
-        };
+        let add =
+            |order: &mut Order, offset, piece| order.add(offset, Bytes::from_static(piece), 10);
         assert!(add(&mut order, 3, b"def"));
         assert!(!add(&mut order, 8, b"ijk"));
         assert!(add(&mut order, 8, b"ij"));
