@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
 /// What happens to the datagrams of a path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,20 +75,20 @@ async fn forward(socket: Arc<UdpSocket>, far: SocketAddr, fates: Fates) {
     let mut buffer = vec![0; 1 << 16];
     loop {
         let (length, from) = socket.recv_from(&mut buffer).await.expect("loopback");
-        let upstream = match upstreams.entry(from) {
+        let (upstream, line) = match upstreams.entry(from) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let upstream = UdpSocket::bind("127.0.0.1:0").await.expect("loopback");
                 upstream.connect(far).await.expect("loopback");
                 let upstream = Arc::new(upstream);
                 tokio::spawn(back(upstream.clone(), socket.clone(), from, fates.clone()));
-                entry.insert(upstream)
+                entry.insert((upstream, Line::new()))
             }
         };
         let fate = fate(&fates, from.ip());
         if !fate.loses_up {
             let (upstream, datagram) = (upstream.clone(), buffer[..length].to_vec());
-            after(fate.delay, async move {
+            line.send(fate.delay, async move {
                 let _ = upstream.send(&datagram).await; // far may be gone
             })
             .await;
@@ -94,6 +97,7 @@ async fn forward(socket: Arc<UdpSocket>, far: SocketAddr, fates: Fates) {
 }
 
 async fn back(upstream: Arc<UdpSocket>, socket: Arc<UdpSocket>, near: SocketAddr, fates: Fates) {
+    let line = Line::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
         let Ok(length) = upstream.recv(&mut buffer).await else {
@@ -102,7 +106,7 @@ async fn back(upstream: Arc<UdpSocket>, socket: Arc<UdpSocket>, near: SocketAddr
         let fate = fate(&fates, near.ip());
         if !fate.loses_down {
             let (socket, datagram) = (socket.clone(), buffer[..length].to_vec());
-            after(fate.delay, async move {
+            line.send(fate.delay, async move {
                 let _ = socket.send_to(&datagram, near).await; // near may be gone
             })
             .await;
@@ -110,13 +114,28 @@ async fn back(upstream: Arc<UdpSocket>, socket: Arc<UdpSocket>, near: SocketAddr
     }
 }
 
-/// Sends after a delay, and in order without one.
-async fn after(delay: Duration, send: impl Future<Output = ()> + Send + 'static) {
-    if delay == Duration::ZERO {
-        return send.await;
+type Sending = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Sends each datagram after a delay, and keeps their order.
+struct Line(mpsc::UnboundedSender<(Instant, Sending)>);
+
+impl Line {
+    fn new() -> Line {
+        let (sender, mut waiting) = mpsc::unbounded_channel::<(Instant, Sending)>();
+        tokio::spawn(async move {
+            while let Some((due, send)) = waiting.recv().await {
+                sleep_until(due).await;
+                send.await;
+            }
+        });
+        Line(sender)
     }
-    tokio::spawn(async move {
-        tokio::time::sleep(delay).await;
-        send.await;
-    });
+
+    async fn send(&self, delay: Duration, send: impl Future<Output = ()> + Send + 'static) {
+        if delay == Duration::ZERO {
+            return send.await;
+        }
+        // Fails when the runtime ends.
+        let _ = self.0.send((Instant::now() + delay, Box::pin(send)));
+    }
 }

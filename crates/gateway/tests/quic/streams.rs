@@ -1,7 +1,7 @@
 //! Streams, datagrams, limits and keys.
 
 use std::io::ErrorKind;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_gateway::carrier::{Condition, NotSent, connect, quic};
 use anabranch_gateway::config;
@@ -216,6 +216,35 @@ async fn a_slow_path_does_not_stop_a_fast_one() {
     write.await.expect("no panic");
     assert_eq!(pair.far.accepted_bytes(), 8_000_000);
     until("all acknowledged", || pair.far.unsent_bytes() == 0).await;
+}
+
+/// Its window must grow to the 1.25 MB that such a path holds: with 64 KiB this would take 50 s.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_stream_fills_a_long_path() {
+    let (near_identity, far_identity) = identities();
+    let (listener, address) = listen(&far_identity).await;
+    let relay = Relay::to(address).await;
+    let long = Fate {
+        delay: Duration::from_millis(50),
+        ..Fate::default()
+    };
+    relay.set(A, long);
+    let mut paths = vec![path(A)];
+    paths[0].rate_mbps = Some(100.0);
+    let pair = pair_at(listener, near(relay.address, paths), &near_identity).await;
+    let mut stream = pair.far.open().await.expect("open");
+    let started = Instant::now();
+    tokio::spawn(async move {
+        stream.write_all(&vec![1; 32_000_000]).await.expect("written");
+        stream.shutdown().await.expect("open");
+    });
+    let mut accepted = pair.near.accept().await.expect("a stream");
+    let mut received = Vec::new();
+    accepted.read_to_end(&mut received).await.expect("open");
+    assert_eq!(received.len(), 32_000_000);
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    println!("32 MB took {took:?}");
 }
 
 /// A new process has nothing of the old one but its key.

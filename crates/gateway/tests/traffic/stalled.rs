@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::harness::{Pair, each_carrier, echo, exchange, until};
+use super::harness::{PATIENCE, Pair, each_carrier, echo, exchange, is_reset, until};
 
 /// More than twice as many as fill the windows of one tunnel with 2 MB each.
 const STALLED: usize = 70;
@@ -66,5 +66,45 @@ fn connections_that_are_not_read_freeze_nothing() {
             echoes(&pair, &format!("{carrier}, up: {up}")).await;
             pair.close().await;
         }
+    });
+}
+
+/// Reads until the window of the stream is as large as it gets.
+async fn read(client: &mut TcpStream, bytes: usize) {
+    let mut buffer = vec![0; bytes];
+    let read = timeout(PATIENCE, client.read_exact(&mut buffer)).await;
+    read.expect("in time").expect("received");
+}
+
+#[test]
+fn the_connection_stalled_longest_is_reset_once_the_buffer_is_used_up() {
+    each_carrier(async |carrier| {
+        if carrier != "quic" {
+            return;
+        }
+        let pair = Pair::near_with(carrier, "limits.tunnel_buffer_bytes = 3_000_000").await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let mut client = pair.connect(address).await.expect("connected");
+            fill(listener.accept().await.expect("connected").0);
+            read(&mut client, 10_000_000).await;
+            clients.push(client);
+        }
+        let [mut first, mut second, mut third] = <[_; 3]>::try_from(clients).expect("three");
+        let stalled = || pair.near_counters.ended_stalled.value();
+        // The third window wants to grow.
+        let waited = Instant::now();
+        while stalled() == 0 {
+            assert!(waited.elapsed() < PATIENCE, "nothing is reset");
+            read(&mut third, 1_000_000).await;
+        }
+        assert!(is_reset(&mut first).await);
+        assert_eq!(stalled(), 1);
+        read(&mut third, 10_000_000).await;
+        read(&mut second, 10_000_000).await;
+        echoes(&pair, "afterwards").await;
+        pair.close().await;
     });
 }

@@ -9,8 +9,8 @@ use super::frame::{Kind, Piece};
 use super::{Mux, Peer, Stream, VERSION, incoming, outgoing};
 
 /// Frames that wait to be sent while the peer reads nothing, bytes of each stream: more than one of
-/// each kind and two credits.
-const UNREAD: usize = 100;
+/// each kind, and the credits of a window.
+const UNREAD: usize = 300;
 
 /// The same for the tunnel, bytes.
 const UNREAD_OF_TUNNEL: usize = 8 << 10;
