@@ -150,10 +150,10 @@ matrix: wheel
 bench:
 	cargo bench --quiet -p anabranch-net -p anabranch-sim -p anabranch-quic
 
-# Random input for every parser of the gateway that reads from the network, 10 minutes at once; not part
-# of the gate, which replays crates/gateway/fuzz/corpus. FUZZ_SECONDS=60 make fuzz is shorter.
+# Coverage-guided fuzzing of every parser of the gateway, 10 minutes each; not part of the gate, which
+# replays crates/gateway/fuzz/corpus. FUZZ_SECONDS=60 make fuzz is shorter.
 fuzz:
-	cargo test --quiet -p anabranch-gateway parsers_are_fuzzed -- --ignored --nocapture
+	crates/gateway/fuzz/fuzz
 
 # The extension for users, which `make test` replaces by its own.
 anabranch: $(VENV)/.anabranch

@@ -37,10 +37,11 @@ def test_the_same_seed_gives_identical_tables_with_one_thread_or_several(small: 
 
 
 def test_a_rule_in_python_runs_over_quic(small: Path) -> None:
-    result = anabranch.run(small, Half(), seeds=1, on="quic")
+    # From the start, because data counts when it is in order: some of it arrived earlier.
+    result = anabranch.run(small, Half(), seeds=1, on="quic", set={"measure.warmup_s": 0})
     assert list(result.flows["rule"]) == ["Half", "Half", "reno"]
-    # Both links are full, 1432 to 1444 of 1500 bytes are payload.
-    assert 18.0 < result.flows.goodput_mbps.sum() < 19.3
+    # Both links are full but for up to a second; 1432 to 1444 of 1500 bytes are payload.
+    assert 16.0 < result.flows.goodput_mbps.sum() < 19.3
 
 
 def test_what_is_not_available_is_an_error_before_the_run(small: Path) -> None:

@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 mod check;
+pub mod descriptors;
 pub mod destination;
 pub mod difference;
 pub mod read;
@@ -42,7 +43,7 @@ pub struct Near {
     /// Limits.
     #[serde(default)]
     pub limits: Limits,
-    /// Status, metrics, drain.
+    /// Status and drain.
     #[serde(default)]
     pub operation: Operation,
 }
@@ -63,7 +64,7 @@ pub struct Far {
     /// Limits.
     #[serde(default)]
     pub limits: Limits,
-    /// Status, metrics, drain.
+    /// Status and drain.
     #[serde(default)]
     pub operation: Operation,
 }
@@ -233,10 +234,8 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Operation {
-    /// Status page and JSON.
+    /// Status page, JSON and metrics.
     pub status: Option<SocketAddr>,
-    /// Prometheus metrics.
-    pub metrics: Option<SocketAddr>,
     /// How long connections may continue after SIGTERM, s.
     pub drain_s: f64,
 }
@@ -245,7 +244,6 @@ impl Default for Operation {
     fn default() -> Self {
         Operation {
             status: None,
-            metrics: None,
             drain_s: 30.0,
         }
     }

@@ -112,6 +112,7 @@ counters! {
         refused_timeout = "reason" "timeout",
         refused_left = "reason" "client_left",
         refused_rule = "reason" "rule",
+        refused_loop = "reason" "loop",
         refused_destination = "reason" "destination",
         refused_no_tunnel = "reason" "no_tunnel",
         refused_unresolved = "reason" "unresolved",

@@ -15,8 +15,8 @@ use tracing::{info, warn};
 use crate::carrier::{Listener, Stream, Tunnel};
 use crate::config;
 use crate::counters::Counters;
+use crate::itcp;
 use crate::keys::PublicKey;
-use crate::pool;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
 use crate::traffic::association::Associations;
@@ -196,7 +196,7 @@ impl Shared {
         self.counters.tunnels_established.increment();
         let active = self.counters.active_tunnels.hold();
         if let Some(itcp) = self.config().tunnel.itcp.clone() {
-            tokio::spawn(pool::adjust(tunnel.clone(), itcp));
+            tokio::spawn(itcp::adjust(tunnel.clone(), itcp));
         }
         let session = Session {
             tunnel: tunnel.clone(),

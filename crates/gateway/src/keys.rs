@@ -1,9 +1,8 @@
 //! Key pairs: Ed25519, private in a PEM file, public as base64 of its SubjectPublicKeyInfo.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,10 +10,13 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ring::rand::SystemRandom;
+use ring::signature::Ed25519KeyPair;
 use rustls::crypto::ring::sign::any_eddsa_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
+use tempfile::NamedTempFile;
 
 /// A public key as a DER SubjectPublicKeyInfo; written as base64.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -55,6 +57,18 @@ impl FromStr for PublicKey {
     }
 }
 
+/// Creates a file that only its owner may read: with the whole content, or not at all.
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    // A temporary file has mode 0600.
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    File::open(folder)?.sync_all()
+}
+
 /// A private key and its public key.
 #[derive(Clone)]
 pub struct KeyPair {
@@ -74,8 +88,9 @@ impl KeyPair {
     /// # Errors
     /// If the system has none.
     pub fn generate() -> anyhow::Result<KeyPair> {
-        let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519)?;
-        KeyPair::from_pkcs8(pair.serialize_der())
+        let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
+        let pkcs8 = pkcs8.ok().context("the system has no random numbers")?;
+        KeyPair::from_pkcs8(pkcs8.as_ref().to_vec())
     }
 
     fn from_pkcs8(pkcs8: Vec<u8>) -> anyhow::Result<KeyPair> {
@@ -112,11 +127,7 @@ impl KeyPair {
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let base64 = STANDARD.encode(&self.pkcs8);
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{base64}\n-----END PRIVATE KEY-----\n");
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(path);
-        let mut file = file.with_context(|| format!("{}: not written", path.display()))?;
-        file.write_all(pem.as_bytes())?;
-        Ok(())
+        write_new(path, pem.as_bytes()).with_context(|| format!("{}: not written", path.display()))
     }
 
     /// The public key, for the peer's configuration.

@@ -3,16 +3,16 @@
 //! `near` accepts local traffic ([`near`]) and `far` connects out for it ([`far`]). Between them is
 //! one persistent [`Tunnel`](carrier::Tunnel), over QUIC or over Multipath TCP; each local TCP
 //! connection is a stream in it. Any rule of `anabranch-control` controls the tunnel's windows, and
-//! with I-TCP its weight follows the gateway's own buffer ([`pool`]).
+//! with I-TCP its weight follows the gateway's own buffer ([`itcp`]).
 
 pub mod carrier;
 pub mod config;
 pub mod counters;
 pub mod far;
+pub mod itcp;
 pub mod keys;
 pub mod near;
 pub mod operation;
-pub mod pool;
 mod socket;
 pub mod tls;
 pub mod traffic;

@@ -6,6 +6,7 @@ pub mod association;
 pub mod connect;
 pub mod dns;
 pub mod limits;
+pub mod peers;
 pub mod queue;
 pub mod relay;
 pub mod udp;

@@ -2,8 +2,10 @@
 //!
 //! | where | bytes |
 //! |---|---|
-//! | head of a stream | version 1, kind: 1 TCP, 2 UDP association, 3 DNS |
+//! | head of a stream | version 1, kind: 1 TCP, 2 UDP association, 3 DNS, 4 TCP but for networks |
 //! | after kind TCP | destination; `far` answers with one byte and then relays |
+//! | after kind 4 | networks in which no address of the destination may be, then as kind TCP |
+//! | networks | number, 1 byte; each: length of the prefix, 1 byte, address as in a destination |
 //! | after kind UDP | association, 4 bytes; `far` answers with one byte; then frames both ways |
 //! | after kind DNS | a frame with the query; `far` answers with one byte, and on success a frame |
 //! | destination | as in SOCKS5: type 1, 4 bytes; 3, length and name; 4, 16 bytes; then the port |
@@ -21,18 +23,22 @@
 
 use std::fmt;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use ipnet::IpNet;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 mod destination;
 
 pub use destination::{Destination, Host, Name};
+use destination::{IPV4, IPV6, put_address};
 
 const VERSION: u8 = 1;
 const TCP: u8 = 1;
 const UDP: u8 = 2;
 const DNS: u8 = 3;
+const TCP_BUT: u8 = 4;
 
 /// Input that is not what the protocol allows; the text says what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +74,8 @@ impl From<Malformed> for io::Error {
 /// The purpose of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// A TCP connection to this destination.
-    Tcp(Destination),
+    /// A TCP connection to this destination, at an address in none of these networks.
+    Tcp(Destination, Vec<IpNet>),
     /// The UDP association with this number.
     Udp(u32),
     /// A DNS query.
@@ -77,13 +83,17 @@ pub enum Head {
 }
 
 impl Head {
+    /// Number of networks that a head may have.
+    pub const MAX_NETWORKS: usize = 255;
+
     /// The head's bytes.
     pub fn encode(&self) -> BytesMut {
         let mut out = BytesMut::new();
         out.put_u8(VERSION);
         match self {
-            Head::Tcp(destination) => {
-                out.put_u8(TCP);
+            Head::Tcp(destination, networks) => {
+                out.put_u8(if networks.is_empty() { TCP } else { TCP_BUT });
+                put_networks(networks, &mut out);
                 destination.put(&mut out);
             }
             Head::Udp(association) => {
@@ -104,12 +114,42 @@ impl Head {
             return Err(Malformed("unknown version").into());
         }
         match reader.read_u8().await? {
-            TCP => Ok(Head::Tcp(Destination::read(reader).await?)),
+            TCP => Ok(Head::Tcp(Destination::read(reader).await?, Vec::new())),
+            TCP_BUT => {
+                let networks = read_networks(reader).await?;
+                Ok(Head::Tcp(Destination::read(reader).await?, networks))
+            }
             UDP => Ok(Head::Udp(reader.read_u32().await?)),
             DNS => Ok(Head::Dns),
             _ => Err(Malformed("unknown kind of stream").into()),
         }
     }
+}
+
+/// Writes networks, if there are any.
+fn put_networks(networks: &[IpNet], out: &mut BytesMut) {
+    if !networks.is_empty() {
+        out.put_u8(u8::try_from(networks.len()).expect("the configuration bounds it"));
+    }
+    for network in networks {
+        out.put_u8(network.prefix_len());
+        put_address(network.addr(), out);
+    }
+}
+
+async fn read_networks(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<IpNet>> {
+    let mut networks = Vec::new();
+    for _ in 0..reader.read_u8().await? {
+        let prefix = reader.read_u8().await?;
+        let address: IpAddr = match reader.read_u8().await? {
+            IPV4 => Ipv4Addr::from(reader.read_u32().await?).into(),
+            IPV6 => Ipv6Addr::from(reader.read_u128().await?).into(),
+            _ => return Err(Malformed::ADDRESS.into()),
+        };
+        let network = IpNet::new(address, prefix);
+        networks.push(network.map_err(|_| Malformed("not a network"))?);
+    }
+    Ok(networks)
 }
 
 /// Whether a request succeeded; the codes of SOCKS5.

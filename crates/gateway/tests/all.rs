@@ -2,6 +2,7 @@
 
 mod config;
 mod mptcp;
+mod operation;
 mod parsers;
 mod process;
 mod quic;

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
+pub const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
 
 /// For what should happen at once.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
-fn gateway(arguments: &[&str], folder: &Path) -> Output {
+pub fn gateway(arguments: &[&str], folder: &Path) -> Output {
     let mut command = Command::new(GATEWAY);
     command
         .args(arguments)
@@ -25,12 +25,12 @@ fn gateway(arguments: &[&str], folder: &Path) -> Output {
         .expect("the program")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Waits until the condition holds.
-fn wait(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn wait(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "{what}");
@@ -39,7 +39,7 @@ fn wait(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// An address of loopback that was free just now.
-fn free() -> SocketAddr {
+pub fn free() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("bound")
 }
@@ -60,13 +60,13 @@ fn echo() -> SocketAddr {
 }
 
 /// A running gateway, killed when it is dropped.
-struct Running {
-    child: Child,
-    log: std::path::PathBuf,
+pub struct Running {
+    pub child: Child,
+    pub log: std::path::PathBuf,
 }
 
 impl Running {
-    fn start(folder: &Path, role: &str) -> Running {
+    pub fn start(folder: &Path, role: &str) -> Running {
         let log = folder.join(format!("{role}.log"));
         let mut command = Command::new(GATEWAY);
         command
@@ -81,11 +81,11 @@ impl Running {
         Running { child, log }
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(&self.log).expect("own folder")
     }
 
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let done = Command::new("kill")
             .args([&format!("-{name}"), &pid])
@@ -93,7 +93,7 @@ impl Running {
         assert!(done.expect("kill").success());
     }
 
-    fn end(&mut self) -> ExitStatus {
+    pub fn end(&mut self) -> ExitStatus {
         wait("the process ends", || {
             self.child.try_wait().expect("own child").is_some()
         });
@@ -109,23 +109,22 @@ impl Drop for Running {
 }
 
 /// Both gateways with an echo server behind `far`.
-struct Pair {
-    folder: TempDir,
-    near: Running,
-    far: Running,
-    forward: SocketAddr,
-    status: SocketAddr,
-    metrics: SocketAddr,
-    near_toml: String,
-    far_toml: String,
+pub struct Pair {
+    pub folder: TempDir,
+    pub near: Running,
+    pub far: Running,
+    pub forward: SocketAddr,
+    pub status: SocketAddr,
+    pub near_toml: String,
+    pub far_toml: String,
 }
 
 impl Pair {
-    fn start(drain_s: f64) -> Pair {
+    pub fn start(drain_s: f64) -> Pair {
         let folder = tempfile::tempdir().expect("a folder");
         let at = folder.path();
         let [near_key, far_key] = ["near.key", "far.key"].map(|file| keygen(at, file));
-        let (listen, forward, status, metrics) = (free(), free(), free(), free());
+        let (listen, forward, status) = (free(), free(), free());
         let tunnel = |own: &str, peer: &str| {
             format!(
                 "tunnel = {{ carrier = 'mptcp', algorithm = 'cubic', key = '{own}', \
@@ -135,7 +134,7 @@ impl Pair {
         let near_toml = format!(
             "far = '{listen}'\n{}paths = [{{ name = 'lo', address = '127.0.0.1' }}]\n\
              forwards = [{{ listen = '{forward}', to = '{}' }}]\n\
-             operation = {{ status = '{status}', metrics = '{metrics}', drain_s = {drain_s} }}\n",
+             operation = {{ status = '{status}', drain_s = {drain_s} }}\n",
             tunnel("near.key", &far_key),
             echo(),
         );
@@ -155,13 +154,12 @@ impl Pair {
             far,
             forward,
             status,
-            metrics,
             near_toml,
             far_toml,
         }
     }
 
-    fn status(&self) -> serde_json::Value {
+    pub fn status(&self) -> serde_json::Value {
         let (_, body) = get(self.status, "/status.json", "127.0.0.1");
         serde_json::from_str(&body).unwrap_or_default()
     }
@@ -179,14 +177,14 @@ impl Pair {
     }
 }
 
-fn keygen(folder: &Path, file: &str) -> String {
+pub fn keygen(folder: &Path, file: &str) -> String {
     let done = gateway(&["keygen", file], folder);
     assert!(done.status.success(), "{}", text(&done.stderr));
     text(&done.stdout).trim().to_owned()
 }
 
 /// The first line and headers, and the body of an answer over HTTP.
-fn request(method: &str, at: SocketAddr, path: &str, host: &str) -> (String, String) {
+pub fn request(method: &str, at: SocketAddr, path: &str, host: &str) -> (String, String) {
     let Ok(mut stream) = TcpStream::connect(at) else {
         return Default::default();
     };
@@ -198,16 +196,16 @@ fn request(method: &str, at: SocketAddr, path: &str, host: &str) -> (String, Str
     (head.to_owned(), body.to_owned())
 }
 
-fn get(at: SocketAddr, path: &str, host: &str) -> (String, String) {
+pub fn get(at: SocketAddr, path: &str, host: &str) -> (String, String) {
     request("GET", at, path, host)
 }
 
 /// Whether a connection to this address returns what is sent.
-fn echoes(at: SocketAddr) -> bool {
+pub fn echoes(at: SocketAddr) -> bool {
     TcpStream::connect(at).is_ok_and(|stream| echoes_on(&stream))
 }
 
-fn echoes_on(mut stream: &TcpStream) -> bool {
+pub fn echoes_on(mut stream: &TcpStream) -> bool {
     let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
     let mut back = [0; 4];
     stream.write_all(b"ping").is_ok() && stream.read_exact(&mut back).is_ok() && back == *b"ping"
@@ -270,7 +268,7 @@ fn a_pair_carries_data_and_reports_its_state_to_this_host_only() {
         "{}",
         text(&done.stderr)
     );
-    let (head, metrics) = get(pair.metrics, "/metrics", "localhost");
+    let (head, metrics) = get(pair.status, "/metrics", "localhost");
     assert!(head.contains("openmetrics-text"), "{head}");
     assert!(
         metrics.contains("anabranch_gateway_ready 1.0\n"),

@@ -2,6 +2,7 @@
 //! makes them effective.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde::Serialize;
@@ -163,18 +164,20 @@ fn mptcp() -> Check {
 }
 
 fn bpf_fs() -> Check {
-    let ok = pins::is_mounted();
+    let mounted = pins::is_mounted();
+    let shared = mounted && pins::is_writable_by_others(Path::new(pins::BPF_FS));
+    let (state, remedy) = match (mounted, shared) {
+        (false, _) => ("not mounted at", pins::MOUNT),
+        (true, true) => ("other users may write in", "chmod 700 /sys/fs/bpf"),
+        (true, false) => ("mounted at", pins::MOUNT),
+    };
     Check {
         what: "the BPF file system",
-        ok,
-        found: format!(
-            "{} at {}",
-            if ok { "mounted" } else { "not mounted" },
-            pins::BPF_FS
-        ),
+        ok: mounted && !shared,
+        found: format!("{state} {}", pins::BPF_FS),
         required: true,
         needed_for: PINS,
-        remedy: "mount -t bpf bpf /sys/fs/bpf",
+        remedy,
     }
 }
 

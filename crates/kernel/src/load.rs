@@ -61,6 +61,7 @@ pub fn load(choice: &Choice) -> Result<Loaded> {
 /// [`refresh`]: crate::refresh
 pub fn replace(choice: &Choice) -> Result<()> {
     let name = choice.program.name;
+    pins::ensure_own()?;
     let path = pins::path(name, "link");
     let link = Link::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut open = open(choice).with_context(|| format!("cannot open {name}"))?;

@@ -2,14 +2,24 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use anabranch_http::{Answer, StatusCode, answer, line};
 use anabranch_kernel::{Connection, connections, namespaces, registrations};
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result};
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use tiny_http::{Header, Request, Response, Server};
+use tokio::net::TcpListener;
+use tokio::runtime;
+
+/// Media type of [`text`].
+const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How long values that were read are served.
+const PERIOD: Duration = Duration::from_secs(1);
 
 type Gauges<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
 
@@ -117,31 +127,39 @@ fn register_connections(
 
 /// Serves them at /metrics, until the process ends.
 pub fn serve(address: SocketAddr) -> Result<()> {
-    let server = Server::http(address).map_err(|error| anyhow!("cannot listen: {error}"))?;
-    eprintln!(
-        "metrics at http://{}/metrics, until Ctrl-C",
-        server.server_addr()
-    );
-    for request in server.incoming_requests() {
-        // A reader that has gone is no reason to end.
-        let _ = answer(request);
-    }
-    Ok(())
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(address).await.context("cannot listen")?;
+        eprintln!(
+            "metrics at http://{}/metrics, until Ctrl-C",
+            listener.local_addr()?
+        );
+        let recent = Arc::new(Mutex::new(Recent::default()));
+        let resource = move |path: &str| match path {
+            "/metrics" => recent.lock().expect("no holder panics").answer(),
+            _ => line(StatusCode::NOT_FOUND, "metrics are at /metrics"),
+        };
+        anabranch_http::serve(listener, resource).await;
+        Ok(())
+    })
 }
 
-fn answer(request: Request) -> std::io::Result<()> {
-    let (code, body) = match request.url() {
-        "/metrics" => match text() {
-            Ok(text) => (200, text),
-            Err(error) => (500, format!("{error:#}\n")),
-        },
-        _ => (404, "metrics are at /metrics\n".to_owned()),
-    };
-    let kind = "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let header: Header = kind.parse().expect("a name and a value");
-    request.respond(
-        Response::from_string(body)
-            .with_status_code(code)
-            .with_header(header),
-    )
+/// The values of the last [`PERIOD`], however many ask for them: to read them loads programs into
+/// the kernel.
+#[derive(Default)]
+struct Recent(Option<(Instant, Result<String>)>);
+
+impl Recent {
+    fn answer(&mut self) -> Answer {
+        let recent = self.0.take().filter(|(read, _)| read.elapsed() < PERIOD);
+        let (_, text) = self
+            .0
+            .insert(recent.unwrap_or_else(|| (Instant::now(), text())));
+        match text {
+            Ok(text) => answer(StatusCode::OK, KIND, text.clone()),
+            Err(error) => line(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error:#}")),
+        }
+    }
 }

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, ProgramInput};
+use rustix::fs::{FsWord, Mode, OFlags, fstatfs, open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::Serialize;
 
@@ -89,14 +90,21 @@ pub fn refresh(name: &str) -> Result<Vec<Namespace>> {
     if before.is_empty() {
         return Ok(before);
     }
-    for path in before
-        .iter()
-        .filter_map(|namespace| namespace.path.as_ref())
-    {
+    for namespace in &before {
         // What failed is still outdated, unless the namespace is gone.
-        let _ = set_default(name, Some(path));
+        let _ = namespace.set_default();
     }
     Ok(of_name(outdated()?))
+}
+
+impl Namespace {
+    /// Sets its default again, unless its path leads to another namespace by now.
+    fn set_default(&self) -> Result<()> {
+        let path = self.path.as_ref().context("no path")?;
+        let file = open_namespace(path)?;
+        ensure!(file.metadata()?.ino() == self.inode, "another namespace");
+        set_default_of(&file, &self.algorithm)
+    }
 }
 
 /// Sets the default congestion control of a network namespace, by default this process's. Needs
@@ -112,28 +120,45 @@ pub fn set_default(name: &str, namespace: Option<&Path>) -> Result<()> {
         None => Program::did_you_mean(name).unwrap_or_default(),
     };
     ensure!(is_registered(name)?, "{name} is not registered{}", remedy());
-    let write = || {
-        fs::write(DEFAULT, name).with_context(|| match unrestricted() {
-            Ok(names) if !names.iter().any(|other| other == name) => format!(
-                "{name} is restricted: only the first network namespace may use it by default, \
-                 others {}",
-                names.join(", ")
-            ),
-            _ => format!("cannot write {DEFAULT}"),
-        })
-    };
     let Some(path) = namespace else {
-        return write();
+        return write_default(name);
     };
-    let what = || format!("cannot enter the network namespace {}", path.display());
-    let file = File::open(path).with_context(what)?;
+    let set = open_namespace(path).and_then(|file| set_default_of(&file, name));
+    set.with_context(|| format!("in the network namespace {}", path.display()))
+}
+
+fn write_default(name: &str) -> Result<()> {
+    fs::write(DEFAULT, name).with_context(|| match unrestricted() {
+        Ok(names) if !names.iter().any(|other| other == name) => format!(
+            "{name} is restricted: only the first network namespace may use it by default, \
+             others {}",
+            names.join(", ")
+        ),
+        _ => format!("cannot write {DEFAULT}"),
+    })
+}
+
+fn set_default_of(namespace: &File, name: &str) -> Result<()> {
     // A thread of its own, because it cannot return if the permission to do so is missing.
     let inside = || {
-        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-            .with_context(what)?;
-        write()
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+            .context("cannot enter it")?;
+        write_default(name)
     };
     thread::scope(|scope| scope.spawn(inside).join()).expect("it does not panic")
+}
+
+/// Opens a namespace, and nothing else: the path may be a descriptor that its owner exchanges
+/// meanwhile, and opening a FIFO waits, opening a device may have effects.
+fn open_namespace(path: &Path) -> Result<File> {
+    /// The file system of namespaces (linux/magic.h).
+    const NSFS_MAGIC: FsWord = 0x6e73_6673;
+    // O_PATH refers to a file without opening it, and the own descriptor is not exchanged.
+    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let is_namespace = fstatfs(&found)?.f_type == NSFS_MAGIC;
+    ensure!(is_namespace, "it is no namespace");
+    let own = format!("/proc/self/fd/{}", found.as_raw_fd());
+    Ok(File::open(own)?)
 }
 
 /// The path of a network namespace: `blue` is `/run/netns/blue`, as with `ip netns`.

@@ -1,19 +1,25 @@
 //! Registrations that outlive the process that made them: pins in the BPF file system.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::MapHandle;
+use rustix::process::geteuid;
 
 use crate::algorithm::{PROGRAMS, Program};
 use crate::registry::is_registered;
 
 /// Where the BPF file system is mounted.
 pub const BPF_FS: &str = "/sys/fs/bpf";
+
+/// Mounts it, for root alone: with the kernel's default, mode 1777, another user could create the
+/// directory of the pins first.
+pub const MOUNT: &str = "mount -t bpf -o mode=0700 bpf /sys/fs/bpf";
 
 /// Whether it is mounted.
 pub fn is_mounted() -> bool {
@@ -74,6 +80,7 @@ pub fn unpin(name: &str) -> Result<()> {
 ///
 /// If `vegas_k` is not pinned, or if permission is missing.
 pub fn weights() -> Result<MapHandle> {
+    ensure_own()?;
     let name = Program::weighted().name;
     let path = path(name, "weights");
     MapHandle::from_pinned_path(&path)
@@ -86,13 +93,34 @@ pub(crate) fn path(name: &str, what: &str) -> PathBuf {
 
 /// Creates an empty directory for the pins of an algorithm.
 pub(crate) fn prepare(name: &str) -> Result<()> {
-    ensure!(
-        is_mounted(),
-        "{BPF_FS} is not mounted: mount -t bpf bpf {BPF_FS}"
-    );
+    ensure!(is_mounted(), "{BPF_FS} is not mounted: {MOUNT}");
+    ensure_own()?;
     clear(name)?;
     let directory = path(name, "");
-    fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))
+    let mut new = DirBuilder::new();
+    let created = new.recursive(true).mode(0o755).create(&directory);
+    created.with_context(|| format!("cannot create {}", directory.display()))?;
+    // Another user may have been faster.
+    ensure_own()
+}
+
+/// Refuses the common directory if others may write in it: they could exchange the pins.
+pub(crate) fn ensure_own() -> Result<()> {
+    let pins = Path::new(BPF_FS).join("anabranch");
+    ensure!(
+        !is_writable_by_others(&pins),
+        "other users may write in {0}: rm -r {0}, and chmod 700 {BPF_FS}",
+        pins.display()
+    );
+    Ok(())
+}
+
+/// Whether a directory belongs to another user than root and this one, or others may write in it.
+pub(crate) fn is_writable_by_others(directory: &Path) -> bool {
+    fs::symlink_metadata(directory).is_ok_and(|found| {
+        let is_own = [0, geteuid().as_raw()].contains(&found.uid());
+        !is_own || !found.is_dir() || found.mode() & 0o022 != 0
+    })
 }
 
 /// Removes the pins of one algorithm, and the common directory if it is then empty.

@@ -5,6 +5,7 @@ mod buffers;
 mod command_line;
 mod common;
 mod coupling;
+mod hostile;
 mod like_reno;
 mod mp_fail;
 mod older_kernels;

@@ -53,7 +53,7 @@ Before=anabranch-kernel.service
 
 [Service]
 Type=oneshot
-ExecStart=/bin/sh -c 'mkdir -p /sys/fs/bpf && mount -t bpf bpf /sys/fs/bpf'
+ExecStart=/bin/sh -c 'mkdir -p /sys/fs/bpf && mount -t bpf -o mode=0700 bpf /sys/fs/bpf'
 UNIT
 
 cat >"$units/report.service" <<'UNIT'

@@ -182,7 +182,7 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
         return;
     }
     let _lock = lock_names();
-    let healthy = script("mount -t bpf bpf /sys/fs/bpf; $0 doctor");
+    let healthy = script("mount -t bpf -o mode=0700 bpf /sys/fs/bpf; $0 doctor");
     let found = text(&healthy.stdout);
     assert!(
         healthy.status.success() && !found.contains("MISSING"),
@@ -205,6 +205,12 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
         assert!(found.contains(expected), "{expected}: {found}");
     }
 
+    let shared = script("mount -t bpf bpf /sys/fs/bpf; $0 doctor");
+    let found = text(&shared.stdout);
+    let expected = "MISSING  the BPF file system: other users may write in /sys/fs/bpf\n         \
+                    needed for load --pin: chmod 700 /sys/fs/bpf";
+    assert!(found.contains(expected), "{found}");
+
     let deficient = "mount -t tmpfs none /sys/kernel/btf
         umount --lazy /sys/fs/bpf
         mount -t tmpfs none /sys/fs/bpf
@@ -217,7 +223,7 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
         "MISSING  Multipath TCP: net.mptcp.enabled = 0\n         \
          needed for coupling subflows: use a kernel built with CONFIG_MPTCP=y, and sysctl",
         "MISSING  the BPF file system: not mounted at /sys/fs/bpf\n         \
-         needed for load --pin: mount -t bpf bpf /sys/fs/bpf",
+         needed for load --pin: mount -t bpf -o mode=0700 bpf /sys/fs/bpf",
         "ok       permissions",
     ] {
         assert!(found.contains(expected), "{expected}: {found}");

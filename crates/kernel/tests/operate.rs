@@ -1,7 +1,8 @@
 //! What operators see: version, parameters and stale rates in `status`, weights, metrics.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -113,14 +114,34 @@ fn metrics_by_http() -> String {
         .read_line(&mut said)
         .unwrap();
     let address = said.split('/').nth(2).unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
+    let address: SocketAddr = address.parse().unwrap();
+    let text = get_metrics(address, "localhost");
+    let rebound = get_metrics(address, "rebound.example");
+    // Clients that connect and say nothing.
+    let idle: Vec<_> = (0..400)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    let beside = get_metrics(address, "localhost");
+    let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
+    drop(idle);
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    assert!(beside.starts_with("HTTP/1.1 200 OK\r\n"), "{beside}");
+    let threads = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Threads:"));
+    let threads: usize = threads.unwrap().trim().parse().unwrap();
+    assert!(threads < 10, "{threads} threads");
+    assert!(rebound.starts_with("HTTP/1.1 421 "), "{rebound}");
+    text
+}
+
+fn get_metrics(address: SocketAddr, host: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
     text
 }

@@ -6,17 +6,17 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
+use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::common::network::{Host, Network, connect, connect_by_default};
+use crate::common::network::{Host, Network, connect, connect_by_default, new_namespace};
 use crate::common::program::{own_bpf_fs, programs, run};
 use crate::common::{can_load, lock_names, objects, wait_until, wait_until_freed};
 use anabranch_kernel::connections;
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
 fn status() -> Value {
@@ -38,23 +38,6 @@ fn default_of(file: &Path) -> Value {
     let mut defaults = status["namespaces"].as_array().unwrap().iter();
     let found = defaults.find(|one| one["inode"] == inode);
     found.cloned().unwrap_or_default()
-}
-
-/// A network namespace with a loopback device, and what `work` makes in it.
-fn new_namespace<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let inside = move || {
-        // Safety: only this thread changes its namespace.
-        unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.unwrap();
-        let mut ip = Command::new("ip");
-        assert!(
-            ip.args(["link", "set", "lo", "up"])
-                .status()
-                .unwrap()
-                .success()
-        );
-        work()
-    };
-    thread::spawn(inside).join().unwrap()
 }
 
 /// The programs that both ends of a new connection over loopback run, in the namespace with this

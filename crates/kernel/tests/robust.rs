@@ -241,7 +241,7 @@ fn without_a_bpf_file_system_nothing_is_pinned() {
         .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(
-        error.contains("/sys/fs/bpf is not mounted: mount -t bpf bpf /sys/fs/bpf"),
+        error.contains("/sys/fs/bpf is not mounted: mount -t bpf -o mode=0700 bpf /sys/fs/bpf"),
         "{error}"
     );
     assert!(!has("lia"));

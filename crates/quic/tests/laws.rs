@@ -123,6 +123,31 @@ fn links_and_paths_count_the_same_losses() {
     assert_eq!(sum(&paths.sent_packets), sum(&record.flows.sent_packets));
 }
 
+/// The library discards packets with old keys that arrive over a slower path than the first with
+/// new ones, so that the keys must change before the second path opens.
+#[test]
+fn a_change_of_keys_loses_no_packet() {
+    let scenario = scenario(
+        "
+        algorithm = 'reno'
+        measure = { duration_s = 5, warmup_s = 0 }
+        links.R1 = { rate_mbps = 40, delay_ms = 10, queue = { drop_tail = { packets = 4000 } } }
+        links.R2 = { rate_mbps = 40, delay_ms = 40, queue = { drop_tail = { packets = 4000 } } }
+        flows = [{ name = 'user', paths = [['R1'], ['R2']], workload.file.bytes = 3_000_000 }]
+        ",
+    );
+    for seed in 1..=10 {
+        let record = run(&scenario, seed);
+        assert_eq!(record.transfers.bytes, [3_000_000]);
+        assert!(
+            record.paths.sent_packets[1] > 100,
+            "{:?}",
+            record.paths.sent_packets
+        );
+        assert_eq!(record.paths.retransmitted_packets, [0, 0], "seed {seed}");
+    }
+}
+
 #[test]
 fn every_file_arrives_whole() {
     let text = "

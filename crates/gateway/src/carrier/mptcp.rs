@@ -100,7 +100,7 @@ async fn connect_over(
         1 => Protocol::TCP,
         _ => Protocol::MPTCP,
     };
-    let stream = socket::connect(&near.far, path, rule, protocol).await?;
+    let (stream, _opened) = socket::connect(&near.far, path, rule, protocol).await?;
     let socket = socket::duplicate(&stream)?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
     let name = tls::SERVER_NAME.try_into().expect("a valid name");

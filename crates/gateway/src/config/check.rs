@@ -1,14 +1,15 @@
 //! What a configuration must fulfil beyond the types of its values.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
 use ipnet::IpNet;
 
 use super::destination::Via;
-use super::{Far, Limits, Near, Operation, Path, Role, Tunnel};
+use super::{Far, Limits, Near, Operation, Path, Role, Tunnel, descriptors};
 use crate::keys::{KeyPair, PublicKey};
+use crate::wire::{Destination, Head};
 
 /// The largest time in a configuration, s: a week.
 const LONGEST_S: f64 = 7.0 * 86400.0;
@@ -30,6 +31,7 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     faults.extend(clients(near));
     faults.extend(rules(near));
     faults.extend(limits(&near.limits));
+    faults.extend(descriptors::fault(&near.limits, descriptors::NEAR));
     faults.extend(operation(&near.operation));
     faults
 }
@@ -43,9 +45,10 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
         faults.push(Key::root("listen").fault("expected an address of this host"));
     }
     let mut all = vec![(Key::root("listen"), far.listen)];
-    all.extend(listeners_of_operation(&far.operation));
+    all.extend(listener_of_operation(&far.operation));
     faults.extend(listeners(&all));
     faults.extend(limits(&far.limits));
+    faults.extend(descriptors::fault(&far.limits, descriptors::FAR));
     faults.extend(operation(&far.operation));
     faults
 }
@@ -106,6 +109,10 @@ fn clients(near: &Near) -> Vec<Fault> {
 }
 
 fn rules(near: &Near) -> Vec<Fault> {
+    if near.rules.len() > Head::MAX_NETWORKS {
+        let message = format!("expected at most {} rules", Head::MAX_NETWORKS);
+        return vec![Key::root("rules").fault(message)];
+    }
     let names: Vec<&str> = near.paths.iter().map(|path| path.name.as_str()).collect();
     let rules = near.rules.iter().enumerate();
     rules
@@ -279,16 +286,14 @@ fn listeners_of_near(near: &Near) -> Vec<(Key, SocketAddr)> {
     let services = services(near).into_iter();
     let services = services.map(|(key, listen, _)| (key.key("listen"), listen));
     services
-        .chain(listeners_of_operation(&near.operation))
+        .chain(listener_of_operation(&near.operation))
         .collect()
 }
 
-/// The addresses of status and metrics, with their keys.
-pub(super) fn listeners_of_operation(operation: &Operation) -> Vec<(Key, SocketAddr)> {
-    let key = Key::root("operation");
-    let status = operation.status.map(|at| (key.key("status"), at));
-    let metrics = operation.metrics.map(|at| (key.key("metrics"), at));
-    status.into_iter().chain(metrics).collect()
+/// The address of the status, with its key.
+pub(super) fn listener_of_operation(operation: &Operation) -> Option<(Key, SocketAddr)> {
+    let key = Key::root("operation").key("status");
+    operation.status.map(|at| (key, at))
 }
 
 fn listeners(all: &[(Key, SocketAddr)]) -> Vec<Fault> {
@@ -317,36 +322,10 @@ fn port(key: &Key, address: SocketAddr) -> Result<(), Fault> {
 
 /// `example.org:443`, `192.0.2.1:443` or `[2001:db8::1]:443`.
 fn host_and_port(key: &Key, text: &str) -> Result<(), Fault> {
-    let fault = || {
-        key.fault(format!(
+    match text.parse::<Destination>() {
+        Ok(to) if to.port > 0 => Ok(()),
+        _ => Err(key.fault(format!(
             "expected a host and a port, such as example.org:443 or [2001:db8::1]:443, got {text:?}"
-        ))
-    };
-    let (host, port) = text.rsplit_once(':').ok_or_else(fault)?;
-    port.parse::<u16>()
-        .ok()
-        .filter(|port| *port > 0)
-        .ok_or_else(fault)?;
-    let bracketed = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    let host_is_valid = match bracketed {
-        Some(host) => host.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => host.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4()) || is_name(host),
-    };
-    host_is_valid.then_some(()).ok_or_else(fault)
-}
-
-/// Whether it may be a host name (RFC 1123): labels of letters, digits and hyphens.
-fn is_name(host: &str) -> bool {
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-    };
-    let numeric = host.chars().all(|c| c.is_ascii_digit() || c == '.');
-    host.len() <= 253 && !numeric && host.trim_end_matches('.').split('.').all(label)
+        ))),
+    }
 }

@@ -6,9 +6,11 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use ipnet::IpNet;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::special;
+use super::special::Special;
 use crate::wire::{Destination, Host, Name};
 
 /// What happens to connections to some destinations.
@@ -71,11 +73,47 @@ impl TryFrom<String> for Via {
     }
 }
 
-/// What happens to connections to this destination: the first rule that matches counts. `near` does
-/// not resolve names, so that a network matches addresses only and a name names only.
+/// What happens to connections to this destination: the first rule that matches counts. A network
+/// matches addresses only and a name names only, because `near` resolves only what goes directly.
 pub fn via(rules: &[Rule], destination: &Destination) -> Via {
     let rule = rules.iter().find(|rule| rule.to.matches(destination));
     rule.map(|rule| rule.via.clone()).unwrap_or_default()
+}
+
+/// The networks that must not have an address of a destination which is a name: those that are
+/// refused by rules before the one that counts for the name.
+pub fn refused_networks(rules: &[Rule], destination: &Destination) -> Vec<IpNet> {
+    if let Host::Ip(_) = destination.host {
+        return Vec::new();
+    }
+    let before = rules.iter().take_while(|it| !it.to.matches(destination));
+    let refused = before.filter(|it| it.via == Via::Refused);
+    let networks = refused.filter_map(|it| it.to.network_at(destination.port));
+    networks.collect()
+}
+
+/// Whether `near` may connect to this address of a destination that goes directly: for the address,
+/// too, the first rule that matches is `direct`. A network matches the address as well as the name.
+/// A rule that is `direct` matches no address that it does not cover, see [`Destinations`].
+pub fn is_direct(
+    rules: &[Rule],
+    requested: &Destination,
+    address: IpAddr,
+    special: &Special,
+) -> bool {
+    let at = resolved(requested, address);
+    let rule = rules.iter().find(|rule| match rule.via {
+        Via::Direct => rule.to.covers(requested, address, special),
+        _ => rule.to.matches(requested) || rule.to.matches(&at),
+    });
+    rule.is_some_and(|rule| rule.via == Via::Direct)
+}
+
+fn resolved(requested: &Destination, address: IpAddr) -> Destination {
+    Destination {
+        host: address.into(),
+        port: requested.port,
+    }
 }
 
 /// Destinations: a host (`example.org`), all below a domain (`*.example.org`), an address or a
@@ -107,6 +145,26 @@ impl Pattern {
                 (Hosts::Network(network), Host::Ip(address)) => network.contains(address),
                 _ => false,
             }
+    }
+
+    /// Whether it is a destination and one of its addresses. An address that is not public must be
+    /// in a network inside its special range.
+    fn covers(&self, requested: &Destination, address: IpAddr, special: &Special) -> bool {
+        match &self.hosts {
+            Hosts::Network(network) => {
+                self.matches(&resolved(requested, address))
+                    && special.network_allows(network, address.to_canonical())
+            }
+            _ => self.matches(requested) && special.is_public(address.to_canonical()),
+        }
+    }
+
+    /// The network, if it is one and has this port.
+    fn network_at(&self, port: u16) -> Option<IpNet> {
+        match self.hosts {
+            Hosts::Network(network) if self.ports.contains(&port) => Some(network),
+            _ => None,
+        }
     }
 
     /// Whether it is `*`, without or with ports.
@@ -180,11 +238,21 @@ fn parse_hosts(text: &str) -> Option<Hosts> {
         return Some(Hosts::Below(domain.parse().ok()?));
     }
     if let Ok(network) = text.parse::<IpNet>() {
-        return (network.addr() == network.network()).then_some(Hosts::Network(network));
+        let is_network = network.addr() == network.network();
+        return is_network.then_some(Hosts::Network(canonical(network)));
     }
     match text.parse().ok()? {
         Host::Ip(address) => Some(Hosts::Network(address.into())),
         Host::Name(name) => Some(Hosts::One(name)),
+    }
+}
+
+/// The network, of IPv4-mapped addresses as of IPv4: addresses are compared in this form.
+fn canonical(network: IpNet) -> IpNet {
+    let prefix = network.prefix_len().checked_sub(96);
+    match (network.addr().to_canonical(), prefix) {
+        (ipv4 @ IpAddr::V4(_), Some(prefix)) => IpNet::new(ipv4, prefix).unwrap_or(network),
+        _ => network,
     }
 }
 
@@ -200,41 +268,73 @@ fn parse_ports(text: Option<&str>) -> Option<RangeInclusive<u16>> {
 /// A list of destinations: what `far` may connect to.
 ///
 /// `far` resolves names, and the address decides. An address that is not public (private, loopback,
-/// link-local, ..., see [`special`]) is allowed only where the list has the requested name itself,
-/// or a network inside this special range: `10.0.0.0/8` allows 10.1.2.3, whereas `*`,
-/// `*.example.org` and `0.0.0.0/0` don't.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+/// link-local, an own one, ..., see [`Special`]) is allowed only by a network inside this special
+/// range, or where `private` says so: `10.0.0.0/8` allows 10.1.2.3, whereas `*`, `example.org` and
+/// `0.0.0.0/0` don't.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
-pub struct Destinations(pub Vec<Pattern>);
+pub struct Destinations(pub Vec<Allowed>);
+
+/// An entry of the list: a text, or a table with the keys of this type.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
+pub struct Allowed {
+    /// The destinations.
+    pub to: Pattern,
+    /// Allows addresses that are not public, too.
+    #[serde(default)]
+    pub private: bool,
+}
+
+impl FromStr for Allowed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Allowed, String> {
+        let (to, private) = (text.parse()?, false);
+        Ok(Allowed { to, private })
+    }
+}
+
+impl<'de> Deserialize<'de> for Allowed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Allowed, D::Error> {
+        struct TextOrTable;
+
+        impl<'de> Visitor<'de> for TextOrTable {
+            type Value = Allowed;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a destination, or a table with the keys to and private")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Allowed, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Allowed, A::Error> {
+                Allowed::deserialize(MapAccessDeserializer::new(table))
+            }
+        }
+
+        deserializer.deserialize_any(TextOrTable)
+    }
+}
 
 impl Destinations {
     /// Whether some address of this host may be allowed: whether to resolve the name at all.
     pub fn may_allow(&self, requested: &Destination) -> bool {
-        self.0.iter().any(|pattern| {
-            let address_decides = matches!(
-                (&pattern.hosts, &requested.host),
-                (Hosts::Network(_), Host::Name(_))
-            );
-            pattern.matches(requested) || address_decides && pattern.ports.contains(&requested.port)
+        self.0.iter().any(|Allowed { to, .. }| {
+            let is_name = matches!(requested.host, Host::Name(_));
+            to.matches(requested) || is_name && to.network_at(requested.port).is_some()
         })
     }
 
     /// Whether the requested host may be connected to at this address, which is its own or the one
     /// that its name was resolved to.
-    pub fn allows(&self, requested: &Destination, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        let resolved = Destination {
-            host: Host::Ip(address),
-            port: requested.port,
-        };
-        self.0.iter().any(|pattern| match &pattern.hosts {
-            Hosts::One(_) => pattern.matches(requested),
-            Hosts::Any | Hosts::Below(_) => {
-                pattern.matches(requested) && special::is_public(address)
-            }
-            Hosts::Network(network) => {
-                pattern.matches(&resolved) && special::network_allows(network, address)
-            }
+    pub fn allows(&self, requested: &Destination, address: IpAddr, special: &Special) -> bool {
+        let at = resolved(requested, address);
+        self.0.iter().any(|Allowed { to, private }| {
+            to.covers(requested, address, special)
+                || *private && (to.matches(requested) || to.matches(&at))
         })
     }
 }

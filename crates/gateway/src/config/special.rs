@@ -1,10 +1,13 @@
-//! Addresses that are not public: the special-purpose registries of IANA (RFC 6890), multicast, and
-//! IPv6 addresses with an IPv4 address inside.
+//! Addresses that are not public: the special-purpose registries of IANA (RFC 6890), multicast,
+//! IPv6 addresses with an IPv4 address inside, and the addresses of this host.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 
 /// The special ranges. IPv4-mapped addresses are missing, because they are converted before.
 static RANGES: LazyLock<Vec<IpNet>> = LazyLock::new(|| {
@@ -17,24 +20,76 @@ static RANGES: LazyLock<Vec<IpNet>> = LazyLock::new(|| {
     ranges.split_whitespace().map(parse).collect()
 });
 
-/// Whether the address is in none of the special ranges.
-pub fn is_public(address: IpAddr) -> bool {
-    range_of(address).is_none()
+/// How long the addresses of the interfaces are remembered.
+const REMEMBER: Duration = Duration::from_secs(1);
+
+/// The addresses that are not public on this host: the special ranges and its own addresses.
+#[derive(Debug)]
+pub struct Special {
+    /// Addresses of the interfaces; `None` if they are unknown, and then no address is public.
+    own: Option<HashSet<IpAddr>>,
 }
 
-/// Whether a list with this network, which contains the address, allows it: it is public, or the
-/// network is inside its special range. The IPv4 address inside an IPv6 address must be public.
-pub fn network_allows(network: &IpNet, address: IpAddr) -> bool {
-    let embedded_is_public = embedded(address).is_none_or(|inner| is_public(inner.into()));
-    match range_of(address) {
-        None => true,
-        Some(range) => range.contains(network) && embedded_is_public,
+impl Special {
+    /// With the addresses that the interfaces had at most a second ago.
+    pub fn of_this_host() -> Arc<Special> {
+        static LAST: Mutex<Option<(Instant, Arc<Special>)>> = Mutex::new(None);
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((read_at, special)) = &*last
+            && read_at.elapsed() < REMEMBER
+        {
+            return special.clone();
+        }
+        let interfaces = getifaddrs();
+        let own = interfaces.map(|all| Special::with_own(all.filter_map(address_of)));
+        let special = Arc::new(own.unwrap_or(Special::unknown()));
+        *last = Some((Instant::now(), special.clone()));
+        special
+    }
+
+    /// With these addresses of the host.
+    pub fn with_own(own: impl IntoIterator<Item = IpAddr>) -> Special {
+        Special {
+            own: Some(own.into_iter().collect()),
+        }
+    }
+
+    /// Where the own addresses are unknown.
+    pub fn unknown() -> Special {
+        Special { own: None }
+    }
+
+    /// Whether the address is in no special range and no own address.
+    pub fn is_public(&self, address: IpAddr) -> bool {
+        self.range_of(address).is_none()
+    }
+
+    /// Whether a list with this network, which contains the address, allows it: it is public, or
+    /// the network is inside its special range, which for an own address is the address itself. The
+    /// IPv4 address inside an IPv6 address must be public.
+    pub fn network_allows(&self, network: &IpNet, address: IpAddr) -> bool {
+        let embedded_is_public = embedded(address).is_none_or(|it| self.is_public(it.into()));
+        match self.range_of(address) {
+            None => true,
+            Some(range) => range.contains(network) && embedded_is_public,
+        }
+    }
+
+    /// The special range of an address. Loopback addresses are own ones by their range.
+    fn range_of(&self, address: IpAddr) -> Option<IpNet> {
+        let own = self.own.as_ref();
+        if !address.is_loopback() && own.is_none_or(|own| own.contains(&address)) {
+            return Some(address.into());
+        }
+        let mut ranges = RANGES.iter();
+        ranges.find(|range| range.contains(&address)).copied()
     }
 }
 
-fn range_of(address: IpAddr) -> Option<IpNet> {
-    let mut ranges = RANGES.iter();
-    ranges.find(|range| range.contains(&address)).copied()
+fn address_of(interface: InterfaceAddress) -> Option<IpAddr> {
+    let address = interface.address?;
+    let ipv4 = address.as_sockaddr_in().map(|address| address.ip().into());
+    ipv4.or_else(|| address.as_sockaddr_in6().map(|address| address.ip().into()))
 }
 
 /// The IPv4 address to which NAT64 (RFC 6052) or 6to4 (RFC 3056) would translate.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anabranch_scenario::{Fault, Key, algorithm};
 
-use super::check::{listeners_of_operation, services};
+use super::check::{listener_of_operation, services};
 use super::{Carrier, Far, Near, Operation, Role, Tunnel};
 
 /// Warnings about a configuration of `near` without faults.
@@ -133,14 +133,10 @@ fn is_local(far: &str) -> bool {
             .is_ok_and(|far| far.ip().is_loopback())
 }
 
-/// Status and metrics have no password.
-fn public(operation: &Operation) -> Vec<Fault> {
-    let all = listeners_of_operation(operation).into_iter();
-    all.filter(|(_, address)| !address.ip().is_loopback())
-        .map(|(key, address)| {
-            key.fault(format!(
-                "everyone who reaches {address} can read it: expected a loopback address"
-            ))
-        })
-        .collect()
+/// The status has no password.
+fn public(operation: &Operation) -> Option<Fault> {
+    let (key, address) = listener_of_operation(operation)?;
+    let message =
+        format!("everyone who reaches {address} can read it: expected a loopback address");
+    (!address.ip().is_loopback()).then(|| key.fault(message))
 }

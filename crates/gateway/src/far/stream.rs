@@ -5,12 +5,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::debug;
 
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
+use crate::config::special::Special;
 use crate::traffic::connect::{connect, resolve};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, relay};
@@ -58,7 +60,7 @@ async fn serve(
 ) -> io::Result<()> {
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
     match timeout(patience, Head::read(&mut stream.reader)).await {
-        Ok(Ok(Head::Tcp(destination))) => tcp(shared, stream, &destination, permit).await,
+        Ok(Ok(Head::Tcp(to, refused))) => tcp(shared, stream, &to, &refused, permit).await,
         Ok(Ok(Head::Udp(association))) => {
             udp::serve(shared, session, association, stream, permit).await
         }
@@ -79,12 +81,13 @@ async fn tcp(
     shared: &Shared,
     mut stream: Stream,
     destination: &Destination,
+    refused: &[IpNet],
     permit: &Permit<u64>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
     let opened = tokio::select! {
         biased;
-        opened = open(shared, destination) => opened,
+        opened = open(shared, destination, refused) => opened,
         reset = poll_fn(|cx| stream.reader.poll_reset(cx)) => {
             counters.refused_left.increment();
             return Err(reset);
@@ -109,8 +112,12 @@ async fn tcp(
     .await
 }
 
-/// Connects to an address of the destination that is allowed.
-async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, Reply> {
+/// Connects to an address of the destination that is allowed and in none of the refused networks.
+async fn open(
+    shared: &Shared,
+    destination: &Destination,
+    refused: &[IpNet],
+) -> Result<TcpStream, Reply> {
     let config = shared.config();
     let counters = &shared.counters;
     if !config.allow.may_allow(destination) {
@@ -121,13 +128,18 @@ async fn open(shared: &Shared, destination: &Destination) -> Result<TcpStream, R
         counters.refused_unresolved.increment();
         Reply::HostUnreachable
     })?;
-    addresses.retain(|address| config.allow.allows(destination, address.ip()));
+    let special = Special::of_this_host();
+    addresses.retain(|address| {
+        let is_refused = refused.iter().any(|it| it.contains(&address.ip()));
+        !is_refused && config.allow.allows(destination, address.ip(), &special)
+    });
     if addresses.is_empty() {
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    connect(&addresses).await.map_err(|error| {
+    let connected = connect(&addresses).await.map_err(|error| {
         counters.refused_unreachable.increment();
         Reply::from_error(&error)
-    })
+    });
+    connected.map(|(socket, _)| socket)
 }

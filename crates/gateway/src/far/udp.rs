@@ -6,6 +6,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Session, Shared, confirm, refuse};
 use crate::carrier::Stream;
+use crate::config::special::Special;
 use crate::traffic::limits::Permit;
 use crate::traffic::queue::Packet;
 use crate::traffic::udp::{IDLE, Outside, Sent};
@@ -65,7 +66,8 @@ async fn send(shared: &Shared, outside: &mut Outside, packet: Packet, permit: &P
         return;
     }
     permit.rate.take(packet.payload.len()).await;
-    let allows = |address| allow.allows(&packet.peer, address);
+    let special = Special::of_this_host();
+    let allows = |address| allow.allows(&packet.peer, address, &special);
     match outside.send(&packet.peer, &packet.payload, allows).await {
         Sent::Yes => {
             counters.datagrams_up.increment();

@@ -11,7 +11,7 @@ use tracing::{debug, info, warn};
 use super::{Shared, Way};
 use crate::carrier::{Closed, Tunnel, connect};
 use crate::config;
-use crate::pool;
+use crate::itcp;
 
 /// The pause after a failed attempt: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -73,7 +73,7 @@ impl Manager {
             shared.counters.tunnels_established.increment();
             let active = shared.counters.active_tunnels.hold();
             if let Some(itcp) = shared.config().tunnel.itcp.clone() {
-                tokio::spawn(pool::adjust(tunnel.clone(), itcp));
+                tokio::spawn(itcp::adjust(tunnel.clone(), itcp));
             }
             let close = CloseOnDrop(&tunnel);
             self.0.send_replace(Some(tunnel.clone()));

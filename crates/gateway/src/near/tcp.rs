@@ -1,18 +1,20 @@
 //! TCP connections: where they go by the rules, and relaying.
 
 use std::io;
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{Shared, Way};
 use crate::carrier::{Stream, Tunnel};
-use crate::config::destination::{Via, via};
+use crate::config::destination::{Via, is_direct, refused_networks, via};
+use crate::config::special::Special;
+use crate::socket::{Opened, canonical, is_opened_here};
 use crate::traffic::connect::{ESTABLISH, connect, resolve};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{self, Connection};
@@ -26,7 +28,7 @@ pub enum Remote {
     /// A stream in a tunnel.
     Stream(Stream),
     /// A connection of near's own.
-    Direct(Connection),
+    Direct(Connection, Opened),
 }
 
 /// Carries a connection to a fixed destination. It is reset if that cannot be reached.
@@ -43,30 +45,42 @@ pub async fn forward(
     }
 }
 
-/// Carries a connection that the packet filter has redirected to where it was going.
+/// Carries a connection that the packet filter has redirected to where it was going. One of near's
+/// own is reset: it would be redirected again, without end.
 pub async fn redirect(shared: &Arc<Shared>, local: Connection, permit: &Permit<IpAddr>) {
-    match original_destination(&local) {
-        Some(to) => forward(shared, local, &to, permit).await,
-        None => shared.counters.refused_malformed.increment(),
+    let client = local.peer_addr().ok().map(canonical);
+    let (Some(client), Some(to)) = (client, original_destination(&local)) else {
+        return shared.counters.refused_malformed.increment();
+    };
+    if is_opened_here(client, to) {
+        static LOGGED: Once = Once::new();
+        LOGGED.call_once(|| {
+            warn!(
+                "redirect: connections that this gateway opens itself, such as one to {to}, come \
+                 back to it and are reset: expected a packet filter that leaves out its user"
+            );
+        });
+        return shared.counters.refused_loop.increment();
     }
+    forward(shared, local, &to.into(), permit).await;
 }
 
 /// Where a redirected connection was going; `None` if it was not redirected, but came to the
 /// listener itself.
 #[cfg(target_os = "linux")]
-fn original_destination(local: &Connection) -> Option<Destination> {
-    let here = Destination::from(local.local_addr().ok()?);
+fn original_destination(local: &Connection) -> Option<SocketAddr> {
+    let here = canonical(local.local_addr().ok()?);
     let socket = SockRef::from(&**local);
-    let original = match here.host {
-        crate::wire::Host::Ip(IpAddr::V4(_)) => socket.original_dst_v4(),
-        _ => socket.original_dst_v6(),
+    let original = match here {
+        SocketAddr::V4(_) => socket.original_dst_v4(),
+        SocketAddr::V6(_) => socket.original_dst_v6(),
     };
-    let original = Destination::from(original.ok()?.as_socket()?);
+    let original = canonical(original.ok()?.as_socket()?);
     (original != here).then_some(original)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn original_destination(_: &Connection) -> Option<Destination> {
+fn original_destination(_: &Connection) -> Option<SocketAddr> {
     None
 }
 
@@ -91,25 +105,34 @@ pub async fn open(
 
 async fn reach(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
     let counters = &shared.counters;
-    let via = via(&shared.config().rules, to);
+    let rules = &shared.config().rules;
+    let via = via(rules, to);
     let path = match &via {
         Via::Refused => {
             counters.refused_rule.increment();
             return Err(Reply::NotAllowed);
         }
         Via::Direct => {
-            let socket = async { connect(&resolve(to).await?).await };
-            let socket = socket.await.map_err(|error| {
+            let unreachable = |error| {
                 counters.refused_unreachable.increment();
                 Reply::from_error(&error)
-            })?;
+            };
+            let special = Special::of_this_host();
+            let mut addresses = resolve(to).await.map_err(unreachable)?;
+            addresses.retain(|address| is_direct(rules, to, address.ip(), &special));
+            if addresses.is_empty() {
+                counters.refused_rule.increment();
+                return Err(Reply::NotAllowed);
+            }
+            let (socket, opened) = connect(&addresses).await.map_err(unreachable)?;
             counters.relayed_direct.increment();
-            return Ok(Remote::Direct(Connection::new(socket)));
+            return Ok(Remote::Direct(Connection::new(socket), opened));
         }
         Via::Tunnel => None,
         Via::Path(name) => Some(name.as_str()),
     };
-    let stream = request(shared, path, &Head::Tcp(to.clone())).await?;
+    let head = Head::Tcp(to.clone(), refused_networks(rules, to));
+    let stream = request(shared, path, &head).await?;
     match path {
         None => counters.relayed_tunnel.increment(),
         Some(_) => counters.relayed_path.increment(),
@@ -207,7 +230,9 @@ pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &
     let limits = shared.limiter.limits();
     let relayed = match remote {
         Remote::Stream(stream) => relay::relay(local, stream, counters, rate, &limits).await,
-        Remote::Direct(remote) => relay::relay(local, remote, counters, rate, &limits).await,
+        Remote::Direct(remote, _opened) => {
+            relay::relay(local, remote, counters, rate, &limits).await
+        }
     };
     if let Err(error) = relayed {
         debug!("reset: {error}");

@@ -20,12 +20,16 @@ use super::route::{self, Route};
 use super::socks::{decode_datagram, encode_datagram, refuse, reply};
 use super::{Shared, tcp};
 use crate::carrier::Tunnel;
-use crate::config::destination::{Via, via};
+use crate::config::destination::{Via, is_direct, refused_networks, via};
+use crate::config::special::Special;
 use crate::traffic::limits::{Permit, Rate};
 use crate::traffic::queue::{Packet, Sender, queue};
 use crate::traffic::relay::Connection;
 use crate::traffic::udp::{IDLE, Outside, Sent, receive_from};
 use crate::wire::{Destination, Head, Host, Reply};
+
+/// How many outlets an association has: routes, times the ports that its client sends from.
+const MAX_OUTLETS: usize = 8;
 
 /// Serves an association until the client closes its TCP connection.
 pub async fn serve(
@@ -85,16 +89,25 @@ async fn bind(control: &Connection) -> io::Result<UdpSocket> {
 
 struct Association<'a> {
     shared: &'a Arc<Shared>,
+    /// With the port that the client has named, or 0.
     client: Client,
-    /// Outlets by rule; one that has ended is opened again for the next datagram.
-    outlets: HashMap<Via, (Sender, AbortOnDropHandle<()>)>,
+    /// Outlets by rule and sender; one that has ended is opened again for the next datagram.
+    ///
+    /// The port of a client is not known before its first datagram, and other processes of its host
+    /// may send, too. Each sender therefore has outlets of its own, and receives its own answers.
+    outlets: HashMap<(Via, SocketAddr), Outlet>,
+}
+
+struct Outlet {
+    sender: Sender,
+    used_at: Instant,
+    _task: AbortOnDropHandle<()>,
 }
 
 /// Where datagrams come from and return to.
 #[derive(Clone)]
 struct Client {
     socket: Arc<UdpSocket>,
-    /// Port 0 until the first datagram.
     address: SocketAddr,
     rate: Arc<Rate>,
 }
@@ -112,27 +125,47 @@ impl Association<'_> {
             counters.dropped_malformed.increment();
             return;
         };
-        self.client.address = from;
-        let via = via(&self.shared.config().rules, &to);
-        if via == Via::Refused || to.port == 0 || is_unspecified(&to) {
+        let rules = &self.shared.config().rules;
+        let via = via(rules, &to);
+        // A name that far resolves for each datagram may lead into a network that is refused.
+        let is_unknown = via != Via::Direct && !refused_networks(rules, &to).is_empty();
+        if via == Via::Refused || is_unknown || to.port == 0 || is_unspecified(&to) {
             counters.dropped_destination.increment();
             return;
         }
         self.client.rate.take(payload.len()).await;
-        if !self.outlet(via).offer(to, payload) {
+        if !self.outlet(via, from).offer(to, payload) {
             self.shared.counters.dropped_full.increment();
         }
     }
 
-    fn outlet(&mut self, via: Via) -> &Sender {
+    /// The outlet of a sender, which is opened if it has none, in place of the one that was unused
+    /// longest if there are too many.
+    fn outlet(&mut self, via: Via, from: SocketAddr) -> &Sender {
+        self.outlets.retain(|_, outlet| !outlet.sender.is_closed());
+        let key = (via, from);
+        if self.outlets.len() == MAX_OUTLETS && !self.outlets.contains_key(&key) {
+            let unused = self.outlets.iter().min_by_key(|(_, outlet)| outlet.used_at);
+            if let Some(unused) = unused.map(|(key, _)| key.clone()) {
+                self.outlets.remove(&unused);
+            }
+        }
         let (shared, client) = (self.shared, &self.client);
-        self.outlets.retain(|_, (sender, _)| !sender.is_closed());
-        let (sender, _) = self.outlets.entry(via).or_insert_with_key(|via| {
+        let outlet = self.outlets.entry(key).or_insert_with_key(|(via, from)| {
             let (sender, packets) = queue(shared.limiter.limits().buffer_bytes);
-            let run = outlet(shared.clone(), via.clone(), client.clone(), packets);
-            (sender, AbortOnDropHandle::new(shared.tasks.spawn(run)))
+            let client = Client {
+                address: *from,
+                ..client.clone()
+            };
+            let run = outlet(shared.clone(), via.clone(), client, packets);
+            Outlet {
+                sender,
+                used_at: Instant::now(),
+                _task: AbortOnDropHandle::new(shared.tasks.spawn(run)),
+            }
         });
-        sender
+        outlet.used_at = Instant::now();
+        &outlet.sender
     }
 }
 
@@ -230,12 +263,15 @@ async fn direct(
         tokio::select! {
             packet = packets.recv() => {
                 let Some(packet) = packet else { return Ok(()) };
-                match outside.send(&packet.peer, &packet.payload, |_| true).await {
+                let (rules, special) = (&shared.config().rules, Special::of_this_host());
+                let allows = |address| is_direct(rules, &packet.peer, address, &special);
+                match outside.send(&packet.peer, &packet.payload, allows).await {
                     Sent::Yes => {
                         counters.datagrams_up.increment();
                         counters.datagram_bytes_up.add(packet.payload.len() as u64);
                     }
-                    _ => counters.dropped_unsendable.increment(),
+                    Sent::NotAllowed => counters.dropped_destination.increment(),
+                    Sent::Impossible => counters.dropped_unsendable.increment(),
                 }
             }
             received = outside.receive() => {

@@ -1,6 +1,5 @@
 //! The status as metrics, in the text format of Prometheus.
 
-use std::fmt;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::text::encode;
@@ -96,11 +95,11 @@ const PATH_COUNTERS: [PathCounter; 5] = [
     ),
 ];
 
+/// Media type of [`text`].
+pub const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
 /// The metrics of a gateway with this status.
-///
-/// # Errors
-/// Never, as a string can always grow.
-pub fn text(status: &Status) -> Result<String, fmt::Error> {
+pub fn text(status: &Status) -> String {
     let mut registry = Registry::with_prefix("anabranch_gateway");
     let info = Gauges::default();
     let labels = [
@@ -140,8 +139,8 @@ pub fn text(status: &Status) -> Result<String, fmt::Error> {
     counters(&mut registry, status);
     paths(&mut registry, &status.tunnels);
     let mut text = String::new();
-    encode(&mut text, &registry)?;
-    Ok(text)
+    encode(&mut text, &registry).expect("a string can always grow");
+    text
 }
 
 /// Rows of the same name are one metric.

@@ -1,24 +1,24 @@
 //! The last hour as plots, drawn as SVG on the server. Colours are variables of the page's style,
 //! so that one drawing is right on light and on dark.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::fmt::Write;
 
 use super::history::{History, SAMPLES, Sample};
 
-/// Colours of the paths, as numbers that [`svg`] replaces by `var(--path0)`, `var(--path1)`, ...
+/// Colours of the paths in the page's style: `--path0`, `--path1`, ...
 pub const COLOURS: usize = 6;
 
 /// Points of a curve; each is the mean of its samples.
 const POINTS: usize = 240;
 
-const TEXT_PX: f64 = 12.0;
-const INK: RGBColor = RGBColor(1, 1, 1);
-const GRID: RGBColor = RGBColor(2, 2, 2);
+/// Minutes of the horizontal axis.
+const MINUTES: f64 = SAMPLES as f64 / 60.0;
 
-const fn path_colour(i: usize) -> RGBColor {
-    RGBColor(3, 3, (i % COLOURS) as u8)
-}
+/// Space around a plot, px: for the labels of its axes, and for a curve's width.
+const LEFT: f64 = 48.0;
+const RIGHT: f64 = 16.0;
+const ABOVE: f64 = 8.0;
+const BELOW: f64 = 24.0;
 
 /// What is plotted.
 #[derive(Clone, Copy, Debug)]
@@ -112,55 +112,62 @@ pub fn svg(history: &History, quantity: &Quantity, width: u32, height: u32) -> O
     let values = curves.iter().flatten().flatten().map(|(_, value)| *value);
     let largest = values.reduce(f64::max)?;
     let top = (1.1 * largest).max(quantity.least);
-    let mut drawing = String::new();
-    draw(&mut drawing, &curves, top, (width, height)).expect("a string can always grow");
-    Some(with_variables(&drawing, quantity))
-}
-
-fn draw(
-    drawing: &mut String,
-    curves: &[Curve],
-    top: f64,
-    size: (u32, u32),
-) -> Result<(), Box<dyn std::error::Error>> {
-    let area = SVGBackend::with_string(drawing, size).into_drawing_area();
-    let minutes = SAMPLES as f64 / 60.0;
-    let mut chart = ChartBuilder::on(&area)
-        .margin_top(8)
-        .margin_right(16)
-        .x_label_area_size(24)
-        .y_label_area_size(48)
-        .build_cartesian_2d(-minutes..0.0, 0.0..top)?;
-    // plotters writes 1/1.24 of the size.
-    let text = ("sans-serif", 1.24 * TEXT_PX).into_font().color(&INK);
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(GRID)
-        .x_labels(if size.0 < 600 { 4 } else { 7 })
-        .y_labels(4)
-        .x_label_style(text.pos(Pos::new(HPos::Center, VPos::Top)))
-        .y_label_style(("sans-serif", 1.24 * TEXT_PX).into_font().color(&INK))
-        .x_label_formatter(&|minutes| match minutes.round() {
-            0.0 => "now".to_owned(),
-            minutes => format!("{minutes:.0} min"),
-        })
-        .y_label_formatter(&|value| number(*value))
-        .draw()?;
+    let (right, bottom) = (f64::from(width) - RIGHT, f64::from(height) - BELOW);
+    let x = |minutes: f64| right + (right - LEFT) * minutes / MINUTES;
+    let y = |value: f64| bottom - (bottom - ABOVE) * value / top;
+    let mut svg = format!(
+        "<svg role=\"img\" aria-label=\"{}, {}, last hour\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\">",
+        quantity.title, quantity.unit
+    );
+    for value in ticks(top) {
+        let (at, label) = (y(value), number(value));
+        svg += &format!(
+            "<path stroke=\"var(--grid)\" d=\"M{LEFT} {at:.1}H{right}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+            LEFT - 6.0,
+            at + 4.0
+        );
+    }
+    let every = if width < 600 { 20 } else { 10 };
+    for minutes in (0..=60).step_by(every) {
+        let label = match minutes {
+            0 => "now".to_owned(),
+            _ => format!("-{minutes} min"),
+        };
+        svg += &format!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
+            x(-f64::from(minutes)),
+            bottom + 18.0
+        );
+    }
     for (i, curve) in curves.iter().enumerate() {
+        let colour = i % COLOURS;
         for piece in curve {
-            let style = path_colour(i).stroke_width(2);
-            // A single point has no line.
-            if let [point] = piece[..] {
-                chart.draw_series([Circle::new(point, 2, path_colour(i).filled())])?;
+            // The first point twice, because a line of a single one is not drawn.
+            let mut line = String::new();
+            for (minutes, value) in piece[..1].iter().chain(piece) {
+                let _ = write!(line, "{:.1} {:.1} ", x(*minutes), y(*value));
             }
-            chart.draw_series(LineSeries::new(piece.iter().copied(), style))?;
+            svg += &format!(
+                "<path stroke=\"var(--path{colour})\" stroke-width=\"2\" stroke-linecap=\"round\" \
+                 fill=\"none\" d=\"M{}\"/>",
+                line.trim_end()
+            );
         }
     }
-    area.present()?;
-    Ok(())
+    Some(svg + "</svg>")
+}
+
+/// At most five round values from 0 to `top`.
+fn ticks(top: f64) -> impl Iterator<Item = f64> {
+    let size = 10f64.powf((top / 4.0).log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * size);
+    let step = steps.into_iter().find(|step| 5.0 * step > top);
+    let step = step.unwrap_or(top);
+    (0..=4)
+        .map(move |i| f64::from(i) * step)
+        .filter(move |value| *value <= top)
 }
 
 /// A label: three digits are enough.
@@ -170,27 +177,6 @@ fn number(value: f64) -> String {
         size if size >= 1.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
-}
-
-/// Replaces the colours by the variables of the page, and gives the drawing a description.
-fn with_variables(drawing: &str, quantity: &Quantity) -> String {
-    let mut svg = drawing.replacen(
-        "<svg ",
-        &format!(
-            "<svg role=\"img\" aria-label=\"{}, {}, last hour\" ",
-            quantity.title, quantity.unit
-        ),
-        1,
-    );
-    // Within HTML it needs no namespace.
-    svg = svg
-        .replace(" xmlns=\"http://www.w3.org/2000/svg\"", "")
-        .replace("#010101", "var(--ink)")
-        .replace("#020202", "var(--grid)");
-    for i in 0..COLOURS {
-        svg = svg.replace(&format!("#0303{i:02X}"), &format!("var(--path{i})"));
-    }
-    svg
 }
 
 #[cfg(test)]
@@ -221,12 +207,30 @@ mod tests {
         let svg = svg(&history(600), &QUANTITIES[1], 400, 160).expect("there are values");
         assert!(svg.contains("<text") && svg.contains("-60 min"), "{svg}");
         assert!(
-            svg.contains("var(--path0)") && svg.contains("var(--ink)"),
+            svg.contains("var(--path0)") && svg.contains("var(--grid)"),
             "{svg}"
         );
         for unwanted in ["#0", "style=", "//"] {
             assert!(!svg.contains(unwanted), "{svg}");
         }
+    }
+
+    #[test]
+    fn an_axis_has_round_values() {
+        let ticks = |top| ticks(top).collect::<Vec<_>>();
+        assert_eq!(ticks(93.0), [0.0, 20.0, 40.0, 60.0, 80.0]);
+        assert_eq!(ticks(8.0), [0.0, 2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(ticks(0.1), [0.0, 0.05, 0.1]);
+    }
+
+    #[test]
+    fn a_line_runs_from_the_oldest_sample_to_the_newest() {
+        let svg = svg(&history(2 * SAMPLES), &QUANTITIES[2], 400, 160).expect("there are values");
+        // 20 ms of at most 22 are at 136 - 128 * 20 / 22 = 19.6, from 48 to 384 px.
+        let line = svg.split("d=\"").last().unwrap_or_default();
+        assert!(line.starts_with("M384.0 19.6 384.0 19.6 "), "{line}");
+        // The first of 240 points is 59.75 minutes old.
+        assert!(line.contains(" 49.4 19.6\"/></svg>"), "{line}");
     }
 
     #[test]

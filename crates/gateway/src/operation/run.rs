@@ -16,7 +16,7 @@ use super::service;
 use super::status::Reload;
 use crate::config::difference::{Part, difference};
 use crate::config::read::{self, Config, Valid};
-use crate::config::{Carrier, Operation};
+use crate::config::{Carrier, Operation, descriptors};
 use crate::counters::Counters;
 use crate::tls::Identity;
 
@@ -32,6 +32,7 @@ const DRAIN_CHECK: Duration = Duration::from_millis(50);
 /// If it cannot start.
 pub fn run<G: Gateway>(file: &Path, valid: Valid<G::Config>) -> anyhow::Result<ExitCode> {
     warnings(&valid.warnings);
+    descriptors::raise();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -89,7 +90,7 @@ struct Process<'f, G: Gateway> {
     identity: Arc<Identity>,
     counters: Arc<Counters>,
     monitor: Arc<Monitor>,
-    servers: Servers,
+    server: Option<Server>,
 }
 
 impl<'f, G: Gateway> Process<'f, G> {
@@ -100,11 +101,7 @@ impl<'f, G: Gateway> Process<'f, G> {
             Carrier::Mptcp => "mptcp",
         };
         let monitor = Monitor::new(G::Config::ROLE, carrier, &tunnel.algorithm);
-        let mut servers = Servers::default();
-        let operation = valid.config.operation().clone();
-        servers
-            .apply(&Operation::default(), &operation, &monitor)
-            .await?;
+        let server = serve(valid.config.operation(), &monitor).await?;
         let identity = valid.identity();
         let counters = Arc::new(Counters::default());
         let gateway = G::start(valid.config.clone(), identity.clone(), counters.clone()).await?;
@@ -122,7 +119,7 @@ impl<'f, G: Gateway> Process<'f, G> {
             identity,
             counters,
             monitor,
-            servers,
+            server,
         })
     }
 
@@ -181,17 +178,18 @@ impl<'f, G: Gateway> Process<'f, G> {
         };
         warnings(&new.warnings);
         let parts = difference(&self.valid, &new);
-        let operation = self.valid.config.operation().clone();
-        let servers = self
-            .servers
-            .apply(&operation, new.config.operation(), &self.monitor)
-            .await;
-        if let Err(error) = servers {
-            let errors = vec![format!("{error:#}")];
-            return Reload {
-                errors,
-                ..Reload::default()
-            };
+        let operation = new.config.operation();
+        if operation.status != self.valid.config.operation().status {
+            match serve(operation, &self.monitor).await {
+                Ok(server) => self.server = server,
+                Err(error) => {
+                    let errors = vec![format!("{error:#}")];
+                    return Reload {
+                        errors,
+                        ..Reload::default()
+                    };
+                }
+            }
         }
         self.identity.replace(&new.key, new.peers.clone());
         let mut remarks = self.gateway.apply(new.config.clone()).await;
@@ -267,41 +265,10 @@ fn report(reload: &Reload) {
     }
 }
 
-/// The servers of status and metrics.
-#[derive(Debug, Default)]
-struct Servers {
-    status: Option<Server>,
-    metrics: Option<Server>,
-}
-
-impl Servers {
-    /// Moves them to other addresses. If one cannot be bound, both stay as they are.
-    async fn apply(
-        &mut self,
-        old: &Operation,
-        new: &Operation,
-        monitor: &Arc<Monitor>,
-    ) -> anyhow::Result<()> {
-        let moved = |old, new| if old == new { None } else { Some(new) };
-        let mut servers = (None, None);
-        if let Some(address) = moved(old.status, new.status) {
-            servers.0 = Some(match address {
-                Some(address) => Some(server::status(address, monitor.clone()).await?),
-                None => None,
-            });
-        }
-        if let Some(address) = moved(old.metrics, new.metrics) {
-            servers.1 = Some(match address {
-                Some(address) => Some(server::metrics(address, monitor.clone()).await?),
-                None => None,
-            });
-        }
-        if let Some(status) = servers.0 {
-            self.status = status;
-        }
-        if let Some(metrics) = servers.1 {
-            self.metrics = metrics;
-        }
-        Ok(())
+/// The server of status and metrics, if there is one.
+async fn serve(operation: &Operation, monitor: &Arc<Monitor>) -> anyhow::Result<Option<Server>> {
+    match operation.status {
+        Some(address) => Ok(Some(server::start(address, monitor.clone()).await?)),
+        None => Ok(None),
     }
 }

@@ -8,6 +8,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::socket::{Opened, connect_tcp};
 use crate::wire::{Destination, Host};
 
 /// How long resolving a name may take.
@@ -57,14 +58,14 @@ pub async fn resolve(destination: &Destination) -> io::Result<Vec<SocketAddr>> {
 ///
 /// # Errors
 /// The error of the last attempt.
-pub async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+pub(crate) async fn connect(addresses: &[SocketAddr]) -> io::Result<(TcpStream, Opened)> {
     let addresses = &addresses[..addresses.len().min(MAX_ADDRESSES)];
     let mut result = Err(io::ErrorKind::NotFound.into());
     for (i, address) in addresses.iter().enumerate() {
         let last = i + 1 == addresses.len();
         let patience = if last { CONNECT_LAST } else { CONNECT };
-        result = match timeout(patience, TcpStream::connect(address)).await {
-            Ok(Ok(socket)) => return Ok(socket),
+        result = match timeout(patience, connect_tcp(*address)).await {
+            Ok(Ok(connected)) => return Ok(connected),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         };

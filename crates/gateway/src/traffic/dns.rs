@@ -1,5 +1,6 @@
 //! DNS messages, as far as a relay must understand them (RFC 1035; RFC 6891 for sizes over UDP).
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// How long a query may take.
@@ -10,6 +11,10 @@ pub const MAX_QUERY: usize = 4096;
 
 const HEADER: usize = 12;
 const OPT: u16 = 41;
+/// Types of questions for something else than data: TKEY, TSIG, IXFR, AXFR.
+const NO_DATA: RangeInclusive<u16> = 249..=252;
+/// The bits of a header's third byte that are 0 in a query (opcode QUERY).
+const RESPONSE_AND_OPCODE: u8 = 0xf8;
 /// The size that every client accepts over UDP, and the largest that RFC 9715 advises.
 const MIN_UDP: u16 = 512;
 const MAX_UDP: u16 = 1400;
@@ -25,14 +30,18 @@ pub struct Query<'a> {
     pub udp_size: u16,
 }
 
-/// Reads a query with one question; `None` if it is something else.
+/// Reads a query with one question; `None` if it is something else, such as an update (RFC 2136) or
+/// a zone transfer (RFC 5936), which the resolver may permit to `far` alone.
 pub fn parse_query(message: &[u8]) -> Option<Query<'_>> {
     let header = message.get(..HEADER)?;
-    let is_response = header[2] & 0x80 != 0;
-    if is_response || message.len() > MAX_QUERY || count(header, 4) != 1 {
+    let is_query = header[2] & RESPONSE_AND_OPCODE == 0;
+    if !is_query || message.len() > MAX_QUERY || count(header, 4) != 1 {
         return None;
     }
     let question_end = skip_question(message)?;
+    if NO_DATA.contains(&count(message, question_end - 4)) {
+        return None;
+    }
     let records = u32::from(count(header, 6)) + u32::from(count(header, 8));
     let mut at = question_end;
     let mut udp_size = MIN_UDP;

@@ -34,7 +34,7 @@ pub struct Connection {
 
 impl Connection {
     /// Takes over a socket: without delay for small segments, with keep-alives, so that a peer that
-    /// has vanished doesn't hold it forever. Not with TCP_USER_TIMEOUT (RFC 5482), after which Linux
+    /// has vanished doesn't hold it forever. TCP_USER_TIMEOUT (RFC 5482) is not set: with it Linux
     /// also resets a connection whose peer lives and does not read.
     pub fn new(socket: TcpStream) -> Connection {
         let keepalive = TcpKeepalive::new()

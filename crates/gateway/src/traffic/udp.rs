@@ -1,7 +1,7 @@
 //! UDP sockets towards clients and destinations.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
 use super::connect::resolve;
+use super::peers::Peers;
 use crate::socket::bind_udp;
 use crate::wire::{Destination, Host, Name};
 
@@ -20,9 +21,8 @@ pub const IDLE: Duration = Duration::from_secs(120);
 /// How long a resolved name, or that it can't be resolved, is remembered.
 const REMEMBER: Duration = Duration::from_secs(60);
 
-/// Names that an association remembers, and peers that it may hear from.
+/// Names that an association remembers.
 const MAX_NAMES: usize = 64;
-const MAX_PEERS: usize = 1024;
 
 thread_local! {
     /// Where datagrams of any size are received; sockets need no buffer of their own.
@@ -53,7 +53,7 @@ pub async fn receive_from(socket: &UdpSocket) -> io::Result<(Bytes, SocketAddr)>
 pub enum Sent {
     /// It was sent.
     Yes,
-    /// No address of its destination is allowed, or the association has too many peers.
+    /// No address of its destination is allowed.
     NotAllowed,
     /// The name has no address, or the system can't send it.
     Impossible,
@@ -65,7 +65,7 @@ pub struct Outside {
     socket: UdpSocket,
     is_ipv6: bool,
     names: HashMap<Name, (Instant, Vec<SocketAddr>)>,
-    peers: HashSet<SocketAddr>,
+    peers: Peers,
 }
 
 impl Outside {
@@ -80,7 +80,7 @@ impl Outside {
             is_ipv6: ipv6.is_ok(),
             socket: ipv6.or_else(|_| any(Ipv4Addr::UNSPECIFIED.into()))?,
             names: HashMap::new(),
-            peers: HashSet::new(),
+            peers: Peers::new(Instant::now()),
         })
     }
 
@@ -98,10 +98,7 @@ impl Outside {
         let Some(peer) = addresses.into_iter().find(|address| allows(address.ip())) else {
             return Sent::NotAllowed;
         };
-        if self.peers.len() == MAX_PEERS && !self.peers.contains(&peer) {
-            return Sent::NotAllowed;
-        }
-        self.peers.insert(peer);
+        self.peers.use_now(peer, Instant::now());
         let to = match peer.ip() {
             IpAddr::V4(address) if self.is_ipv6 => address.to_ipv6_mapped().into(),
             address => address,
@@ -116,10 +113,10 @@ impl Outside {
     ///
     /// # Errors
     /// Errors of the socket.
-    pub async fn receive(&self) -> io::Result<(Bytes, SocketAddr)> {
+    pub async fn receive(&mut self) -> io::Result<(Bytes, SocketAddr)> {
         loop {
             let (payload, from) = receive_from(&self.socket).await?;
-            if self.peers.contains(&from) {
+            if self.peers.heard(from, Instant::now()) {
                 return Ok((payload, from));
             }
         }

@@ -10,12 +10,15 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::Malformed;
 
-const IPV4: u8 = 1;
+pub(super) const IPV4: u8 = 1;
 const NAME: u8 = 3;
-const IPV6: u8 = 4;
+pub(super) const IPV6: u8 = 4;
 
 /// A host name: at most 253 letters, digits, hyphens, underscores and dots, in labels of at most
-/// 63, in lower case, without a dot at the end. It is no IP address.
+/// 63, in lower case, without a dot at the end.
+///
+/// Its last label is no number, decimal or hexadecimal: inet_aton(3), and with it the system's
+/// resolver, takes `127.1`, `0x7f.1` and `2130706433` for 127.0.0.1 (WHATWG URL, section 3.5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Box<str>);
 
@@ -48,10 +51,16 @@ impl FromStr for Name {
         if text.len() > 253 || !text.split('.').all(label) {
             return Err(Malformed("not a host name"));
         }
-        if text.parse::<IpAddr>().is_ok() {
-            return Err(Malformed("an address, not a host name"));
+        let name = text.to_ascii_lowercase();
+        let last = name.rsplit('.').next().unwrap_or_default();
+        let is_number = match last.strip_prefix("0x") {
+            Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),
+            None => last.bytes().all(|b| b.is_ascii_digit()),
+        };
+        if is_number {
+            return Err(Malformed("an address or a number, not a host name"));
         }
-        Ok(Name(text.to_ascii_lowercase().into()))
+        Ok(Name(name.into()))
     }
 }
 
@@ -131,14 +140,7 @@ impl Destination {
     /// Writes type, host and port as in SOCKS5.
     pub fn put(&self, out: &mut BytesMut) {
         match &self.host {
-            Host::Ip(IpAddr::V4(address)) => {
-                out.put_u8(IPV4);
-                out.put_slice(&address.octets());
-            }
-            Host::Ip(IpAddr::V6(address)) => {
-                out.put_u8(IPV6);
-                out.put_slice(&address.octets());
-            }
+            Host::Ip(address) => put_address(*address, out),
             Host::Name(name) => {
                 out.put_u8(NAME);
                 out.put_u8(u8::try_from(name.0.len()).expect("a name has at most 253 bytes"));
@@ -184,6 +186,20 @@ impl Destination {
         };
         reader.read_exact(&mut buffer[2..length]).await?;
         Ok(Destination::take(&mut &buffer[..length])?)
+    }
+}
+
+/// Writes type and address as in SOCKS5.
+pub(super) fn put_address(address: IpAddr, out: &mut BytesMut) {
+    match address {
+        IpAddr::V4(address) => {
+            out.put_u8(IPV4);
+            out.put_slice(&address.octets());
+        }
+        IpAddr::V6(address) => {
+            out.put_u8(IPV6);
+            out.put_slice(&address.octets());
+        }
     }
 }
 

@@ -12,9 +12,17 @@ fn destinations() -> impl Strategy<Value = Destination> {
         .prop_map(|(host, port)| Destination { host, port })
 }
 
+fn networks() -> impl Strategy<Value = IpNet> {
+    let ipv4 = (any::<[u8; 4]>(), 0..=32_u8).prop_map(|(it, prefix)| (IpAddr::from(it), prefix));
+    let ipv6 = (any::<[u8; 16]>(), 0..=128_u8).prop_map(|(it, prefix)| (IpAddr::from(it), prefix));
+    let network = |(it, prefix)| IpNet::new(it, prefix).expect("a prefix").trunc();
+    prop_oneof![ipv4, ipv6].prop_map(network)
+}
+
 fn heads() -> impl Strategy<Value = Head> {
     prop_oneof![
-        destinations().prop_map(Head::Tcp),
+        (destinations(), prop::collection::vec(networks(), 0..5))
+            .prop_map(|(to, networks)| Head::Tcp(to, networks)),
         any::<u32>().prop_map(Head::Udp),
         Just(Head::Dns),
     ]
@@ -94,6 +102,20 @@ proptest! {
     }
 }
 
+/// What inet_aton(3) takes: one to four numbers, decimal, octal or hexadecimal.
+fn addresses() -> impl Strategy<Value = String> {
+    let number = prop_oneof!["0[xX][0-9a-fA-F]{0,8}", "0[0-7]{0,11}", "[0-9]{1,10}"];
+    let numbers = prop::collection::vec(number, 1..=4);
+    (numbers, "\\.?").prop_map(|(numbers, end)| numbers.join(".") + &end)
+}
+
+proptest! {
+    #[test]
+    fn no_spelling_of_an_address_is_a_name(address in addresses()) {
+        prop_assert!(address.parse::<Name>().is_err(), "{}", address);
+    }
+}
+
 #[test]
 fn what_is_no_host_is_refused() {
     for name in [
@@ -106,8 +128,30 @@ fn what_is_no_host_is_refused() {
         "münchen",
         &"a".repeat(64),
         "1.2.3.4",
+        "1.2.3.4.",
+        "127.1",
+        "0x7f.1",
+        "0X7F.0.0.0X1",
+        "0x",
+        "2130706433",
+        "0177.0.0.01",
+        "host.1",
+        "127.0.0.1%lo",
+        "127.1 ",
+        "\t127.1",
     ] {
         assert!(name.parse::<Name>().is_err(), "{name:?}");
+    }
+    for name in [
+        "3com.example",
+        "0x.example",
+        "1e100.net",
+        "0xg",
+        "a1",
+        "1-1",
+        "_25._tcp.a.org",
+    ] {
+        assert!(name.parse::<Name>().is_ok(), "{name:?}");
     }
     assert!(format!("{}a", "a.".repeat(127)).parse::<Name>().is_err());
     assert!(format!("{}a", "a.".repeat(126)).parse::<Name>().is_ok());

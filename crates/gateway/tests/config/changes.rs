@@ -20,7 +20,7 @@ const CHANGES: [(&str, &str, Part); 14] = [
     ("via", "'refused'", Part::Rules),
     ("client_mbps", "20", Part::Limits),
     ("drain_s", "31", Part::Operation),
-    ("metrics", "'127.0.0.1:9482'", Part::Operation),
+    ("status", "'127.0.0.1:9482'", Part::Operation),
     // Keys of far.
     ("listen", "'127.0.0.1:7441'", Part::Listen),
     ("allow", "['*']", Part::Allow),

@@ -119,7 +119,7 @@ pub const FAR: &[Table] = &[
             ("listen", "'127.0.0.1:7440'", "7440", "expected"),
             (
                 "allow",
-                "['*', '10.0.0.0/8:22']",
+                "['*', '10.0.0.0/8:22', { to = 'intranet.example.org', private = true }]",
                 "['10.0.0.1/8']",
                 "no bits set beyond the prefix",
             ),
@@ -228,12 +228,6 @@ const OPERATION: Table = (
             "'127.0.0.1:9480'",
             "'9480'",
             "invalid socket address",
-        ),
-        (
-            "metrics",
-            "'127.0.0.1:9481'",
-            "'127.0.0.1:9480'",
-            "operation.status, too",
         ),
         ("drain_s", "30", "-1", "expected a number from 0"),
     ],

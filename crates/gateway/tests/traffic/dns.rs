@@ -150,6 +150,22 @@ fn malformed_queries_are_ignored_and_counted() {
         response[2] |= 0x80;
         let mut bad: Vec<Vec<u8>> = (0..whole.len()).map(|end| whole[..end].to_vec()).collect();
         bad.extend([response, vec![0xff; 600], vec![0; 5000]]);
+        // Every other opcode, such as 5, UPDATE; two questions; a zone transfer, by AXFR and IXFR.
+        for opcode in 1..16 {
+            bad.push(whole.clone());
+            bad.last_mut().expect("one")[2] |= opcode << 3;
+        }
+        let question = whole[12..whole.len() - 11].to_vec();
+        let mut two = query(1, "small", 0);
+        two[5] = 2;
+        two.extend(&question);
+        bad.push(two);
+        for kind in [251, 252] {
+            let mut transfer = query(1, "small", 0);
+            let at = transfer.len() - 3;
+            transfer[at] = kind;
+            bad.push(transfer);
+        }
         for bytes in &bad {
             socket.send(bytes).await.expect("sent");
         }

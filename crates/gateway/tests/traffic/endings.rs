@@ -172,7 +172,7 @@ fn connections_that_carry_nothing_are_reset_after_a_while() {
     });
 }
 
-/// Of two connections the gateway resets the one that carries nothing.
+/// The gateway resets the connection that carries nothing, and not the one that does.
 async fn is_limited(carrier: &str, at_near: bool, half_closed: bool) {
     let limits = match half_closed {
         true => "limits = { idle_s = 60.0, half_closed_s = 2.0 }",

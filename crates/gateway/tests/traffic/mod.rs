@@ -1,6 +1,7 @@
 //! Traffic from a client through both gateways to a destination, over each carrier.
 
 mod bad_input;
+mod boundaries;
 mod change;
 mod connect;
 mod dns;
@@ -8,6 +9,8 @@ mod endings;
 mod harness;
 mod killed;
 mod link;
+mod loops;
+mod peers;
 mod refusals;
 mod restart;
 mod stalled;

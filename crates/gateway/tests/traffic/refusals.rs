@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use anabranch_gateway::near::Way;
 use tokio::net::{TcpListener, TcpStream};
 
+use super::boundaries::own_address;
 use super::harness::{
     Options, Pair, each_carrier, echo, exchange, is_reset, request, resets, until,
 };
@@ -40,7 +41,7 @@ fn far_connects_to_nothing_that_is_not_allowed() {
             pair.close().await;
         }
         let options = Options {
-            far: "allow = [\"localhost\"]",
+            far: "allow = [{ to = \"localhost\", private = true }]",
             ..Options::default()
         };
         let pair = Pair::with(carrier, options).await;
@@ -109,7 +110,7 @@ fn the_rules_of_near_count() {
 #[test]
 fn a_direct_connection_is_reset_and_ends_like_another() {
     each_carrier(async |carrier| {
-        let near = "rules = [{ to = \"*\", via = \"direct\" }]";
+        let near = "rules = [{ to = \"127.0.0.1\", via = \"direct\" }]";
         let pair = Pair::near_with(carrier, near).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let to = listener.local_addr().expect("bound");
@@ -156,14 +157,6 @@ fn a_tunnel_has_a_limited_number_of_streams() {
         assert_eq!(counted, 1);
         pair.close().await;
     });
-}
-
-/// The own address that is not loopback, if there is one: without packets, by asking for a route.
-fn own_address() -> Option<std::net::IpAddr> {
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect("192.0.2.1:9").ok()?;
-    let address = socket.local_addr().ok()?.ip();
-    (!address.is_loopback()).then_some(address)
 }
 
 #[test]

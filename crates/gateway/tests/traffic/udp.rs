@@ -13,7 +13,7 @@ use anabranch_gateway::near::{Near, Way};
 use anabranch_gateway::tls::Identity;
 
 /// A server that returns datagrams.
-async fn echo() -> SocketAddr {
+pub async fn echo() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
     let address = socket.local_addr().expect("bound");
     tokio::spawn(async move {
@@ -26,19 +26,23 @@ async fn echo() -> SocketAddr {
 }
 
 /// The control connection and a socket that is connected to the association.
-async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
-    let mut control = TcpStream::connect(pair.at("socks").await)
-        .await
-        .expect("near listens");
-    let at = request(&mut control, 3, &[1, 0, 0, 0, 0], 0)
-        .await
-        .expect("associated");
+pub async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
+    let (control, at) = associate_from(pair, 0).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
     socket.connect(at).await.expect("connected");
     (control, socket)
 }
 
-fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+/// The control connection of a client that names this port, and the association's address.
+async fn associate_from(pair: &Pair, port: u16) -> (TcpStream, SocketAddr) {
+    let mut control = TcpStream::connect(pair.at("socks").await)
+        .await
+        .expect("near listens");
+    let at = request(&mut control, 3, &[1, 0, 0, 0, 0], port).await;
+    (control, at.expect("associated"))
+}
+
+pub fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let SocketAddr::V4(to) = to else {
         panic!("IPv4")
     };
@@ -49,7 +53,7 @@ fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-async fn receive(socket: &UdpSocket) -> Vec<u8> {
+pub async fn receive(socket: &UdpSocket) -> Vec<u8> {
     let mut buffer = vec![0; 1 << 16];
     let received = timeout(PATIENCE, socket.recv(&mut buffer))
         .await
@@ -139,11 +143,14 @@ fn malformed_and_refused_datagrams_are_dropped_and_counted() {
         let sent = datagram(echo, b"well");
         socket.send(&sent).await.expect("sent");
         assert_eq!(receive(&socket).await, sent);
-        // The association belongs to its first sender.
-        let stranger = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
-        let at = socket.peer_addr().expect("connected");
-        stranger.send_to(&sent, at).await.expect("sent");
+        // An association whose client has named its port.
+        let named = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+        let port = named.local_addr().expect("bound").port();
+        let (_control, at) = associate_from(&pair, port).await;
+        socket.send_to(&sent, at).await.expect("sent");
         until("counted", async || counters.dropped_client.value() == 1).await;
+        named.send_to(&sent, at).await.expect("sent");
+        assert_eq!(receive(&named).await, sent);
         pair.close().await;
     });
 }
@@ -175,7 +182,7 @@ fn an_association_outlives_its_tunnel() {
 fn datagrams_go_directly_where_the_rules_say() {
     each_carrier(async |carrier| {
         let options = Options {
-            near: "rules = [{ to = \"*\", via = \"direct\" }]",
+            near: "rules = [{ to = \"127.0.0.1\", via = \"direct\" }]",
             far: "",
         };
         let pair = Pair::with(carrier, options).await;

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::setpriority_process;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use socket2::{Domain, Protocol, Socket, Type};
 
 const PORT: u16 = 5001;
@@ -363,4 +363,21 @@ fn run(command: &str) {
         .status()
         .unwrap();
     assert!(status.success(), "{command}");
+}
+
+/// A network namespace with a loopback device, and what `work` makes in it.
+pub fn new_namespace<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let inside = move || {
+        // Safety: only this thread changes its namespace.
+        unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.unwrap();
+        let mut ip = Command::new("ip");
+        assert!(
+            ip.args(["link", "set", "lo", "up"])
+                .status()
+                .unwrap()
+                .success()
+        );
+        work()
+    };
+    thread::spawn(inside).join().unwrap()
 }

@@ -31,6 +31,8 @@ pub struct PathReport {
     pub in_flight_bytes: u64,
     /// Since when nothing that was sent has been acknowledged.
     pub silent_since: Option<Instant>,
+    /// When the newest packet was sent that has been acknowledged.
+    acknowledged_sent: Option<Instant>,
     /// How often the path was opened. Only the controller of the last time is registered.
     opened: u32,
     /// Whether a controller is registered.
@@ -150,6 +152,12 @@ impl SharedController {
         let state = self.lock();
         let in_flight = state.paths.iter().map(|path| path.in_flight_bytes).sum();
         (state.acknowledged, in_flight)
+    }
+
+    /// Whether a packet was acknowledged that path `r` has sent at `start` or later.
+    pub fn has_acknowledged(&self, r: usize, start: Instant) -> bool {
+        let newest = self.lock().paths[r].acknowledged_sent;
+        newest.is_some_and(|sent| sent >= start)
     }
 
     /// Calls `read` with the controller and the reports of its paths.
@@ -289,6 +297,7 @@ impl Controller for PathController {
         let Some(sent) = newest else {
             return;
         };
+        paths[r].acknowledged_sent = paths[r].acknowledged_sent.max(newest);
         if ends {
             controller.on_recovered(r);
         }

@@ -192,6 +192,11 @@ impl Pair {
     fn drive_sender(&mut self, now: Instant) {
         while let Some(event) = self.sender.poll() {
             match event {
+                Event::HandshakeConfirmed => {
+                    if let Some(connection) = self.sender.connection() {
+                        self.paths.confirmed(connection, now);
+                    }
+                }
                 Event::Path(PathEvent::Established { id, .. }) => self.paths.established(id),
                 Event::Path(PathEvent::Abandoned { id, .. }) => {
                     self.paths.abandoned(id, &self.controller, now);

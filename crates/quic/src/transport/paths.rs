@@ -38,6 +38,8 @@ pub(super) struct Paths {
     /// How many paths the ends must allow, abandoned ones of which the receiver has seen nothing
     /// included.
     allowed: u32,
+    /// When the keys of the first path were changed.
+    keys_changed: Option<Instant>,
 }
 
 impl Paths {
@@ -53,7 +55,23 @@ impl Paths {
             closed: vec![None; paths],
             wanted: Vec::new(),
             allowed: paths as u32,
+            keys_changed: None,
         }
+    }
+
+    /// The handshake is confirmed. The library changes keys after 10 to 1000 packets, and discards
+    /// packets with old ones that arrive over a slower path later than the first with new ones.
+    /// This change comes before other paths open, and the next near the cipher's limit.
+    pub fn confirmed(&mut self, connection: &mut Connection, now: Instant) {
+        connection.force_key_update();
+        connection.ping();
+        self.keys_changed = Some(now);
+    }
+
+    /// Whether the receiver has acknowledged a packet with the new keys.
+    fn have_new_keys(&self, controller: &SharedController) -> bool {
+        self.keys_changed
+            .is_some_and(|changed| controller.has_acknowledged(0, changed))
     }
 
     /// The path is to be opened, unless it is open.
@@ -81,14 +99,17 @@ impl Paths {
         self.wanted.retain(|wanted| *wanted != path);
     }
 
-    /// Opens paths in the order in which they were wanted. Right after the handshake, and after
-    /// others were closed, the receiver has not yet issued the connection ids that this takes.
+    /// Opens paths in the order in which they were wanted, after the change of keys. After others
+    /// were closed the receiver has not yet issued the connection ids that this takes.
     pub fn open_wanted(
         &mut self,
         connection: &mut Connection,
         controller: &SharedController,
         now: Instant,
     ) {
+        if !self.have_new_keys(controller) {
+            return;
+        }
         while let Some(&path) = self.wanted.first() {
             controller.open(path);
             let opened = connection.open_path(sender_tuple(path), PathStatus::Available, now);

@@ -11,6 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::config;
+use crate::socket::Opened;
 
 /// Connects to `far`, a host and port, over this path.
 ///
@@ -21,7 +22,7 @@ pub async fn connect(
     path: &config::Path,
     rule: &str,
     protocol: Protocol,
-) -> anyhow::Result<TcpStream> {
+) -> anyhow::Result<(TcpStream, Opened)> {
     let addresses = tokio::net::lookup_host(far).await;
     let addresses = addresses.with_context(|| format!("{far}: not resolved"))?;
     let same_family = |far: &SocketAddr| {
@@ -31,7 +32,7 @@ pub async fn connect(
     let mut failure = None;
     for address in addresses.filter(same_family) {
         match connect_to(address, path, rule, protocol).await {
-            Ok(stream) => return Ok(stream),
+            Ok(connected) => return Ok(connected),
             Err(error) => failure = Some(error.context(format!("connecting to {address}"))),
         }
     }
@@ -43,7 +44,7 @@ async fn connect_to(
     path: &config::Path,
     rule: &str,
     protocol: Protocol,
-) -> anyhow::Result<TcpStream> {
+) -> anyhow::Result<(TcpStream, Opened)> {
     let socket = open(Domain::for_address(far), rule, protocol)?;
     if let Some(interface) = &path.interface {
         let bound = socket.bind_device(Some(interface.as_bytes()));
@@ -53,16 +54,7 @@ async fn connect_to(
         let bound = socket.bind(&SocketAddr::new(own, 0).into());
         bound.with_context(|| format!("binding to {own}"))?;
     }
-    match socket.connect(&far.into()) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error.into()),
-        _ => {}
-    }
-    let stream = TcpStream::from_std(socket.into())?;
-    stream.writable().await?;
-    match stream.take_error()? {
-        Some(error) => Err(error.into()),
-        None => Ok(stream),
-    }
+    Ok(crate::socket::connect(socket, far).await?)
 }
 
 /// Listens for tunnels.

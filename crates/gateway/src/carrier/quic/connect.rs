@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anabranch_quic::controller::SharedController;
 use anyhow::{Context, anyhow, bail};
 use noq::crypto::rustls::QuicClientConfig;
-use noq::{ClientConfig, Connection, Endpoint, EndpointConfig, TokioRuntime};
+use noq::{ClientConfig, Connection, Endpoint, EndpointConfig, PathId, TokioRuntime};
 
 use super::settings;
 use super::socket::{AllPaths, Slot, Sockets, mapped};
@@ -144,6 +144,7 @@ async fn handshake(
         let connection = connecting.await?;
         // Before, `far` may still refuse the own key.
         connection.handshake_confirmed().await?;
+        change_keys(&connection, &controller).await;
         anyhow::Ok(connection)
     };
     let Ok(connection) = tokio::time::timeout(HANDSHAKE, confirmed).await else {
@@ -160,4 +161,20 @@ async fn handshake(
         sockets,
         first,
     })
+}
+
+/// Changes the keys, and waits until `far` has acknowledged a packet with the new ones. The library
+/// changes them after 10 to 1000 packets, and discards packets with old ones that arrive over a
+/// slower path later than the first with new ones; the change after this one is near the cipher's
+/// limit.
+async fn change_keys(connection: &Connection, controller: &SharedController) {
+    let start = Instant::now();
+    connection.force_key_update();
+    if let Some(path) = connection.path(PathId::ZERO) {
+        // Fails for a path that is closed, and with it the connection.
+        let _ = path.ping();
+    }
+    while !controller.has_acknowledged(0, start) {
+        tokio::time::sleep(LOOK).await;
+    }
 }

@@ -9,7 +9,12 @@ fn to(text: &str) -> Destination {
 }
 
 fn allow(list: &[&str]) -> Destinations {
-    Destinations(list.iter().map(|text| pattern(text)).collect())
+    Destinations(list.iter().map(|text| text.parse().expect(text)).collect())
+}
+
+/// A host with the public address 8.8.4.4 and the private address 10.9.9.9.
+fn own() -> Special {
+    Special::with_own([[8, 8, 4, 4].into(), [10, 9, 9, 9].into()])
 }
 
 #[test]
@@ -20,6 +25,7 @@ fn the_first_rule_that_matches_counts() {
             { to = "a.example.org:443", via = "direct" },
             { to = "*.example.org", via = "path:lte" },
             { to = "10.0.0.0/8", via = "refused" },
+            { to = "::ffff:11.1.0.0/112", via = "refused" },
             { to = "[2001:db8::/32]:1-1023", via = "refused" },
             { to = "*:25", via = "refused" },
         ]
@@ -35,6 +41,7 @@ fn the_first_rule_that_matches_counts() {
         ("notexample.org:80", Via::Tunnel),
         ("10.255.0.1:80", Via::Refused),
         ("11.0.0.1:80", Via::Tunnel),
+        ("11.1.0.1:80", Via::Refused),
         ("[::ffff:10.0.0.1]:80", Via::Refused),
         ("[2001:db8::1]:1023", Via::Refused),
         ("[2001:db8::1]:1024", Via::Tunnel),
@@ -88,7 +95,7 @@ fn faults_of_patterns_are_reported() {
 fn an_empty_list_allows_nothing() {
     let list = Destinations::default();
     assert!(!list.may_allow(&to("example.org:80")));
-    assert!(!list.allows(&to("8.8.8.8:80"), [8, 8, 8, 8].into()));
+    assert!(!list.allows(&to("8.8.8.8:80"), [8, 8, 8, 8].into(), &own()));
 }
 
 /// Whether the list allows the address, requested as such.
@@ -99,7 +106,7 @@ fn allows(list: &[&str], address: &str) -> bool {
         port: 80,
     };
     let list = allow(list);
-    let allowed = list.allows(&requested, address);
+    let allowed = list.allows(&requested, address, &own());
     assert!(!allowed || list.may_allow(&requested));
     allowed
 }
@@ -148,8 +155,8 @@ fn a_name_is_allowed_by_what_it_resolves_to() {
         ("*", true, false, true),
         ("*.example.org", true, false, true),
         ("*.example.com", false, false, false),
-        ("www.example.org", true, true, true),
-        ("WWW.example.org.:80", true, true, true),
+        ("www.example.org", true, false, true),
+        ("WWW.example.org.:80", true, false, true),
         ("www.example.org:81", false, false, false),
         ("example.org", false, false, false),
         ("10.0.0.0/8", true, true, false),
@@ -158,7 +165,109 @@ fn a_name_is_allowed_by_what_it_resolves_to() {
     ] {
         let list_ = allow(&[list]);
         assert_eq!(list_.may_allow(&name), may, "{list}");
-        assert_eq!(list_.allows(&name, private), to_private, "{list}");
-        assert_eq!(list_.allows(&name, public), to_public, "{list}");
+        assert_eq!(list_.allows(&name, private, &own()), to_private, "{list}");
+        assert_eq!(list_.allows(&name, public, &own()), to_public, "{list}");
+    }
+}
+
+#[test]
+fn an_entry_with_private_allows_every_address_of_its_destinations() {
+    let list = toml::from_str::<std::collections::BTreeMap<String, Destinations>>(
+        r#"allow = [{ to = "*.example.org:80", private = true }, { to = "10.0.0.0/8" }]"#,
+    );
+    let list = &list.expect("a list")["allow"];
+    for (host, address, expected) in [
+        ("www.example.org", "127.0.0.1", true),
+        ("www.example.org", "8.8.4.4", true),
+        ("www.example.org", "10.9.9.9", true),
+        ("www.example.org", "8.8.8.8", true),
+        ("example.org", "127.0.0.1", false),
+        ("example.org", "10.0.0.1", true),
+        ("example.org", "10.9.9.9", false),
+    ] {
+        let requested = to(&format!("{host}:80"));
+        let address: IpAddr = address.parse().expect(address);
+        let allowed = list.allows(&requested, address, &own());
+        assert_eq!(allowed, expected, "{host} {address}");
+        assert!(list.may_allow(&requested) || !allowed);
+    }
+    assert!(!list.allows(&to("a.example.org:81"), [8, 8, 8, 8].into(), &own()));
+    let fault = |entry: &str| {
+        let list = toml::from_str::<std::collections::BTreeMap<String, Destinations>>(entry);
+        list.expect_err(entry).to_string()
+    };
+    assert!(fault("allow = [{ to = 'a.org', privat = true }]").contains("unknown field `privat`"));
+    assert!(fault("allow = [{ private = true }]").contains("missing field `to`"));
+    assert!(fault("allow = [{ to = '10.0.0.1/8' }]").contains("no bits set beyond the prefix"));
+    assert!(fault("allow = [7]").contains("a destination, or a table"));
+}
+
+#[test]
+fn own_addresses_are_allowed_only_where_they_are_named() {
+    for address in ["8.8.4.4", "10.9.9.9", "::ffff:8.8.4.4"] {
+        for list in [
+            "*",
+            "0.0.0.0/0",
+            "::/0",
+            "8.0.0.0/8",
+            "8.8.4.0/24",
+            "10.0.0.0/8",
+        ] {
+            assert!(!allows(&[list], address), "{list} {address}");
+        }
+        assert!(allows(&["8.8.4.4", "10.9.9.9/32"], address), "{address}");
+    }
+    assert!(!allows(&["64:ff9b::/96"], "64:ff9b::8.8.4.4"));
+    // Where the own addresses are unknown every address may be one.
+    let unknown = Special::unknown();
+    let requested = to("9.9.9.9:80");
+    let allowed = |list: &[&str]| allow(list).allows(&requested, [9, 9, 9, 9].into(), &unknown);
+    assert!(!allowed(&["*", "9.0.0.0/8"]) && allowed(&["9.9.9.9"]));
+}
+
+#[test]
+fn the_rules_count_for_the_addresses_of_a_name_that_goes_directly() {
+    let rules = |list: &[(&str, &str)]| -> Vec<Rule> {
+        let rule = |(to, via): &(&str, &str)| Rule {
+            to: pattern(to),
+            via: Via::try_from((*via).to_owned()).expect(via),
+        };
+        list.iter().map(rule).collect()
+    };
+    let refused = [("10.0.0.0/8", "refused"), ("*", "direct")];
+    let corp = [
+        ("*.corp", "direct"),
+        ("10.0.0.0/8", "direct"),
+        ("127.1.0.0/16", "direct"),
+    ];
+    let tunnel = [("8.8.8.0/24:80", "tunnel"), ("*", "direct")];
+    let below = [("a.corp", "refused"), ("0.0.0.0/0", "direct")];
+    for (list, host, address, expected) in [
+        (&refused[..], "a.corp", "10.1.1.1", false),
+        (&refused, "a.corp", "8.8.8.8", true),
+        (&refused, "a.corp", "127.0.0.1", false),
+        (&refused, "a.corp", "8.8.4.4", false),
+        (&refused, "10.1.1.1", "10.1.1.1", false),
+        (&corp, "a.corp", "10.1.1.1", true),
+        (&corp, "a.corp", "10.9.9.9", false),
+        (&corp, "a.corp", "::ffff:10.1.1.1", true),
+        (&corp, "a.corp", "192.168.1.1", false),
+        (&corp, "a.corp", "127.0.0.1", false),
+        (&corp, "a.corp", "127.1.0.1", true),
+        (&corp, "10.1.1.1", "10.1.1.1", true),
+        (&corp, "corp", "8.8.8.8", false),
+        (&tunnel, "a.corp", "8.8.8.8", false),
+        (&tunnel, "a.corp", "8.8.9.9", true),
+        (&below, "a.corp", "9.9.9.9", false),
+        (&below, "b.corp", "9.9.9.9", true),
+        (&below, "b.corp", "10.1.1.1", false),
+    ] {
+        let requested = Destination {
+            host: host.parse().expect(host),
+            port: 80,
+        };
+        let address: IpAddr = address.parse().expect(address);
+        let direct = is_direct(&rules(list), &requested, address, &own());
+        assert_eq!(direct, expected, "{list:?} {host} {address}");
     }
 }

@@ -1,0 +1,22 @@
+//! A target of libFuzzer for each parser, which the environment variable PARSER chooses:
+//! `make fuzz`.
+
+#![no_main]
+
+use std::env;
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../tests/parsers/checks.rs"]
+mod checks;
+
+static CHECK: LazyLock<checks::Check> = LazyLock::new(|| {
+    let name = env::var("PARSER").unwrap_or_default();
+    let known = checks::PARSERS.iter().find(|(parser, _)| *parser == name);
+    known
+        .unwrap_or_else(|| panic!("PARSER={name}: a folder of fuzz/corpus"))
+        .1
+});
+
+fuzz_target!(|input: &[u8]| CHECK(input));

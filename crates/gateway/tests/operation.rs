@@ -1,0 +1,116 @@
+//! The process beside hostile users of its host: descriptors, the status page, key files.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use crate::process::{GATEWAY, Pair, Running, echoes, keygen, text, wait};
+
+/// Runs the program in a shell after a command of that shell.
+fn after(command: &str, arguments: &[&str], folder: &Path) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &format!("{command}; exec \"$0\" \"$@\""), GATEWAY])
+        .args(arguments)
+        .current_dir(folder);
+    shell
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().expect("the program")
+}
+
+#[test]
+fn idle_connections_to_the_status_page_take_no_descriptors_from_clients() {
+    let pair = Pair::start(1.0);
+    let few = Rlimit {
+        current: Some(300),
+        maximum: Some(300),
+    };
+    let near = Pid::from_child(&pair.near.child);
+    prlimit(Some(near), Resource::Nofile, few).expect("own child");
+    let idle: Vec<TcpStream> = (0..400)
+        .map(|_| TcpStream::connect(pair.status).expect("near listens"))
+        .collect();
+    wait("a new connection beside them", || echoes(pair.forward));
+    assert_eq!(pair.status()["role"], "near");
+    drop(idle);
+}
+
+/// Asks for the live part of the page; the status line and, if there is one, the first event.
+fn events(at: SocketAddr, site: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(at).expect("near listens");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .expect("a timeout");
+    let head = format!("GET /events HTTP/1.1\r\nHost: {at}\r\nSec-Fetch-Site: {site}\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("a request");
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let status = lines.next().unwrap_or_default();
+    let event = lines.find(|line| line.starts_with("event: "));
+    (status, event.unwrap_or_default())
+}
+
+#[test]
+fn only_its_own_page_follows_the_status() {
+    let pair = Pair::start(1.0);
+    for site in ["cross-site", "same-site"] {
+        assert_eq!(events(pair.status, site).0, "HTTP/1.1 403 Forbidden");
+    }
+    let own = events(pair.status, "same-origin");
+    assert_eq!(
+        own,
+        ("HTTP/1.1 200 OK".to_owned(), "event: live".to_owned())
+    );
+}
+
+#[test]
+fn the_gateway_raises_its_limit_of_descriptors() {
+    let mut pair = Pair::start(1.0);
+    pair.near.signal("KILL");
+    pair.near.end();
+    let log = pair.folder.path().join("again.log");
+    let child = after("ulimit -Sn 256", &["near", "near.toml"], pair.folder.path())
+        .stderr(fs::File::create(&log).expect("own folder"))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program");
+    pair.near = Running { child, log };
+    wait("a connection", || echoes(pair.forward));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", pair.near.child.id()));
+    let limits = limits.expect("own child");
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let columns: Vec<&str> = files.expect("a limit").split_whitespace().collect();
+    assert_eq!(columns[3], columns[4], "soft and hard limit");
+}
+
+#[test]
+fn limits_that_need_more_descriptors_than_the_process_may_have_are_refused() {
+    let pair = Pair::start(1.0);
+    let folder = pair.folder.path();
+    for (file, needed) in [("near.toml", 4 * 4096 + 512), ("far.toml", 2 * 4096 + 512)] {
+        let done = run(&mut after("ulimit -n 1024", &["check", file], folder));
+        assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
+        let said = text(&done.stderr);
+        assert!(said.contains("limits.connections"), "{said}");
+        assert!(said.contains(&format!("ulimit -n {needed}")), "{said}");
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_written_leaves_no_file_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let no_files = "trap '' XFSZ; ulimit -f 0";
+    let done = run(&mut after(no_files, &["keygen", "a.key"], folder.path()));
+    assert_eq!(done.status.code(), Some(1));
+    let left = fs::read_dir(folder.path()).expect("own folder").count();
+    assert_eq!(left, 0, "{}", text(&done.stderr));
+    keygen(folder.path(), "a.key");
+}
