@@ -138,5 +138,8 @@ async fn a_peer_that_ignores_its_credit_fills_no_more_than_is_stated() {
     let sent = sent.load(Ordering::Relaxed);
     assert!(sent > 32 * (64 << 10), "{sent} bytes were sent");
     let most = stated(32, 32 * (64 << 10) + 2 * (4 << 20));
-    assert!(grown < most, "{grown} bytes, {most} are stated; {sent} were sent");
+    assert!(
+        grown < most,
+        "{grown} bytes, {most} are stated; {sent} were sent"
+    );
 }

@@ -162,7 +162,7 @@ impl Tunnel {
             Step::Transmit(end) => {
                 let (mux, on_way) = (&mut self.ends[end], &mut self.on_way[end]);
                 let before = on_way.len();
-                let ready = mux.poll_ready(&mut cx()).is_ready();
+                let ready = mux.poll_ready(&cx()).is_ready();
                 mux.transmit(on_way);
                 assert!(ready || on_way.len() == before);
                 // A record, and frames about streams.
@@ -453,7 +453,7 @@ fn closing_makes_no_end_of_what_is_incomplete() {
     let credit = frame(CREDIT, cut, &u64::MAX.to_be_bytes());
     tunnel.ends[0].receive(&credit, tunnel.now).expect("right");
     let mut on_way = std::mem::take(&mut tunnel.on_way[0]);
-    while tunnel.ends[0].poll_ready(&mut cx()).is_ready() {
+    while tunnel.ends[0].poll_ready(&cx()).is_ready() {
         tunnel.ends[0].transmit(&mut on_way);
     }
     let closed = tunnel.ends[1].receive(&on_way, tunnel.now);

@@ -235,7 +235,10 @@ async fn one_stream_fills_a_long_path() {
     let mut stream = pair.far.open().await.expect("open");
     let started = Instant::now();
     tokio::spawn(async move {
-        stream.write_all(&vec![1; 32_000_000]).await.expect("written");
+        stream
+            .write_all(&vec![1; 32_000_000])
+            .await
+            .expect("written");
         stream.shutdown().await.expect("open");
     });
     let mut accepted = pair.near.accept().await.expect("a stream");

@@ -82,9 +82,10 @@ pub struct Mux {
     streams: HashMap<u32, Stream>,
     /// The number of the next stream that is opened, if it is free.
     next: u32,
-    /// Streams that the peer has opened, and those of them that were not accepted yet.
+    /// How many streams the peer has opened.
     of_peer: usize,
-    accepted: VecDeque<u32>,
+    /// Streams that the peer has opened and nobody has accepted.
+    opened: VecDeque<u32>,
     /// Frames that go before all others.
     first: Vec<u8>,
     /// Streams that have something to send, in the order of their turns.
@@ -154,7 +155,7 @@ impl Mux {
             streams: HashMap::new(),
             next: role.first(),
             of_peer: 0,
-            accepted: VecDeque::new(),
+            opened: VecDeque::new(),
             first,
             turns: VecDeque::new(),
             sending: Datagrams::default(),
@@ -207,7 +208,7 @@ impl Mux {
 
     /// The next stream that the peer has opened.
     pub fn accept(&mut self) -> Option<u32> {
-        self.accepted.pop_front()
+        self.opened.pop_front()
     }
 
     /// Queues a datagram; the oldest ones go if there are too many.

@@ -90,7 +90,7 @@ impl Mux {
         let window = self.peer.map_or(0, |peer| peer.window);
         self.insert(id, window, now);
         self.of_peer += 1;
-        self.accepted.push_back(id);
+        self.opened.push_back(id);
         self.events.opened = true;
         Ok(())
     }
@@ -153,11 +153,11 @@ impl Mux {
             // Nobody will accept what the peer itself has given up.
             let gave_up = stream.outgoing.state == outgoing::State::Stopped
                 && stream.incoming.state == incoming::State::Reset;
-            let waits = self.accepted.iter().position(|waiting| *waiting == id);
+            let waits = self.opened.iter().position(|waiting| *waiting == id);
             let Some(waiting) = waits.filter(|_| gave_up) else {
                 return;
             };
-            self.accepted.remove(waiting);
+            self.opened.remove(waiting);
         }
         self.streams.remove(&id);
         if is_own {
