@@ -17,6 +17,7 @@ use crate::config;
 use crate::counters::Counters;
 use crate::itcp;
 use crate::keys::PublicKey;
+use crate::names::Resolver;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
 use crate::traffic::association::Associations;
@@ -40,6 +41,7 @@ struct Shared {
     config: RwLock<Arc<config::Far>>,
     counters: Arc<Counters>,
     limiter: Arc<Limiter<u64>>,
+    resolver: Arc<Resolver<PublicKey>>,
     tunnels: Mutex<HashMap<u64, (PublicKey, Tunnel)>>,
     next_tunnel: AtomicU64,
     associations: Mutex<HashMap<PublicKey, Weak<Associations>>>,
@@ -50,10 +52,11 @@ struct Shared {
     closed: CancellationToken,
 }
 
-/// A tunnel with the associations of its peer.
+/// A tunnel with its peer, and the peer's associations.
 struct Session {
     tunnel: Tunnel,
     number: u64,
+    peer: PublicKey,
     associations: Arc<Associations>,
 }
 
@@ -70,6 +73,7 @@ impl Far {
         let listener = Listener::bind(&config, &identity).await?;
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
+            resolver: Arc::new(Resolver::new(config.resolver)),
             config: RwLock::new(Arc::new(config)),
             counters,
             tunnels: Mutex::default(),
@@ -119,6 +123,7 @@ impl Far {
             ("tunnel", !old.tunnel.is_same_but_keys(&new.tunnel)),
         ];
         self.0.limiter.replace(&new.limits);
+        self.0.resolver.set_server(new.resolver);
         *self
             .0
             .config
@@ -201,6 +206,7 @@ impl Shared {
         let session = Session {
             tunnel: tunnel.clone(),
             number,
+            peer: peer.clone(),
             associations: self.associations(&peer),
         };
         self.tunnels().insert(number, (peer, tunnel.clone()));

@@ -11,6 +11,7 @@ pub mod counters;
 pub mod far;
 pub mod itcp;
 pub mod keys;
+pub mod names;
 pub mod near;
 pub mod operation;
 mod socket;

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use crate::carrier::Tunnel;
 use crate::config;
 use crate::counters::Counters;
+use crate::names::Resolver;
 use crate::tls::Identity;
 use crate::traffic::FAREWELL;
 use crate::traffic::association::Associations;
@@ -55,6 +56,7 @@ struct Shared {
     identity: Arc<Identity>,
     counters: Arc<Counters>,
     limiter: Arc<Limiter<IpAddr>>,
+    resolver: Arc<Resolver<IpAddr>>,
     managers: Mutex<BTreeMap<Way, Arc<Manager>>>,
     carried: Carried,
     associations: Arc<Associations>,
@@ -77,6 +79,7 @@ impl Near {
         let associations = Associations::new(counters.clone());
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
+            resolver: Arc::new(Resolver::new(None)),
             config: RwLock::new(Arc::new(config)),
             identity,
             counters,

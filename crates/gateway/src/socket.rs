@@ -1,10 +1,12 @@
 //! Sockets of UDP, and the TCP connections that this process opens.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 
@@ -21,6 +23,32 @@ pub(crate) fn bind_udp(address: SocketAddr) -> io::Result<UdpSocket> {
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     Ok(socket.into())
+}
+
+thread_local! {
+    /// Where datagrams of any size are received; sockets need no buffer of their own.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; 1 << 16]);
+}
+
+/// The next datagram and its origin, an IPv4-mapped one as IPv4. Cancel-safe.
+///
+/// # Errors
+/// Errors of the socket.
+pub(crate) async fn receive_from(
+    socket: &tokio::net::UdpSocket,
+) -> io::Result<(Bytes, SocketAddr)> {
+    loop {
+        socket.readable().await?;
+        let received: io::Result<_> = BUFFER.with_borrow_mut(|buffer| {
+            let (n, from) = socket.try_recv_from(buffer)?;
+            let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+            Ok((Bytes::copy_from_slice(&buffer[..n]), from))
+        });
+        match received {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            received => return received,
+        }
+    }
 }
 
 /// A TCP connection that this process has opened, until this is dropped.

@@ -1,10 +1,9 @@
-//! What both gateways do with traffic: relaying, UDP associations, DNS messages, limits.
+//! What both gateways do with traffic: relaying, UDP associations, limits.
 
 use std::time::Duration;
 
 pub mod association;
 pub mod connect;
-pub mod dns;
 pub mod limits;
 pub mod peers;
 pub mod queue;

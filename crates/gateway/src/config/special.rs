@@ -1,9 +1,10 @@
 //! Addresses that are not public: the special-purpose registries of IANA (RFC 6890), multicast,
 //! IPv6 addresses with an IPv4 address inside, and the addresses of this host.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
@@ -33,18 +34,21 @@ pub struct Special {
 impl Special {
     /// With the addresses that the interfaces had at most a second ago.
     pub fn of_this_host() -> Arc<Special> {
-        static LAST: Mutex<Option<(Instant, Arc<Special>)>> = Mutex::new(None);
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((read_at, special)) = &*last
-            && read_at.elapsed() < REMEMBER
-        {
-            return special.clone();
+        // A network namespace belongs to a thread.
+        thread_local! {
+            static LAST: RefCell<Option<(Instant, Arc<Special>)>> = const { RefCell::new(None) };
         }
-        let interfaces = getifaddrs();
-        let own = interfaces.map(|all| Special::with_own(all.filter_map(address_of)));
-        let special = Arc::new(own.unwrap_or(Special::unknown()));
-        *last = Some((Instant::now(), special.clone()));
-        special
+        let fresh = |last: &(Instant, Arc<Special>)| last.0.elapsed() < REMEMBER;
+        LAST.with_borrow_mut(|last| {
+            if let Some((_, special)) = last.as_ref().filter(|last| fresh(last)) {
+                return special.clone();
+            }
+            let interfaces = getifaddrs();
+            let own = interfaces.map(|all| Special::with_own(all.filter_map(address_of)));
+            let special = Arc::new(own.unwrap_or(Special::unknown()));
+            *last = Some((Instant::now(), special.clone()));
+            special
+        })
     }
 
     /// With these addresses of the host.

@@ -13,7 +13,7 @@ use tracing::debug;
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
 use crate::config::special::Special;
-use crate::traffic::connect::{connect, resolve};
+use crate::traffic::connect::connect;
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{Connection, relay};
 use crate::wire::{Destination, Head, Reply};
@@ -60,7 +60,7 @@ async fn serve(
 ) -> io::Result<()> {
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
     match timeout(patience, Head::read(&mut stream.reader)).await {
-        Ok(Ok(Head::Tcp(to, refused))) => tcp(shared, stream, &to, &refused, permit).await,
+        Ok(Ok(Head::Tcp(to, refused))) => tcp(shared, session, stream, &to, &refused, permit).await,
         Ok(Ok(Head::Udp(association))) => {
             udp::serve(shared, session, association, stream, permit).await
         }
@@ -79,6 +79,7 @@ async fn serve(
 /// Connects and relays.
 async fn tcp(
     shared: &Shared,
+    session: &Session,
     mut stream: Stream,
     destination: &Destination,
     refused: &[IpNet],
@@ -87,7 +88,7 @@ async fn tcp(
     let counters = &shared.counters;
     let opened = tokio::select! {
         biased;
-        opened = open(shared, destination, refused) => opened,
+        opened = open(shared, session, destination, refused) => opened,
         reset = poll_fn(|cx| stream.reader.poll_reset(cx)) => {
             counters.refused_left.increment();
             return Err(reset);
@@ -115,6 +116,7 @@ async fn tcp(
 /// Connects to an address of the destination that is allowed and in none of the refused networks.
 async fn open(
     shared: &Shared,
+    session: &Session,
     destination: &Destination,
     refused: &[IpNet],
 ) -> Result<TcpStream, Reply> {
@@ -124,7 +126,8 @@ async fn open(
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    let mut addresses = resolve(destination).await.map_err(|_| {
+    let resolved = shared.resolver.resolve(&session.peer, destination);
+    let mut addresses = resolved.await.map_err(|_| {
         counters.refused_unresolved.increment();
         Reply::HostUnreachable
     })?;

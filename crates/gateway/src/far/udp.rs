@@ -1,6 +1,7 @@
 //! UDP associations: a socket each.
 
 use std::io;
+use std::net::IpAddr;
 
 use tokio::time::{Instant, sleep_until};
 
@@ -8,9 +9,8 @@ use super::{Session, Shared, confirm, refuse};
 use crate::carrier::Stream;
 use crate::config::special::Special;
 use crate::traffic::limits::Permit;
-use crate::traffic::queue::Packet;
-use crate::traffic::udp::{IDLE, Outside, Sent};
-use crate::wire::Reply;
+use crate::traffic::udp::{IDLE, Outside};
+use crate::wire::{Destination, Reply};
 
 /// Serves an association until near ends it or it is idle; a further stream of one until that ends.
 pub async fn serve(
@@ -28,7 +28,7 @@ pub async fn serve(
         associations.attach(number, tunnel, stream).await;
         return Ok(());
     };
-    let mut outside = match Outside::bind() {
+    let mut outside = match Outside::bind(&shared.resolver, &session.peer, counters) {
         Ok(outside) => outside,
         Err(error) => {
             counters.refused_unreachable.increment();
@@ -38,14 +38,23 @@ pub async fn serve(
     confirm(&mut stream).await?;
     tokio::spawn(associations.attach(number, tunnel, stream));
     let _active = counters.active_associations.hold();
+    let allows = |to: &Destination, address: IpAddr| {
+        let special = Special::of_this_host();
+        shared.config().allow.allows(to, address, &special)
+    };
     let mut last = Instant::now();
     loop {
         tokio::select! {
-            packet = association.receive() => match packet {
-                Some(packet) => send(shared, &mut outside, packet, permit).await,
-                None => return Ok(()),
-            },
-            received = outside.receive() => {
+            packet = association.receive() => {
+                let Some(packet) = packet else { return Ok(()) };
+                if shared.config().allow.may_allow(&packet.peer) {
+                    permit.rate.take(packet.payload.len()).await;
+                    outside.send(packet.peer, packet.payload, allows).await;
+                } else {
+                    counters.dropped_destination.increment();
+                }
+            }
+            received = outside.receive(allows) => {
                 let (payload, from) = received?;
                 permit.rate.take(payload.len()).await;
                 association.send(&from.into(), &payload).await;
@@ -55,25 +64,5 @@ pub async fn serve(
             () = sleep_until(last + IDLE) => return Ok(()),
         }
         last = Instant::now();
-    }
-}
-
-async fn send(shared: &Shared, outside: &mut Outside, packet: Packet, permit: &Permit<u64>) {
-    let counters = &shared.counters;
-    let allow = &shared.config().allow;
-    if !allow.may_allow(&packet.peer) {
-        counters.dropped_destination.increment();
-        return;
-    }
-    permit.rate.take(packet.payload.len()).await;
-    let special = Special::of_this_host();
-    let allows = |address| allow.allows(&packet.peer, address, &special);
-    match outside.send(&packet.peer, &packet.payload, allows).await {
-        Sent::Yes => {
-            counters.datagrams_up.increment();
-            counters.datagram_bytes_up.add(packet.payload.len() as u64);
-        }
-        Sent::NotAllowed => counters.dropped_destination.increment(),
-        Sent::Impossible => counters.dropped_unsendable.increment(),
     }
 }

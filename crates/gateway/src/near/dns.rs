@@ -12,10 +12,10 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::{Shared, tcp};
-use crate::traffic::dns::{Query, TIMEOUT, answers, failure, parse_query, truncated};
+use crate::names::dns::{Query, TIMEOUT, answers, failure, parse_query, truncated};
+use crate::socket::receive_from;
 use crate::traffic::limits::client_of;
 use crate::traffic::relay::Connection;
-use crate::traffic::udp::receive_from;
 use crate::wire::{Head, Reply, encode_frame, read_frame};
 
 /// How long a TCP connection without a query stays open (RFC 7766, section 6.2.3).

@@ -41,7 +41,7 @@ pub async fn serve(shared: &Arc<Shared>, mut local: Connection, permit: &Permit<
     };
     match request {
         Request::Associate(from) => udp::serve(shared, local, &from, permit).await,
-        Request::Connect(to) => match tcp::open(shared, &to, local.left()).await {
+        Request::Connect(to) => match tcp::open(shared, &to, permit, local.left()).await {
             Ok(remote) => {
                 if local
                     .write_all(&reply(Reply::Succeeded, NO_ADDRESS))

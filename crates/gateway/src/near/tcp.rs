@@ -15,7 +15,7 @@ use crate::carrier::{Stream, Tunnel};
 use crate::config::destination::{Via, is_direct, refused_networks, via};
 use crate::config::special::Special;
 use crate::socket::{Opened, canonical, is_opened_here};
-use crate::traffic::connect::{ESTABLISH, connect, resolve};
+use crate::traffic::connect::{ESTABLISH, connect};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{self, Connection};
 use crate::wire::{Destination, Head, Reply};
@@ -38,7 +38,7 @@ pub async fn forward(
     to: &Destination,
     permit: &Permit<IpAddr>,
 ) {
-    let opened = open(shared, to, async { drop(local.reset().await) }).await;
+    let opened = open(shared, to, permit, async { drop(local.reset().await) }).await;
     match opened {
         Ok(remote) => relay(shared, local, remote, permit).await,
         Err(reply) => debug!(%to, ?reply, "refused"),
@@ -91,11 +91,12 @@ fn original_destination(_: &Connection) -> Option<SocketAddr> {
 pub async fn open(
     shared: &Arc<Shared>,
     to: &Destination,
+    permit: &Permit<IpAddr>,
     client_left: impl Future<Output = ()>,
 ) -> Result<Remote, Reply> {
     tokio::select! {
         biased;
-        opened = reach(shared, to) => opened,
+        opened = reach(shared, to, permit) => opened,
         () = client_left => {
             shared.counters.refused_left.increment();
             Err(Reply::GeneralFailure)
@@ -103,7 +104,11 @@ pub async fn open(
     }
 }
 
-async fn reach(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> {
+async fn reach(
+    shared: &Arc<Shared>,
+    to: &Destination,
+    permit: &Permit<IpAddr>,
+) -> Result<Remote, Reply> {
     let counters = &shared.counters;
     let rules = &shared.config().rules;
     let via = via(rules, to);
@@ -118,7 +123,8 @@ async fn reach(shared: &Arc<Shared>, to: &Destination) -> Result<Remote, Reply> 
                 Reply::from_error(&error)
             };
             let special = Special::of_this_host();
-            let mut addresses = resolve(to).await.map_err(unreachable)?;
+            let resolved = shared.resolver.resolve(permit.client(), to);
+            let mut addresses = resolved.await.map_err(unreachable)?;
             addresses.retain(|address| is_direct(rules, to, address.ip(), &special));
             if addresses.is_empty() {
                 counters.refused_rule.increment();

@@ -22,10 +22,11 @@ use super::{Shared, tcp};
 use crate::carrier::Tunnel;
 use crate::config::destination::{Via, is_direct, refused_networks, via};
 use crate::config::special::Special;
-use crate::traffic::limits::{Permit, Rate};
+use crate::socket::receive_from;
+use crate::traffic::limits::{Permit, Rate, client_of};
 use crate::traffic::queue::{Packet, Sender, queue};
 use crate::traffic::relay::Connection;
-use crate::traffic::udp::{IDLE, Outside, Sent, receive_from};
+use crate::traffic::udp::{IDLE, Outside};
 use crate::wire::{Destination, Head, Host, Reply};
 
 /// How many outlets an association has: routes, times the ports that its client sends from.
@@ -256,25 +257,24 @@ async fn direct(
     client: &Client,
     mut packets: UnboundedReceiver<Packet>,
 ) -> io::Result<()> {
-    let counters = &shared.counters;
-    let mut outside = Outside::bind()?;
+    let resolving = client_of(client.address.ip());
+    let mut outside = Outside::bind(&shared.resolver, &resolving, &shared.counters)?;
+    let allows = |to: &Destination, address: IpAddr| {
+        is_direct(
+            &shared.config().rules,
+            to,
+            address,
+            &Special::of_this_host(),
+        )
+    };
     let mut last = Instant::now();
     loop {
         tokio::select! {
             packet = packets.recv() => {
                 let Some(packet) = packet else { return Ok(()) };
-                let (rules, special) = (&shared.config().rules, Special::of_this_host());
-                let allows = |address| is_direct(rules, &packet.peer, address, &special);
-                match outside.send(&packet.peer, &packet.payload, allows).await {
-                    Sent::Yes => {
-                        counters.datagrams_up.increment();
-                        counters.datagram_bytes_up.add(packet.payload.len() as u64);
-                    }
-                    Sent::NotAllowed => counters.dropped_destination.increment(),
-                    Sent::Impossible => counters.dropped_unsendable.increment(),
-                }
+                outside.send(packet.peer, packet.payload, allows).await;
             }
-            received = outside.receive() => {
+            received = outside.receive(allows) => {
                 let (payload, from) = received?;
                 client.send(shared, &from.into(), &payload).await;
             }

@@ -118,6 +118,13 @@ pub struct Permit<K: Eq + Hash + Clone> {
     pub rate: Arc<Rate>,
 }
 
+impl<K: Eq + Hash + Clone> Permit<K> {
+    /// The client.
+    pub fn client(&self) -> &K {
+        &self.client
+    }
+}
+
 impl<K: Eq + Hash + Clone> Drop for Permit<K> {
     fn drop(&mut self) {
         let mut clients = self.limiter.clients();

@@ -1,150 +1,199 @@
 //! UDP sockets towards clients and destinations.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::hash::Hash;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
-use super::connect::resolve;
 use super::peers::Peers;
-use crate::socket::bind_udp;
-use crate::wire::{Destination, Host, Name};
+use crate::counters::Counters;
+use crate::names::Resolver;
+use crate::socket::{bind_udp, receive_from};
+use crate::wire::Destination;
 
 /// An association without datagrams for so long ends.
 pub const IDLE: Duration = Duration::from_secs(120);
 
-/// How long a resolved name, or that it can't be resolved, is remembered.
-const REMEMBER: Duration = Duration::from_secs(60);
+/// Destinations that an association resolves at a time, and bytes that wait for each of them.
+const MAX_LOOKUPS: usize = 16;
+const MAX_WAITING: usize = 8 << 10;
 
-/// Names that an association remembers.
-const MAX_NAMES: usize = 64;
+/// What a datagram that waits occupies besides its payload, bytes, about.
+const OVERHEAD: usize = 64;
 
-thread_local! {
-    /// Where datagrams of any size are received; sockets need no buffer of their own.
-    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; 1 << 16]);
+/// An association's socket towards destinations. It receives only from where it has sent to.
+/// Datagrams to a name wait until it is resolved, and delay no others.
+pub struct Outside<K> {
+    socket: UdpSocket,
+    is_ipv6: bool,
+    peers: Peers,
+    resolver: Arc<Resolver<K>>,
+    client: K,
+    unresolved: VecDeque<Unresolved>,
+    counters: Arc<Counters>,
 }
 
-/// The next datagram and its origin, an IPv4-mapped one as IPv4. Cancel-safe.
-///
-/// # Errors
-/// Errors of the socket.
-pub async fn receive_from(socket: &UdpSocket) -> io::Result<(Bytes, SocketAddr)> {
-    loop {
-        socket.readable().await?;
-        let received: io::Result<_> = BUFFER.with_borrow_mut(|buffer| {
-            let (n, from) = socket.try_recv_from(buffer)?;
-            let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-            Ok((Bytes::copy_from_slice(&buffer[..n]), from))
-        });
-        match received {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            received => return received,
-        }
+/// A destination with the datagrams that wait for its addresses.
+struct Unresolved {
+    destination: Destination,
+    datagrams: Vec<Bytes>,
+    lookup: BoxFuture<'static, Vec<SocketAddr>>,
+}
+
+impl<K> fmt::Debug for Outside<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outside").finish_non_exhaustive()
     }
 }
 
-/// What became of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
-    /// It was sent.
-    Yes,
-    /// No address of its destination is allowed.
-    NotAllowed,
-    /// The name has no address, or the system can't send it.
-    Impossible,
-}
-
-/// An association's socket towards destinations. It receives only from where it has sent to.
-#[derive(Debug)]
-pub struct Outside {
-    socket: UdpSocket,
-    is_ipv6: bool,
-    names: HashMap<Name, (Instant, Vec<SocketAddr>)>,
-    peers: Peers,
-}
-
-impl Outside {
+impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
     /// A socket for IPv4 and IPv6, as far as the system has them.
     ///
     /// # Errors
     /// If the system has no socket.
-    pub fn bind() -> io::Result<Outside> {
+    pub fn bind(
+        resolver: &Arc<Resolver<K>>,
+        client: &K,
+        counters: &Arc<Counters>,
+    ) -> io::Result<Outside<K>> {
         let any = |ip| bind_udp(SocketAddr::new(ip, 0)).and_then(UdpSocket::from_std);
         let ipv6 = any(Ipv6Addr::UNSPECIFIED.into());
         Ok(Outside {
             is_ipv6: ipv6.is_ok(),
             socket: ipv6.or_else(|_| any(Ipv4Addr::UNSPECIFIED.into()))?,
-            names: HashMap::new(),
             peers: Peers::new(Instant::now()),
+            resolver: resolver.clone(),
+            client: client.clone(),
+            unresolved: VecDeque::new(),
+            counters: counters.clone(),
         })
     }
 
-    /// Sends a datagram to the destination's first address that `allows` accepts.
+    /// Sends a datagram to the destination's first address that `allows` accepts, once that is
+    /// known. One that is dropped is counted.
     pub async fn send(
         &mut self,
-        destination: &Destination,
-        payload: &[u8],
-        allows: impl Fn(IpAddr) -> bool,
-    ) -> Sent {
-        let addresses = self.addresses(destination).await;
-        if addresses.is_empty() {
-            return Sent::Impossible;
+        destination: Destination,
+        payload: Bytes,
+        allows: impl Fn(&Destination, IpAddr) -> bool,
+    ) {
+        if let Some(addresses) = self.resolver.known(&destination) {
+            // What has waited for a name does not wait for the socket.
+            let _ = self.socket.writable().await;
+            self.send_to(&destination, &addresses, &payload, &allows);
+            return;
         }
-        let Some(peer) = addresses.into_iter().find(|address| allows(address.ip())) else {
-            return Sent::NotAllowed;
+        let mut all = self.unresolved.iter();
+        let unresolved = match all.position(|it| it.destination == destination) {
+            Some(i) => &mut self.unresolved[i],
+            None => self.look_up(destination),
         };
-        self.peers.use_now(peer, Instant::now());
-        let to = match peer.ip() {
-            IpAddr::V4(address) if self.is_ipv6 => address.to_ipv6_mapped().into(),
-            address => address,
-        };
-        match self.socket.send_to(payload, (to, peer.port())).await {
-            Ok(_) => Sent::Yes,
-            Err(_) => Sent::Impossible,
+        let size = |datagram: &Bytes| datagram.len() + OVERHEAD;
+        let waiting: usize = unresolved.datagrams.iter().map(size).sum();
+        if waiting + size(&payload) <= MAX_WAITING {
+            unresolved.datagrams.push(payload);
+        } else {
+            self.counters.dropped_full.increment();
         }
     }
 
-    /// The next datagram from a peer. Cancel-safe.
+    /// Resolves a destination, in place of the one that takes longest if there are too many.
+    fn look_up(&mut self, destination: Destination) -> &mut Unresolved {
+        if self.unresolved.len() == MAX_LOOKUPS
+            && let Some(oldest) = self.unresolved.pop_front()
+        {
+            let dropped = oldest.datagrams.len() as u64;
+            self.counters.dropped_full.add(dropped);
+        }
+        let (resolver, client) = (self.resolver.clone(), self.client.clone());
+        let to = destination.clone();
+        let lookup = async move { resolver.resolve(&client, &to).await.unwrap_or_default() };
+        self.unresolved.push_back(Unresolved {
+            destination,
+            datagrams: Vec::new(),
+            lookup: lookup.boxed(),
+        });
+        self.unresolved.back_mut().expect("it was added")
+    }
+
+    /// The next datagram from a peer. Sends what has waited for its destination's addresses
+    /// meanwhile. Cancel-safe.
     ///
     /// # Errors
     /// Errors of the socket.
-    pub async fn receive(&mut self) -> io::Result<(Bytes, SocketAddr)> {
+    pub async fn receive(
+        &mut self,
+        allows: impl Fn(&Destination, IpAddr) -> bool,
+    ) -> io::Result<(Bytes, SocketAddr)> {
         loop {
-            let (payload, from) = receive_from(&self.socket).await?;
-            if self.peers.heard(from, Instant::now()) {
-                return Ok((payload, from));
+            tokio::select! {
+                (resolved, addresses) = poll_fn(|cx| poll_resolved(&mut self.unresolved, cx)) => {
+                    for payload in resolved.datagrams {
+                        self.send_to(&resolved.destination, &addresses, &payload, &allows);
+                    }
+                }
+                received = receive_from(&self.socket) => {
+                    let (payload, from) = received?;
+                    if self.peers.heard(from, Instant::now()) {
+                        return Ok((payload, from));
+                    }
+                }
             }
         }
     }
 
-    async fn addresses(&mut self, destination: &Destination) -> Vec<SocketAddr> {
-        let Host::Name(name) = &destination.host else {
-            return resolve(destination).await.unwrap_or_default();
-        };
-        let with_port = |addresses: &[SocketAddr]| {
-            let port = destination.port;
-            addresses
-                .iter()
-                .map(|found| SocketAddr::new(found.ip(), port))
-                .collect()
-        };
-        let now = Instant::now();
-        if let Some((until, addresses)) = self.names.get(name)
-            && now < *until
-        {
-            return with_port(addresses);
+    fn send_to(
+        &mut self,
+        destination: &Destination,
+        addresses: &[SocketAddr],
+        payload: &[u8],
+        allows: &impl Fn(&Destination, IpAddr) -> bool,
+    ) {
+        let counters = &self.counters;
+        if addresses.is_empty() {
+            return counters.dropped_unsendable.increment();
         }
-        let addresses = resolve(destination).await.unwrap_or_default();
-        if self.names.len() == MAX_NAMES {
-            self.names.clear();
+        let mut addresses = addresses.iter();
+        let Some(peer) = addresses.find(|address| allows(destination, address.ip())) else {
+            return counters.dropped_destination.increment();
+        };
+        self.peers.use_now(*peer, Instant::now());
+        let to = match peer.ip() {
+            IpAddr::V4(address) if self.is_ipv6 => address.to_ipv6_mapped().into(),
+            address => address,
+        };
+        match self.socket.try_send_to(payload, (to, peer.port()).into()) {
+            Ok(_) => {
+                counters.datagrams_up.increment();
+                counters.datagram_bytes_up.add(payload.len() as u64);
+            }
+            Err(_) => counters.dropped_unsendable.increment(),
         }
-        self.names
-            .insert(name.clone(), (now + REMEMBER, addresses.clone()));
-        addresses
     }
+}
+
+/// Takes a destination whose lookup has finished out of these.
+fn poll_resolved(
+    unresolved: &mut VecDeque<Unresolved>,
+    cx: &mut Context<'_>,
+) -> Poll<(Unresolved, Vec<SocketAddr>)> {
+    for i in 0..unresolved.len() {
+        if let Poll::Ready(addresses) = unresolved[i].lookup.poll_unpin(cx)
+            && let Some(resolved) = unresolved.remove(i)
+        {
+            return Poll::Ready((resolved, addresses));
+        }
+    }
+    Poll::Pending
 }

@@ -1,7 +1,7 @@
 //! What must hold of each parser for any input: for the tests and for `fuzz/main.rs`.
 
+use anabranch_gateway::names::{addresses::addresses, dns};
 use anabranch_gateway::near::socks;
-use anabranch_gateway::traffic::dns;
 use anabranch_gateway::wire::{Datagram, Destination, Head, decode_peer, encode_frame, read_frame};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -109,4 +109,7 @@ fn dns_answer(bytes: &[u8]) {
         assert!(bytes[2] & 0x80 != 0);
     }
     let _ = dns::is_truncated(bytes);
+    // The shortest record has the root's name and an IPv4 address.
+    let found = addresses(bytes).map_or(0, |(found, _)| found.len());
+    assert!(found * (1 + 10 + 4) <= bytes.len());
 }

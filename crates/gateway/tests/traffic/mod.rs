@@ -10,6 +10,7 @@ mod harness;
 mod killed;
 mod link;
 mod loops;
+mod names;
 mod peers;
 mod refusals;
 mod restart;

@@ -11,6 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::config;
+use crate::names::{race, resolve_far};
 use crate::socket::Opened;
 
 /// Connects to `far`, a host and port, over this path.
@@ -23,20 +24,20 @@ pub async fn connect(
     rule: &str,
     protocol: Protocol,
 ) -> anyhow::Result<(TcpStream, Opened)> {
-    let addresses = tokio::net::lookup_host(far).await;
-    let addresses = addresses.with_context(|| format!("{far}: not resolved"))?;
+    let addresses = resolve_far(far).await;
+    let mut addresses = addresses.with_context(|| format!("{far}: not resolved"))?;
     let same_family = |far: &SocketAddr| {
         path.address
             .is_none_or(|own| own.is_ipv4() == far.is_ipv4())
     };
-    let mut failure = None;
-    for address in addresses.filter(same_family) {
-        match connect_to(address, path, rule, protocol).await {
-            Ok(connected) => return Ok(connected),
-            Err(error) => failure = Some(error.context(format!("connecting to {address}"))),
-        }
-    }
-    Err(failure.unwrap_or_else(|| anyhow::anyhow!("{far} has no address of the path's family")))
+    addresses.retain(same_family);
+    let attempt = async |address| {
+        let connected = connect_to(address, path, rule, protocol).await;
+        connected.with_context(|| format!("connecting to {address}"))
+    };
+    let none = || anyhow::anyhow!("{far} has no address of the path's family");
+    let raced = race(&addresses, attempt).await;
+    raced.map_err(|failure| failure.unwrap_or_else(none))
 }
 
 async fn connect_to(

@@ -12,11 +12,15 @@ use noq::{ClientConfig, Connection, Endpoint, EndpointConfig, PathId, TokioRunti
 use super::settings;
 use super::socket::{AllPaths, Slot, Sockets, mapped};
 use crate::config::{self, Role};
+use crate::names::resolve_far;
 use crate::tls::{Identity, SERVER_NAME};
 
 /// How long the paths may take to answer a probe before the handshake is tried over one that has
 /// not: `far` may be a server that does not answer probes.
 const PROBING: Duration = Duration::from_secs(1);
+
+/// How long the other paths may then take to find an address of `far` that answers.
+const CHOICE: Duration = Duration::from_millis(250);
 
 /// How often each path is probed meanwhile.
 const PROBE: Duration = Duration::from_millis(200);
@@ -38,53 +42,80 @@ pub(super) struct Connected {
     pub first: usize,
 }
 
-/// Connects over the path that answers first; if none answers, or the handshake fails there, over
-/// the others in their order.
+/// A path with an address of `far` in its family.
+#[derive(Clone)]
+struct Candidate {
+    /// Index of the path.
+    path: usize,
+    far: SocketAddr,
+}
+
+/// Connects over the path that answers first, to the address of `far` that answers there; if none
+/// answers, or the handshake fails, over the other paths and to the other addresses in their order.
 pub(super) async fn connect(
     near: &config::Near,
     identity: &Arc<Identity>,
     paths: &[config::Path],
 ) -> anyhow::Result<Connected> {
-    let far = far(near, paths).await?;
+    let all = candidates(near, paths).await?;
+    let order = order(paths, &all).await;
+    let far_of = |path: usize| {
+        let mut preferred = order.iter().chain(&all);
+        let found = preferred.find(|candidate| candidate.path == path);
+        found.expect("each path has a candidate").far
+    };
     let mut failure = anyhow!("no path may be used");
-    for first in order(paths, &far).await {
+    for first in &order {
+        let mut far: Vec<SocketAddr> = (0..paths.len()).map(far_of).collect();
+        far[first.path] = first.far;
         let sockets = Sockets::new(paths, &far);
-        match handshake(near, identity, sockets, first).await {
+        match handshake(near, identity, sockets, first.path).await {
             Ok(connected) => return Ok(connected),
-            Err(error) => failure = error.context(format!("path {:?}", paths[first].name)),
+            Err(error) => failure = error.context(format!("path {:?}", paths[first.path].name)),
         }
     }
     Err(failure.context(format!("no tunnel to {}", near.far)))
 }
 
-/// For each path the address of `far` in its family.
-async fn far(near: &config::Near, paths: &[config::Path]) -> anyhow::Result<Vec<SocketAddr>> {
-    let found = tokio::net::lookup_host(&near.far).await;
+/// For each path the addresses of `far` in its family, at least one.
+async fn candidates(near: &config::Near, paths: &[config::Path]) -> anyhow::Result<Vec<Candidate>> {
+    let found = resolve_far(&near.far).await;
     let found = found.with_context(|| format!("far = {:?}", near.far))?;
-    let found: Vec<SocketAddr> = found.collect();
-    let of_path = |path: &config::Path| {
-        let fits = |far: &&SocketAddr| match path.address {
+    let mut candidates = Vec::new();
+    for (path, config) in paths.iter().enumerate() {
+        let fits = |far: &SocketAddr| match config.address {
             Some(address) => address.is_ipv6() == far.is_ipv6(),
             None => true,
         };
-        let far = found.iter().find(fits).copied();
-        far.with_context(|| {
-            let (name, far) = (&path.name, &near.far);
-            format!("path {name:?}: {far} has no address of the family of its address")
-        })
-    };
-    paths.iter().map(of_path).collect()
+        let fitting = found.iter().copied().filter(fits);
+        let before = candidates.len();
+        candidates.extend(fitting.map(|far| Candidate { path, far }));
+        if candidates.len() == before {
+            let (name, far) = (&config.name, &near.far);
+            bail!("path {name:?}: {far} has no address of the family of its address");
+        }
+    }
+    Ok(candidates)
 }
 
-/// The paths that may be used, those first that answered a probe, the fastest first; backups last.
-async fn order(paths: &[config::Path], far: &[SocketAddr]) -> Vec<usize> {
-    let sockets = Sockets::new(paths, far);
-    let is_available = |&i: &usize| paths[i].role == Role::Available;
-    let used = (0..paths.len()).filter(|&i| paths[i].role != Role::Never);
+/// The candidates of the paths that may be used, those first that answered a probe, the fastest
+/// first; backups last.
+async fn order(paths: &[config::Path], candidates: &[Candidate]) -> Vec<Candidate> {
+    let probed: Vec<_> = candidates.iter().map(|it| paths[it.path].clone()).collect();
+    let far: Vec<_> = candidates.iter().map(|it| it.far).collect();
+    let sockets = Sockets::new(&probed, &far);
+    let is_available = |&i: &usize| probed[i].role == Role::Available;
+    let used = (0..probed.len()).filter(|&i| probed[i].role != Role::Never);
     let (available, backup): (Vec<usize>, Vec<usize>) = used.partition(is_available);
+    let has_answered = |i: usize| answer(&sockets, i).is_some();
+    let is_chosen = |&i: &usize| {
+        let mut same_path = (0..probed.len()).filter(|&j| candidates[j].path == candidates[i].path);
+        same_path.clone().count() == 1 || same_path.any(has_answered)
+    };
     let start = Instant::now();
     let mut next = start;
-    while start.elapsed() < PROBING {
+    let mut end = start + PROBING;
+    while Instant::now() < end {
         if Instant::now() >= next {
             next += PROBE;
             available
@@ -94,8 +125,11 @@ async fn order(paths: &[config::Path], far: &[SocketAddr]) -> Vec<usize> {
         }
         tokio::time::sleep(LOOK).await;
         sockets.slots().iter().for_each(Slot::receive_answers);
-        if available.iter().any(|&i| answer(&sockets, i).is_some()) {
-            break;
+        if available.iter().any(|&i| has_answered(i)) {
+            end = end.min(Instant::now() + CHOICE);
+            if available.iter().all(is_chosen) {
+                break;
+            }
         }
     }
     let rank = |&i: &usize| {
@@ -104,7 +138,7 @@ async fn order(paths: &[config::Path], far: &[SocketAddr]) -> Vec<usize> {
     };
     let mut order = [available, backup].concat();
     order.sort_by_key(rank);
-    order
+    order.into_iter().map(|i| candidates[i].clone()).collect()
 }
 
 fn answer(sockets: &Sockets, i: usize) -> Option<Duration> {

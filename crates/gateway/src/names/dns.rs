@@ -9,7 +9,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest query, bytes. Queries have one question and a few options.
 pub const MAX_QUERY: usize = 4096;
 
-const HEADER: usize = 12;
+pub(super) const HEADER: usize = 12;
 const OPT: u16 = 41;
 /// Types of questions for something else than data: TKEY, TSIG, IXFR, AXFR.
 const NO_DATA: RangeInclusive<u16> = 249..=252;
@@ -108,12 +108,12 @@ fn reply(query: &[u8], parsed: &Query<'_>, flags: u8, code: u8) -> Vec<u8> {
     reply
 }
 
-fn count(bytes: &[u8], at: usize) -> u16 {
+pub(super) fn count(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
 /// Where the question ends that follows the header.
-fn skip_question(message: &[u8]) -> Option<usize> {
+pub(super) fn skip_question(message: &[u8]) -> Option<usize> {
     let end = skip_name(message, HEADER)? + 4;
     (end <= message.len()).then_some(end)
 }
