@@ -90,7 +90,7 @@ impl Windows {
         }
     }
 
-    /// The same with windows of up to [`FURTHEST`], where it is not known how much waits for earlier
+    /// Windows of up to [`FURTHEST`], for a carrier that does not know how much waits for earlier
     /// data.
     pub fn in_order(budget: u64) -> Windows {
         Windows {

@@ -110,7 +110,7 @@ async fn data_before_a_shutdown_arrives_although_the_stream_is_dropped() {
     let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
     let data = pattern(1, 200_000);
     opened.write_all(&data).await.expect("open");
-    // Its end is acknowledged once the peer has read most of it.
+    // The peer acknowledges the end once it has read most of the data.
     assert!(opened.shutdown().now_or_never().is_none());
     drop(opened);
     let mut received = Vec::new();

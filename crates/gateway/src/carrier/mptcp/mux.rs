@@ -101,7 +101,7 @@ pub struct Mux {
     accepted_bytes: u64,
     unsent_bytes: u64,
     is_closed: bool,
-    /// Who calls `transmit`, when there was nothing.
+    /// Task that calls `transmit` once there is something to send.
     sender: Option<Waker>,
     events: Events,
 }

@@ -11,15 +11,15 @@ use crate::carrier::window::FIRST;
 /// How far the half is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// More may come.
+    /// Data or the end is still to come.
     Open,
-    /// Everything was received.
+    /// All data and the end were received.
     Ended,
     /// The peer has given up before the end.
     Reset,
-    /// It was not read, and others need its window.
+    /// A reset by this side: the stream was not read, and others need its window.
     Stalled,
-    /// Its reader was dropped.
+    /// The reader was dropped.
     Stopped,
 }
 
@@ -32,12 +32,12 @@ pub struct Incoming {
     /// The position up to which it may send.
     limit: u64,
     unread: VecDeque<u8>,
-    /// Who waits for data.
+    /// Task that waits for data.
     pub reader: Option<Waker>,
 }
 
 impl Incoming {
-    /// Of a new stream.
+    /// Starts with nothing received.
     pub fn new() -> Incoming {
         Incoming {
             state: State::Open,

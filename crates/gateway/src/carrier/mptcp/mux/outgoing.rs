@@ -9,9 +9,9 @@ const OWN_ROOM: usize = 16 << 10;
 /// How far the half is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It takes data.
+    /// Data is taken.
     Open,
-    /// Its writer has ended it; the end is not sent yet.
+    /// The writer has ended it; the end is not sent yet.
     Ending,
     /// The end was sent.
     Ended,
@@ -19,7 +19,7 @@ pub enum State {
     Received,
     /// The peer needs no more data.
     Stopped,
-    /// Its writer was dropped before the end.
+    /// The writer was dropped before the end.
     Reset,
 }
 
@@ -30,17 +30,17 @@ pub struct Outgoing {
     /// The position up to which the peer takes data, and that up to which it was sent.
     limit: u64,
     sent: u64,
-    /// It is in the queue of those that have their turns.
+    /// Whether the stream is in the queue for turns.
     pub has_turn: bool,
     queue: VecDeque<u8>,
     /// The part of the queue for which there was room among all streams', bytes.
     shared: usize,
-    /// Who waits, and how short the queue is to be before, bytes.
+    /// Task that waits, and how short the queue is to be before it is woken, bytes.
     writer: Option<(Waker, usize)>,
 }
 
 impl Outgoing {
-    /// Of a new stream, with the window that the peer gives it.
+    /// Starts with nothing queued, and the window that the peer gives a new stream.
     pub fn new(window: u64) -> Outgoing {
         Outgoing {
             state: State::Open,
@@ -71,8 +71,8 @@ impl Outgoing {
         self.limit = self.limit.max(limit);
     }
 
-    /// Queues as much as fits in a queue of `limit` bytes and in the `room` of all streams, which is
-    /// reduced; how much.
+    /// Queues as much as fits into a queue of `limit` bytes and into the `room` of all streams, and
+    /// reduces the room; how much.
     pub fn queue(&mut self, bytes: &[u8], limit: usize, room: &mut usize) -> usize {
         let queued = self.queue.len();
         let wanted = bytes.len().min(limit.saturating_sub(queued));

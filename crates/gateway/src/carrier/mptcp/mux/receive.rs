@@ -52,7 +52,7 @@ impl Mux {
 
     fn data(&mut self, id: u32, data: &[u8]) -> Result<(), String> {
         let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
-            return Ok(()); // it was stopped and forgotten
+            return Ok(()); // stopped and forgotten
         };
         if incoming.state == incoming::State::Open {
             if !incoming.receive(data) {
@@ -101,7 +101,7 @@ impl Mux {
 
     fn of_stream(&mut self, kind: Kind, id: u32, body: &[u8]) -> Result<(), String> {
         let Some(stream) = self.streams.get_mut(&id) else {
-            return Ok(()); // it was forgotten
+            return Ok(()); // forgotten
         };
         let is_over = stream.is_over();
         let Stream {
