@@ -118,8 +118,8 @@ fn endpoint(server: Option<noq::ServerConfig>) -> noq::Endpoint {
     noq::Endpoint::new(config, server, socket.into(), runtime).expect("a socket")
 }
 
-/// Mbit/s of one stream of yamux over TLS over TCP, with the libraries' own settings.
-async fn yamux_over_tls(bytes: usize) -> f64 {
+/// Mbit/s of TLS over TCP, with the library's own settings.
+async fn tls(bytes: usize) -> f64 {
     let (near, far) = identities();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("free");
     let address = listener.local_addr().expect("bound");
