@@ -14,6 +14,8 @@ use crate::config;
 use crate::keys::PublicKey;
 use crate::tls::Identity;
 
+mod admission;
+mod handshakes;
 pub mod mptcp;
 pub mod quic;
 mod window;
@@ -107,6 +109,13 @@ impl fmt::Display for Closed {
 }
 
 impl std::error::Error for Closed {}
+
+/// What a peer says, for logs and status: one line of at most 100 characters.
+fn printable(said: &[u8]) -> String {
+    const LONGEST: usize = 100;
+    let said = String::from_utf8_lossy(said);
+    said.escape_debug().take(LONGEST).collect()
+}
 
 /// Why a datagram was not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use anabranch_scenario::Adjust;
 use ipnet::IpNet;
 use serde::Deserialize;
 
-mod check;
+pub(crate) mod check;
 pub mod descriptors;
 pub mod destination;
 pub mod difference;

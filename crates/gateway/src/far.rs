@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
+use tokio::sync::SetOnce;
 use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::carrier::{Listener, Stream, Tunnel};
 use crate::config;
@@ -46,6 +47,8 @@ struct Shared {
     next_tunnel: AtomicU64,
     associations: Mutex<HashMap<PublicKey, Weak<Associations>>>,
     tasks: TaskTracker,
+    /// Why no more tunnels can be accepted.
+    failure: SetOnce<anyhow::Error>,
     /// Cancelled: no more tunnels and streams.
     stopped: CancellationToken,
     /// Cancelled: every connection ends.
@@ -80,6 +83,7 @@ impl Far {
             next_tunnel: AtomicU64::new(0),
             associations: Mutex::default(),
             tasks: TaskTracker::new(),
+            failure: SetOnce::new(),
             stopped: CancellationToken::new(),
             closed: CancellationToken::new(),
         });
@@ -95,6 +99,11 @@ impl Far {
     /// Accepts no more tunnels and streams. Connections continue.
     pub fn stop_accepting(&self) {
         self.0.stopped.cancel();
+    }
+
+    /// Waits until no more tunnels can be accepted; why.
+    pub async fn failed(&self) -> &anyhow::Error {
+        self.0.failure.wait().await
     }
 
     /// Connections at present.
@@ -184,7 +193,8 @@ impl Shared {
                 accepted = listener.accept() => match accepted {
                     Ok((tunnel, peer)) => drop(self.tasks.spawn(self.clone().serve(tunnel, peer))),
                     Err(error) => {
-                        warn!("no more tunnels are accepted: {error:#}");
+                        // The only failure, because this task ends.
+                        let _ = self.failure.set(error);
                         return;
                     }
                 },

@@ -11,19 +11,23 @@
 //! segment, or one on a slow path, delays the datagrams behind it (head-of-line blocking). So near
 //! sends them over QUIC where it can.
 
+use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
+use rustls::server::Acceptor;
 use socket2::Protocol;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tokio_rustls::LazyConfigAcceptor;
 
+use super::handshakes::{Handshakes, Place, Stage};
 use super::{Closed, NotSent, PathState, SILENCE, Stream};
 use crate::config;
 use crate::keys::PublicKey;
@@ -48,8 +52,8 @@ use weight::Weights;
 /// Time for the TCP connection, the TLS handshake and the first messages on one path.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// Handshakes that `far` performs at the same time; more wait in the kernel's queue.
-const HANDSHAKES: usize = 64;
+/// Time for near's first message, which follows the TCP connection at once.
+const FIRST_FLIGHT: Duration = Duration::from_secs(2);
 
 /// Connects over the first of these paths that can handshake.
 ///
@@ -161,7 +165,7 @@ fn weights(rule: &str, tunnel: &config::Tunnel) -> anyhow::Result<Option<Weights
 pub struct Listener {
     tunnels: tokio::sync::Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     accepting: tokio::task::JoinHandle<()>,
-    refused: Arc<AtomicU64>,
+    handshakes: Arc<Handshakes>,
 }
 
 impl Drop for Listener {
@@ -185,9 +189,9 @@ impl Listener {
         }
         endpoints::notice_dead_paths_early();
         let (sender, receiver) = mpsc::channel(1);
-        let refused = Arc::new(AtomicU64::new(0));
+        let handshakes = Handshakes::new();
         let accepting = tokio::spawn(accept_all(AcceptAll {
-            refused: refused.clone(),
+            handshakes: handshakes.clone(),
             listener,
             identity: identity.clone(),
             far: far.clone(),
@@ -197,13 +201,13 @@ impl Listener {
         Ok(Listener {
             tunnels: tokio::sync::Mutex::new(receiver),
             accepting,
-            refused,
+            handshakes,
         })
     }
 
     /// Handshakes that failed.
     pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+        self.handshakes.failures()
     }
 
     /// The next tunnel whose peer has proved one of the pinned keys.
@@ -212,7 +216,7 @@ impl Listener {
     /// If the listener itself fails.
     pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
         let next = self.tunnels.lock().await.recv().await;
-        next.context("the listener has failed")
+        next.context("the socket of TCP has failed")
     }
 }
 
@@ -223,16 +227,19 @@ struct AcceptAll {
     far: config::Far,
     rule: String,
     tunnels: mpsc::Sender<(Tunnel, PublicKey)>,
-    refused: Arc<AtomicU64>,
+    handshakes: Arc<Handshakes>,
 }
 
+/// Accepts connections until the socket fails.
 async fn accept_all(all: AcceptAll) {
     let all = Arc::new(all);
-    let slots = Arc::new(Semaphore::new(HANDSHAKES));
     loop {
-        let slot = slots.clone().acquire_owned().await;
         let (stream, peer) = match all.listener.accept().await {
             Ok(accepted) => accepted,
+            Err(error) if is_final(&error) => {
+                tracing::error!("accepting connections: {error}");
+                return;
+            }
             // Out of descriptors, or the peer has gone: the next one may be accepted.
             Err(error) => {
                 tracing::warn!("accepting a connection: {error}");
@@ -240,40 +247,49 @@ async fn accept_all(all: AcceptAll) {
                 continue;
             }
         };
+        let place = all.handshakes.enter(Stage::Hello, peer.ip());
         let all = all.clone();
         tokio::spawn(async move {
-            let established = timeout(HANDSHAKE, accept_one(stream, &all)).await;
-            drop(slot);
-            if !matches!(established, Ok(Ok(_))) {
-                all.refused.fetch_add(1, Ordering::Relaxed);
-            }
-            match established {
+            match accept_one(stream, peer.ip(), &all, place).await {
                 // Fails if nobody accepts any more.
-                Ok(Ok(tunnel)) => drop(all.tunnels.send(tunnel).await),
-                Ok(Err(error)) => tracing::warn!(%peer, "handshake failed: {error:#}"),
-                Err(_) => tracing::warn!(%peer, "handshake failed: not done in {HANDSHAKE:?}"),
+                Ok(tunnel) => drop(all.tunnels.send(tunnel).await),
+                Err(error) => all.handshakes.failed(peer, &error),
             }
         });
     }
 }
 
-async fn accept_one(stream: TcpStream, all: &AcceptAll) -> anyhow::Result<(Tunnel, PublicKey)> {
-    let socket = socket::duplicate(&stream)?;
+/// Whether a socket that gives this error to accept(2) accepts no more.
+fn is_final(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code.is_some_and(|code| [libc::EBADF, libc::EINVAL, libc::ENOTSOCK].contains(&code))
+}
+
+async fn accept_one(
+    stream: TcpStream,
+    peer: IpAddr,
+    all: &AcceptAll,
+    place: Place,
+) -> anyhow::Result<(Tunnel, PublicKey)> {
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), driver::buffered(stream));
+    let hello = async { hello.await.context("no TLS ClientHello") };
+    let hello = place.run(FIRST_FLIGHT, hello).await?;
+    drop(place);
+    let socket = socket::duplicate(hello.io.get_ref())?;
     socket::prepare(&socket)?;
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(all.identity.server()));
-    let stream = driver::buffered(stream);
-    let tls = acceptor.accept(stream).await.context("TLS")?;
-    let peer = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
-    let weights = weights(&all.rule, &all.far.tunnel)?;
-    let limits = limits(&all.far.limits, all.far.limits.connections_per_client);
-    let core = Core::new(
-        socket,
-        &all.rule,
-        (Role::Far, limits),
-        Paths::far(),
-        weights,
-    );
-    Ok((establish(tls.into(), core, false).await?, peer))
+    let established = async {
+        let tls = hello.into_stream(Arc::new(all.identity.server()));
+        let tls = tls.await.context("TLS")?;
+        let key = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
+        all.handshakes.proved(&key, peer);
+        let weights = weights(&all.rule, &all.far.tunnel)?;
+        let limits = limits(&all.far.limits, all.far.limits.connections_per_client);
+        let end = (Role::Far, limits);
+        let core = Core::new(socket, &all.rule, end, Paths::far(), weights);
+        Ok((establish(tls.into(), core, false).await?, key))
+    };
+    let place = all.handshakes.enter(Stage::Key, peer);
+    place.run(HANDSHAKE, established).await
 }
 
 /// A tunnel; closed when the last clone is dropped.

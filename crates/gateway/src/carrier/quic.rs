@@ -16,7 +16,7 @@ use noq::{
 };
 use tokio::time::MissedTickBehavior;
 
-use super::{Closed, NotSent, PathState, Stream};
+use super::{Closed, NotSent, PathState, Stream, printable};
 use crate::config;
 use crate::tls::Identity;
 
@@ -67,10 +67,12 @@ pub async fn connect(
         control::write(&mut control, message).await?;
     }
     let watchdog = Arc::new(Mutex::new(watchdog));
-    tokio::spawn(watch(connection.clone(), watchdog.clone(), control));
     tokio::spawn(receive_credit(connection.clone(), credit.clone()));
-    let paths = Paths::Near(watchdog, connected.endpoint);
-    Ok(Tunnel::new(connection, controller, credit, &near.limits, paths).await?)
+    let paths = Paths::Near(watchdog.clone(), connected.endpoint);
+    let limits = &near.limits;
+    let tunnel = Tunnel::new(connection.clone(), controller, credit, limits, paths).await?;
+    tokio::spawn(watch(connection, watchdog, control));
+    Ok(tunnel)
 }
 
 /// A connection with several paths. It is closed when the last clone is dropped.
@@ -157,10 +159,13 @@ impl Tunnel {
         limits: &config::Limits,
     ) -> Result<Tunnel, ConnectionError> {
         let peer = Arc::new(Mutex::new(Peer::new(controller.clone())));
-        tokio::spawn(follow(connection.clone(), peer.clone()));
+        let paths = Paths::Far(peer.clone());
         let credit = Credit::new(limits.tunnel_buffer_bytes);
-        tokio::spawn(listen(connection.clone(), peer.clone(), credit.clone()));
-        Tunnel::new(connection, controller, credit, limits, Paths::Far(peer)).await
+        let given = credit.clone();
+        let tunnel = Tunnel::new(connection.clone(), controller, given, limits, paths).await?;
+        tokio::spawn(follow(connection.clone(), peer.clone()));
+        tokio::spawn(listen(connection, peer, credit));
+        Ok(tunnel)
     }
 
     /// Opens a stream.
@@ -258,9 +263,14 @@ impl Tunnel {
 }
 
 fn closed(error: ConnectionError) -> Closed {
-    Closed(match error {
+    Closed(describe(&error))
+}
+
+/// Why a connection failed, in one line.
+fn describe(error: &ConnectionError) -> String {
+    match error {
         ConnectionError::ApplicationClosed(close) if !close.reason.is_empty() => {
-            format!("by the peer: {}", String::from_utf8_lossy(&close.reason))
+            format!("by the peer: {}", printable(&close.reason))
         }
         ConnectionError::LocallyClosed => "by this gateway".into(),
         ConnectionError::TimedOut => {
@@ -270,8 +280,8 @@ fn closed(error: ConnectionError) -> Closed {
             )
         }
         ConnectionError::Reset => "the peer has no such tunnel any more: it was restarted".into(),
-        error => error.to_string(),
-    })
+        error => printable(error.to_string().as_bytes()),
+    }
 }
 
 /// Watches the paths of `near` while the tunnel lives.

@@ -178,11 +178,16 @@ fn paths(paths: &[Path]) -> Vec<Fault> {
     faults
 }
 
+/// Whether a path may have this name, which is in the status and in metrics of both gateways.
+pub(crate) fn is_path_name(name: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(word)
+}
+
 fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name = &path.name;
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(word) {
+    if !is_path_name(name) {
         let message = format!(
             "expected 1 to {LONGEST_NAME} letters, digits, dots, hyphens or underscores, \
              got {name:?}"

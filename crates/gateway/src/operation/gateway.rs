@@ -35,6 +35,10 @@ pub trait Gateway: Sized {
     async fn apply(&self, new: Self::Config) -> Vec<String>;
     /// The established tunnels with their names.
     fn tunnels(&self) -> Vec<(String, Tunnel)>;
+    /// Waits until it can no longer do its work; why.
+    async fn failed(&self) -> anyhow::Error {
+        std::future::pending().await
+    }
     /// Connections at present.
     fn active(&self) -> usize;
     /// Accepts nothing new.
@@ -101,6 +105,11 @@ impl Gateway for Far {
         tunnels
             .map(|(peer, tunnel)| (short(peer.to_string()), tunnel))
             .collect()
+    }
+
+    async fn failed(&self) -> anyhow::Error {
+        let error = Far::failed(self).await;
+        anyhow::anyhow!("no more tunnels are accepted: {error:#}")
     }
 
     fn active(&self) -> usize {

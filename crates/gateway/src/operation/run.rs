@@ -39,7 +39,7 @@ pub fn run<G: Gateway>(file: &Path, valid: Valid<G::Config>) -> anyhow::Result<E
     let result = runtime.block_on(async {
         let mut signals = Signals::new()?;
         let mut process = Process::<G>::start(file, valid).await?;
-        process.serve(&mut signals).await;
+        process.serve(&mut signals).await?;
         process.drain(&mut signals).await;
         Ok(ExitCode::SUCCESS)
     });
@@ -124,7 +124,10 @@ impl<'f, G: Gateway> Process<'f, G> {
     }
 
     /// Observes the gateway every second and reloads on SIGHUP, until a signal ends it.
-    async fn serve(&mut self, signals: &mut Signals) {
+    ///
+    /// # Errors
+    /// If the gateway fails.
+    async fn serve(&mut self, signals: &mut Signals) -> anyhow::Result<()> {
         let period = service::watchdog().map_or(PERIOD, |watchdog| watchdog.min(PERIOD));
         let mut ticks = interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -146,7 +149,8 @@ impl<'f, G: Gateway> Process<'f, G> {
                     self.monitor.reloaded(reload);
                     service::ready();
                 }
-                () = signals.end.received() => return,
+                () = signals.end.received() => return Ok(()),
+                error = self.gateway.failed() => return Err(error),
             }
         }
     }

@@ -3,6 +3,6 @@
 mod mux;
 mod paths;
 mod queues;
-mod setup;
+pub mod setup;
 mod streams;
 mod turns;

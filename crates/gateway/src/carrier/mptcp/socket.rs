@@ -67,7 +67,7 @@ pub fn listen(address: SocketAddr, rule: &str) -> anyhow::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     let bound = socket.bind(&address.into());
     bound.with_context(|| format!("listening on {address}"))?;
-    socket.listen(128)?;
+    socket.listen(1024)?;
     Ok(TcpListener::from_std(socket.into())?)
 }
 

@@ -9,8 +9,8 @@ use anyhow::{Context, anyhow, bail};
 use noq::crypto::rustls::QuicClientConfig;
 use noq::{ClientConfig, Connection, Endpoint, EndpointConfig, PathId, TokioRuntime};
 
-use super::settings;
 use super::socket::{AllPaths, Slot, Sockets, mapped};
+use super::{describe, settings};
 use crate::config::{self, Role};
 use crate::names::resolve_far;
 use crate::tls::{Identity, SERVER_NAME};
@@ -175,9 +175,10 @@ async fn handshake(
     let far = mapped(sockets.slots()[first].far);
     let connecting = endpoint.connect_with(config, far, SERVER_NAME)?;
     let confirmed = async {
-        let connection = connecting.await?;
+        let failed = |error| anyhow!(describe(&error));
+        let connection = connecting.await.map_err(failed)?;
         // Before, `far` may still refuse the own key.
-        connection.handshake_confirmed().await?;
+        connection.handshake_confirmed().await.map_err(failed)?;
         change_keys(&connection, &controller).await;
         anyhow::Ok(connection)
     };

@@ -4,7 +4,7 @@ use noq::{Connection, PathId, RecvStream, SendStream};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-use crate::config;
+use crate::config::{self, check::is_path_name};
 
 /// Longest line, bytes.
 const MAX_LINE: u64 = 4096;
@@ -41,7 +41,9 @@ impl Opens {
     }
 
     fn is_valid(&self) -> bool {
-        self.weight > 0.0 && self.weight <= 1.0 && self.rate_mbps.is_none_or(|rate| rate > 0.0)
+        is_path_name(&self.name)
+            && (self.weight > 0.0 && self.weight <= 1.0)
+            && self.rate_mbps.is_none_or(|rate| rate > 0.0)
     }
 }
 
@@ -88,7 +90,7 @@ impl Reader {
 
 fn parse(line: &[u8]) -> anyhow::Result<Opens> {
     let message: Opens = serde_json::from_slice(line)?;
-    anyhow::ensure!(message.is_valid(), "a weight or rate is out of range");
+    anyhow::ensure!(message.is_valid(), "a name, weight or rate is not valid");
     Ok(message)
 }
 
@@ -113,5 +115,11 @@ mod tests {
         let text = String::from_utf8(line).expect("JSON");
         assert!(parse(text.replace("0.5", "0").as_bytes()).is_err());
         assert!(parse(text.replace("8.0", "-1").as_bytes()).is_err());
+        for name in ["", "a b", "a\\nb", "\u{202e}", &"a".repeat(1000)] {
+            assert!(
+                parse(text.replace("dsl", name).as_bytes()).is_err(),
+                "{name}"
+            );
+        }
     }
 }

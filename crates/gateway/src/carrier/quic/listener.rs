@@ -2,44 +2,39 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use noq::crypto::rustls::QuicServerConfig;
 use noq::rustls::pki_types::CertificateDer;
 use noq::{Connection, Endpoint, Incoming, ServerConfig, TokioRuntime};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
-use super::{Tunnel, settings, socket};
+use super::{Tunnel, describe, settings, socket};
+use crate::carrier::handshakes::{Handshakes, Place, Stage};
 use crate::config;
 use crate::keys::PublicKey;
 use crate::socket::bind_udp;
 use crate::tls::{self, Identity};
 
-/// Handshakes that may be in progress at a time; a client beyond them is refused.
-const HANDSHAKES: usize = 256;
-
-/// Handshakes in progress beyond which a client must first show that it receives what is sent to
-/// its address (RFC 9000, section 8.1.2).
-const UNVALIDATED: usize = 32;
+/// First datagrams that may wait for the task that accepts.
+const INCOMING: usize = 1024;
 
 /// Accepts tunnels on one socket.
 #[derive(Debug)]
 pub struct Listener {
     endpoint: Endpoint,
     accepted: Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
-    refused: Arc<AtomicU64>,
+    handshakes: Arc<Handshakes>,
     accepting: JoinHandle<()>,
 }
 
 /// What every handshake needs.
-struct Handshakes {
+struct Accepting {
     far: config::Far,
     server: ServerConfig,
-    permits: Arc<Semaphore>,
-    refused: Arc<AtomicU64>,
+    handshakes: Arc<Handshakes>,
     accepted: mpsc::Sender<(Tunnel, PublicKey)>,
 }
 
@@ -51,24 +46,24 @@ impl Listener {
         let socket = bind_udp(address).with_context(|| format!("listen = {address}"))?;
         socket::set_buffers(&socket);
         let crypto = QuicServerConfig::try_from(identity.server())?;
-        let server = ServerConfig::with_crypto(Arc::new(crypto));
+        let mut server = ServerConfig::with_crypto(Arc::new(crypto));
+        server.max_incoming(INCOMING);
         let config = settings::endpoint(identity)?;
         let runtime = Arc::new(TokioRuntime);
         let endpoint = Endpoint::new(config, Some(server.clone()), socket, runtime)?;
         let (sender, accepted) = mpsc::channel(1);
-        let refused = Arc::new(AtomicU64::new(0));
-        let handshakes = Handshakes {
+        let handshakes = Handshakes::new();
+        let accepting = Accepting {
             far: far.clone(),
             server,
-            permits: Arc::new(Semaphore::new(HANDSHAKES)),
-            refused: refused.clone(),
+            handshakes: handshakes.clone(),
             accepted: sender,
         };
-        let accepting = tokio::spawn(accept(endpoint.clone(), Arc::new(handshakes)));
+        let accepting = tokio::spawn(accept(endpoint.clone(), Arc::new(accepting)));
         Ok(Listener {
             endpoint,
             accepted: Mutex::new(accepted),
-            refused,
+            handshakes,
             accepting,
         })
     }
@@ -76,12 +71,12 @@ impl Listener {
     /// The next tunnel.
     pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
         let accepted = self.accepted.lock().await.recv().await;
-        accepted.context("the listener is closed")
+        accepted.context("the socket of QUIC has failed")
     }
 
     /// Handshakes that failed.
     pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+        self.handshakes.failures()
     }
 
     /// Where it listens.
@@ -98,53 +93,60 @@ impl Drop for Listener {
     }
 }
 
-async fn accept(endpoint: Endpoint, handshakes: Arc<Handshakes>) {
+async fn accept(endpoint: Endpoint, accepting: Arc<Accepting>) {
     while let Some(incoming) = endpoint.accept().await {
-        let Ok(permit) = handshakes.permits.clone().try_acquire_owned() else {
-            handshakes.refused.fetch_add(1, Ordering::Relaxed);
-            incoming.refuse();
-            continue;
-        };
-        let in_progress = HANDSHAKES - handshakes.permits.available_permits();
-        if in_progress > UNVALIDATED && !incoming.remote_address_validated() {
-            // Fails for a client that must not be asked again, which is one that was validated.
+        let handshakes = &accepting.handshakes;
+        let address = incoming.remote_address().ip();
+        if handshakes.is_crowded() && !incoming.remote_address_validated() {
+            // Asks for an answer (RFC 9000, section 8.1.2). Fails for a validated client only.
             let _ = incoming.retry();
-            continue;
+        } else if handshakes.has_room(address) && has_hello(&incoming) {
+            let place = handshakes.enter(Stage::Key, address);
+            tokio::spawn(handshake(accepting.clone(), incoming, place));
+        } else {
+            handshakes.ignored();
+            incoming.ignore();
         }
-        tokio::spawn(handshake(handshakes.clone(), incoming, permit));
     }
 }
 
-async fn handshake(handshakes: Arc<Handshakes>, incoming: Incoming, _: OwnedSemaphorePermit) {
+/// Whether the first datagram has a whole ClientHello, as near's has. Without one it takes no place
+/// and gets no answer.
+fn has_hello(incoming: &Incoming) -> bool {
+    incoming.decrypt().is_some_and(|it| it.alpns().is_some())
+}
+
+async fn handshake(accepting: Arc<Accepting>, incoming: Incoming, place: Place) {
     let address = incoming.remote_address();
-    let timeout = Duration::from_secs_f64(handshakes.far.limits.handshake_s);
-    let result = tokio::time::timeout(timeout, authenticate(&handshakes, incoming)).await;
-    let result = result.unwrap_or_else(|_| bail!("no handshake within {timeout:?}"));
+    let limit = Duration::from_secs_f64(accepting.far.limits.handshake_s);
+    let result = place.run(limit, authenticate(&accepting, incoming)).await;
+    drop(place);
     match result {
         // Fails when nobody accepts any more.
-        Ok(tunnel) => drop(handshakes.accepted.send(tunnel).await),
-        Err(error) => {
-            handshakes.refused.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%address, "handshake failed: {error:#}");
-        }
+        Ok(tunnel) => drop(accepting.accepted.send(tunnel).await),
+        Err(error) => accepting.handshakes.failed(address, &error),
     }
 }
 
 async fn authenticate(
-    handshakes: &Handshakes,
+    accepting: &Accepting,
     incoming: Incoming,
 ) -> anyhow::Result<(Tunnel, PublicKey)> {
-    let far = &handshakes.far;
+    let far = &accepting.far;
+    let address = incoming.remote_address().ip();
     let controller = settings::controller(&far.tunnel)?;
-    let mut server = handshakes.server.clone();
+    let mut server = accepting.server.clone();
     server.transport_config(Arc::new(settings::transport(&controller, &far.limits)));
-    let connection = incoming.accept_with(Arc::new(server))?.await?;
+    let failed = |error| anyhow!(describe(&error));
+    let connecting = incoming.accept_with(Arc::new(server)).map_err(failed)?;
+    let connection = connecting.await.map_err(failed)?;
     let peer = peer_key(&connection)?;
+    accepting.handshakes.proved(&peer, address);
     if !connection.is_multipath_enabled() {
         bail!("near has no multipath extension");
     }
-    let tunnel = Tunnel::accepted(connection, controller, &far.limits).await?;
-    Ok((tunnel, peer))
+    let tunnel = Tunnel::accepted(connection, controller, &far.limits).await;
+    Ok((tunnel.map_err(failed)?, peer))
 }
 
 fn peer_key(connection: &Connection) -> anyhow::Result<PublicKey> {

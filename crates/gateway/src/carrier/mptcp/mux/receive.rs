@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::frame::{Kind, Piece};
 use super::{Mux, Peer, Stream, VERSION, incoming, outgoing};
+use crate::carrier::printable;
 
 /// Frames that wait to be sent while the peer reads nothing, bytes of each stream: more than one of
 /// each kind, and the credits of a window.
@@ -70,7 +71,7 @@ impl Mux {
                 self.events.datagram = true;
             }
             Kind::Alive => {}
-            Kind::Close => return Err(format!("by the peer: {}", String::from_utf8_lossy(&body))),
+            Kind::Close => return Err(format!("by the peer: {}", printable(&body))),
             Kind::Open => self.opened(id, now)?,
             _ => self.of_stream(kind, id, &body)?,
         }

@@ -1,0 +1,203 @@
+//! Admission of handshakes: the choice of those that go on when clients without a key begin more
+//! than there are places for, and of the failures that are logged. `handshakes` has I/O and clock.
+//!
+//! A new handshake always gets a place. When all are taken, the source prefix with the most places
+//! gives up its oldest one, as fair queueing drops from the longest queue: an attacker takes places
+//! from its own network. Some places are for addresses from which a key was proved before.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use ipnet::IpNet;
+
+use crate::keys::PublicKey;
+
+/// Handshakes that may be in progress at a time.
+pub const PLACES: usize = 128;
+
+/// Places that addresses with a proved key do not share with others.
+const RESERVED: usize = PLACES / 4;
+
+/// Connections over QUIC that may be closing after a failed handshake; about 100 kB each.
+const CLOSING: usize = 512;
+
+/// How long a connection is closing that has measured no round-trip time: three PTOs (RFC 9000,
+/// section 10.2, and RFC 9002, section 6.2.2).
+const CLOSES: Duration = Duration::from_secs(3);
+
+/// Addresses that are remembered for each key: the latest.
+const ADDRESSES: usize = 16;
+
+/// How often a failure of the same source prefix is logged.
+const SAME_PREFIX: Duration = Duration::from_secs(60);
+
+/// How often any failure is logged.
+const ANY_PREFIX: Duration = Duration::from_secs(1);
+
+/// The network of a client, and the part of it that one host or household has: /24 and /32, or /48
+/// and /64.
+fn prefixes(address: IpAddr) -> [IpNet; 2] {
+    let address = address.to_canonical();
+    let lengths = if address.is_ipv4() {
+        [24, 32]
+    } else {
+        [48, 64]
+    };
+    lengths.map(|length| IpNet::new(address, length).expect("in range").trunc())
+}
+
+/// The handshakes in progress, each with a value that is returned when it loses its place.
+#[derive(Debug)]
+pub struct Places<T> {
+    /// Sorted by age.
+    taken: BTreeMap<u64, Place<T>>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Place<T> {
+    prefixes: [IpNet; 2],
+    is_known: bool,
+    value: T,
+}
+
+impl<T> Places<T> {
+    /// No handshake.
+    pub fn new() -> Places<T> {
+        Places {
+            taken: BTreeMap::new(),
+            next: 0,
+        }
+    }
+
+    /// How many places are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// A handshake begins: its number, and the value of the one that gives way, if any does.
+    pub fn enter(&mut self, address: IpAddr, is_known: bool, value: T) -> (u64, Option<T>) {
+        let number = self.next;
+        self.next += 1;
+        let place = Place {
+            prefixes: prefixes(address),
+            is_known,
+            value,
+        };
+        self.taken.insert(number, place);
+        let loser = self.loser().and_then(|number| self.leave(number));
+        (number, loser)
+    }
+
+    /// A handshake ends; its value, unless it has lost its place.
+    pub fn leave(&mut self, number: u64) -> Option<T> {
+        self.taken.remove(&number).map(|place| place.value)
+    }
+
+    /// The handshake that gives way.
+    fn loser(&self) -> Option<u64> {
+        if self.taken.len() <= PLACES {
+            return None;
+        }
+        let strangers = self.taken.values().filter(|place| !place.is_known).count();
+        let is_known = strangers <= PLACES - RESERVED;
+        let group = || self.taken.iter().filter(|(_, it)| it.is_known == is_known);
+        let mut sizes: HashMap<IpNet, usize> = HashMap::new();
+        for prefix in group().flat_map(|(_, place)| place.prefixes) {
+            *sizes.entry(prefix).or_default() += 1;
+        }
+        let rank = |(number, place): &(&u64, &Place<T>)| {
+            let sizes = place.prefixes.map(|prefix| sizes[&prefix]);
+            (sizes, Reverse(**number))
+        };
+        group().max_by_key(rank).map(|(number, _)| *number)
+    }
+}
+
+/// The connections that are closing after a failed handshake. Nothing ends them earlier, so that
+/// their number limits how many begin.
+#[derive(Debug, Default)]
+pub struct Closing(VecDeque<(Instant, IpNet)>);
+
+impl Closing {
+    /// A handshake with this address has failed.
+    pub fn failed(&mut self, address: IpAddr, now: Instant) {
+        self.remove_closed(now);
+        self.0.push_back((now, Closing::source(address)));
+    }
+
+    /// Whether another handshake with this address may fail: while its source has fewer of these
+    /// connections than there may still be. A single source leaves half of them to others.
+    pub fn has_room(&mut self, address: IpAddr, now: Instant) -> bool {
+        self.remove_closed(now);
+        let source = Closing::source(address);
+        let own = self.0.iter().filter(|(_, other)| *other == source);
+        own.count() < CLOSING.saturating_sub(self.0.len())
+    }
+
+    fn remove_closed(&mut self, now: Instant) {
+        let is_closed = |(since, _): &(Instant, IpNet)| now.duration_since(*since) >= CLOSES;
+        while self.0.front().is_some_and(is_closed) {
+            self.0.pop_front();
+        }
+    }
+
+    /// The addresses that one attacker may easily have: one, or a /48.
+    fn source(address: IpAddr) -> IpNet {
+        let [network, host] = prefixes(address);
+        if host.addr().is_ipv4() { host } else { network }
+    }
+}
+
+/// The addresses from which keys were proved.
+#[derive(Debug, Default)]
+pub struct Known(HashMap<PublicKey, VecDeque<IpNet>>);
+
+impl Known {
+    /// A client at this address has proved this key, one of those that are accepted.
+    pub fn proved(&mut self, key: &PublicKey, address: IpAddr) {
+        let [_, host] = prefixes(address);
+        let hosts = self.0.entry(key.clone()).or_default();
+        hosts.retain(|known| *known != host);
+        hosts.push_back(host);
+        if hosts.len() > ADDRESSES {
+            hosts.pop_front();
+        }
+    }
+
+    /// Whether a key was proved from this address.
+    pub fn has(&self, address: IpAddr) -> bool {
+        let [_, host] = prefixes(address);
+        self.0.values().any(|hosts| hosts.contains(&host))
+    }
+}
+
+/// The failures that were logged lately: one per source prefix and minute, one per second in all.
+#[derive(Debug, Default)]
+pub struct Lines {
+    logged: Vec<(IpNet, Instant)>,
+    unlogged: u64,
+}
+
+impl Lines {
+    /// A handshake with this address has failed: how many failures before it were not logged, if
+    /// this one is to be.
+    pub fn failed(&mut self, address: IpAddr, now: Instant) -> Option<u64> {
+        let [network, _] = prefixes(address);
+        let age = |at: Instant| now.saturating_duration_since(at);
+        self.logged.retain(|(_, at)| age(*at) < SAME_PREFIX);
+        let excludes =
+            |(logged, at): &(IpNet, Instant)| *logged == network || age(*at) < ANY_PREFIX;
+        if self.logged.iter().any(excludes) {
+            self.unlogged += 1;
+            return None;
+        }
+        self.logged.push((network, now));
+        Some(std::mem::take(&mut self.unlogged))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Handshakes with clients that have not proved a key yet, for both carriers.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::admission::{Closing, Known, Lines, PLACES, Places};
+use crate::keys::PublicKey;
+
+/// Places that may be taken before clients must show that they receive what is sent to their
+/// addresses.
+const CROWD: usize = PLACES / 4;
+
+/// The handshakes of a listener.
+#[derive(Debug)]
+pub(super) struct Handshakes {
+    state: Mutex<State>,
+    failed: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    hellos: Places<DropGuard>,
+    keys: Places<DropGuard>,
+    known: Known,
+    closing: Closing,
+    lines: Lines,
+}
+
+/// What far waits for. Each stage has its own places.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
+    /// A whole ClientHello.
+    Hello,
+    /// The proof of a key, and the first messages of the tunnel.
+    Key,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    handshakes: Arc<Handshakes>,
+    stage: Stage,
+    number: u64,
+    lost: CancellationToken,
+}
+
+impl Handshakes {
+    /// No handshake.
+    pub fn new() -> Arc<Handshakes> {
+        let state = State {
+            hellos: Places::new(),
+            keys: Places::new(),
+            known: Known::default(),
+            closing: Closing::default(),
+            lines: Lines::default(),
+        };
+        Arc::new(Handshakes {
+            state: Mutex::new(state),
+            failed: AtomicU64::new(0),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder panics")
+    }
+
+    /// Whether clients must show that they receive what is sent to their addresses.
+    pub fn is_crowded(&self) -> bool {
+        self.state().keys.taken() >= CROWD
+    }
+
+    /// Whether a handshake over QUIC with this address may begin.
+    pub fn has_room(&self, address: IpAddr) -> bool {
+        self.state().closing.has_room(address, Instant::now())
+    }
+
+    /// Takes a place, perhaps that of another handshake.
+    pub fn enter(self: &Arc<Handshakes>, stage: Stage, address: IpAddr) -> Place {
+        let lost = CancellationToken::new();
+        let mut state = self.state();
+        let is_known = state.known.has(address);
+        let places = state.places(stage);
+        let (number, loser) = places.enter(address, is_known, lost.clone().drop_guard());
+        drop((state, loser));
+        Place {
+            handshakes: self.clone(),
+            stage,
+            number,
+            lost,
+        }
+    }
+
+    /// A client has proved this key.
+    pub fn proved(&self, key: &PublicKey, address: IpAddr) {
+        self.state().known.proved(key, address);
+    }
+
+    /// Counts a handshake that was not begun.
+    pub fn ignored(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a failure, and logs it if few were logged lately.
+    pub fn failed(&self, address: SocketAddr, error: &anyhow::Error) {
+        self.ignored();
+        let now = Instant::now();
+        let mut state = self.state();
+        state.closing.failed(address.ip(), now);
+        let line = state.lines.failed(address.ip(), now);
+        drop(state);
+        if let Some(unlogged) = line {
+            tracing::warn!(%address, unlogged, "handshake failed: {error:#}");
+        }
+    }
+
+    /// How many have failed.
+    pub fn failures(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
+
+impl State {
+    fn places(&mut self, stage: Stage) -> &mut Places<DropGuard> {
+        match stage {
+            Stage::Hello => &mut self.hellos,
+            Stage::Key => &mut self.keys,
+        }
+    }
+}
+
+impl Place {
+    /// Runs a part of the handshake.
+    ///
+    /// # Errors
+    /// If it fails, takes longer than `limit`, or loses its place.
+    pub async fn run<T>(
+        &self,
+        limit: Duration,
+        part: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        match self.lost.run_until_cancelled(timeout(limit, part)).await {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => bail!("not done in {limit:?}"),
+            None => bail!("too many handshakes at a time"),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.handshakes.state();
+        let ended = state.places(self.stage).leave(self.number);
+        drop((state, ended));
+    }
+}
