@@ -111,7 +111,7 @@ async fn connect_over(
     let stream = driver::buffered(stream);
     let tls = connector.connect(name, stream).await.context("TLS")?;
     let weights = weights(rule, &near.tunnel)?;
-    let limits = limits(&near.limits, near.limits.connections);
+    let limits = mux::Limits::new(&near.limits, near.limits.connections);
     let core = Core::new(
         socket,
         rule,
@@ -120,15 +120,6 @@ async fn connect_over(
         weights,
     );
     establish(tls.into(), core, true).await
-}
-
-/// The limits of a tunnel of which each side may have this many streams open.
-fn limits(limits: &config::Limits, streams: usize) -> mux::Limits {
-    mux::Limits {
-        streams,
-        stream_bytes: limits.buffer_bytes,
-        tunnel_bytes: limits.tunnel_buffer_bytes,
-    }
 }
 
 /// Starts the tasks of a tunnel over this connection, and waits for the peer's first message.
@@ -283,7 +274,8 @@ async fn accept_one(
         let key = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
         all.handshakes.proved(&key, peer);
         let weights = weights(&all.rule, &all.far.tunnel)?;
-        let limits = limits(&all.far.limits, all.far.limits.connections_per_client);
+        let limits = &all.far.limits;
+        let limits = mux::Limits::new(limits, limits.connections_per_client);
         let end = (Role::Far, limits);
         let core = Core::new(socket, &all.rule, end, Paths::far(), weights);
         Ok((establish(tls.into(), core, false).await?, key))

@@ -18,11 +18,11 @@ pub const LARGEST: u64 = 2 << 20;
 /// The most that the peer may send beyond what was read while earlier data is missing, bytes.
 pub const FURTHEST: u64 = 16 << 20;
 
-/// A window grows if a quarter of it was read within this time. It therefore holds one to two
+/// A window grows if an eighth of it was read within this time. It therefore holds one to two
 /// seconds of a stream's rate: what is lost on one path delays the data of all.
-const FAST: Duration = Duration::from_millis(500);
+const FAST: Duration = Duration::from_millis(250);
 
-/// A window shrinks if a quarter of it was read in no less than this time, or nothing arrived.
+/// A window shrinks if an eighth of it was read in no less than this time, or nothing arrived.
 const SLOW: Duration = Duration::from_secs(5);
 
 /// How long a stream must be stalled before it is reset in favour of a window that grows.
@@ -188,11 +188,11 @@ impl Window {
         self.is_idle &= read.taken == 0 && read.ahead == 0;
     }
 
-    /// Raises the limit when a quarter of the window was used, by at most `spare` beyond [`FIRST`];
-    /// whether that is enough. With a quarter, a window grows faster than slow start.
+    /// Raises the limit when an eighth of the window was used, by at most `spare` beyond [`FIRST`];
+    /// whether that is enough. So early a window grows faster than slow start.
     fn raise(&mut self, ahead: u64, spare: u64, largest: u64, now: Instant) -> bool {
         let left = (self.limit - self.taken).saturating_sub(ahead);
-        if left > self.size / 4 * 3 {
+        if left > self.size / 8 * 7 {
             return true;
         }
         let wanted = match now.saturating_duration_since(self.raised) {
@@ -257,8 +257,8 @@ mod tests {
         let mut now = Instant::now();
         let mut windows = Windows::new(64 << 20);
         windows.open(1, now);
-        assert_eq!(windows.read(1, take(FIRST / 4 - 1), now), None);
-        assert_eq!(windows.read(1, take(1), now), Some(FIRST / 4 + 2 * FIRST));
+        assert_eq!(windows.read(1, take(FIRST / 8 - 1), now), None);
+        assert_eq!(windows.read(1, take(1), now), Some(FIRST / 8 + 2 * FIRST));
         windows.close(1);
         windows.open(2, now);
         assert_eq!(grow(&mut windows, 2, 9, now), LARGEST);

@@ -218,7 +218,7 @@ async fn a_slow_path_does_not_stop_a_fast_one() {
     until("all acknowledged", || pair.far.unsent_bytes() == 0).await;
 }
 
-/// A window grows to the 1.25 MB that such a path holds: with 64 KiB this would take 50 s.
+/// The window must grow to the 1.25 MB that such a path holds: with 64 KiB this would take 50 s.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_stream_fills_a_long_path() {
     let (near_identity, far_identity) = identities();

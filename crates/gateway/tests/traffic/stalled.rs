@@ -82,14 +82,14 @@ fn the_connection_stalled_longest_is_reset_once_the_buffer_is_used_up() {
         if carrier != "quic" {
             return;
         }
-        let pair = Pair::near_with(carrier, "limits.tunnel_buffer_bytes = 3_000_000").await;
+        let pair = Pair::near_with(carrier, "limits.tunnel_buffer_bytes = 1_000_000").await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let mut clients = Vec::new();
         for _ in 0..3 {
             let mut client = pair.connect(address).await.expect("connected");
             fill(listener.accept().await.expect("connected").0);
-            read(&mut client, 10_000_000).await;
+            read(&mut client, 2_000_000).await;
             clients.push(client);
         }
         let [mut first, mut second, mut third] = <[_; 3]>::try_from(clients).expect("three");
@@ -98,12 +98,12 @@ fn the_connection_stalled_longest_is_reset_once_the_buffer_is_used_up() {
         let waited = Instant::now();
         while stalled() == 0 {
             assert!(waited.elapsed() < PATIENCE, "nothing is reset");
-            read(&mut third, 1_000_000).await;
+            read(&mut third, 100_000).await;
         }
         assert!(is_reset(&mut first).await);
         assert_eq!(stalled(), 1);
-        read(&mut third, 10_000_000).await;
-        read(&mut second, 10_000_000).await;
+        read(&mut third, 1_000_000).await;
+        read(&mut second, 1_000_000).await;
         echoes(&pair, "afterwards").await;
         pair.close().await;
     });

@@ -27,6 +27,7 @@ use incoming::Incoming;
 use outgoing::Outgoing;
 
 use crate::carrier::window::{FIRST, Windows};
+use crate::config;
 
 pub use datagrams::LARGEST_DATAGRAM;
 
@@ -50,6 +51,17 @@ pub struct Limits {
     /// What is queued of all streams, but for 16 KiB of each; and by how much their windows grow,
     /// bytes.
     pub tunnel_bytes: usize,
+}
+
+impl Limits {
+    /// The configured limits, where each side may have this many streams open.
+    pub fn new(limits: &config::Limits, streams: usize) -> Limits {
+        Limits {
+            streams,
+            stream_bytes: limits.buffer_bytes,
+            tunnel_bytes: limits.tunnel_buffer_bytes,
+        }
+    }
 }
 
 /// The tunnel's end that this is, which decides the numbers of the streams that it opens.
