@@ -160,7 +160,7 @@ async fn full_windows_over_mptcp_take_no_more_than_is_stated() {
     let mut hello = Vec::new();
     far.transmit(&mut hello);
     near.receive(&hello, now).expect("right");
-    let before = allocated();
+    let before = settled().await;
     let mut sent = Vec::new();
     for _ in 0..STREAMS {
         let id = near.open(now).expect("fewer than allowed");
