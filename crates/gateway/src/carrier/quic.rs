@@ -67,11 +67,11 @@ pub async fn connect(
         control::write(&mut control, message).await?;
     }
     let watchdog = Arc::new(Mutex::new(watchdog));
-    tokio::spawn(receive_credit(connection.clone(), credit.clone()));
     let paths = Paths::Near(watchdog.clone(), connected.endpoint);
-    let limits = &near.limits;
-    let tunnel = Tunnel::new(connection.clone(), controller, credit, limits, paths).await?;
-    tokio::spawn(watch(connection, watchdog, control));
+    let (limits, kept) = (&near.limits, credit.clone());
+    let tunnel = Tunnel::new(connection.clone(), controller, kept, limits, paths).await?;
+    tokio::spawn(watch(connection.clone(), watchdog, control));
+    tokio::spawn(receive_credit(connection, credit));
     Ok(tunnel)
 }
 
@@ -161,8 +161,8 @@ impl Tunnel {
         let peer = Arc::new(Mutex::new(Peer::new(controller.clone())));
         let paths = Paths::Far(peer.clone());
         let credit = Credit::new(limits.tunnel_buffer_bytes);
-        let given = credit.clone();
-        let tunnel = Tunnel::new(connection.clone(), controller, given, limits, paths).await?;
+        let kept = credit.clone();
+        let tunnel = Tunnel::new(connection.clone(), controller, kept, limits, paths).await?;
         tokio::spawn(follow(connection.clone(), peer.clone()));
         tokio::spawn(listen(connection, peer, credit));
         Ok(tunnel)

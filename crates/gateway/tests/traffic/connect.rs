@@ -201,7 +201,7 @@ fn a_client_has_its_rate() {
         };
         let mut received = Vec::new();
         tokio::try_join!(send, reader.read_to_end(&mut received)).expect("carried");
-        assert_eq!(received.len(), 500_000);
+        assert_eq!(received.len(), 500_000, "{carrier}");
         let took = start.elapsed().as_secs_f64();
         assert!(took > 0.85, "{took}");
         pair.close().await;
