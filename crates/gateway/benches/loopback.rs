@@ -1,9 +1,8 @@
 //! Goodput on loopback: a tunnel over one path, of `quic` also over two, beside the library alone,
-//! which is noq, or yamux over TLS over TCP.
+//! which is noq, or TLS over TCP.
 //!
 //! `cargo bench -p anabranch-gateway --bench loopback [-- CARRIER] [MEGABYTES]`
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,7 +14,6 @@ use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
-use tokio_util::compat::{FuturesAsyncReadCompatExt, TokioAsyncReadCompatExt};
 
 /// Runs of each, in turn, of which the median counts.
 const RUNS: usize = 7;
@@ -45,7 +43,7 @@ async fn compare(carrier: Carrier, bytes: usize, paths: &[u8]) {
     for _ in 0..RUNS {
         let mut run = vec![match carrier {
             Carrier::Quic => library(bytes).await,
-            Carrier::Mptcp => yamux_over_tls(bytes).await,
+            Carrier::Mptcp => tls(bytes).await,
         }];
         for &paths in paths {
             run.push(tunnel(carrier, bytes, paths).await);
@@ -120,8 +118,8 @@ fn endpoint(server: Option<noq::ServerConfig>) -> noq::Endpoint {
     noq::Endpoint::new(config, server, socket.into(), runtime).expect("a socket")
 }
 
-/// Mbit/s of one stream of yamux over TLS over TCP, with the libraries' own settings.
-async fn yamux_over_tls(bytes: usize) -> f64 {
+/// Mbit/s of TLS over TCP, with the library's own settings.
+async fn tls(bytes: usize) -> f64 {
     let (near, far) = identities();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("free");
     let address = listener.local_addr().expect("bound");
@@ -137,24 +135,7 @@ async fn yamux_over_tls(bytes: usize) -> f64 {
         acceptor.accept(tcp).await.expect("a handshake")
     };
     let (near, far) = tokio::join!(connecting, accepting);
-    let (settings, client) = (yamux::Config::default(), yamux::Mode::Client);
-    let mut near = yamux::Connection::new(near.compat(), settings.clone(), client);
-    let mut far = yamux::Connection::new(far.compat(), settings, yamux::Mode::Server);
-    let outbound = poll_fn(|cx| near.poll_new_outbound(cx)).await;
-    let writer = outbound.expect("open").compat();
-    // yamux makes progress only while it is polled for the next stream.
-    let sending = tokio::spawn(async move { poll_fn(|cx| near.poll_next_inbound(cx)).await });
-    let (sender, accepted) = tokio::sync::oneshot::channel();
-    let receiving = tokio::spawn(async move {
-        let inbound = poll_fn(|cx| far.poll_next_inbound(cx)).await;
-        let _ = sender.send(inbound.expect("open").expect("no error"));
-        poll_fn(|cx| far.poll_next_inbound(cx)).await
-    });
-    let reader = async { accepted.await.expect("a stream").compat() };
-    let mbps = transfer(bytes, writer, reader).await;
-    sending.abort();
-    receiving.abort();
-    mbps
+    transfer(bytes, near, async { far }).await
 }
 
 /// Mbit/s of one stream of a tunnel over this many paths.

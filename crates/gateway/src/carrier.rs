@@ -102,7 +102,7 @@ impl Listener {
 pub enum Tunnel {
     /// Over QUIC with several paths, in user space.
     Quic(quic::Tunnel),
-    /// Over TLS 1.3 and yamux on one Multipath TCP (or TCP) connection of the kernel.
+    /// Over TLS 1.3 on one Multipath TCP (or TCP) connection of the kernel.
     Mptcp(mptcp::Tunnel),
 }
 

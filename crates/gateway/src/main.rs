@@ -150,8 +150,8 @@ impl Verbosity {
     fn log(&self) {
         let level = match (self.quiet, self.verbose) {
             (true, _) => "warn",
-            (false, 0) => "info,noq=warn,noq_proto=warn,yamux=warn",
-            (false, 1) => "debug,noq=warn,noq_proto=warn,yamux=warn,rustls=info,hyper=info",
+            (false, 0) => "info,noq=warn,noq_proto=warn",
+            (false, 1) => "debug,noq=warn,noq_proto=warn,rustls=info,hyper=info",
             (false, _) => "trace",
         };
         let filter = EnvFilter::try_from_env("ANABRANCH_LOG");

@@ -7,8 +7,9 @@ mod support;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anabranch_gateway::carrier::mptcp::mux;
 use anabranch_gateway::carrier::{Stream, Tunnel, quic};
 use anabranch_gateway::config::Limits;
 use anabranch_gateway::tls::SERVER_NAME;
@@ -143,4 +144,37 @@ async fn a_peer_that_ignores_its_credit_fills_no_more_than_is_stated() {
         grown < most,
         "{grown} bytes, {most} are stated; {sent} were sent"
     );
+}
+
+/// A peer of the carrier `mptcp` with a key fills the windows of a hundred streams, byte by byte.
+#[tokio::test]
+async fn full_windows_over_mptcp_take_no_more_than_is_stated() {
+    const STREAMS: usize = 100;
+    let _alone = ALONE.lock().await;
+    let limits = mux::Limits {
+        streams: STREAMS,
+        stream_bytes: 1 << 20,
+        tunnel_bytes: 4 << 20,
+    };
+    let now = Instant::now();
+    let [mut near, mut far] = [mux::Role::Near, mux::Role::Far].map(|it| mux::Mux::new(it, limits));
+    let mut hello = Vec::new();
+    far.transmit(&mut hello);
+    near.receive(&hello, now).expect("right");
+    let before = settled().await;
+    let mut sent = Vec::new();
+    for _ in 0..STREAMS {
+        let id = near.open(now).expect("fewer than allowed");
+        near.transmit(&mut sent);
+        let header = [&[6], &id.to_be_bytes()[..], &[0, 1], b"!"].concat();
+        sent.extend(header.repeat(64 << 10));
+        far.receive(&sent, now).expect("no more than the window");
+        sent.clear();
+    }
+    let grown = allocated() - before;
+    let most = 2 * STREAMS * (64 << 10) + (4 << 20);
+    assert!(grown < most, "{grown} bytes, {most} are stated");
+    let beyond = [6, 0, 0, 0, 1, 0, 1, 0];
+    let refused = far.receive(&beyond, now);
+    assert!(refused.is_err_and(|reason| reason.contains("more in a stream than it may")));
 }

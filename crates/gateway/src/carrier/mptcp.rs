@@ -1,21 +1,20 @@
-//! The tunnel over TLS 1.3 and yamux on one connection of the kernel: Multipath TCP, or plain TCP
+//! The tunnel over TLS 1.3 on one connection of the kernel: Multipath TCP, or plain TCP
 //! where a kernel has none or a middlebox strips it. Congestion control is the kernel's, by a
 //! program of `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
 //! **What is unsent in the kernel** (`allowance`) has a limit of its own.
 //!
-//! **Streams** (`stream`) take turns of 4 kB each; one also takes turns that no other waits for.
-//! yamux itself does not tell a receiver whether a stream ended or was reset, so each frame begins
-//! with a byte that does. The windows of streams (`pong`) cover some RTTs of the slowest path.
+//! **Streams** (`mux`) take turns of 4 kB each; one also takes turns that no other waits for. Their
+//! windows cover one to two seconds of their rates.
 //!
-//! **Datagrams** (`control`, `waiting`) have a stream of their own, ahead of all others. They still
-//! share one ordered byte stream: a lost segment, or one on a slow path, delays the datagrams
-//! behind it (head-of-line blocking). So near sends them over QUIC where it can.
+//! **Datagrams** go before all streams, but share one ordered sequence of bytes with them: a lost
+//! segment, or one on a slow path, delays the datagrams behind it (head-of-line blocking). So near
+//! sends them over QUIC where it can.
 
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
@@ -35,22 +34,18 @@ use crate::keys::PublicKey;
 use crate::tls::{self, Identity};
 
 mod allowance;
-mod control;
 mod core;
-mod emptying;
+mod driver;
 mod endpoints;
 mod maintain;
-mod multiplexer;
+pub mod mux;
 mod paths;
-mod pong;
 mod socket;
 mod stream;
-mod transport;
-mod waiting;
 mod weight;
 
 use core::Core;
-use multiplexer::Role;
+use mux::Role;
 use paths::Paths;
 use weight::Weights;
 
@@ -113,14 +108,33 @@ async fn connect_over(
     let socket = socket::duplicate(&stream)?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
     let name = tls::SERVER_NAME.try_into().expect("a valid name");
-    let stream = transport::buffered(stream);
+    let stream = driver::buffered(stream);
     let tls = connector.connect(name, stream).await.context("TLS")?;
     let weights = weights(rule, &near.tunnel)?;
-    let (limits, streams) = (&near.limits, near.limits.connections());
-    let core = Core::new(socket, rule, limits, streams, Paths::near(paths), weights);
-    let handle = multiplexer::establish(tls.into(), Role::Near, core).await?;
-    tokio::spawn(maintain::maintain(handle.core.clone(), true));
-    Ok(Tunnel(Arc::new(handle)))
+    let limits = mux::Limits::new(&near.limits, near.limits.connections());
+    let core = Core::new(
+        socket,
+        rule,
+        (Role::Near, limits),
+        Paths::near(paths),
+        weights,
+    );
+    establish(tls.into(), core, true).await
+}
+
+/// Starts the tasks of a tunnel over this connection, and waits for the peer's first message.
+async fn establish(
+    tls: tokio_rustls::TlsStream<driver::Socket>,
+    core: Arc<Core>,
+    opens_paths: bool,
+) -> anyhow::Result<Tunnel> {
+    core.update_paths();
+    tokio::spawn(driver::run(tls, core.clone()));
+    let tunnel = Tunnel(Arc::new(Handle(core.clone())));
+    let established = |mux: &mut mux::Mux| mux.is_established().then_some(());
+    core.wait(&core.changes.can_open, established).await?;
+    tokio::spawn(maintain::maintain(core, opens_paths));
+    Ok(tunnel)
 }
 
 /// The weights of the rule's connections, if it has any; without I-TCP also `None` if they cannot
@@ -256,7 +270,7 @@ async fn accept_one(
     all: &AcceptAll,
     place: Place,
 ) -> anyhow::Result<(Tunnel, PublicKey)> {
-    let hello = LazyConfigAcceptor::new(Acceptor::default(), transport::buffered(stream));
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), driver::buffered(stream));
     let hello = async { hello.await.context("no TLS ClientHello") };
     let hello = place.run(FIRST_FLIGHT, hello).await?;
     drop(place);
@@ -269,28 +283,42 @@ async fn accept_one(
         all.handshakes.proved(&key, peer);
         let far = all.far.get();
         let weights = weights(&all.rule, &far.tunnel)?;
-        let (limits, streams) = (&far.limits, far.limits.streams());
-        let core = Core::new(socket, &all.rule, limits, streams, Paths::far(), weights);
-        let handle = multiplexer::establish(tls.into(), Role::Far, core).await?;
-        Ok((Tunnel(Arc::new(handle)), key))
+        let limits = mux::Limits::new(&far.limits, far.limits.streams());
+        let end = (Role::Far, limits);
+        let core = Core::new(socket, &all.rule, end, Paths::far(), weights);
+        Ok((establish(tls.into(), core, false).await?, key))
     };
     let place = all.handshakes.enter(Stage::Key, peer);
-    let (tunnel, key) = place.run(HANDSHAKE, established).await?;
-    tokio::spawn(maintain::maintain(tunnel.0.core.clone(), false));
-    Ok((tunnel, key))
+    place.run(HANDSHAKE, established).await
 }
 
 /// A tunnel; closed when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub struct Tunnel(Arc<multiplexer::Handle>);
+pub struct Tunnel(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle(Arc<Core>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.close_by_user("dropped");
+    }
+}
 
 impl Tunnel {
+    fn core(&self) -> &Arc<Core> {
+        &self.0.0
+    }
+
     /// Opens a stream; waits while the peer's limit is reached.
     ///
     /// # Errors
     /// If the tunnel is closed.
     pub async fn open(&self) -> Result<Stream, Closed> {
-        self.0.open().await
+        let core = self.core();
+        let open = |mux: &mut mux::Mux| mux.open(Instant::now());
+        let id = core.wait(&core.changes.can_open, open).await?;
+        Ok(stream::new(id, core))
     }
 
     /// The next stream that the peer has opened.
@@ -298,7 +326,9 @@ impl Tunnel {
     /// # Errors
     /// If the tunnel is closed.
     pub async fn accept(&self) -> Result<Stream, Closed> {
-        self.0.accept().await
+        let core = self.core();
+        let id = core.wait(&core.changes.opened, mux::Mux::accept).await?;
+        Ok(stream::new(id, core))
     }
 
     /// Sends a datagram.
@@ -306,13 +336,17 @@ impl Tunnel {
     /// # Errors
     /// If it is too large or the tunnel is closed.
     pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
-        self.0.core.check().map_err(NotSent::Closed)?;
-        self.0.core.control.send_datagram(datagram)
+        self.core().check().map_err(NotSent::Closed)?;
+        if datagram.len() > mux::LARGEST_DATAGRAM {
+            return Err(NotSent::TooLarge(mux::LARGEST_DATAGRAM));
+        }
+        self.core().mux(|mux| mux.send_datagram(datagram));
+        Ok(())
     }
 
     /// Datagrams that wait to be sent, bytes.
     pub fn datagrams_waiting_bytes(&self) -> usize {
-        self.0.core.control.sending.bytes()
+        self.core().mux(|mux| mux.datagrams_waiting_bytes())
     }
 
     /// Whether this is the same tunnel.
@@ -325,46 +359,44 @@ impl Tunnel {
     /// # Errors
     /// If the tunnel is closed.
     pub async fn receive_datagram(&self) -> Result<Bytes, Closed> {
-        tokio::select! {
-            biased;
-            datagram = self.0.core.control.received.pop() => Ok(datagram),
-            closed = self.0.core.until_closed() => Err(closed),
-        }
+        let core = self.core();
+        core.wait(&core.changes.datagram, mux::Mux::receive_datagram)
+            .await
     }
 
     /// Waits until the tunnel is closed and the reason was sent to the peer.
     pub async fn closed(&self) -> Closed {
-        self.0.core.until_ended().await
+        self.core().until_ended().await
     }
 
     /// Closes the tunnel: streams end with an error on both sides.
     pub fn close(&self, reason: &str) {
-        self.0.core.close_by_user(reason);
+        self.core().close_by_user(reason);
     }
 
     /// The state of each path.
     pub fn paths(&self) -> Vec<PathState> {
-        self.0.core.update_paths();
-        self.0.core.paths().states()
+        self.core().update_paths();
+        self.core().paths().states()
     }
 
     /// Data that streams have accepted and that was never sent, bytes.
     pub fn unsent_bytes(&self) -> u64 {
-        self.0.core.unsent_bytes()
+        self.core().unsent_bytes()
     }
 
     /// Data that streams have accepted since the tunnel was established, bytes.
     pub fn accepted_bytes(&self) -> u64 {
-        self.0.core.account.accepted_bytes()
+        self.core().mux(|mux| mux.accepted_bytes())
     }
 
     /// The weight of the rule, once it was set; before, it is the one with which it was loaded.
     pub fn kappa(&self) -> Option<f64> {
-        self.0.core.kappa()
+        self.core().kappa()
     }
 
     /// Sets the weight of the rule.
     pub fn set_kappa(&self, kappa: f64) {
-        self.0.core.set_kappa(kappa);
+        self.core().set_kappa(kappa);
     }
 }

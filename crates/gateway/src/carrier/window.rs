@@ -6,6 +6,7 @@
 //! was stalled longer.
 
 use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 /// The window of a new stream, bytes. Both ends know it.
@@ -41,6 +42,8 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub struct Windows {
     /// Bytes that all windows may have beyond their [`FIRST`].
     budget: u64,
+    /// The largest window, bytes.
+    largest: u64,
     used: u64,
     /// A window could not grow since streams were last reset.
     is_short: bool,
@@ -79,6 +82,7 @@ impl Windows {
     pub fn new(budget: u64) -> Windows {
         Windows {
             budget,
+            largest: LARGEST,
             used: 0,
             is_short: false,
             looked: None,
@@ -89,6 +93,15 @@ impl Windows {
     /// Changes the budget. Windows that exceed it together shrink as they are read.
     pub fn set_budget(&mut self, budget: u64) {
         self.budget = budget;
+    }
+
+    /// Windows of up to [`FURTHEST`], for a carrier that does not know how much waits for earlier
+    /// data.
+    pub fn in_order(budget: u64) -> Windows {
+        Windows {
+            largest: FURTHEST,
+            ..Windows::new(budget)
+        }
     }
 
     /// Adds a stream, of which the peer may send [`FIRST`] bytes.
@@ -111,7 +124,7 @@ impl Windows {
         let spare = self.budget.saturating_sub(others);
         window.read(read, now);
         let before = window.limit;
-        self.is_short |= !window.raise(read.ahead, spare, now);
+        self.is_short |= !window.raise(read.ahead, spare, self.largest, now);
         self.used = others + window.share();
         (window.limit > before).then_some(window.limit)
     }
@@ -182,13 +195,13 @@ impl Window {
 
     /// Raises the limit when an eighth of the window was used, by at most `spare` beyond [`FIRST`];
     /// whether that is enough. So early a window grows faster than slow start.
-    fn raise(&mut self, ahead: u64, spare: u64, now: Instant) -> bool {
+    fn raise(&mut self, ahead: u64, spare: u64, largest: u64, now: Instant) -> bool {
         let left = (self.limit - self.taken).saturating_sub(ahead);
         if left > self.size / 8 * 7 {
             return true;
         }
         let wanted = match now.saturating_duration_since(self.raised) {
-            time if time < FAST => (2 * self.size).min(LARGEST),
+            time if time < FAST => (2 * self.size).min(largest),
             time if time < SLOW => self.size,
             _ => FIRST,
         };
@@ -209,6 +222,12 @@ impl Window {
             self.is_idle = true;
         }
     }
+}
+
+/// The error of the reader of a stream that was reset.
+pub fn stalled() -> io::Error {
+    let message = "it was not read, and limits.tunnel_buffer_bytes is used up";
+    io::Error::new(ErrorKind::QuotaExceeded, message)
 }
 
 #[cfg(test)]

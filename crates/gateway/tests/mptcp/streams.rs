@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anabranch_gateway::carrier::{Closed, Listener, NotSent, Stream, Tunnel, connect};
 use anabranch_gateway::config::Limits;
+use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -68,7 +69,6 @@ async fn streams_carry_data_both_ways_and_end() {
 
 async fn pair_of_streams(near: &Tunnel, far: &Tunnel) -> (Stream, Stream) {
     let mut opened = near.open().await.expect("open");
-    // yamux announces a stream with its first data.
     opened.write_all(b"!").await.expect("open");
     let mut accepted = far.accept().await.expect("open");
     assert_eq!(accepted.read_u8().await.expect("data"), b'!');
@@ -110,7 +110,8 @@ async fn data_before_a_shutdown_arrives_although_the_stream_is_dropped() {
     let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
     let data = pattern(1, 200_000);
     opened.write_all(&data).await.expect("open");
-    opened.shutdown().await.expect("open");
+    // The peer acknowledges the end once it has read most of the data.
+    assert!(opened.shutdown().now_or_never().is_none());
     drop(opened);
     let mut received = Vec::new();
     accepted.read_to_end(&mut received).await.expect("the end");
@@ -296,9 +297,9 @@ async fn a_receiver_that_does_not_read_stops_only_its_own_stream() {
     let (mut slow, _unread) = pair_of_streams(&near, &far).await;
     let endless = async { while slow.write_all(&[0; 9999]).await.is_ok() {} };
     assert!(timeout(Duration::from_millis(500), endless).await.is_err());
-    // The peer's window of 256 KiB, less the kind of each frame, and the queue are full.
+    // The peer's first window, 64 KiB behind the byte that was read, and the queue are full.
     let accepted = near.accepted_bytes();
-    assert!((340_000..=362_145).contains(&accepted), "{accepted} bytes");
+    assert!((160_000..=165_537).contains(&accepted), "{accepted} bytes");
     assert!(
         (98_000..=100_000).contains(&near.unsent_bytes()),
         "{}",

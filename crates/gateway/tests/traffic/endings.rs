@@ -12,12 +12,6 @@ use tokio::time::{Instant, sleep, timeout};
 use super::harness::{PATIENCE, Pair, each_carrier, echo, exchange, is_reset, until};
 use super::link;
 
-/// Whether streams have acknowledgements of their ends, and resets that do not wait behind data.
-/// yamux has neither.
-fn acknowledges(carrier: &str) -> bool {
-    carrier == "quic"
-}
-
 /// How soon a place must be free; without a remedy it takes 10 s to a day.
 const SOON: Duration = Duration::from_secs(8);
 
@@ -146,11 +140,9 @@ fn a_client_that_resets_gives_its_place_back_whatever_the_server_does() {
         ended.shutdown().await.expect("ended");
         assert_eq!(waits.read(&mut [0; 1]).await.expect("an end"), 0);
         let mut clients = vec![ended];
-        if acknowledges(carrier) {
-            let mut stuck = pair.connect(to).await.expect("connected");
-            fill(&mut stuck).await;
-            clients.push(stuck);
-        }
+        let mut stuck = pair.connect(to).await.expect("connected");
+        fill(&mut stuck).await;
+        clients.push(stuck);
         assert_eq!(pair.near.active(), clients.len());
         assert_eq!(pair.far().active(), clients.len());
         clients.iter().for_each(reset);
@@ -262,9 +254,6 @@ async fn drains(carrier: &str, near_drains: bool, bytes: usize, mbps: f64) {
 #[test]
 fn a_gateway_drains_until_all_data_has_arrived() {
     each_carrier(async |carrier| {
-        if !acknowledges(carrier) {
-            return;
-        }
         // More than what the gateways send while they close.
         tokio::join!(
             drains(carrier, true, 300_000, 1.0),
@@ -277,9 +266,6 @@ fn a_gateway_drains_until_all_data_has_arrived() {
 #[ignore = "slow: make test-all"]
 fn a_gateway_drains_for_as_long_as_its_data_takes() {
     each_carrier(async |carrier| {
-        if !acknowledges(carrier) {
-            return;
-        }
         tokio::join!(
             drains(carrier, true, 3_000_000, 2.0),
             drains(carrier, false, 3_000_000, 2.0),

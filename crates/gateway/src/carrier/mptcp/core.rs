@@ -1,37 +1,29 @@
 //! What all parts of a tunnel share: its end, its counters, its socket.
 
 use std::io;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
 
 use anabranch_sockets::{Subflow, mptcp_info, unsent_bytes};
 use socket2::Socket;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, watch};
 
+use super::mux::{Limits, Mux, Role};
 use super::paths::Paths;
 use super::socket::raise_send_buffer;
-use super::waiting::Control;
 use super::weight::Weights;
 use crate::carrier::Closed;
-use crate::config::Limits;
-
-/// Turns between the streams' queues and the socket: enough that the socket never waits for a
-/// stream, and few enough that a datagram does not wait for them.
-const TURNS: usize = 8;
 
 /// The shared state of a tunnel.
 #[derive(Debug)]
 pub struct Core {
     closed: watch::Sender<Option<Closed>>,
-    /// Why the connection has failed.
-    lost: OnceLock<String>,
-    /// The task of yamux has ended and the socket is closed.
+    /// The task of the tunnel has ended and the socket is closed.
     ended: watch::Sender<bool>,
-    /// Counters of the streams.
-    pub account: Account,
-    /// Datagrams and messages.
-    pub control: Control,
+    mux: Mutex<Mux>,
+    /// What tasks wait for that open and accept streams and take datagrams.
+    pub changes: Changes,
     /// A duplicate of the tunnel's socket, for its options, until the tunnel is closed.
     pub socket: Mutex<Option<Socket>>,
     /// The congestion control, by its name in the kernel.
@@ -43,74 +35,25 @@ pub struct Core {
     weights: Option<Weights>,
     /// The weight that was set last, as bits; 0 before.
     kappa: AtomicU64,
-    /// Streams that the peer may open.
-    pub streams: usize,
-    /// Data buffered per stream, bytes.
-    pub stream_bytes: usize,
-    /// Limit of the growth of all streams' receive windows, bytes.
-    pub window_bytes: usize,
-    started: Instant,
-    /// When data was last received, ms after `started`.
-    received_at: AtomicU64,
 }
 
-/// Counters of the streams' data.
-#[derive(Debug)]
-pub struct Account {
-    accepted: AtomicU64,
-    /// Bytes accepted and not yet written to the socket. Negative for a moment if a frame is
-    /// written before `unsettle` counts it as unwritten again.
-    unwritten: AtomicI64,
-    /// Room that is left for the queues of all streams, bytes.
-    room: AtomicUsize,
-    /// One for each turn's bytes that may be on their way to the socket; first come, first served.
-    pub turns: Arc<Semaphore>,
-}
-
-impl Account {
-    /// A stream has accepted data.
-    pub fn accept(&self, bytes: usize) {
-        self.accepted.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.unwritten.fetch_add(bytes as i64, Ordering::Relaxed);
-    }
-
-    /// Accepted data was written to the socket, or will never be because its stream was reset.
-    pub fn settle(&self, bytes: usize) {
-        self.unwritten.fetch_sub(bytes as i64, Ordering::Relaxed);
-    }
-
-    /// Counts settled bytes as unwritten again, because they will be written after all.
-    pub fn unsettle(&self, bytes: usize) {
-        self.unwritten.fetch_add(bytes as i64, Ordering::Relaxed);
-    }
-
-    /// Takes at most this much of the room that all streams share, bytes.
-    pub fn take_room(&self, wanted: usize) -> usize {
-        let take = |room: usize| Some(room - room.min(wanted));
-        let before = self
-            .room
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-        before.expect("`take` never refuses").min(wanted)
-    }
-
-    /// Returns room.
-    pub fn give_room(&self, bytes: usize) {
-        self.room.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Data accepted since the tunnel was established, bytes.
-    pub fn accepted_bytes(&self) -> u64 {
-        self.accepted.load(Ordering::Relaxed)
-    }
+/// What has changed, each for one of the tasks that wait for it.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// A stream can be opened.
+    pub can_open: Notify,
+    /// The peer has opened a stream.
+    pub opened: Notify,
+    /// A datagram was received.
+    pub datagram: Notify,
 }
 
 impl Core {
-    /// A new tunnel over this socket; the peer may open `streams`.
+    /// A new tunnel over this socket.
     pub fn new(
         socket: Socket,
         rule: &str,
-        limits: &Limits,
-        streams: usize,
+        (role, limits): (Role, Limits),
         paths: Paths,
         weights: Option<Weights>,
     ) -> Arc<Core> {
@@ -123,22 +66,52 @@ impl Core {
             weights,
             kappa: AtomicU64::new(0),
             closed: watch::Sender::new(None),
-            lost: OnceLock::new(),
             ended: watch::Sender::new(false),
-            account: Account {
-                accepted: AtomicU64::new(0),
-                unwritten: AtomicI64::new(0),
-                room: AtomicUsize::new(limits.tunnel_buffer_bytes),
-                turns: Arc::new(Semaphore::new(TURNS)),
-            },
-            control: Control::default(),
+            mux: Mutex::new(Mux::new(role, limits)),
+            changes: Changes::default(),
             socket: Mutex::new(Some(socket)),
-            streams,
-            stream_bytes: limits.buffer_bytes,
-            window_bytes: limits.tunnel_buffer_bytes,
-            started: Instant::now(),
-            received_at: AtomicU64::new(0),
         })
+    }
+
+    /// Acts on the multiplexer, and wakes the tasks that can go on.
+    pub fn mux<R>(&self, act: impl FnOnce(&mut Mux) -> R) -> R {
+        let mut mux = self.mux.lock().expect("no holder panics");
+        let result = act(&mut mux);
+        let events = mux.take_events();
+        drop(mux);
+        let changes = [
+            (events.can_open, &self.changes.can_open),
+            (events.opened, &self.changes.opened),
+            (events.datagram, &self.changes.datagram),
+        ];
+        for (_, change) in changes.iter().filter(|(happened, _)| *happened) {
+            change.notify_one();
+        }
+        events.woken.into_iter().for_each(Waker::wake);
+        result
+    }
+
+    /// Waits until the multiplexer gives something, which it may after these changes.
+    ///
+    /// # Errors
+    /// If the tunnel is closed, and nothing is left of it.
+    pub async fn wait<T>(
+        &self,
+        change: &Notify,
+        take: impl Fn(&mut Mux) -> Option<T>,
+    ) -> Result<T, Closed> {
+        loop {
+            if let Some(taken) = self.mux(&take) {
+                // There may be more, and others who wait.
+                change.notify_one();
+                return Ok(taken);
+            }
+            self.check()?;
+            tokio::select! {
+                () = change.notified() => {}
+                _ = self.until_closed() => {}
+            }
+        }
     }
 
     /// Closes the tunnel; the first reason counts.
@@ -150,25 +123,13 @@ impl Core {
             }
             open
         });
-        self.account.turns.close();
+        self.mux(|mux| mux.close(None));
     }
 
     /// Closes the tunnel and gives the peer the reason.
     pub fn close_by_user(&self, reason: &str) {
-        self.control.request_close(reason);
+        self.mux(|mux| mux.close(Some(reason)));
         self.close(reason);
-    }
-
-    /// The connection has failed.
-    pub fn set_lost(&self, reason: String) {
-        self.account.turns.close();
-        self.lost.get_or_init(|| reason);
-    }
-
-    /// Why the connection has failed.
-    pub fn lost(&self) -> String {
-        let unknown = || "the connection has failed".to_owned();
-        self.lost.get().cloned().unwrap_or_else(unknown)
     }
 
     /// An error once the tunnel is closed.
@@ -201,23 +162,10 @@ impl Core {
         closed
     }
 
-    /// Data was received.
-    pub fn has_received(&self) {
-        let now = self.started.elapsed().as_millis() as u64;
-        self.received_at.store(now, Ordering::Relaxed);
-    }
-
-    /// How long nothing has been received.
-    pub fn silence(&self) -> Duration {
-        let received_at = Duration::from_millis(self.received_at.load(Ordering::Relaxed));
-        self.started.elapsed().saturating_sub(received_at)
-    }
-
     /// Data that streams have accepted and that the kernel has not sent, bytes.
     pub fn unsent_bytes(&self) -> u64 {
         let in_kernel = self.unsent_in_kernel(&self.subflows().unwrap_or_default());
-        let unwritten = self.account.unwritten.load(Ordering::Relaxed);
-        unwritten.max(0) as u64 + in_kernel
+        self.mux(|mux| mux.unsent_bytes()) + in_kernel
     }
 
     /// Data that the kernel has not sent, in these subflows and before them, bytes.
@@ -297,7 +245,12 @@ mod tests {
             let name = socket.tcp_congestion().expect("a name");
             String::from_utf8(name).expect("ASCII")
         };
-        let core = Core::new(socket, "reno", &Limits::default(), 1, Paths::far(), None);
+        let limits = Limits {
+            streams: 1,
+            stream_bytes: 1,
+            tunnel_bytes: 1,
+        };
+        let core = Core::new(socket, "reno", (Role::Far, limits), Paths::far(), None);
         // As a route with `congctl` does. Every kernel has these two.
         same.set_tcp_congestion(b"cubic").expect("registered");
         core.choose_rule().expect("registered");

@@ -21,7 +21,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::credit::Credit;
 use crate::carrier::Incoming;
-use crate::carrier::window::{FIRST, Read};
+use crate::carrier::window::{FIRST, Read, stalled};
 
 /// How often a reader whose data is not read looks whether the stream was reset.
 const LOOK: Duration = Duration::from_secs(1);
@@ -145,11 +145,6 @@ impl Drop for Reader {
     fn drop(&mut self) {
         self.credit.close_incoming(self.id, self.is_over);
     }
-}
-
-fn stalled() -> io::Error {
-    let message = "it was not read, and limits.tunnel_buffer_bytes is used up";
-    io::Error::new(ErrorKind::QuotaExceeded, message)
 }
 
 impl Incoming for Reader {
