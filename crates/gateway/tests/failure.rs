@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use socket2::Socket;
 
-use crate::process::Pair;
+use crate::process::pair::Pair;
 
 /// The sockets of a process that satisfy a condition; operations on them are operations on its own.
 fn sockets(process: u32, condition: impl Fn(&Socket) -> bool) -> Vec<Socket> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::process::{GATEWAY, Pair, Running, echoes, keygen, text, wait};
+use crate::process::pair::{GATEWAY, Pair, Running, echoes, keygen, text, wait};
 
 /// Runs the program in a shell after a command of that shell.
 fn after(command: &str, arguments: &[&str], folder: &Path) -> Command {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::STRANGER;
 use super::initial::{self, Attacker};
-use crate::process::Pair;
+use crate::process::pair::Pair;
 
 /// Sends datagrams with these frames for a while; bytes of log per second.
 fn log_rate(pair: &Pair, frames: &[u8], period: Duration) -> f64 {
