@@ -15,7 +15,7 @@ const DELAY: Duration = Duration::from_millis(250);
 const MAX_ADDRESSES: usize = 4;
 
 /// The first success of attempts with these addresses. The next attempt starts when one fails, or
-/// beside those that have not finished after [`DELAY`].
+/// beside those that have not finished after the Connection Attempt Delay.
 ///
 /// # Errors
 /// The error of the attempt that failed last; `None` without addresses.

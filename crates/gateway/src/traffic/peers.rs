@@ -14,7 +14,7 @@ const ALWAYS: usize = 512;
 const IDLE: Duration = Duration::from_secs(120);
 
 /// Peers used lately. They are in two generations: the older one is forgotten once the newer one
-/// has [`ALWAYS`] peers or has lasted for [`IDLE`].
+/// has `ALWAYS` peers or has lasted for `IDLE`.
 #[derive(Debug)]
 pub struct Peers {
     newer: HashSet<SocketAddr>,
