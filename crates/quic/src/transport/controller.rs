@@ -347,6 +347,7 @@ impl Controller for PathController {
             state.controller.on_timeout(r);
         } else if is_new {
             state.paths[r].loss_events += 1;
+            state.controller.keep_for_undo(r);
             state.controller.on_loss(r);
         }
         drop(state);
@@ -354,6 +355,15 @@ impl Controller for PathController {
             self.recovery_began = None;
         } else if is_new {
             self.recovery_began = Some(now);
+        }
+    }
+
+    /// Everything declared lost lately has arrived, out of order.
+    fn on_spurious_congestion_event(&mut self) {
+        let r = self.index();
+        if let Some(mut state) = self.registration.lock() {
+            state.controller.on_spurious(r);
+            self.recovery_began = None;
         }
     }
 
