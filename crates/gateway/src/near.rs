@@ -6,11 +6,13 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ring::rand::{self, SystemRandom};
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::carrier::Tunnel;
+use crate::carrier::mptcp::remove_endpoints;
 use crate::config::difference::Differs;
 use crate::config::{self, live::Live};
 use crate::counters::Counters;
@@ -137,6 +139,8 @@ impl Near {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         sleep(FAREWELL).await;
+        // Waits for processes; fails only if it panics.
+        let _ = spawn_blocking(remove_endpoints).await;
     }
 
     /// Applies what can change at run time: peers, listeners, `rules` and `limits`. Closes all
