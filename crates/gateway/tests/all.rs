@@ -9,3 +9,4 @@ mod process;
 mod quic;
 mod strangers;
 mod traffic;
+mod units;

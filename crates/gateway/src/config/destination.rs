@@ -20,13 +20,13 @@ pub struct Rule {
     /// The destinations.
     pub to: Pattern,
     /// What happens.
-    pub via: Via,
+    pub via: Action,
 }
 
 /// What happens to a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Via {
+pub enum Action {
     /// `tunnel`: through the tunnel.
     #[default]
     Tunnel,
@@ -38,33 +38,33 @@ pub enum Via {
     Refused,
 }
 
-impl fmt::Display for Via {
+impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Via::Tunnel => f.write_str("tunnel"),
-            Via::Path(name) => write!(f, "path:{name}"),
-            Via::Direct => f.write_str("direct"),
-            Via::Refused => f.write_str("refused"),
+            Action::Tunnel => f.write_str("tunnel"),
+            Action::Path(name) => write!(f, "path:{name}"),
+            Action::Direct => f.write_str("direct"),
+            Action::Refused => f.write_str("refused"),
         }
     }
 }
 
-impl From<Via> for String {
-    fn from(via: Via) -> String {
-        via.to_string()
+impl From<Action> for String {
+    fn from(action: Action) -> String {
+        action.to_string()
     }
 }
 
-impl TryFrom<String> for Via {
+impl TryFrom<String> for Action {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Via, String> {
+    fn try_from(text: String) -> Result<Action, String> {
         match text.as_str() {
-            "tunnel" => Ok(Via::Tunnel),
-            "direct" => Ok(Via::Direct),
-            "refused" => Ok(Via::Refused),
+            "tunnel" => Ok(Action::Tunnel),
+            "direct" => Ok(Action::Direct),
+            "refused" => Ok(Action::Refused),
             other => match other.strip_prefix("path:") {
-                Some(name) if !name.is_empty() => Ok(Via::Path(name.to_owned())),
+                Some(name) if !name.is_empty() => Ok(Action::Path(name.to_owned())),
                 _ => Err(format!(
                     "expected tunnel, path:NAME, direct or refused, got {text:?}"
                 )),
@@ -75,7 +75,7 @@ impl TryFrom<String> for Via {
 
 /// What happens to connections to this destination: the first rule that matches counts. A network
 /// matches addresses only and a name names only, because `near` resolves only what goes directly.
-pub fn via(rules: &[Rule], destination: &Destination) -> Via {
+pub fn action(rules: &[Rule], destination: &Destination) -> Action {
     let rule = rules.iter().find(|rule| rule.to.matches(destination));
     rule.map(|rule| rule.via.clone()).unwrap_or_default()
 }
@@ -87,7 +87,7 @@ pub fn refused_networks(rules: &[Rule], destination: &Destination) -> Vec<IpNet>
         return Vec::new();
     }
     let before = rules.iter().take_while(|it| !it.to.matches(destination));
-    let refused = before.filter(|it| it.via == Via::Refused);
+    let refused = before.filter(|it| it.via == Action::Refused);
     let networks = refused.filter_map(|it| it.to.network_at(destination.port));
     networks.collect()
 }
@@ -103,10 +103,10 @@ pub fn is_direct(
 ) -> bool {
     let at = resolved(requested, address);
     let rule = rules.iter().find(|rule| match rule.via {
-        Via::Direct => rule.to.covers(requested, address, special),
+        Action::Direct => rule.to.covers(requested, address, special),
         _ => rule.to.matches(requested) || rule.to.matches(&at),
     });
-    rule.is_some_and(|rule| rule.via == Via::Direct)
+    rule.is_some_and(|rule| rule.via == Action::Direct)
 }
 
 fn resolved(requested: &Destination, address: IpAddr) -> Destination {
@@ -338,6 +338,3 @@ impl Destinations {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;
