@@ -20,6 +20,7 @@ use crate::traffic::limits::Limiter;
 use crate::traffic::tasks::Tasks;
 
 mod caps;
+mod client;
 mod connector;
 mod direct;
 mod dns;

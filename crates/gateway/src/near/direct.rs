@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
 
 use super::Shared;
-use super::udp::Client;
+use super::client::Client;
 use crate::config::destination::is_direct;
 use crate::config::special::Special;
 use crate::socket::Opened;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::config::{self, Carrier};
 
-/// Which of near's tunnels.
+/// Names one of near's tunnels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TunnelId {
     /// Over all paths.

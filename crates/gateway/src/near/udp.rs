@@ -16,20 +16,21 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
+use super::client::Client;
 use super::fastest::{self, FastestPath};
 use super::request::{request_in, tunnel};
-use super::socks::{decode_datagram, encode_datagram, refuse, reply};
+use super::socks::{decode_datagram, refuse, reply};
 use super::{Shared, direct};
 use crate::carrier::Tunnel;
 use crate::config::destination::{Action, action, refused_networks};
 use crate::socket::receive_from;
-use crate::traffic::limits::{Permit, Rate};
+use crate::traffic::limits::Permit;
 use crate::traffic::queue::{Packet, Sender, queue};
 use crate::traffic::relay::Connection;
 use crate::traffic::udp::IDLE;
 use crate::wire::{Destination, Head, Host, Reply};
 
-/// How many outlets an association has: actions of rules, times the ports that its client sends from.
+/// Outlets of an association: an action of a rule, times a port that its client sends from.
 const MAX_OUTLETS: usize = 8;
 
 /// Serves an association until the client closes its TCP connection.
@@ -103,15 +104,6 @@ struct Outlet {
     sender: Sender,
     used_at: Instant,
     _task: AbortOnDropHandle<Option<()>>,
-}
-
-/// Where datagrams come from and return to.
-#[derive(Clone)]
-pub struct Client {
-    socket: Arc<UdpSocket>,
-    /// Its address.
-    pub address: SocketAddr,
-    rate: Arc<Rate>,
 }
 
 impl Association<'_> {
@@ -259,21 +251,5 @@ async fn open(shared: &Shared, number: u32, tunnel: Tunnel) -> bool {
             true
         }
         Err(_) => false,
-    }
-}
-
-impl Client {
-    /// Sends it a datagram of this origin.
-    pub async fn send(&self, shared: &Shared, origin: &Destination, payload: &[u8]) {
-        let counters = &shared.counters;
-        self.rate.take(payload.len()).await;
-        let datagram = encode_datagram(origin, payload);
-        match self.socket.send_to(&datagram, self.address).await {
-            Ok(_) => {
-                counters.datagrams_down.increment();
-                counters.datagram_bytes_down.add(payload.len() as u64);
-            }
-            Err(_) => counters.dropped_unsendable.increment(),
-        }
     }
 }

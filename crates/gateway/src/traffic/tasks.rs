@@ -81,7 +81,7 @@ mod tests {
     async fn a_panic_of_a_supervised_task_fails_the_gateway_and_ends_its_tasks() {
         let tasks = Tasks::default();
         let other = tasks.spawn(pending());
-        let _ = tasks.supervise("listener", async { panic!("a bug") });
+        drop(tasks.supervise("listener", async { panic!("a bug") }));
         let failure = tasks.failed().await.to_string();
         assert!(
             failure.starts_with("listener: ") && failure.contains("a bug"),
