@@ -111,7 +111,7 @@ impl Tunnel {
 }
 
 /// What carries a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carrier {
     /// QUIC with several paths.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::special::Special;
 use crate::wire::{Destination, Host, Name};
@@ -24,8 +24,8 @@ pub struct Rule {
 }
 
 /// What happens to a connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Action {
     /// `tunnel`: through the tunnel.
     #[default]
@@ -46,12 +46,6 @@ impl fmt::Display for Action {
             Action::Direct => f.write_str("direct"),
             Action::Refused => f.write_str("refused"),
         }
-    }
-}
-
-impl From<Action> for String {
-    fn from(action: Action) -> String {
-        action.to_string()
     }
 }
 
@@ -119,8 +113,8 @@ fn resolved(requested: &Destination, address: IpAddr) -> Destination {
 /// Destinations: a host (`example.org`), all below a domain (`*.example.org`), an address or a
 /// network (`10.0.0.0/8`), or `*`, each with an optional port or range: `example.org:443`,
 /// `*:1-1023`, `[2001:db8::/32]:443`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Pattern {
     hosts: Hosts,
     ports: RangeInclusive<u16>,
@@ -176,12 +170,6 @@ impl Pattern {
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl From<Pattern> for String {
-    fn from(pattern: Pattern) -> String {
-        pattern.text
     }
 }
 
