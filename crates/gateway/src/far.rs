@@ -12,7 +12,7 @@ use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
-use crate::carrier::{Listener, Stream, Tunnel};
+use crate::carrier::{self, Listener, Stream, Tunnel};
 use crate::config::destination::Destinations;
 use crate::config::difference::Differs;
 use crate::config::{self, live::Live};
@@ -80,7 +80,11 @@ impl Far {
         identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> anyhow::Result<Far> {
-        let listener = Arc::new(Listener::bind(&config, &identity).await?);
+        let bound = carrier::Far {
+            listen: config.listen,
+            settings: config.settings(),
+        };
+        let listener = Arc::new(Listener::bind(&bound, &identity).await?);
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
             resolver: Arc::new(Resolver::new(config.resolver)),
@@ -143,13 +147,13 @@ impl Far {
         shared.limiter.replace(&new.limits);
         shared.resolver.set_server(new.resolver);
         if let Some(listener) = shared.listener.upgrade() {
-            listener.set_config(&new);
+            listener.set_settings(&new.settings());
         }
         shared.config.set(new.clone());
         // A tunnel that is not among them yet finds the new configuration and keys.
         for (peer, tunnel) in shared.tunnels.lock().values() {
             if shared.identity.accepts(peer) {
-                tunnel.set_limits(&new.limits);
+                tunnel.set_limits(&new.settings().limits);
             } else {
                 tunnel.close(REMOVED);
             }
@@ -236,7 +240,7 @@ impl Shared {
             ));
         }
         // They may have changed since its handshake began.
-        tunnel.set_limits(&config.limits);
+        tunnel.set_limits(&config.settings().limits);
         tunnels.insert(number, (peer.clone(), tunnel.clone()));
         self.counters.tunnels_established.increment();
         Ok(Entry {

@@ -2,11 +2,9 @@
 
 mod config;
 mod failure;
-mod mptcp;
 mod operation;
 mod parsers;
 mod process;
-mod quic;
 mod strangers;
 mod traffic;
 mod units;

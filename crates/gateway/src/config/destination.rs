@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use ipnet::IpNet;
+use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::Deserialize;
 
 use super::special::Special;
 use crate::wire::{Destination, Host, Name};

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Shared, TunnelId};
-use crate::carrier::{Closed, Tunnel, connect};
+use crate::carrier::{self, Closed, Remote, Tunnel};
 use crate::config;
 use crate::itcp;
+use crate::names::resolve_far;
 
 /// The pause after a failed attempt: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -215,11 +217,23 @@ async fn establish(shared: &Arc<Shared>, id: &TunnelId, paths: &[config::Path]) 
     }
 }
 
+/// Connects once over these paths.
 async fn attempt(
     shared: Arc<Shared>,
     id: TunnelId,
     paths: Vec<config::Path>,
 ) -> anyhow::Result<Tunnel> {
     let config = id.config(&shared.config());
-    timeout(ATTEMPT, connect(&config, &shared.identity, &paths)).await?
+    let connected = async {
+        let addresses = resolve_far(&config.far).await;
+        let addresses = addresses.with_context(|| format!("far = {:?}", config.far))?;
+        let name = config.far.clone();
+        let near = carrier::Near {
+            far: Remote { name, addresses },
+            paths,
+            settings: config.settings(),
+        };
+        carrier::connect(&near, &shared.identity).await
+    };
+    timeout(ATTEMPT, connected).await?
 }

@@ -4,5 +4,4 @@ mod addresses;
 mod counters;
 mod destinations;
 mod limits;
-mod race;
 mod wire;
