@@ -43,7 +43,7 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
 pub(super) fn far(far: &Far) -> Vec<Fault> {
     let mut faults = tunnel(&far.tunnel);
     let key = Key::root("resolver");
-    faults.extend(far.resolver.and_then(|address| port(&key, address).err()));
+    faults.extend(far.resolver.and_then(|address| port(&key, address)));
     if far.listen.ip().is_multicast() {
         faults.push(Key::root("listen").fault("expected an address of this host"));
     }
@@ -79,7 +79,7 @@ pub(super) fn keys(tunnel: &Tunnel) -> Result<(KeyPair, Vec<PublicKey>), Vec<Fau
         }
         peers.push(peer.key.clone());
         if let Some(name) = &peer.name {
-            faults.extend(self::name(&key.index(i).key("name"), name).err());
+            faults.extend(self::name(&key.index(i).key("name"), name));
         }
     }
     if tunnel.peers.is_empty() {
@@ -135,7 +135,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
     let key = key.key("itcp");
     // A gateway samples in real time.
     let period = number(&key, "period_s", itcp.period_s.get(), 0.001, LONGEST_S);
-    let mut faults: Vec<Fault> = period.err().into_iter().collect();
+    let mut faults = Vec::from_iter(period);
     if rule.info().weight.is_none() {
         let message = format!(
             "I-TCP adjusts the weight of a rule, and {} has none: tunnel.algorithm = \"vegas\"",
@@ -174,21 +174,15 @@ fn paths(paths: &[Path]) -> Vec<Fault> {
     faults
 }
 
-fn name(key: &Key, name: &str) -> Result<(), Fault> {
-    if is_name(name) {
-        return Ok(());
-    }
+fn name(key: &Key, name: &str) -> Option<Fault> {
     let message = format!(
         "expected 1 to {LONGEST_NAME} letters, digits, dots, hyphens or underscores, got {name:?}"
     );
-    Err(key.fault(message))
+    (!is_name(name)).then(|| key.fault(message))
 }
 
 fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = name(&key.key("name"), &path.name)
-        .err()
-        .into_iter()
-        .collect();
+    let mut faults = Vec::from_iter(name(&key.key("name"), &path.name));
     match (&path.address, &path.interface) {
         (None, None) => {
             faults.push(key.fault("expected address, interface or both: where its packets leave"));
@@ -212,7 +206,7 @@ fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
         faults.push(key.key("weight").fault(message));
     }
     if let Some(rate) = path.rate_mbps {
-        faults.extend(number(key, "rate_mbps", rate, 0.01, 1e6).err());
+        faults.extend(number(key, "rate_mbps", rate, 0.01, 1e6));
     }
     if path.cap_bytes == Some(0) {
         let message = "expected at least 1; role = \"never\" turns a path off";
@@ -223,46 +217,34 @@ fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
 
 fn limits(limits: &Limits) -> Vec<Fault> {
     let key = Key::root("limits");
-    let count = |number: usize| number as f64;
-    let per_client = limits.connections_per_client();
+    let n = |number: usize| number as f64;
+    let [per_client, tunnels] = [limits.connections_per_client(), limits.tunnels_per_client];
+    let [each, tunnel] = [limits.buffer_bytes, limits.tunnel_buffer_bytes];
     let ranges = [
-        ("connections", count(limits.connections()), 1.0, 1e6),
-        ("connections_per_client", count(per_client), 1.0, 1e6),
-        (
-            "tunnels_per_client",
-            count(limits.tunnels_per_client),
-            1.0,
-            1e4,
-        ),
-        ("buffer_bytes", count(limits.buffer_bytes), 4096.0, 64e6),
-        (
-            "tunnel_buffer_bytes",
-            count(limits.tunnel_buffer_bytes),
-            65536.0,
-            16e9,
-        ),
+        ("connections", n(limits.connections()), 1.0, 1e6),
+        ("connections_per_client", n(per_client), 1.0, 1e6),
+        ("tunnels_per_client", n(tunnels), 1.0, 1e4),
+        ("buffer_bytes", n(each), 4096.0, 64e6),
+        ("tunnel_buffer_bytes", n(tunnel), 65536.0, 16e9),
         ("client_mbps", limits.client_mbps.unwrap_or(1.0), 0.01, 1e6),
         ("handshake_s", limits.handshake_s, 0.1, 3600.0),
         ("idle_s", limits.idle_s, 1.0, LONGEST_S),
         ("half_closed_s", limits.half_closed_s, 1.0, LONGEST_S),
     ];
-    let faults = ranges.into_iter();
-    faults
-        .filter_map(|(name, value, min, max)| number(&key, name, value, min, max).err())
+    let ranges = ranges.into_iter();
+    ranges
+        .filter_map(|(name, value, min, max)| number(&key, name, value, min, max))
         .collect()
 }
 
 fn operation(operation: &Operation) -> Option<Fault> {
     let key = Key::root("operation");
-    number(&key, "drain_s", operation.drain_s, 0.0, LONGEST_S).err()
+    number(&key, "drain_s", operation.drain_s, 0.0, LONGEST_S)
 }
 
-fn number(key: &Key, name: &str, value: f64, min: f64, max: f64) -> Result<(), Fault> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
+fn number(key: &Key, name: &str, value: f64, min: f64, max: f64) -> Option<Fault> {
     let message = format!("expected a number from {min} to {max}, got {value}");
-    Err(key.key(name).fault(message))
+    (!(min..=max).contains(&value)).then(|| key.key(name).fault(message))
 }
 
 /// The address of the status, with its key.
@@ -275,24 +257,18 @@ fn listeners(all: &[(Key, SocketAddr)]) -> Vec<Fault> {
     let mut seen: BTreeMap<SocketAddr, &Key> = BTreeMap::new();
     let mut faults = Vec::new();
     for (key, address) in all {
-        faults.extend(port(key, *address).err());
-        match seen.get(address) {
-            Some(other) => {
-                faults.push(key.fault(format!("{address} is the address of {other}, too")));
-            }
-            None => {
-                seen.insert(*address, key);
-            }
+        faults.extend(port(key, *address));
+        let other = *seen.entry(*address).or_insert(key);
+        if other != key {
+            faults.push(key.fault(format!("{address} is the address of {other}, too")));
         }
     }
     faults
 }
 
-fn port(key: &Key, address: SocketAddr) -> Result<(), Fault> {
-    if address.port() == 0 {
-        return Err(key.fault(format!("expected a port from 1 to 65535, got {address}")));
-    }
-    Ok(())
+fn port(key: &Key, address: SocketAddr) -> Option<Fault> {
+    let message = format!("expected a port from 1 to 65535, got {address}");
+    (address.port() == 0).then(|| key.fault(message))
 }
 
 /// Reads `example.org:443`, `192.0.2.1:443` or `[2001:db8::1]:443`.

@@ -15,7 +15,7 @@ use crate::wire::Destination;
 pub struct Client {
     /// The socket of its association.
     pub socket: Arc<UdpSocket>,
-    /// Its address.
+    /// The address that it sends from.
     pub address: SocketAddr,
     /// The rate that it shares with its connections.
     pub rate: Arc<Rate>,

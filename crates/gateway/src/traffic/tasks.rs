@@ -70,35 +70,3 @@ impl Tasks {
         sleep(FAREWELL).await;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::future::pending;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_panic_of_a_supervised_task_fails_the_gateway_and_ends_its_tasks() {
-        let tasks = Tasks::default();
-        let other = tasks.spawn(pending());
-        drop(tasks.supervise("listener", async { panic!("a bug") }));
-        let failure = tasks.failed().await.to_string();
-        assert!(
-            failure.starts_with("listener: ") && failure.contains("a bug"),
-            "{failure}"
-        );
-        assert_eq!(other.await.expect("no panic"), None);
-        tasks.close().await;
-    }
-
-    #[tokio::test]
-    async fn a_panic_of_a_client_s_task_ends_nothing_else() {
-        let tasks = Tasks::default();
-        assert!(tasks.spawn(async { panic!("a bug") }).await.is_err());
-        assert!(!tasks.closed().is_cancelled());
-        let supervised = tasks.supervise("listener", pending());
-        tasks.close().await;
-        supervised.await.expect("it has ended");
-        assert!(tasks.failure.get().is_none());
-    }
-}

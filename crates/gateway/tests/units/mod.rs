@@ -4,4 +4,5 @@ mod addresses;
 mod counters;
 mod destinations;
 mod limits;
+mod tasks;
 mod wire;
