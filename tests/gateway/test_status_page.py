@@ -177,7 +177,7 @@ def test_a_screen_reader_finds_table_plots_and_state(
     assert roles.count("columnheader") == (12 if width == 1280 else 0)
     plots = [name for role, name in spoken if role == "image"]
     assert len(plots) == 5
-    assert re.match(r"Received, Mbit/s, last \d+ min; now a-long-name.* \d", plots[0])
+    assert re.match(r"Received, Mbit/s, last \d+ min; a-long-name\S* \d.*; fibre \d", plots[0])
 
 
 def test_without_scripts_the_page_says_what_to_do(page: str, browser: Browser) -> None:

@@ -6,12 +6,41 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::{Metric, Registry, Unit};
+use prometheus_client::registry::Unit::{self, Bytes, Ratios, Seconds};
+use prometheus_client::registry::{Metric, Registry};
 
 use super::status::{Counted, PathStatus, Phase, Status, TunnelStatus};
-use crate::carrier::Condition;
+use crate::carrier::Condition::Up;
 
 type Labels = Vec<(String, String)>;
+
+/// A metric of each path: its name, help, unit and value.
+type PathMetric<V> = (
+    &'static str,
+    &'static str,
+    Option<Unit>,
+    fn(&PathStatus) -> V,
+);
+
+#[rustfmt::skip]
+const PATH_GAUGES: [PathMetric<Option<f64>>; 6] = [
+    ("path_up", "1 if the path carries data, or would", None, |it| flag(it.condition == Up)),
+    ("path_rtt", "Smoothed round-trip time", Some(Seconds), |it| seconds(it.rtt_ms)),
+    ("path_base_rtt", "Smallest round-trip time", Some(Seconds), |it| seconds(it.base_rtt_ms)),
+    ("path_window_packets", "Congestion window", None, |it| Some(it.window_packets)),
+    ("path_share", "Of its tunnel's bytes in the last 10 s", Some(Ratios), |it| Some(it.share)),
+    ("path_mtu", "Largest datagram or segment", Some(Bytes), |it| Some(it.mtu_bytes.into())),
+];
+
+/// They start again with each tunnel.
+#[rustfmt::skip]
+const PATH_COUNTERS: [PathMetric<u64>; 5] = [
+    ("path_sent", "Sent on a path", Some(Bytes), |it| it.sent_bytes),
+    ("path_received", "Received on a path", Some(Bytes), |it| it.received_bytes),
+    ("path_sent_packets", "Packets sent on a path", None, |it| it.sent_packets),
+    ("path_lost_packets", "Packets declared lost", None, |it| it.lost_packets),
+    ("path_deaths", "How often a path was found dead", None, |it| it.deaths),
+];
 
 /// Media type of [`text`].
 pub const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -51,6 +80,14 @@ pub fn text(status: &Status) -> String {
     text
 }
 
+fn flag(is_set: bool) -> Option<f64> {
+    Some(is_set.into())
+}
+
+fn seconds(ms: Option<f64>) -> Option<f64> {
+    ms.map(|ms| ms / 1e3)
+}
+
 fn labels<const N: usize>(labels: [(&str, &str); N]) -> Labels {
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     labels.map(owned).into()
@@ -67,70 +104,14 @@ impl Metrics {
                 tunnel.paths.iter().map(move |path| (labels(path), path))
             })
         };
-        let mut gauge = |name, help, unit, value: fn(&PathStatus) -> Option<f64>| {
+        for (name, help, unit, value) in PATH_GAUGES {
             let rows = paths().filter_map(|(labels, path)| Some((labels, value(path)?)));
             self.gauges(name, help, unit, rows);
-        };
-        gauge(
-            "path_up",
-            "1 if the path carries data, or would",
-            None,
-            |path| Some(f64::from(path.condition == Condition::Up)),
-        );
-        gauge(
-            "path_rtt",
-            "Smoothed round-trip time",
-            Some(Unit::Seconds),
-            |path| path.rtt_ms.map(|rtt| rtt / 1e3),
-        );
-        gauge(
-            "path_base_rtt",
-            "Smallest round-trip time",
-            Some(Unit::Seconds),
-            |path| path.base_rtt_ms.map(|rtt| rtt / 1e3),
-        );
-        gauge("path_window_packets", "Congestion window", None, |path| {
-            Some(path.window_packets)
-        });
-        let help = "Of its tunnel's bytes in the last 10 s";
-        gauge("path_share", help, Some(Unit::Ratios), |path| {
-            Some(path.share)
-        });
-        gauge(
-            "path_mtu",
-            "Largest datagram or segment",
-            Some(Unit::Bytes),
-            |path| Some(f64::from(path.mtu_bytes)),
-        );
-        // They start again with each tunnel.
-        let mut counter = |name, help, unit, value: fn(&PathStatus) -> u64| {
+        }
+        for (name, help, unit, value) in PATH_COUNTERS {
             let rows = paths().map(|(labels, path)| (labels, value(path)));
             self.counters(name, help, unit, rows);
-        };
-        counter("path_sent", "Sent on a path", Some(Unit::Bytes), |path| {
-            path.sent_bytes
-        });
-        counter(
-            "path_received",
-            "Received on a path",
-            Some(Unit::Bytes),
-            |path| path.received_bytes,
-        );
-        counter(
-            "path_sent_packets",
-            "Packets sent on a path",
-            None,
-            |path| path.sent_packets,
-        );
-        counter("path_lost_packets", "Packets declared lost", None, |path| {
-            path.lost_packets
-        });
-        counter(
-            "path_deaths",
-            "How often a path was found dead",
-            None,
-            |path| path.deaths,
-        );
+        }
         let conditions = paths().map(|(mut labels, path)| {
             labels.push(("condition".to_owned(), path.condition.to_string()));
             (labels, 1.0)
@@ -145,7 +126,7 @@ impl Metrics {
         self.gauges("kappa_packets", "Weight of the tunnel's rule", None, kappa);
         let unsent = tunnels.iter().map(|it| (name(it), it.unsent_bytes as f64));
         let help = "Accepted data that was never sent";
-        self.gauges("unsent", help, Some(Unit::Bytes), unsent);
+        self.gauges("unsent", help, Some(Bytes), unsent);
     }
 
     fn flag(&mut self, name: &str, help: &str, value: bool) {
@@ -205,7 +186,7 @@ mod tests {
         };
         let path = PathStatus {
             name: "fibre".to_owned(),
-            condition: Condition::Up,
+            condition: Up,
             local: None,
             sent_mbps: 0.5,
             received_mbps: 1.5,

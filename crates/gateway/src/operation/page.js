@@ -128,7 +128,9 @@ function showCounters(counters) {
 
 // The last hour
 
-/** Samples of each path by name, one per second up to `second`; columns as in /history.json. */
+const [SENT, RECEIVED, RTT, PACKETS, LOST, KAPPA] = [0, 1, 2, 3, 4, 5]; // columns of a sample
+
+/** Samples of each path by name, one per second up to `second`. */
 let samples = new Map();
 let second = 0;
 
@@ -153,18 +155,18 @@ function mean(column, seconds) {
 
 /** Percent of the packets sent, as in the table; 0 if nothing was sent. */
 function loss(seconds) {
-  if (mean(0, seconds) === null) return null;
-  const [packets, lost] = [mean(3, seconds), mean(4, seconds)];
+  if (mean(SENT, seconds) === null) return null;
+  const [packets, lost] = [mean(PACKETS, seconds), mean(LOST, seconds)];
   return packets > 0 ? Math.min(100, (100 * lost) / packets) : 0;
 }
 
 // What is plotted: the value of some seconds, at least how many, and what the axis shows at least.
 const QUANTITIES = {
-  received: { value: (seconds) => mean(1, seconds), over: 1, least: 0.1 },
-  sent: { value: (seconds) => mean(0, seconds), over: 1, least: 0.1 },
-  rtt: { value: (seconds) => mean(2, seconds), over: 1, least: 1 },
+  received: { value: (seconds) => mean(RECEIVED, seconds), over: 1, least: 0.1 },
+  sent: { value: (seconds) => mean(SENT, seconds), over: 1, least: 0.1 },
+  rtt: { value: (seconds) => mean(RTT, seconds), over: 1, least: 1 },
   loss: { value: loss, over: 10, least: 1 },
-  kappa: { value: (seconds) => mean(5, seconds), over: 1, least: 1 },
+  kappa: { value: (seconds) => mean(KAPPA, seconds), over: 1, least: 1 },
 };
 
 /** Points of a curve, [age in seconds, value], each of `size` seconds. They end at multiples of
@@ -198,51 +200,55 @@ function ages(span, most) {
   return times.map((age) => [age, age === 0 ? "now" : label(age)]);
 }
 
+/** A curve as a path of SVG, with gaps where there is no value. */
+function line(curve, x, y) {
+  let drawn = false;
+  const steps = curve.map(([age, value]) => {
+    const [at, begins] = [`${x(age)} ${y(value)}`, !drawn];
+    drawn = value !== null;
+    // A line to its own begin shows a single point.
+    return drawn ? `${begins ? `M${at}` : ""}L${at}` : "";
+  });
+  return steps.join("");
+}
+
 function plot(section, width) {
   const quantity = QUANTITIES[section.id];
-  const svg = section.querySelector("svg");
   const [left, right, above, bottom] = [48, width - 16, 8, 146];
   const longest = Math.max(1, ...[...samples.values()].map((all) => all.length));
   const span = 60 * Math.ceil(longest / 60);
   const size = Math.ceil((3 * span) / (right - left)); // a point per 3 px
   const curves = [...samples.values()].map((all) => points(all, size, quantity));
   const values = curves.flat().map((point) => point[1]).filter((value) => value !== null);
-  section.hidden = values.length === 0;
-  const top = Math.max(quantity.least, 1.1 * values.reduce((a, b) => Math.max(a, b), 0));
+  const top = values.reduce((top, value) => Math.max(top, 1.1 * value), quantity.least);
   const x = (age) => (right - ((right - left) * age) / span).toFixed(1);
   const y = (value) => (bottom - ((bottom - above) * value) / top).toFixed(1);
 
+  section.hidden = values.length === 0;
+  const svg = section.querySelector("svg");
   svg.replaceChildren();
-  for (const [key, value] of [["width", width], ["height", bottom + 24]]) svg.setAttribute(key, value);
+  svg.setAttribute("width", width);
+  svg.setAttribute("height", bottom + 24);
   for (const label of valueLabels(top)) {
     add(svg, "path", "", { class: "grid", d: `M${left} ${y(label)}H${right}` });
     add(svg, "text", label, { class: "value", x: left - 6, y: Number(y(label)) + 4 });
   }
-  for (const [age, label] of ages(span, Math.min(6, width / 120))) {
+  for (const [age, label] of ages(span, Math.min(6, width / 100))) {
     add(svg, "text", label, { class: "time", x: x(age), y: bottom + 18 });
   }
-  const newest = [];
+  const said = [`${section.querySelector("h2").textContent}, last ${span / 60} min`];
   [...samples.keys()].forEach((name, i) => {
-    let line = "";
-    let drawn = false;
-    for (const [age, value] of curves[i]) {
-      // A line of one point is drawn as a dot.
-      if (value !== null) line += `${drawn ? "" : `M${x(age)} ${y(value)}`}L${x(age)} ${y(value)}`;
-      drawn = value !== null;
-    }
-    if (line) add(svg, "path", "", { class: `curve path${i % COLOURS}`, d: line });
-    const value = curves[i][0]?.[1] ?? null;
-    if (value !== null) newest.push(`${name} ${fixed(value, 2)}`);
+    add(svg, "path", "", { class: `curve path${i % COLOURS}`, d: line(curves[i], x, y) });
+    said.push(`${name} ${fixed(curves[i][0]?.[1], 2)}`);
   });
-  const title = section.querySelector("h2").textContent;
-  svg.setAttribute("aria-label", `${title}, last ${span / 60} min; now ${newest.join(", ")}`);
+  svg.setAttribute("aria-label", said.join("; "));
 }
 
 function showHistory() {
   const legend = emptied("legend");
   for (const name of samples.keys()) addName(add(legend, "li"), name, name);
-  const plots = byId("plots");
-  for (const section of plots.children) plot(section, plots.clientWidth);
+  const width = byId("plots").clientWidth;
+  for (const section of byId("plots").children) plot(section, width);
 }
 
 // Events
