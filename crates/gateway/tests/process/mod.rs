@@ -82,8 +82,11 @@ fn a_pair_carries_data_and_reports_its_state_to_this_host_only() {
     ] {
         assert!(head.contains(header), "{head}");
     }
-    assert!(page.contains("Anabranch gateway <b>near</b>"), "{page}");
+    assert!(page.contains("<h1>Anabranch gateway"), "{page}");
     assert!(!page.contains("://"), "nothing from elsewhere");
+    let (_, history) = get(pair.status, "/history.json", "127.0.0.1");
+    let history: serde_json::Value = serde_json::from_str(&history).expect("a document");
+    assert!(history["paths"]["lo"].is_array(), "{history}");
     // A page of another site that rebinds its name to this address cannot read it.
     let (head, _) = get(pair.status, "/status.json", "evil.example");
     assert!(head.starts_with("HTTP/1.0 421"), "{head}");
