@@ -130,10 +130,3 @@ pub struct PathStatus {
     /// How often it was found dead.
     pub deaths: u64,
 }
-
-/// The name, as in JSON.
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
