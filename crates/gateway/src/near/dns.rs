@@ -118,9 +118,13 @@ async fn ask(shared: &Arc<Shared>, query: &[u8]) -> io::Result<Bytes> {
             refused => Err(io::Error::other(format!("refused by far: {refused:?}"))),
         }
     };
-    // The answer may precede the acknowledgement of the end.
+    let end = async {
+        // far may answer, and stop reading, before the end arrives: that is no failure.
+        let _ = stream.writer.shutdown().await;
+        std::future::pending().await
+    };
     tokio::select! {
         answer = answer => answer,
-        Err(error) = stream.writer.shutdown() => Err(error),
+        never = end => never,
     }
 }
