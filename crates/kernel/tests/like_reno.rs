@@ -99,7 +99,7 @@ fn left_by_losses(samples: &[Sample]) -> Vec<f64> {
     left
 }
 
-/// Whether it is where recovery ends or at most two round trips later; the window keeps its fraction.
+/// Whether it is at most two round trips after recovery. The window keeps its fraction then.
 fn is_at_threshold(subflow: &Subflow) -> bool {
     in_avoidance(subflow) && subflow.window < f64::from(subflow.ssthresh.unwrap()) + 2.0
 }
