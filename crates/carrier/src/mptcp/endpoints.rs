@@ -147,7 +147,7 @@ pub fn notice_dead_paths_early() {
 struct Found {
     address: String,
     id: String,
-    /// Its flags and its interface, as `add` takes them.
+    /// Flags and interface, as `add` takes them.
     rest: Vec<String>,
 }
 
