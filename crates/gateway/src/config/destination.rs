@@ -112,7 +112,7 @@ fn resolved(requested: &Destination, address: IpAddr) -> Destination {
 
 /// Destinations: a host (`example.org`), all below a domain (`*.example.org`), an address or a
 /// network (`10.0.0.0/8`), or `*`, each with an optional port or range: `example.org:443`,
-/// `*:1-1023`, `[2001:db8::/32]:443`.
+/// `*:1-1023`, `[2001:db8::/32]:443`. `example.org:*` is `example.org`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Pattern {
@@ -195,7 +195,7 @@ impl FromStr for Pattern {
                 )
             })?,
             ports: parse_ports(ports)
-                .ok_or_else(|| fault("a port or a range from 1 to 65535 (443, 1-1023)"))?,
+                .ok_or_else(|| fault("a port, a range from 1 to 65535 or * (443, 1-1023)"))?,
             text: text.to_owned(),
         })
     }
@@ -245,7 +245,7 @@ fn canonical(network: IpNet) -> IpNet {
 }
 
 fn parse_ports(text: Option<&str>) -> Option<RangeInclusive<u16>> {
-    let Some(text) = text else {
+    let Some(text) = text.filter(|text| *text != "*") else {
         return Some(0..=u16::MAX);
     };
     let (first, last) = text.split_once('-').unwrap_or((text, text));

@@ -1,6 +1,7 @@
 //! Limits on connections and rates: of a gateway, and of each client of it.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -8,8 +9,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use tracing::warn;
 
 use crate::config::{self, live::Live};
+
+/// How often refusals are logged at most.
+const LOGGED: Duration = Duration::from_secs(60);
 
 /// How far a client may be ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
@@ -48,6 +53,26 @@ struct Clients<K> {
     /// Places taken, by kind.
     total: [usize; 2],
     each: HashMap<K, Client>,
+    refusals: Refusals,
+}
+
+/// Refusals since the last that was logged.
+#[derive(Debug, Default)]
+struct Refusals {
+    logged: Option<Instant>,
+    unlogged: u64,
+}
+
+impl Refusals {
+    /// Counts one; how many were not logged before it, if it is to be logged.
+    fn count(&mut self, now: Instant) -> Option<u64> {
+        if self.logged.is_some_and(|then| now < then + LOGGED) {
+            self.unlogged += 1;
+            return None;
+        }
+        self.logged = Some(now);
+        Some(std::mem::take(&mut self.unlogged))
+    }
 }
 
 #[derive(Debug)]
@@ -57,7 +82,7 @@ struct Client {
     rate: Arc<Rate>,
 }
 
-impl<K: Eq + Hash + Clone> Limiter<K> {
+impl<K: Eq + Hash + Clone + Display> Limiter<K> {
     /// A limiter with these limits.
     pub fn new(limits: &config::Limits) -> Arc<Limiter<K>> {
         Arc::new(Limiter {
@@ -65,6 +90,7 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
             clients: Mutex::new(Clients {
                 total: [0; 2],
                 each: HashMap::new(),
+                refusals: Refusals::default(),
             }),
         })
     }
@@ -82,7 +108,8 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
         }
     }
 
-    /// Admits a connection or query until the permit is dropped; `None` at a limit.
+    /// Admits a connection or query until the permit is dropped; `None` at a limit, which is
+    /// logged, at most once a minute.
     pub fn admit(self: &Arc<Self>, kind: Kind, client: &K) -> Option<Permit<K>> {
         let limits = self.limits();
         let (most, most_each) = match kind {
@@ -93,6 +120,12 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
         let mut clients = self.clients.lock();
         let taken = clients.each.get(client).map_or(0, |it| it.places[i]);
         if clients.total[i] >= most || taken >= most_each {
+            let unlogged = clients.refusals.count(Instant::now())?;
+            let limit = match taken >= most_each {
+                true => "limits.connections_per_client",
+                false => "limits.connections",
+            };
+            warn!(%client, unlogged, "{kind:?} refused: {taken} at present, see {limit}");
             return None;
         }
         clients.total[i] += 1;

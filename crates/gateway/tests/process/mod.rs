@@ -129,6 +129,19 @@ fn a_reload_applies_what_it_can_and_a_faulty_file_changes_nothing() {
 }
 
 #[test]
+fn refusals_at_a_limit_are_one_line_in_the_log() {
+    let pair = Pair::start(1.0);
+    let limits = "limits.connections_per_client = 2\n";
+    pair.reload(&format!("{limits}{}", pair.near_toml));
+    let open = || TcpStream::connect(pair.forward).expect("near listens");
+    let connections: Vec<_> = (0..6).map(|_| open()).collect();
+    let refused = "Connection refused: 2 at present, see limits.connections_per_client";
+    wait("a refusal in the log", || pair.near.log().contains(refused));
+    drop(connections);
+    assert_eq!(pair.near.log().matches(refused).count(), 1);
+}
+
+#[test]
 fn keys_are_rotated_without_a_restart() {
     let mut pair = Pair::start(1.0);
     let folder = pair.folder.path();

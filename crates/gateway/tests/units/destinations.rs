@@ -36,6 +36,7 @@ fn the_first_rule_that_matches_counts() {
             { to = "::ffff:11.1.0.0/112", via = "refused" },
             { to = "[2001:db8::/32]:1-1023", via = "refused" },
             { to = "*:25", via = "refused" },
+            { to = "test.lab:*", via = "direct" },
         ]
         "#,
     );
@@ -55,6 +56,7 @@ fn the_first_rule_that_matches_counts() {
         ("[2001:db8::1]:1024", Action::Tunnel),
         ("[2001:db8::1]:25", Action::Refused),
         ("mail.example.com:25", Action::Refused),
+        ("test.lab:9", Action::Direct),
     ] {
         assert_eq!(action(rules, &to(destination)), expected, "{destination}");
     }
