@@ -1,0 +1,219 @@
+"""What is measured: cases, each in a bed of its own, which yield rows of a table.
+
+Every number's unit ends its name. Three numbers are the median, the 95 % quantile and the maximum.
+"""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from series import Three, three
+from session import Bulk, Session
+
+Value = float | str | Three | None
+Row = tuple[str, dict[str, Value]]
+"""A name, empty if the case has one row, and named values."""
+
+WARM_S = 3
+SIZES = {"10 kB": 10**4, "100 kB": 10**5, "1 MB": 10**6, "10 MB": 10**7}
+FILES = 20
+TOUCH_S = 5
+CONNECTIONS = 4
+"""Downloads in all cases that do not say otherwise."""
+SECOND = 2
+"""The link that some cases impair."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A measurement."""
+
+    name: str
+    title: str
+    seconds: float
+    """About how long it takes, without the start."""
+    run: Callable[[Session], Iterator[Row]]
+    everywhere: bool = False
+    """Whether it runs in every network, or only in the first."""
+
+
+def goodput(session: Session) -> Iterator[Row]:
+    """Goodput, and processor time and memory of the four downloads."""
+    values: dict[str, Value] = {}
+    for direction, connections, seconds in (("down", 1, 8), ("up", 1, 8), ("up", 4, 8)):
+        bulk = session.bulk(direction, connections, seconds)
+        mbps = bulk.finish().mbps(bulk.begin + WARM_S, bulk.begin + seconds)
+        values[f"{direction}_{connections}_mbps"] = mbps
+    bulk = session.bulk("down", 4, 14)
+    bulk.sleep_until(WARM_S)
+    before = session.pair.cpu_s()
+    bulk.sleep_until(13)
+    after = session.pair.cpu_s()
+    controls = session.bed.congestion_control()
+    memory = session.pair.rss_mb()
+    series, begin, end = bulk.finish(), bulk.begin + WARM_S, bulk.begin + 13
+    gigabytes = series.received(begin, end) / 1e9
+    values["down_4_mbps"] = series.mbps(begin, end)
+    values["stall_worst_s"] = series.stalls_s(begin, end, 4)[1]
+    for number, side in enumerate(("near", "far")):
+        used = after[number] - before[number]
+        values[f"{side}_s_per_gb"] = used / gigabytes if gigabytes else None
+        values[f"{side}_rss_mb"] = memory[number]
+    for side, counter in controls.items():
+        values[f"tcp_of_{side}"] = ", ".join(f"{count} {name}" for name, count in counter.items())
+    yield "", values
+
+
+def completion(session: Session) -> Iterator[Row]:
+    """Completion times of fresh connections by size."""
+    for name, size in SIZES.items():
+        yield name, {"complete_ms": three(session.files_ms(size, FILES))}
+
+
+def latency(session: Session) -> Iterator[Row]:
+    """New connections and keystrokes, alone and beside two bulk connections."""
+    yield "idle", _touched(session) | {"bulk_mbps": None}
+    for direction in ("down", "up"):
+        bulk = session.bulk(direction, 2, WARM_S + TOUCH_S + 1)
+        bulk.sleep_until(WARM_S)
+        values = _touched(session)
+        end = bulk.begin + WARM_S + TOUCH_S
+        yield f"2 {direction}", values | {"bulk_mbps": bulk.finish().mbps(end - TOUCH_S, end)}
+
+
+def _touched(session: Session) -> dict[str, Value]:
+    opens, keys = session.touch_ms(TOUCH_S)
+    return {"new_ms": three(opens), "key_ms": three(keys)}
+
+
+def fault(
+    which: str, begin_s: float, end_s: float, broken: dict[str, float], session: Session
+) -> Iterator[Row]:
+    """Four downloads while the fast or the slow link is broken for some seconds."""
+    link = session.bed.network.numbers()[which]
+    bulk = session.bulk("down", CONNECTIONS, end_s + 7)
+    bulk.sleep_until(begin_s)
+    session.bed.set(link, **broken)
+    bulk.sleep_until(end_s)
+    session.bed.set(link, **dict.fromkeys(broken, 0))
+    series = bulk.finish()
+    at = bulk.begin
+    normal = series.mbps(at + WARM_S - 1, at + begin_s)
+    stalls = series.stalls_s(at + begin_s - 1, at + bulk.seconds, CONNECTIONS)
+    yield (
+        "",
+        {
+            "stall_all_s": stalls[0],
+            "stall_worst_s": stalls[1],
+            "before_mbps": normal,
+            "broken_mbps": series.mbps(at + begin_s, at + end_s),
+            "back_s": series.back_s(normal, at + end_s, at + bulk.seconds),
+            "ended": _ended(series.ended, bulk),
+        },
+    )
+
+
+def impaired(impair: Callable[[Session], None], session: Session) -> Iterator[Row]:
+    """Four downloads beside new connections and keystrokes while the second link is impaired."""
+    impair(session)
+    seconds = WARM_S + TOUCH_S + 4
+    bulk = session.bulk("down", CONNECTIONS, seconds)
+    bulk.sleep_until(WARM_S)
+    touched = _touched(session)
+    series, begin, end = bulk.finish(), bulk.begin + WARM_S, bulk.begin + seconds
+    stalls = series.stalls_s(begin, end, CONNECTIONS)
+    values: dict[str, Value] = {"bulk_mbps": series.mbps(begin, end)}
+    values |= {"stall_all_s": stalls[0], "stall_worst_s": stalls[1]} | touched
+    yield "", values | {"ended": _ended(series.ended, bulk)}
+
+
+def _ended(ended: list[tuple[int, float]], bulk: Bulk) -> float:
+    return sum(time < bulk.begin + bulk.seconds for _, time in ended)
+
+
+def bloat(session: Session) -> None:
+    """Give the second link a queue of 2 s."""
+    session.bed.set_queue(SECOND, 2000)
+
+
+def reorder(session: Session) -> None:
+    """Let a tenth of the packets arrive later than they should."""
+    session.bed.set(SECOND, reordered=0.1, late_ms=20)
+
+
+def loss(percent: float, session: Session) -> None:
+    """Lose packets at random."""
+    session.bed.set(SECOND, loss=percent / 100)
+
+
+def varying(trace: Path | None, session: Session) -> None:
+    """Let the rate of the second link follow a trace, again and again, with a queue of 300 ms."""
+    if trace:
+        steps = [tuple(map(float, line.split())) for line in trace.read_text().splitlines()]
+    else:
+        steps = _fading()
+    session.bed.set_queue(SECOND, 300)
+    session.bed.meanwhile(partial(_replay, session, steps))
+
+
+def _fading() -> list[tuple[float, ...]]:
+    """Steps of 0.1 s of a link as LTE may give: a random walk, and fades of 0.5 s in 60 s."""
+    draw = random.Random(1)
+    rate = 14.0
+    steps: list[tuple[float, ...]] = []
+    for step in range(600):
+        rate = min(28, max(4, rate * draw.uniform(0.85, 1 / 0.85)))
+        steps.append((0.1, 1 if step % 80 >= 75 else rate))
+    return steps
+
+
+def _replay(session: Session, steps: list[tuple[float, ...]], closing: threading.Event) -> None:
+    while True:
+        for seconds, mbps in steps:
+            session.bed.set(SECOND, rate=mbps * 1e6)
+            if closing.wait(seconds):
+                return
+
+
+def cases(trace: Path | None) -> list[Case]:
+    """All cases, in their order."""
+    bulk_s = WARM_S + TOUCH_S + 4
+    kills = [
+        Case(
+            f"kill-{which}",
+            f"the {which} link is a black hole from 5 to 11 s, 4 downloads",
+            18,
+            partial(fault, which, 5, 11, {"dead": 1}),
+        )
+        for which in ("fast", "slow")
+    ]
+    zombies = [
+        Case(
+            f"zombie-{which}",
+            f"the {which} link delays by 3 s more from 6 to 15 s, 4 downloads",
+            22,
+            partial(fault, which, 6, 15, {"extra_ms": 3000}),
+        )
+        for which in ("fast", "slow")
+    ]
+    impairments: list[tuple[str, str, Callable[[Session], None]]] = [
+        ("bloat", "a queue of 2 s", bloat),
+        ("reorder", "10 % of the packets up to 20 ms late", reorder),
+        ("loss-1", "1 % random loss", partial(loss, 1)),
+        ("loss-3", "3 % random loss", partial(loss, 3)),
+        ("trace", "a rate that varies, a queue of 300 ms", partial(varying, trace)),
+    ]
+    return [
+        Case("goodput", "1 and 4 connections; processor, memory", 39, goodput, everywhere=True),
+        Case("completion", f"{FILES} fresh connections of each size", 70, completion),
+        Case("latency", "new connection with a byte; keystroke", 5 + 2 * 9, latency),
+        *kills,
+        *zombies,
+        *(
+            Case(name, f"link {SECOND} has {what}, 4 downloads", bulk_s, partial(impaired, impair))
+            for name, what, impair in impairments
+        ),
+    ]
