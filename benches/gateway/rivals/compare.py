@@ -8,6 +8,7 @@ it ends. install.py builds the other programs.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -39,7 +40,7 @@ def main() -> None:
     """Print a table per case and network."""
     chosen = options()
     enter(chosen.congestion_control)
-    document: dict[str, Any] = {"head": head(chosen), "rows": []}
+    document: dict[str, Any] = {"head": head(chosen), "results": []}
     for name, value in document["head"].items():
         print(f"# {name}: {value}", flush=True)
     plan = [
@@ -81,7 +82,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--queue-ms", type=float, default=100, help="default: %(default)s")
     parser.add_argument("--congestion-control", default="cubic", help="default: %(default)s")
     parser.add_argument("--trace", type=Path, help="rates of link 2: lines of seconds and Mbit/s")
-    parser.add_argument("--json", type=Path, help="file for all values, written after each row")
+    parser.add_argument("--json", type=Path, help="file for all values, written after each program")
     chosen = parser.parse_args()
     chosen.given = bool(chosen.network)
     networks = chosen.network or map(Network.parse, NETWORKS)
@@ -151,41 +152,60 @@ def table(
     has_header = False
     for name in chosen.programs:
         begin = time.monotonic()
+        result: dict[str, Any] = {"network": str(network), "case": case.name, "program": name}
+        result |= {"rows": {}, "notes": []}
+        document["results"].append(result)
         try:
-            for row, values in measure(network, case, name, chosen.congestion_control, emulator):
-                if not has_header:
-                    print(" ".join([f"{'':{NAME_WIDTH}} {'':8}", *map(padded, values, values)]))
-                    has_header = True
-                shown = (padded(key, text(key, value)) for key, value in values.items())
-                print(" ".join([f"{name:{NAME_WIDTH}} {row:8}", *shown]), flush=True)
-                record(document, chosen.json, network, case, name, row, values)
+            with bed(network, chosen.congestion_control, emulator) as new:
+                session = Session.open(new, PROGRAMS[name], chosen.congestion_control)
+                for row, values in case.run(session):
+                    result["rows"][row] = values
+                    shown = {key: v for key, v in values.items() if not isinstance(v, list)}
+                    if not has_header:
+                        print_row("", "", [padded(key, key) for key in shown])
+                        has_header = True
+                    print_row(name, row, [padded(key, text(key, shown[key])) for key in shown])
+                result["notes"] += notes(session, chosen.congestion_control)
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-            print(f"{name:{NAME_WIDTH}} failed: {error}", flush=True)
-            record(document, chosen.json, network, case, name, "", {"failed": str(error)})
-        took = time.monotonic() - begin
-        print(f"  {name}: {took:.0f} s, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+            result["notes"].append(f"failed: {error}")
+        for note in result["notes"]:
+            print(f"  {name}: {note}", flush=True)
+        result |= {"seconds": time.monotonic() - begin, "load": os.getloadavg()[0]}
+        print(f"  {name}: {result['seconds']:.0f} s, load {result['load']:.1f}", file=sys.stderr)
+        if chosen.json:
+            chosen.json.write_text(json.dumps(document, indent=1) + "\n")
 
 
-def measure(
-    network: Network, case: Case, name: str, congestion_control: str, emulator: Path
-) -> Iterator[tuple[str, dict[str, Value]]]:
-    """The rows of a program, and what was not as it should have been."""
+@contextlib.contextmanager
+def bed(network: Network, congestion_control: str, emulator: Path) -> Iterator[Bed]:
+    """A bed with a folder for its files."""
     with (
         tempfile.TemporaryDirectory(prefix="anabranch-rivals-") as folder,
-        Bed(network, congestion_control, emulator, Path(folder)) as bed,
+        Bed(network, congestion_control, emulator, Path(folder)) as new,
     ):
-        session = Session.open(bed, PROGRAMS[name], congestion_control)
-        yield from case.run(session)
-        if not session.pair.alive():
-            raise RuntimeError(f"a program has ended: {session.log()}")
-        counters = bed.counters()
-        latest_ms = max(direction["latest_ms"] for direction in counters["directions"])
-        if not counters["realtime"]:
-            print("  note: the emulator has no real-time priority")
-        if latest_ms > LATE_MS:
-            print(f"  note: the emulator was late by up to {latest_ms:.0f} ms")
-        if dropped := bed.dropped_at_devices():
-            print(f"  note: {dropped} packets were dropped before the emulator read them")
+        yield new
+
+
+def notes(session: Session, congestion_control: str) -> Iterator[str]:
+    """What was not as it should have been."""
+    if not session.pair.alive():
+        yield f"failed: a program has ended: {session.log()}"
+    counters = session.bed.counters()
+    latest_ms = max(direction["latest_ms"] for direction in counters["directions"])
+    if not counters["realtime"]:
+        yield "the emulator has no real-time priority"
+    if latest_ms > LATE_MS:
+        yield f"the emulator was late by up to {latest_ms:.0f} ms"
+    if dropped := session.bed.dropped_at_devices():
+        yield f"{dropped} packets were dropped before the emulator read them"
+    for side, found in session.bed.congestion_control().items():
+        if others := found.keys() - {congestion_control}:
+            yield f"connections of {side} have {', '.join(others)}"
+
+
+def print_row(name: str, row: str, cells: list[str]) -> None:
+    """A row of a table."""
+    print(" ".join([f"{name:{NAME_WIDTH}} {row:8}", *cells]), flush=True)
 
 
 def padded(key: str, text: str) -> str:
@@ -203,22 +223,6 @@ def text(key: str, value: Value) -> str:
         return " / ".join(text(key, one) for one in value)
     digits = {"_mbps": 1, "_s": 2, "_gb": 1}
     return f"{value:.{next((n for end, n in digits.items() if key.endswith(end)), 0)}f}"
-
-
-def record(
-    document: dict[str, Any],
-    file: Path | None,
-    network: Network,
-    case: Case,
-    program: str,
-    row: str,
-    values: dict[str, Value],
-) -> None:
-    """Add a row to the JSON document, and write it."""
-    names = {"network": str(network), "case": case.name, "program": program, "row": row}
-    document["rows"].append(names | {"load": os.getloadavg()[0], "values": values})
-    if file:
-        file.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":
