@@ -3,8 +3,8 @@
     sudo .venv/bin/python benches/gateway/rivals/compare.py --json results/rivals.json
     sudo .venv/bin/python benches/gateway/rivals/compare.py --only kill --programs quic,mptcp
 
-Each case has a bed of its own per program (bed.py). Nothing remains when the script ends, however
-it ends. install.py builds the other programs.
+Each case has a bed of its own per program (bed.py), which is removed when the script ends, however
+it ends (isolation.py). install.py builds the other programs.
 """
 
 import argparse

@@ -2,7 +2,8 @@
 
 The script runs itself again as the first process of a PID namespace, in a network namespace of its
 own. When that process ends, the kernel kills every program that it has started and removes their
-network namespaces, which have no names.
+network namespaces, which have no names. Only after SIGKILL a folder of temporary files remains, and
+the congestion control among those that are allowed on the host, if it was not there before.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -53,15 +55,16 @@ def _allowed(congestion_control: str) -> Iterator[None]:
 def _run_inside() -> int:
     command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--pid", "--kill-child"]
     command += ["--mount-proc", sys.executable, *sys.argv]
-    inside = subprocess.Popen(command, env=os.environ | {INSIDE: "1"})
-    try:
-        return inside.wait()
-    except KeyboardInterrupt:
-        time.sleep(1)  # Ctrl-C reaches the script inside, too, which prints a last line.
-        return 130
-    finally:
-        inside.kill()
-        inside.wait()
+    with tempfile.TemporaryDirectory(prefix="anabranch-rivals-") as folder:
+        inside = subprocess.Popen(command, env=os.environ | {INSIDE: "1", "TMPDIR": folder})
+        try:
+            return inside.wait()
+        except KeyboardInterrupt:
+            time.sleep(1)  # Ctrl-C reaches the script inside, too, which prints a last line.
+            return 130
+        finally:
+            inside.kill()
+            inside.wait()
 
 
 class Host:
