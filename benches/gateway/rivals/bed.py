@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from isolation import Host, end
+from isolation import Host, cpu_s, end
 
 SERVER = "10.99.0.1"
 SHORTEST_QUEUE_BYTES = 15000
@@ -140,6 +140,10 @@ class Bed:
         """Counters of the emulator: packets and losses of each direction, its lateness."""
         counters: dict[str, Any] = json.loads(self._ask("0 stats 0"))
         return counters
+
+    def emulator_cpu_s(self) -> float:
+        """Processor time of the emulator, s."""
+        return cpu_s(self._emulator.pid)
 
     def dropped_at_devices(self) -> int:
         """Packets that the emulator did not read in time, of all hosts."""

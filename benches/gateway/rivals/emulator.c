@@ -31,6 +31,7 @@ enum {
     MAX_PACKET = 65536,
     BATCH = 64,       // packets read from a device before the others have their turn
     NS_PER_MS = 1000000,
+    TICK_NS = 100000, // while packets flow it runs once per tick: a wake-up per packet costs more
 };
 #define NEVER UINT64_MAX
 
@@ -322,6 +323,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     puts("ready");
 
+    bool busy = false; // packets arrived
     for (;;) {
         uint64_t now = now_ns(), next = NEVER;
         for (int number = 0; number < 2 * links; number++) {
@@ -333,13 +335,20 @@ int main(int argc, char **argv) {
         }
         now = now_ns();
         uint64_t wait = next == NEVER ? 1000000000 : next > now ? next - now : 0;
+        if (busy || wait < TICK_NS) {
+            nanosleep(&(struct timespec){0, TICK_NS}, NULL);
+            wait = 0;
+        }
         struct timespec timeout = {(time_t)(wait / 1000000000), (long)(wait % 1000000000)};
         if (ppoll(ready, (nfds_t)links + 2, &timeout, NULL) < 0 && errno != EINTR)
             fail("ppoll");
+        busy = false;
         if (ready[0].revents && !commands(realtime))
             return 0;
         for (int number = 0; number <= links; number++)
-            if (ready[number + 1].revents)
+            if (ready[number + 1].revents) {
                 receive(ready[number + 1].fd, number - 1);
+                busy = true;
+            }
     }
 }

@@ -106,5 +106,11 @@ def end(program: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
     program.wait()
 
 
+def cpu_s(pid: int) -> float:
+    """Processor time of a program, s."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _namespace(process: int | str) -> str:
     return os.readlink(f"/proc/{process}/ns/net")

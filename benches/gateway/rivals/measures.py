@@ -51,27 +51,32 @@ def goodput(session: Session) -> Iterator[Row]:
     for direction, connections, seconds in RUNS:
         bulk = session.bulk(direction, connections, seconds)
         bulk.sleep_until(GOODPUT_WARM_S)
-        before = session.pair.cpu_s()
+        before = _cpu_s(session)
         bulk.sleep_until(seconds - 0.5)
-        after = session.pair.cpu_s()
+        used = [after - before for before, after in zip(before, _cpu_s(session), strict=True)]
         controls = session.bed.congestion_control()
         series = bulk.finish()
         begin, end = bulk.begin + GOODPUT_WARM_S, bulk.begin + seconds - 0.5
         values[f"{direction}_{connections}_mbps"] = series.mbps(begin, end)
         if (direction, connections) == ("down", 4):
             costs["stall_worst_s"] = series.stalls_s(begin, end, connections)[1]
-            costs |= _per_gb(series.received(begin, end), before, after)
+            costs |= _per_gb(series.received(begin, end), used)
             costs |= {f"tcp_of_{side}": _counts(found) for side, found in controls.items()}
     near, far = session.pair.rss_mb()
     yield "", values | {"near_rss_mb": near, "far_rss_mb": far} | costs
 
 
-def _per_gb(
-    received: int, before: tuple[float, float], after: tuple[float, float]
-) -> dict[str, Value]:
-    """Processor time of both programs per GB that has arrived."""
-    used = {"near": after[0] - before[0], "far": after[1] - before[1]}
-    return {f"{side}_s_per_gb": s / (received / 1e9) for side, s in used.items() if received}
+def _cpu_s(session: Session) -> tuple[float, float, float]:
+    return *session.pair.cpu_s(), session.bed.emulator_cpu_s()
+
+
+def _per_gb(received: int, used: list[float]) -> dict[str, Value]:
+    """Processor time per GB that has arrived, of both programs and of the emulator.
+
+    The emulator's includes what the kernels of the hosts do with the packets that it writes.
+    """
+    parts = zip(("near", "far", "emulator"), used, strict=True)
+    return {f"{part}_s_per_gb": s / (received / 1e9) for part, s in parts if received}
 
 
 def _counts(found: Counter[str]) -> str:

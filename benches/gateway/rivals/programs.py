@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bed import SERVER, Bed
 from install import default_prefix
+from isolation import cpu_s
 
 SOCKS = "127.0.0.1:1080"
 PORT = 7440
@@ -32,7 +33,7 @@ class Pair:
 
     def cpu_s(self) -> tuple[float, float]:
         """Processor time of both, s."""
-        return _cpu_s(self.near.pid), _cpu_s(self.far.pid)
+        return cpu_s(self.near.pid), cpu_s(self.far.pid)
 
     def rss_mb(self) -> tuple[float, float]:
         """Resident memory of both, MB."""
@@ -136,11 +137,6 @@ def _multipath(bed: Bed) -> None:
 
 def _rival(name: str) -> Path:
     return default_prefix() / "bin" / name
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _rss_mb(pid: int) -> float:
