@@ -138,7 +138,7 @@ class Bed:
 
     def counters(self) -> dict[str, Any]:
         """Counters of the emulator: packets and losses of each direction, its lateness."""
-        counters: dict[str, Any] = json.loads(self._ask("0 stats 0"))
+        counters: dict[str, Any] = json.loads(self._ask("stats"))
         return counters
 
     def emulator_cpu_s(self) -> float:

@@ -8,7 +8,8 @@
 // start with 100 Mbit/s, no delay and a queue of 100 kB, the same in both directions.
 //
 // A line on stdin sets a property of both directions of a link: `2 rate 12e6`. Properties are those
-// of `set`. `0 stats 0` prints a JSON line. Each line is answered; the end of stdin ends the program.
+// of `set`. `stats` prints counters as JSON. Each line is answered with a line. The program ends at
+// the end of stdin.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +38,7 @@ enum {
 
 struct packet {
     uint64_t due;   // when it arrives, ns
-    uint64_t order; // of two that are due at once, the smaller one is first
+    uint64_t order; // decides between two that are due at once
     struct packet *next;
     size_t length;
     uint8_t bytes[];
@@ -216,8 +217,8 @@ static bool set(struct direction *link, const char *name, double value) {
     uint64_t now = now_ns();
     transmit(link, now);
     if (!strcmp(name, "rate") && value > 0) {
-        if (link->head)
-            link->head_done = now + (uint64_t)((double)(link->head_done - now) * link->rate / value);
+        double left_ns = link->head ? (double)(link->head_done - now) : 0;
+        link->head_done = now + (uint64_t)(left_ns * link->rate / value);
         link->rate = value;
     } else if (!strcmp(name, "delay_ms"))
         link->delay_ns = (uint64_t)(value * NS_PER_MS);
@@ -256,10 +257,10 @@ static void command(char *line, bool realtime) {
     char name[16];
     double value;
     int link;
-    if (sscanf(line, "%d %15s %lf", &link, name, &value) != 3)
-        puts("expected: LINK NAME VALUE");
-    else if (!strcmp(name, "stats"))
+    if (!strcmp(line, "stats"))
         print_stats(realtime);
+    else if (sscanf(line, "%d %15s %lf", &link, name, &value) != 3)
+        puts("expected: LINK NAME VALUE");
     else if (link < 1 || link > links)
         puts("no such link");
     else if (value >= 0 && set(&up[link - 1], name, value) && set(&down[link - 1], name, value))
