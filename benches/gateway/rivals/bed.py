@@ -213,6 +213,13 @@ class Bed:
         )
 
 
+def compiled(folder: Path) -> Path:
+    """The emulator, compiled into a folder."""
+    source, program = Path(__file__).with_name("emulator.c"), folder / "emulator"
+    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-o", program, source], check=True)
+    return program
+
+
 def _ip(host: Host, *lines: str) -> None:
     host.run(["ip", "-batch", "-"], "\n".join(lines) + "\n")
 

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bed import Bed, Network
+from bed import Bed, Network, compiled
 from isolation import enter
 from measures import Case, Value, cases
 from programs import PROGRAMS
@@ -123,13 +123,6 @@ def head(chosen: argparse.Namespace) -> dict[str, str]:
         "load average at the start": f"{os.getloadavg()[0]:.1f}",
         "congestion control": chosen.congestion_control,
     } | {name: PROGRAMS[name].version() for name in chosen.programs}
-
-
-def compiled(folder: Path) -> Path:
-    """The emulator."""
-    source, program = Path(__file__).with_name("emulator.c"), folder / "emulator"
-    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-o", program, source], check=True)
-    return program
 
 
 def report_progress(left: list[tuple[Network, Case]], total: int, programs: int) -> None:

@@ -105,7 +105,8 @@ def receive(stream: socket.socket, records: Records) -> None:
 def connect(chosen: argparse.Namespace, kind: bytes, size: int = 0) -> socket.socket:
     """A connection to the server, directly or through SOCKS5 (RFC 1928), with its request sent."""
     host, _, port = (chosen.socks or chosen.to).rpartition(":")
-    stream = socket.create_connection((host, int(port)), TIMEOUT_S)
+    source = (chosen.source, 0) if chosen.source else None
+    stream = socket.create_connection((host, int(port)), TIMEOUT_S, source)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if chosen.socks:
         stream.sendall(b"\x05\x01\x00")
@@ -261,6 +262,7 @@ def main() -> None:
     parser.add_argument("role", choices=roles)
     parser.add_argument("--to", required=True)
     parser.add_argument("--socks", default="")
+    parser.add_argument("--source", default="", help="local address")
     parser.add_argument("--connections", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--count", type=int, default=20)

@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from bed import SERVER, Bed
 from programs import OPEN_S, SOCKS, Pair, Program
@@ -39,25 +40,22 @@ class Bulk:
 
 
 @dataclass
-class Session:
-    """A program in a bed."""
+class Load:
+    """Clients of the load in a bed."""
 
     bed: Bed
-    pair: Pair
+    way: tuple[str, ...]
+    """Options of load.py: through a program or directly."""
 
-    @classmethod
-    def open(cls, bed: Bed, program: Program, congestion_control: str) -> "Session":
-        """Start servers and program, and wait until it has opened its paths."""
+    def serve(self) -> None:
+        """Start the servers."""
         for port in (BULK, SMALL):
             serve: list[str | Path] = [sys.executable, LOAD, "serve", str(port)]
-            bed.spawn(bed.server, serve, f"serve{port}.records")
-        session = cls(bed, program.start(bed, congestion_control))
-        try:
-            bed.client.run(session._client("wait"), timeout_s=READY_S)
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"no connection within {READY_S} s: {session.log()}") from None
-        time.sleep(OPEN_S)
-        return session
+            self.bed.spawn(self.bed.server, serve, f"serve{port}.records")
+
+    def wait(self) -> None:
+        """Wait until a byte can be fetched."""
+        self.bed.client.run(self._client("wait", SMALL), timeout_s=READY_S)
 
     def bulk(self, direction: str, connections: int, seconds: float) -> Bulk:
         """Start bulk data in a direction, `down` or `up`."""
@@ -70,7 +68,7 @@ class Session:
     def files_ms(self, size: int, count: int) -> Sample:
         """Completion times of files, each over a new connection."""
         options = ["--size", str(size), "--count", str(count)]
-        return self._sample("files", *options)
+        return _result(self._start("files", *options))
 
     def touch_ms(self, seconds: float) -> tuple[Sample, Sample]:
         """Four new connections per second with a byte, and ten keystrokes per second."""
@@ -81,22 +79,38 @@ class Session:
         keys = self._start("keys", *options[1])
         return _result(opens), _result(keys)
 
-    def log(self) -> str:
-        """The last lines of what the programs have logged."""
-        files = (self.bed.folder / f"{side}{end}" for side in ("near", "far") for end in ENDINGS)
-        return "; ".join(line for file in files for line in file.read_text().splitlines()[-2:])
-
-    def _sample(self, role: str, *options: str) -> Sample:
-        return _result(self._start(role, *options))
-
     def _start(self, role: str, *options: str) -> subprocess.Popen[str]:
         words = self.bed.client.words(self._client(role, SMALL, *options))
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.bed.programs.append(process)
         return process
 
-    def _client(self, role: str, port: int = SMALL, *options: str) -> list[str | Path]:
-        return [sys.executable, LOAD, role, "--to", f"{SERVER}:{port}", "--socks", SOCKS, *options]
+    def _client(self, role: str, port: int, *options: str) -> list[str | Path]:
+        return [sys.executable, LOAD, role, "--to", f"{SERVER}:{port}", *self.way, *options]
+
+
+@dataclass
+class Session(Load):
+    """A program in a bed, with the load."""
+
+    pair: Pair
+
+    @classmethod
+    def open(cls, bed: Bed, program: Program, congestion_control: str) -> Self:
+        """Start servers and program, and wait until it has opened its paths."""
+        session = cls(bed, ("--socks", SOCKS), program.start(bed, congestion_control))
+        session.serve()
+        try:
+            session.wait()
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"no connection within {READY_S} s: {session.log()}") from None
+        time.sleep(OPEN_S)
+        return session
+
+    def log(self) -> str:
+        """The last lines of what the programs have logged."""
+        files = (self.bed.folder / f"{side}{end}" for side in ("near", "far") for end in ENDINGS)
+        return "; ".join(line for file in files for line in file.read_text().splitlines()[-2:])
 
 
 ENDINGS = (".log", ".err")
