@@ -25,7 +25,7 @@ SHORTEST_QUEUE_BYTES = 15000
 """Ten packets."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Link:
     """A link with the same properties in both directions."""
 
@@ -47,11 +47,11 @@ class Network:
     @classmethod
     def parse(cls, text: str) -> Self:
         """`25/30+12/70`: rates in Mbit/s and round-trip times in ms."""
-        found = re.fullmatch(r"\s*[\d.]+\s*/\s*[\d.]+\s*(\+\s*[\d.]+\s*/\s*[\d.]+\s*){1,7}", text)
-        if not found:
+        found = [re.fullmatch(r"(\d*\.?\d+)/(\d*\.?\d+)", link) for link in text.split("+")]
+        links = tuple(Link(float(link[1]), float(link[2])) for link in found if link)
+        if len(links) < len(found) or not 2 <= len(links) <= 8 or min(links).rate_mbps == 0:
             raise ValueError(f"{text}: expected links such as 25/30+12/70 (Mbit/s / RTT in ms)")
-        links = (link.split("/") for link in text.split("+"))
-        return cls(tuple(Link(float(rate), float(rtt)) for rate, rtt in links))
+        return cls(links)
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.links)) + f", queues of {self.queue_ms:g} ms"

@@ -23,7 +23,10 @@ CONGESTION_CONTROL = "cubic"
 
 def main() -> None:
     """Print a row per link."""
-    network = Network.parse(sys.argv[1] if len(sys.argv) > 1 else "25/30+12/70")
+    try:
+        network = Network.parse(sys.argv[1] if len(sys.argv) > 1 else "25/30+12/70")
+    except ValueError as error:
+        sys.exit(str(error))
     enter(CONGESTION_CONTROL)
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -24,7 +24,7 @@ from typing import Any
 
 from bed import Bed, Network, compiled
 from isolation import enter
-from measures import Case, Value, cases
+from measures import Case, Trace, Value, cases, fading, read_trace
 from programs import PROGRAMS
 from session import Session
 
@@ -41,6 +41,7 @@ def main() -> None:
     chosen = options()
     enter(chosen.congestion_control)
     document: dict[str, Any] = {"head": head(chosen), "results": []}
+    save(document, chosen.json)
     for name, value in document["head"].items():
         print(f"# {name}: {value}", flush=True)
     plan = [
@@ -64,7 +65,7 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """The options, checked."""
-    every = cases(None)
+    every = cases([])
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -81,7 +82,12 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--queue-ms", type=float, default=100, help="default: %(default)s")
     parser.add_argument("--congestion-control", default="cubic", help="default: %(default)s")
-    parser.add_argument("--trace", type=Path, help="rates of link 2: lines of seconds and Mbit/s")
+    parser.add_argument(
+        "--trace",
+        type=trace,
+        default=fading(),
+        help="file for `trace`: lines of seconds and Mbit/s",
+    )
     parser.add_argument("--json", type=Path, help="file for all values, written after each program")
     chosen = parser.parse_args()
     chosen.given = bool(chosen.network)
@@ -106,6 +112,14 @@ def network(text: str) -> Network:
     try:
         return Network.parse(text)
     except ValueError as error:
+        raise argparse.ArgumentTypeError(error) from None
+
+
+def trace(text: str) -> Trace:
+    """A trace of the command line."""
+    try:
+        return read_trace(Path(text))
+    except (ValueError, OSError) as error:
         raise argparse.ArgumentTypeError(error) from None
 
 
@@ -165,8 +179,13 @@ def table(
             print(f"  {name}: {note}", flush=True)
         result |= {"seconds": time.monotonic() - begin, "load": os.getloadavg()[0]}
         print(f"  {name}: {result['seconds']:.0f} s, load {result['load']:.1f}", file=sys.stderr)
-        if chosen.json:
-            chosen.json.write_text(json.dumps(document, indent=1) + "\n")
+        save(document, chosen.json)
+
+
+def save(document: dict[str, Any], file: Path | None) -> None:
+    """Write the JSON document, if there is a file for it."""
+    if file:
+        file.write_text(json.dumps(document, indent=1) + "\n")
 
 
 @contextlib.contextmanager

@@ -26,6 +26,8 @@ INTERVAL_S = 0.01
 REQUEST = struct.Struct("!cQ")
 """What a client wants (see `answer`), and how many bytes; 0 bytes: without end."""
 TIMEOUT_S = 30
+PATIENCE_S = 10
+"""How long what is late is waited for."""
 
 
 class Records:
@@ -206,7 +208,7 @@ def opens(chosen: argparse.Namespace) -> None:
         begun.append(time.monotonic())
         threading.Thread(target=one, args=(number,), daemon=True).start()
         time.sleep(chosen.seconds / chosen.count)
-    until = time.monotonic() + chosen.patience
+    until = time.monotonic() + PATIENCE_S
     while len(done) < chosen.count and time.monotonic() < until:
         time.sleep(0.01)
     now = time.monotonic()
@@ -229,9 +231,9 @@ def keys(chosen: argparse.Namespace) -> None:
             stream.send(b"k")
             begun.append(now)
             continue
-        if now > first + chosen.seconds + chosen.patience:
+        if now > first + chosen.seconds + PATIENCE_S:
             break
-        wait = due - now if len(begun) < chosen.count else chosen.patience
+        wait = due - now if len(begun) < chosen.count else PATIENCE_S
         if selector.select(wait):
             now = time.monotonic()
             if not (data := stream.recv(4096)):
@@ -267,7 +269,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--size", type=int, default=10_000)
-    parser.add_argument("--patience", type=float, default=10, help="s to wait for what is late")
     chosen = parser.parse_args()
     roles[chosen.role](chosen)
 

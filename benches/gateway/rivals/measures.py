@@ -4,6 +4,7 @@ Every number's unit ends its name. Three numbers are the median, the 95 % quanti
 """
 
 import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,9 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from series import Three, three
-from session import Bulk, Session
+from session import Session
 
 Value = float | str | Three | list[float] | None
+Trace = list[tuple[float, float]]
+"""Steps of seconds and Mbit/s."""
 Row = tuple[str, dict[str, Value]]
 """A name, empty if the case has one row, and named values; the table leaves lists out."""
 
@@ -25,6 +28,7 @@ processor time that is counted in 0.01 s."""
 SIZES = {"10 kB": 10**4, "100 kB": 10**5, "1 MB": 10**6, "10 MB": 10**7}
 FILES = 20
 TOUCH_S = 5
+IMPAIRED_S = WARM_S + TOUCH_S + 2
 CONNECTIONS = 4
 """Downloads in all cases that do not say otherwise."""
 SECOND = 2
@@ -93,11 +97,11 @@ def latency(session: Session) -> Iterator[Row]:
     """New connections and keystrokes, alone and beside two bulk connections."""
     yield "idle", _touched(session) | {"bulk_mbps": None}
     for direction in ("down", "up"):
-        bulk = session.bulk(direction, 2, WARM_S + TOUCH_S + 1)
+        bulk = session.bulk(direction, 2)
         bulk.sleep_until(WARM_S)
         values = _touched(session)
         end = bulk.begin + WARM_S + TOUCH_S
-        yield f"2 {direction}", values | {"bulk_mbps": bulk.finish().mbps(end - TOUCH_S, end)}
+        yield f"2 {direction}", values | {"bulk_mbps": bulk.stop().mbps(end - TOUCH_S, end)}
 
 
 def _touched(session: Session) -> dict[str, Value]:
@@ -128,7 +132,7 @@ def fault(
             "before_mbps": normal,
             "broken_mbps": series.mbps(at + begin_s, at + end_s),
             "back_s": series.back_s(normal, at + end_s, at + bulk.seconds),
-            "ended": _ended(series.ended, bulk),
+            "ended": series.ended_before(at + bulk.seconds),
             "seconds_mbps": [series.mbps(at + s, at + s + 1) for s in range(int(seconds))],
         },
     )
@@ -137,19 +141,15 @@ def fault(
 def impaired(impair: Callable[[Session], None], session: Session) -> Iterator[Row]:
     """Four downloads beside new connections and keystrokes while the second link is impaired."""
     impair(session)
-    seconds = WARM_S + TOUCH_S + 2
-    bulk = session.bulk("down", CONNECTIONS, seconds)
+    bulk = session.bulk("down", CONNECTIONS)
     bulk.sleep_until(WARM_S)
     touched = _touched(session)
-    series, begin, end = bulk.finish(), bulk.begin + WARM_S, bulk.begin + seconds
+    bulk.sleep_until(IMPAIRED_S)
+    series, begin, end = bulk.stop(), bulk.begin + WARM_S, bulk.begin + IMPAIRED_S
     stalls = series.stalls_s(begin, end, CONNECTIONS)
     values: dict[str, Value] = {"bulk_mbps": series.mbps(begin, end)}
     values |= {"stall_all_s": stalls[0], "stall_worst_s": stalls[1]} | touched
-    yield "", values | {"ended": _ended(series.ended, bulk)}
-
-
-def _ended(ended: list[tuple[int, float]], bulk: Bulk) -> float:
-    return sum(time < bulk.begin + bulk.seconds for _, time in ended)
+    yield "", values | {"ended": series.ended_before(end)}
 
 
 def bloat(session: Session) -> None:
@@ -167,36 +167,44 @@ def loss(percent: float, session: Session) -> None:
     session.bed.set(SECOND, loss=percent / 100)
 
 
-def varying(trace: Path | None, session: Session) -> None:
+def varying(trace: Trace, session: Session) -> None:
     """Let the rate of the second link follow a trace, again and again, with a queue of 300 ms."""
-    if trace:
-        steps = [tuple(map(float, line.split())) for line in trace.read_text().splitlines()]
-    else:
-        steps = _fading()
     session.bed.set_queue(SECOND, 300)
-    session.bed.meanwhile(partial(_replay, session, steps))
+    session.bed.meanwhile(partial(_replay, session, trace))
 
 
-def _fading() -> list[tuple[float, ...]]:
-    """Steps of 0.1 s of a link as LTE may give: a random walk, and fades of 0.5 s in 60 s."""
-    draw = random.Random(1)
-    rate = 14.0
-    steps: list[tuple[float, ...]] = []
-    for step in range(600):
-        rate = min(28, max(4, rate * draw.uniform(0.85, 1 / 0.85)))
-        steps.append((0.1, 1 if step % 80 >= 75 else rate))
-    return steps
-
-
-def _replay(session: Session, steps: list[tuple[float, ...]], closing: threading.Event) -> None:
+def _replay(session: Session, trace: Trace, closing: threading.Event) -> None:
     while True:
-        for seconds, mbps in steps:
+        for seconds, mbps in trace:
             session.bed.set(SECOND, rate=mbps * 1e6)
             if closing.wait(seconds):
                 return
 
 
-def cases(trace: Path | None) -> list[Case]:
+def read_trace(file: Path) -> Trace:
+    """A trace from a file of lines `SECONDS MBPS`."""
+    trace = []
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        words = line.split()
+        if len(words) != 2 or not all(re.fullmatch(r"\d*\.?\d+", word) for word in words):
+            raise ValueError(f"{file}:{number}: expected seconds and Mbit/s, such as 0.1 14.2")
+        # At a rate of 0 a packet would never leave.
+        trace.append((float(words[0]), max(0.01, float(words[1]))))
+    return trace
+
+
+def fading() -> Trace:
+    """A trace as LTE may give it: a random walk of 60 s, and every 8 s a fade of 0.5 s."""
+    draw = random.Random(1)
+    rate = 14.0
+    trace = []
+    for step in range(600):
+        rate = min(28, max(4, rate * draw.uniform(0.85, 1 / 0.85)))
+        trace.append((0.1, 1 if step % 80 >= 75 else rate))
+    return trace
+
+
+def cases(trace: Trace) -> list[Case]:
     """All cases, in their order."""
     kills = [
         Case(
@@ -230,7 +238,12 @@ def cases(trace: Path | None) -> list[Case]:
         *kills,
         *zombies,
         *(
-            Case(name, f"link {SECOND} has {what}, 4 downloads", 10, partial(impaired, impair))
+            Case(
+                name,
+                f"link {SECOND} has {what}, 4 downloads",
+                IMPAIRED_S,
+                partial(impaired, impair),
+            )
             for name, what, impair in impairments
         ),
     ]

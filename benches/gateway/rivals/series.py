@@ -18,12 +18,12 @@ class Series:
 
     def __init__(self, file: Path) -> None:
         self.arrivals: dict[int, list[tuple[float, int]]] = defaultdict(list)
-        self.ended: list[tuple[int, float]] = []
-        """Connections that ended, and when."""
+        self.ends: list[float] = []
+        """When connections ended."""
         for line in file.read_text().splitlines():
             connection, *rest = line.split()
             if rest[0] == "end":
-                self.ended.append((int(connection), float(rest[1])))
+                self.ends.append(float(rest[1]))
             else:
                 self.arrivals[int(connection)].append((float(rest[0]), int(rest[1])))
 
@@ -52,6 +52,10 @@ class Series:
         everything = [time for times in inside for time in times]
         worst = max(_longest_gap(times, begin, end) for times in inside)
         return _longest_gap(everything, begin, end), worst
+
+    def ended_before(self, time: float) -> float:
+        """How many connections ended before a time."""
+        return sum(end < time for end in self.ends)
 
     def back_s(self, normal: float, begin: float, end: float) -> float | None:
         """The time from `begin` on until the goodput is that of normal times again, if it is.

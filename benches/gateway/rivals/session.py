@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from bed import SERVER, Bed
+from isolation import end
+from load import PATIENCE_S
 from programs import OPEN_S, SOCKS, Pair, Program
 from series import Series
 
@@ -38,6 +40,11 @@ class Bulk:
         self.process.wait(self.seconds + READY_S)
         return Series(self.records)
 
+    def stop(self) -> Series:
+        """End it now, and read what has arrived."""
+        end(self.process)
+        return Series(self.records)
+
 
 @dataclass
 class Load:
@@ -57,8 +64,8 @@ class Load:
         """Wait until a byte can be fetched."""
         self.bed.client.run(self._client("wait", SMALL), timeout_s=READY_S)
 
-    def bulk(self, direction: str, connections: int, seconds: float) -> Bulk:
-        """Start bulk data in a direction, `down` or `up`."""
+    def bulk(self, direction: str, connections: int, seconds: float = 2 * PATIENCE_S) -> Bulk:
+        """Start bulk data in a direction, `down` or `up`; beside `touch_ms` until that ends."""
         options = ["--connections", str(connections), "--seconds", str(seconds)]
         sender = f"{direction}.records"
         process = self.bed.spawn(self.bed.client, self._client(direction, BULK, *options), sender)
@@ -120,6 +127,6 @@ ENDINGS = (".log", ".err")
 def _result(process: subprocess.Popen[str]) -> Sample:
     out, errors = process.communicate(timeout=240)
     if process.returncode:
-        raise RuntimeError(errors.strip().splitlines()[-1])
+        raise RuntimeError(f"load.py: {errors.strip().rpartition(chr(10))[2]}")
     sample: Sample = json.loads(out)
     return sample
