@@ -2,7 +2,7 @@
 
     .venv/bin/python benches/gateway/loopback.py
 
-Rounds of the library alone (`cargo bench -p anabranch-gateway --bench library`) and of downloads
+Rounds of the library alone (`cargo bench -p anabranch-carrier --bench library`) and of downloads
 through both gateways alternate, and the medians are compared: at least 0.8. Then 1000 connections
 download at once: Jain's index of their bytes at least 0.95, and the memory of both gateways.
 
@@ -21,7 +21,7 @@ LEAST_SHARE, LEAST_JAIN = 0.8, 0.95
 
 def library(carrier: str, runs: int) -> list[float]:
     """Goodput of the library below a carrier, Mbit/s."""
-    command = ["cargo", "bench", "-q", "-p", "anabranch-gateway", "--bench", "library", "--"]
+    command = ["cargo", "bench", "-q", "-p", "anabranch-carrier", "--bench", "library", "--"]
     name = {"quic": "quic", "mptcp": "tls"}[carrier]
     done = subprocess.run(
         [*command, name, str(runs)], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True

@@ -8,7 +8,7 @@ use crate::path::Path;
 use crate::rule::Rule;
 
 use grouping::Grouping;
-use undo::BeforeTimeout;
+use undo::BeforeLoss;
 
 mod grouping;
 mod losses;
@@ -81,8 +81,9 @@ pub struct Controller<R: Rule> {
     paths: Vec<Path<f64>>,
     memory: Vec<R::Memory<f64>>,
     state: Vec<PathState>,
-    /// For each path what its last timeout changed, if that may be undone. Empty until a timeout.
-    before_timeout: Vec<BeforeTimeout<R>>,
+    /// For each path what its last timeout or kept loss changed, if that may be undone. Empty until
+    /// there is one.
+    before_loss: Vec<BeforeLoss<R>>,
     /// The groups that are coupled; `None` if all paths are.
     grouping: Option<Box<Grouping<R::Memory<f64>>>>,
 }
@@ -103,7 +104,7 @@ impl<R: Rule> Controller<R> {
             paths: Vec::with_capacity(paths),
             memory: Vec::with_capacity(paths),
             state: Vec::with_capacity(paths),
-            before_timeout: Vec::new(),
+            before_loss: Vec::new(),
             grouping: None,
         };
         (0..paths).for_each(|_| controller.add_path());
@@ -131,7 +132,7 @@ impl<R: Rule> Controller<R> {
         self.paths[r] = self.new_path();
         self.memory[r] = R::Memory::default();
         self.state[r] = PathState::NEW;
-        if let Some(before) = self.before_timeout.get_mut(r) {
+        if let Some(before) = self.before_loss.get_mut(r) {
             *before = None;
         }
     }

@@ -218,9 +218,9 @@ fn a_timeout_in_recovery_keeps_the_ssthresh_of_the_loss() {
 }
 
 /// RFC 4015: window, ssthresh, phase and the counters of losses are as on a path that had no
-/// timeout, for every rule.
+/// timeout and no loss, for every rule.
 #[test]
-fn a_spurious_timeout_leaves_no_trace() {
+fn a_spurious_timeout_or_loss_leaves_no_trace() {
     for (info, rule) in all_rules() {
         let mut controller = rule.controller(2, 10.0);
         for r in 0..2 {
@@ -229,17 +229,24 @@ fn a_spurious_timeout_leaves_no_trace() {
             controller.on_recovered(r);
             controller.on_ack(r, &packets(7));
         }
-        let mut undone = controller.clone();
-        undone.on_timeout(0);
-        undone.on_timeout(0);
-        assert_eq!(undone.window(0), 1.0);
-        undone.on_spurious_timeout(0);
-        for other in [&mut undone, &mut controller] {
-            other.on_ack(0, &packets(3));
-            other.on_loss(0);
+        let mut timed_out = controller.clone();
+        timed_out.on_timeout(0);
+        timed_out.on_timeout(0);
+        assert_eq!(timed_out.window(0), 1.0);
+        let mut lost = controller.clone();
+        lost.keep_for_undo(0);
+        lost.on_loss(0);
+        assert_eq!(lost.phase(0), Phase::Recovery);
+        for mut undone in [timed_out, lost] {
+            let mut untouched = controller.clone();
+            undone.on_spurious(0);
+            for other in [&mut undone, &mut untouched] {
+                other.on_ack(0, &packets(3));
+                other.on_loss(0);
+            }
+            assert_eq!(undone.paths(), untouched.paths(), "{}", info.name);
+            assert_eq!(undone.ssthresh(0), untouched.ssthresh(0), "{}", info.name);
         }
-        assert_eq!(undone.paths(), controller.paths(), "{}", info.name);
-        assert_eq!(undone.ssthresh(0), controller.ssthresh(0), "{}", info.name);
     }
 }
 
@@ -248,7 +255,7 @@ fn a_spurious_timeout_in_recovery_is_not_undone() {
     let mut controller = in_avoidance("reno", &[40.0]);
     controller.on_loss(0);
     controller.on_timeout(0);
-    controller.on_spurious_timeout(0);
+    controller.on_spurious(0);
     assert_eq!((controller.window(0), controller.ssthresh(0)), (1.0, 20.0));
 }
 

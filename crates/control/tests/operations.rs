@@ -20,7 +20,8 @@ enum Operation {
     Loss,
     Recovered,
     Timeout,
-    SpuriousTimeout,
+    KeptLoss,
+    Spurious,
     Idle {
         after: f64,
     },
@@ -44,9 +45,10 @@ fn any_operation() -> impl Strategy<Value = Operation> {
             }
         ),
         2 => Just(Operation::Loss),
+        1 => Just(Operation::KeptLoss),
         2 => Just(Operation::Recovered),
         1 => Just(Operation::Timeout),
-        1 => Just(Operation::SpuriousTimeout),
+        1 => Just(Operation::Spurious),
         1 => (0.0..100.0).prop_map(|after| Operation::Idle { after }),
         1 => (0.0..1e3).prop_map(|packets| Operation::SetSsthresh { packets }),
     ]
@@ -77,7 +79,11 @@ fn apply(controller: &mut AnyController, now: &mut f64, r: usize, operation: &Op
         Operation::Loss => controller.on_loss(r),
         Operation::Recovered => controller.on_recovered(r),
         Operation::Timeout => controller.on_timeout(r),
-        Operation::SpuriousTimeout => controller.on_spurious_timeout(r),
+        Operation::KeptLoss => {
+            controller.keep_for_undo(r);
+            controller.on_loss(r);
+        }
+        Operation::Spurious => controller.on_spurious(r),
         Operation::Idle { after } => {
             *now += after;
             controller.on_idle(r, *now);
@@ -134,7 +140,7 @@ fn keeps_its_invariants(
                     "{name}: {operation:?} in slow start: {window}"
                 );
             }
-            Operation::Loss => {
+            Operation::Loss | Operation::KeptLoss => {
                 assert!(
                     before.phase(r) == Phase::Recovery
                         || controller.ssthresh(r) <= earlier.max(floor),
@@ -142,8 +148,8 @@ fn keeps_its_invariants(
                 );
                 assert!(window <= earlier, "{name}: a loss raised the window");
             }
-            // Back to the window before the timeout.
-            Operation::SpuriousTimeout => {}
+            // Back to the window before the timeout or loss.
+            Operation::Spurious => {}
             _ => assert!(window <= earlier, "{name}: {operation:?} grew the window"),
         }
     }

@@ -1,17 +1,19 @@
 //! Configuration of a gateway: one TOML file for `near`, one for `far`. Unknown keys are errors.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+pub use anabranch_carrier::live;
+pub use anabranch_carrier::{Carrier, Path, Role};
 use anabranch_scenario::Adjust;
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
 
-pub(crate) mod check;
+mod check;
 pub mod descriptors;
 pub mod destination;
 pub mod difference;
-pub mod live;
 pub mod peer;
 pub mod read;
 pub mod special;
@@ -20,6 +22,7 @@ mod warnings;
 use destination::{Destinations, Rule};
 use peer::Peer;
 
+use crate::carrier::{self, Settings};
 use crate::keys::PublicKey;
 
 /// Configuration of `near`.
@@ -54,6 +57,15 @@ pub struct Near {
 }
 
 impl Near {
+    /// How its tunnels behave.
+    pub fn settings(&self) -> Settings {
+        let streams = match self.tunnel.carrier {
+            Carrier::Quic => self.limits.streams(),
+            Carrier::Mptcp => self.limits.connections(),
+        };
+        self.tunnel.settings(&self.limits, streams)
+    }
+
     /// Removes the services with these keys: `socks`, `forwards[0]`.
     pub fn remove_services(&mut self, keys: &[String]) {
         let is_removed = |key: &str| keys.iter().any(|removed| removed == key);
@@ -89,6 +101,13 @@ pub struct Far {
     pub operation: Operation,
 }
 
+impl Far {
+    /// How its tunnels behave.
+    pub fn settings(&self) -> Settings {
+        self.tunnel.settings(&self.limits, self.limits.streams())
+    }
+}
+
 /// The tunnel between the gateways.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -112,6 +131,20 @@ impl Tunnel {
         self.peers.iter().find(|peer| peer.key == *key)
     }
 
+    fn settings(&self, limits: &Limits, streams: usize) -> Settings {
+        Settings {
+            carrier: self.carrier,
+            algorithm: self.algorithm.clone(),
+            sets_kappa: self.itcp.is_some(),
+            limits: carrier::Limits {
+                streams,
+                buffer_bytes: limits.buffer_bytes,
+                tunnel_buffer_bytes: limits.tunnel_buffer_bytes,
+                handshake: Duration::from_secs_f64(limits.handshake_s),
+            },
+        }
+    }
+
     /// This tunnel with the keys of another, which change at run time.
     pub fn with_keys(&self, other: &Tunnel) -> Tunnel {
         Tunnel {
@@ -120,55 +153,6 @@ impl Tunnel {
             ..self.clone()
         }
     }
-}
-
-/// What carries a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Carrier {
-    /// QUIC with several paths.
-    Quic,
-    /// Multipath TCP, or TCP where a kernel has none, with TLS 1.3.
-    Mptcp,
-}
-
-/// A path: a local address or an interface.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Path {
-    /// Name in status, logs and rules.
-    pub name: String,
-    /// The local address that its packets have.
-    pub address: Option<IpAddr>,
-    /// The interface that its packets leave by; `address`, `interface` or both.
-    pub interface: Option<String>,
-    /// Whether it is used.
-    #[serde(default)]
-    pub role: Role,
-    /// At most this many times the bytes of the paths of weight 1, in (0, 1].
-    #[serde(default = "one")]
-    pub weight: f64,
-    /// At most this rate in each direction, Mbit/s.
-    pub rate_mbps: Option<f64>,
-    /// Off once this many bytes were carried, sent and received, since the start.
-    pub cap_bytes: Option<u64>,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-/// Whether a path is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// Always.
-    #[default]
-    Available,
-    /// When no available path works.
-    Backup,
-    /// Never.
-    Never,
 }
 
 /// A SOCKS5 listener.

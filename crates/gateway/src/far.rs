@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info};
 
-use crate::carrier::{Listener, Stream, Tunnel};
+use crate::carrier::{self, Listener, Stream, Tunnel};
 use crate::config::destination::Destinations;
 use crate::config::difference::Differs;
 use crate::config::{self, live::Live};
@@ -85,7 +85,11 @@ impl Far {
         identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> anyhow::Result<Far> {
-        let listener = Arc::new(Listener::bind(&config, &identity).await?);
+        let bound = carrier::Far {
+            listen: config.listen,
+            settings: config.settings(),
+        };
+        let listener = Arc::new(Listener::bind(&bound, &identity).await?);
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
             resolver: Arc::new(Resolver::new(config.resolver)),
@@ -155,13 +159,13 @@ impl Far {
         shared.limiter.replace(&new.limits);
         shared.resolver.set_server(new.resolver);
         if let Some(listener) = shared.listener.upgrade() {
-            listener.set_config(&new);
+            listener.set_settings(&new.settings());
         }
         shared.config.set(new.clone());
         // A tunnel that is not among them yet finds the new configuration and keys.
         for (peer, tunnel) in shared.tunnels().values() {
             if shared.identity.accepts(peer) {
-                tunnel.set_limits(&new.limits);
+                tunnel.set_limits(&new.settings().limits);
             } else {
                 tunnel.close(REMOVED);
             }
@@ -252,7 +256,7 @@ impl Shared {
             ));
         }
         // They may have changed since its handshake began.
-        tunnel.set_limits(&config.limits);
+        tunnel.set_limits(&config.settings().limits);
         tunnels.insert(number, (peer.clone(), tunnel.clone()));
         Ok(())
     }

@@ -5,16 +5,16 @@
 //! connection is a stream in it. Any rule of `anabranch-control` controls the tunnel's windows, and
 //! with I-TCP its weight follows the gateway's own buffer ([`itcp`]).
 
-pub mod carrier;
 pub mod config;
 pub mod counters;
 pub mod far;
 pub mod itcp;
-pub mod keys;
 pub mod names;
 pub mod near;
 pub mod operation;
 mod socket;
-pub mod tls;
 pub mod traffic;
 pub mod wire;
+
+pub use anabranch_carrier as carrier;
+pub use anabranch_carrier::{keys, tls};

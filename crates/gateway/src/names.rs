@@ -3,10 +3,9 @@
 pub mod addresses;
 mod ask;
 pub mod dns;
-mod race;
 mod resolver;
 mod system;
 
+pub use anabranch_carrier::race::race;
 pub use ask::ask;
-pub use race::race;
 pub use resolver::{RESOLVE, Resolver, resolve_far};

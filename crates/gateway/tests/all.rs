@@ -2,10 +2,8 @@
 
 mod config;
 mod failure;
-mod mptcp;
 mod operation;
 mod parsers;
 mod process;
-mod quic;
 mod strangers;
 mod traffic;

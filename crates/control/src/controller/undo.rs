@@ -1,4 +1,4 @@
-//! Undo of a spurious timeout (RFC 4015).
+//! Undo of a spurious timeout or loss (RFC 4015).
 
 use alloc::boxed::Box;
 
@@ -6,10 +6,10 @@ use crate::controller::{Controller, Phase};
 use crate::path::Path;
 use crate::rule::Rule;
 
-/// The state of a path before its last timeout; `None` if that must not be undone.
-pub(super) type BeforeTimeout<R> = Option<Box<State<<R as Rule>::Memory<f64>>>>;
+/// The state of a path before its last timeout or kept loss; `None` if that must not be undone.
+pub(super) type BeforeLoss<R> = Option<Box<State<<R as Rule>::Memory<f64>>>>;
 
-/// What a timeout changes on a path.
+/// What a timeout or a loss changes on a path.
 #[derive(Clone, Debug)]
 pub(super) struct State<M> {
     phase: Phase,
@@ -19,14 +19,15 @@ pub(super) struct State<M> {
 }
 
 impl<R: Rule> Controller<R> {
-    /// The last timeout of path `r` was spurious: nothing was lost. The endpoint reports this
-    /// before the acknowledgement that shows it. Window, ssthresh and phase are as before the
-    /// timeout, and so are the rule's memory and the path's counters of losses, because no loss
-    /// happened.
+    /// The last timeout of path `r`, or the last loss before which
+    /// [`keep_for_undo`](Controller::keep_for_undo) was called, was spurious: nothing was lost. The
+    /// endpoint reports this before the acknowledgement that shows it. Window, ssthresh and phase
+    /// are as before, and so are the rule's memory and the path's counters of losses, because no
+    /// loss happened.
     ///
     /// A timeout in recovery is not undone: there was a loss before it.
-    pub fn on_spurious_timeout(&mut self, r: usize) {
-        let before = self.before_timeout.get_mut(r).and_then(Option::take);
+    pub fn on_spurious(&mut self, r: usize) {
+        let before = self.before_loss.get_mut(r).and_then(Option::take);
         let Some(before) = before else {
             return;
         };
@@ -48,11 +49,12 @@ impl<R: Rule> Controller<R> {
         state.increase = f64::NAN;
     }
 
-    /// Keeps what a timeout of path `r` is about to change.
-    pub(super) fn keep_for_undo(&mut self, r: usize) {
-        self.before_timeout.resize_with(self.paths.len(), || None);
+    /// Keeps what a loss of path `r` is about to change, for
+    /// [`on_spurious`](Controller::on_spurious). A timeout does so by itself.
+    pub fn keep_for_undo(&mut self, r: usize) {
+        self.before_loss.resize_with(self.paths.len(), || None);
         let state = &self.state[r];
-        self.before_timeout[r] = (state.phase != Phase::Recovery).then(|| {
+        self.before_loss[r] = (state.phase != Phase::Recovery).then(|| {
             Box::new(State {
                 phase: state.phase,
                 ssthresh: state.ssthresh,

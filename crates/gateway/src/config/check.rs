@@ -8,14 +8,14 @@ use ipnet::IpNet;
 
 use super::destination::Via;
 use super::{Far, Limits, Near, Operation, Path, Role, Tunnel, descriptors};
+use crate::carrier::{LONGEST_NAME, is_name};
 use crate::keys::{KeyPair, PublicKey};
 use crate::wire::{Destination, Head};
 
 /// The largest time in a configuration, s: a week.
 const LONGEST_S: f64 = 7.0 * 86400.0;
 
-/// The longest name of a path and of an interface (Linux' IFNAMSIZ less its end).
-const LONGEST_NAME: usize = 32;
+/// The longest name of an interface (Linux' IFNAMSIZ less its end).
 const LONGEST_INTERFACE: usize = 15;
 
 /// The faults of a configuration of `near`.
@@ -184,12 +184,6 @@ fn paths(paths: &[Path]) -> Vec<Fault> {
         }
     }
     faults
-}
-
-/// Whether this may be a name in status, logs and metrics, of a path also at the other gateway.
-pub(crate) fn is_name(name: &str) -> bool {
-    let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(word)
 }
 
 fn name(key: &Key, name: &str) -> Result<(), Fault> {

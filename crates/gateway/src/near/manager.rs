@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Shared, Way};
-use crate::carrier::{Closed, Tunnel, connect};
+use crate::carrier::{self, Closed, Remote, Tunnel};
 use crate::config;
 use crate::itcp;
+use crate::names::resolve_far;
+use crate::tls::Identity;
 
 /// The pause after a failed attempt: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -188,7 +191,7 @@ async fn establish(shared: &Arc<Shared>, way: &Way, paths: &[config::Path]) -> T
         let paths = shared.carried.left(paths, || shared.established());
         attempts.spawn(async move {
             let config = way_.config(&shared_.config());
-            timeout(ATTEMPT, connect(&config, &shared_.identity, &paths)).await
+            timeout(ATTEMPT, connect(&config, &shared_.identity, paths)).await
         });
         let message = match timeout(overlap, attempts.join_next()).await {
             Ok(Some(Ok(Ok(Ok(tunnel))))) => return tunnel,
@@ -207,4 +210,21 @@ async fn establish(shared: &Arc<Shared>, way: &Way, paths: &[config::Path]) -> T
         sleep(pause).await;
         pause = (2 * pause).min(last_pause);
     }
+}
+
+/// Connects over these paths.
+async fn connect(
+    config: &config::Near,
+    identity: &Arc<Identity>,
+    paths: Vec<config::Path>,
+) -> anyhow::Result<Tunnel> {
+    let addresses = resolve_far(&config.far).await;
+    let addresses = addresses.with_context(|| format!("far = {:?}", config.far))?;
+    let name = config.far.clone();
+    let near = carrier::Near {
+        far: Remote { name, addresses },
+        paths,
+        settings: config.settings(),
+    };
+    carrier::connect(&near, identity).await
 }

@@ -1,159 +1,62 @@
-//! Attackers without a key: they delay no tunnel, and cannot write into the log.
+//! What attackers without a key can write into far's log.
 
-mod initial;
-mod log;
-
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anabranch_gateway::carrier::{Listener, connect};
-use anabranch_gateway::config::{self, Carrier};
-use anabranch_gateway::keys::KeyPair;
-use anabranch_gateway::tls::{Identity, SERVER_NAME};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpSocket, TcpStream};
-use tokio::time::{interval, sleep, timeout};
+#[path = "../../../carrier/tests/strangers/initial.rs"]
+mod initial;
 
-use crate::mptcp::setup::{self, LOOPBACK};
+use anabranch_gateway::keys::KeyPair;
+use anabranch_gateway::tls::Identity;
 use initial::Attacker;
 
-/// An address of the attackers, in the same /24 as near's.
-const STRANGER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9)), 0);
-
-/// What attackers do before near connects: their handshakes have taken every place.
-const AHEAD: Duration = Duration::from_millis(1500);
-
-/// How much longer than the 3 s of the slow form near may take, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::process::pair::Pair;
 
 /// Somebody whom far does not know.
-fn nobody() -> Arc<Identity> {
+fn nobody() -> std::sync::Arc<Identity> {
     let key = || KeyPair::generate().expect("random numbers");
     Identity::new(&key(), vec![key().public().clone()])
 }
 
-/// The first message of TLS over TCP.
-fn hello() -> Vec<u8> {
-    let name = SERVER_NAME.try_into().expect("a valid name");
-    let config = Arc::new(nobody().client());
-    let mut client = rustls::ClientConnection::new(config, name).expect("a client");
-    let mut hello = Vec::new();
-    client.write_tls(&mut hello).expect("in memory");
-    hello
+/// A frame CONNECTION_CLOSE (RFC 9000, section 19.19).
+fn close(reason: &str) -> Vec<u8> {
+    let length = 0x4000 | reason.len() as u16;
+    [&[0x1c, 0, 0], &length.to_be_bytes()[..], reason.as_bytes()].concat()
 }
 
-/// Connects by TCP, sends this and nothing more, until it is dropped.
-async fn silent(far: SocketAddr, bytes: &[u8]) -> Option<TcpStream> {
-    let socket = TcpSocket::new_v4().ok()?;
-    socket.bind(STRANGER).ok()?;
-    let mut stream = timeout(Duration::from_secs(1), socket.connect(far))
-        .await
-        .ok()?
-        .ok()?;
-    stream.write_all(bytes).await.ok()?;
-    Some(stream)
-}
-
-/// Begins connections by TCP, `rate` per second of each kind: without a byte, with half a
-/// ClientHello, with a whole one.
-async fn attack_by_tcp(far: SocketAddr, rate: u32) {
-    let hello: Arc<[u8]> = hello().into();
-    let mut ticks = interval(Duration::from_secs(1) / rate);
-    loop {
-        ticks.tick().await;
-        for length in [0, hello.len() / 2, hello.len()] {
-            let hello = hello.clone();
-            tokio::spawn(async move {
-                let stream = silent(far, &hello[..length]).await;
-                // As long as the kernel's queue may keep it.
-                sleep(Duration::from_secs(8)).await;
-                drop(stream);
-            });
-        }
-    }
-}
-
-/// Begins QUIC handshakes, `rate` per second of each kind: with half a ClientHello, with a whole
-/// one. Retry is answered.
-fn attack_by_quic(far: SocketAddr, rate: u32, ends: &AtomicBool) {
-    let hello = initial::hello(&nobody());
-    let frames = [
-        initial::crypto(&hello[..hello.len() / 2]),
-        initial::crypto(&hello),
-    ];
-    let attackers = frames.map(|frames| Attacker::new(STRANGER, far, frames));
-    while !ends.load(Ordering::Relaxed) {
-        attackers.iter().for_each(Attacker::begin);
-        std::thread::sleep(Duration::from_secs(1) / rate);
-    }
-}
-
-/// How long near takes for a tunnel to far, which has just started and is attacked for `ahead`.
-async fn time_to_tunnel(carrier: Carrier, ahead: Duration) -> Option<Duration> {
-    let (near, far, key) = setup::identities();
-    let tunnel = config::Tunnel {
-        carrier,
-        ..setup::tunnel_config()
-    };
-    let far_config = config::Far {
-        tunnel: tunnel.clone(),
-        ..setup::far_config()
-    };
-    let near_config = config::Near {
-        tunnel,
-        ..setup::near_config(far_config.listen, &[LOOPBACK])
-    };
-    let listener = Listener::bind(&far_config, &far).await.expect("bound");
-    let ends = Arc::new(AtomicBool::new(false));
-    let attack = match carrier {
-        Carrier::Mptcp => tokio::spawn(attack_by_tcp(far_config.listen, 100)),
-        Carrier::Quic => {
-            let (ends, far) = (ends.clone(), far_config.listen);
-            tokio::task::spawn_blocking(move || attack_by_quic(far, 300, &ends))
-        }
-    };
-    sleep(ahead).await;
+/// Sends datagrams with these frames for a while; bytes of log per second.
+fn log_rate(pair: &Pair, frames: &[u8], period: Duration) -> f64 {
+    let before = pair.far.log().len();
     let start = Instant::now();
-    let connects = async {
-        while let Err(error) = connect(&near_config, &near, &near_config.paths).await {
-            println!("after {:?}: {error:#}", start.elapsed());
-            sleep(Duration::from_millis(100)).await;
-        }
-    };
-    let accepts = async { listener.accept().await.expect("it listens").1 };
-    let both = async { tokio::join!(connects, accepts) };
-    let established = timeout(PATIENCE, both).await;
-    let took = start.elapsed();
-    ends.store(true, Ordering::Relaxed);
-    attack.abort();
-    let ((), peer) = established.ok()?;
-    assert_eq!(peer, key);
-    println!("{carrier:?}: a tunnel after {took:?}");
-    Some(took)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn handshakes_that_never_end_keep_no_tunnel_away_over_tcp() {
-    let took = time_to_tunnel(Carrier::Mptcp, AHEAD).await;
-    assert!(took.is_some(), "no tunnel within {PATIENCE:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn handshakes_that_never_end_keep_no_tunnel_away_over_quic() {
-    let took = time_to_tunnel(Carrier::Quic, AHEAD).await;
-    assert!(took.is_some(), "no tunnel within {PATIENCE:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: make test-all"]
-async fn after_a_minute_of_attacks_near_has_a_tunnel_within_3_s() {
-    for carrier in [Carrier::Mptcp, Carrier::Quic] {
-        let took = time_to_tunnel(carrier, Duration::from_secs(60)).await;
-        assert!(
-            took.is_some_and(|took| took < Duration::from_secs(3)),
-            "{took:?}"
-        );
+    // An attacker who writes any address into datagrams is not asked to show that it receives.
+    let mut hosts = (1..=250).cycle();
+    while start.elapsed() < period {
+        let host = hosts.next().expect("endless");
+        let from = ([127, host, host, host], 0).into();
+        Attacker::new(from, pair.listen, frames.to_vec()).begin();
+        std::thread::sleep(Duration::from_millis(2));
     }
+    std::thread::sleep(Duration::from_millis(500));
+    (pair.far.log().len() - before) as f64 / start.elapsed().as_secs_f64()
+}
+
+#[test]
+fn datagrams_without_a_key_write_no_lines_of_their_own_and_few_others() {
+    let pair = Pair::start(1.0);
+    let forged = "x\n2026-01-01T00:00:00.000000Z  INFO tunnel established tunnel=7 \u{1b}[31m";
+    let reason = forged.to_owned() + &"a".repeat(600);
+    let ending = close(&reason);
+    let hello = initial::crypto(&initial::hello(&nobody()));
+    for frames in [
+        ending.clone(),
+        [hello.clone(), ending].concat(),
+        hello[..40].to_vec(),
+    ] {
+        let rate = log_rate(&pair, &frames, Duration::from_secs(2));
+        println!("{rate:.0} B/s");
+        assert!(rate < 1000.0, "{rate} bytes of log per second");
+    }
+    let log = pair.far.log();
+    assert!(!log.contains("\n2026-01-01"), "{log}");
+    assert!(!log.contains('\u{1b}'), "{log}");
+    assert!(!log.contains(&"a".repeat(100)), "{log}");
 }

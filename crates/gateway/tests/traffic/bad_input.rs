@@ -1,5 +1,6 @@
 //! Garbage, truncated requests and slow clients: refused, counted, and nothing is left of them.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anabranch_gateway::carrier;
@@ -122,9 +123,13 @@ fn garbage_in_a_tunnel_ends_its_stream_only() {
         };
         let pair = Pair::with_identities(carrier, options, near.clone(), far).await;
         let config = &pair.near_config;
-        let tunnel = carrier::connect(config, &near, &config.paths)
-            .await
-            .expect("a tunnel");
+        let far: SocketAddr = config.far.parse().expect("an address");
+        let hostile = carrier::Near {
+            far: far.into(),
+            paths: config.paths.clone(),
+            settings: config.settings(),
+        };
+        let tunnel = carrier::connect(&hostile, &near).await.expect("a tunnel");
         let heads: [&[u8]; 8] = [
             &[0, 1],
             &[1, 9],

@@ -1,18 +1,17 @@
 //! One [`AnyController`] for all paths of a connection, as the library's controller of each path.
 
-use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use anabranch_control::{Ack, AnyController};
-use noq_proto::RttEstimator;
-use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use anabranch_control::{Algorithm, AnyController};
+use noq_proto::congestion::Bbr3Config;
 
 use super::allowance::Allowance;
 use super::clock::Clock;
 
-/// The library's pacing without an allowance, windows per round trip.
-const PACING_GAIN: f64 = 1.25;
+mod path;
+
+pub use path::PathController;
 
 /// What the library reported about a path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +37,8 @@ pub struct PathReport {
     /// Whether a controller is registered.
     is_registered: bool,
     allowance: Allowance,
+    /// The window that BBR sets, packets.
+    bbr_window: Option<f64>,
 }
 
 impl PathReport {
@@ -70,6 +71,8 @@ struct State {
     acknowledged: u64,
     /// The path whose controller is built next, if that is known.
     opening: Option<usize>,
+    /// The library's BBR sets the windows; the controller measures.
+    bbr: Option<Arc<Bbr3Config>>,
 }
 
 impl State {
@@ -118,7 +121,16 @@ impl SharedController {
             paths: Vec::new(),
             acknowledged: 0,
             opening: None,
+            bbr: None,
         })))
+    }
+
+    /// The library's BBR (draft-ietf-ccwg-bbr) on each path by itself, instead of a rule.
+    pub fn bbr(clock: Clock) -> Self {
+        let observer = Algorithm::parse("reno").expect("the table has it");
+        let shared = SharedController::new(clock, observer.controller(0, 1.0), f64::INFINITY);
+        shared.lock().bbr = Some(Arc::default());
+        shared
     }
 
     /// Path `r` opens, for the first time or again. Paths open in their order.
@@ -160,6 +172,13 @@ impl SharedController {
         newest.is_some_and(|sent| sent >= start)
     }
 
+    /// The congestion window of path `r`, packets.
+    pub fn window(&self, r: usize) -> f64 {
+        let state = self.lock();
+        let by_rule = || state.controller.window(r);
+        state.paths[r].bbr_window.unwrap_or_else(by_rule)
+    }
+
     /// Calls `read` with the controller and the reports of its paths.
     pub fn read<T>(&self, read: impl FnOnce(&AnyController, &[PathReport]) -> T) -> T {
         let state = self.lock();
@@ -168,234 +187,5 @@ impl SharedController {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().expect("no holder of the lock panics")
-    }
-}
-
-impl ControllerFactory for SharedController {
-    fn build(self: Arc<Self>, _: Instant, mtu: u16) -> Box<dyn Controller> {
-        let mut state = self.lock();
-        let opening = state.opening.take();
-        let r = opening.unwrap_or_else(|| state.free_path());
-        let report = &mut state.paths[r];
-        report.opened += 1;
-        report.is_registered = true;
-        let registration = Registration {
-            opened: report.opened,
-            shared: (*self).clone(),
-            r,
-        };
-        Box::new(PathController {
-            registration: Arc::new(registration),
-            mtu: mtu.into(),
-            acked: Acked::default(),
-            recovery_began: None,
-        })
-    }
-}
-
-/// A path's place in the controller of its connection, which the clones of its controller share.
-#[derive(Debug)]
-struct Registration {
-    shared: SharedController,
-    r: usize,
-    opened: u32,
-}
-
-impl Registration {
-    /// The state, while this is the registered controller of its path.
-    fn lock(&self) -> Option<MutexGuard<'_, State>> {
-        let state = self.shared.lock();
-        (state.paths[self.r].opened == self.opened).then_some(state)
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        if let Some(mut state) = self.lock() {
-            state.abandon(self.r);
-        }
-    }
-}
-
-/// The library's controller of one path. A clone, which the library makes where a peer's address
-/// changes, is the same path's.
-#[derive(Clone, Debug)]
-pub struct PathController {
-    registration: Arc<Registration>,
-    mtu: u64,
-    acked: Acked,
-    recovery_began: Option<Instant>,
-}
-
-/// Packets that one ACK frame acknowledges.
-#[derive(Clone, Copy, Debug, Default)]
-struct Acked {
-    packets: u32,
-    bytes: u64,
-    newest: Option<Instant>,
-}
-
-impl PathController {
-    /// Recovery ends with the first acknowledgement of a packet sent since it began (RFC 9002,
-    /// section 7.3.2).
-    fn is_after_recovery(&self, sent: Instant) -> bool {
-        self.recovery_began.is_none_or(|began| sent > began)
-    }
-
-    /// The index of the path in the controller of its connection.
-    pub fn index(&self) -> usize {
-        self.registration.r
-    }
-
-    /// Largest datagram of the path without IP and UDP headers, bytes.
-    pub fn mtu(&self) -> u64 {
-        self.mtu
-    }
-}
-
-impl Controller for PathController {
-    fn on_packet_sent(&mut self, now: Instant, bytes: u16, _: u64) {
-        if let Some(mut state) = self.registration.lock() {
-            let report = &mut state.paths[self.index()];
-            report.in_flight_bytes += u64::from(bytes);
-            report.silent_since.get_or_insert(now);
-            report.allowance.on_sent(bytes.into());
-        }
-    }
-
-    fn on_ack(&mut self, _: Instant, sent: Instant, bytes: u64, _: u64, _: bool, _: &RttEstimator) {
-        self.acked.packets += 1;
-        self.acked.bytes += bytes;
-        self.acked.newest = self.acked.newest.max(Some(sent));
-    }
-
-    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _: Option<u64>) {
-        let Acked {
-            packets,
-            bytes,
-            newest,
-        } = std::mem::take(&mut self.acked);
-        let ends = newest.is_some_and(|sent| self.is_after_recovery(sent))
-            && self.recovery_began.take().is_some();
-        let r = self.index();
-        let Some(mut state) = self.registration.lock() else {
-            return;
-        };
-        let State {
-            clock,
-            controller,
-            paths,
-            acknowledged,
-            ..
-        } = &mut *state;
-        *acknowledged += bytes;
-        let now = clock.arrival(now);
-        let window = controller.window(r) as u64 * self.mtu;
-        let window_limited = paths[r].is_window_limited(app_limited, window, self.mtu);
-        paths[r].in_flight_bytes = in_flight;
-        paths[r].silent_since = (in_flight > 0).then_some(now);
-        let Some(sent) = newest else {
-            return;
-        };
-        paths[r].acknowledged_sent = paths[r].acknowledged_sent.max(newest);
-        if ends {
-            controller.on_recovered(r);
-        }
-        let rtt = clock.seconds(now) - clock.seconds(sent);
-        paths[r].rtt_sum_s += rtt;
-        paths[r].rtt_samples += 1;
-        controller.on_ack(
-            r,
-            &Ack {
-                now: clock.seconds(now),
-                sent_at: clock.seconds(sent),
-                packets,
-                rtt: Some(rtt),
-                queue_delay: None,
-                window_limited,
-            },
-        );
-    }
-
-    fn on_packet_lost(&mut self, bytes: u16, _: u64, _: Instant) {
-        let r = self.index();
-        let Some(mut state) = self.registration.lock() else {
-            return;
-        };
-        state.controller.on_lost(r, 1);
-        let report = &mut state.paths[r];
-        report.declared_lost += 1;
-        report.in_flight_bytes = report.in_flight_bytes.saturating_sub(bytes.into());
-    }
-
-    fn on_congestion_event(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        is_persistent: bool,
-        _: bool,
-        _: u64,
-        _: u64,
-    ) {
-        let is_new = self.is_after_recovery(sent);
-        let r = self.index();
-        let Some(mut state) = self.registration.lock() else {
-            return;
-        };
-        if is_persistent {
-            state.paths[r].timeouts += 1;
-            state.controller.on_timeout(r);
-        } else if is_new {
-            state.paths[r].loss_events += 1;
-            state.controller.on_loss(r);
-        }
-        drop(state);
-        if is_persistent {
-            self.recovery_began = None;
-        } else if is_new {
-            self.recovery_began = Some(now);
-        }
-    }
-
-    fn on_mtu_update(&mut self, mtu: u16) {
-        self.mtu = mtu.into();
-    }
-
-    /// Whole packets, as the simulator's.
-    fn window(&self) -> u64 {
-        let r = self.index();
-        self.registration.shared.read(|controller, reports| {
-            let window = controller.window(r) as u64 * self.mtu;
-            let report = &reports[r];
-            report
-                .allowance
-                .window(window, report.in_flight_bytes, self.mtu)
-        })
-    }
-
-    /// The rate of the allowance. It takes the place of the library's pacing, by the window, and
-    /// so does not exceed it.
-    fn metrics(&self) -> ControllerMetrics {
-        let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = self.window();
-        metrics.pacing_rate = self.registration.shared.read(|controller, reports| {
-            let path = controller.path(self.index());
-            let rate = reports[self.index()].allowance.rate?;
-            let by_window = PACING_GAIN * path.window * self.mtu as f64 / path.rtt;
-            Some(rate.min(by_window).max(1.0) as u64)
-        });
-        metrics
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
-    }
-
-    fn initial_window(&self) -> u64 {
-        self.window()
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
     }
 }

@@ -25,7 +25,7 @@ impl Connection {
         let (una, next) = (path.sender.una(), path.sender.next());
         path.rto.sample(world.tcp, rtt_s, una, next);
         if outcome.advanced && path.has_timed_out() && path.undo_timeout(ack) {
-            self.controller.on_spurious_timeout(r);
+            self.controller.on_spurious(r);
         }
         let now = seconds(world.now);
         self.controller.on_ack(

@@ -1,0 +1,174 @@
+//! What the two ends of a tunnel are told.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest name of a path.
+pub const LONGEST_NAME: usize = 32;
+
+/// The end that connects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Near {
+    /// The other end.
+    pub far: Remote,
+    /// The local addresses or interfaces to use, in order of preference. At least one.
+    pub paths: Vec<Path>,
+    /// How the tunnel behaves.
+    pub settings: Settings,
+}
+
+/// The end that accepts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Far {
+    /// Where tunnels are accepted; `[::]` is both families.
+    pub listen: SocketAddr,
+    /// How tunnels behave.
+    pub settings: Settings,
+}
+
+/// The addresses of the end that accepts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// Name in errors.
+    pub name: String,
+    /// In the order in which they are tried.
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl From<SocketAddr> for Remote {
+    fn from(address: SocketAddr) -> Remote {
+        Remote {
+            name: address.to_string(),
+            addresses: vec![address],
+        }
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// How a tunnel behaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What carries it.
+    pub carrier: Carrier,
+    /// The rule that controls its windows, with its parameters as in a scenario: `olia`,
+    /// `vegas:kappa=3`.
+    pub algorithm: String,
+    /// Whether kappa of the rule is set while the tunnel lives: an error where it cannot be.
+    pub sets_kappa: bool,
+    /// Limits against exhaustion.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// A tunnel with this carrier and rule, and the default limits.
+    pub fn new(carrier: Carrier, algorithm: &str) -> Settings {
+        Settings {
+            carrier,
+            algorithm: algorithm.to_owned(),
+            sets_kappa: false,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Limits against exhaustion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Streams that each side may have opened.
+    pub streams: usize,
+    /// Data buffered per direction of a stream, bytes.
+    pub buffer_bytes: usize,
+    /// Data buffered by one tunnel, bytes.
+    pub tunnel_buffer_bytes: usize,
+    /// How long a handshake may take that the other end has begun.
+    pub handshake: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            streams: 4096,
+            buffer_bytes: 256 << 10,
+            tunnel_buffer_bytes: 64 << 20,
+            handshake: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What carries a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carrier {
+    /// QUIC with several paths.
+    Quic,
+    /// Multipath TCP, or TCP where a kernel has none, with TLS 1.3.
+    Mptcp,
+}
+
+/// A path: a local address or an interface.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Name in status, logs and rules.
+    pub name: String,
+    /// The local address that its packets have.
+    pub address: Option<IpAddr>,
+    /// The interface that its packets leave by; `address`, `interface` or both.
+    pub interface: Option<String>,
+    /// Whether it is used.
+    #[serde(default)]
+    pub role: Role,
+    /// At most this many times the bytes of the paths of weight 1, in (0, 1].
+    #[serde(default = "one")]
+    pub weight: f64,
+    /// At most this rate in each direction, Mbit/s.
+    pub rate_mbps: Option<f64>,
+    /// Off once this many bytes were carried, sent and received, since the start.
+    pub cap_bytes: Option<u64>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// Whether a path is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Always.
+    #[default]
+    Available,
+    /// When no available path works.
+    Backup,
+    /// Never.
+    Never,
+}
+
+impl Path {
+    /// An available path without limits. It takes an address or an interface besides.
+    pub fn new(name: &str) -> Path {
+        Path {
+            name: name.to_owned(),
+            address: None,
+            interface: None,
+            role: Role::Available,
+            weight: 1.0,
+            rate_mbps: None,
+            cap_bytes: None,
+        }
+    }
+}
+
+/// Whether this may be a name in status, logs and metrics, of a path also at the other end.
+pub fn is_name(name: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(word)
+}

@@ -1,0 +1,261 @@
+//! What all parts of a tunnel share: its end, its counters, its socket.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+
+use anabranch_sockets::{Subflow, mptcp_info, unsent_bytes};
+use socket2::Socket;
+use tokio::sync::{Notify, watch};
+
+use super::mux::{Limits, Mux, Role};
+use super::paths::Paths;
+use super::socket::raise_send_buffer;
+use super::weight::Weights;
+use crate::Closed;
+
+/// The shared state of a tunnel.
+#[derive(Debug)]
+pub struct Core {
+    closed: watch::Sender<Option<Closed>>,
+    /// The task of the tunnel has ended and the socket is closed.
+    ended: watch::Sender<bool>,
+    mux: Mutex<Mux>,
+    /// What tasks wait for that open and accept streams and take datagrams.
+    pub changes: Changes,
+    /// A duplicate of the tunnel's socket, for its options, until the tunnel is closed.
+    pub socket: Mutex<Option<Socket>>,
+    /// The congestion control, by its name in the kernel.
+    rule: String,
+    /// Whether the peer has an IPv4 address.
+    pub is_ipv4: bool,
+    paths: Mutex<Paths>,
+    /// If the rule has a weight, and it can be set.
+    weights: Option<Weights>,
+    /// The weight that was set last, as bits; 0 before.
+    kappa: AtomicU64,
+}
+
+/// What has changed, each for one of the tasks that wait for it.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// A stream can be opened.
+    pub can_open: Notify,
+    /// The peer has opened a stream.
+    pub opened: Notify,
+    /// A datagram was received.
+    pub datagram: Notify,
+}
+
+impl Core {
+    /// A new tunnel over this socket.
+    pub fn new(
+        socket: Socket,
+        rule: &str,
+        (role, limits): (Role, Limits),
+        paths: Paths,
+        weights: Option<Weights>,
+    ) -> Arc<Core> {
+        raise_send_buffer(&socket);
+        let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
+        Arc::new(Core {
+            rule: rule.to_owned(),
+            is_ipv4: peer.is_none_or(|peer| peer.ip().to_canonical().is_ipv4()),
+            paths: Mutex::new(paths),
+            weights,
+            kappa: AtomicU64::new(0),
+            closed: watch::Sender::new(None),
+            ended: watch::Sender::new(false),
+            mux: Mutex::new(Mux::new(role, limits)),
+            changes: Changes::default(),
+            socket: Mutex::new(Some(socket)),
+        })
+    }
+
+    /// Acts on the multiplexer, and wakes the tasks that can go on.
+    pub fn mux<R>(&self, act: impl FnOnce(&mut Mux) -> R) -> R {
+        let mut mux = self.mux.lock().expect("no holder panics");
+        let result = act(&mut mux);
+        let events = mux.take_events();
+        drop(mux);
+        let changes = [
+            (events.can_open, &self.changes.can_open),
+            (events.opened, &self.changes.opened),
+            (events.datagram, &self.changes.datagram),
+        ];
+        for (_, change) in changes.iter().filter(|(happened, _)| *happened) {
+            change.notify_one();
+        }
+        events.woken.into_iter().for_each(Waker::wake);
+        result
+    }
+
+    /// Waits until the multiplexer gives something, which it may after these changes.
+    ///
+    /// # Errors
+    /// If the tunnel is closed, and nothing is left of it.
+    pub async fn wait<T>(
+        &self,
+        change: &Notify,
+        take: impl Fn(&mut Mux) -> Option<T>,
+    ) -> Result<T, Closed> {
+        loop {
+            if let Some(taken) = self.mux(&take) {
+                // There may be more, and others who wait.
+                change.notify_one();
+                return Ok(taken);
+            }
+            self.check()?;
+            tokio::select! {
+                () = change.notified() => {}
+                _ = self.until_closed() => {}
+            }
+        }
+    }
+
+    /// Closes the tunnel; the first reason counts.
+    pub fn close(&self, reason: impl Into<String>) {
+        self.closed.send_if_modified(|closed| {
+            let open = closed.is_none();
+            if open {
+                *closed = Some(Closed(reason.into()));
+            }
+            open
+        });
+        self.mux(|mux| mux.close(None));
+    }
+
+    /// Closes the tunnel and gives the peer the reason.
+    pub fn close_by_user(&self, reason: &str) {
+        self.mux(|mux| mux.close(Some(reason)));
+        self.close(reason);
+    }
+
+    /// An error once the tunnel is closed.
+    ///
+    /// # Errors
+    /// If it is closed.
+    pub fn check(&self) -> Result<(), Closed> {
+        self.closed.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Waits until the tunnel is closed.
+    pub async fn until_closed(&self) -> Closed {
+        let mut receiver = self.closed.subscribe();
+        let closed = receiver.wait_for(Option::is_some).await;
+        let closed = closed.expect("`self` holds the sender").clone();
+        closed.expect("it was waited for")
+    }
+
+    /// Closes this duplicate of the socket; the other one is closed already.
+    pub fn end(&self) {
+        drop(self.socket.lock().expect("no holder panics").take());
+        self.ended.send_replace(true);
+    }
+
+    /// Waits until the tunnel is closed and its reason is sent.
+    pub async fn until_ended(&self) -> Closed {
+        let closed = self.until_closed().await;
+        let mut receiver = self.ended.subscribe();
+        let _ = receiver.wait_for(|ended| *ended).await;
+        closed
+    }
+
+    /// Data that streams have accepted and that the kernel has not sent, bytes.
+    pub fn unsent_bytes(&self) -> u64 {
+        let in_kernel = self.unsent_in_kernel(&self.subflows().unwrap_or_default());
+        self.mux(|mux| mux.unsent_bytes()) + in_kernel
+    }
+
+    /// Data that the kernel has not sent, in these subflows and before them, bytes.
+    pub fn unsent_in_kernel(&self, subflows: &[Subflow]) -> u64 {
+        let in_subflows = subflows.iter().map(|subflow| u64::from(subflow.unsent));
+        let socket = self.socket.lock().expect("no holder panics");
+        let before = socket.as_ref().map(unsent_bytes);
+        in_subflows.sum::<u64>() + before.and_then(Result::ok).unwrap_or(0)
+    }
+
+    /// The subflows; `None` if it is no connection of Multipath TCP, or the tunnel is closed.
+    pub fn subflows(&self) -> Option<Vec<Subflow>> {
+        let socket = self.socket.lock().expect("no holder panics");
+        mptcp_info(socket.as_ref()?).ok()?
+    }
+
+    /// Chooses the congestion control again: a route with `congctl` replaces a socket's congestion
+    /// control when it connects or is accepted, and when a subflow is added.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn choose_rule(&self) -> io::Result<()> {
+        match &*self.socket.lock().expect("no holder panics") {
+            Some(socket) => socket.set_tcp_congestion(self.rule.as_bytes()),
+            None => Ok(()), // closed
+        }
+    }
+
+    /// The paths as last read.
+    pub fn paths(&self) -> MutexGuard<'_, Paths> {
+        self.paths.lock().expect("no holder panics")
+    }
+
+    /// Reads the paths' state; whether it is a connection of Multipath TCP, `None` once closed.
+    pub fn update_paths(&self) -> Option<bool> {
+        let socket = self.socket.lock().expect("no holder panics");
+        let mut paths = self.paths();
+        paths.update(socket.as_ref()?);
+        paths.multipath
+    }
+
+    /// The weight that was set last.
+    pub fn kappa(&self) -> Option<f64> {
+        let bits = self.kappa.load(Ordering::Relaxed);
+        (bits != 0).then(|| f64::from_bits(bits))
+    }
+
+    /// Sets the weight of the rule, if it has one.
+    pub fn set_kappa(&self, kappa: f64) {
+        let socket = self.socket.lock().expect("no holder panics");
+        let (Some(weights), Some(socket)) = (&self.weights, socket.as_ref()) else {
+            return;
+        };
+        match socket
+            .cookie()
+            .and_then(|cookie| weights.set(cookie, kappa))
+        {
+            Ok(()) => self.kappa.store(kappa.to_bits(), Ordering::Relaxed),
+            Err(error) => tracing::warn!("setting the weight {kappa}: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_rule_is_chosen_again_after_the_connection_has_lost_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let socket = Socket::from(TcpStream::connect(address).expect("listening"));
+        let same = socket.try_clone().expect("a descriptor");
+        let rule_of = |socket: &Socket| {
+            let name = socket.tcp_congestion().expect("a name");
+            String::from_utf8(name).expect("ASCII")
+        };
+        let limits = Limits {
+            streams: 1,
+            stream_bytes: 1,
+            tunnel_bytes: 1,
+        };
+        let core = Core::new(socket, "reno", (Role::Far, limits), Paths::far(), None);
+        // As a route with `congctl` does. Every kernel has these two.
+        same.set_tcp_congestion(b"cubic").expect("registered");
+        core.choose_rule().expect("registered");
+        assert_eq!(rule_of(&same).trim_end_matches('\0'), "reno");
+        core.end();
+        core.choose_rule().expect("nothing to do");
+    }
+}

@@ -1,0 +1,166 @@
+//! `far` accepts tunnels.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use rustls::server::Acceptor;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_rustls::LazyConfigAcceptor;
+
+use super::core::Core;
+use super::mux::{self, Role};
+use super::paths::Paths;
+use super::{HANDSHAKE, Tunnel, driver, endpoints, establish, socket, weights};
+use crate::config::{self, Settings};
+use crate::handshakes::{Handshakes, Place, Stage};
+use crate::keys::PublicKey;
+use crate::live::Live;
+use crate::tls::{self, Identity};
+
+/// Time for near's first message, which follows the TCP connection at once.
+const FIRST_FLIGHT: Duration = Duration::from_secs(2);
+
+/// Accepts tunnels.
+#[derive(Debug)]
+pub struct Listener {
+    settings: Arc<Live<Settings>>,
+    tunnels: tokio::sync::Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
+    accepting: tokio::task::JoinHandle<()>,
+    handshakes: Arc<Handshakes>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Listener {
+    /// Listens at the configured address.
+    ///
+    /// # Errors
+    /// If the address cannot be bound, or if the rule is not registered in the kernel.
+    #[expect(clippy::unused_async, reason = "the interface of all carriers")]
+    pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
+        let rule = socket::kernel_rule(&far.settings.algorithm)?;
+        weights(&rule, &far.settings)?;
+        let listener = socket::listen(far.listen, &rule)?;
+        if let Err(error) = endpoints::raise_limit(endpoints::MOST) {
+            tracing::debug!("{error:#}: the number of paths is limited by it");
+        }
+        endpoints::notice_dead_paths_early();
+        let (sender, receiver) = mpsc::channel(1);
+        let handshakes = Handshakes::new();
+        let settings = Arc::new(Live::new(far.settings.clone()));
+        let accepting = tokio::spawn(accept_all(AcceptAll {
+            handshakes: handshakes.clone(),
+            listener,
+            identity: identity.clone(),
+            settings: settings.clone(),
+            rule,
+            tunnels: sender,
+        }));
+        Ok(Listener {
+            settings,
+            tunnels: tokio::sync::Mutex::new(receiver),
+            accepting,
+            handshakes,
+        })
+    }
+
+    /// Changes the settings of later tunnels.
+    pub fn set_settings(&self, settings: &Settings) {
+        self.settings.set(settings.clone());
+    }
+
+    /// Handshakes that failed.
+    pub fn refused(&self) -> u64 {
+        self.handshakes.failures()
+    }
+
+    /// The next tunnel whose peer has proved one of the pinned keys.
+    ///
+    /// # Errors
+    /// If the listener itself fails.
+    pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
+        let next = self.tunnels.lock().await.recv().await;
+        next.context("the socket of TCP has failed")
+    }
+}
+
+/// What the task that accepts needs.
+struct AcceptAll {
+    listener: tokio::net::TcpListener,
+    identity: Arc<Identity>,
+    settings: Arc<Live<Settings>>,
+    rule: String,
+    tunnels: mpsc::Sender<(Tunnel, PublicKey)>,
+    handshakes: Arc<Handshakes>,
+}
+
+/// Accepts connections until the socket fails.
+async fn accept_all(all: AcceptAll) {
+    let all = Arc::new(all);
+    loop {
+        let (stream, peer) = match all.listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) if is_final(&error) => {
+                tracing::error!("accepting connections: {error}");
+                return;
+            }
+            // Out of descriptors, or the peer has gone: the next one may be accepted.
+            Err(error) => {
+                tracing::warn!("accepting a connection: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let place = all.handshakes.enter(Stage::Hello, peer.ip());
+        let all = all.clone();
+        tokio::spawn(async move {
+            match accept_one(stream, peer.ip(), &all, place).await {
+                // Fails if nobody accepts any more.
+                Ok(tunnel) => drop(all.tunnels.send(tunnel).await),
+                Err(error) => all.handshakes.failed(peer, &error),
+            }
+        });
+    }
+}
+
+/// Whether a socket that gives this error to accept(2) accepts no more.
+fn is_final(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code.is_some_and(|code| [libc::EBADF, libc::EINVAL, libc::ENOTSOCK].contains(&code))
+}
+
+async fn accept_one(
+    stream: TcpStream,
+    peer: IpAddr,
+    all: &AcceptAll,
+    place: Place,
+) -> anyhow::Result<(Tunnel, PublicKey)> {
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), driver::buffered(stream));
+    let hello = async { hello.await.context("no TLS ClientHello") };
+    let hello = place.run(FIRST_FLIGHT, hello).await?;
+    drop(place);
+    let socket = socket::duplicate(hello.io.get_ref())?;
+    socket::prepare(&socket)?;
+    let established = async {
+        let tls = hello.into_stream(Arc::new(all.identity.server()));
+        let tls = tls.await.context("TLS")?;
+        let key = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
+        all.handshakes.proved(&key, peer);
+        let settings = all.settings.get();
+        let weights = weights(&all.rule, &settings)?;
+        let limits = mux::Limits::new(&settings.limits);
+        let end = (Role::Far, limits);
+        let core = Core::new(socket, &all.rule, end, Paths::far(), weights);
+        Ok((establish(tls.into(), core, false).await?, key))
+    };
+    let place = all.handshakes.enter(Stage::Key, peer);
+    place.run(HANDSHAKE, established).await
+}

@@ -1,0 +1,175 @@
+//! What a multiplexer does with the peer's frames.
+//!
+//! The peer has proved its key, and may still be hostile. It fills at most the windows of the
+//! streams that it may open, and the queue of datagrams; frames that answer it are counted.
+
+use std::time::Instant;
+
+use super::frame::{Kind, Piece};
+use super::{Mux, Peer, Stream, VERSION, incoming, outgoing};
+use crate::printable;
+
+/// Frames that wait to be sent while the peer reads nothing, bytes of each stream: more than one of
+/// each kind, and the credits of a window.
+const UNREAD: usize = 300;
+
+/// The same for the tunnel, bytes.
+const UNREAD_OF_TUNNEL: usize = 8 << 10;
+
+impl Mux {
+    /// Takes what comes from the peer.
+    ///
+    /// # Errors
+    /// Why the tunnel ends: the peer says so, or does not keep to the protocol.
+    pub fn receive(&mut self, mut bytes: &[u8], now: Instant) -> Result<(), String> {
+        while let Some(piece) = self.decoder.next(&mut bytes)? {
+            match piece {
+                Piece::Whole(Kind::Hello, _, hello) => self.establish(&hello)?,
+                _ if self.peer.is_none() => return Err(other_version("an unknown")),
+                Piece::Data(id, data) => self.data(id, data)?,
+                Piece::Whole(kind, id, body) => self.frame(kind, id, body, now)?,
+            }
+        }
+        let limit = UNREAD.saturating_mul(self.limits.streams) + UNREAD_OF_TUNNEL;
+        if self.first.len() > limit {
+            return Err("the peer sends, and reads nothing".to_owned());
+        }
+        Ok(())
+    }
+
+    fn establish(&mut self, hello: &[u8]) -> Result<(), String> {
+        self.peer = match *hello {
+            _ if self.peer.is_some() => return Err("the peer has said HELLO twice".to_owned()),
+            [VERSION, a, b, c, d, e, f, g, h, i, j, k, l] => Some(Peer {
+                streams: u32::from_be_bytes([a, b, c, d]) as usize,
+                window: u64::from_be_bytes([e, f, g, h, i, j, k, l]),
+            }),
+            [VERSION, ..] | [] => return Err("the peer has sent a malformed HELLO".to_owned()),
+            [version, ..] => return Err(other_version(version)),
+        };
+        self.events.can_open = true;
+        Ok(())
+    }
+
+    fn data(&mut self, id: u32, data: &[u8]) -> Result<(), String> {
+        let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
+            return Ok(()); // stopped and forgotten
+        };
+        if incoming.state == incoming::State::Open {
+            if !incoming.receive(data) {
+                return Err("the peer has sent more in a stream than it may".to_owned());
+            }
+            self.events.woken.extend(incoming.reader.take());
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, kind: Kind, id: u32, body: Vec<u8>, now: Instant) -> Result<(), String> {
+        match kind {
+            Kind::Datagram => {
+                self.received.push(body.into());
+                self.events.datagram = true;
+            }
+            Kind::Alive => {}
+            Kind::Close => return Err(format!("by the peer: {}", printable(&body))),
+            Kind::Open => self.opened(id, now)?,
+            _ => self.of_stream(kind, id, &body)?,
+        }
+        Ok(())
+    }
+
+    /// The peer opens a stream.
+    fn opened(&mut self, id: u32, now: Instant) -> Result<(), String> {
+        if id == 0 || self.is_own(id) || self.streams.contains_key(&id) {
+            return Err(format!(
+                "the peer has opened stream {id}, which it must not"
+            ));
+        }
+        if self.of_peer == self.limits.streams {
+            return Err("the peer has opened more streams than it may".to_owned());
+        }
+        let window = self.peer.map_or(0, |peer| peer.window);
+        self.insert(id, window, now);
+        self.of_peer += 1;
+        self.opened.push_back(id);
+        self.events.opened = true;
+        Ok(())
+    }
+
+    fn is_own(&self, id: u32) -> bool {
+        id % 2 == self.role.first() % 2
+    }
+
+    fn of_stream(&mut self, kind: Kind, id: u32, body: &[u8]) -> Result<(), String> {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Ok(()); // forgotten
+        };
+        let is_over = stream.is_over();
+        let Stream {
+            outgoing, incoming, ..
+        } = stream;
+        let is_open = incoming.state == incoming::State::Open;
+        match kind {
+            Kind::Credit => {
+                outgoing.raise(body.try_into().map_or(0, u64::from_be_bytes));
+            }
+            Kind::End if is_open => {
+                incoming.end(incoming::State::Ended);
+                self.events.woken.extend(incoming.reader.take());
+                self.say(Kind::Received, id, &[]);
+            }
+            Kind::Reset if is_open => {
+                incoming.end(incoming::State::Reset);
+                self.windows.close(id.into());
+                self.events.woken.extend(incoming.reader.take());
+            }
+            Kind::Received if outgoing.state == outgoing::State::Ended => {
+                outgoing.state = outgoing::State::Received;
+                self.events.woken.extend(outgoing.take_writer());
+            }
+            Kind::Stop if !outgoing.is_over() => {
+                let lost = outgoing.discard(outgoing::State::Stopped, &mut self.room);
+                self.unsent_bytes -= lost as u64;
+                self.events.woken.extend(outgoing.take_writer());
+            }
+            Kind::Forgotten if is_over => stream.is_forgotten = true,
+            Kind::Forgotten => return Err("the peer has forgotten an open stream".to_owned()),
+            _ => {}
+        }
+        self.line_up(id);
+        self.forget(id);
+        Ok(())
+    }
+
+    /// Forgets a stream that neither the peer nor a user needs.
+    pub(super) fn forget(&mut self, id: u32) {
+        let Some(stream) = self.streams.get(&id) else {
+            return;
+        };
+        let is_own = self.is_own(id);
+        if !stream.is_over() || (is_own && !stream.is_forgotten) {
+            return;
+        }
+        if stream.has_reader || stream.has_writer {
+            // Nobody will accept what the peer itself has given up.
+            let gave_up = stream.outgoing.state == outgoing::State::Stopped
+                && stream.incoming.state == incoming::State::Reset;
+            let waits = self.opened.iter().position(|waiting| *waiting == id);
+            let Some(waiting) = waits.filter(|_| gave_up) else {
+                return;
+            };
+            self.opened.remove(waiting);
+        }
+        self.streams.remove(&id);
+        if is_own {
+            self.events.can_open = true;
+        } else {
+            self.of_peer -= 1;
+            self.say(Kind::Forgotten, id, &[]);
+        }
+    }
+}
+
+fn other_version(version: impl std::fmt::Display) -> String {
+    format!("the peer has protocol version {version}, and this gateway {VERSION}")
+}

@@ -1,0 +1,321 @@
+//! The paths of a tunnel as the kernel reports them.
+//!
+//! The kernel counts for each path that it opens. A path of the configuration may be opened several
+//! times in the life of a tunnel, and its counters are the sums.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anabranch_control::MAX_WINDOW;
+use anabranch_sockets::{Subflow, mptcp_info, tcp_info};
+use socket2::Socket;
+
+use crate::config::{self, Role};
+use crate::{Condition, PathState};
+
+/// The number of peer addresses that `far` distinguishes; further paths count with the last.
+const MOST: usize = 32;
+
+/// Headers of IP and TCP without options, bytes.
+const HEADERS_IPV4: u64 = 40;
+const HEADERS_IPV6: u64 = 60;
+
+/// The paths of a tunnel.
+#[derive(Debug)]
+pub struct Paths {
+    rows: Vec<Row>,
+    is_near: bool,
+    /// Whether it is a connection of Multipath TCP; `None` until known.
+    pub multipath: Option<bool>,
+}
+
+/// A path.
+#[derive(Debug)]
+pub struct Row {
+    /// As configured, or as seen by `far`.
+    pub name: String,
+    /// The address by which its subflows are recognised: own, on `far` the peer's.
+    pub address: Option<IpAddr>,
+    /// As configured.
+    pub interface: Option<String>,
+    /// As configured.
+    pub role: Role,
+    /// Whether the address is configured; otherwise it is one of the interface's.
+    pub is_fixed: bool,
+    local: Option<IpAddr>,
+    present: Vec<Subflow>,
+    /// Counters of the subflows that are gone.
+    past: Counters,
+    condition: Condition,
+    deaths: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    sent_bytes: u64,
+    received_bytes: u64,
+    sent_packets: u64,
+    lost_packets: u64,
+}
+
+impl Counters {
+    fn add(&mut self, subflow: &Subflow) {
+        let headers = match subflow.local {
+            Some(SocketAddr::V6(_)) => HEADERS_IPV6,
+            _ => HEADERS_IPV4,
+        };
+        let (sent, received) = (subflow.segments_sent, subflow.segments_received);
+        self.sent_bytes += subflow.bytes_sent + u64::from(sent) * headers;
+        self.received_bytes += subflow.bytes_received + u64::from(received) * headers;
+        self.sent_packets += u64::from(sent);
+        self.lost_packets += u64::from(subflow.retransmitted);
+    }
+}
+
+/// Whether a path works: it may be open although nothing returns over it.
+fn works(subflow: &Subflow) -> bool {
+    /// Timeouts in a row without an acknowledgement.
+    const TIMEOUTS: u8 = 2;
+    subflow.open && subflow.backoff < TIMEOUTS
+}
+
+impl Paths {
+    /// The paths of `near`, as configured.
+    pub fn near(paths: &[config::Path]) -> Paths {
+        let row = |path: &config::Path| Row {
+            interface: path.interface.clone(),
+            role: path.role,
+            is_fixed: path.address.is_some(),
+            ..Row::new(path.name.clone(), path.address)
+        };
+        Paths {
+            rows: paths.iter().map(row).collect(),
+            is_near: true,
+            multipath: None,
+        }
+    }
+
+    /// The paths of `far`, which learns them as they open.
+    pub fn far() -> Paths {
+        Paths {
+            rows: Vec::new(),
+            is_near: false,
+            multipath: None,
+        }
+    }
+
+    /// The configured paths, or those that have opened.
+    pub fn rows(&mut self) -> &mut [Row] {
+        &mut self.rows
+    }
+
+    /// Whether any path is open, although it may be dead.
+    pub fn any_open(&self) -> bool {
+        let mut present = self.rows.iter().flat_map(|row| &row.present);
+        present.any(|subflow| subflow.open)
+    }
+
+    /// Reads the kernel's state.
+    pub fn update(&mut self, socket: &Socket) {
+        let Ok(subflows) = self.subflows(socket) else {
+            return; // the tunnel is about to be closed
+        };
+        let mut present: Vec<Vec<Subflow>> = vec![Vec::new(); self.rows.len()];
+        for subflow in subflows {
+            let index = self.index(&subflow);
+            present.resize(self.rows.len(), Vec::new());
+            present[index].push(subflow);
+        }
+        let multipath = self.multipath != Some(false);
+        for (row, present) in self.rows.iter_mut().zip(present) {
+            row.update(present, multipath);
+        }
+    }
+
+    fn subflows(&mut self, socket: &Socket) -> std::io::Result<Vec<Subflow>> {
+        let of_multipath = mptcp_info(socket).unwrap_or(None);
+        self.multipath = Some(of_multipath.is_some());
+        if let Some(subflows) = of_multipath {
+            return Ok(subflows);
+        }
+        let (local, remote) = (socket.local_addr()?, socket.peer_addr()?);
+        Ok(vec![Subflow {
+            local: local.as_socket(),
+            remote: remote.as_socket(),
+            ..tcp_info(socket)?
+        }])
+    }
+
+    /// The row of a subflow, which is made if there is none.
+    fn index(&mut self, subflow: &Subflow) -> usize {
+        let end = if self.is_near {
+            subflow.local
+        } else {
+            subflow.remote
+        };
+        let address = end.map(|end| end.ip().to_canonical());
+        let known = self.rows.iter().position(|row| row.address == address);
+        // An interface's address may have changed, or never been known.
+        let index = known.or_else(|| self.rows.iter().position(|row| row.address.is_none()));
+        if let Some(index) = index {
+            self.rows[index].address = address;
+            return index;
+        }
+        if self.rows.len() < MOST {
+            let name = address.map_or("unknown".to_owned(), |address| address.to_string());
+            self.rows.push(Row::new(name, address));
+        }
+        self.rows.len() - 1
+    }
+
+    /// What [`Tunnel::paths`](crate::Tunnel::paths) gives.
+    pub fn states(&self) -> Vec<PathState> {
+        self.rows.iter().map(Row::state).collect()
+    }
+}
+
+impl Row {
+    fn new(name: String, address: Option<IpAddr>) -> Row {
+        Row {
+            name,
+            address,
+            interface: None,
+            role: Role::Available,
+            is_fixed: false,
+            local: None,
+            present: Vec::new(),
+            past: Counters::default(),
+            condition: Condition::Opening,
+            deaths: 0,
+        }
+    }
+
+    /// Whether it should be opened anew.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.condition, Condition::Opening | Condition::Dead)
+    }
+
+    fn update(&mut self, present: Vec<Subflow>, multipath: bool) {
+        for before in std::mem::replace(&mut self.present, present) {
+            let same = |now: &Subflow| (now.local, now.remote) == (before.local, before.remote);
+            if !self.present.iter().any(same) {
+                self.past.add(&before);
+            }
+        }
+        if let Some(local) = self.present.first().and_then(|subflow| subflow.local) {
+            self.local = Some(local.ip().to_canonical());
+        }
+        let works = self.present.iter().any(works);
+        let was_used = matches!(self.condition, Condition::Up | Condition::Standby);
+        self.condition = match self.role {
+            Role::Available if works => Condition::Up,
+            Role::Backup if works => Condition::Standby,
+            // Plain TCP has one path only.
+            _ if !multipath && self.present.is_empty() => Condition::Off,
+            Role::Never => Condition::Off,
+            _ if was_used || self.condition == Condition::Dead => Condition::Dead,
+            _ => Condition::Opening,
+        };
+        self.deaths += u64::from(was_used && self.condition == Condition::Dead);
+    }
+
+    fn state(&self) -> PathState {
+        let mut counters = self.past;
+        self.present
+            .iter()
+            .for_each(|subflow| counters.add(subflow));
+        let measured = self
+            .present
+            .iter()
+            .find(|subflow| subflow.open && subflow.rtt_us > 0);
+        let seconds = |us: u32| f64::from(us) * 1e-6;
+        let window = |subflow: &Subflow| f64::from(subflow.window).min(MAX_WINDOW);
+        let open = self.present.iter().filter(|subflow| subflow.open);
+        PathState {
+            name: self.name.clone(),
+            condition: self.condition,
+            local: self.local,
+            sent_bytes: counters.sent_bytes,
+            received_bytes: counters.received_bytes,
+            sent_packets: counters.sent_packets,
+            lost_packets: counters.lost_packets,
+            rtt_s: measured.map(|subflow| seconds(subflow.rtt_us)),
+            base_rtt_s: measured.map(|subflow| seconds(subflow.min_rtt_us)),
+            window_packets: open.map(window).sum(),
+            mtu_bytes: self.present.first().map_or(0, |subflow| subflow.path_mtu),
+            deaths: self.deaths,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subflow(local: [u8; 4], port: u16, segments_sent: u32) -> Subflow {
+        Subflow {
+            local: Some((local, port).into()),
+            remote: Some(([10, 0, 9, 9], 443).into()),
+            open: true,
+            rtt_us: 20_000,
+            bytes_sent: u64::from(segments_sent) * 1000,
+            segments_sent,
+            ..Subflow::default()
+        }
+    }
+
+    #[test]
+    fn counters_of_a_path_include_its_earlier_subflows() {
+        let mut row = Row::new("a".to_owned(), None);
+        row.update(vec![subflow([10, 0, 0, 1], 1, 5)], true);
+        row.update(vec![subflow([10, 0, 0, 1], 1, 7)], true);
+        assert_eq!((row.state().sent_packets, row.state().deaths), (7, 0));
+        row.update(vec![], true);
+        assert_eq!((row.condition, row.state().deaths), (Condition::Dead, 1));
+        row.update(vec![subflow([10, 0, 0, 1], 2, 1)], true);
+        assert_eq!(row.condition, Condition::Up);
+        // 7 + 1 segments of 1000 bytes and 40 of headers.
+        assert_eq!(
+            (row.state().sent_packets, row.state().sent_bytes),
+            (8, 8 * 1040)
+        );
+    }
+
+    #[test]
+    fn a_path_without_acknowledgements_is_dead() {
+        let mut row = Row::new("a".to_owned(), None);
+        let healthy = subflow([10, 0, 0, 1], 1, 5);
+        row.update(vec![healthy], true);
+        row.update(
+            vec![Subflow {
+                backoff: 2,
+                ..healthy
+            }],
+            true,
+        );
+        assert_eq!((row.condition, row.deaths), (Condition::Dead, 1));
+        row.update(
+            vec![Subflow {
+                backoff: 3,
+                ..healthy
+            }],
+            true,
+        );
+        assert_eq!(row.deaths, 1);
+        row.update(vec![healthy], true);
+        assert_eq!(row.condition, Condition::Up);
+    }
+
+    #[test]
+    fn far_learns_paths_in_the_order_in_which_they_open() {
+        let mut paths = Paths::far();
+        let from = |last: u8| Subflow {
+            remote: Some(([10, 0, 0, last], 1).into()),
+            ..subflow([10, 0, 9, 9], 443, 1)
+        };
+        assert_eq!([5, 3, 5].map(|last| paths.index(&from(last))), [0, 1, 0]);
+        for last in 6..=99 {
+            paths.index(&from(last));
+        }
+        assert_eq!(paths.rows.len(), MOST);
+    }
+}

@@ -1,0 +1,132 @@
+//! The tunnel's socket: Multipath TCP, or TCP where the kernel has none.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+use anabranch_sockets::{algorithms, mptcp_info};
+use anyhow::Context;
+use nix::sys::socket::{setsockopt, sockopt::SndBufForce};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::config;
+use crate::race::race;
+use crate::socket::Opened;
+
+/// Connects to `far` over this path.
+///
+/// # Errors
+/// If no address of `far` can be reached over it.
+pub async fn connect(
+    far: &config::Remote,
+    path: &config::Path,
+    rule: &str,
+    protocol: Protocol,
+) -> anyhow::Result<(TcpStream, Opened)> {
+    let mut addresses = far.addresses.clone();
+    let same_family = |far: &SocketAddr| {
+        path.address
+            .is_none_or(|own| own.is_ipv4() == far.is_ipv4())
+    };
+    addresses.retain(same_family);
+    let attempt = async |address| {
+        let connected = connect_to(address, path, rule, protocol).await;
+        connected.with_context(|| format!("connecting to {address}"))
+    };
+    let none = || anyhow::anyhow!("{far} has no address of the path's family");
+    let raced = race(&addresses, attempt).await;
+    raced.map_err(|failure| failure.unwrap_or_else(none))
+}
+
+async fn connect_to(
+    far: SocketAddr,
+    path: &config::Path,
+    rule: &str,
+    protocol: Protocol,
+) -> anyhow::Result<(TcpStream, Opened)> {
+    let socket = open(Domain::for_address(far), rule, protocol)?;
+    if let Some(interface) = &path.interface {
+        let bound = socket.bind_device(Some(interface.as_bytes()));
+        bound.with_context(|| format!("binding to interface {interface}"))?;
+    }
+    if let Some(own) = path.address {
+        let bound = socket.bind(&SocketAddr::new(own, 0).into());
+        bound.with_context(|| format!("binding to {own}"))?;
+    }
+    Ok(crate::socket::connect(socket, far).await?)
+}
+
+/// Listens for tunnels.
+///
+/// # Errors
+/// If the address cannot be bound.
+pub fn listen(address: SocketAddr, rule: &str) -> anyhow::Result<TcpListener> {
+    let socket = open(Domain::for_address(address), rule, Protocol::MPTCP)?;
+    socket.set_reuse_address(true)?;
+    let bound = socket.bind(&address.into());
+    bound.with_context(|| format!("listening on {address}"))?;
+    socket.listen(1024)?;
+    Ok(TcpListener::from_std(socket.into())?)
+}
+
+/// A socket that accepts connections inherits its options.
+fn open(domain: Domain, rule: &str, protocol: Protocol) -> anyhow::Result<Socket> {
+    let socket = match Socket::new(domain, Type::STREAM, Some(protocol)) {
+        Ok(socket) => socket,
+        Err(error) if protocol == Protocol::TCP => return Err(error.into()),
+        // Not compiled in, not enabled (net.mptcp.enabled), not allowed.
+        Err(error) => {
+            static LOGGED: std::sync::Once = std::sync::Once::new();
+            LOGGED.call_once(|| {
+                tracing::warn!("no Multipath TCP in this kernel ({error}): one path by TCP");
+            });
+            Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?
+        }
+    };
+    socket.set_nonblocking(true)?;
+    let chosen = socket.set_tcp_congestion(rule.as_bytes());
+    chosen.with_context(|| format!("choosing {rule} for congestion control"))?;
+    prepare(&socket)?;
+    Ok(socket)
+}
+
+/// Sets the options that are not inherited, or not by every kernel.
+///
+/// # Errors
+/// If the kernel refuses them.
+pub fn prepare(socket: &Socket) -> io::Result<()> {
+    /// Data that the kernel takes before it can be sent, bytes. What waits here is neither in turn
+    /// nor behind datagrams.
+    const UNSENT: u32 = 32 << 10;
+    // For plain TCP; Multipath TCP has its limit in `allowance`.
+    let _ = socket.set_tcp_notsent_lowat(UNSENT);
+    socket.set_tcp_nodelay(true)
+}
+
+/// Makes the send buffer of a connection of Multipath TCP so large that it is no limit, which is in
+/// `allowance`. Without CAP_NET_ADMIN, Linux sizes it.
+pub fn raise_send_buffer(socket: &Socket) {
+    /// Half of it, bytes: Linux doubles it.
+    const HALF: usize = 32 << 20;
+    if let Ok(Some(_)) = mptcp_info(socket) {
+        let _ = setsockopt(socket, SndBufForce, &HALF);
+    }
+}
+
+/// A duplicate of the descriptor, for options.
+///
+/// # Errors
+/// If the process has too many descriptors.
+pub fn duplicate(stream: &TcpStream) -> io::Result<Socket> {
+    Ok(stream.as_fd().try_clone_to_owned()?.into())
+}
+
+/// The rule's name in the kernel.
+///
+/// # Errors
+/// If it is not registered, or has parameters, which are fixed when it is loaded.
+pub fn kernel_rule(algorithm: &str) -> anyhow::Result<String> {
+    let registered = algorithms::available()?;
+    Ok(algorithms::kernel_name(algorithm, &registered)?)
+}

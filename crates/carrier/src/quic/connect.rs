@@ -1,0 +1,212 @@
+//! `near` connects: over the first path that can.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anabranch_quic::controller::SharedController;
+use anyhow::{anyhow, bail};
+use noq::crypto::rustls::QuicClientConfig;
+use noq::{ClientConfig, Connection, Endpoint, EndpointConfig, PathId, TokioRuntime};
+
+use super::socket::{AllPaths, Slot, Sockets, mapped};
+use super::{describe, settings};
+use crate::config::{self, Role};
+use crate::tls::{Identity, SERVER_NAME};
+
+/// How long the paths may take to answer a probe before the handshake is tried over one that has
+/// not: `far` may be a server that does not answer probes.
+const PROBING: Duration = Duration::from_secs(1);
+
+/// How long the other paths may then take to find an address of `far` that answers.
+const CHOICE: Duration = Duration::from_millis(250);
+
+/// How often each path is probed meanwhile.
+const PROBE: Duration = Duration::from_millis(200);
+
+/// How long a handshake may take over one path, if others can be tried. The library sends its first
+/// datagram again after 1 s and 2 s.
+const HANDSHAKE: Duration = Duration::from_secs(4);
+
+/// How often answers are looked for.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A connection over one path.
+pub(super) struct Connected {
+    pub endpoint: Endpoint,
+    pub connection: Connection,
+    pub controller: SharedController,
+    pub sockets: Arc<Sockets>,
+    /// The path.
+    pub first: usize,
+}
+
+/// A path with an address of `far` in its family.
+#[derive(Clone)]
+struct Candidate {
+    /// Index of the path.
+    path: usize,
+    far: SocketAddr,
+}
+
+/// Connects over the path that answers first, to the address of `far` that answers there; if none
+/// answers, or the handshake fails, over the other paths and to the other addresses in their order.
+pub(super) async fn connect(
+    near: &config::Near,
+    identity: &Arc<Identity>,
+) -> anyhow::Result<Connected> {
+    let paths = &near.paths;
+    let all = candidates(near)?;
+    let order = order(paths, &all).await;
+    let far_of = |path: usize| {
+        let mut preferred = order.iter().chain(&all);
+        let found = preferred.find(|candidate| candidate.path == path);
+        found.expect("each path has a candidate").far
+    };
+    let mut failure = anyhow!("no path may be used");
+    for first in &order {
+        let mut far: Vec<SocketAddr> = (0..paths.len()).map(far_of).collect();
+        far[first.path] = first.far;
+        let sockets = Sockets::new(paths, &far);
+        match handshake(near, identity, sockets, first.path).await {
+            Ok(connected) => return Ok(connected),
+            Err(error) => failure = error.context(format!("path {:?}", paths[first.path].name)),
+        }
+    }
+    Err(failure.context(format!("no tunnel to {}", near.far)))
+}
+
+/// For each path the addresses of `far` in its family, at least one.
+fn candidates(near: &config::Near) -> anyhow::Result<Vec<Candidate>> {
+    let mut candidates = Vec::new();
+    for (path, config) in near.paths.iter().enumerate() {
+        let fits = |far: &SocketAddr| match config.address {
+            Some(address) => address.is_ipv6() == far.is_ipv6(),
+            None => true,
+        };
+        let fitting = near.far.addresses.iter().copied().filter(fits);
+        let before = candidates.len();
+        candidates.extend(fitting.map(|far| Candidate { path, far }));
+        if candidates.len() == before {
+            let (name, far) = (&config.name, &near.far);
+            bail!("path {name:?}: {far} has no address of the family of its address");
+        }
+    }
+    Ok(candidates)
+}
+
+/// The candidates of the paths that may be used, those first that answered a probe, the fastest
+/// first; backups last.
+async fn order(paths: &[config::Path], candidates: &[Candidate]) -> Vec<Candidate> {
+    let probed: Vec<_> = candidates.iter().map(|it| paths[it.path].clone()).collect();
+    let far: Vec<_> = candidates.iter().map(|it| it.far).collect();
+    let sockets = Sockets::new(&probed, &far);
+    let is_available = |&i: &usize| probed[i].role == Role::Available;
+    let used = (0..probed.len()).filter(|&i| probed[i].role != Role::Never);
+    let (available, backup): (Vec<usize>, Vec<usize>) = used.partition(is_available);
+    let has_answered = |i: usize| answer(&sockets, i).is_some();
+    let is_chosen = |&i: &usize| {
+        let mut same_path = (0..probed.len()).filter(|&j| candidates[j].path == candidates[i].path);
+        same_path.clone().count() == 1 || same_path.any(has_answered)
+    };
+    let start = Instant::now();
+    let mut next = start;
+    let mut end = start + PROBING;
+    while Instant::now() < end {
+        if Instant::now() >= next {
+            next += PROBE;
+            available
+                .iter()
+                .chain(&backup)
+                .for_each(|&i| probe(&sockets, i));
+        }
+        tokio::time::sleep(LOOK).await;
+        sockets.slots().iter().for_each(Slot::receive_answers);
+        if available.iter().any(|&i| has_answered(i)) {
+            end = end.min(Instant::now() + CHOICE);
+            if available.iter().all(is_chosen) {
+                break;
+            }
+        }
+    }
+    let rank = |&i: &usize| {
+        let rtt = answer(&sockets, i);
+        (rtt.is_none(), !is_available(&i), rtt)
+    };
+    let mut order = [available, backup].concat();
+    order.sort_by_key(rank);
+    order.into_iter().map(|i| candidates[i].clone()).collect()
+}
+
+fn answer(sockets: &Sockets, i: usize) -> Option<Duration> {
+    sockets.slots()[i].probes.answer().map(|answer| answer.rtt)
+}
+
+fn probe(sockets: &Sockets, i: usize) {
+    let slot = &sockets.slots()[i];
+    if slot.is_bound() || sockets.bind(i).is_ok() {
+        // Fails without a route, so that no answer arrives either.
+        let _ = slot.send(&slot.probes.next());
+    }
+}
+
+async fn handshake(
+    near: &config::Near,
+    identity: &Arc<Identity>,
+    sockets: Arc<Sockets>,
+    first: usize,
+) -> anyhow::Result<Connected> {
+    sockets.bind(first)?;
+    sockets.set_first(first);
+    let controller = settings::controller(&near.settings)?;
+    let transport = settings::transport(&controller, &near.settings.limits);
+    let crypto = QuicClientConfig::try_from(identity.client())?;
+    let mut config = ClientConfig::new(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    let endpoint = Endpoint::new_with_abstract_socket(
+        EndpointConfig::default(),
+        None,
+        AllPaths::new(sockets.clone()),
+        Arc::new(TokioRuntime),
+    )?;
+    let far = mapped(sockets.slots()[first].far);
+    let connecting = endpoint.connect_with(config, far, SERVER_NAME)?;
+    let confirmed = async {
+        let failed = |error| anyhow!(describe(&error));
+        let connection = connecting.await.map_err(failed)?;
+        // Before, `far` may still refuse the own key.
+        connection.handshake_confirmed().await.map_err(failed)?;
+        change_keys(&connection, &controller).await;
+        anyhow::Ok(connection)
+    };
+    let Ok(connection) = tokio::time::timeout(HANDSHAKE, confirmed).await else {
+        bail!("no handshake within {HANDSHAKE:?}");
+    };
+    let connection = connection?;
+    if !connection.is_multipath_enabled() {
+        bail!("far has no multipath extension");
+    }
+    Ok(Connected {
+        endpoint,
+        connection,
+        controller,
+        sockets,
+        first,
+    })
+}
+
+/// Changes the keys, and waits until `far` has acknowledged a packet with the new ones. The library
+/// changes them after 10 to 1000 packets, and discards packets with old ones that arrive over a
+/// slower path later than the first with new ones; the change after this one is near the cipher's
+/// limit.
+async fn change_keys(connection: &Connection, controller: &SharedController) {
+    let start = Instant::now();
+    connection.force_key_update();
+    if let Some(path) = connection.path(PathId::ZERO) {
+        // Fails for a path that is closed, and with it the connection.
+        let _ = path.ping();
+    }
+    while !controller.has_acknowledged(0, start) {
+        tokio::time::sleep(LOOK).await;
+    }
+}

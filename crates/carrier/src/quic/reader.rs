@@ -1,0 +1,328 @@
+//! Reads a stream whose data arrives over paths with different delays.
+//!
+//! Data is taken from the library as it arrives and put in order here. The library keeps every
+//! datagram of a stream that was not read as a piece of its own, and closes the connection beyond
+//! 1024 pieces (quinn-rs/quinn issue 2809); and with ordered reads a slow path could delay no more
+//! than its stream window, which must therefore be small. [`Credit`] bounds what waits here.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use noq::{Chunk, ReadError, RecvStream, UnorderedRecvStream, VarInt};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::{Sleep, sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use super::credit::Credit;
+use crate::Incoming;
+use crate::window::{FIRST, Read, stalled};
+
+/// How often a reader whose data is not read looks whether the stream was reset.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The failure of a stream whose peer has sent more than it may.
+const BEYOND: ReadError = ReadError::Reset(VarInt::from_u32(2));
+
+/// What the pieces that wait for earlier data may be on average at least when there are most of
+/// them, bytes. Each takes about 100 bytes more.
+const PIECE: usize = 1 << 10;
+
+/// The pieces of all streams of a tunnel that wait for earlier data.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pieces: AtomicUsize,
+    most: usize,
+}
+
+impl Waiting {
+    /// As many as may be in a buffer of this size.
+    pub fn new(buffer_bytes: usize) -> Waiting {
+        Waiting {
+            pieces: AtomicUsize::new(0),
+            most: buffer_bytes / PIECE,
+        }
+    }
+}
+
+/// A stream's data in order.
+pub(super) struct Reader {
+    stream: UnorderedRecvStream,
+    id: u64,
+    order: Order,
+    credit: Arc<Credit>,
+    /// The position up to which the peer may send.
+    limit: u64,
+    /// What the windows were told last.
+    told: Read,
+    /// Ready when the stream is to be reset, because it was not read.
+    stalled: Pin<Box<WaitForCancellationFutureOwned>>,
+    is_over: bool,
+    /// Cause of the end of data. The library reports it once, and an end of stream afterwards.
+    failure: Option<ReadError>,
+    /// When to look again whether the stream was reset.
+    look: Option<Pin<Box<Sleep>>>,
+}
+
+impl Reader {
+    /// Reads this stream, of which nothing was read yet.
+    pub fn new(stream: RecvStream, credit: Arc<Credit>, waiting: Arc<Waiting>) -> Reader {
+        let id = stream.id().into();
+        Reader {
+            stream: stream.into_unordered(),
+            id,
+            order: Order::new(waiting),
+            stalled: Box::pin(credit.open_incoming(id)),
+            credit,
+            limit: FIRST,
+            told: Read::default(),
+            is_over: false,
+            failure: None,
+            look: None,
+        }
+    }
+
+    fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+    ) -> Poll<Result<Option<Chunk>, ReadError>> {
+        // A new future each time: it registers the task and has no state of its own.
+        pin!(self.stream.read_chunk(most)).poll(cx)
+    }
+
+    /// Moves data that is in order into `buf`; pending if there is none yet.
+    fn poll_fill(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        loop {
+            self.order.take(buf);
+            if buf.remaining() == 0 || self.is_over {
+                return Poll::Ready(Ok(()));
+            }
+            let has_data = buf.filled().len() > before;
+            match &self.failure {
+                Some(_) if has_data => return Poll::Ready(Ok(())),
+                Some(failure) => return Poll::Ready(Err(failure.clone().into())),
+                None => {}
+            }
+            match self.poll_chunk(cx, usize::MAX) {
+                Poll::Pending if has_data => return Poll::Ready(Ok(())),
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(Some(chunk))) => self.add(chunk),
+                Poll::Ready(Ok(None)) => self.is_over = true,
+                Poll::Ready(Err(failure)) => self.failure = Some(failure),
+            }
+        }
+    }
+
+    fn add(&mut self, chunk: Chunk) {
+        if !self.order.add(chunk.offset, chunk.bytes, self.limit) {
+            self.failure = Some(BEYOND);
+        }
+    }
+
+    /// Tells the windows what was taken and what waits.
+    fn tell(&mut self, taken: usize, is_pending: bool) {
+        let ahead = self.order.bytes as u64;
+        let read = Read {
+            taken: taken as u64,
+            ahead,
+            waits: ahead == 0 && (is_pending || self.is_over || self.failure.is_some()),
+        };
+        if read.taken > 0 || read != self.told {
+            self.told = Read { taken: 0, ..read };
+            self.limit = self.credit.read(self.id, read).unwrap_or(self.limit);
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.credit.close_incoming(self.id, self.is_over);
+    }
+}
+
+impl Incoming for Reader {
+    /// Looks from time to time while there is unread data, which the library does not tell apart
+    /// from news.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        if self.stalled.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(stalled());
+        }
+        loop {
+            if let Some(look) = &mut self.look {
+                ready!(look.as_mut().poll(cx));
+                self.look = None;
+            }
+            match &self.failure {
+                Some(ReadError::Reset(_)) => return Poll::Ready(ErrorKind::ConnectionReset.into()),
+                Some(_) => return Poll::Pending,
+                None if self.is_over => return Poll::Pending,
+                None => {}
+            }
+            match ready!(self.poll_chunk(cx, 0)) {
+                Ok(Some(_)) => self.look = Some(Box::pin(sleep(LOOK))),
+                Ok(None) => self.is_over = true,
+                Err(failure) => self.failure = Some(failure),
+            }
+        }
+    }
+}
+
+impl AsyncRead for Reader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.stalled.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(stalled()));
+        }
+        let before = buf.filled().len();
+        let filled = this.poll_fill(cx, buf);
+        this.tell(buf.filled().len() - before, filled.is_pending());
+        filled
+    }
+}
+
+/// Puts pieces of a stream in order.
+struct Order {
+    /// The position of the next byte in order.
+    next: u64,
+    /// What is in order.
+    front: Bytes,
+    /// What waits for earlier data, by position.
+    later: BTreeMap<u64, Bytes>,
+    /// Bytes in `later`.
+    bytes: usize,
+    waiting: Arc<Waiting>,
+}
+
+impl Order {
+    fn new(waiting: Arc<Waiting>) -> Order {
+        Order {
+            next: 0,
+            front: Bytes::new(),
+            later: BTreeMap::new(),
+            bytes: 0,
+            waiting,
+        }
+    }
+
+    /// Adds a piece that does not overlap others, when nothing is in order; `false` if it is beyond
+    /// the limit or too many wait in the tunnel.
+    fn add(&mut self, offset: u64, piece: Bytes, limit: u64) -> bool {
+        if offset + piece.len() as u64 > limit {
+            return false;
+        }
+        if offset == self.next {
+            self.next += piece.len() as u64;
+            self.front = piece;
+            return true;
+        }
+        self.bytes += piece.len();
+        // A copy, because a piece keeps the whole datagram.
+        self.later.insert(offset, Bytes::copy_from_slice(&piece));
+        self.waiting.pieces.fetch_add(1, Ordering::Relaxed) < self.waiting.most
+    }
+
+    /// Moves what is in order into `buf`, as far as it has room.
+    fn take(&mut self, buf: &mut ReadBuf<'_>) {
+        while buf.remaining() > 0 && (self.front.has_remaining() || self.advance()) {
+            let taken = self.front.split_to(self.front.len().min(buf.remaining()));
+            buf.put_slice(&taken);
+        }
+    }
+
+    fn advance(&mut self) -> bool {
+        let Some(piece) = self.later.remove(&self.next) else {
+            return false;
+        };
+        self.bytes -= piece.len();
+        self.waiting.pieces.fetch_sub(1, Ordering::Relaxed);
+        self.next += piece.len() as u64;
+        self.front = piece;
+        true
+    }
+}
+
+impl Drop for Order {
+    fn drop(&mut self) {
+        let pieces = self.later.len();
+        self.waiting.pieces.fetch_sub(pieces, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::window::Windows;
+
+    fn taken(order: &mut Order, room: usize) -> Vec<u8> {
+        let mut bytes = vec![0; room];
+        let mut buf = ReadBuf::new(&mut bytes);
+        order.take(&mut buf);
+        buf.filled().to_vec()
+    }
+
+    #[test]
+    fn pieces_are_put_in_order_and_their_number_is_bounded() {
+        let waiting = Arc::new(Waiting::new(2 * PIECE));
+        let mut order = Order::new(waiting.clone());
+        let add =
+            |order: &mut Order, offset, piece| order.add(offset, Bytes::from_static(piece), 10);
+        assert!(add(&mut order, 3, b"def"));
+        assert!(!add(&mut order, 8, b"ijk"));
+        assert!(add(&mut order, 8, b"ij"));
+        assert!(taken(&mut order, 9).is_empty());
+        // Two pieces wait in the tunnel.
+        assert!(!add(&mut Order::new(waiting.clone()), 1, b"x"));
+        assert!(add(&mut order, 0, b"a"));
+        assert_eq!(taken(&mut order, 9), b"a");
+        assert!(add(&mut order, 1, b"bc"));
+        assert_eq!(taken(&mut order, 4), b"bcde");
+        assert_eq!(taken(&mut order, 4), b"f");
+        assert_eq!(order.bytes, 2);
+        assert_eq!(waiting.pieces.load(Ordering::Relaxed), 1);
+        drop(order);
+        assert_eq!(waiting.pieces.load(Ordering::Relaxed), 0);
+    }
+
+    proptest! {
+        /// A peer that never sends the first byte fills no more than the limit that the windows of
+        /// an unread stream reach, in no more pieces than a tunnel may have.
+        #[test]
+        fn a_hole_is_bounded(
+            pieces in prop::collection::vec((0_u64..1000, 1_usize..1000), 1..2000),
+        ) {
+            let mut windows = Windows::new(1 << 20);
+            windows.open(0, Instant::now());
+            let waiting = Arc::new(Waiting::new(1 << 20));
+            let mut order = Order::new(waiting.clone());
+            let (mut limit, mut offset) = (FIRST, 1);
+            for (gap, length) in pieces {
+                offset += gap;
+                if !order.add(offset, Bytes::from(vec![0; length]), limit) {
+                    break;
+                }
+                offset += length as u64;
+                let ahead = order.bytes as u64;
+                let read = Read { ahead, ..Read::default() };
+                limit = windows.read(0, read, Instant::now()).unwrap_or(limit);
+                prop_assert!(limit <= FIRST + (1 << 20));
+                prop_assert!(ahead < limit);
+                prop_assert!(order.later.len() <= waiting.most);
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Writes a stream.
+
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use noq::{SendStream, Stopped, VarInt};
+use tokio::io::AsyncWrite;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::account::Account;
+use super::credit::Credit;
+use crate::Outgoing;
+
+mod turns;
+
+use turns::Turn;
+pub(super) use turns::Turns;
+
+/// The code of a reset.
+const NOT_FINISHED: VarInt = VarInt::from_u32(1);
+
+/// How often a writer that has nothing to write looks whether the peer has stopped the stream.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A stream that is reset when it is dropped before its end was acknowledged.
+pub(super) struct Writer {
+    stream: SendStream,
+    credit: Arc<Credit>,
+    /// Bytes.
+    written: u64,
+    turn: Turn,
+    account: Arc<Account>,
+    state: State,
+}
+
+enum State {
+    Open,
+    /// When to look whether the stream was stopped.
+    Idle(Pin<Box<Sleep>>),
+    /// Shut down; ready when the peer has acknowledged the end or has stopped the stream.
+    Ended(Pin<Box<Stopped>>),
+}
+
+impl Writer {
+    /// Writes this stream.
+    pub fn new(
+        stream: SendStream,
+        credit: Arc<Credit>,
+        turns: Arc<Turns>,
+        account: Arc<Account>,
+    ) -> Writer {
+        credit.open_outgoing(stream.id().into());
+        Writer {
+            stream,
+            credit,
+            written: 0,
+            turn: Turn::new(turns),
+            account,
+            state: State::Open,
+        }
+    }
+
+    /// An error if the peer has stopped the stream. [`SendStream::stopped`] would tell without
+    /// these looks, but the library keeps something for each stream that is reset after its call.
+    fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        AsyncWrite::poll_write(Pin::new(&mut self.stream), cx, &[])
+    }
+}
+
+impl Outgoing for Writer {
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        if let State::Open = self.state {
+            self.state = State::Idle(Box::pin(sleep(LOOK)));
+        }
+        while let State::Idle(look) = &mut self.state {
+            ready!(look.as_mut().poll(cx));
+            look.as_mut().reset(Instant::now() + LOOK);
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(stopped);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let id = this.stream.id().into();
+        let limit = ready!(this.credit.poll_limit(id, this.written, cx));
+        let allowed = usize::try_from(limit - this.written).unwrap_or(usize::MAX);
+        let buf = &buf[..buf.len().min(allowed)];
+        let written = ready!(this.turn.poll_write(&mut this.stream, cx, buf))?;
+        this.written += written as u64;
+        this.account.accept(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if let State::Ended(stopped) = &mut self.state {
+                return Poll::Ready(match ready!(stopped.as_mut().poll(cx)) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(_)) => Err(ErrorKind::ConnectionReset.into()),
+                    Err(lost) => Err(lost.into()),
+                });
+            }
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(Err(stopped));
+            }
+            self.stream.finish()?;
+            self.state = State::Ended(Box::pin(self.stream.stopped()));
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.credit.close_outgoing(self.stream.id().into());
+        // Fails if the peer has acknowledged the end or has stopped the stream, or the tunnel is
+        // closed.
+        let _ = self.stream.reset(NOT_FINISHED);
+    }
+}

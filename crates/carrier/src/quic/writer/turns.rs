@@ -1,0 +1,113 @@
+//! Writers take turns at the flow control of the whole tunnel.
+//!
+//! The library wakes all writers that the tunnel's window has blocked, the last one first, so that
+//! the same few would use it up again and again. Here they queue, and only the first one tries.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use noq::SendStream;
+use tokio::io::AsyncWrite;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::PollSemaphore;
+
+/// The queue of a tunnel's writers.
+pub(in crate::quic) struct Turns {
+    first: Arc<Semaphore>,
+    /// Writers in the queue, with the first one.
+    queued: AtomicUsize,
+    /// A stream without data, which only the tunnel's window can block.
+    probe: Mutex<SendStream>,
+}
+
+impl Turns {
+    /// Nobody queues; the stream must never carry data.
+    pub fn new(probe: SendStream) -> Turns {
+        Turns {
+            first: Arc::new(Semaphore::new(1)),
+            queued: AtomicUsize::new(0),
+            probe: Mutex::new(probe),
+        }
+    }
+
+    /// Whether the tunnel's window is used up; then the task is woken when it is not.
+    fn is_blocked(&self, cx: &mut Context<'_>) -> bool {
+        let mut probe = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
+        AsyncWrite::poll_write(Pin::new(&mut *probe), cx, &[]).is_pending()
+    }
+}
+
+/// A writer's part in the turns.
+pub(super) struct Turn {
+    turns: Arc<Turns>,
+    /// In the queue.
+    place: Option<Place>,
+}
+
+impl Turn {
+    /// Not in the queue.
+    pub fn new(turns: Arc<Turns>) -> Turn {
+        Turn { turns, place: None }
+    }
+
+    /// Writes when it is this writer's turn.
+    pub fn poll_write(
+        &mut self,
+        stream: &mut SendStream,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let write = |stream: &mut SendStream, cx: &mut Context<'_>| {
+            AsyncWrite::poll_write(Pin::new(stream), cx, buf)
+        };
+        if self.place.is_none() && self.turns.queued.load(Ordering::Relaxed) == 0 {
+            let written = write(stream, cx);
+            if written.is_ready() {
+                return written;
+            }
+        }
+        let place = self.place.get_or_insert_with(|| Place::new(&self.turns));
+        ready!(place.poll_first(cx));
+        let written = write(stream, cx);
+        if written.is_ready() || !self.turns.is_blocked(cx) {
+            // If nothing was written, the stream's own window is used up: others may go first.
+            self.place = None;
+        }
+        written
+    }
+}
+
+/// A place in the queue.
+struct Place {
+    turns: Arc<Turns>,
+    semaphore: PollSemaphore,
+    is_first: Option<OwnedSemaphorePermit>,
+}
+
+impl Place {
+    fn new(turns: &Arc<Turns>) -> Place {
+        turns.queued.fetch_add(1, Ordering::Relaxed);
+        Place {
+            turns: turns.clone(),
+            semaphore: PollSemaphore::new(turns.first.clone()),
+            is_first: None,
+        }
+    }
+
+    /// Waits until all before have had their turn.
+    fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_first.is_none() {
+            self.is_first = ready!(self.semaphore.poll_acquire(cx));
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.turns.queued.fetch_sub(1, Ordering::Relaxed);
+    }
+}

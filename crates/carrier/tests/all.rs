@@ -1,0 +1,5 @@
+//! Both carriers on loopback and, as root, between hosts.
+
+mod mptcp;
+mod quic;
+mod strangers;

@@ -1,0 +1,279 @@
+//! The multiplexer without I/O: peers over every cut of the bytes.
+
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use anabranch_carrier::mptcp::mux::{Limits, Mux, Role};
+use proptest::prelude::*;
+use tokio::io::ReadBuf;
+
+mod hostile;
+
+/// Small, so that they are reached.
+const LIMITS: Limits = Limits {
+    streams: 4,
+    stream_bytes: 40_000,
+    tunnel_bytes: 200_000,
+};
+
+fn cx() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
+/// Both ends of a tunnel and the bytes between them.
+struct Tunnel {
+    ends: [Mux; 2],
+    /// What each end has sent and the other one has not received.
+    on_way: [Vec<u8>; 2],
+    now: Instant,
+    streams: HashMap<u32, [Half; 2]>,
+}
+
+/// What an end knows of a stream.
+#[derive(Default)]
+struct Half {
+    written: Vec<u8>,
+    read: Vec<u8>,
+    has_writer: bool,
+    has_reader: bool,
+    has_ended: bool,
+    /// The end was read.
+    is_complete: bool,
+    /// Reading has failed.
+    has_failed: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Open(usize),
+    Accept(usize),
+    Write(usize, usize, usize),
+    Shutdown(usize, usize),
+    Read(usize, usize, usize),
+    DropWriter(usize, usize),
+    DropReader(usize, usize),
+    Transmit(usize),
+    /// A part of what is on its way arrives.
+    Arrive(usize, usize),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (end, stream) = (0..2_usize, 0..6_usize);
+    let at = || (end.clone(), stream.clone());
+    let bytes = prop_oneof![0..20_usize, 0..50_000_usize];
+    prop_oneof![
+        2 => end.clone().prop_map(Step::Open),
+        3 => end.clone().prop_map(Step::Accept),
+        6 => (at(), bytes.clone()).prop_map(|((end, stream), n)| Step::Write(end, stream, n)),
+        2 => at().prop_map(|(end, stream)| Step::Shutdown(end, stream)),
+        6 => (at(), bytes.clone()).prop_map(|((end, stream), n)| Step::Read(end, stream, n)),
+        1 => at().prop_map(|(end, stream)| Step::DropWriter(end, stream)),
+        1 => at().prop_map(|(end, stream)| Step::DropReader(end, stream)),
+        6 => end.clone().prop_map(Step::Transmit),
+        8 => (end.clone(), bytes).prop_map(|(end, n)| Step::Arrive(end, n)),
+        1 => (0..3000_u64).prop_map(Step::Wait),
+    ]
+}
+
+impl Tunnel {
+    fn new() -> Tunnel {
+        Tunnel {
+            ends: [Role::Near, Role::Far].map(|role| Mux::new(role, LIMITS)),
+            on_way: Default::default(),
+            now: Instant::now(),
+            streams: HashMap::new(),
+        }
+    }
+
+    fn add(&mut self, end: usize, id: u32) {
+        let halves = self.streams.entry(id).or_default();
+        let half = &mut halves[end];
+        assert!(
+            !half.has_reader && half.written.is_empty(),
+            "{id} is used twice"
+        );
+        (half.has_writer, half.has_reader) = (true, true);
+    }
+
+    /// One of the streams of which the end has what is asked for.
+    fn pick(&self, end: usize, nth: usize, has: impl Fn(&Half) -> bool) -> Option<u32> {
+        let mut ids: Vec<u32> = self.streams.keys().copied().collect();
+        ids.retain(|id| has(&self.streams[id][end]));
+        ids.sort_unstable();
+        ids.get(nth).copied()
+    }
+
+    fn half(&mut self, end: usize, id: u32) -> &mut Half {
+        &mut self.streams.get_mut(&id).expect("known")[end]
+    }
+
+    fn run(&mut self, step: Step) {
+        match step {
+            Step::Open(end) => {
+                if let Some(id) = self.ends[end].open(self.now) {
+                    // The number may have had another stream, which is over at both ends.
+                    self.streams.remove(&id);
+                    self.add(end, id);
+                }
+            }
+            Step::Accept(end) => {
+                if let Some(id) = self.ends[end].accept() {
+                    self.add(end, id);
+                }
+            }
+            Step::Write(end, nth, bytes) => {
+                let Some(id) = self.pick(end, nth, |half| half.has_writer && !half.has_ended)
+                else {
+                    return;
+                };
+                let at = self.half(end, id).written.len();
+                let data: Vec<u8> = (at..at + bytes)
+                    .map(|i| (i * 31 + id as usize) as u8)
+                    .collect();
+                let written = self.ends[end].poll_write(id, &data, &cx());
+                if let Poll::Ready(Ok(written)) = written {
+                    self.half(end, id).written.extend(&data[..written]);
+                }
+            }
+            Step::Shutdown(end, nth) => {
+                if let Some(id) = self.pick(end, nth, |half| half.has_writer) {
+                    let _ = self.ends[end].poll_shutdown(id, &cx());
+                    self.half(end, id).has_ended = true;
+                }
+            }
+            Step::Read(end, nth, bytes) => {
+                if let Some(id) = self.pick(end, nth, |half| half.has_reader) {
+                    self.read(end, id, bytes);
+                }
+            }
+            Step::DropWriter(end, nth) => {
+                if let Some(id) = self.pick(end, nth, |half| half.has_writer) {
+                    self.half(end, id).has_writer = false;
+                    self.ends[end].drop_writer(id);
+                }
+            }
+            Step::DropReader(end, nth) => {
+                if let Some(id) = self.pick(end, nth, |half| half.has_reader) {
+                    self.half(end, id).has_reader = false;
+                    self.ends[end].drop_reader(id);
+                }
+            }
+            Step::Transmit(end) => {
+                let (mux, on_way) = (&mut self.ends[end], &mut self.on_way[end]);
+                let before = on_way.len();
+                let ready = mux.poll_ready(&cx()).is_ready();
+                mux.transmit(on_way);
+                assert!(ready || on_way.len() == before);
+                // A record, and frames about streams.
+                assert!(on_way.len() - before < (16 << 10) + 5000);
+            }
+            Step::Arrive(end, bytes) => {
+                let bytes = bytes.min(self.on_way[end].len());
+                let data: Vec<u8> = self.on_way[end].drain(..bytes).collect();
+                let received = self.ends[1 - end].receive(&data, self.now);
+                assert_eq!(received, Ok(()), "an honest peer");
+            }
+            Step::Wait(ms) => {
+                self.now += Duration::from_millis(ms);
+                self.ends.iter_mut().for_each(|end| end.relieve(self.now));
+            }
+        }
+    }
+
+    /// Reads once; how much.
+    fn read(&mut self, end: usize, id: u32, bytes: usize) -> usize {
+        let mut space = vec![0; bytes.max(1)];
+        let mut buffer = ReadBuf::new(&mut space);
+        let result = self.ends[end].poll_read(id, &mut buffer, self.now, &cx());
+        let data = buffer.filled();
+        let halves = self.streams.get_mut(&id).expect("known");
+        halves[end].read.extend(data);
+        let (read, written) = (&halves[end].read, &halves[1 - end].written);
+        let from = read.len() - data.len();
+        assert!(written.get(from..read.len()) == Some(data), "other data");
+        match result {
+            Poll::Ready(Ok(())) if data.is_empty() => {
+                assert!(halves[1 - end].has_ended, "an end that nobody has sent");
+                assert_eq!(written.len(), read.len(), "data is missing");
+                halves[end].is_complete = true;
+            }
+            Poll::Ready(Err(_)) => halves[end].has_failed = true,
+            _ => {}
+        }
+        data.len()
+    }
+
+    /// Delivers everything and reads everything, until nothing changes.
+    fn settle(&mut self) {
+        let mut moved = 1;
+        while moved > 0 {
+            moved = 0;
+            for end in [0, 1] {
+                for end in [0, 1].repeat(LIMITS.streams) {
+                    self.run(Step::Accept(end));
+                }
+                self.run(Step::Transmit(end));
+                moved += self.on_way[end].len();
+                self.run(Step::Arrive(end, usize::MAX));
+                let ids: Vec<u32> = self.streams.keys().copied().collect();
+                for id in ids {
+                    if self.half(1 - end, id).has_reader {
+                        moved += self.read(1 - end, id, 20_000);
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// However bytes are cut and whatever users do: what is read is what was written, in order,
+    /// and an end is an end of everything. Afterwards everything arrives, what was ended is
+    /// acknowledged, and all streams can be opened again.
+    #[test]
+    fn every_byte_arrives_once_and_in_order(steps in prop::collection::vec(step(), 1..300)) {
+        let mut tunnel = Tunnel::new();
+        for end in [0, 1] {
+            tunnel.run(Step::Transmit(end));
+            tunnel.run(Step::Arrive(end, usize::MAX));
+        }
+        steps.into_iter().for_each(|step| tunnel.run(step));
+        tunnel.settle();
+        for (id, halves) in &tunnel.streams {
+            for end in [0, 1] {
+                let (sender, receiver) = (&halves[end], &halves[1 - end]);
+                if sender.has_ended && receiver.has_reader && !receiver.has_failed {
+                    prop_assert!(receiver.is_complete, "stream {}", id);
+                }
+                prop_assert!(!receiver.is_complete || sender.has_ended);
+            }
+        }
+        let ids: Vec<u32> = tunnel.streams.keys().copied().collect();
+        for id in ids {
+            for end in [0, 1] {
+                let half = tunnel.half(end, id);
+                let (has_writer, has_reader) = (half.has_writer, half.has_reader);
+                (half.has_writer, half.has_reader) = (false, false);
+                if has_writer && half.has_ended {
+                    let done = tunnel.ends[end].poll_shutdown(id, &cx());
+                    prop_assert!(done.is_ready(), "stream {} is not acknowledged", id);
+                }
+                if has_writer { tunnel.ends[end].drop_writer(id) }
+                if has_reader { tunnel.ends[end].drop_reader(id) }
+            }
+        }
+        tunnel.settle();
+        prop_assert_eq!(tunnel.ends.each_ref().map(Mux::unsent_bytes), [0, 0]);
+        for end in [0, 1] {
+            tunnel.streams.clear();
+            let opened = (0..LIMITS.streams).filter_map(|_| tunnel.ends[end].open(tunnel.now));
+            prop_assert_eq!(opened.count(), LIMITS.streams);
+            prop_assert_eq!(tunnel.ends[end].open(tunnel.now), None);
+        }
+    }
+}

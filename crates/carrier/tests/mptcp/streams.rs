@@ -1,0 +1,373 @@
+//! Streams, datagrams and refusals over loopback.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use anabranch_carrier::{Closed, Limits, Listener, NotSent, Stream, Tunnel, connect};
+use futures_util::FutureExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::setup::{LOOPBACK, far_config, identities, near_config, tunnel, tunnel_between};
+
+/// Longer than anything takes on a busy machine, and shorter than the silence that ends a tunnel.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Sends back what it receives.
+async fn echo(far: Tunnel) {
+    while let Ok(stream) = far.accept().await {
+        tokio::spawn(async move {
+            let Stream {
+                mut reader,
+                mut writer,
+            } = stream;
+            copy(&mut reader, &mut writer).await?;
+            writer.shutdown().await
+        });
+    }
+}
+
+fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes)
+        .map(|i| ((i * 31 + seed * 7) % 251) as u8)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_carry_data_both_ways_and_end() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    tokio::spawn(echo(far.clone()));
+    let each = (0..300).map(|seed| {
+        let near = near.clone();
+        tokio::spawn(async move {
+            let data = pattern(seed, [0, 1, 4095, 4096, 40_000, 2_000_000][seed % 6]);
+            let Stream {
+                mut reader,
+                mut writer,
+            } = near.open().await.expect("open");
+            let sent = data.clone();
+            let sending = tokio::spawn(async move {
+                writer.write_all(&sent).await.expect("open");
+                writer.shutdown().await.expect("open");
+            });
+            let mut received = Vec::new();
+            reader.read_to_end(&mut received).await.expect("an end");
+            sending.await.expect("sent");
+            assert!(received == data, "stream {seed}: {} bytes", received.len());
+            data.len()
+        })
+    });
+    let mut sum = 0;
+    for stream in each.collect::<Vec<_>>() {
+        sum += stream.await.expect("no panic");
+    }
+    assert_eq!(near.accepted_bytes(), sum as u64);
+    assert_eq!(far.accepted_bytes(), sum as u64);
+    assert_eq!((near.unsent_bytes(), far.unsent_bytes()), (0, 0));
+}
+
+async fn pair_of_streams(near: &Tunnel, far: &Tunnel) -> (Stream, Stream) {
+    let mut opened = near.open().await.expect("open");
+    opened.write_all(b"!").await.expect("open");
+    let mut accepted = far.accept().await.expect("open");
+    assert_eq!(accepted.read_u8().await.expect("data"), b'!');
+    (opened, accepted)
+}
+
+fn is_reset(result: std::io::Result<usize>) -> bool {
+    result.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+}
+
+#[tokio::test]
+async fn a_stream_dropped_before_it_is_shut_down_is_reset_and_not_ended() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    // Either end is dropped, after data, or before any.
+    let (mut opened, accepted) = pair_of_streams(&near, &far).await;
+    drop(accepted);
+    assert!(is_reset(opened.read(&mut [0; 9]).await));
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    opened.write_all(b"some").await.expect("open");
+    accepted.read_exact(&mut [0; 4]).await.expect("data");
+    drop(opened);
+    assert!(is_reset(accepted.read(&mut [0; 9]).await));
+    // The peer has ended, and waits for an answer that will not come.
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    opened.shutdown().await.expect("open");
+    assert_eq!(accepted.read(&mut [0; 9]).await.expect("the end"), 0);
+    drop(accepted);
+    assert!(is_reset(opened.read(&mut [0; 9]).await));
+    // The receiver is gone: the sender is not left waiting.
+    let (mut opened, accepted) = pair_of_streams(&near, &far).await;
+    drop(accepted);
+    let endless = async { while opened.write_all(&[0; 9999]).await.is_ok() {} };
+    timeout(PATIENCE, endless).await.expect("an error");
+}
+
+#[tokio::test]
+async fn data_before_a_shutdown_arrives_although_the_stream_is_dropped() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    let data = pattern(1, 200_000);
+    opened.write_all(&data).await.expect("open");
+    // The peer acknowledges the end once it has read most of the data.
+    assert!(opened.shutdown().now_or_never().is_none());
+    drop(opened);
+    let mut received = Vec::new();
+    accepted.read_to_end(&mut received).await.expect("the end");
+    assert!(received == data);
+}
+
+#[tokio::test]
+async fn closing_gives_the_peer_the_reason_and_ends_streams_with_an_error() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    far.close("maintenance");
+    assert_eq!(far.closed().await, Closed("maintenance".to_owned()));
+    assert_eq!(
+        near.closed().await,
+        Closed("by the peer: maintenance".to_owned())
+    );
+    assert!(is_reset(opened.read(&mut [0; 9]).await));
+    assert!(is_reset(accepted.read(&mut [0; 9]).await));
+    assert!(opened.write_all(b"late").await.is_err());
+    let closed = near.open().await.expect_err("closed");
+    assert_eq!(
+        closed.to_string(),
+        "the tunnel is closed: by the peer: maintenance"
+    );
+    assert!(near.accept().await.is_err() && near.receive_datagram().await.is_err());
+    let late = near.send_datagram("late".into());
+    assert!(matches!(late, Err(NotSent::Closed(_))));
+}
+
+#[tokio::test]
+async fn a_tunnel_is_closed_when_its_last_clone_is_dropped() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    drop(near.clone());
+    assert!(
+        timeout(Duration::from_millis(100), far.closed())
+            .await
+            .is_err()
+    );
+    drop(near);
+    timeout(PATIENCE, far.closed()).await.expect("closed");
+}
+
+/// The kernel closes the connection of a killed process; nothing else is sent.
+#[tokio::test]
+async fn a_killed_far_is_noticed_at_once_and_is_no_end_of_data() {
+    let (near_identity, far_identity, _) = identities();
+    let far_config = far_config();
+    let near_config = near_config(far_config.listen, &[LOOPBACK]);
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let (kill, killed) = tokio::sync::oneshot::channel();
+    let far = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.expect("a runtime");
+        let kept = runtime.block_on(async {
+            let listener = Listener::bind(&far_config, &far_identity).await;
+            let listener = listener.expect("bound");
+            ready.send(()).expect("waiting");
+            let (tunnel, _) = listener.accept().await.expect("accepted");
+            let mut stream = tunnel.accept().await.expect("open");
+            stream.write_all(b"part").await.expect("open");
+            killed.await.expect("waiting");
+            (listener, tunnel, stream)
+        });
+        // Tasks of the runtime end in the middle of what they do.
+        drop(runtime);
+        drop(kept);
+    });
+    is_ready.recv().expect("ready");
+    let near = connect(&near_config, &near_identity).await;
+    let near = near.expect("connected");
+    let mut stream = near.open().await.expect("open");
+    stream.write_all(b"request").await.expect("open");
+    stream.read_exact(&mut [0; 4]).await.expect("a part");
+    kill.send(()).expect("waiting");
+    let closed = timeout(PATIENCE, near.closed()).await;
+    closed.expect("closed at once");
+    assert!(is_reset(stream.read(&mut [0; 9]).await));
+    far.join().expect("no panic");
+}
+
+#[tokio::test]
+async fn datagrams_keep_their_boundaries() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    for size in [0, 1, 1200, 65_534] {
+        let datagram = pattern(size, size);
+        near.send_datagram(datagram.clone().into())
+            .expect("small enough");
+        assert!(far.receive_datagram().await.expect("open") == datagram);
+        far.send_datagram(datagram.clone().into())
+            .expect("small enough");
+        assert!(near.receive_datagram().await.expect("open") == datagram);
+    }
+    let too_large = near.send_datagram(vec![0; 65_535].into());
+    assert_eq!(too_large, Err(NotSent::TooLarge(65_534)));
+}
+
+#[tokio::test]
+async fn the_oldest_datagrams_are_discarded() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    // One task, which does not wait: nothing is sent meanwhile.
+    for number in 0..1000u32 {
+        near.send_datagram(number.to_be_bytes().to_vec().into())
+            .expect("open");
+    }
+    for number in 1000 - 256..1000u32 {
+        assert_eq!(
+            far.receive_datagram().await.expect("open"),
+            number.to_be_bytes()[..]
+        );
+    }
+}
+
+#[tokio::test]
+async fn unknown_keys_are_refused_on_both_sides() {
+    let (near, far, _) = identities();
+    let (stranger, impostor, _) = identities();
+    for (near, far) in [(stranger, far), (near, impostor)] {
+        let far_config = far_config();
+        let listener = Listener::bind(&far_config, &far).await.expect("bound");
+        let near_config = near_config(far_config.listen, &[LOOPBACK]);
+        let refused = connect(&near_config, &near).await;
+        let error = refused.expect_err("an unknown key").to_string();
+        assert!(error.starts_with("no path to 127.0.0.1:"), "{error}");
+        let accepted = timeout(Duration::from_millis(100), listener.accept()).await;
+        assert!(accepted.is_err(), "{accepted:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_path_that_connects_is_taken() {
+    let (near, far, _) = identities();
+    let far_config = far_config();
+    let listener = Listener::bind(&far_config, &far).await.expect("bound");
+    // An address of TEST-NET-1 (RFC 5737), so none of this host.
+    let elsewhere = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    let mut near_config = near_config(far_config.listen, &[elsewhere, LOOPBACK]);
+    let connecting = connect(&near_config, &near);
+    let (connected, accepted) = tokio::join!(connecting, listener.accept());
+    connected.expect("connected");
+    accepted.expect("accepted");
+    // No path: each is listed with its failure.
+    near_config.paths.pop();
+    let alone = connect(&near_config, &near).await;
+    let error = alone.expect_err("no such address").to_string();
+    assert!(
+        error.contains("192.0.2.1: connecting to 127.0.0.1"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn opening_waits_while_the_limit_of_streams_is_reached() {
+    const MOST: usize = 500;
+    let of_far = Limits {
+        streams: MOST,
+        ..Limits::default()
+    };
+    let (near, far, _listener) = tunnel_between(Limits::default(), of_far).await;
+    let mut streams = Vec::new();
+    for _ in 0..MOST {
+        streams.push(pair_of_streams(&near, &far).await);
+    }
+    assert!(
+        timeout(Duration::from_millis(100), near.open())
+            .await
+            .is_err()
+    );
+    streams.pop();
+    timeout(PATIENCE, near.open())
+        .await
+        .expect("one is free")
+        .expect("open");
+}
+
+#[tokio::test]
+async fn a_receiver_that_does_not_read_stops_only_its_own_stream() {
+    let limits = Limits {
+        buffer_bytes: 100_000,
+        ..Limits::default()
+    };
+    let (near, far, _listener) = tunnel(limits).await;
+    let (mut slow, _unread) = pair_of_streams(&near, &far).await;
+    let endless = async { while slow.write_all(&[0; 9999]).await.is_ok() {} };
+    assert!(timeout(Duration::from_millis(500), endless).await.is_err());
+    // The peer's first window, 64 KiB behind the byte that was read, and the queue are full.
+    let accepted = near.accepted_bytes();
+    assert!((160_000..=165_537).contains(&accepted), "{accepted} bytes");
+    assert!(
+        (98_000..=100_000).contains(&near.unsent_bytes()),
+        "{}",
+        near.unsent_bytes()
+    );
+    let (mut opened, mut other) = pair_of_streams(&near, &far).await;
+    opened.write_all(&[7; 50_000]).await.expect("open");
+    other.read_exact(&mut [0; 50_000]).await.expect("data");
+    drop(slow);
+    assert_eq!(near.unsent_bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_read_takes_all_frames_that_have_arrived() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
+    opened.write_all(&[7; 50_000]).await.expect("open");
+    sleep(Duration::from_millis(300)).await;
+    let mut buffer = vec![0; 1 << 16];
+    // Frames have at most 16 000 bytes.
+    let read = accepted.read(&mut buffer).await.expect("data");
+    assert_eq!(read, 50_000);
+}
+
+#[tokio::test]
+async fn a_writer_that_waits_gets_an_error_when_the_tunnel_ends() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (mut slow, _unread) = pair_of_streams(&near, &far).await;
+    let writing = tokio::spawn(async move { while slow.write_all(&[0; 9999]).await.is_ok() {} });
+    sleep(Duration::from_millis(300)).await;
+    assert!(!writing.is_finished());
+    near.close("test");
+    let ended = timeout(PATIENCE, writing).await;
+    ended.expect("an error").expect("no panic");
+}
+
+/// Jain's index of 100 streams that always have data: (sum x)^2 / (n sum x^2).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_with_data_take_turns() {
+    let (near, far, _listener) = tunnel(Limits::default()).await;
+    for _ in 0..100 {
+        let mut stream = near.open().await.expect("open");
+        tokio::spawn(async move { while stream.write_all(&[0; 9999]).await.is_ok() {} });
+    }
+    let mut readers = Vec::new();
+    let begin = Instant::now() + Duration::from_millis(300);
+    for _ in 0..100 {
+        let mut stream = far.accept().await.expect("open");
+        readers.push(tokio::spawn(async move {
+            let mut sum = 0;
+            let mut buffer = vec![0; 1 << 16];
+            let reading = async {
+                while let Ok(bytes) = stream.read(&mut buffer).await {
+                    if Instant::now() > begin {
+                        sum += bytes;
+                    }
+                }
+            };
+            let _ = timeout_at(begin + Duration::from_secs(1), reading).await;
+            sum as f64
+        }));
+    }
+    let mut bytes = Vec::new();
+    for reader in readers {
+        bytes.push(reader.await.expect("no panic"));
+    }
+    let sum: f64 = bytes.iter().sum();
+    let index = sum * sum / (100.0 * bytes.iter().map(|bytes| bytes * bytes).sum::<f64>());
+    println!("{sum} bytes, index {index}");
+    assert!(index > 0.95, "Jain's index {index}: {bytes:?}");
+}
