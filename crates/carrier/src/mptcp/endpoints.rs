@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::process::{Command, Output};
-use std::sync::Mutex;
 
 use anyhow::{Context, bail, ensure};
+use parking_lot::Mutex;
 
 /// The endpoints that this process has added, and how many tunnels use each.
 static ADDED: Mutex<BTreeMap<IpAddr, usize>> = Mutex::new(BTreeMap::new());
@@ -31,7 +31,7 @@ impl Endpoint {
     /// # Errors
     /// If `ip` cannot be run or the kernel refuses.
     pub fn add(address: IpAddr, interface: Option<&str>, backup: bool) -> anyhow::Result<Endpoint> {
-        let mut added = ADDED.lock().expect("no holder panics");
+        let mut added = ADDED.lock();
         let mut endpoint = Endpoint {
             address,
             interface: interface.map(str::to_owned),
@@ -85,7 +85,7 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        let mut added = ADDED.lock().expect("no holder panics");
+        let mut added = ADDED.lock();
         let Some(users) = added.get_mut(&self.address).filter(|_| self.own) else {
             return;
         };
