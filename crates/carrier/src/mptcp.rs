@@ -32,6 +32,7 @@ mod allowance;
 mod core;
 mod driver;
 mod endpoints;
+mod interfaces;
 mod kappa;
 mod listener;
 mod maintain;
@@ -41,6 +42,7 @@ mod socket;
 mod stream;
 
 use core::Core;
+pub use endpoints::remove_all as remove_endpoints;
 use kappa::Kappas;
 pub use listener::Listener;
 use mux::Role;

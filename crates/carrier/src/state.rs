@@ -1,5 +1,6 @@
 //! The state of a tunnel's paths, for its users.
 
+use std::fmt;
 use std::net::IpAddr;
 
 /// Whether a path carries data.
@@ -17,6 +18,13 @@ pub enum Condition {
     Dead,
     /// The path's data cap is reached, or its role is `never`.
     Off,
+}
+
+/// The name, as in JSON.
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        serde::Serialize::serialize(self, f)
+    }
 }
 
 /// A path's state and counters. Counters start with the tunnel.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::core::Core;
 use super::endpoints::{self, Endpoint};
+use super::interfaces::address_of;
 use crate::config::Role;
 
 /// How often the state is read.
@@ -145,15 +146,4 @@ fn look(core: &Core, index: usize) -> Option<(IpAddr, Option<String>, Role, bool
         row.role,
         row.is_missing(),
     ))
-}
-
-/// The first address of an interface that can reach the peer's family.
-fn address_of(interface: &str, ipv4: bool) -> Option<IpAddr> {
-    let usable = |address: &IpAddr| match address {
-        IpAddr::V4(_) => ipv4,
-        IpAddr::V6(v6) => !ipv4 && !v6.is_unicast_link_local(),
-    };
-    let own = if_addrs::get_if_addrs().ok()?.into_iter();
-    let own = own.filter(|found| found.name == interface);
-    own.map(|found| found.ip()).find(usable)
 }
