@@ -20,11 +20,13 @@ pub mod quic;
 pub mod race;
 pub mod socket;
 pub mod tls;
+pub mod udp;
 mod window;
 
 pub use config::{Carrier, Far, LONGEST_NAME, Limits, Near, Path, Remote, Role, Settings, is_name};
 use keys::PublicKey;
 use tls::Identity;
+use udp::Udp;
 
 /// Connects to `far` over these paths, of which the first that can handshake is enough; the others
 /// are opened afterwards.
@@ -32,8 +34,21 @@ use tls::Identity;
 /// # Errors
 /// If no path can handshake, or if `far` is another than the pinned one.
 pub async fn connect(near: &Near, identity: &Arc<Identity>) -> anyhow::Result<Tunnel> {
+    let udp: Arc<dyn Udp> = Arc::new(udp::Kernel);
+    connect_over(&udp, near, identity).await
+}
+
+/// The same with these sockets of UDP. The carrier `mptcp` uses TCP of the kernel.
+///
+/// # Errors
+/// Those of [`connect`].
+pub async fn connect_over(
+    udp: &Arc<dyn Udp>,
+    near: &Near,
+    identity: &Arc<Identity>,
+) -> anyhow::Result<Tunnel> {
     Ok(match near.settings.carrier {
-        Carrier::Quic => Tunnel::Quic(quic::connect(near, identity).await?),
+        Carrier::Quic => Tunnel::Quic(quic::connect(udp, near, identity).await?),
         Carrier::Mptcp => Tunnel::Mptcp(mptcp::connect(near, identity).await?),
     })
 }
@@ -52,7 +67,19 @@ impl Listener {
     /// # Errors
     /// If the address cannot be bound.
     pub async fn bind(far: &Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
-        let quic = quic::Listener::bind(far, identity).await?;
+        Listener::bind_over(&udp::Kernel, far, identity).await
+    }
+
+    /// The same with these sockets of UDP.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub async fn bind_over(
+        udp: &dyn Udp,
+        far: &Far,
+        identity: &Arc<Identity>,
+    ) -> anyhow::Result<Listener> {
+        let quic = quic::Listener::bind_over(udp, far, identity).await?;
         let mptcp = match far.settings.carrier {
             Carrier::Quic => None,
             Carrier::Mptcp => Some(mptcp::Listener::bind(far, identity).await?),
@@ -93,6 +120,7 @@ impl Listener {
             Ok((Tunnel::Mptcp(tunnel), peer))
         };
         tokio::select! {
+            biased;
             accepted = quic => accepted,
             accepted = mptcp => accepted,
         }

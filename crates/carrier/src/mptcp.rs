@@ -12,14 +12,14 @@
 //! sends them over QUIC where it can.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use socket2::Protocol;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{Closed, NotSent, PathState, SILENCE, Stream};
 use crate::config;

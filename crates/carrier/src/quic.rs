@@ -19,6 +19,7 @@ use tokio::time::MissedTickBehavior;
 use super::{Closed, NotSent, PathState, Stream, printable};
 use crate::config;
 use crate::tls::Identity;
+use crate::udp::Udp;
 
 mod account;
 mod allowance;
@@ -46,8 +47,12 @@ use watchdog::Watchdog;
 use writer::{Turns, Writer};
 
 /// Connects to `far` over the first path that can, and opens the others.
-pub async fn connect(near: &config::Near, identity: &Arc<Identity>) -> anyhow::Result<Tunnel> {
-    let connected = connect::connect(near, identity).await?;
+pub async fn connect(
+    udp: &Arc<dyn Udp>,
+    near: &config::Near,
+    identity: &Arc<Identity>,
+) -> anyhow::Result<Tunnel> {
+    let connected = connect::connect(udp, near, identity).await?;
     let connection = connected.connection;
     let controller = connected.controller;
     let credit = Credit::new(near.settings.limits.tunnel_buffer_bytes);

@@ -5,9 +5,10 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::ifaddrs::getifaddrs;
+use tokio::time::Instant;
 
 use super::core::Core;
 use super::endpoints::{self, Endpoint};

@@ -8,11 +8,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use noq::{Connection, ReadExactError, RecvStream, SendStream, WriteError};
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::window::{FIRST, Read, Windows};
@@ -85,6 +85,7 @@ impl Credit {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                biased;
                 _ = connection.closed() => break,
                 _ = ticks.tick() => self.relieve(),
                 () = self.changed.notified() => {

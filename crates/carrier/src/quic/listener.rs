@@ -10,13 +10,13 @@ use noq::{Connection, Endpoint, Incoming, ServerConfig, TokioRuntime};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
-use super::{Tunnel, describe, settings, socket};
+use super::{Tunnel, describe, settings};
 use crate::config::{self, Settings};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
 use crate::live::Live;
-use crate::socket::bind_udp;
 use crate::tls::{self, Identity};
+use crate::udp::{self, Udp};
 
 /// First datagrams that may wait for the task that accepts.
 const INCOMING: usize = 1024;
@@ -42,16 +42,29 @@ struct Accepting {
 impl Listener {
     /// Listens at the configured address; both families at `[::]`.
     pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
+        Listener::bind_over(&udp::Kernel, far, identity).await
+    }
+
+    /// The same with these sockets.
+    pub async fn bind_over(
+        udp: &dyn Udp,
+        far: &config::Far,
+        identity: &Arc<Identity>,
+    ) -> anyhow::Result<Listener> {
         settings::controller(&far.settings)?; // a wrong rule is an error now
         let address = far.listen;
-        let socket = bind_udp(address).with_context(|| format!("listen = {address}"))?;
-        socket::set_buffers(&socket);
+        let socket = udp.bind_far(address);
+        let socket = socket.with_context(|| format!("listen = {address}"))?;
         let crypto = QuicServerConfig::try_from(identity.server())?;
         let mut server = ServerConfig::with_crypto(Arc::new(crypto));
         server.max_incoming(INCOMING);
         let config = settings::endpoint(identity)?;
-        let runtime = Arc::new(TokioRuntime);
-        let endpoint = Endpoint::new(config, Some(server.clone()), socket, runtime)?;
+        let endpoint = Endpoint::new_with_abstract_socket(
+            config,
+            Some(server.clone()),
+            socket,
+            Arc::new(TokioRuntime),
+        )?;
         let (sender, accepted) = mpsc::channel(1);
         let handshakes = Handshakes::new();
         let settings = Arc::new(Live::new(far.settings.clone()));

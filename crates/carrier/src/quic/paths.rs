@@ -1,10 +1,11 @@
 //! What both ends know of a path, whichever number the library gave it.
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_quic::controller::{PathController, PathReport, SharedController};
 use noq::{Connection, PathId, PathStats, PathStatus, WeakPathHandle};
+use tokio::time::Instant;
 
 use super::share::Share;
 use crate::config::Role;

@@ -1,9 +1,8 @@
 //! The paths of `far`: what `near` says about them.
 
-use std::time::Instant;
-
 use anabranch_quic::controller::SharedController;
 use noq::{Connection, PathId, PathStatus};
+use tokio::time::Instant;
 
 use super::allowance;
 use super::control::Opens;

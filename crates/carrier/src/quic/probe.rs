@@ -6,7 +6,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// A version that is reserved for this (RFC 9000, section 15).
 const VERSION: u32 = 0x1a2a_3a4a;

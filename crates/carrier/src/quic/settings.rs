@@ -43,7 +43,7 @@ pub(super) fn controller(settings: &Settings) -> anyhow::Result<SharedController
     let algorithm = Algorithm::parse(&settings.algorithm).context("tunnel.algorithm")?;
     let controller = algorithm.controller(0, INITIAL_WINDOW);
     Ok(SharedController::new(
-        Clock::real(),
+        Clock::running(|| tokio::time::Instant::now().into_std()),
         controller,
         f64::INFINITY,
     ))

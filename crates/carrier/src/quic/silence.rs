@@ -1,9 +1,10 @@
 //! How long nothing has returned over a path, and what that means.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_quic::controller::SharedController;
 use noq::Connection;
+use tokio::time::Instant;
 
 use super::paths::{Entry, Open};
 use crate::SILENCE;
@@ -44,7 +45,8 @@ pub(super) struct Silence {
 impl Silence {
     /// How long nothing that was sent over this path has been acknowledged.
     pub fn of(open: &Open, controller: &SharedController, now: Instant) -> Silence {
-        let since = open.report(controller).silent_since.unwrap_or(now);
+        let since = open.report(controller).silent_since;
+        let since = since.map_or(now, Instant::from_std);
         let silence = now.saturating_duration_since(since.max(open.since));
         Silence {
             unacknowledged: silence,

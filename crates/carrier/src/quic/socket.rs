@@ -4,24 +4,19 @@
 //! ([`tag`]), so that paths may have the same address, none, or one that changes.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll, Waker, ready};
 
-use noq::udp::{RecvMeta, Transmit, UdpSocketState};
+use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 use super::probe::Probes;
 use crate::config;
-
-/// Socket buffers, bytes: with the default of 212 kB downloads over two paths fall to a third.
-pub(super) const BUFFER: usize = 4 << 20;
+use crate::udp::{PathSocket, Udp};
 
 /// The local address of path `i` as the library sees it, from the discard prefix (RFC 6666).
 pub(super) fn tag(i: usize) -> IpAddr {
@@ -46,6 +41,7 @@ pub(super) fn mapped(address: SocketAddr) -> SocketAddr {
 /// The sockets of all paths.
 #[derive(Debug)]
 pub(super) struct Sockets {
+    udp: Arc<dyn Udp>,
     slots: Vec<Slot>,
     /// The path of datagrams for which the library has not chosen one, which is the first to open.
     first: AtomicUsize,
@@ -62,14 +58,7 @@ pub(super) struct Slot {
     pub far: SocketAddr,
     /// What the path's probes found.
     pub probes: Probes,
-    socket: RwLock<Option<Arc<Bound>>>,
-}
-
-/// A bound socket.
-#[derive(Debug)]
-struct Bound {
-    io: UdpSocket,
-    state: UdpSocketState,
+    socket: RwLock<Option<Arc<dyn PathSocket>>>,
 }
 
 impl Slot {
@@ -89,7 +78,7 @@ impl Slot {
 
     /// The local address of its packets.
     pub fn local(&self) -> Option<IpAddr> {
-        let bound = self.bound()?.io.local_addr().ok()?.ip();
+        let bound = self.bound()?.local_addr().ok()?.ip();
         Some(bound).filter(|ip| !ip.is_unspecified())
     }
 
@@ -113,77 +102,31 @@ impl Slot {
     /// Receives answers to probes, if the library does not read the socket.
     pub fn receive_answers(&self) {
         let Some(bound) = self.bound() else { return };
-        let mut buffer = [0; 2048];
-        while let Ok((length, from)) = bound.io.try_recv_from(&mut buffer) {
-            if from == self.far {
-                self.probes.observe(&buffer[..length], length);
+        let (mut buffer, mut meta) = ([0; 2048], [RecvMeta::default()]);
+        let mut cx = Context::from_waker(Waker::noop());
+        loop {
+            let mut bufs = [IoSliceMut::new(&mut buffer)];
+            match bound.poll_recv(&mut cx, &mut bufs, &mut meta) {
+                Poll::Ready(Ok(1..)) if meta[0].addr == self.far => {
+                    self.probes.observe(&buffer[..meta[0].len], meta[0].stride);
+                }
+                Poll::Ready(Ok(1..)) => {}
+                _ => return,
             }
         }
     }
 
-    fn bound(&self) -> Option<Arc<Bound>> {
+    fn bound(&self) -> Option<Arc<dyn PathSocket>> {
         self.socket.read().expect("no holder panics").clone()
     }
 }
 
-impl Bound {
-    fn bind(config: &config::Path, far: SocketAddr) -> io::Result<Bound> {
-        let socket = Socket::new(Domain::for_address(far), Type::DGRAM, Some(Protocol::UDP))?;
-        if far.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        if let Some(interface) = &config.interface {
-            bind_to_interface(&socket, interface)?;
-        }
-        let any = match far {
-            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
-            SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-        };
-        socket.bind(&SocketAddr::new(config.address.unwrap_or(any), 0).into())?;
-        socket.set_nonblocking(true)?;
-        Bound::new(socket.into())
-    }
-
-    fn new(socket: std::net::UdpSocket) -> io::Result<Bound> {
-        set_buffers(&socket);
-        let state = UdpSocketState::new((&socket).into())?;
-        let io = UdpSocket::from_std(socket)?;
-        Ok(Bound { io, state })
-    }
-
-    /// Sends without waiting. A socket that was just bound is not known to be writable yet, so
-    /// nobody is asked whether it is.
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        self.state.try_send((&self.io).into(), transmit)
-    }
-}
-
-/// Raises the buffers as far as the system allows.
-pub(super) fn set_buffers(socket: &std::net::UdpSocket) {
-    let socket = socket2::SockRef::from(socket);
-    // A smaller buffer costs throughput, nothing else.
-    let _ = socket.set_recv_buffer_size(BUFFER);
-    let _ = socket.set_send_buffer_size(BUFFER);
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn bind_to_interface(socket: &Socket, interface: &str) -> io::Result<()> {
-    socket.bind_device(Some(interface.as_bytes()))
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn bind_to_interface(_: &Socket, _: &str) -> io::Result<()> {
-    Err(io::Error::new(
-        io::ErrorKind::Unsupported,
-        "this system cannot bind a socket to an interface: give the path an address",
-    ))
-}
-
 impl Sockets {
     /// These paths to their addresses of `far`. None has a socket yet.
-    pub fn new(paths: &[config::Path], far: &[SocketAddr]) -> Arc<Sockets> {
+    pub fn new(udp: &Arc<dyn Udp>, paths: &[config::Path], far: &[SocketAddr]) -> Arc<Sockets> {
         let slot = |(path, far): (&config::Path, &SocketAddr)| Slot::new(path.clone(), *far);
         Arc::new(Sockets {
+            udp: udp.clone(),
             slots: paths.iter().zip(far).map(slot).collect(),
             first: AtomicUsize::new(0),
             receiver: Mutex::new(None),
@@ -198,8 +141,8 @@ impl Sockets {
     /// Binds the socket of path `i`.
     pub fn bind(&self, i: usize) -> io::Result<()> {
         let slot = &self.slots[i];
-        let bound = Bound::bind(&slot.config, slot.far)?;
-        *slot.socket.write().expect("no holder panics") = Some(Arc::new(bound));
+        let bound = self.udp.bind_path(&slot.config, slot.far)?;
+        *slot.socket.write().expect("no holder panics") = Some(bound.into());
         if let Some(waker) = self.receiver.lock().expect("no holder panics").take() {
             waker.wake();
         }
@@ -211,14 +154,14 @@ impl Sockets {
         self.first.store(i, Ordering::Relaxed);
     }
 
-    fn route(&self, source: Option<IpAddr>) -> Option<(Arc<Bound>, SocketAddr)> {
+    fn route(&self, source: Option<IpAddr>) -> Option<(Arc<dyn PathSocket>, SocketAddr)> {
         let i = source.and_then(untag);
         let i = i.unwrap_or_else(|| self.first.load(Ordering::Relaxed));
         let slot = self.slots.get(i)?;
         Some((slot.bound()?, slot.far))
     }
 
-    fn all_bound(&self) -> impl Iterator<Item = Arc<Bound>> {
+    fn all_bound(&self) -> impl Iterator<Item = Arc<dyn PathSocket>> {
         self.slots.iter().filter_map(Slot::bound)
     }
 }
@@ -248,14 +191,7 @@ impl AllPaths {
         let Some(bound) = slot.bound() else {
             return Poll::Pending;
         };
-        let received = loop {
-            ready!(bound.io.poll_recv_ready(cx))?;
-            let receive = || bound.state.recv((&bound.io).into(), bufs, meta);
-            match bound.io.try_io(Interest::READABLE, receive) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                received => break received?,
-            }
-        };
+        let received = ready!(bound.poll_recv(cx, bufs, meta))?;
         for (meta, buf) in meta.iter_mut().zip(bufs.iter()).take(received) {
             if (meta.addr.ip(), meta.addr.port()) == (slot.far.ip(), slot.far.port()) {
                 slot.probes.observe(&buf[..meta.len], meta.stride);
@@ -308,11 +244,11 @@ impl AsyncUdpSocket for AllPaths {
     }
 
     fn may_fragment(&self) -> bool {
-        self.sockets.all_bound().any(|it| it.state.may_fragment())
+        self.sockets.all_bound().any(|it| it.may_fragment())
     }
 
     fn max_receive_segments(&self) -> NonZeroUsize {
-        let segments = self.sockets.all_bound().map(|it| it.state.gro_segments());
+        let segments = self.sockets.all_bound().map(|it| it.max_receive_segments());
         segments.max().unwrap_or(NonZeroUsize::MIN)
     }
 }
@@ -343,7 +279,7 @@ impl UdpSender for Sender {
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {
-        let segments = self.0.all_bound().map(|it| it.state.max_gso_segments());
+        let segments = self.0.all_bound().map(|it| it.max_transmit_segments());
         segments.min().unwrap_or(NonZeroUsize::MIN)
     }
 }

@@ -1,10 +1,11 @@
 //! The paths of `near`: opened, watched, closed when they are dead, and tried again.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_quic::controller::SharedController;
 use noq::{ClosePathError, Connection, FourTuple, PathId, PathStatus, VarInt};
+use tokio::time::Instant;
 
 use super::allowance;
 use super::control::Opens;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use super::{Shared, dns, proxy, tcp};
 use crate::config;
 use crate::counters::Counter;
+use crate::network::{Listener, Socket};
 use crate::traffic::limits::{self, Permit, client_of};
 use crate::traffic::relay::Connection;
 use crate::wire::Destination;
@@ -142,7 +143,7 @@ fn services(config: &config::Near) -> (Vec<Service>, Vec<(String, String)>) {
 }
 
 async fn open(shared: &Arc<Shared>, service: Service) -> io::Result<Open> {
-    let listener = TcpListener::bind(service.listen).await?;
+    let listener = shared.network.listen(service.listen).await?;
     let address = listener.local_addr()?;
     let datagrams = match service.kind {
         Kind::Dns => Some(UdpSocket::bind(address).await?),
@@ -172,7 +173,7 @@ async fn open(shared: &Arc<Shared>, service: Service) -> io::Result<Open> {
     })
 }
 
-async fn accept(shared: &Arc<Shared>, service: &Arc<Service>, listener: TcpListener) {
+async fn accept(shared: &Arc<Shared>, service: &Arc<Service>, listener: Box<dyn Listener>) {
     loop {
         match listener.accept().await {
             Ok((socket, peer)) => admit(shared, service, socket, peer.ip()),
@@ -186,7 +187,7 @@ async fn accept(shared: &Arc<Shared>, service: &Arc<Service>, listener: TcpListe
 }
 
 /// Serves a connection in a task of its own, or resets it.
-fn admit(shared: &Arc<Shared>, service: &Arc<Service>, socket: TcpStream, peer: IpAddr) {
+fn admit(shared: &Arc<Shared>, service: &Arc<Service>, socket: Box<dyn Socket>, peer: IpAddr) {
     let connection = Connection::new(socket);
     let counters = &shared.counters;
     service.counter(counters).increment();

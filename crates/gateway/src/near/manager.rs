@@ -14,7 +14,6 @@ use crate::carrier::{self, Closed, Remote, Tunnel};
 use crate::config;
 use crate::itcp;
 use crate::names::resolve_far;
-use crate::tls::Identity;
 
 /// The pause after a failed attempt: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -83,6 +82,7 @@ impl Manager {
             let close = CloseOnDrop(&tunnel);
             self.0.send_replace(Some(tunnel.clone()));
             let (reason, next) = tokio::select! {
+                biased;
                 reason = tunnel.closed() => (reason, None),
                 () = shared.associations.distribute(&tunnel) => (tunnel.closed().await, None),
                 next = replacement(&shared, &way, &paths, &tunnel) => {
@@ -124,6 +124,7 @@ async fn replacement(
     loop {
         let received = silent(tunnel).await;
         tokio::select! {
+            biased;
             next = establish(shared, way, paths) => {
                 // All paths may have been dead, and now both work.
                 sleep(OBSERVE).await;
@@ -191,7 +192,7 @@ async fn establish(shared: &Arc<Shared>, way: &Way, paths: &[config::Path]) -> T
         let paths = shared.carried.left(paths, || shared.established());
         attempts.spawn(async move {
             let config = way_.config(&shared_.config());
-            timeout(ATTEMPT, connect(&config, &shared_.identity, paths)).await
+            timeout(ATTEMPT, connect(&shared_, &config, paths)).await
         });
         let message = match timeout(overlap, attempts.join_next()).await {
             Ok(Some(Ok(Ok(Ok(tunnel))))) => return tunnel,
@@ -214,8 +215,8 @@ async fn establish(shared: &Arc<Shared>, way: &Way, paths: &[config::Path]) -> T
 
 /// Connects over these paths.
 async fn connect(
+    shared: &Shared,
     config: &config::Near,
-    identity: &Arc<Identity>,
     paths: Vec<config::Path>,
 ) -> anyhow::Result<Tunnel> {
     let addresses = resolve_far(&config.far).await;
@@ -226,5 +227,5 @@ async fn connect(
         paths,
         settings: config.settings(),
     };
-    carrier::connect(&near, identity).await
+    carrier::connect_over(&shared.network.udp(), &near, &shared.identity).await
 }

@@ -1,11 +1,10 @@
 //! TCP connections: where they go by the rules, and relaying.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tracing::{debug, warn};
@@ -14,7 +13,7 @@ use super::{Shared, Way};
 use crate::carrier::{Stream, Tunnel};
 use crate::config::destination::{Via, is_direct, refused_networks, via};
 use crate::config::special::Special;
-use crate::socket::{Opened, canonical, is_opened_here};
+use crate::socket::{canonical, is_opened_here};
 use crate::traffic::connect::{ESTABLISH, connect};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{self, Connection};
@@ -28,7 +27,7 @@ pub enum Remote {
     /// A stream in a tunnel.
     Stream(Stream),
     /// A connection of near's own.
-    Direct(Connection, Opened),
+    Direct(Connection),
 }
 
 /// Carries a connection to a fixed destination. It is reset if that cannot be reached.
@@ -49,7 +48,7 @@ pub async fn forward(
 /// own is reset: it would be redirected again, without end.
 pub async fn redirect(shared: &Arc<Shared>, local: Connection, permit: &Permit<IpAddr>) {
     let client = local.peer_addr().ok().map(canonical);
-    let (Some(client), Some(to)) = (client, original_destination(&local)) else {
+    let (Some(client), Some(to)) = (client, local.original_destination()) else {
         return shared.counters.refused_malformed.increment();
     };
     if is_opened_here(client, to) {
@@ -63,25 +62,6 @@ pub async fn redirect(shared: &Arc<Shared>, local: Connection, permit: &Permit<I
         return shared.counters.refused_loop.increment();
     }
     forward(shared, local, &to.into(), permit).await;
-}
-
-/// Where a redirected connection was going; `None` if it was not redirected, but came to the
-/// listener itself.
-#[cfg(target_os = "linux")]
-fn original_destination(local: &Connection) -> Option<SocketAddr> {
-    let here = canonical(local.local_addr().ok()?);
-    let socket = SockRef::from(&**local);
-    let original = match here {
-        SocketAddr::V4(_) => socket.original_dst_v4(),
-        SocketAddr::V6(_) => socket.original_dst_v6(),
-    };
-    let original = canonical(original.ok()?.as_socket()?);
-    (original != here).then_some(original)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn original_destination(_: &Connection) -> Option<SocketAddr> {
-    None
 }
 
 /// Reaches a destination, by the rules, unless the client leaves before.
@@ -130,9 +110,10 @@ async fn reach(
                 counters.refused_rule.increment();
                 return Err(Reply::NotAllowed);
             }
-            let (socket, opened) = connect(&addresses).await.map_err(unreachable)?;
+            let socket = connect(&*shared.network, &addresses).await;
+            let socket = socket.map_err(unreachable)?;
             counters.relayed_direct.increment();
-            return Ok(Remote::Direct(Connection::new(socket), opened));
+            return Ok(Remote::Direct(Connection::new(socket)));
         }
         Via::Tunnel => None,
         Via::Path(name) => Some(name.as_str()),
@@ -236,9 +217,7 @@ pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &
     let limits = shared.limiter.limits();
     let relayed = match remote {
         Remote::Stream(stream) => relay::relay(local, stream, counters, rate, &limits).await,
-        Remote::Direct(remote, _opened) => {
-            relay::relay(local, remote, counters, rate, &limits).await
-        }
+        Remote::Direct(remote) => relay::relay(local, remote, counters, rate, &limits).await,
     };
     if let Err(error) = relayed {
         debug!("reset: {error}");
