@@ -49,7 +49,8 @@ pub trait Listener: fmt::Debug + Send + Sync {
     fn accept(&self) -> BoxFuture<'_, io::Result<(Box<dyn Socket>, SocketAddr)>>;
 }
 
-/// A connection of TCP. Dropping it ends it.
+/// A connection of TCP. When it is closed before it is complete, by a drop or because its process
+/// ends, however it ends, its peer sees a reset and not an end.
 pub trait Socket: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin {
     /// Both directions.
     fn split(&mut self) -> (Box<dyn Source + '_>, Box<dyn Sink + '_>);
@@ -79,8 +80,8 @@ pub trait Socket: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin {
     /// did not.
     fn original_destination(&self) -> Option<SocketAddr>;
 
-    /// Makes the end of this connection a reset.
-    fn reset_on_drop(&self);
+    /// Its close is no reset any more.
+    fn complete(&self);
 }
 
 /// The direction from an end.

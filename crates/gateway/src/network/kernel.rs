@@ -70,9 +70,12 @@ impl Tcp {
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(120))
             .with_interval(Duration::from_secs(30));
+        let socket = SockRef::from(&stream);
         // Without these options a connection works, too.
-        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-        let _ = stream.set_nodelay(true);
+        let _ = socket.set_tcp_keepalive(&keepalive);
+        let _ = socket.set_tcp_nodelay(true);
+        // From now on, so that it also counts when the process is killed.
+        let _ = socket.set_linger(Some(Duration::ZERO));
         Box::new(Tcp {
             stream,
             _opened: opened,
@@ -119,8 +122,8 @@ impl Socket for Tcp {
         None
     }
 
-    fn reset_on_drop(&self) {
-        let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+    fn complete(&self) {
+        let _ = SockRef::from(&self.stream).set_linger(None);
     }
 }
 

@@ -24,26 +24,21 @@ const FIRST_BUFFER: usize = 8 << 10;
 /// The largest buffer of a direction, bytes, unless the limit is lower: more is not faster.
 const MAX_BUFFER: usize = 64 << 10;
 
-/// A TCP connection that is reset when it is dropped before it is complete, so that its peer sees
-/// an error and not an end.
+/// A connection with a client or a server, which is reset when it is dropped before it is complete.
 #[derive(Debug)]
 pub struct Connection {
     socket: Box<dyn Socket>,
-    complete: bool,
 }
 
 impl Connection {
     /// Takes over a socket.
     pub fn new(socket: Box<dyn Socket>) -> Connection {
-        Connection {
-            socket,
-            complete: false,
-        }
+        Connection { socket }
     }
 
     /// Ends the connection without a reset.
-    pub fn complete(mut self) {
-        self.complete = true;
+    pub fn complete(self) {
+        self.socket.complete();
     }
 
     /// Waits until the peer has reset the connection.
@@ -71,14 +66,6 @@ impl Deref for Connection {
 impl DerefMut for Connection {
     fn deref_mut(&mut self) -> &mut Box<dyn Socket> {
         &mut self.socket
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        if !self.complete {
-            self.socket.reset_on_drop();
-        }
     }
 }
 
