@@ -7,3 +7,4 @@ mod parsers;
 mod process;
 mod strangers;
 mod traffic;
+mod virtual_time;
