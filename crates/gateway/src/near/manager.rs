@@ -43,6 +43,10 @@ fn silence(tunnel: &Tunnel) -> Duration {
 /// How often that is checked.
 const OBSERVE: Duration = Duration::from_millis(200);
 
+/// How long the tunnel may then take to answer, too: a carrier tries a dead path every half second,
+/// and then takes some round trips.
+const RETURN: Duration = Duration::from_secs(1);
+
 /// How long a connection waits for a tunnel.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -126,9 +130,8 @@ async fn replacement(
         tokio::select! {
             biased;
             next = establish(shared, way, paths) => {
-                // All paths may have been dead, and now both work.
-                sleep(OBSERVE).await;
-                if bytes(tunnel).1 == received {
+                // All paths may have been dead, and now both tunnels work.
+                if timeout(RETURN, receives(tunnel, received)).await.is_err() {
                     return next;
                 }
                 next.close("the earlier tunnel works again");
