@@ -19,9 +19,18 @@ CRATES := $(if $(KERNEL),--workspace)
 # Runs a command while nothing else wants a processor, where Linux has that policy.
 IDLE   := $(if $(shell command -v chrt),chrt --idle 0,nice)
 
+# With these variables one compilation builds and lints: Clippy's driver is a compiler.
+LINTING := env -u MAKEFLAGS -u MFLAGS RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
+
+# The tests in real time and what they run. With the last two crates Cargo selects the features of
+# dependencies that it selects for the workspace, and compiles nothing twice.
+REAL_TIME := $(foreach crate,$(if $(KERNEL),kernel) lab carrier gateway control python,\
+	--package anabranch-$(crate)) --bins --tests
+PROGRAMS  := target/nextest/real-time.json
+
 # `make test-all` sets ALL, and slow tests run, too. Profiles are in .config/nextest.toml.
 ALL    :=
-NEXTEST = $(BIN)/cargo-nextest nextest run $(CRATES) --cargo-quiet --show-progress none \
+NEXTEST = $(BIN)/cargo-nextest nextest run --show-progress none \
 	$(if $(ALL),--run-ignored all --profile all-,--profile )
 PYTEST  = ANABRANCH_GATEWAY=$(TARGET)/debug/anabranch-gateway \
 	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet \
@@ -39,22 +48,25 @@ for extra in sys.argv[1:]:
 endef
 export LIST
 
-.PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python build compile \
-	rust-beside rust-alone python-beside python-alone alone test-kernel test-kernels bench fuzz lab dist \
-	wheel deb test-dist matrix clean
+.PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python formats \
+	documentation types build compile compile-real-time real-time rust-beside rust-alone \
+	python-beside python-alone alone test-kernel test-kernels bench fuzz lab dist wheel deb test-dist \
+	matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
 demo: $(VENV)/.anabranch
 	@echo "3/3 OLIA draft: 3 short runs per case (1 to 2 min)"
 	@$(BIN)/anabranch reproduce olia --quick --out results/olia --force || test $$? -eq 1
 
-# All tests run at once: those in real time one after the other, and the rest in what they leave.
+# The tests in real time run one after the other, as soon as their programs are built. All the rest
+# runs in the processor time that they leave.
 test:
 	@rm -f $(JUNIT)
-	@$(STEP) "1/2 Environment, formatters, lints, build" $(MAKE) --quiet --jobs 3 lint build
+	@$(STEP) "1/2 Environment, formatters, programs of the tests in real time" \
+		$(MAKE) --quiet --jobs 3 formats real-time
 	@code=0; \
-		$(STEP) "2/2 Tests" $(MAKE) --quiet --jobs 3 --keep-going rust-beside python-beside alone \
-			|| code=1; \
+		$(STEP) "2/2 Build, lints, tests" $(MAKE) --quiet --jobs 4 --keep-going PREPARED=yes \
+			alone rust-beside python-beside types documentation || code=1; \
 		$(BIN)/python .ci/report.py $(JUNIT) || code=1; \
 		$(if $(KERNEL),,echo "Skipped: crates/kernel, without clang, pkg-config, libelf-dev, zlib1g-dev";) \
 		$(if $(ALL),,echo "Skipped: slow tests, which make test-all runs";) \
@@ -65,28 +77,33 @@ test-all: export PROPTEST_CASES ?= 2000
 test-all:
 	@$(MAKE) --quiet test ALL=yes
 
-lint: lint-rust lint-python
+lint: formats lint-rust documentation types
 
 lint-rust:
-	cargo fmt --check
 	$(CARGO) clippy --quiet $(CRATES) --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet $(CRATES) --no-deps
 
-lint-python: $(VENV)/.dev
+formats: $(VENV)/.dev
+	cargo fmt --check
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
-	$(BIN)/mypy
+
+types: $(VENV)/.dev
+	$(IDLE) $(BIN)/mypy
+
+# After the tests, because Cargo does one thing at a time.
+documentation: $(if $(PREPARED),rust-beside)
+	RUSTDOCFLAGS="-D warnings" $(IDLE) $(CARGO) doc --quiet $(CRATES) --no-deps
 
 test-rust: rust-beside rust-alone
 
 test-python: python-beside python-alone
 
-rust-beside: $(VENV)/.dev
-	$(IDLE) $(NEXTEST)beside
-	$(IDLE) $(CARGO) test --quiet $(CRATES) --doc
+rust-beside: compile $(VENV)/.dev
+	$(IDLE) $(LINTING) $(NEXTEST)beside $(CRATES) --cargo-quiet
+	$(IDLE) $(LINTING) cargo test --quiet $(CRATES) --doc
 
-rust-alone: $(VENV)/.dev
-	$(NEXTEST)alone
+rust-alone: $(if $(PREPARED),,real-time)
+	$(NEXTEST)alone --binaries-metadata $(PROGRAMS)
 
 python-beside: build
 	$(IDLE) env $(PYTEST) --numprocesses auto --dist worksteal --ignore tests/test_kernel.py \
@@ -98,8 +115,17 @@ alone:
 python-alone: build
 	$(PYTEST) --junit-xml target/pytest-alone.xml tests/test_kernel.py
 
+# The list lets nextest run while Cargo compiles other programs.
+real-time: $(VENV)/.dev compile-real-time
+	mkdir -p $(dir $(PROGRAMS))
+	$(LINTING) $(BIN)/cargo-nextest nextest list --cargo-quiet $(REAL_TIME) \
+		--list-type binaries-only --message-format json >$(PROGRAMS)
+
+compile-real-time:
+	$(LINTING) cargo build --quiet $(REAL_TIME)
+
 compile:
-	$(CARGO) build --quiet $(CRATES) --lib --bins --tests
+	$(IDLE) $(LINTING) cargo build --quiet $(CRATES) --all-targets
 
 # The extension for tests checks arithmetic for overflow and has no link-time optimisation.
 build: compile $(VENV)/.installed

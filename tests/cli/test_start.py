@@ -134,7 +134,10 @@ def test_verbose_prints_the_time_taken(small: Path, anabranch: Anabranch) -> Non
     assert re.fullmatch(r"2 runs on sim\nanabranch run: \d+\.\d s\n", done.stderr)
 
 
-@pytest.mark.parametrize("json_", [[], ["--json"]], ids=["tables", "json"])
+@pytest.mark.parametrize(
+    "json_",
+    [pytest.param([], id="tables"), pytest.param(["--json"], id="json", marks=pytest.mark.slow)],
+)
 def test_a_reader_that_leaves_ends_the_output_and_not_the_run(
     json_: list[str], small: Path, tmp_path: Path
 ) -> None:

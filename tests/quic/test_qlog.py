@@ -16,6 +16,7 @@ LOSSY = {
     "links.R1.loss.bernoulli.probability": 0.02,
     "links.R1.down": [{"from_s": 2.0, "to_s": 3.5}],
 }
+SHORT = {"measure.duration_s": 2, "measure.warmup_s": 0.5}
 
 
 def records(file: Path) -> list[dict[str, Any]]:
@@ -55,7 +56,7 @@ def test_files_of_both_ends_are_valid_by_the_schema(
 
 
 def test_times_are_those_of_the_run_in_ms(small: Path, tmp_path: Path) -> None:
-    result = anabranch.run(small, seeds=1, on="quic", qlog=tmp_path / "logs")
+    result = anabranch.run(small, seeds=1, set=SHORT, on="quic", qlog=tmp_path / "logs")
     (sender,) = (tmp_path / "logs").glob("*/connection-0-sender.sqlog")
     _, *events = records(sender)
     # The user with one path starts first, at once.
@@ -65,14 +66,15 @@ def test_times_are_those_of_the_run_in_ms(small: Path, tmp_path: Path) -> None:
 
 
 def test_logging_does_not_change_the_tables(small: Path, tmp_path: Path) -> None:
-    without = anabranch.run(small, seeds=1, on="quic").tables()
-    with_logs = anabranch.run(small, seeds=1, on="quic", qlog=tmp_path / "logs").tables()
+    without = anabranch.run(small, seeds=1, set=SHORT, on="quic").tables()
+    logged = anabranch.run(small, seeds=1, set=SHORT, on="quic", qlog=tmp_path / "logs")
+    with_logs = logged.tables()
     assert all(table.equals(with_logs[name]) for name, table in without.items())
 
 
 def test_each_run_has_a_folder(small: Path, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
-    anabranch.run(small, ["lia", "balia:cap=inf"], seeds=2, on="quic", qlog=logs)
+    anabranch.run(small, ["lia", "balia:cap=inf"], seeds=2, set=SHORT, on="quic", qlog=logs)
     names = {folder.name for folder in logs.iterdir()}
     runs = {f"{rule}-seed-{seed}" for rule in ("lia", "balia_cap=inf") for seed in (1, 2)}
     assert names == runs
@@ -90,11 +92,12 @@ def test_a_full_directory_is_refused(small: Path, tmp_path: Path, anabranch: Ana
     (tmp_path / "logs").mkdir()
     kept = tmp_path / "logs" / "kept"
     kept.touch()
+    short = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
     call = ("run", small, "--on", "quic", "--seeds", 1, "--quiet", "--qlog", tmp_path / "logs")
-    done = anabranch(*call)
+    done = anabranch(*call, *short)
     assert done.returncode == 2
     assert "the directory is not empty" in done.stderr
-    assert anabranch(*call, "--force").returncode == 0
+    assert anabranch(*call, *short, "--force").returncode == 0
     assert kept.exists()
     assert list((tmp_path / "logs").glob("*/connection-0-sender.sqlog"))
 

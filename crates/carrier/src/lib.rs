@@ -318,6 +318,13 @@ pub enum Condition {
     Off,
 }
 
+/// The name, as in JSON.
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        serde::Serialize::serialize(self, f)
+    }
+}
+
 /// A path's state and counters. Counters start with the tunnel.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct PathState {

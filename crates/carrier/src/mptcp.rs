@@ -29,6 +29,7 @@ mod allowance;
 mod core;
 mod driver;
 mod endpoints;
+mod interfaces;
 mod listener;
 mod maintain;
 pub mod mux;
@@ -38,6 +39,7 @@ mod stream;
 mod weight;
 
 use core::Core;
+pub use endpoints::remove_all as remove_endpoints;
 pub use listener::Listener;
 use mux::Role;
 use paths::Paths;

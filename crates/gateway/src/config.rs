@@ -8,6 +8,7 @@ pub use anabranch_carrier::live;
 pub use anabranch_carrier::{Carrier, Path, Role};
 use anabranch_scenario::Adjust;
 use ipnet::IpNet;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 mod check;
@@ -16,6 +17,7 @@ pub mod destination;
 pub mod difference;
 pub mod peer;
 pub mod read;
+pub mod services;
 pub mod special;
 mod warnings;
 
@@ -24,6 +26,7 @@ use peer::Peer;
 
 use crate::carrier::{self, Settings};
 use crate::keys::PublicKey;
+use crate::wire::Destination;
 
 /// Configuration of `near`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -36,14 +39,14 @@ pub struct Near {
     /// The local addresses or interfaces to use, in order of preference. At least one.
     pub paths: Vec<Path>,
     /// Where SOCKS5 is accepted.
-    pub socks: Option<Socks>,
+    pub socks: Option<Listen>,
     /// Port forwards.
     #[serde(default)]
     pub forwards: Vec<Forward>,
     /// Where connections redirected by the packet filter are accepted (Linux).
-    pub redirect: Option<Redirect>,
-    /// Where names are resolved for clients, over the tunnel.
-    pub dns: Option<Dns>,
+    pub redirect: Option<Listen>,
+    /// Where names are resolved for clients, over the tunnel: UDP and TCP.
+    pub dns: Option<Listen>,
     /// What happens to a connection, by its destination; the first rule that matches counts.
     /// Without a match: through the tunnel.
     #[serde(default)]
@@ -64,19 +67,6 @@ impl Near {
             Carrier::Mptcp => self.limits.connections(),
         };
         self.tunnel.settings(&self.limits, streams)
-    }
-
-    /// Removes the services with these keys: `socks`, `forwards[0]`.
-    pub fn remove_services(&mut self, keys: &[String]) {
-        let is_removed = |key: &str| keys.iter().any(|removed| removed == key);
-        self.socks.take_if(|_| is_removed("socks"));
-        self.redirect.take_if(|_| is_removed("redirect"));
-        self.dns.take_if(|_| is_removed("dns"));
-        let mut i = 0;
-        self.forwards.retain(|_| {
-            i += 1;
-            !is_removed(&format!("forwards[{}]", i - 1))
-        });
     }
 }
 
@@ -155,10 +145,10 @@ impl Tunnel {
     }
 }
 
-/// A SOCKS5 listener.
+/// A listener.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Socks {
+pub struct Listen {
     /// Address to listen on.
     pub listen: SocketAddr,
     /// The networks of its clients. Without: this host only, and `listen` must be loopback.
@@ -173,32 +163,15 @@ pub struct Forward {
     /// Where connections are accepted.
     pub listen: SocketAddr,
     /// Host and port that `far` connects to.
-    pub to: String,
+    #[serde(deserialize_with = "host_and_port")]
+    pub to: Destination,
     /// The networks of its clients. Without: this host only, and `listen` must be loopback.
     #[serde(default)]
     pub clients: Vec<IpNet>,
 }
 
-/// A listener for redirected connections.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Redirect {
-    /// Address to listen on.
-    pub listen: SocketAddr,
-    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
-    #[serde(default)]
-    pub clients: Vec<IpNet>,
-}
-
-/// A DNS listener, UDP and TCP.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Dns {
-    /// Address to listen on.
-    pub listen: SocketAddr,
-    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
-    #[serde(default)]
-    pub clients: Vec<IpNet>,
+fn host_and_port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Destination, D::Error> {
+    check::host_and_port(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// Limits against exhaustion.

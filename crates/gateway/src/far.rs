@@ -3,29 +3,28 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::SetOnce;
-use tokio::time::{interval, sleep};
+use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{debug, info};
 
 use crate::carrier::{self, Listener, Stream, Tunnel};
 use crate::config::destination::Destinations;
 use crate::config::difference::Differs;
 use crate::config::{self, live::Live};
-use crate::counters::Counters;
+use crate::counters::{Counters, Held};
 use crate::itcp;
 use crate::keys::PublicKey;
 use crate::names::Resolver;
 use crate::network::{Kernel, Network};
 use crate::tls::Identity;
-use crate::traffic::FAREWELL;
 use crate::traffic::association::Associations;
 use crate::traffic::limits::Limiter;
+use crate::traffic::tasks::Tasks;
 use crate::wire::Reply;
 
 mod dns;
@@ -60,13 +59,9 @@ struct Shared {
     tunnels: Mutex<HashMap<u64, (PublicKey, Tunnel)>>,
     next_tunnel: AtomicU64,
     associations: Mutex<HashMap<PublicKey, Weak<Associations>>>,
-    tasks: TaskTracker,
-    /// Why no more tunnels can be accepted.
-    failure: SetOnce<anyhow::Error>,
+    tasks: Tasks,
     /// Cancelled: no more tunnels and streams.
     stopped: CancellationToken,
-    /// Cancelled: every connection ends.
-    closed: CancellationToken,
 }
 
 /// A tunnel with its peer, and the peer's associations.
@@ -116,18 +111,17 @@ impl Far {
             tunnels: Mutex::default(),
             next_tunnel: AtomicU64::new(0),
             associations: Mutex::default(),
-            tasks: TaskTracker::new(),
-            failure: SetOnce::new(),
+            tasks: Tasks::default(),
             stopped: CancellationToken::new(),
-            closed: CancellationToken::new(),
         });
-        shared.tasks.spawn(shared.clone().accept(listener));
+        let accept = shared.clone().accept(listener);
+        shared.tasks.supervise("accepting tunnels", accept);
         Ok(Far(shared))
     }
 
     /// The established tunnels with their peers' keys.
     pub fn tunnels(&self) -> Vec<(PublicKey, Tunnel)> {
-        self.0.tunnels().values().cloned().collect()
+        self.0.tunnels.lock().values().cloned().collect()
     }
 
     /// The name of a peer: as configured, or the end of its key, because all begin alike.
@@ -145,9 +139,9 @@ impl Far {
         self.0.stopped.cancel();
     }
 
-    /// Waits until no more tunnels can be accepted; why.
+    /// Waits until it can no longer do its work; why.
     pub async fn failed(&self) -> &anyhow::Error {
-        self.0.failure.wait().await
+        self.0.tasks.failed().await
     }
 
     /// Connections at present.
@@ -158,13 +152,7 @@ impl Far {
     /// Resets all connections, closes all tunnels and waits until everything has ended.
     pub async fn close_all(&self) {
         self.0.stopped.cancel();
-        self.0.closed.cancel();
-        for (_, tunnel) in self.tunnels() {
-            tunnel.close("far stops");
-        }
-        self.0.tasks.close();
-        self.0.tasks.wait().await;
-        sleep(FAREWELL).await;
+        self.0.tasks.close().await;
     }
 
     /// Applies what can change at run time: peers, `allow`, `resolver` and `limits`. Closes the
@@ -179,7 +167,7 @@ impl Far {
         }
         shared.config.set(new.clone());
         // A tunnel that is not among them yet finds the new configuration and keys.
-        for (peer, tunnel) in shared.tunnels().values() {
+        for (peer, tunnel) in shared.tunnels.lock().values() {
             if shared.identity.accepts(peer) {
                 tunnel.set_limits(&new.settings().limits);
             } else {
@@ -193,17 +181,13 @@ impl Far {
 impl Drop for Far {
     fn drop(&mut self) {
         self.0.stopped.cancel();
-        self.0.closed.cancel();
+        self.0.tasks.closed().cancel();
     }
 }
 
 impl Shared {
     fn config(&self) -> Arc<config::Far> {
         self.config.get()
-    }
-
-    fn tunnels(&self) -> MutexGuard<'_, HashMap<u64, (PublicKey, Tunnel)>> {
-        self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The destinations that this peer may reach.
@@ -215,10 +199,7 @@ impl Shared {
 
     /// The associations with this peer, which all its tunnels share.
     fn associations(&self, peer: &PublicKey) -> Arc<Associations> {
-        let mut all = self
-            .associations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.associations.lock();
         all.retain(|_, associations| associations.strong_count() > 0);
         if let Some(known) = all.get(peer).and_then(Weak::upgrade) {
             return known;
@@ -245,23 +226,26 @@ impl Shared {
                 accepted = listener.accept() => match accepted {
                     Ok((tunnel, peer)) => drop(self.tasks.spawn(self.clone().serve(tunnel, peer))),
                     Err(error) => {
-                        // The only failure, because this task ends.
-                        let _ = self.failure.set(error);
-                        return;
+                        return self.tasks.fail(error.context("no more tunnels are accepted"));
                     }
                 },
             }
         }
         // The listener may carry established tunnels: it stays until they are closed.
-        self.closed.cancelled().await;
+        std::future::pending().await
     }
 
     /// Counts a tunnel among those of its peer.
     ///
     /// # Errors
     /// Why it is not accepted: the key has been removed, or has as many tunnels as it may have.
-    fn enter(&self, number: u64, tunnel: &Tunnel, peer: &PublicKey) -> Result<(), String> {
-        let mut tunnels = self.tunnels();
+    fn enter<'a>(
+        &'a self,
+        number: u64,
+        tunnel: &'a Tunnel,
+        peer: &PublicKey,
+    ) -> Result<Entry<'a>, String> {
+        let mut tunnels = self.tunnels.lock();
         if !self.identity.accepts(peer) {
             return Err(REMOVED.to_owned());
         }
@@ -275,38 +259,57 @@ impl Shared {
         // They may have changed since its handshake began.
         tunnel.set_limits(&config.settings().limits);
         tunnels.insert(number, (peer.clone(), tunnel.clone()));
-        Ok(())
+        self.counters.tunnels_established.increment();
+        Ok(Entry {
+            shared: self,
+            number,
+            tunnel,
+            _active: self.counters.active_tunnels.hold(),
+        })
     }
 
     /// Serves a tunnel until it is closed.
     async fn serve(self: Arc<Self>, tunnel: Tunnel, peer: PublicKey) {
         let number = self.next_tunnel.fetch_add(1, Ordering::Relaxed);
-        if let Err(reason) = self.enter(number, &tunnel, &peer) {
-            self.counters.tunnels_refused.increment();
-            debug!(%peer, "tunnel refused: {reason}");
-            return tunnel.close(&reason);
-        }
+        let entry = match self.enter(number, &tunnel, &peer) {
+            Ok(entry) => entry,
+            Err(reason) => {
+                self.counters.tunnels_refused.increment();
+                debug!(%peer, "tunnel refused: {reason}");
+                return tunnel.close(&reason);
+            }
+        };
         info!(tunnel = number, %peer, "tunnel established");
-        self.counters.tunnels_established.increment();
-        let active = self.counters.active_tunnels.hold();
-        if let Some(itcp) = self.config().tunnel.itcp.clone() {
-            tokio::spawn(itcp::adjust(tunnel.clone(), itcp));
-        }
+        let itcp = self.config().tunnel.itcp.clone();
         let session = Session {
             tunnel: tunnel.clone(),
             number,
             associations: self.associations(&peer),
             peer,
         };
-        self.closed
-            .run_until_cancelled(stream::accept(&self, session))
-            .await;
-        self.tunnels().remove(&number);
-        tunnel.close("far stops");
+        tokio::select! {
+            () = stream::accept(&self, session) => {}
+            () = itcp::adjust(&tunnel, itcp) => {}
+        }
         let reason = tunnel.closed().await;
-        drop(active);
-        self.counters.tunnels_closed.increment();
+        drop(entry);
         info!(tunnel = number, "{reason}");
+    }
+}
+
+/// A tunnel's entry in the table. When it is dropped, be it by a panic, the tunnel is closed.
+struct Entry<'a> {
+    shared: &'a Shared,
+    number: u64,
+    tunnel: &'a Tunnel,
+    _active: Held<'a>,
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        self.shared.tunnels.lock().remove(&self.number);
+        self.tunnel.close("far stops");
+        self.shared.counters.tunnels_closed.increment();
     }
 }
 

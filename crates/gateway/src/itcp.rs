@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anabranch_control::{Adjuster, BufferSample, RateAdjustment};
 use anabranch_scenario::Adjust;
-use rustls::crypto::ring;
 use tokio::time::{Instant, sleep};
 
 use crate::carrier::{PathState, Tunnel};
+use crate::random;
 
 /// What is adjusted.
 trait Buffer {
@@ -43,11 +43,11 @@ impl Buffer for Tunnel {
     }
 }
 
-/// Adjusts the weight of this tunnel until it is closed.
-pub async fn adjust(tunnel: Tunnel, itcp: Adjust) {
-    tokio::select! {
-        _ = tunnel.closed() => {}
-        () = adjust_forever(&tunnel, itcp.parameters(), uniform) => {}
+/// Adjusts the weight of this tunnel, if that is configured; it does not return.
+pub async fn adjust(tunnel: &Tunnel, itcp: Option<Adjust>) {
+    match itcp {
+        Some(itcp) => adjust_forever(tunnel, itcp.parameters(), uniform).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -101,12 +101,8 @@ fn sample(buffer: &impl Buffer, age: Duration) -> Option<BufferSample> {
 
 /// A random number, uniform on [0, 1).
 fn uniform() -> f64 {
-    let mut bytes = [0; 8];
-    let random = ring::default_provider().secure_random.fill(&mut bytes);
-    // Without random numbers no tunnel would have been established.
-    random.expect("random numbers");
     // The 53 bits of a double's significand.
-    (u64::from_ne_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
+    (u64::from_ne_bytes(random()) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]

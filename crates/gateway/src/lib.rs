@@ -19,3 +19,12 @@ pub mod wire;
 
 pub use anabranch_carrier as carrier;
 pub use anabranch_carrier::{keys, tls};
+
+/// Random bytes. Without random numbers no tunnel would have been established.
+fn random<const N: usize>() -> [u8; N] {
+    use ring::rand::{SecureRandom, SystemRandom};
+    let mut bytes = [0; N];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.expect("the system has random numbers");
+    bytes
+}

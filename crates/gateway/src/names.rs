@@ -1,4 +1,8 @@
 //! Names: DNS messages and servers, resolution, and the choice among the addresses of a name.
+//!
+//! The crate hickory-resolver was considered. It would replace `system` and `addresses`. The relay
+//! of queries (`dns`, `ask`), the shares of clients and a cache would stay: its own cache forgets
+//! failures, and cannot be read without waiting.
 
 pub mod addresses;
 mod ask;

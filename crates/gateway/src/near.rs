@@ -2,53 +2,53 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ring::rand::{self, SystemRandom};
-use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use parking_lot::Mutex;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::DropGuard;
 
 use crate::carrier::Tunnel;
+use crate::carrier::mptcp::remove_endpoints;
 use crate::config::difference::Differs;
 use crate::config::{self, live::Live};
 use crate::counters::Counters;
 use crate::names::Resolver;
 use crate::network::{Kernel, Network};
+use crate::random;
 use crate::tls::Identity;
-use crate::traffic::FAREWELL;
 use crate::traffic::association::Associations;
 use crate::traffic::limits::Limiter;
+use crate::traffic::tasks::Tasks;
 
 mod caps;
+mod client;
+mod connector;
+mod direct;
 mod dns;
+mod fastest;
 mod listener;
-mod manager;
 mod proxy;
-mod route;
+mod redirect;
+mod request;
 pub mod socks;
 mod tcp;
+mod tunnel_id;
 mod udp;
-mod way;
 
-pub use way::Way;
+pub use tunnel_id::TunnelId;
 
 use caps::Carried;
+use connector::Connector;
 use listener::Listeners;
-use manager::Manager;
 
 /// A running `near`.
 #[derive(Debug)]
 pub struct Near {
     shared: Arc<Shared>,
     listeners: tokio::sync::Mutex<Listeners>,
-}
-
-/// At random: far knows the associations of an earlier process with this key until they end.
-fn first_association() -> u32 {
-    let random: Result<rand::Random<[u8; 4]>, _> = rand::generate(&SystemRandom::new());
-    random.map_or(0, |random| u32::from_be_bytes(random.expose()))
+    _closed: DropGuard,
 }
 
 /// What all tasks share.
@@ -60,13 +60,11 @@ struct Shared {
     limiter: Arc<Limiter<IpAddr>>,
     resolver: Arc<Resolver<IpAddr>>,
     network: Arc<dyn Network>,
-    managers: Mutex<BTreeMap<Way, Arc<Manager>>>,
+    connectors: Mutex<BTreeMap<TunnelId, Arc<Connector>>>,
     carried: Carried,
     associations: Arc<Associations>,
     next_association: AtomicU32,
-    tasks: TaskTracker,
-    /// Cancelled: every connection ends.
-    closed: CancellationToken,
+    tasks: Tasks,
 }
 
 impl Near {
@@ -100,35 +98,43 @@ impl Near {
             config: Live::new(config),
             identity,
             counters,
-            managers: Mutex::default(),
+            connectors: Mutex::default(),
             carried: Carried::default(),
             associations,
-            next_association: AtomicU32::new(first_association()),
-            tasks: TaskTracker::new(),
-            closed: CancellationToken::new(),
+            // far knows the associations of an earlier process with this key until they end.
+            next_association: AtomicU32::new(u32::from_ne_bytes(random())),
+            tasks: Tasks::default(),
         });
+        let closed = shared.tasks.closed().clone().drop_guard();
         let mut listeners = Listeners::default();
         if let Some((_, fault)) = listeners.apply(&shared).await.into_iter().next() {
             anyhow::bail!(fault);
         }
-        shared.manager(Way::All);
-        shared.run(caps::enforce(shared.clone()));
+        shared.connector(TunnelId::All);
+        let tasks = &shared.tasks;
+        tasks.supervise("data caps", caps::enforce(shared.clone()));
         if shared.config().tunnel.carrier == config::Carrier::Mptcp {
-            shared.run(route::prepare(shared.clone()));
+            tasks.supervise("fastest path", fastest::prepare(shared.clone()));
         }
         Ok(Near {
             shared,
             listeners: listeners.into(),
+            _closed: closed,
         })
     }
 
     /// The established tunnels, that over all paths first.
-    pub fn tunnels(&self) -> Vec<(Way, Tunnel)> {
-        let managers = self.shared.managers();
-        let established = managers
+    pub fn tunnels(&self) -> Vec<(TunnelId, Tunnel)> {
+        let connectors = self.shared.connectors.lock();
+        let established = connectors
             .iter()
-            .filter_map(|(way, manager)| Some((way.clone(), manager.established()?)));
+            .filter_map(|(id, connector)| Some((id.clone(), connector.established()?)));
         established.collect()
+    }
+
+    /// Waits until it can no longer do its work; why.
+    pub async fn failed(&self) -> &anyhow::Error {
+        self.shared.tasks.failed().await
     }
 
     /// The keys of the open listeners with their addresses.
@@ -149,10 +155,9 @@ impl Near {
     /// Resets all connections, closes all tunnels and waits until everything has ended.
     pub async fn close_all(&self) {
         self.stop_accepting().await;
-        self.shared.closed.cancel();
-        self.shared.tasks.close();
-        self.shared.tasks.wait().await;
-        sleep(FAREWELL).await;
+        self.shared.tasks.close().await;
+        // Waits for processes; fails only if it panics.
+        let _ = spawn_blocking(remove_endpoints).await;
     }
 
     /// Applies what can change at run time: peers, listeners, `rules` and `limits`. Closes all
@@ -176,49 +181,30 @@ impl Near {
     }
 }
 
-impl Drop for Near {
-    fn drop(&mut self) {
-        self.shared.closed.cancel();
-    }
-}
-
 impl Shared {
     fn config(&self) -> Arc<config::Near> {
         self.config.get()
     }
 
-    fn managers(&self) -> MutexGuard<'_, BTreeMap<Way, Arc<Manager>>> {
-        self.managers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The established tunnels.
     fn established(&self) -> Vec<Tunnel> {
-        let managers = self.managers();
-        managers
-            .values()
-            .filter_map(|manager| manager.established())
-            .collect()
+        let connectors = self.connectors.lock();
+        let established = connectors.values().filter_map(|it| it.established());
+        established.collect()
     }
 
-    /// Runs a task until every connection ends.
-    fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let task = self.closed.clone().run_until_cancelled_owned(task);
-        self.tasks.spawn(task);
-    }
-
-    /// The manager of a tunnel, which is started when it is needed first. `None` if there is no
+    /// The connector of a tunnel, which is started when it is needed first. `None` if there is no
     /// such path.
-    fn manager(self: &Arc<Self>, way: Way) -> Option<Arc<Manager>> {
-        if let Some(manager) = self.managers().get(&way) {
-            return Some(manager.clone());
+    fn connector(self: &Arc<Self>, id: TunnelId) -> Option<Arc<Connector>> {
+        let mut connectors = self.connectors.lock();
+        if let Some(connector) = connectors.get(&id) {
+            return Some(connector.clone());
         }
-        let paths = way.paths(&self.config())?;
-        let mut managers = self.managers();
-        let manager = managers.entry(way.clone()).or_insert_with(|| {
-            let manager = Arc::new(Manager::default());
-            self.run(manager.clone().run(self.clone(), way, paths));
-            manager
-        });
-        Some(manager.clone())
+        let paths = id.paths(&self.config())?;
+        let connector = Arc::new(Connector::default());
+        connectors.insert(id.clone(), connector.clone());
+        let run = connector.clone().run(self.clone(), id.clone(), paths);
+        self.tasks.supervise(id.to_string(), run);
+        Some(connector)
     }
 }

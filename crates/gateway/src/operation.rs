@@ -5,8 +5,6 @@ pub mod gateway;
 pub mod history;
 pub mod metrics;
 pub mod monitor;
-mod page;
-mod plot;
 pub mod recorder;
 pub mod run;
 pub mod server;

@@ -8,6 +8,7 @@ pub mod limits;
 pub mod peers;
 pub mod queue;
 pub mod relay;
+pub mod tasks;
 pub mod udp;
 
 /// Time for the carriers' tasks to send that tunnels are closed. Without it the peer notices only

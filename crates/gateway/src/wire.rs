@@ -281,6 +281,3 @@ pub async fn read_frame(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Opt
     }
     Ok(Some(frame.into()))
 }
-
-#[cfg(test)]
-mod tests;

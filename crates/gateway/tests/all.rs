@@ -7,4 +7,5 @@ mod parsers;
 mod process;
 mod strangers;
 mod traffic;
+mod units;
 mod virtual_time;

@@ -42,7 +42,7 @@ fn idle_connections_to_the_status_page_take_no_descriptors_from_clients() {
     drop(idle);
 }
 
-/// Asks for the live part of the page; the status line and, if there is one, the first event.
+/// Follows the status as the page does; the status line and, if there is one, the first event.
 fn events(at: SocketAddr, site: &str) -> (String, String) {
     let mut stream = TcpStream::connect(at).expect("near listens");
     stream
@@ -65,7 +65,7 @@ fn only_its_own_page_follows_the_status() {
     let own = events(pair.status, "same-origin");
     assert_eq!(
         own,
-        ("HTTP/1.1 200 OK".to_owned(), "event: live".to_owned())
+        ("HTTP/1.1 200 OK".to_owned(), "event: update".to_owned())
     );
 }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anabranch_control::{Scalar, Soft};
 use anyhow::{Context, Result};
-use libbpf_rs::{Iter, ObjectBuilder};
+use libbpf_rs::{Iter, Link, Object, ObjectBuilder};
 use serde::Serialize;
 
 use crate::algorithm::Program;
@@ -77,37 +77,82 @@ impl Subflow {
 const STALE_S: f64 = 1.0;
 
 /// The live connections of this network namespace: all of Multipath TCP, and plain TCP's with one
-/// of our algorithms. Needs CAP_BPF and CAP_PERFMON.
+/// of our algorithms. Needs CAP_BPF and CAP_PERFMON. To list them often, keep a [`Lister`].
 ///
 /// # Errors
 ///
 /// If the kernel rejects the program that lists them.
 pub fn connections() -> Result<Vec<Connection>> {
-    let mut found: BTreeMap<(u32, u64, u64), Connection> = BTreeMap::new();
-    for (i, entry) in list()
-        .with_context(|| format!("cannot list the connections: {}", why_rejected()))?
-        .iter()
-        .enumerate()
-    {
-        // Subflows with the same token belong together; a plain socket is a connection of its own.
-        let own = if entry.token == 0 { i as u64 } else { 0 };
-        let connection = found
-            .entry((entry.token, entry.cookie, own))
-            .or_insert(Connection {
-                token: Some(entry.token).filter(|&token| token != 0),
-                cookie: entry.cookie,
-                subflows: Vec::new(),
-            });
-        connection.subflows.push(entry.subflow());
+    Lister::load()?.connections()
+}
+
+/// The program that lists connections: to load it takes longer than a round trip, to run it less.
+#[derive(Debug)]
+pub struct Lister {
+    link: Link,
+    _object: Object,
+}
+
+impl Lister {
+    /// Loads the program. Needs CAP_BPF and CAP_PERFMON.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel rejects the program.
+    pub fn load() -> Result<Lister> {
+        load().with_context(|| format!("cannot list the connections: {}", why_rejected()))
     }
-    let mut connections: Vec<Connection> = found.into_values().collect();
-    for connection in &mut connections {
-        let total: f64 = connection
-            .subflows
-            .iter()
-            .map(Subflow::present_rate_mbps)
-            .sum();
-        for subflow in &mut connection.subflows {
+
+    /// As [`connections`], of the network namespace that the calling thread is in.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot run the program.
+    pub fn connections(&self) -> Result<Vec<Connection>> {
+        let mut found: BTreeMap<(u32, u64, u64), Connection> = BTreeMap::new();
+        for (i, entry) in self.entries()?.iter().enumerate() {
+            // Subflows with the same token belong together; a plain socket is a connection of its
+            // own.
+            let own = if entry.token == 0 { i as u64 } else { 0 };
+            let connection = found
+                .entry((entry.token, entry.cookie, own))
+                .or_insert(Connection {
+                    token: Some(entry.token).filter(|&token| token != 0),
+                    cookie: entry.cookie,
+                    subflows: Vec::new(),
+                });
+            connection.subflows.push(entry.subflow());
+        }
+        let mut connections: Vec<Connection> = found.into_values().collect();
+        connections.iter_mut().for_each(Connection::set_shares);
+        Ok(connections)
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>> {
+        let mut bytes = Vec::new();
+        Iter::new(&self.link)?
+            .read_to_end(&mut bytes)
+            .context("cannot list the connections")?;
+        // Safety: Entry consists of integers, so any bytes are valid, and the chunk has its size.
+        let read = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<Entry>().read_unaligned() };
+        Ok(bytes.chunks_exact(size_of::<Entry>()).map(read).collect())
+    }
+}
+
+fn load() -> Result<Lister> {
+    let object = ObjectBuilder::default().open_memory(OBJECT)?.load()?;
+    let link = object.progs_mut().next().context("no program")?.attach()?;
+    Ok(Lister {
+        link,
+        _object: object,
+    })
+}
+
+impl Connection {
+    fn set_shares(&mut self) {
+        let rates = self.subflows.iter().map(Subflow::present_rate_mbps);
+        let total: f64 = rates.sum();
+        for subflow in &mut self.subflows {
             subflow.share = if total > 0.0 {
                 subflow.present_rate_mbps() / total
             } else {
@@ -115,7 +160,6 @@ pub fn connections() -> Result<Vec<Connection>> {
             };
         }
     }
-    Ok(connections)
 }
 
 /// `struct entry` of `bpf/connections.bpf.c`.
@@ -160,17 +204,6 @@ struct State {
     memory: [u64; 3],
     prior: [u64; 2],
     increase: i64,
-}
-
-fn list() -> Result<Vec<Entry>> {
-    let object = ObjectBuilder::default().open_memory(OBJECT)?.load()?;
-    let program = object.progs_mut().next().context("no program")?;
-    let link = program.attach()?;
-    let mut bytes = Vec::new();
-    Iter::new(&link)?.read_to_end(&mut bytes)?;
-    // Safety: Entry consists of integers, so any bytes are valid, and the chunk has its size.
-    let read = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<Entry>().read_unaligned() };
-    Ok(bytes.chunks_exact(size_of::<Entry>()).map(read).collect())
 }
 
 /// A name that ends with a null byte, if it is shorter than its field.

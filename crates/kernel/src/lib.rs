@@ -35,7 +35,7 @@ mod registrations;
 mod registry;
 
 pub use algorithm::{Buffers, Choice, PROGRAMS, Program};
-pub use connections::{Connection, Subflow, connections};
+pub use connections::{Connection, Lister, Subflow, connections};
 pub use load::{Cost, Loaded, costs, load, replace, set_weight};
 pub use namespaces::{Namespace, namespaces, outdated, path_of, refresh, set_default};
 pub use registrations::{Registration, registrations};

@@ -19,7 +19,7 @@ pub struct Error {
 
 impl Error {
     /// A fault of the whole file.
-    pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Error {
+    pub fn of_file(file: &str, message: impl Into<String>) -> Error {
         Error {
             file: file.to_owned(),
             line: None,

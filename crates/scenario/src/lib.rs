@@ -42,6 +42,7 @@ mod warnings;
 pub use anabranch_net::time;
 
 pub use error::{Error, algorithm, expected_one_of};
+pub use file::bounded::read as read_file;
 pub use file::document::Document;
 pub use file::key::{Fault, Key};
 pub use file::schema::schema;

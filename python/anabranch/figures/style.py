@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from colorsys import hls_to_rgb
+from functools import cache
 from io import StringIO
-from itertools import product, starmap
+from itertools import islice, product, starmap
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +100,15 @@ def styles() -> dict[str, tuple[str, str]]:
     """
     names = [rule["name"] for rule in rules()]
     missing = [name for name in names if name not in CHOSEN]
-    generated = zip(missing, _distant_colours(), strict=False)
+    generated = zip(missing, _generated(len(missing)), strict=True)
     return CHOSEN | {
         name: (colour, f"${number}$") for number, (name, colour) in enumerate(generated, 1)
     }
+
+
+@cache
+def _generated(count: int) -> tuple[str, ...]:
+    return tuple(islice(_distant_colours(), count))
 
 
 def _distant_colours() -> Iterator[str]:

@@ -179,8 +179,7 @@ SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "kappas",
-    [(10, 30), (1, 3), pytest.param((30, 10), marks=SLOW), pytest.param((10, 10), marks=SLOW)],
+    "kappas", [(10, 30), *(pytest.param(two, marks=SLOW) for two in [(1, 3), (30, 10), (10, 10)])]
 )
 def test_vegas_flows_share_as_their_weights(kappas):
     # I-TCP, section III: kappa_i / sum kappa_j, but for steps of kappa.

@@ -1,5 +1,6 @@
 //! Endpoints of the kernel's path manager: the addresses from which it opens further paths. They
 //! belong to the network namespace, so this adds what is missing and removes only what it added.
+//! What it finds is the operator's, or was left behind by a process that was killed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,21 +32,21 @@ impl Endpoint {
     /// # Errors
     /// If `ip` cannot be run or the kernel refuses.
     pub fn add(address: IpAddr, interface: Option<&str>, backup: bool) -> anyhow::Result<Endpoint> {
-        let mut added = ADDED.lock().expect("no holder panics");
         let mut endpoint = Endpoint {
             address,
             interface: interface.map(str::to_owned),
             backup,
-            own: true,
+            own: false,
         };
+        // Declared after the endpoint, whose drop takes the lock too.
+        let mut added = ADDED.lock().expect("no holder panics");
         if let Some(users) = added.get_mut(&address) {
             *users += 1;
-            return Ok(endpoint);
-        }
-        if endpoint.create()? {
+            endpoint.own = true;
+        } else if find(address)?.is_none() {
+            endpoint.create()?;
             added.insert(address, 1);
-        } else {
-            endpoint.own = false;
+            endpoint.own = true;
         }
         Ok(endpoint)
     }
@@ -55,31 +56,27 @@ impl Endpoint {
         self.address
     }
 
-    /// Removes and adds it, which ends its paths and makes the kernel open them anew. Without
-    /// effect on the operator's endpoints.
+    /// Removes and adds it, as it was, which ends its paths and makes the kernel open them anew.
     ///
     /// # Errors
     /// If `ip` cannot be run or the kernel refuses.
     pub fn renew(&self) -> anyhow::Result<()> {
-        if self.own {
-            remove(self.address)?;
-            self.create()?;
+        match find(self.address)? {
+            Some(found) => {
+                found.remove()?;
+                found.add()
+            }
+            None => self.create(),
         }
-        Ok(())
     }
 
-    /// False if it exists.
-    fn create(&self) -> anyhow::Result<bool> {
+    fn create(&self) -> anyhow::Result<()> {
         let address = self.address.to_string();
         let mut arguments = vec!["endpoint", "add", &address];
         arguments.extend(self.interface.iter().flat_map(|name| ["dev", name]));
         arguments.push("subflow");
         arguments.extend(self.backup.then_some("backup"));
-        match run(&arguments) {
-            Ok(_) => Ok(true),
-            Err(error) if error.to_string().contains("File exists") => Ok(false),
-            Err(error) => Err(error),
-        }
+        run(&arguments).map(drop)
     }
 }
 
@@ -92,10 +89,22 @@ impl Drop for Endpoint {
         *users -= 1;
         if *users == 0 {
             added.remove(&self.address);
-            if let Err(error) = remove(self.address) {
-                tracing::warn!("{error:#}");
-            }
+            forget(self.address);
         }
+    }
+}
+
+/// Removes what this process has added, before it ends: tunnels do so a while after they are
+/// closed. Waits for processes.
+pub fn remove_all() {
+    let added = std::mem::take(&mut *ADDED.lock().expect("no holder panics"));
+    added.into_keys().for_each(forget);
+}
+
+fn forget(address: IpAddr) {
+    let removed = find(address).and_then(|found| found.map_or(Ok(()), |found| found.remove()));
+    if let Err(error) = removed {
+        tracing::warn!("{error:#}");
     }
 }
 
@@ -133,20 +142,46 @@ pub fn notice_dead_paths_early() {
     }
 }
 
-fn remove(address: IpAddr) -> anyhow::Result<()> {
-    // `id N dev IF address`, or in newer versions of ip `address id N ...`, one line each.
+/// An endpoint as `ip mptcp endpoint show` prints it.
+#[derive(Debug, PartialEq)]
+struct Found {
+    address: String,
+    id: String,
+    /// Flags and interface, as `add` takes them.
+    rest: Vec<String>,
+}
+
+impl Found {
+    /// Reads `ADDRESS id N [FLAGS] [dev IF]`, or in other versions `id N [FLAGS] dev IF ADDRESS`.
+    fn read(line: &str, address: &str) -> Option<Found> {
+        let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let at = |words: &[String], wanted| words.iter().position(|word| word == wanted);
+        let address = words.remove(at(&words, address)?);
+        let id = at(&words, "id").filter(|id| id + 1 < words.len())?;
+        let id = words.drain(id..id + 2).nth(1)?;
+        Some(Found {
+            address,
+            id,
+            rest: words,
+        })
+    }
+
+    fn add(&self) -> anyhow::Result<()> {
+        let mut arguments = vec!["endpoint", "add", &self.address, "id", &self.id];
+        arguments.extend(self.rest.iter().map(String::as_str));
+        run(&arguments).map(drop)
+    }
+
+    fn remove(&self) -> anyhow::Result<()> {
+        run(&["endpoint", "delete", "id", &self.id]).map(drop)
+    }
+}
+
+/// The endpoint with this address.
+fn find(address: IpAddr) -> anyhow::Result<Option<Found>> {
     let shown = run(&["endpoint", "show"])?;
     let address = address.to_string();
-    let line = shown
-        .lines()
-        .find(|line| line.split_whitespace().any(|word| word == address));
-    let Some(line) = line else { return Ok(()) };
-    let id = line
-        .split_whitespace()
-        .skip_while(|word| *word != "id")
-        .nth(1);
-    let id = id.with_context(|| format!("ip mptcp endpoint show: unexpected {line:?}"))?;
-    run(&["endpoint", "delete", "id", id]).map(drop)
+    Ok(shown.lines().find_map(|line| Found::read(line, &address)))
 }
 
 /// Runs `ip mptcp`; its output.
@@ -177,6 +212,25 @@ mod tests {
     use std::process::ExitStatus;
 
     use super::*;
+
+    #[test]
+    fn an_endpoint_is_added_again_as_it_was_found() {
+        let found = |rest: &[&str]| Found {
+            address: "10.0.0.1".to_owned(),
+            id: "3".to_owned(),
+            rest: rest.iter().map(|word| (*word).to_owned()).collect(),
+        };
+        let read = |line| Found::read(line, "10.0.0.1");
+        let all = found(&["subflow", "backup", "dev", "eth0"]);
+        let printed = "10.0.0.1 id 3 subflow backup dev eth0 ";
+        assert_eq!(read(printed), Some(all));
+        let other = "id 3 subflow backup dev eth0 10.0.0.1";
+        assert_eq!(read(other), read(printed));
+        assert_eq!(read("10.0.0.1 id 3"), Some(found(&[])));
+        for unknown in ["", "10.0.0.10 id 3", "10.0.0.1 id", "10.0.0.1"] {
+            assert_eq!(read(unknown), None, "{unknown}");
+        }
+    }
 
     #[test]
     fn a_refusal_names_the_command_and_the_remedy() {

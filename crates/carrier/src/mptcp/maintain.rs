@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::ifaddrs::getifaddrs;
 use tokio::time::Instant;
 
 use super::core::Core;
 use super::endpoints::{self, Endpoint};
+use super::interfaces::address_of;
 use crate::config::Role;
 
 /// How often the state is read.
@@ -148,20 +148,4 @@ fn look(core: &Core, index: usize) -> Option<(IpAddr, Option<String>, Role, bool
         row.role,
         row.is_missing(),
     ))
-}
-
-/// The first address of an interface that can reach the peer's family.
-fn address_of(interface: &str, ipv4: bool) -> Option<IpAddr> {
-    let all = getifaddrs().ok()?;
-    let own = all.filter(|found| found.interface_name == interface);
-    let addresses = own.filter_map(|found| {
-        let address = found.address?;
-        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
-    });
-    let usable = |address: &IpAddr| match address {
-        IpAddr::V4(_) => ipv4,
-        IpAddr::V6(v6) => !ipv4 && !v6.is_unicast_link_local(),
-    };
-    addresses.into_iter().find(usable)
 }

@@ -9,6 +9,7 @@ use anabranch_control::MAX_WINDOW;
 use anabranch_sockets::{Subflow, mptcp_info, tcp_info};
 use socket2::Socket;
 
+use super::interfaces::interface_of;
 use crate::config::{self, Role};
 use crate::{Condition, PathState};
 
@@ -120,7 +121,16 @@ impl Paths {
             return; // the tunnel is about to be closed
         };
         let mut present: Vec<Vec<Subflow>> = vec![Vec::new(); self.rows.len()];
+        // One that is not bound yet has no address.
+        let is_bound = |end: SocketAddr| !end.ip().is_unspecified();
         for subflow in subflows {
+            if ![subflow.local, subflow.remote]
+                .iter()
+                .flatten()
+                .all(|end| is_bound(*end))
+            {
+                continue;
+            }
             let index = self.index(&subflow);
             present.resize(self.rows.len(), Vec::new());
             present[index].push(subflow);
@@ -154,8 +164,13 @@ impl Paths {
         };
         let address = end.map(|end| end.ip().to_canonical());
         let known = self.rows.iter().position(|row| row.address == address);
-        // An interface's address may have changed, or never been known.
-        let index = known.or_else(|| self.rows.iter().position(|row| row.address.is_none()));
+        let index = known.or_else(|| {
+            // An interface's address may have changed, or not be known yet.
+            let interface = address.and_then(interface_of);
+            let is_it = |row: &Row| !row.is_fixed && row.interface == interface;
+            interface.as_ref()?;
+            self.rows.iter().position(is_it)
+        });
         if let Some(index) = index {
             self.rows[index].address = address;
             return index;
@@ -206,7 +221,7 @@ impl Row {
         }
         let works = self.present.iter().any(works);
         let was_used = matches!(self.condition, Condition::Up | Condition::Standby);
-        self.condition = match self.role {
+        let condition = match self.role {
             Role::Available if works => Condition::Up,
             Role::Backup if works => Condition::Standby,
             // Plain TCP has one path only.
@@ -215,7 +230,18 @@ impl Row {
             _ if was_used || self.condition == Condition::Dead => Condition::Dead,
             _ => Condition::Opening,
         };
-        self.deaths += u64::from(was_used && self.condition == Condition::Dead);
+        let before = std::mem::replace(&mut self.condition, condition);
+        let is_used = matches!(condition, Condition::Up | Condition::Standby);
+        if was_used && condition == Condition::Dead {
+            self.deaths += 1;
+            tracing::info!(path = self.name, "path dead: nothing returns over it");
+        } else if is_used && !was_used {
+            let what = match before {
+                Condition::Dead => "path works again",
+                _ => "path opened",
+            };
+            tracing::info!(path = self.name, "{what}");
+        }
     }
 
     fn state(&self) -> PathState {
@@ -228,8 +254,11 @@ impl Row {
             .iter()
             .find(|subflow| subflow.open && subflow.rtt_us > 0);
         let seconds = |us: u32| f64::from(us) * 1e-6;
+        // Unknown before the first sample: the largest number.
+        let base = measured.filter(|subflow| subflow.min_rtt_us < u32::MAX);
         let window = |subflow: &Subflow| f64::from(subflow.window).min(MAX_WINDOW);
         let open = self.present.iter().filter(|subflow| subflow.open);
+        let mtu = open.clone().map(|subflow| subflow.path_mtu).max();
         PathState {
             name: self.name.clone(),
             condition: self.condition,
@@ -239,9 +268,9 @@ impl Row {
             sent_packets: counters.sent_packets,
             lost_packets: counters.lost_packets,
             rtt_s: measured.map(|subflow| seconds(subflow.rtt_us)),
-            base_rtt_s: measured.map(|subflow| seconds(subflow.min_rtt_us)),
+            base_rtt_s: base.map(|subflow| seconds(subflow.min_rtt_us)),
             window_packets: open.map(window).sum(),
-            mtu_bytes: self.present.first().map_or(0, |subflow| subflow.path_mtu),
+            mtu_bytes: mtu.unwrap_or(0),
             deaths: self.deaths,
         }
     }

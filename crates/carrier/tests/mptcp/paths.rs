@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anabranch_carrier::mptcp::remove_endpoints;
 use anabranch_carrier::{Condition, Far, Listener, Near, Role, Tunnel, connect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
@@ -378,4 +379,83 @@ fn a_tunnel_without_any_working_path_is_closed_within_30_s() {
         let known = ["nothing received for 20 s", "no path is left"];
         assert!(known.contains(&reason.as_str()), "{reason}");
     }
+}
+
+/// Left behind by a near that was killed, or the operator's.
+#[test]
+fn endpoints_that_are_found_are_renewed_and_stay() {
+    if !can_run() {
+        return;
+    }
+    let hosts = Hosts::new("found");
+    for link in [1, 2] {
+        let address = address(link, 1);
+        ip(&format!(
+            "netns exec {} ip mptcp endpoint add {address} dev v{link} subflow",
+            hosts.near
+        ));
+    }
+    let before = endpoints(&hosts.near);
+    let far = hosts.far.clone();
+    with_tunnel(
+        &hosts,
+        |_, _| {},
+        |tunnel| async move {
+            until(&tunnel, [Condition::Up, Condition::Up]).await;
+            set_link(&far, 2, "down");
+            let mut stream = tunnel.open().await.expect("open");
+            // Without data a path is not found dead.
+            stream.write_all(&[7; 2_000_000]).await.expect("open");
+            until(&tunnel, [Condition::Up, Condition::Dead]).await;
+            set_link(&far, 2, "up");
+            until(&tunnel, [Condition::Up, Condition::Up]).await;
+        },
+    );
+    let sorted = |text: String| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(endpoints(&hosts.near)), sorted(before));
+}
+
+#[test]
+fn no_endpoint_is_left_when_the_process_ends() {
+    if !can_run() {
+        return;
+    }
+    let hosts = Hosts::new("end");
+    let near = hosts.near.clone();
+    with_tunnel(
+        &hosts,
+        |_, _| {},
+        |tunnel| async move {
+            until(&tunnel, [Condition::Up, Condition::Up]).await;
+            tunnel.close("done");
+            tunnel.closed().await;
+            remove_endpoints();
+            assert_eq!(endpoints(&near), "");
+        },
+    );
+}
+
+#[test]
+fn a_path_that_carries_data_has_the_name_of_its_interface() {
+    if !can_run() {
+        return;
+    }
+    let hosts = Hosts::new("names");
+    set_link(&hosts.far, 1, "down");
+    let by_interface = |near: &mut Near, _: &mut Far| {
+        for (path, interface) in near.paths.iter_mut().zip(["v1", "v2"]) {
+            (path.address, path.interface) = (None, Some(interface.to_owned()));
+        }
+    };
+    with_tunnel(&hosts, by_interface, |tunnel| async move {
+        let paths = tunnel.paths();
+        let local: Vec<_> = paths.iter().map(|path| path.local).collect();
+        assert_eq!(local, [None, Some(address(2, 1))], "{paths:#?}");
+        until(&tunnel, [Condition::Opening, Condition::Up]).await;
+        assert_eq!(tunnel.paths().len(), 2);
+    });
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
-use ipnet::IpNet;
 
-use super::destination::Via;
+use super::destination::Action;
+use super::services::Service;
 use super::{Far, Limits, Near, Operation, Path, Role, Tunnel, descriptors};
 use crate::carrier::{LONGEST_NAME, is_name};
 use crate::keys::{KeyPair, PublicKey};
@@ -22,14 +22,16 @@ const LONGEST_INTERFACE: usize = 15;
 pub(super) fn near(near: &Near) -> Vec<Fault> {
     let mut faults = tunnel(&near.tunnel);
     faults.extend(allow_of_peers(&near.tunnel));
-    faults.extend(host_and_port(&Key::root("far"), &near.far).err());
+    let far = host_and_port(&near.far).err();
+    faults.extend(far.map(|message| Key::root("far").fault(message)));
     faults.extend(paths(&near.paths));
-    for (i, forward) in near.forwards.iter().enumerate() {
-        let key = Key::root("forwards").index(i).key("to");
-        faults.extend(host_and_port(&key, &forward.to).err());
-    }
-    faults.extend(listeners(&listeners_of_near(near)));
-    faults.extend(clients(near));
+    let services = near.services();
+    let listen = services.iter().map(|it| (it.key.key("listen"), it.listen));
+    let all: Vec<_> = listen
+        .chain(listener_of_operation(&near.operation))
+        .collect();
+    faults.extend(listeners(&all));
+    faults.extend(services.iter().filter_map(Service::fault));
     faults.extend(rules(near));
     faults.extend(limits(&near.limits));
     faults.extend(descriptors::fault(&near.limits, descriptors::NEAR));
@@ -41,7 +43,7 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
 pub(super) fn far(far: &Far) -> Vec<Fault> {
     let mut faults = tunnel(&far.tunnel);
     let key = Key::root("resolver");
-    faults.extend(far.resolver.and_then(|address| port(&key, address).err()));
+    faults.extend(far.resolver.and_then(|address| port(&key, address)));
     if far.listen.ip().is_multicast() {
         faults.push(Key::root("listen").fault("expected an address of this host"));
     }
@@ -77,7 +79,7 @@ pub(super) fn keys(tunnel: &Tunnel) -> Result<(KeyPair, Vec<PublicKey>), Vec<Fau
         }
         peers.push(peer.key.clone());
         if let Some(name) = &peer.name {
-            faults.extend(self::name(&key.index(i).key("name"), name).err());
+            faults.extend(self::name(&key.index(i).key("name"), name));
         }
     }
     if tunnel.peers.is_empty() {
@@ -102,20 +104,6 @@ fn allow_of_peers(tunnel: &Tunnel) -> Option<Fault> {
     Some(key.fault("near connects to far alone; expected in the configuration of far"))
 }
 
-/// Only clients of this host may use a service without being named.
-fn clients(near: &Near) -> Vec<Fault> {
-    let services = services(near).into_iter();
-    services
-        .filter(|(_, listen, clients)| !listen.ip().is_loopback() && clients.is_empty())
-        .map(|(key, listen, _)| {
-            key.key("clients").fault(format!(
-                "missing key: {listen} can be reached by others, expected the networks of its \
-                 clients, such as [\"192.168.1.0/24\"]"
-            ))
-        })
-        .collect()
-}
-
 fn rules(near: &Near) -> Vec<Fault> {
     if near.rules.len() > Head::MAX_NETWORKS {
         let message = format!("expected at most {} rules", Head::MAX_NETWORKS);
@@ -125,7 +113,7 @@ fn rules(near: &Near) -> Vec<Fault> {
     let rules = near.rules.iter().enumerate();
     rules
         .filter_map(|(i, rule)| match &rule.via {
-            Via::Path(name) if !names.contains(&name.as_str()) => {
+            Action::Path(name) if !names.contains(&name.as_str()) => {
                 let key = Key::root("rules").index(i).key("via");
                 let expected = expected_one_of(name, &names);
                 Some(key.fault(format!("unknown path {name:?}, {expected}")))
@@ -147,7 +135,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
     let key = key.key("itcp");
     // A gateway samples in real time.
     let period = number(&key, "period_s", itcp.period_s.get(), 0.001, LONGEST_S);
-    let mut faults: Vec<Fault> = period.err().into_iter().collect();
+    let mut faults = Vec::from_iter(period);
     if rule.info().weight.is_none() {
         let message = format!(
             "I-TCP adjusts the weight of a rule, and {} has none: tunnel.algorithm = \"vegas\"",
@@ -186,21 +174,15 @@ fn paths(paths: &[Path]) -> Vec<Fault> {
     faults
 }
 
-fn name(key: &Key, name: &str) -> Result<(), Fault> {
-    if is_name(name) {
-        return Ok(());
-    }
+fn name(key: &Key, name: &str) -> Option<Fault> {
     let message = format!(
         "expected 1 to {LONGEST_NAME} letters, digits, dots, hyphens or underscores, got {name:?}"
     );
-    Err(key.fault(message))
+    (!is_name(name)).then(|| key.fault(message))
 }
 
 fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = name(&key.key("name"), &path.name)
-        .err()
-        .into_iter()
-        .collect();
+    let mut faults = Vec::from_iter(name(&key.key("name"), &path.name));
     match (&path.address, &path.interface) {
         (None, None) => {
             faults.push(key.fault("expected address, interface or both: where its packets leave"));
@@ -224,7 +206,7 @@ fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
         faults.push(key.key("weight").fault(message));
     }
     if let Some(rate) = path.rate_mbps {
-        faults.extend(number(key, "rate_mbps", rate, 0.01, 1e6).err());
+        faults.extend(number(key, "rate_mbps", rate, 0.01, 1e6));
     }
     if path.cap_bytes == Some(0) {
         let message = "expected at least 1; role = \"never\" turns a path off";
@@ -235,72 +217,34 @@ fn one_path(key: &Key, path: &Path) -> Vec<Fault> {
 
 fn limits(limits: &Limits) -> Vec<Fault> {
     let key = Key::root("limits");
-    let count =
-        |name: &str, value: usize, min: f64, max: f64| number(&key, name, value as f64, min, max);
-    let (connections, per_client) = (limits.connections(), limits.connections_per_client());
-    let faults = [
-        count("connections", connections, 1.0, 1e6),
-        count("connections_per_client", per_client, 1.0, 1e6),
-        count("tunnels_per_client", limits.tunnels_per_client, 1.0, 1e4),
-        count("buffer_bytes", limits.buffer_bytes, 4096.0, 64e6),
-        count(
-            "tunnel_buffer_bytes",
-            limits.tunnel_buffer_bytes,
-            65536.0,
-            16e9,
-        ),
-        number(
-            &key,
-            "client_mbps",
-            limits.client_mbps.unwrap_or(1.0),
-            0.01,
-            1e6,
-        ),
-        number(&key, "handshake_s", limits.handshake_s, 0.1, 3600.0),
-        number(&key, "idle_s", limits.idle_s, 1.0, LONGEST_S),
-        number(&key, "half_closed_s", limits.half_closed_s, 1.0, LONGEST_S),
+    let n = |number: usize| number as f64;
+    let [per_client, tunnels] = [limits.connections_per_client(), limits.tunnels_per_client];
+    let [each, tunnel] = [limits.buffer_bytes, limits.tunnel_buffer_bytes];
+    let ranges = [
+        ("connections", n(limits.connections()), 1.0, 1e6),
+        ("connections_per_client", n(per_client), 1.0, 1e6),
+        ("tunnels_per_client", n(tunnels), 1.0, 1e4),
+        ("buffer_bytes", n(each), 4096.0, 64e6),
+        ("tunnel_buffer_bytes", n(tunnel), 65536.0, 16e9),
+        ("client_mbps", limits.client_mbps.unwrap_or(1.0), 0.01, 1e6),
+        ("handshake_s", limits.handshake_s, 0.1, 3600.0),
+        ("idle_s", limits.idle_s, 1.0, LONGEST_S),
+        ("half_closed_s", limits.half_closed_s, 1.0, LONGEST_S),
     ];
-    faults.into_iter().filter_map(Result::err).collect()
+    let ranges = ranges.into_iter();
+    ranges
+        .filter_map(|(name, value, min, max)| number(&key, name, value, min, max))
+        .collect()
 }
 
 fn operation(operation: &Operation) -> Option<Fault> {
     let key = Key::root("operation");
-    number(&key, "drain_s", operation.drain_s, 0.0, LONGEST_S).err()
+    number(&key, "drain_s", operation.drain_s, 0.0, LONGEST_S)
 }
 
-fn number(key: &Key, name: &str, value: f64, min: f64, max: f64) -> Result<(), Fault> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
+fn number(key: &Key, name: &str, value: f64, min: f64, max: f64) -> Option<Fault> {
     let message = format!("expected a number from {min} to {max}, got {value}");
-    Err(key.key(name).fault(message))
-}
-
-/// Every service of `near`: its key, its address and its clients.
-pub(super) fn services(near: &Near) -> Vec<(Key, SocketAddr, &[IpNet])> {
-    let mut all: Vec<(Key, SocketAddr, &[IpNet])> = Vec::new();
-    if let Some(it) = &near.socks {
-        all.push((Key::root("socks"), it.listen, &it.clients));
-    }
-    for (i, it) in near.forwards.iter().enumerate() {
-        all.push((Key::root("forwards").index(i), it.listen, &it.clients));
-    }
-    if let Some(it) = &near.redirect {
-        all.push((Key::root("redirect"), it.listen, &it.clients));
-    }
-    if let Some(it) = &near.dns {
-        all.push((Key::root("dns"), it.listen, &it.clients));
-    }
-    all
-}
-
-/// Every address that `near` listens at, with its key.
-fn listeners_of_near(near: &Near) -> Vec<(Key, SocketAddr)> {
-    let services = services(near).into_iter();
-    let services = services.map(|(key, listen, _)| (key.key("listen"), listen));
-    services
-        .chain(listener_of_operation(&near.operation))
-        .collect()
+    (!(min..=max).contains(&value)).then(|| key.key(name).fault(message))
 }
 
 /// The address of the status, with its key.
@@ -313,32 +257,26 @@ fn listeners(all: &[(Key, SocketAddr)]) -> Vec<Fault> {
     let mut seen: BTreeMap<SocketAddr, &Key> = BTreeMap::new();
     let mut faults = Vec::new();
     for (key, address) in all {
-        faults.extend(port(key, *address).err());
-        match seen.get(address) {
-            Some(other) => {
-                faults.push(key.fault(format!("{address} is the address of {other}, too")));
-            }
-            None => {
-                seen.insert(*address, key);
-            }
+        faults.extend(port(key, *address));
+        let other = *seen.entry(*address).or_insert(key);
+        if other != key {
+            faults.push(key.fault(format!("{address} is the address of {other}, too")));
         }
     }
     faults
 }
 
-fn port(key: &Key, address: SocketAddr) -> Result<(), Fault> {
-    if address.port() == 0 {
-        return Err(key.fault(format!("expected a port from 1 to 65535, got {address}")));
-    }
-    Ok(())
+fn port(key: &Key, address: SocketAddr) -> Option<Fault> {
+    let message = format!("expected a port from 1 to 65535, got {address}");
+    (address.port() == 0).then(|| key.fault(message))
 }
 
-/// `example.org:443`, `192.0.2.1:443` or `[2001:db8::1]:443`.
-fn host_and_port(key: &Key, text: &str) -> Result<(), Fault> {
-    match text.parse::<Destination>() {
-        Ok(to) if to.port > 0 => Ok(()),
-        _ => Err(key.fault(format!(
+/// Reads `example.org:443`, `192.0.2.1:443` or `[2001:db8::1]:443`.
+pub(super) fn host_and_port(text: &str) -> Result<Destination, String> {
+    let to = text.parse().ok().filter(|to: &Destination| to.port > 0);
+    to.ok_or_else(|| {
+        format!(
             "expected a host and a port, such as example.org:443 or [2001:db8::1]:443, got {text:?}"
-        ))),
-    }
+        )
+    })
 }

@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use ipnet::IpNet;
+use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
 
 use super::special::Special;
 use crate::wire::{Destination, Host, Name};
@@ -20,13 +20,13 @@ pub struct Rule {
     /// The destinations.
     pub to: Pattern,
     /// What happens.
-    pub via: Via,
+    pub via: Action,
 }
 
 /// What happens to a connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Via {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Action {
     /// `tunnel`: through the tunnel.
     #[default]
     Tunnel,
@@ -38,33 +38,27 @@ pub enum Via {
     Refused,
 }
 
-impl fmt::Display for Via {
+impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Via::Tunnel => f.write_str("tunnel"),
-            Via::Path(name) => write!(f, "path:{name}"),
-            Via::Direct => f.write_str("direct"),
-            Via::Refused => f.write_str("refused"),
+            Action::Tunnel => f.write_str("tunnel"),
+            Action::Path(name) => write!(f, "path:{name}"),
+            Action::Direct => f.write_str("direct"),
+            Action::Refused => f.write_str("refused"),
         }
     }
 }
 
-impl From<Via> for String {
-    fn from(via: Via) -> String {
-        via.to_string()
-    }
-}
-
-impl TryFrom<String> for Via {
+impl TryFrom<String> for Action {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Via, String> {
+    fn try_from(text: String) -> Result<Action, String> {
         match text.as_str() {
-            "tunnel" => Ok(Via::Tunnel),
-            "direct" => Ok(Via::Direct),
-            "refused" => Ok(Via::Refused),
+            "tunnel" => Ok(Action::Tunnel),
+            "direct" => Ok(Action::Direct),
+            "refused" => Ok(Action::Refused),
             other => match other.strip_prefix("path:") {
-                Some(name) if !name.is_empty() => Ok(Via::Path(name.to_owned())),
+                Some(name) if !name.is_empty() => Ok(Action::Path(name.to_owned())),
                 _ => Err(format!(
                     "expected tunnel, path:NAME, direct or refused, got {text:?}"
                 )),
@@ -75,7 +69,7 @@ impl TryFrom<String> for Via {
 
 /// What happens to connections to this destination: the first rule that matches counts. A network
 /// matches addresses only and a name names only, because `near` resolves only what goes directly.
-pub fn via(rules: &[Rule], destination: &Destination) -> Via {
+pub fn action(rules: &[Rule], destination: &Destination) -> Action {
     let rule = rules.iter().find(|rule| rule.to.matches(destination));
     rule.map(|rule| rule.via.clone()).unwrap_or_default()
 }
@@ -87,7 +81,7 @@ pub fn refused_networks(rules: &[Rule], destination: &Destination) -> Vec<IpNet>
         return Vec::new();
     }
     let before = rules.iter().take_while(|it| !it.to.matches(destination));
-    let refused = before.filter(|it| it.via == Via::Refused);
+    let refused = before.filter(|it| it.via == Action::Refused);
     let networks = refused.filter_map(|it| it.to.network_at(destination.port));
     networks.collect()
 }
@@ -103,10 +97,10 @@ pub fn is_direct(
 ) -> bool {
     let at = resolved(requested, address);
     let rule = rules.iter().find(|rule| match rule.via {
-        Via::Direct => rule.to.covers(requested, address, special),
+        Action::Direct => rule.to.covers(requested, address, special),
         _ => rule.to.matches(requested) || rule.to.matches(&at),
     });
-    rule.is_some_and(|rule| rule.via == Via::Direct)
+    rule.is_some_and(|rule| rule.via == Action::Direct)
 }
 
 fn resolved(requested: &Destination, address: IpAddr) -> Destination {
@@ -118,9 +112,9 @@ fn resolved(requested: &Destination, address: IpAddr) -> Destination {
 
 /// Destinations: a host (`example.org`), all below a domain (`*.example.org`), an address or a
 /// network (`10.0.0.0/8`), or `*`, each with an optional port or range: `example.org:443`,
-/// `*:1-1023`, `[2001:db8::/32]:443`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+/// `*:1-1023`, `[2001:db8::/32]:443`. `example.org:*` is `example.org`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Pattern {
     hosts: Hosts,
     ports: RangeInclusive<u16>,
@@ -179,12 +173,6 @@ impl fmt::Display for Pattern {
     }
 }
 
-impl From<Pattern> for String {
-    fn from(pattern: Pattern) -> String {
-        pattern.text
-    }
-}
-
 impl TryFrom<String> for Pattern {
     type Error = String;
 
@@ -207,7 +195,7 @@ impl FromStr for Pattern {
                 )
             })?,
             ports: parse_ports(ports)
-                .ok_or_else(|| fault("a port or a range from 1 to 65535 (443, 1-1023)"))?,
+                .ok_or_else(|| fault("a port, a range from 1 to 65535 or * (443, 1-1023)"))?,
             text: text.to_owned(),
         })
     }
@@ -257,7 +245,7 @@ fn canonical(network: IpNet) -> IpNet {
 }
 
 fn parse_ports(text: Option<&str>) -> Option<RangeInclusive<u16>> {
-    let Some(text) = text else {
+    let Some(text) = text.filter(|text| *text != "*") else {
         return Some(0..=u16::MAX);
     };
     let (first, last) = text.split_once('-').unwrap_or((text, text));
@@ -338,6 +326,3 @@ impl Destinations {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,15 +2,12 @@
 
 use std::path::Path;
 
-use anabranch_scenario::{Document, Error, Fault};
+use anabranch_scenario::{Document, Error, Fault, read_file};
 use serde::de::DeserializeOwned;
 
 use super::{Far, Near, check, warnings};
 use crate::keys::{KeyPair, PublicKey};
 use crate::tls::Identity;
-
-/// The largest configuration file, bytes.
-const LARGEST: u64 = 1 << 20;
 
 /// A configuration that was found valid, with what was read along with it.
 #[derive(Clone, Debug)]
@@ -107,10 +104,9 @@ pub fn read<C: Config>(path: &Path) -> Result<Valid<C>, Vec<Error>> {
     let document = parse(&file, &text).map_err(|error| vec![error])?;
     if role(&document).is_some_and(|role| role != C::ROLE) {
         let role = role(&document).unwrap_or_default();
-        return Err(vec![plain(
-            &file,
-            format!("this is a configuration of {role}: start it with anabranch-gateway {role}"),
-        )]);
+        let message =
+            format!("this is a configuration of {role}: start it with anabranch-gateway {role}");
+        return Err(vec![Error::of_file(&file, message)]);
     }
     valid(path, &document)
 }
@@ -126,11 +122,10 @@ pub fn either(path: &Path) -> Result<Either, Vec<Error>> {
     match role(&document) {
         Some("near") => Ok(Either::Near(Box::new(valid(path, &document)?))),
         Some(_) => Ok(Either::Far(Box::new(valid(path, &document)?))),
-        None => Err(vec![plain(
+        None => Err(vec![Error::of_file(
             &file,
             "expected the key far (the address of far: a configuration of near) or listen (where \
-             far accepts tunnels)"
-                .to_owned(),
+             far accepts tunnels)",
         )]),
     }
 }
@@ -176,32 +171,13 @@ fn parse<'t>(file: &'t str, text: &'t str) -> Result<Document<'t>, Error> {
     let document = Document::parse(file, text, &[])?;
     if document.is_empty() {
         let message = "expected a configuration, got an empty file: see docs/gateway.md";
-        return Err(plain(file, message.to_owned()));
+        return Err(Error::of_file(file, message));
     }
     Ok(document)
 }
 
 fn text(path: &Path) -> Result<String, Error> {
-    let fail = |message| plain(&path.display().to_string(), message);
-    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => fail("file not found".to_owned()),
-        _ => fail(format!("cannot read the file: {error}")),
-    })?;
-    if !metadata.is_file() || metadata.len() > LARGEST {
-        return Err(fail("expected a file of at most 1 MiB".to_owned()));
-    }
-    std::fs::read_to_string(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidData => fail("expected UTF-8".to_owned()),
-        _ => fail(format!("cannot read the file: {error}")),
-    })
-}
-
-/// An error of the whole file.
-fn plain(file: &str, message: String) -> Error {
-    Error {
-        file: file.to_owned(),
-        line: None,
-        key: None,
-        message,
-    }
+    let fail = |message| Error::of_file(&path.display().to_string(), message);
+    let text = read_file(path).map_err(fail)?;
+    String::from_utf8(text).map_err(|_| fail("expected UTF-8".to_owned()))
 }

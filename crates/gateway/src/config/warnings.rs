@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anabranch_scenario::{Fault, Key, algorithm};
 
-use super::check::{listener_of_operation, services};
+use super::check::listener_of_operation;
 use super::{Carrier, Far, Limits, Near, Operation, Role, Tunnel};
 
 /// Warnings about a configuration of `near` without faults.
@@ -12,15 +12,16 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     let used = near.paths.iter().filter(|path| path.role != Role::Never);
     let mut warnings = tunnel(&near.tunnel, Some(used.count()));
     warnings.extend(paths(near));
-    let services = services(near);
+    let services = near.services();
     if services.is_empty() {
         let message = "it accepts no connections: expected socks, forwards, redirect or dns";
         warnings.push(Key::root("far").fault(message));
     }
-    for (key, _, clients) in services {
-        if let Some(all) = clients.iter().find(|network| network.prefix_len() == 0) {
+    for service in services {
+        let mut clients = service.clients.iter();
+        if let Some(all) = clients.find(|network| network.prefix_len() == 0) {
             let message = format!("{all} lets everyone who reaches this address use the gateway");
-            warnings.push(key.key("clients").fault(message));
+            warnings.push(service.key.key("clients").fault(message));
         }
     }
     for (i, rule) in near.rules.iter().enumerate() {

@@ -45,12 +45,12 @@ fn begin(
     shared.counters.accepted_stream.increment();
     let (this, session) = (shared.clone(), session.clone());
     shared.tasks.spawn(async move {
-        let serve = async {
+        let served = async {
             let head = read_head(&this, &mut stream).await?;
             drop(waits);
             serve(&this, &session, stream, head).await
         };
-        if let Some(Err(error)) = this.closed.run_until_cancelled(serve).await {
+        if let Err(error) = served.await {
             debug!(tunnel = session.number, "stream: {error}");
         }
     });

@@ -37,7 +37,9 @@ pub async fn serve(
         }
     };
     confirm(&mut stream).await?;
-    tokio::spawn(associations.attach(number, tunnel, stream));
+    shared
+        .tasks
+        .spawn(associations.attach(number, tunnel, stream));
     let _active = counters.active_associations.hold();
     let allows = |to: &Destination, address: IpAddr| {
         let special = Special::of_this_host();

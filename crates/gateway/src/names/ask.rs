@@ -10,6 +10,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 use super::dns::{Query, answers, is_truncated, set_id};
+use crate::random;
 use crate::socket::receive_from;
 use crate::wire::{encode_frame, read_frame};
 
@@ -23,7 +24,7 @@ const REPEAT: Duration = Duration::from_millis(1500);
 /// If the server cannot be reached, or the answer over TCP is not one to this query.
 pub async fn ask(server: SocketAddr, query: &[u8], parsed: &Query<'_>) -> io::Result<Vec<u8>> {
     let asked = Query {
-        id: random_id()?,
+        id: u16::from_ne_bytes(random()),
         ..*parsed
     };
     let mut query = query.to_vec();
@@ -68,12 +69,4 @@ async fn over_tcp(server: SocketAddr, query: &[u8], asked: &Query<'_>) -> io::Re
     answers(&answer, asked)
         .then_some(answer)
         .ok_or(io::ErrorKind::InvalidData.into())
-}
-
-fn random_id() -> io::Result<u16> {
-    let mut id = [0; 2];
-    let random = rustls::crypto::ring::default_provider().secure_random;
-    let filled = random.fill(&mut id);
-    filled.map_err(|_| io::Error::other("the system has no random numbers"))?;
-    Ok(u16::from_ne_bytes(id))
 }

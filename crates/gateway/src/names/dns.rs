@@ -46,7 +46,7 @@ pub fn parse_query(message: &[u8]) -> Option<Query<'_>> {
     let mut at = question_end;
     let mut udp_size = MIN_UDP;
     for i in 0..records + u32::from(count(header, 10)) {
-        let end = skip_name(message, at)?;
+        let end = skip_name(message, at, Pointers::Refused)?;
         let fixed = message.get(end..end + 10)?;
         if i >= records && count(fixed, 0) == OPT {
             udp_size = count(fixed, 2).clamp(MIN_UDP, MAX_UDP);
@@ -114,17 +114,28 @@ pub(super) fn count(bytes: &[u8], at: usize) -> u16 {
 
 /// Where the question ends that follows the header.
 pub(super) fn skip_question(message: &[u8]) -> Option<usize> {
-    let end = skip_name(message, HEADER)? + 4;
+    let end = skip_name(message, HEADER, Pointers::Refused)? + 4;
     (end <= message.len()).then_some(end)
 }
 
-/// Where the name ends that begins at `at`. A name in a query has no pointers, and one in an OPT
-/// record is the root, so that pointers are refused.
-fn skip_name(message: &[u8], mut at: usize) -> Option<usize> {
+/// Whether a name may end with a pointer (RFC 1035, section 4.1.4). A name in a query has none, and
+/// one in an OPT record is the root.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Pointers {
+    Accepted,
+    Refused,
+}
+
+/// Where the name ends that begins at `at`.
+pub(super) fn skip_name(message: &[u8], mut at: usize, pointers: Pointers) -> Option<usize> {
+    const POINTER: u8 = 0xc0;
     let start = at;
     loop {
-        let length = usize::from(*message.get(at)?);
-        at += 1 + length;
+        let length = *message.get(at)?;
+        if length & POINTER == POINTER && pointers == Pointers::Accepted {
+            return Some(at + 2);
+        }
+        at += 1 + usize::from(length);
         if length > 63 || at - start > 255 {
             return None;
         }

@@ -5,9 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -89,7 +90,7 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
 
     /// Asks another server from now on.
     pub fn set_server(&self, server: Option<SocketAddr>) {
-        let mut names = self.names();
+        let mut names = self.names.lock();
         if names.server != server {
             *names = Names::new(server);
         }
@@ -124,7 +125,7 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
             Host::Ip(address) => return Some(vec![SocketAddr::new(*address, destination.port)]),
             Host::Name(name) => name,
         };
-        let mut names = self.names();
+        let mut names = self.names.lock();
         if names.changed != Changed::now() {
             *names = Names::new(names.server);
         }
@@ -139,7 +140,7 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
     }
 
     async fn look_up(&self, client: &K, name: &Name) -> io::Result<Vec<IpAddr>> {
-        let system = self.names().system.clone();
+        let system = self.names.lock().system.clone();
         let turn = self.take_turn(client);
         let asked = tokio::select! {
             // An answer that has arrived counts.
@@ -150,7 +151,7 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
         let asked = asked.unwrap_or_else(|late| Err(late.into()));
         let (addresses, valid) = asked.unwrap_or((Vec::new(), FAILED_TTL));
         let addresses = in_order(addresses);
-        let mut names = self.names();
+        let mut names = self.names.lock();
         if Arc::ptr_eq(&names.system, &system) {
             if names.remembered.len() >= MAX_NAMES {
                 names.remembered.clear();
@@ -164,7 +165,7 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
 
     /// A place for a lookup.
     fn take_turn(&self, client: &K) -> Turn<'_, K> {
-        let mut lookups = self.lookups();
+        let mut lookups = self.lookups.lock();
         if lookups.len() == LOOKUPS {
             let mut counts = HashMap::new();
             for (client, _) in &*lookups {
@@ -185,14 +186,6 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
             lost,
         }
     }
-
-    fn names(&self) -> MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lookups(&self) -> MutexGuard<'_, Lookups<K>> {
-        self.lookups.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The place of a lookup, until it is dropped.
@@ -203,7 +196,7 @@ struct Turn<'a, K: Clone + Eq + Hash> {
 
 impl<K: Clone + Eq + Hash> Drop for Turn<'_, K> {
     fn drop(&mut self) {
-        let mut lookups = self.resolver.lookups();
+        let mut lookups = self.resolver.lookups.lock();
         lookups.retain(|(_, lost)| !Arc::ptr_eq(lost, &self.lost));
     }
 }
@@ -311,9 +304,9 @@ mod tests {
         let lost = many.iter().map(has_lost);
         assert!(lost.eq((0..LOOKUPS).map(|i| i < 2)));
         assert!(![&other, &another].into_iter().any(has_lost));
-        assert_eq!(resolver.lookups().len(), LOOKUPS);
+        assert_eq!(resolver.lookups.lock().len(), LOOKUPS);
         drop((many, other, another));
-        assert!(resolver.lookups().is_empty());
+        assert!(resolver.lookups.lock().is_empty());
     }
 
     #[tokio::test]

@@ -1,9 +1,10 @@
 //! Data caps count since the start of near, over all tunnels.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::Shared;
@@ -21,14 +22,14 @@ impl Carried {
     /// Adds the paths of a tunnel that has ended, which is `forgotten` at the same time: so each
     /// tunnel counts once.
     pub fn add(&self, paths: &[PathState], forgotten: impl FnOnce()) {
-        let mut carried = self.0.lock().expect("no holder panics");
+        let mut carried = self.0.lock();
         forgotten();
         count(&mut carried, paths);
     }
 
     /// What was carried over each path, with what the `established` tunnels carry, bytes.
     fn with(&self, established: impl FnOnce() -> Vec<Tunnel>) -> HashMap<String, u64> {
-        let ended = self.0.lock().expect("no holder panics");
+        let ended = self.0.lock();
         let mut carried = ended.clone();
         for tunnel in established() {
             count(&mut carried, &tunnel.paths());

@@ -11,7 +11,8 @@ use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use super::{Shared, tcp};
+use super::Shared;
+use super::request::tunnel;
 use crate::names::dns::{Query, TIMEOUT, answers, failure, parse_query, truncated};
 use crate::socket::receive_from;
 use crate::traffic::limits::{Kind, client_of};
@@ -50,22 +51,18 @@ fn answer_udp(shared: &Arc<Shared>, socket: &Arc<UdpSocket>, query: Bytes, clien
     };
     let (this, socket) = (shared.clone(), socket.clone());
     shared.tasks.spawn(async move {
-        let answer = async {
-            let _permit = permit;
-            let Some(parsed) = parse_query(&query) else {
-                this.counters.refused_malformed.increment();
-                return;
-            };
-            let mut answer = resolve(&this, &query, &parsed).await;
-            if answer.len() > parsed.udp_size.into() {
-                this.counters.dns_truncated.increment();
-                answer = truncated(&query, &parsed).into();
-            }
-            if socket.send_to(&answer, client).await.is_err() {
-                this.counters.dropped_unsendable.increment();
-            }
+        let _permit = permit;
+        let Some(parsed) = parse_query(&query) else {
+            return this.counters.refused_malformed.increment();
         };
-        this.closed.run_until_cancelled(answer).await;
+        let mut answer = resolve(&this, &query, &parsed).await;
+        if answer.len() > parsed.udp_size.into() {
+            this.counters.dns_truncated.increment();
+            answer = truncated(&query, &parsed).into();
+        }
+        if socket.send_to(&answer, client).await.is_err() {
+            this.counters.dropped_unsendable.increment();
+        }
     });
 }
 
@@ -109,7 +106,7 @@ async fn resolve(shared: &Arc<Shared>, query: &[u8], parsed: &Query<'_>) -> Byte
 }
 
 async fn ask(shared: &Arc<Shared>, query: &[u8]) -> io::Result<Bytes> {
-    let tunnel = tcp::tunnel(shared, None, None).await;
+    let tunnel = tunnel(shared, None, None).await;
     let tunnel = tunnel.map_err(|_| io::ErrorKind::NetworkUnreachable)?;
     let mut stream = tunnel.open().await.map_err(io::Error::other)?;
     let frame = encode_frame(&[query]).ok_or(io::ErrorKind::InvalidData)?;
@@ -121,9 +118,13 @@ async fn ask(shared: &Arc<Shared>, query: &[u8]) -> io::Result<Bytes> {
             refused => Err(io::Error::other(format!("refused by far: {refused:?}"))),
         }
     };
-    // The answer may precede the acknowledgement of the end.
+    let end = async {
+        // far may answer, and stop reading, before the end arrives: that is no failure.
+        let _ = stream.writer.shutdown().await;
+        std::future::pending().await
+    };
     tokio::select! {
         answer = answer => answer,
-        Err(error) = stream.writer.shutdown() => Err(error),
+        never = end => never,
     }
 }

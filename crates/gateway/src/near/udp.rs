@@ -16,20 +16,21 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-use super::route::{self, Route};
-use super::socks::{decode_datagram, encode_datagram, refuse, reply};
-use super::{Shared, tcp};
+use super::client::Client;
+use super::fastest::{self, FastestPath};
+use super::request::{request_in, tunnel};
+use super::socks::{decode_datagram, refuse, reply};
+use super::{Shared, direct};
 use crate::carrier::Tunnel;
-use crate::config::destination::{Via, is_direct, refused_networks, via};
-use crate::config::special::Special;
+use crate::config::destination::{Action, action, refused_networks};
 use crate::socket::receive_from;
-use crate::traffic::limits::{Permit, Rate, client_of};
+use crate::traffic::limits::Permit;
 use crate::traffic::queue::{Packet, Sender, queue};
 use crate::traffic::relay::Connection;
-use crate::traffic::udp::{IDLE, Outside};
+use crate::traffic::udp::IDLE;
 use crate::wire::{Destination, Head, Host, Reply};
 
-/// How many outlets an association has: routes, times the ports that its client sends from.
+/// Outlets of an association: an action of a rule, times a port that its client sends from.
 const MAX_OUTLETS: usize = 8;
 
 /// Serves an association until the client closes its TCP connection.
@@ -92,25 +93,17 @@ struct Association<'a> {
     shared: &'a Arc<Shared>,
     /// With the port that the client has named, or 0.
     client: Client,
-    /// Outlets by rule and sender; one that has ended is opened again for the next datagram.
+    /// Outlets by action and sender; one that has ended is opened again for the next datagram.
     ///
     /// The port of a client is not known before its first datagram, and other processes of its host
     /// may send, too. Each sender therefore has outlets of its own, and receives its own answers.
-    outlets: HashMap<(Via, SocketAddr), Outlet>,
+    outlets: HashMap<(Action, SocketAddr), Outlet>,
 }
 
 struct Outlet {
     sender: Sender,
     used_at: Instant,
-    _task: AbortOnDropHandle<()>,
-}
-
-/// Where datagrams come from and return to.
-#[derive(Clone)]
-struct Client {
-    socket: Arc<UdpSocket>,
-    address: SocketAddr,
-    rate: Arc<Rate>,
+    _task: AbortOnDropHandle<Option<()>>,
 }
 
 impl Association<'_> {
@@ -127,24 +120,24 @@ impl Association<'_> {
             return;
         };
         let rules = &self.shared.config().rules;
-        let via = via(rules, &to);
+        let action = action(rules, &to);
         // A name that far resolves for each datagram may lead into a network that is refused.
-        let is_unknown = via != Via::Direct && !refused_networks(rules, &to).is_empty();
-        if via == Via::Refused || is_unknown || to.port == 0 || is_unspecified(&to) {
+        let is_unknown = action != Action::Direct && !refused_networks(rules, &to).is_empty();
+        if action == Action::Refused || is_unknown || to.port == 0 || is_unspecified(&to) {
             counters.dropped_destination.increment();
             return;
         }
         self.client.rate.take(payload.len()).await;
-        if !self.outlet(via, from).offer(to, payload) {
+        if !self.outlet(action, from).offer(to, payload) {
             self.shared.counters.dropped_full.increment();
         }
     }
 
     /// The outlet of a sender, which is opened if it has none, in place of the one that was unused
     /// longest if there are too many.
-    fn outlet(&mut self, via: Via, from: SocketAddr) -> &Sender {
+    fn outlet(&mut self, action: Action, from: SocketAddr) -> &Sender {
         self.outlets.retain(|_, outlet| !outlet.sender.is_closed());
-        let key = (via, from);
+        let key = (action, from);
         if self.outlets.len() == MAX_OUTLETS && !self.outlets.contains_key(&key) {
             let unused = self.outlets.iter().min_by_key(|(_, outlet)| outlet.used_at);
             if let Some(unused) = unused.map(|(key, _)| key.clone()) {
@@ -152,19 +145,22 @@ impl Association<'_> {
             }
         }
         let (shared, client) = (self.shared, &self.client);
-        let outlet = self.outlets.entry(key).or_insert_with_key(|(via, from)| {
-            let (sender, packets) = queue(shared.limiter.limits().buffer_bytes);
-            let client = Client {
-                address: *from,
-                ..client.clone()
-            };
-            let run = outlet(shared.clone(), via.clone(), client, packets);
-            Outlet {
-                sender,
-                used_at: Instant::now(),
-                _task: AbortOnDropHandle::new(shared.tasks.spawn(run)),
-            }
-        });
+        let outlet = self
+            .outlets
+            .entry(key)
+            .or_insert_with_key(|(action, from)| {
+                let (sender, packets) = queue(shared.limiter.limits().buffer_bytes);
+                let client = Client {
+                    address: *from,
+                    ..client.clone()
+                };
+                let run = outlet(shared.clone(), action.clone(), client, packets);
+                Outlet {
+                    sender,
+                    used_at: Instant::now(),
+                    _task: AbortOnDropHandle::new(shared.tasks.spawn(run)),
+                }
+            });
         outlet.used_at = Instant::now();
         &outlet.sender
     }
@@ -174,14 +170,19 @@ fn is_unspecified(to: &Destination) -> bool {
     matches!(to.host, Host::Ip(address) if address.is_unspecified())
 }
 
-async fn outlet(shared: Arc<Shared>, via: Via, client: Client, packets: UnboundedReceiver<Packet>) {
-    let ended = match &via {
-        Via::Direct => direct(&shared, &client, packets).await,
-        Via::Path(name) => through_tunnel(&shared, Some(name), &client, packets).await,
+async fn outlet(
+    shared: Arc<Shared>,
+    action: Action,
+    client: Client,
+    packets: UnboundedReceiver<Packet>,
+) {
+    let ended = match &action {
+        Action::Direct => direct::relay_datagrams(&shared, &client, packets).await,
+        Action::Path(name) => through_tunnel(&shared, Some(name), &client, packets).await,
         _ => through_tunnel(&shared, None, &client, packets).await,
     };
     if let Err(error) = ended {
-        debug!(%via, "UDP association: {error}");
+        debug!(via = %action, "UDP association: {error}");
     }
 }
 
@@ -197,9 +198,9 @@ async fn through_tunnel(
 ) -> io::Result<()> {
     let counters = &shared.counters;
     let refused = |reply| io::Error::other(format!("refused: {reply:?}"));
-    let main = tcp::tunnel(shared, path, None).await.map_err(refused)?;
-    let mut route = Route::new(main.clone());
-    let fastest = route.tunnel(shared);
+    let main = tunnel(shared, path, None).await.map_err(refused)?;
+    let mut fastest_path = FastestPath::new(main.clone());
+    let fastest = fastest_path.tunnel(shared);
     let number = shared.next_association.fetch_add(1, Ordering::Relaxed);
     let queue_bytes = shared.limiter.limits().buffer_bytes;
     let association = shared.associations.join(number, &fastest, queue_bytes);
@@ -219,9 +220,9 @@ async fn through_tunnel(
     loop {
         tokio::select! {
             Some(_) = requests.next() => continue,
-            () = sleep_until(look), if look < last + route::ACTIVE => {
-                association.take_route(&route.tunnel(shared));
-                look = Instant::now() + route::LOOK;
+            () = sleep_until(look), if look < last + fastest::ACTIVE => {
+                association.take_route(&fastest_path.tunnel(shared));
+                look = Instant::now() + fastest::LOOK;
                 continue;
             }
             packet = packets.recv() => {
@@ -242,59 +243,13 @@ async fn through_tunnel(
 
 /// Opens a stream of an association in this tunnel, and reads it in the background; whether it did.
 async fn open(shared: &Shared, number: u32, tunnel: Tunnel) -> bool {
-    match tcp::request_in(shared, &tunnel, &Head::Udp(number)).await {
+    match request_in(shared, &tunnel, &Head::Udp(number)).await {
         Ok(stream) => {
-            tokio::spawn(shared.associations.attach(number, &tunnel, stream));
+            shared
+                .tasks
+                .spawn(shared.associations.attach(number, &tunnel, stream));
             true
         }
         Err(_) => false,
-    }
-}
-
-/// Carries datagrams over a socket of near's own.
-async fn direct(
-    shared: &Shared,
-    client: &Client,
-    mut packets: UnboundedReceiver<Packet>,
-) -> io::Result<()> {
-    let resolving = client_of(client.address.ip());
-    let mut outside = Outside::bind(&shared.resolver, &resolving, &shared.counters)?;
-    let allows = |to: &Destination, address: IpAddr| {
-        is_direct(
-            &shared.config().rules,
-            to,
-            address,
-            &Special::of_this_host(),
-        )
-    };
-    let mut last = Instant::now();
-    loop {
-        tokio::select! {
-            packet = packets.recv() => {
-                let Some(packet) = packet else { return Ok(()) };
-                outside.send(packet.peer, packet.payload, allows).await;
-            }
-            received = outside.receive(allows) => {
-                let (payload, from) = received?;
-                client.send(shared, &from.into(), &payload).await;
-            }
-            () = sleep_until(last + IDLE) => return Ok(()),
-        }
-        last = Instant::now();
-    }
-}
-
-impl Client {
-    async fn send(&self, shared: &Shared, origin: &Destination, payload: &[u8]) {
-        let counters = &shared.counters;
-        self.rate.take(payload.len()).await;
-        let datagram = encode_datagram(origin, payload);
-        match self.socket.send_to(&datagram, self.address).await {
-            Ok(_) => {
-                counters.datagrams_down.increment();
-                counters.datagram_bytes_down.add(payload.len() as u64);
-            }
-            Err(_) => counters.dropped_unsendable.increment(),
-        }
     }
 }

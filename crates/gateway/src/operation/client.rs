@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-use super::page::{bytes, duration};
-use super::status::{Status, TunnelStatus, condition};
+use super::status::{PathStatus, Status, TunnelStatus};
 use crate::config::read::{Config, Either, either};
 
 /// How long a gateway may take to answer.
@@ -79,7 +78,7 @@ fn table(status: &Status) -> String {
         "{} {}, {}, up for {}: {}, {}, {} connections\n",
         status.role,
         status.version,
-        status.phase.name(),
+        status.phase,
         duration(status.uptime_s),
         status.carrier,
         status.algorithm,
@@ -108,58 +107,91 @@ fn of_tunnel(tunnel: &TunnelStatus) -> String {
     if let Some(kappa) = tunnel.kappa {
         text += &format!(", kappa {kappa:.2}");
     }
-    let ms = |value: Option<f64>| value.map_or("-".to_owned(), |ms| format!("{ms:.1}"));
-    let heading = [
-        "path",
-        "state",
-        "recv Mbit/s",
-        "sent Mbit/s",
-        "share",
-        "RTT ms",
-        "loss",
-        "window",
-        "MTU",
-        "carried",
-    ];
-    let mut rows = vec![heading.map(str::to_owned)];
-    for path in &tunnel.paths {
-        rows.push([
-            path.name.clone(),
-            condition(path.condition).to_owned(),
-            format!("{:.2}", path.received_mbps),
-            format!("{:.2}", path.sent_mbps),
-            format!("{:.0} %", 100.0 * path.share),
-            ms(path.rtt_ms),
-            format!("{:.2} %", 100.0 * path.loss),
-            format!("{:.0}", path.window_packets),
-            path.mtu_bytes.to_string(),
-            bytes(path.sent_bytes + path.received_bytes),
-        ]);
+    let mut lines = vec![String::new(); 1 + tunnel.paths.len()];
+    for (i, (heading, cell)) in COLUMNS.iter().enumerate() {
+        let mut cells = vec![(*heading).to_owned()];
+        cells.extend(tunnel.paths.iter().map(cell));
+        let widths = cells.iter().map(|cell| cell.chars().count());
+        let width = widths.max().unwrap_or_default();
+        for (line, cell) in lines.iter_mut().zip(&cells) {
+            // Names to the left, numbers to the right.
+            *line += &match i {
+                0 | 1 => format!("{cell:<width$}  "),
+                _ => format!("{cell:>width$}  "),
+            };
+        }
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..heading.len()).filter_map(width).collect();
     text.push('\n');
-    for row in &rows {
-        // Names to the left, numbers to the right.
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(|(i, (cell, &width))| match i {
-                0 | 1 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+    for line in lines {
+        text += line.trim_end();
         text.push('\n');
     }
     text
+}
+
+/// The table's columns: the heading, and a path's cell.
+type Column = (&'static str, fn(&PathStatus) -> String);
+
+const COLUMNS: [Column; 10] = [
+    ("path", |path| path.name.clone()),
+    ("state", |path| path.condition.to_string()),
+    ("recv Mbit/s", |path| format!("{:.2}", path.received_mbps)),
+    ("sent Mbit/s", |path| format!("{:.2}", path.sent_mbps)),
+    ("share", |path| format!("{:.0} %", 100.0 * path.share)),
+    ("RTT ms", |path| {
+        path.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms:.1}"))
+    }),
+    ("loss", |path| format!("{:.2} %", 100.0 * path.loss)),
+    ("window", |path| format!("{:.0}", path.window_packets)),
+    ("MTU", |path| path.mtu_bytes.to_string()),
+    ("carried", |path| {
+        bytes(path.sent_bytes + path.received_bytes)
+    }),
+];
+
+/// 90061 s is `1 d 1 h`: the two largest units.
+fn duration(seconds: u64) -> String {
+    let units = [("d", 86400), ("h", 3600), ("min", 60), ("s", 1)];
+    let mut rest = seconds;
+    let mut parts = Vec::new();
+    for (unit, size) in units {
+        if rest >= size || (unit == "s" && parts.is_empty()) {
+            parts.push(format!("{} {unit}", rest / size));
+        }
+        rest %= size;
+    }
+    parts.truncate(2);
+    parts.join(" ")
+}
+
+/// 1_500_000 is `1.5 MB`.
+fn bytes(bytes: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let decimals = usize::from(unit > 0 && value < 100.0);
+    format!("{value:.decimals$} {}", units[unit])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::carrier::Condition;
-    use crate::operation::status::{PathStatus, Reload};
+    use crate::operation::status::Reload;
+
+    #[test]
+    fn durations_and_sizes_are_short() {
+        assert_eq!(duration(0), "0 s");
+        assert_eq!(duration(61), "1 min 1 s");
+        assert_eq!(duration(90_061), "1 d 1 h");
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(1_500_000), "1.5 MB");
+        assert_eq!(bytes(250_000_000_000), "250 GB");
+    }
 
     #[test]
     fn the_table_is_aligned_and_says_what_a_reload_did_not_apply() {

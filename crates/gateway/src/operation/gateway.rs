@@ -11,7 +11,7 @@ use crate::config::difference::Differs;
 use crate::config::read::Config;
 use crate::counters::{Counters, Kind, Row};
 use crate::far::Far;
-use crate::near::{Near, Way};
+use crate::near::{Near, TunnelId};
 use crate::tls::Identity;
 
 /// What the process needs of a gateway.
@@ -33,9 +33,7 @@ pub trait Gateway: Sized {
     /// The established tunnels with their names.
     fn tunnels(&self) -> Vec<(String, Tunnel)>;
     /// Waits until it can no longer do its work; why.
-    async fn failed(&self) -> anyhow::Error {
-        std::future::pending().await
-    }
+    async fn failed(&self) -> &anyhow::Error;
     /// Connections at present.
     fn active(&self) -> usize;
     /// Accepts nothing new.
@@ -60,12 +58,16 @@ impl Gateway for Near {
     }
 
     fn tunnels(&self) -> Vec<(String, Tunnel)> {
-        let name = |way: Way| match way {
-            Way::All => String::new(),
-            Way::Path(_) | Way::Datagrams(_) => way.to_string(),
+        let name = |id: TunnelId| match id {
+            TunnelId::All => String::new(),
+            TunnelId::Path(_) | TunnelId::Datagrams(_) => id.to_string(),
         };
         let tunnels = Near::tunnels(self).into_iter();
-        tunnels.map(|(way, tunnel)| (name(way), tunnel)).collect()
+        tunnels.map(|(id, tunnel)| (name(id), tunnel)).collect()
+    }
+
+    async fn failed(&self) -> &anyhow::Error {
+        Near::failed(self).await
     }
 
     fn active(&self) -> usize {
@@ -103,9 +105,8 @@ impl Gateway for Far {
             .collect()
     }
 
-    async fn failed(&self) -> anyhow::Error {
-        let error = Far::failed(self).await;
-        anyhow::anyhow!("no more tunnels are accepted: {error:#}")
+    async fn failed(&self) -> &anyhow::Error {
+        Far::failed(self).await
     }
 
     fn active(&self) -> usize {

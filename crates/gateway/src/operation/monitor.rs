@@ -3,17 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use tokio::sync::watch;
 
-use super::page;
+use super::history::Part;
 use super::recorder::{Observed, Recorder};
 use super::status::{Counted, Phase, Reload, Status};
 
 /// How often the gateway is observed.
 pub const PERIOD: Duration = Duration::from_secs(1);
-
-/// How often a live page gets new plots.
-pub const PLOTS: Duration = Duration::from_secs(10);
 
 /// What a gateway reports about itself at one time.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +30,6 @@ pub struct Monitor {
     started: Instant,
     status: watch::Sender<Arc<Status>>,
     recorder: Mutex<(Recorder, Instant)>,
-    plots: Mutex<Option<(Instant, Arc<str>)>>,
 }
 
 impl Monitor {
@@ -50,7 +47,6 @@ impl Monitor {
             started: now,
             status: watch::Sender::new(Arc::new(status)),
             recorder: Mutex::new((Recorder::default(), now)),
-            plots: Mutex::new(None),
         })
     }
 
@@ -98,28 +94,30 @@ impl Monitor {
             .send_modify(|status| change(Arc::make_mut(status)));
     }
 
-    /// The page.
-    pub fn page(&self) -> String {
-        page::page(&self.status(), &self.live(), &self.plots())
+    /// The last hour, a JSON document.
+    pub fn history(&self) -> String {
+        let recorder = self.recorder.lock().expect("no holder panics");
+        json(&recorder.0.history().since(0))
     }
 
-    /// The part of the page that changes every second.
-    pub fn live(&self) -> String {
+    /// What is new after this second, a JSON document, and the present second.
+    pub fn update(&self, since: u64) -> (String, u64) {
         let recorder = self.recorder.lock().expect("no holder panics");
-        page::live(&self.status(), recorder.0.history())
+        let history = recorder.0.history().since(since);
+        let (status, second) = (self.status(), history.second);
+        let status = &*status;
+        (json(&Update { status, history }), second)
     }
+}
 
-    /// The last hour, drawn less than half of [`PLOTS`] ago.
-    pub fn plots(&self) -> Arc<str> {
-        let mut plots = self.plots.lock().expect("no holder panics");
-        if let Some((drawn, plots)) = &*plots
-            && drawn.elapsed() < PLOTS / 2
-        {
-            return plots.clone();
-        }
-        let recorder = self.recorder.lock().expect("no holder panics");
-        let drawn: Arc<str> = page::plots(recorder.0.history()).into();
-        *plots = Some((Instant::now(), drawn.clone()));
-        drawn
-    }
+/// What a live page needs each second.
+#[derive(Serialize)]
+struct Update<'a> {
+    status: &'a Status,
+    history: Part<'a>,
+}
+
+/// A JSON document.
+pub fn json(document: &impl Serialize) -> String {
+    serde_json::to_string(document).expect("plain data")
 }

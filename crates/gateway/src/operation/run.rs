@@ -14,7 +14,7 @@ use super::monitor::{Monitor, PERIOD};
 use super::server::{self, Server};
 use super::service;
 use super::status::Reload;
-use crate::config::difference::{Differs, Part, difference};
+use crate::config::difference::{Differs, RESTART, difference};
 use crate::config::read::{self, Config, Valid};
 use crate::config::{Carrier, Operation, descriptors};
 use crate::counters::Counters;
@@ -150,7 +150,7 @@ impl<'f, G: Gateway> Process<'f, G> {
                     service::ready();
                 }
                 () = signals.end.received() => return Ok(()),
-                error = self.gateway.failed() => return Err(error),
+                error = self.gateway.failed() => anyhow::bail!("{error:#}"),
             }
         }
     }
@@ -197,11 +197,11 @@ impl<'f, G: Gateway> Process<'f, G> {
         self.identity.replace(&new.key, new.peers.clone());
         let (config, errors) = self.gateway.apply(new.config.clone()).await;
         let mut restart = config.parts(&new.config);
-        restart.retain(|part| part.needs_restart());
+        restart.retain(|part| RESTART.contains(part));
         let running = Valid { config, ..new };
         let applied = difference(&self.valid, &running);
         self.valid = running;
-        let names = |parts: Vec<Part>| parts.iter().map(ToString::to_string).collect();
+        let names = |parts: Vec<&str>| parts.into_iter().map(str::to_owned).collect();
         Reload {
             applied: names(applied),
             restart: names(restart),

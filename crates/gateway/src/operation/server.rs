@@ -9,9 +9,9 @@ use futures_util::stream::{self, Stream};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::monitor::{Monitor, PERIOD, PLOTS};
+use super::metrics;
+use super::monitor::{Monitor, json};
 use super::status::Phase;
-use super::{metrics, page};
 
 /// A running server, which ends when it is dropped.
 pub type Server = AbortOnDropHandle<()>;
@@ -30,17 +30,16 @@ pub async fn start(address: SocketAddr, monitor: Arc<Monitor>) -> anyhow::Result
 }
 
 fn resource(monitor: &Arc<Monitor>, path: &str) -> Answer {
-    let ok = |kind, content: String| answer(StatusCode::OK, kind, content);
+    let file = |kind, content: &'static str| answer(StatusCode::OK, kind, content);
+    let made = |kind, content: String| answer(StatusCode::OK, kind, content);
     match path {
-        "/" => ok("text/html; charset=utf-8", monitor.page()),
-        "/page.css" => ok("text/css", page::STYLE.to_owned()),
-        "/page.js" => ok("text/javascript", page::SCRIPT.to_owned()),
+        "/" => file("text/html; charset=utf-8", include_str!("page.html")),
+        "/page.css" => file("text/css; charset=utf-8", include_str!("page.css")),
+        "/page.js" => file("text/javascript; charset=utf-8", include_str!("page.js")),
         "/events" => events(follow(monitor.clone())),
-        "/status.json" => {
-            let json = serde_json::to_string(&*monitor.status()).expect("a status is plain JSON");
-            ok("application/json", json + "\n")
-        }
-        "/metrics" => ok(metrics::KIND, metrics::text(&monitor.status())),
+        "/status.json" => made("application/json", json(&*monitor.status()) + "\n"),
+        "/history.json" => made("application/json", monitor.history() + "\n"),
+        "/metrics" => made(metrics::KIND, metrics::text(&monitor.status())),
         "/ready" => ready(monitor.status().phase),
         _ => line(StatusCode::NOT_FOUND, "not found; the status is at /"),
     }
@@ -52,24 +51,19 @@ fn ready(phase: Phase) -> Answer {
         Phase::Ready => StatusCode::OK,
         Phase::Starting | Phase::Draining => StatusCode::SERVICE_UNAVAILABLE,
     };
-    line(code, phase.name())
+    line(code, &phase.to_string())
 }
 
-/// The parts of the page that change, as events.
-fn follow(monitor: Arc<Monitor>) -> impl Stream<Item = (&'static str, Arc<str>)> {
-    let statuses = monitor.subscribe();
-    let ages = 1u64..;
+/// The status and the last hour, then what is new each second.
+fn follow(monitor: Arc<Monitor>) -> impl Stream<Item = (&'static str, String)> {
+    let mut statuses = monitor.subscribe();
+    statuses.mark_changed();
     stream::unfold(
-        (monitor, statuses, ages),
-        |(monitor, mut statuses, mut ages)| async move {
+        (monitor, statuses, 0),
+        |(monitor, mut statuses, since)| async move {
             statuses.changed().await.ok()?;
-            let plots = ages.next()? % (PLOTS.as_secs() / PERIOD.as_secs()) == 0;
-            let event = if plots {
-                ("plots", monitor.plots())
-            } else {
-                ("live", monitor.live().into())
-            };
-            Some((event, (monitor, statuses, ages)))
+            let (update, second) = monitor.update(since);
+            Some((("update", update), (monitor, statuses, second)))
         },
     )
 }

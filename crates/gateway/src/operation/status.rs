@@ -1,6 +1,8 @@
 //! What a gateway says about itself: the JSON document, from which page, table and metrics are
 //! made.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::carrier::Condition;
@@ -43,14 +45,10 @@ pub enum Phase {
     Draining,
 }
 
-impl Phase {
-    /// Name, as in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Starting => "starting",
-            Phase::Ready => "ready",
-            Phase::Draining => "draining",
-        }
+/// The name, as in JSON.
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -131,15 +129,4 @@ pub struct PathStatus {
     pub lost_packets: u64,
     /// How often it was found dead.
     pub deaths: u64,
-}
-
-/// The name of a condition, as in JSON.
-pub fn condition(condition: Condition) -> &'static str {
-    match condition {
-        Condition::Up => "up",
-        Condition::Standby => "standby",
-        Condition::Opening => "opening",
-        Condition::Dead => "dead",
-        Condition::Off => "off",
-    }
 }

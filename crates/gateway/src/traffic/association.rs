@@ -5,9 +5,10 @@
 
 use std::collections::{HashMap, hash_map};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -83,7 +84,7 @@ impl Associations {
         queue_bytes: usize,
     ) -> Option<Association> {
         let (sender, incoming) = queue(queue_bytes);
-        match self.table().entry(number) {
+        match self.table.lock().entry(number) {
             hash_map::Entry::Occupied(_) => return None,
             hash_map::Entry::Vacant(entry) => entry.insert(Entry {
                 sender,
@@ -111,7 +112,7 @@ impl Associations {
             tunnel: tunnel.clone(),
             writer: stream.writer.into(),
         });
-        let ended = self.table().get_mut(&number).map(|entry| {
+        let ended = self.table.lock().get_mut(&number).map(|entry| {
             entry.streams.push(attached.clone());
             entry.ended.token().clone()
         });
@@ -127,7 +128,7 @@ impl Associations {
 
     /// Removes a stream that has ended, and the association with the last.
     fn detach(&self, number: u32, ended: &Arc<Attached>) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         if let hash_map::Entry::Occupied(mut entry) = table.entry(number) {
             let streams = &mut entry.get_mut().streams;
             streams.retain(|stream| !Arc::ptr_eq(stream, ended));
@@ -148,7 +149,7 @@ impl Associations {
     }
 
     fn deliver(&self, number: u32, peer: Destination, payload: Bytes) {
-        match self.table().get(&number) {
+        match self.table.lock().get(&number) {
             None => self.counters.dropped_unknown.increment(),
             Some(entry) if entry.sender.offer(peer, payload) => {}
             Some(_) => self.counters.dropped_full.increment(),
@@ -157,7 +158,7 @@ impl Associations {
 
     /// False if there is no such association.
     fn set_route(&self, number: u32, tunnel: &Tunnel) -> bool {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let Some(entry) = table.get_mut(&number) else {
             return false;
         };
@@ -168,19 +169,15 @@ impl Associations {
     }
 
     fn route(&self, number: u32) -> Option<Tunnel> {
-        Some(self.table().get(&number)?.route.clone())
+        Some(self.table.lock().get(&number)?.route.clone())
     }
 
     /// The stream added last whose tunnel is not the route, or else the last.
     fn stream_beside(&self, number: u32, route: &Tunnel) -> Option<Arc<Attached>> {
-        let table = self.table();
+        let table = self.table.lock();
         let streams = &table.get(&number)?.streams;
         let beside = streams.iter().rfind(|stream| !stream.tunnel.is(route));
         beside.or(streams.last()).cloned()
-    }
-
-    fn table(&self) -> MutexGuard<'_, HashMap<u32, Entry>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -240,6 +237,6 @@ impl Association {
 
 impl Drop for Association {
     fn drop(&mut self) {
-        self.all.table().remove(&self.number);
+        self.all.table.lock().remove(&self.number);
     }
 }

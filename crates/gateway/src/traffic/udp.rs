@@ -1,7 +1,6 @@
 //! UDP sockets towards clients and destinations.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::poll_fn;
 use std::hash::Hash;
 use std::io;
@@ -49,12 +48,6 @@ struct Unresolved {
     destination: Destination,
     datagrams: Vec<Bytes>,
     lookup: BoxFuture<'static, Vec<SocketAddr>>,
-}
-
-impl<K> fmt::Debug for Outside<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outside").finish_non_exhaustive()
-    }
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {

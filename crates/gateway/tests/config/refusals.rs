@@ -250,6 +250,6 @@ fn what_is_no_configuration_is_refused_in_one_line() {
     assert!(
         folder[0]
             .to_string()
-            .contains("expected a file of at most 1 MiB")
+            .contains("expected a file, got a directory")
     );
 }

@@ -82,8 +82,11 @@ fn a_pair_carries_data_and_reports_its_state_to_this_host_only() {
     ] {
         assert!(head.contains(header), "{head}");
     }
-    assert!(page.contains("Anabranch gateway <b>near</b>"), "{page}");
+    assert!(page.contains("<h1>Anabranch gateway"), "{page}");
     assert!(!page.contains("://"), "nothing from elsewhere");
+    let (_, history) = get(pair.status, "/history.json", "127.0.0.1");
+    let history: serde_json::Value = serde_json::from_str(&history).expect("a document");
+    assert!(history["paths"]["lo"].is_array(), "{history}");
     // A page of another site that rebinds its name to this address cannot read it.
     let (head, _) = get(pair.status, "/status.json", "evil.example");
     assert!(head.starts_with("HTTP/1.0 421"), "{head}");
@@ -123,6 +126,19 @@ fn a_reload_applies_what_it_can_and_a_faulty_file_changes_nothing() {
         TcpStream::connect(pair.forward).is_err(),
         "the old port is closed"
     );
+}
+
+#[test]
+fn refusals_at_a_limit_are_one_line_in_the_log() {
+    let pair = Pair::start(1.0);
+    let limits = "limits.connections_per_client = 2\n";
+    pair.reload(&format!("{limits}{}", pair.near_toml));
+    let open = || TcpStream::connect(pair.forward).expect("near listens");
+    let connections: Vec<_> = (0..6).map(|_| open()).collect();
+    let refused = "Connection refused: 2 at present, see limits.connections_per_client";
+    wait("a refusal in the log", || pair.near.log().contains(refused));
+    drop(connections);
+    assert_eq!(pair.near.log().matches(refused).count(), 1);
 }
 
 #[test]

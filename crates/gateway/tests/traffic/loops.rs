@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use anabranch_gateway::near::Way;
+use anabranch_gateway::near::TunnelId;
 use tokio::net::TcpStream;
 
 use super::harness::{CARRIERS, Options, Pair, is_reset, until};
@@ -99,8 +99,8 @@ fn a_connection_of_near_that_is_redirected_to_near_is_reset_at_once() {
             if carrier == "mptcp" {
                 let client = TcpStream::connect("8.8.8.7:80").await.expect("redirected");
                 until("found", async || counters.refused_loop.value() > 1).await;
-                let mut ways = pair.near.tunnels().into_iter().map(|(way, _)| way);
-                assert!(!ways.any(|way| way == Way::Path("a".to_owned())));
+                let mut ways = pair.near.tunnels().into_iter().map(|(id, _)| id);
+                assert!(!ways.any(|id| id == TunnelId::Path("a".to_owned())));
                 drop(client);
             }
             pair.close().await;

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use anabranch_gateway::near::Way;
+use anabranch_gateway::near::TunnelId;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::boundaries::own_address;
@@ -98,9 +98,9 @@ fn the_rules_of_near_count() {
         assert_eq!(counters.refused_rule.value(), 1);
         until("both tunnels", async || {
             let tunnels = pair.near.tunnels();
-            let ways = tunnels.into_iter().map(|(way, _)| way);
-            let of_streams = ways.filter(|way| !matches!(way, Way::Datagrams(_)));
-            of_streams.eq([Way::All, Way::Path("a".to_owned())])
+            let ways = tunnels.into_iter().map(|(id, _)| id);
+            let of_streams = ways.filter(|id| !matches!(id, TunnelId::Datagrams(_)));
+            of_streams.eq([TunnelId::All, TunnelId::Path("a".to_owned())])
         })
         .await;
         pair.close().await;

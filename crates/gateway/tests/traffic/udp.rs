@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::harness::{Options, PATIENCE, Pair, each_carrier, key, request, until};
 use anabranch_gateway::carrier::{Condition, PathState};
-use anabranch_gateway::near::{Near, Way};
+use anabranch_gateway::near::{Near, TunnelId};
 use anabranch_gateway::tls::Identity;
 
 /// A server that returns datagrams.
@@ -216,14 +216,14 @@ async fn carried_by_one_path(carrier: &str, paths: &str, count: usize) -> u64 {
     let all_up = async || {
         let tunnels = pair.near.tunnels();
         let up = |path: &PathState| path.condition == Condition::Up;
-        tunnels.iter().any(|(way, tunnel)| {
-            *way == Way::All && tunnel.paths().iter().filter(|path| up(path)).count() == count
+        tunnels.iter().any(|(id, tunnel)| {
+            *id == TunnelId::All && tunnel.paths().iter().filter(|path| up(path)).count() == count
         })
     };
     until("the paths are up", all_up).await;
     send_300(&pair).await;
     let tunnels = pair.near.tunnels();
-    let over_one = tunnels.iter().filter(|(way, _)| *way != Way::All);
+    let over_one = tunnels.iter().filter(|(id, _)| *id != TunnelId::All);
     let paths = over_one.flat_map(|(_, tunnel)| tunnel.paths());
     let sent = paths.map(|path| path.sent_packets).sum();
     pair.close().await;
@@ -252,8 +252,8 @@ async fn datagrams_take_one_path_unless_its_rate_is_limited() {
 async fn datagrams_of_the_carrier_mptcp_go_over_quic() {
     let pair = Pair::start("mptcp").await;
     until("it is established before an association", async || {
-        let mut ways = pair.near.tunnels().into_iter().map(|(way, _)| way);
-        ways.any(|way| way == Way::Datagrams("a".to_owned()))
+        let mut ids = pair.near.tunnels().into_iter().map(|(id, _)| id);
+        ids.any(|id| id == TunnelId::Datagrams("a".to_owned()))
     })
     .await;
     pair.close().await;
@@ -275,7 +275,7 @@ async fn an_association_outlives_either_tunnel_of_its_streams() {
             let _ = server.send_to(from.to_string().as_bytes(), from).await;
         }
     });
-    for ended in [Way::All, Way::Datagrams("a".to_owned())] {
+    for ended in [TunnelId::All, TunnelId::Datagrams("a".to_owned())] {
         let pair = Pair::start("mptcp").await;
         until("both are established", async || {
             pair.near.tunnels().len() == 2
@@ -289,7 +289,7 @@ async fn an_association_outlives_either_tunnel_of_its_streams() {
         })
         .await;
         let tunnels = pair.near.tunnels();
-        let tunnel = tunnels.iter().find(|(way, _)| *way == ended);
+        let tunnel = tunnels.iter().find(|(id, _)| *id == ended);
         tunnel.expect("established").1.close("the test");
         until("it has ended", async || {
             pair.far_counters.tunnels_closed.value() == 1
@@ -325,7 +325,7 @@ async fn datagrams_of_the_carrier_mptcp_arrive_where_udp_is_blocked() {
     let near = Near::start(config, near, pair.near_counters.clone()).await;
     pair.near = near.expect("near starts");
     send_300(&pair).await;
-    let ways = pair.near.tunnels().into_iter().map(|(way, _)| way);
-    assert_eq!(ways.collect::<Vec<_>>(), [Way::All]);
+    let ids = pair.near.tunnels().into_iter().map(|(id, _)| id);
+    assert_eq!(ids.collect::<Vec<_>>(), [TunnelId::All]);
     pair.close().await;
 }

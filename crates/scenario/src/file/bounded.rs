@@ -11,7 +11,7 @@ const LARGEST_MIB: u64 = 16;
 ///
 /// # Errors
 /// Why it cannot be read.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
+pub fn read(path: &Path) -> Result<Vec<u8>, String> {
     if path.is_dir() {
         return Err("expected a file, got a directory".to_owned());
     }

@@ -1,7 +1,14 @@
-use futures_util::FutureExt;
-use proptest::prelude::*;
+//! The protocol inside a tunnel: what is written is read the same.
 
-use super::*;
+use std::io;
+use std::net::IpAddr;
+
+use anabranch_gateway::wire::{
+    Datagram, Destination, Head, Host, Malformed, Name, decode_peer, encode_frame, read_frame,
+};
+use futures_util::FutureExt;
+use ipnet::IpNet;
+use proptest::prelude::*;
 
 fn destinations() -> impl Strategy<Value = Destination> {
     let ipv4 = any::<[u8; 4]>().prop_map(|octets| std::net::IpAddr::from(octets).into());

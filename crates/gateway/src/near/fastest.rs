@@ -1,12 +1,12 @@
-//! The route of an association: the tunnel over the fastest path. In the tunnel over all paths a
-//! datagram may go over the slowest, and with the carrier `mptcp` it waits for lost ones.
+//! The tunnel over the fastest path, for the datagrams of an association. In the tunnel over all
+//! paths a datagram may go over the slowest, and with the carrier `mptcp` it waits for lost ones.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{Shared, Way};
+use super::{Shared, TunnelId};
 use crate::carrier::{Condition, PathState, Tunnel};
 use crate::config::{self, Carrier};
 
@@ -24,17 +24,17 @@ const PREPARE: Duration = Duration::from_secs(1);
 const LEAVE: f64 = 0.5;
 const STAY_AWAY: f64 = 0.8;
 
-/// The route of an association.
-pub struct Route {
+/// Follows the fastest path of a tunnel.
+pub struct FastestPath {
     /// The tunnel of the association's stream.
     tunnel: Tunnel,
     path: Option<String>,
 }
 
-impl Route {
-    /// The tunnel of the association's stream.
-    pub fn new(tunnel: Tunnel) -> Route {
-        Route { tunnel, path: None }
+impl FastestPath {
+    /// Follows the paths of this tunnel, in which the association has a stream.
+    pub fn new(tunnel: Tunnel) -> FastestPath {
+        FastestPath { tunnel, path: None }
     }
 
     /// The tunnel for datagrams over the fastest path, once it is established. The stream's tunnel
@@ -50,9 +50,9 @@ impl Route {
             Some(&path.name) == self.path.as_ref() && (has_own || carrier == Carrier::Mptcp)
         };
         let path = config.paths.iter().find(serves);
-        let way = path.map(|path| Way::datagrams(carrier, &path.name));
-        let manager = way.and_then(|way| shared.manager(way));
-        let established = manager.and_then(|manager| manager.established());
+        let id = path.map(|path| TunnelId::datagrams(carrier, &path.name));
+        let connector = id.and_then(|id| shared.connector(id));
+        let established = connector.and_then(|connector| connector.established());
         established.unwrap_or_else(|| self.tunnel.clone())
     }
 }
@@ -61,9 +61,11 @@ impl Route {
 /// it: meanwhile datagrams would wait for lost data in the other tunnel.
 pub async fn prepare(shared: Arc<Shared>) {
     loop {
-        let main = shared.manager(Way::All).and_then(|all| all.established());
+        let main = shared
+            .connector(TunnelId::All)
+            .and_then(|all| all.established());
         if let Some(main) = main.filter(|_| shared.config().socks.is_some()) {
-            Route::new(main).tunnel(&shared);
+            FastestPath::new(main).tunnel(&shared);
         }
         sleep(PREPARE).await;
     }

@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::config::{self, Carrier};
 
-/// One of near's tunnels.
+/// Names one of near's tunnels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum TunnelId {
     /// Over all paths.
     All,
     /// Over one path: what the destination rule `path:NAME` sends there and, with the carrier
@@ -17,24 +17,24 @@ pub enum Way {
     Datagrams(String),
 }
 
-impl Way {
+impl TunnelId {
     /// The tunnel over all paths, or over this one.
-    pub fn over(path: Option<&str>) -> Way {
-        path.map_or(Way::All, |name| Way::Path(name.to_owned()))
+    pub fn over(path: Option<&str>) -> TunnelId {
+        path.map_or(TunnelId::All, |name| TunnelId::Path(name.to_owned()))
     }
 
     /// The tunnel for datagrams over one path.
-    pub fn datagrams(carrier: Carrier, path: &str) -> Way {
+    pub fn datagrams(carrier: Carrier, path: &str) -> TunnelId {
         match carrier {
-            Carrier::Quic => Way::Path(path.to_owned()),
-            Carrier::Mptcp => Way::Datagrams(path.to_owned()),
+            Carrier::Quic => TunnelId::Path(path.to_owned()),
+            Carrier::Mptcp => TunnelId::Datagrams(path.to_owned()),
         }
     }
 
     /// The configuration with the carrier of this tunnel.
     pub fn config(&self, near: &config::Near) -> config::Near {
         let mut config = near.clone();
-        if let Way::Datagrams(_) = self {
+        if let TunnelId::Datagrams(_) = self {
             config.tunnel.carrier = Carrier::Quic;
         }
         config
@@ -42,7 +42,7 @@ impl Way {
 
     /// The paths that it uses; `None` if there is no such path.
     pub fn paths(&self, config: &config::Near) -> Option<Vec<config::Path>> {
-        let (Way::Path(name) | Way::Datagrams(name)) = self else {
+        let (TunnelId::Path(name) | TunnelId::Datagrams(name)) = self else {
             return Some(config.paths.clone());
         };
         let path = config.paths.iter().find(|path| path.name == *name)?;
@@ -50,12 +50,12 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for TunnelId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Way::All => f.write_str("tunnel"),
-            Way::Path(name) => write!(f, "path:{name}"),
-            Way::Datagrams(name) => write!(f, "datagrams:{name}"),
+            TunnelId::All => f.write_str("tunnel"),
+            TunnelId::Path(name) => write!(f, "path:{name}"),
+            TunnelId::Datagrams(name) => write!(f, "datagrams:{name}"),
         }
     }
 }

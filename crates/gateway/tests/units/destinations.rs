@@ -1,4 +1,12 @@
-use super::*;
+//! Rules and allow-lists: which destinations and addresses they match.
+
+use std::net::IpAddr;
+
+use anabranch_gateway::config::destination::{
+    Action, Destinations, Pattern, Rule, action, is_direct,
+};
+use anabranch_gateway::config::special::Special;
+use anabranch_gateway::wire::Destination;
 
 fn pattern(text: &str) -> Pattern {
     text.parse().expect(text)
@@ -28,27 +36,29 @@ fn the_first_rule_that_matches_counts() {
             { to = "::ffff:11.1.0.0/112", via = "refused" },
             { to = "[2001:db8::/32]:1-1023", via = "refused" },
             { to = "*:25", via = "refused" },
+            { to = "test.lab:*", via = "direct" },
         ]
         "#,
     );
     let rules = &rules.expect("rules")["rules"];
-    let lte = || Via::Path("lte".into());
+    let lte = || Action::Path("lte".into());
     for (destination, expected) in [
-        ("a.example.org:443", Via::Direct),
-        ("A.Example.ORG.:443", Via::Direct),
+        ("a.example.org:443", Action::Direct),
+        ("A.Example.ORG.:443", Action::Direct),
         ("a.example.org:80", lte()),
-        ("example.org:80", Via::Tunnel),
-        ("notexample.org:80", Via::Tunnel),
-        ("10.255.0.1:80", Via::Refused),
-        ("11.0.0.1:80", Via::Tunnel),
-        ("11.1.0.1:80", Via::Refused),
-        ("[::ffff:10.0.0.1]:80", Via::Refused),
-        ("[2001:db8::1]:1023", Via::Refused),
-        ("[2001:db8::1]:1024", Via::Tunnel),
-        ("[2001:db8::1]:25", Via::Refused),
-        ("mail.example.com:25", Via::Refused),
+        ("example.org:80", Action::Tunnel),
+        ("notexample.org:80", Action::Tunnel),
+        ("10.255.0.1:80", Action::Refused),
+        ("11.0.0.1:80", Action::Tunnel),
+        ("11.1.0.1:80", Action::Refused),
+        ("[::ffff:10.0.0.1]:80", Action::Refused),
+        ("[2001:db8::1]:1023", Action::Refused),
+        ("[2001:db8::1]:1024", Action::Tunnel),
+        ("[2001:db8::1]:25", Action::Refused),
+        ("mail.example.com:25", Action::Refused),
+        ("test.lab:9", Action::Direct),
     ] {
-        assert_eq!(via(rules, &to(destination)), expected, "{destination}");
+        assert_eq!(action(rules, &to(destination)), expected, "{destination}");
     }
 }
 
@@ -75,8 +85,8 @@ fn faults_of_patterns_are_reported() {
     ] {
         assert!(text.parse::<Pattern>().is_err(), "{text:?}");
     }
-    assert!(Via::try_from("path:".to_owned()).is_err());
-    assert!(Via::try_from("Direct".to_owned()).is_err());
+    assert!(Action::try_from("path:".to_owned()).is_err());
+    assert!(Action::try_from("Direct".to_owned()).is_err());
     for text in [
         "::1",
         "[::1]",
@@ -230,7 +240,7 @@ fn the_rules_count_for_the_addresses_of_a_name_that_goes_directly() {
     let rules = |list: &[(&str, &str)]| -> Vec<Rule> {
         let rule = |(to, via): &(&str, &str)| Rule {
             to: pattern(to),
-            via: Via::try_from((*via).to_owned()).expect(via),
+            via: Action::try_from((*via).to_owned()).expect(via),
         };
         list.iter().map(rule).collect()
     };

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::{Shared, Way};
+use super::{Shared, TunnelId};
 use crate::carrier::{self, Closed, Remote, Tunnel};
 use crate::config;
 use crate::itcp;
@@ -50,11 +50,11 @@ const RETURN: Duration = Duration::from_secs(1);
 /// How long a connection waits for a tunnel.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The tunnel over some paths, as far as it is established.
+/// Keeps the tunnel over some paths established.
 #[derive(Debug, Default)]
-pub struct Manager(watch::Sender<Option<Tunnel>>);
+pub struct Connector(watch::Sender<Option<Tunnel>>);
 
-impl Manager {
+impl Connector {
     /// The tunnel, if there is one now.
     pub fn established(&self) -> Option<Tunnel> {
         self.0.borrow().clone()
@@ -72,48 +72,58 @@ impl Manager {
     }
 
     /// Establishes the tunnel again and again.
-    pub async fn run(self: Arc<Self>, shared: Arc<Shared>, way: Way, paths: Vec<config::Path>) {
-        let mut tunnel = establish(&shared, &way, &paths).await;
+    pub async fn run(self: Arc<Self>, shared: Arc<Shared>, id: TunnelId, paths: Vec<config::Path>) {
+        let mut next = None;
         let mut pause = Duration::ZERO;
         loop {
-            info!(%way, "tunnel established");
-            shared.counters.tunnels_established.increment();
-            let active = shared.counters.active_tunnels.hold();
-            let established = Instant::now();
-            if let Some(itcp) = shared.config().tunnel.itcp.clone() {
-                tokio::spawn(itcp::adjust(tunnel.clone(), itcp));
-            }
-            let close = CloseOnDrop(&tunnel);
-            self.0.send_replace(Some(tunnel.clone()));
-            let (reason, next) = tokio::select! {
-                biased;
-                reason = tunnel.closed() => (reason, None),
-                () = shared.associations.distribute(&tunnel) => (tunnel.closed().await, None),
-                next = replacement(&shared, &way, &paths, &tunnel) => {
-                    (Closed("far no longer knows it".to_owned()), Some(next))
-                }
+            let tunnel = match next.take() {
+                Some(tunnel) => tunnel,
+                None => establish(&shared, &id, &paths).await,
             };
-            shared.carried.add(&tunnel.paths(), || {
-                self.0.send_replace(None);
-            });
-            drop((close, active));
-            shared.counters.tunnels_closed.increment();
-            warn!(%way, "{reason}");
-            tunnel = match next {
-                Some(next) => next,
-                None => {
-                    // far closes tunnels at once if the key has as many as it may have.
-                    sleep(pause).await;
-                    pause = match established.elapsed() {
-                        lived if lived < LAST_PAUSE + pause => {
-                            (2 * pause).clamp(FIRST_PAUSE, LAST_PAUSE)
-                        }
-                        _ => Duration::ZERO,
-                    };
-                    establish(&shared, &way, &paths).await
-                }
+            let established = Instant::now();
+            next = self.serve(&shared, &id, &paths, &tunnel).await;
+            if next.is_some() {
+                continue;
+            }
+            // far closes tunnels at once if the key has as many as it may have.
+            sleep(pause).await;
+            pause = match established.elapsed() {
+                lived if lived < LAST_PAUSE + pause => (2 * pause).clamp(FIRST_PAUSE, LAST_PAUSE),
+                _ => Duration::ZERO,
             };
         }
+    }
+
+    /// Offers a tunnel until it is closed. Returns the one that replaces it, if there is one.
+    async fn serve(
+        &self,
+        shared: &Arc<Shared>,
+        id: &TunnelId,
+        paths: &[config::Path],
+        tunnel: &Tunnel,
+    ) -> Option<Tunnel> {
+        info!(way = %id, "tunnel established");
+        shared.counters.tunnels_established.increment();
+        let active = shared.counters.active_tunnels.hold();
+        let itcp = shared.config().tunnel.itcp.clone();
+        let close = CloseOnDrop(tunnel);
+        self.0.send_replace(Some(tunnel.clone()));
+        let (reason, next) = tokio::select! {
+            biased;
+            reason = tunnel.closed() => (reason, None),
+            () = shared.associations.distribute(tunnel) => (tunnel.closed().await, None),
+            () = itcp::adjust(tunnel, itcp) => (tunnel.closed().await, None),
+            next = replacement(shared, id, paths, tunnel) => {
+                (Closed("far no longer knows it".to_owned()), Some(next))
+            }
+        };
+        shared.carried.add(&tunnel.paths(), || {
+            self.0.send_replace(None);
+        });
+        drop((close, active));
+        shared.counters.tunnels_closed.increment();
+        warn!(way = %id, "{reason}");
+        next
     }
 }
 
@@ -121,7 +131,7 @@ impl Manager {
 /// started again, and this tunnel would only notice after a long time.
 async fn replacement(
     shared: &Arc<Shared>,
-    way: &Way,
+    id: &TunnelId,
     paths: &[config::Path],
     tunnel: &Tunnel,
 ) -> Tunnel {
@@ -129,7 +139,7 @@ async fn replacement(
         let received = silent(tunnel).await;
         tokio::select! {
             biased;
-            next = establish(shared, way, paths) => {
+            next = establish(shared, id, paths) => {
                 // All paths may have been dead, and now both tunnels work.
                 if timeout(RETURN, receives(tunnel, received)).await.is_err() {
                     return next;
@@ -182,33 +192,29 @@ impl Drop for CloseOnDrop<'_> {
 }
 
 /// Connects until an attempt succeeds.
-async fn establish(shared: &Arc<Shared>, way: &Way, paths: &[config::Path]) -> Tunnel {
-    let (overlap, last_pause) = match way {
-        Way::Datagrams(_) => (ATTEMPT, LAST_PAUSE_OF_DATAGRAMS),
-        Way::All | Way::Path(_) => (OVERLAP, LAST_PAUSE),
+async fn establish(shared: &Arc<Shared>, id: &TunnelId, paths: &[config::Path]) -> Tunnel {
+    let (overlap, last_pause) = match id {
+        TunnelId::Datagrams(_) => (ATTEMPT, LAST_PAUSE_OF_DATAGRAMS),
+        TunnelId::All | TunnelId::Path(_) => (OVERLAP, LAST_PAUSE),
     };
     let mut attempts = JoinSet::new();
     let mut pause = FIRST_PAUSE;
     let mut last_message = String::new();
     loop {
-        let (shared_, way_) = (shared.clone(), way.clone());
         let paths = shared.carried.left(paths, || shared.established());
-        attempts.spawn(async move {
-            let config = way_.config(&shared_.config());
-            timeout(ATTEMPT, connect(&shared_, &config, paths)).await
-        });
-        let message = match timeout(overlap, attempts.join_next()).await {
-            Ok(Some(Ok(Ok(Ok(tunnel))))) => return tunnel,
-            Ok(Some(Ok(Ok(Err(error))))) => format!("{error:#}"),
-            Ok(Some(Ok(Err(late)))) => late.to_string(),
-            Ok(Some(Err(panic))) => panic.to_string(),
-            Ok(None) | Err(_) => continue,
+        attempts.spawn(attempt(shared.clone(), id.clone(), paths));
+        let Ok(Some(attempted)) = timeout(overlap, attempts.join_next()).await else {
+            continue;
+        };
+        let message = match attempted.unwrap_or_else(|panic| Err(panic.into())) {
+            Ok(tunnel) => return tunnel,
+            Err(error) => format!("{error:#}"),
         };
         shared.counters.tunnels_failed.increment();
         if message == last_message {
-            debug!(%way, "no tunnel: {message}");
+            debug!(way = %id, "no tunnel: {message}");
         } else {
-            warn!(%way, "no tunnel: {message}");
+            warn!(way = %id, "no tunnel: {message}");
             last_message = message;
         }
         sleep(pause).await;
@@ -216,19 +222,23 @@ async fn establish(shared: &Arc<Shared>, way: &Way, paths: &[config::Path]) -> T
     }
 }
 
-/// Connects over these paths.
-async fn connect(
-    shared: &Shared,
-    config: &config::Near,
+/// Connects once over these paths.
+async fn attempt(
+    shared: Arc<Shared>,
+    id: TunnelId,
     paths: Vec<config::Path>,
 ) -> anyhow::Result<Tunnel> {
-    let addresses = resolve_far(&config.far).await;
-    let addresses = addresses.with_context(|| format!("far = {:?}", config.far))?;
-    let name = config.far.clone();
-    let near = carrier::Near {
-        far: Remote { name, addresses },
-        paths,
-        settings: config.settings(),
+    let config = id.config(&shared.config());
+    let connected = async {
+        let addresses = resolve_far(&config.far).await;
+        let addresses = addresses.with_context(|| format!("far = {:?}", config.far))?;
+        let name = config.far.clone();
+        let near = carrier::Near {
+            far: Remote { name, addresses },
+            paths,
+            settings: config.settings(),
+        };
+        carrier::connect_over(&shared.network.udp(), &near, &shared.identity).await
     };
-    carrier::connect_over(&shared.network.udp(), &near, &shared.identity).await
+    timeout(ATTEMPT, connected).await?
 }

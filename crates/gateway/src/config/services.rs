@@ -1,0 +1,100 @@
+//! The services of `near`: where it accepts traffic, of which clients, and what it does with it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anabranch_scenario::{Fault, Key};
+use ipnet::IpNet;
+
+use super::{Listen, Near};
+use crate::wire::Destination;
+
+/// What is listened for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Key in the configuration.
+    pub key: Key,
+    /// What happens to a connection.
+    pub kind: Kind,
+    /// The address to listen at.
+    pub listen: SocketAddr,
+    /// The networks of its clients; none means this host.
+    pub clients: Vec<IpNet>,
+}
+
+/// What a service does with a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Serves SOCKS5.
+    Socks,
+    /// Carries it where the packet filter has seen it go.
+    Redirect,
+    /// Answers queries.
+    Dns,
+    /// Carries it to this destination.
+    Forward(Destination),
+}
+
+impl Near {
+    /// Every service.
+    pub fn services(&self) -> Vec<Service> {
+        let single = [
+            ("socks", Kind::Socks, &self.socks),
+            ("redirect", Kind::Redirect, &self.redirect),
+            ("dns", Kind::Dns, &self.dns),
+        ];
+        let single = single.into_iter().filter_map(|(name, kind, listen)| {
+            let Listen { listen, clients } = listen.clone()?;
+            let key = Key::root(name);
+            Some(Service {
+                key,
+                kind,
+                listen,
+                clients,
+            })
+        });
+        let forwards = self.forwards.iter().enumerate().map(|(i, it)| Service {
+            key: Key::root("forwards").index(i),
+            kind: Kind::Forward(it.to.clone()),
+            listen: it.listen,
+            clients: it.clients.clone(),
+        });
+        single.chain(forwards).collect()
+    }
+
+    /// Removes the services with these keys.
+    pub fn remove_services(&mut self, removed: &[Key]) {
+        self.socks
+            .take_if(|_| removed.contains(&Key::root("socks")));
+        self.redirect
+            .take_if(|_| removed.contains(&Key::root("redirect")));
+        self.dns.take_if(|_| removed.contains(&Key::root("dns")));
+        let mut forwards = (0..).map(|i| Key::root("forwards").index(i));
+        self.forwards
+            .retain(|_| !forwards.next().is_some_and(|key| removed.contains(&key)));
+    }
+}
+
+impl Service {
+    /// The fault of a service that others than this host can reach although no clients are named.
+    pub fn fault(&self) -> Option<Fault> {
+        let is_open = !self.listen.ip().is_loopback() && self.clients.is_empty();
+        is_open.then(|| {
+            self.key.key("clients").fault(format!(
+                "missing key: {} can be reached by others, expected the networks of its clients, \
+                 such as [\"192.168.1.0/24\"]",
+                self.listen
+            ))
+        })
+    }
+
+    /// Whether this client may use it.
+    pub fn serves(&self, client: IpAddr) -> bool {
+        let client = client.to_canonical();
+        let mut clients = self.clients.iter();
+        // Without `clients` it listens on loopback, which other hosts don't reach. Connections that
+        // are redirected there have another address of this host.
+        self.clients.is_empty()
+            || client.is_loopback()
+            || clients.any(|network| network.contains(&client))
+    }
+}

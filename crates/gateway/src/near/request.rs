@@ -1,0 +1,101 @@
+//! Requests to far: streams in a tunnel.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::{Shared, TunnelId};
+use crate::carrier::{Stream, Tunnel};
+use crate::traffic::connect::ESTABLISH;
+use crate::wire::{Head, Reply};
+
+/// How long a stream may take to open, while far has as many as it allows.
+const OPEN: Duration = Duration::from_secs(5);
+
+/// Why a tunnel has not opened a stream.
+pub enum Failure {
+    /// The reply for the client.
+    Refused(Reply),
+    /// The tunnel has failed.
+    Lost,
+}
+
+/// The tunnel over all paths, or over this one; waits a while for one that was not lost.
+///
+/// # Errors
+/// The reply for the client, if there is none.
+pub async fn tunnel(
+    shared: &Arc<Shared>,
+    path: Option<&str>,
+    lost: Option<&Tunnel>,
+) -> Result<Tunnel, Reply> {
+    let established = match shared.connector(TunnelId::over(path)) {
+        Some(connector) => connector.tunnel(lost).await,
+        None => None,
+    };
+    established.ok_or_else(|| {
+        shared.counters.refused_no_tunnel.increment();
+        Reply::NetworkUnreachable
+    })
+}
+
+/// Opens a stream over all paths, or over this one, sends its head and reads the answer. If the
+/// tunnel fails meanwhile, once more in the next one.
+///
+/// # Errors
+/// The reply for the client, if far refuses, does not answer in time or there is no tunnel.
+pub async fn request(
+    shared: &Arc<Shared>,
+    path: Option<&str>,
+    head: &Head,
+) -> Result<Stream, Reply> {
+    let mut lost = None;
+    for _ in 0..2 {
+        let tunnel = tunnel(shared, path, lost.as_ref()).await?;
+        match request_in(shared, &tunnel, head).await {
+            Ok(stream) => return Ok(stream),
+            Err(Failure::Refused(reply)) => return Err(reply),
+            Err(Failure::Lost) => lost = Some(tunnel),
+        }
+    }
+    shared.counters.refused_no_tunnel.increment();
+    Err(Reply::NetworkUnreachable)
+}
+
+/// Opens a stream in this tunnel, sends its head and reads the answer.
+///
+/// # Errors
+/// If far refuses or does not answer in time, or the tunnel fails.
+pub async fn request_in(shared: &Shared, tunnel: &Tunnel, head: &Head) -> Result<Stream, Failure> {
+    let counters = &shared.counters;
+    let Ok(opened) = timeout(OPEN, tunnel.open()).await else {
+        counters.refused_limit.increment();
+        return Err(Failure::Refused(Reply::GeneralFailure));
+    };
+    let answered = async {
+        let mut stream = opened.map_err(io::Error::other)?;
+        stream.writer.write_all(&head.encode()).await?;
+        stream.writer.flush().await?;
+        let reply = Reply::from_code(stream.reader.read_u8().await?);
+        io::Result::Ok((stream, reply))
+    };
+    match timeout(ESTABLISH, answered).await {
+        Ok(Ok((stream, Reply::Succeeded))) => Ok(stream),
+        Ok(Ok((_, refused))) => {
+            counters.refused_by_far.increment();
+            Err(Failure::Refused(refused))
+        }
+        Ok(Err(error)) => {
+            debug!("request: {error}");
+            Err(Failure::Lost)
+        }
+        Err(_) => {
+            counters.refused_no_tunnel.increment();
+            Err(Failure::Refused(Reply::NetworkUnreachable))
+        }
+    }
+}
