@@ -80,7 +80,7 @@ pub trait Socket: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin {
     /// did not.
     fn original_destination(&self) -> Option<SocketAddr>;
 
-    /// Its close is no reset any more.
+    /// Everything was carried: the close is no reset any more.
     fn complete(&self);
 }
 

@@ -36,7 +36,7 @@ pub struct Account {
     /// Bytes that it has read.
     pub read: u64,
     pub seen: Option<Seen>,
-    /// The first byte that it read was another than the peer's.
+    /// The first place where it read another byte than the peer's.
     pub wrong_at: Option<u64>,
 }
 

@@ -102,18 +102,18 @@ fn one_story() {
 
 #[test]
 fn an_end_means_that_every_byte_has_arrived_whatever_happens_to_the_gateways() {
-    check(0..20);
+    check(0..16);
 }
 
 #[test]
 #[ignore = "slow: make test-all"]
 fn an_end_means_that_every_byte_has_arrived_in_many_stories() {
-    check(20..2000);
+    check(16..2000);
 }
 
 #[test]
 fn a_seed_tells_the_same_story_each_time() {
-    for seed in [1, 3, 7] {
+    for seed in [1, 3] {
         let (first, second) = (told(seed).1, told(seed).1);
         assert!(first.contains("trace"), "{first}");
         assert_eq!(first, second);

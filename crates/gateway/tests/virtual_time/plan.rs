@@ -36,7 +36,7 @@ pub struct Side {
     pub pause: Duration,
     /// It resets the connection after it has written this.
     pub resets_after: Option<u64>,
-    /// It reads nothing for this time once it has read so many bytes.
+    /// After these bytes it reads nothing for this time.
     pub stalls: Option<(u64, Duration)>,
 }
 
@@ -54,7 +54,7 @@ pub enum Event {
     Kill(Which, Duration),
     /// It drains for at most this time, ends, and is started again after that one.
     Drain(Which, Duration, Duration),
-    /// Its file is read again, with these limits.
+    /// Reads its file again, with these limits.
     Reload(Which, &'static str),
     /// Far accepts near's key no more, and again after this time.
     Remove(Duration),

@@ -114,7 +114,7 @@ async fn after(files: &[(usize, usize)]) -> (Vec<Seen>, Vec<(String, SocketAddr)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
     fn reloads_of_running_gateways_end_as_a_start_with_the_last_files(

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 struct Loss {
     from: Duration,
     to: Duration,
-    /// Those that are open at its begin, and were opened before this time, may be reset.
+    /// Connections that are open when it begins, and were opened before this, may be reset.
     resets: Option<Duration>,
 }
 

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_datagram_of_a_socket_arrives_no_earlier_than_it_is_handled_and_one_of_a_run_exactly_then() {
+    fn a_datagram_of_a_socket_arrives_when_it_is_handled_or_later_one_of_a_run_exactly_then() {
         let read = Instant::now();
         std::thread::sleep(Duration::from_millis(2)); // preempted
         let arrival = Clock::running(Instant::now).arrival(read);
