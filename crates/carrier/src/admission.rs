@@ -8,9 +8,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio::time::Instant;
 
 use crate::keys::PublicKey;
 

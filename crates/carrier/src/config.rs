@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::quic::rule_over_quic;
+
 /// The longest name of a path.
 pub const LONGEST_NAME: usize = 32;
 
@@ -75,6 +77,20 @@ impl Settings {
             algorithm: algorithm.to_owned(),
             sets_kappa: false,
             limits: Limits::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The same for a tunnel over QUIC. A rule that the kernel alone has is CUBIC there.
+    pub fn over_quic(&self) -> Settings {
+        Settings {
+            carrier: Carrier::Quic,
+            algorithm: match self.carrier {
+                Carrier::Quic => self.algorithm.clone(),
+                Carrier::Mptcp => rule_over_quic(&self.algorithm),
+            },
+            ..self.clone()
         }
     }
 }

@@ -117,11 +117,13 @@ mod window;
 
 pub use config::{Carrier, Far, LONGEST_NAME, Limits, Near, Path, Remote, Role, Settings, is_name};
 use keys::PublicKey;
+pub use quic::udp;
 pub use state::{Condition, PathState};
 pub use stream::{Incoming, Outgoing, Stream};
 use tls::Identity;
 pub(crate) use tunnel::printable;
 pub use tunnel::{Carried, Closed, NotSent, Tunnel};
+use udp::Udp;
 
 /// Connects to `far` over these paths, of which the first that can handshake is enough; the others
 /// are opened afterwards.
@@ -129,8 +131,21 @@ pub use tunnel::{Carried, Closed, NotSent, Tunnel};
 /// # Errors
 /// If no path can handshake, or if `far` is another than the pinned one.
 pub async fn connect(near: &Near, identity: &Arc<Identity>) -> anyhow::Result<Tunnel> {
+    let udp: Arc<dyn Udp> = Arc::new(udp::Kernel);
+    connect_over(&udp, near, identity).await
+}
+
+/// The same with these sockets of UDP. The carrier `mptcp` uses TCP of the kernel.
+///
+/// # Errors
+/// Those of [`connect`].
+pub async fn connect_over(
+    udp: &Arc<dyn Udp>,
+    near: &Near,
+    identity: &Arc<Identity>,
+) -> anyhow::Result<Tunnel> {
     match near.settings.carrier {
-        Carrier::Quic => quic::connect(near, identity).await,
+        Carrier::Quic => quic::connect(udp, near, identity).await,
         Carrier::Mptcp => mptcp::connect(near, identity).await,
     }
 }
@@ -149,7 +164,23 @@ impl Listener {
     /// # Errors
     /// If the address cannot be bound.
     pub async fn bind(far: &Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
-        let quic = quic::Listener::bind(far, identity).await?;
+        Listener::bind_over(&udp::Kernel, far, identity).await
+    }
+
+    /// The same with these sockets of UDP.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub async fn bind_over(
+        udp: &dyn Udp,
+        far: &Far,
+        identity: &Arc<Identity>,
+    ) -> anyhow::Result<Listener> {
+        let over_quic = Far {
+            settings: far.settings.over_quic(),
+            ..far.clone()
+        };
+        let quic = quic::Listener::bind_over(udp, &over_quic, identity).await?;
         let mptcp = match far.settings.carrier {
             Carrier::Quic => None,
             Carrier::Mptcp => Some(mptcp::Listener::bind(far, identity).await?),
@@ -159,7 +190,7 @@ impl Listener {
 
     /// Changes the settings of tunnels that are established from now on.
     pub fn set_settings(&self, settings: &Settings) {
-        self.quic.set_settings(settings);
+        self.quic.set_settings(&settings.over_quic());
         if let Some(mptcp) = &self.mptcp {
             mptcp.set_settings(settings);
         }
@@ -182,6 +213,7 @@ impl Listener {
             return self.quic.accept().await;
         };
         tokio::select! {
+            biased;
             accepted = self.quic.accept() => accepted,
             accepted = mptcp.accept() => accepted,
         }

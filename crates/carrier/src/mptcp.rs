@@ -12,7 +12,7 @@
 //! sends them over QUIC where it can.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_quic::watch::SILENCE;
 use anyhow::{Context, bail};
@@ -21,7 +21,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use socket2::Protocol;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::config;
 use crate::supervisor::Supervisor;

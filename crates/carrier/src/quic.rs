@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::anyhow;
 use bytes::Bytes;
@@ -23,6 +24,7 @@ mod allowance;
 mod connect;
 mod control;
 mod credit;
+mod delay;
 mod far;
 mod library;
 mod listener;
@@ -37,18 +39,30 @@ use account::Account;
 use connect::Connected;
 use credit::Credit;
 use far::Followed;
+pub(crate) use library::rule_over_quic;
+pub use library::udp;
 use library::{Client, Connection, Receiving, Sending};
 pub use listener::Listener;
 use paths::Paths;
 use reader::{Reader, Waiting};
+use udp::Udp;
 use writer::{Turns, Writer};
+
+/// The time of tokio's clock, which tests may pause.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
 
 /// The code with which a connection is closed because the peer breaks the protocol.
 const INVALID: u32 = 2;
 
 /// Connects to `far` over the first path that can, and opens the others.
-pub async fn connect(near: &config::Near, identity: &Arc<Identity>) -> anyhow::Result<Tunnel> {
-    let connected = connect::connect(near, identity).await?;
+pub async fn connect(
+    udp: &Arc<dyn Udp>,
+    near: &config::Near,
+    identity: &Arc<Identity>,
+) -> anyhow::Result<Tunnel> {
+    let connected = connect::connect(udp, near, identity).await?;
     let opened = Inner::near(connected, &near.settings.limits).await;
     opened.map(Tunnel::new).map_err(|closed| anyhow!(closed.0))
 }

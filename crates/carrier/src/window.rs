@@ -7,7 +7,9 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// The window of a new stream, bytes. Both ends know it.
 pub const FIRST: u64 = 64 << 10;

@@ -7,7 +7,7 @@ mod support;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_carrier::mptcp::mux;
 use anabranch_carrier::tls::SERVER_NAME;
@@ -154,7 +154,7 @@ async fn full_windows_over_mptcp_take_no_more_than_is_stated() {
         stream_bytes: 1 << 20,
         tunnel_bytes: 4 << 20,
     };
-    let now = Instant::now();
+    let now = tokio::time::Instant::now();
     let [mut near, mut far] = [mux::Role::Near, mux::Role::Far].map(|it| mux::Mux::new(it, limits));
     let mut hello = Vec::new();
     far.transmit(&mut hello);

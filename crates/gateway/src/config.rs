@@ -135,6 +135,16 @@ impl Tunnel {
         }
     }
 
+    /// This tunnel over QUIC, see [`Settings::over_quic`].
+    pub fn over_quic(&self) -> Tunnel {
+        let settings = self.settings(&Limits::default(), 0).over_quic();
+        Tunnel {
+            carrier: settings.carrier,
+            algorithm: settings.algorithm,
+            ..self.clone()
+        }
+    }
+
     /// This tunnel with the keys of another, which change at run time.
     pub fn with_keys(&self, other: &Tunnel) -> Tunnel {
         Tunnel {

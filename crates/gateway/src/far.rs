@@ -20,6 +20,7 @@ use crate::counters::{Counters, Held};
 use crate::itcp;
 use crate::keys::PublicKey;
 use crate::names::Resolver;
+use crate::network::{Kernel, Network};
 use crate::tls::Identity;
 use crate::traffic::association::Associations;
 use crate::traffic::limits::Limiter;
@@ -54,6 +55,7 @@ struct Shared {
     /// Clients are keys, whatever the number of their tunnels.
     limiter: Arc<Limiter<PublicKey>>,
     resolver: Arc<Resolver<PublicKey>>,
+    network: Arc<dyn Network>,
     tunnels: Mutex<HashMap<u64, (PublicKey, Tunnel)>>,
     next_tunnel: AtomicU64,
     associations: Mutex<HashMap<PublicKey, Weak<Associations>>>,
@@ -80,14 +82,28 @@ impl Far {
         identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> anyhow::Result<Far> {
+        Far::start_on(Arc::new(Kernel), config, identity, counters).await
+    }
+
+    /// The same on this network.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub async fn start_on(
+        network: Arc<dyn Network>,
+        config: config::Far,
+        identity: Arc<Identity>,
+        counters: Arc<Counters>,
+    ) -> anyhow::Result<Far> {
         let bound = carrier::Far {
             listen: config.listen,
             settings: config.settings(),
         };
-        let listener = Arc::new(Listener::bind(&bound, &identity).await?);
+        let listener = Arc::new(Listener::bind_over(&*network.udp(), &bound, &identity).await?);
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
             resolver: Arc::new(Resolver::new(config.resolver)),
+            network,
             config: Live::new(config),
             listener: Arc::downgrade(&listener),
             identity,
@@ -200,6 +216,7 @@ impl Shared {
         let mut tick = interval(COUNT);
         loop {
             tokio::select! {
+                biased;
                 () = self.stopped.cancelled() => break,
                 _ = tick.tick() => {
                     let refused = listener.refused();

@@ -11,6 +11,7 @@ pub mod far;
 pub mod itcp;
 pub mod names;
 pub mod near;
+pub mod network;
 pub mod operation;
 mod socket;
 pub mod traffic;

@@ -15,6 +15,7 @@ use crate::config::difference::Differs;
 use crate::config::{self, live::Live};
 use crate::counters::Counters;
 use crate::names::Resolver;
+use crate::network::{Kernel, Network};
 use crate::random;
 use crate::tls::Identity;
 use crate::traffic::association::Associations;
@@ -58,6 +59,7 @@ struct Shared {
     counters: Arc<Counters>,
     limiter: Arc<Limiter<IpAddr>>,
     resolver: Arc<Resolver<IpAddr>>,
+    network: Arc<dyn Network>,
     connectors: Mutex<BTreeMap<TunnelId, Arc<Connector>>>,
     carried: Carried,
     associations: Arc<Associations>,
@@ -75,10 +77,24 @@ impl Near {
         identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> anyhow::Result<Near> {
+        Near::start_on(Arc::new(Kernel), config, identity, counters).await
+    }
+
+    /// The same on this network.
+    ///
+    /// # Errors
+    /// If a listener cannot be opened; the message names its key.
+    pub async fn start_on(
+        network: Arc<dyn Network>,
+        config: config::Near,
+        identity: Arc<Identity>,
+        counters: Arc<Counters>,
+    ) -> anyhow::Result<Near> {
         let associations = Associations::new(counters.clone());
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
             resolver: Arc::new(Resolver::new(None)),
+            network,
             config: Live::new(config),
             identity,
             counters,

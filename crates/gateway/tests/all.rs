@@ -8,3 +8,4 @@ mod process;
 mod strangers;
 mod traffic;
 mod units;
+mod virtual_time;

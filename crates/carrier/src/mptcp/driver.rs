@@ -6,11 +6,11 @@ use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Interval, interval, timeout};
+use tokio::time::{Instant, Interval, interval, timeout};
 use tokio_rustls::TlsStream;
 
 use super::allowance::Allowance;

@@ -5,7 +5,9 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::core::Core;
 use super::endpoints::{self, Endpoint};

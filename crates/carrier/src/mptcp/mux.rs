@@ -10,7 +10,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -25,6 +24,7 @@ use datagrams::Datagrams;
 use frame::{Decoder, HEADER, Kind};
 use incoming::Incoming;
 use outgoing::Outgoing;
+use tokio::time::Instant;
 
 use crate::config;
 use crate::window::{FIRST, Windows};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anabranch_quic::controller::Allowance;
 
+use super::delay::Flight;
 use super::library::UDP_HEADERS;
 use super::paths::Entry;
 use crate::config::Role;
@@ -26,8 +27,30 @@ pub(super) fn allow(entries: &mut [Entry]) {
     let works = entries
         .iter()
         .any(|it| is_full(it) && it.role == Role::Available && it.open.is_some());
+    let now = super::now();
+    let working = entries.iter().filter(|it| it.watch.works(now)).count();
     for entry in entries {
-        allow_one(entry, works.then_some(full), full);
+        let in_flight = in_flight(entry, working > 1);
+        allow_one(entry, works.then_some(full), full, in_flight);
+    }
+}
+
+/// What may be in flight, bytes: what makes a short queue, while another path works.
+fn in_flight(entry: &mut Entry, another_works: bool) -> u64 {
+    let flight = entry.open.as_ref().and_then(|open| {
+        let (rtt, base_rtt, _) = open.measured();
+        Some(Flight {
+            bytes: open.report().in_flight_bytes,
+            rtt: Duration::try_from_secs_f64(rtt?).ok()?,
+            base_rtt: Duration::try_from_secs_f64(base_rtt?).ok()?,
+        })
+    });
+    match flight.filter(|_| another_works) {
+        Some(flight) => entry.delay.allowed(flight, super::now()),
+        None => {
+            entry.delay.lift();
+            u64::MAX
+        }
     }
 }
 
@@ -35,7 +58,7 @@ fn sent(entry: &Entry) -> u64 {
     entry.counters().sent_bytes
 }
 
-fn allow_one(entry: &mut Entry, limit: Option<u64>, full: u64) {
+fn allow_one(entry: &mut Entry, limit: Option<u64>, full: u64, in_flight: u64) {
     let own = sent(entry);
     let share = &mut entry.share;
     let credit = match limit.filter(|_| share.weight < 1.0) {
@@ -52,7 +75,7 @@ fn allow_one(entry: &mut Entry, limit: Option<u64>, full: u64) {
     let payload = mtu / (mtu + UDP_HEADERS as f64);
     open.allow(Allowance {
         rate: share.rate.map(|rate| rate * payload),
-        in_flight: u64::MAX,
+        in_flight,
         credit,
     });
     open.set_backup(entry.role == Role::Backup || share.used_up || entry.is_suspected);

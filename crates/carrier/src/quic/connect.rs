@@ -2,13 +2,15 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use tokio::time::Instant;
 
 use super::library::{Client, Connection, Sockets};
 use crate::config::{self, Role};
 use crate::tls::Identity;
+use crate::udp::Udp;
 
 /// How long the paths may take to answer a probe before the handshake is tried over one that has
 /// not: `far` may be a server that does not answer probes.
@@ -47,12 +49,13 @@ struct Candidate {
 /// Connects over the path that answers first, to the address of `far` that answers there; if none
 /// answers, or the handshake fails, over the other paths and to the other addresses in their order.
 pub(super) async fn connect(
+    udp: &Arc<dyn Udp>,
     near: &config::Near,
     identity: &Arc<Identity>,
 ) -> anyhow::Result<Connected> {
     let paths = &near.paths;
     let all = candidates(near)?;
-    let order = order(paths, &all).await;
+    let order = order(udp, paths, &all).await;
     let far_of = |path: usize| {
         let mut preferred = order.iter().chain(&all);
         let found = preferred.find(|candidate| candidate.path == path);
@@ -62,7 +65,7 @@ pub(super) async fn connect(
     for first in &order {
         let mut far: Vec<SocketAddr> = (0..paths.len()).map(far_of).collect();
         far[first.path] = first.far;
-        let sockets = Sockets::new(paths, &far);
+        let sockets = Sockets::new(udp, paths, &far);
         match handshake(near, identity, sockets, first.path).await {
             Ok(connected) => return Ok(connected),
             Err(error) => failure = error.context(format!("path {:?}", paths[first.path].name)),
@@ -92,10 +95,14 @@ fn candidates(near: &config::Near) -> anyhow::Result<Vec<Candidate>> {
 
 /// The candidates of the paths that may be used, those first that answered a probe, the fastest
 /// first; backups last.
-async fn order(paths: &[config::Path], candidates: &[Candidate]) -> Vec<Candidate> {
+async fn order(
+    udp: &Arc<dyn Udp>,
+    paths: &[config::Path],
+    candidates: &[Candidate],
+) -> Vec<Candidate> {
     let probed: Vec<_> = candidates.iter().map(|it| paths[it.path].clone()).collect();
     let far: Vec<_> = candidates.iter().map(|it| it.far).collect();
-    let sockets = Sockets::new(&probed, &far);
+    let sockets = Sockets::new(udp, &probed, &far);
     let is_available = |&i: &usize| probed[i].role == Role::Available;
     let used = (0..probed.len()).filter(|&i| probed[i].role != Role::Never);
     let (available, backup): (Vec<usize>, Vec<usize>) = used.partition(is_available);

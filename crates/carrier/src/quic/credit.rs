@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::library::{Connection, Receiving, Sending};
@@ -76,6 +76,7 @@ impl Credit {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                biased;
                 _ = connection.closed() => break,
                 _ = ticks.tick() => self.relieve(),
                 () = self.changed.notified() => {

@@ -16,10 +16,12 @@ mod path;
 mod settings;
 mod sockets;
 mod stream;
+pub mod udp;
 
 pub use endpoint::{Client, Incoming, Server, check};
 pub use path::{Counters, LastPath, Path};
-pub use sockets::{Slot, Sockets, set_buffers};
+pub use settings::rule_over_quic;
+pub use sockets::{Slot, Sockets};
 pub use stream::{Failure, Pieces, Receiving, Sending};
 
 /// IPv4 and UDP headers of a datagram, bytes.

@@ -14,8 +14,8 @@ use crate::config::{self, Settings};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
 use crate::live::Live;
-use crate::socket::bind_udp;
 use crate::tls::Identity;
+use crate::udp::{self, Udp};
 
 /// Accepts tunnels on one socket.
 #[derive(Debug)]
@@ -38,10 +38,19 @@ struct Accepting {
 impl Listener {
     /// Listens at the configured address; both families at `[::]`.
     pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
+        Listener::bind_over(&udp::Kernel, far, identity).await
+    }
+
+    /// The same with these sockets.
+    pub async fn bind_over(
+        udp: &dyn Udp,
+        far: &config::Far,
+        identity: &Arc<Identity>,
+    ) -> anyhow::Result<Listener> {
         library::check(&far.settings)?; // a wrong rule is an error now
         let address = far.listen;
-        let socket = bind_udp(address).with_context(|| format!("listen = {address}"))?;
-        library::set_buffers(&socket);
+        let socket = udp.bind_far(address);
+        let socket = socket.with_context(|| format!("listen = {address}"))?;
         let server = Server::new(socket, identity)?;
         let (sender, accepted) = mpsc::channel(1);
         let handshakes = Handshakes::new();

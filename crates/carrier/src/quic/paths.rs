@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anabranch_quic::watch::{Advice, PathWatch};
 
 use super::control::Opens;
+use super::delay::DelayBound;
 use super::library::{Connection, Counters, LastPath, Path, Slot};
 use super::share::Share;
 use crate::config::Role;
@@ -41,6 +42,8 @@ pub(super) struct Entry {
     pub is_suspected: bool,
     /// Whether the other end prefers others; only `far` follows.
     pub is_backup_of_peer: bool,
+    /// How long its queue may become.
+    pub delay: DelayBound,
     /// How often it was found dead.
     pub deaths: u64,
     /// The configuration and the socket, at `near`.
@@ -57,9 +60,10 @@ impl Entry {
             role,
             share,
             open: None,
-            watch: PathWatch::new(Instant::now()),
+            watch: PathWatch::new(super::now()),
             is_suspected: false,
             is_backup_of_peer: false,
+            delay: DelayBound::default(),
             deaths: 0,
             slot,
             past: Counters::default(),
@@ -87,7 +91,7 @@ impl Entry {
     /// The library has this path open.
     pub fn opened(&mut self, path: Path) {
         self.closed(); // if it is opened anew before it was closed
-        self.watch.opened(Instant::now());
+        self.watch.opened(super::now());
         (self.is_suspected, self.is_backup_of_peer) = (false, false);
         self.open = Some(path);
     }
@@ -96,7 +100,7 @@ impl Entry {
     pub fn closed(&mut self) {
         if let Some(open) = self.open.take() {
             self.past = self.past.plus(open.closed());
-            self.watch.closed(Instant::now());
+            self.watch.closed(super::now());
         }
     }
 
@@ -104,7 +108,7 @@ impl Entry {
         let is_near = self.slot.is_some();
         match &self.open {
             _ if self.is_off() => Condition::Off,
-            None if self.deaths > 0 || self.watch.is_overdue(Instant::now()) => Condition::Dead,
+            None if self.deaths > 0 || self.watch.is_overdue(super::now()) => Condition::Dead,
             None => Condition::Opening,
             Some(open) if is_near && open.report().rtt_samples == 0 => Condition::Opening,
             Some(_) if self.role == Role::Backup => Condition::Standby,
@@ -175,6 +179,9 @@ impl Paths {
     /// The other end has closed a path, or could not be reached over it.
     pub fn abandoned(&mut self, number: u32) {
         if let Some(entry) = self.entry(number) {
+            if entry.slot.is_some() {
+                tracing::info!(path = entry.name, "path closed by far");
+            }
             entry.deaths += 1;
             entry.closed();
         }
@@ -184,7 +191,7 @@ impl Paths {
     /// no more; opens those that answer, the fastest first. If none works all stay open until one
     /// answers. Returns the paths that open.
     pub fn watch(&mut self) -> Vec<Opens> {
-        let now = Instant::now();
+        let now = super::now();
         self.entries.iter_mut().for_each(hear);
         let any_works = self.entries.iter().any(|entry| entry.watch.works(now));
         let mut opening = Vec::new();
@@ -276,7 +283,7 @@ struct Pings {
 impl Pings {
     /// As if the tunnel had just carried data.
     fn new() -> Pings {
-        let now = Instant::now();
+        let now = super::now();
         Pings {
             last: now,
             carried: 0,
@@ -286,7 +293,7 @@ impl Pings {
 
     /// Sends the pings that are due.
     fn send(&mut self, entries: &[Entry]) {
-        let now = Instant::now();
+        let now = super::now();
         let carried = entries.iter().map(Entry::carried).sum();
         if carried > self.carried + PING_BYTES * entries.len() as u64 {
             self.active = now;

@@ -250,7 +250,7 @@ impl Drop for Order {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use tokio::time::Instant;
 
     use proptest::prelude::*;
 

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use anabranch_carrier::mptcp::mux::{Limits, Mux, Role};
 use proptest::prelude::*;

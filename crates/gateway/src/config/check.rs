@@ -7,7 +7,8 @@ use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
 
 use super::destination::Action;
 use super::services::Service;
-use super::{Far, Limits, Near, Operation, Path, Role, Tunnel, descriptors};
+use super::warnings::kernel_has;
+use super::{Carrier, Far, Limits, Near, Operation, Path, Role, Tunnel, descriptors};
 use crate::carrier::{LONGEST_NAME, is_name};
 use crate::keys::{KeyPair, PublicKey};
 use crate::wire::{Destination, Head};
@@ -126,7 +127,9 @@ fn rules(near: &Near) -> Vec<Fault> {
 fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
     let key = Key::root("tunnel");
     let rule = match algorithm(&tunnel.algorithm) {
-        Ok(rule) => rule,
+        Ok(rule) => Some(rule),
+        // The library's, or the kernel's.
+        Err(_) if has_it(tunnel) => None,
         Err(message) => return vec![key.key("algorithm").fault(message)],
     };
     let Some(itcp) = &tunnel.itcp else {
@@ -136,14 +139,22 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
     // A gateway samples in real time.
     let period = number(&key, "period_s", itcp.period_s.get(), 0.001, LONGEST_S);
     let mut faults = Vec::from_iter(period);
-    if rule.info().weight.is_none() {
+    if rule.is_none_or(|rule| rule.info().weight.is_none()) {
         let message = format!(
             "I-TCP adjusts the weight of a rule, and {} has none: tunnel.algorithm = \"vegas\"",
-            rule.name()
+            tunnel.algorithm
         );
         faults.push(key.fault(message));
     }
     faults
+}
+
+/// Whether the carrier has a congestion control of this name that is no rule of Anabranch.
+fn has_it(tunnel: &Tunnel) -> bool {
+    match tunnel.carrier {
+        Carrier::Quic => tunnel.algorithm == "bbr",
+        Carrier::Mptcp => kernel_has(&tunnel.algorithm),
+    }
 }
 
 fn paths(paths: &[Path]) -> Vec<Fault> {

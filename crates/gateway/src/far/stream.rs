@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tracing::debug;
@@ -16,6 +15,7 @@ use crate::carrier::Stream;
 use crate::config::HEADS;
 use crate::config::special::Special;
 use crate::keys::PublicKey;
+use crate::network::Socket;
 use crate::traffic::connect::connect;
 use crate::traffic::limits::{Kind, Permit};
 use crate::traffic::relay::{Connection, relay};
@@ -127,7 +127,7 @@ async fn open(
     session: &Session,
     destination: &Destination,
     refused: &[IpNet],
-) -> Result<TcpStream, Reply> {
+) -> Result<Box<dyn Socket>, Reply> {
     let allow = shared.allow(&session.peer);
     let counters = &shared.counters;
     if !allow.may_allow(destination) {
@@ -148,9 +148,9 @@ async fn open(
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    let connected = connect(&addresses).await.map_err(|error| {
+    let connected = connect(&*shared.network, &addresses).await;
+    connected.map_err(|error| {
         counters.refused_unreachable.increment();
         Reply::from_error(&error)
-    });
-    connected.map(|(socket, _)| socket)
+    })
 }

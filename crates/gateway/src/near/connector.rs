@@ -43,6 +43,10 @@ fn silence(tunnel: &Tunnel) -> Duration {
 /// How often that is checked.
 const OBSERVE: Duration = Duration::from_millis(200);
 
+/// How long the tunnel may then take to answer, too: a carrier tries a dead path every half second,
+/// and then takes some round trips.
+const RETURN: Duration = Duration::from_secs(1);
+
 /// How long a connection waits for a tunnel.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -105,6 +109,7 @@ impl Connector {
         let close = CloseOnDrop(tunnel);
         self.0.send_replace(Some(tunnel.clone()));
         let (reason, next) = tokio::select! {
+            biased;
             reason = tunnel.closed() => (reason, None),
             () = shared.associations.distribute(tunnel) => (tunnel.closed().await, None),
             () = itcp::adjust(tunnel, itcp) => (tunnel.closed().await, None),
@@ -133,10 +138,10 @@ async fn replacement(
     loop {
         let received = silent(tunnel).await;
         tokio::select! {
+            biased;
             next = establish(shared, id, paths) => {
-                // All paths may have been dead, and now both work.
-                sleep(OBSERVE).await;
-                if bytes(tunnel).1 == received {
+                // All paths may have been dead, and now both tunnels work.
+                if timeout(RETURN, receives(tunnel, received)).await.is_err() {
                     return next;
                 }
                 next.close("the earlier tunnel works again");
@@ -233,7 +238,7 @@ async fn attempt(
             paths,
             settings: config.settings(),
         };
-        carrier::connect(&near, &shared.identity).await
+        carrier::connect_over(&shared.network.udp(), &near, &shared.identity).await
     };
     timeout(ATTEMPT, connected).await?
 }

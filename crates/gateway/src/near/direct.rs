@@ -4,7 +4,6 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
 
@@ -12,7 +11,7 @@ use super::Shared;
 use super::client::Client;
 use crate::config::destination::is_direct;
 use crate::config::special::Special;
-use crate::socket::Opened;
+use crate::network::Socket;
 use crate::traffic::connect;
 use crate::traffic::limits::client_of;
 use crate::traffic::queue::Packet;
@@ -27,7 +26,7 @@ pub async fn connect(
     shared: &Shared,
     client: &IpAddr,
     to: &Destination,
-) -> Result<(TcpStream, Opened), Reply> {
+) -> Result<Box<dyn Socket>, Reply> {
     let counters = &shared.counters;
     let unreachable = |error| {
         counters.refused_unreachable.increment();
@@ -40,7 +39,8 @@ pub async fn connect(
         counters.refused_rule.increment();
         return Err(Reply::NotAllowed);
     }
-    let connected = connect::connect(&addresses).await.map_err(unreachable)?;
+    let connected = connect::connect(&*shared.network, &addresses).await;
+    let connected = connected.map_err(unreachable)?;
     counters.relayed_direct.increment();
     Ok(connected)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_scenario::Key;
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use super::{Shared, dns, proxy, redirect, tcp};
 use crate::config::services::{Kind, Service};
+use crate::network::{Listener, Socket};
 use crate::traffic::limits::{self, Permit, client_of};
 use crate::traffic::relay::Connection;
 
@@ -83,7 +84,7 @@ impl Listeners {
 }
 
 async fn open(shared: &Arc<Shared>, service: Service) -> io::Result<Open> {
-    let listener = TcpListener::bind(service.listen).await?;
+    let listener = shared.network.listen(service.listen).await?;
     let address = listener.local_addr()?;
     let datagrams = match service.kind {
         Kind::Dns => Some(UdpSocket::bind(address).await?),
@@ -114,7 +115,7 @@ async fn open(shared: &Arc<Shared>, service: Service) -> io::Result<Open> {
     })
 }
 
-async fn accept(shared: &Arc<Shared>, service: &Arc<Service>, listener: TcpListener) {
+async fn accept(shared: &Arc<Shared>, service: &Arc<Service>, listener: Box<dyn Listener>) {
     loop {
         match listener.accept().await {
             Ok((socket, peer)) => admit(shared, service, socket, peer.ip()),
@@ -128,7 +129,7 @@ async fn accept(shared: &Arc<Shared>, service: &Arc<Service>, listener: TcpListe
 }
 
 /// Serves a connection in a task of its own, or resets it.
-fn admit(shared: &Arc<Shared>, service: &Arc<Service>, socket: TcpStream, peer: IpAddr) {
+fn admit(shared: &Arc<Shared>, service: &Arc<Service>, socket: Box<dyn Socket>, peer: IpAddr) {
     let connection = Connection::new(socket);
     let counters = &shared.counters;
     let (accepted, place) = match service.kind {

@@ -1,9 +1,8 @@
 //! Connections that the packet filter has redirected to near.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Once};
 
-use socket2::SockRef;
 use tracing::warn;
 
 use super::{Shared, tcp};
@@ -15,7 +14,7 @@ use crate::traffic::relay::Connection;
 /// again, without end.
 pub async fn serve(shared: &Arc<Shared>, local: Connection, permit: &Permit<IpAddr>) {
     let client = local.peer_addr().ok().map(canonical);
-    let (Some(client), Some(to)) = (client, original_destination(&local)) else {
+    let (Some(client), Some(to)) = (client, local.original_destination()) else {
         return shared.counters.refused_malformed.increment();
     };
     if is_opened_here(client, to) {
@@ -29,23 +28,4 @@ pub async fn serve(shared: &Arc<Shared>, local: Connection, permit: &Permit<IpAd
         return shared.counters.refused_loop.increment();
     }
     tcp::forward(shared, local, &to.into(), permit).await;
-}
-
-/// Where a redirected connection was going; `None` if it was not redirected, but came to the
-/// listener itself.
-#[cfg(target_os = "linux")]
-fn original_destination(local: &Connection) -> Option<SocketAddr> {
-    let here = canonical(local.local_addr().ok()?);
-    let socket = SockRef::from(&**local);
-    let original = match here {
-        SocketAddr::V4(_) => socket.original_dst_v4(),
-        SocketAddr::V6(_) => socket.original_dst_v6(),
-    };
-    let original = canonical(original.ok()?.as_socket()?);
-    (original != here).then_some(original)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn original_destination(_: &Connection) -> Option<SocketAddr> {
-    None
 }

@@ -9,7 +9,6 @@ use super::request::request;
 use super::{Shared, direct};
 use crate::carrier::Stream;
 use crate::config::destination::{Action, action, refused_networks};
-use crate::socket::Opened;
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{self, Connection};
 use crate::wire::{Destination, Head, Reply};
@@ -19,7 +18,7 @@ pub enum Remote {
     /// A stream in a tunnel.
     Stream(Stream),
     /// A connection of near's own.
-    Direct(Connection, Opened),
+    Direct(Connection),
 }
 
 /// Carries a connection to a fixed destination. It is reset if that cannot be reached.
@@ -67,8 +66,8 @@ async fn reach(
         Action::Tunnel => (None, &counters.relayed_tunnel),
         Action::Path(name) => (Some(name), &counters.relayed_path),
         Action::Direct => {
-            let (socket, opened) = direct::connect(shared, permit.client(), to).await?;
-            return Ok(Remote::Direct(Connection::new(socket), opened));
+            let socket = direct::connect(shared, permit.client(), to).await?;
+            return Ok(Remote::Direct(Connection::new(socket)));
         }
         Action::Refused => {
             counters.refused_rule.increment();
@@ -87,9 +86,7 @@ pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &
     let limits = shared.limiter.limits();
     let relayed = match remote {
         Remote::Stream(stream) => relay::relay(local, stream, counters, rate, &limits).await,
-        Remote::Direct(remote, _opened) => {
-            relay::relay(local, remote, counters, rate, &limits).await
-        }
+        Remote::Direct(remote) => relay::relay(local, remote, counters, rate, &limits).await,
     };
     if let Err(error) = relayed {
         debug!("reset: {error}");

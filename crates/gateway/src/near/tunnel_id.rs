@@ -35,7 +35,7 @@ impl TunnelId {
     pub fn config(&self, near: &config::Near) -> config::Near {
         let mut config = near.clone();
         if let TunnelId::Datagrams(_) = self {
-            config.tunnel.carrier = Carrier::Quic;
+            config.tunnel = config.tunnel.over_quic();
         }
         config
     }

@@ -4,11 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::names::{RESOLVE, race};
-use crate::socket::{Opened, connect_tcp};
+use crate::network::{Network, Socket};
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -20,9 +19,12 @@ pub const ESTABLISH: Duration = RESOLVE.saturating_add(CONNECT);
 ///
 /// # Errors
 /// The error of the last attempt, or that there was no answer in time.
-pub(crate) async fn connect(addresses: &[SocketAddr]) -> io::Result<(TcpStream, Opened)> {
+pub(crate) async fn connect(
+    network: &dyn Network,
+    addresses: &[SocketAddr],
+) -> io::Result<Box<dyn Socket>> {
     let none = || io::Error::from(io::ErrorKind::NotFound);
-    match timeout(CONNECT, race(addresses, connect_tcp)).await {
+    match timeout(CONNECT, race(addresses, |address| network.connect(address))).await {
         Ok(raced) => raced.map_err(|failure| failure.unwrap_or_else(none)),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }

@@ -6,10 +6,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +16,7 @@ use super::limits::Rate;
 use crate::carrier::{Incoming, Outgoing, Stream};
 use crate::config::Limits;
 use crate::counters::{Counter, Counters};
+use crate::network::{Sink, Socket, Source};
 
 /// The buffer of a direction before its first read fills it, bytes.
 const FIRST_BUFFER: usize = 8 << 10;
@@ -24,102 +24,61 @@ const FIRST_BUFFER: usize = 8 << 10;
 /// The largest buffer of a direction, bytes, unless the limit is lower: more is not faster.
 const MAX_BUFFER: usize = 64 << 10;
 
-/// A TCP connection that is reset when it is dropped before it is complete, so that its peer sees
-/// an error and not an end.
+/// A connection with a client or a server, which is reset when it is dropped before it is complete.
 #[derive(Debug)]
 pub struct Connection {
-    socket: TcpStream,
-    complete: bool,
+    socket: Box<dyn Socket>,
 }
 
 impl Connection {
-    /// Takes over a socket: without delay for small segments, with keep-alives, so that a peer that
-    /// has vanished doesn't hold it forever. TCP_USER_TIMEOUT (RFC 5482) is not set: with it Linux
-    /// also resets a connection whose peer lives and does not read.
-    pub fn new(socket: TcpStream) -> Connection {
-        let keepalive = TcpKeepalive::new()
-            .with_time(Duration::from_secs(120))
-            .with_interval(Duration::from_secs(30));
-        // Without these options a connection works, too.
-        let _ = SockRef::from(&socket).set_tcp_keepalive(&keepalive);
-        let _ = socket.set_nodelay(true);
-        Connection {
-            socket,
-            complete: false,
-        }
+    /// Takes over a socket.
+    pub fn new(socket: Box<dyn Socket>) -> Connection {
+        Connection { socket }
     }
 
     /// Ends the connection without a reset.
-    pub fn complete(mut self) {
-        self.complete = true;
+    pub fn complete(self) {
+        self.socket.complete();
     }
 
     /// Waits until the peer has reset the connection.
     pub async fn reset(&self) -> io::Error {
-        failure(&self.socket).await
+        self.socket.failed().await
     }
 
     /// Waits until a peer that expects a reply has left: it has reset the connection, or ended it
     /// with nothing left to read.
     pub async fn left(&self) {
-        if matches!(self.socket.peek(&mut [0]).await, Ok(1..)) {
+        if matches!(self.socket.has_data().await, Ok(true)) {
             self.reset().await;
         }
     }
 }
 
 impl Deref for Connection {
-    type Target = TcpStream;
+    type Target = Box<dyn Socket>;
 
-    fn deref(&self) -> &TcpStream {
+    fn deref(&self) -> &Box<dyn Socket> {
         &self.socket
     }
 }
 
 impl DerefMut for Connection {
-    fn deref_mut(&mut self) -> &mut TcpStream {
+    fn deref_mut(&mut self) -> &mut Box<dyn Socket> {
         &mut self.socket
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        if !self.complete {
-            let _ = SockRef::from(&self.socket).set_linger(Some(Duration::ZERO));
-        }
-    }
-}
-
-/// Waits until the peer of a socket has reset the connection, or the kernel has given it up.
-async fn failure(socket: &TcpStream) -> io::Error {
-    match socket.ready(Interest::ERROR).await {
-        Ok(_) => ErrorKind::ConnectionReset.into(),
-        Err(error) => error,
     }
 }
 
 /// One of the two that a connection is relayed between.
 pub trait End {
     /// Both directions.
-    fn split(&mut self) -> (impl Source, impl Sink);
+    fn split(&mut self) -> (Box<dyn Source + '_>, Box<dyn Sink + '_>);
     /// Ends it without a reset.
     fn complete(self);
 }
 
-/// The direction from an end.
-pub trait Source: AsyncRead + Send + Unpin {
-    /// Waits until the end has failed, without reading.
-    fn failed(&mut self) -> impl Future<Output = io::Error> + Send;
-}
-
-/// The direction to an end.
-pub trait Sink: AsyncWrite + Send + Unpin {
-    /// Waits until the end has failed, without writing.
-    fn failed(&mut self) -> impl Future<Output = io::Error> + Send;
-}
-
 impl End for Connection {
-    fn split(&mut self) -> (impl Source, impl Sink) {
+    fn split(&mut self) -> (Box<dyn Source + '_>, Box<dyn Sink + '_>) {
         self.socket.split()
     }
 
@@ -128,21 +87,9 @@ impl End for Connection {
     }
 }
 
-impl Source for ReadHalf<'_> {
-    async fn failed(&mut self) -> io::Error {
-        failure(self.as_ref()).await
-    }
-}
-
-impl Sink for WriteHalf<'_> {
-    async fn failed(&mut self) -> io::Error {
-        failure(self.as_ref()).await
-    }
-}
-
 impl End for Stream {
-    fn split(&mut self) -> (impl Source, impl Sink) {
-        (&mut self.reader, &mut self.writer)
+    fn split(&mut self) -> (Box<dyn Source + '_>, Box<dyn Sink + '_>) {
+        (Box::new(&mut self.reader), Box::new(&mut self.writer))
     }
 
     /// Nothing to do: its writer was shut down.
@@ -150,14 +97,14 @@ impl End for Stream {
 }
 
 impl Source for &mut Box<dyn Incoming> {
-    async fn failed(&mut self) -> io::Error {
-        poll_fn(|cx| self.poll_reset(cx)).await
+    fn failed(&mut self) -> BoxFuture<'_, io::Error> {
+        poll_fn(|cx| self.poll_reset(cx)).boxed()
     }
 }
 
 impl Sink for &mut Box<dyn Outgoing> {
-    async fn failed(&mut self) -> io::Error {
-        poll_fn(|cx| self.poll_stopped(cx)).await
+    fn failed(&mut self) -> BoxFuture<'_, io::Error> {
+        poll_fn(|cx| self.poll_stopped(cx)).boxed()
     }
 }
 
@@ -189,6 +136,7 @@ pub async fn relay(
         )
     };
     let relayed = tokio::select! {
+        biased;
         relayed = both => relayed,
         () = activity.idle(limits) => {
             counters.ended_idle.increment();
@@ -267,7 +215,11 @@ struct Direction<'a> {
 
 impl Direction<'_> {
     /// Relays until the source ends and the sink has everything.
-    async fn relay(self, mut source: impl Source, mut sink: impl Sink) -> io::Result<()> {
+    async fn relay(
+        self,
+        mut source: Box<dyn Source + '_>,
+        mut sink: Box<dyn Sink + '_>,
+    ) -> io::Result<()> {
         let mut buffer = vec![0; FIRST_BUFFER.min(self.largest)];
         loop {
             // While the other direction is relayed, it notices that the sink's end has failed.
@@ -292,7 +244,7 @@ impl Direction<'_> {
             tokio::select! {
                 biased;
                 written = write => written?,
-                error = source.failed() => return Err(error),
+                error = async { source.failed().await } => return Err(error),
             }
             self.activity.note();
             if n == 0 {

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anabranch_gateway::config;
 use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::harness::{each_carrier, echo, exchange, free_address, is_reset, key, request};
 
@@ -78,7 +79,15 @@ fn when_far_was_killed_old_connections_are_reset_and_new_ones_work_soon() {
         let echo = echo().await;
         let mut old = connect(&near, echo).await.expect("connected");
         exchange(&mut old, "before").await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let to = listener.local_addr().expect("bound");
+        let mut client = connect(&near, to).await.expect("connected");
+        let (mut server, _) = listener.accept().await.expect("connected");
+        client.write_all(b"half").await.expect("sent");
+        server.read_exact(&mut [0; 4]).await.expect("received");
         drop(running);
+        // An end would say that this was all.
+        assert!(is_reset(&mut server).await, "{carrier}");
         tokio::time::sleep(Duration::from_secs(1)).await;
         let _running = Killed::start(&file);
         let start = Instant::now();

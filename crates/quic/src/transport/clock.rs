@@ -1,4 +1,4 @@
-//! Time as the library's `Instant`: virtual, or the machine's.
+//! Time as the library's `Instant`: of a run, or of a clock that runs by itself.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,8 @@ use anabranch_net::Time;
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
-    is_real: bool,
+    /// Reads a clock that runs by itself; `None` in the virtual time of a run.
+    read: Option<fn() -> Instant>,
 }
 
 /// Picoseconds of a nanosecond.
@@ -21,15 +22,15 @@ impl Clock {
     pub fn start() -> Clock {
         Clock {
             origin: Instant::now(),
-            is_real: false,
+            read: None,
         }
     }
 
-    /// The machine's clock, for endpoints over sockets.
-    pub fn real() -> Clock {
+    /// A clock that runs by itself and is read so, for endpoints over sockets.
+    pub fn running(read: fn() -> Instant) -> Clock {
         Clock {
-            is_real: true,
-            ..Clock::start()
+            origin: read(),
+            read: Some(read),
         }
     }
 
@@ -37,11 +38,7 @@ impl Clock {
     /// sockets the library reads the time before it receives. If the process is preempted in
     /// between and a datagram arrives, its RTT, and the base RTT from then on, would be too small.
     pub fn arrival(self, now: Instant) -> Instant {
-        if self.is_real {
-            now.max(Instant::now())
-        } else {
-            now
-        }
+        self.read.map_or(now, |read| now.max(read()))
     }
 
     /// The instant of a time of the run.
@@ -65,13 +62,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_real_datagram_arrives_no_earlier_than_it_is_handled_and_a_virtual_one_exactly_then() {
+    fn a_datagram_of_a_socket_arrives_when_it_is_handled_or_later_one_of_a_run_exactly_then() {
         let read = Instant::now();
         std::thread::sleep(Duration::from_millis(2)); // preempted
-        let arrival = Clock::real().arrival(read);
+        let arrival = Clock::running(Instant::now).arrival(read);
         assert!(arrival >= read + Duration::from_millis(2));
         assert_eq!(Clock::start().arrival(read), read);
         let ahead = Instant::now() + Duration::from_secs(1);
-        assert_eq!(Clock::real().arrival(ahead), ahead);
+        assert_eq!(Clock::running(Instant::now).arrival(ahead), ahead);
     }
 }

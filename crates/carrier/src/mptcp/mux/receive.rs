@@ -3,7 +3,7 @@
 //! The peer has proved its key, and may still be hostile. It fills at most the windows of the
 //! streams that it may open, and the queue of datagrams; frames that answer it are counted.
 
-use std::time::Instant;
+use tokio::time::Instant;
 
 use super::frame::{Kind, Piece};
 use super::{Mux, Peer, Stream, VERSION, incoming, outgoing};

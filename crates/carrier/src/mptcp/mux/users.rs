@@ -2,9 +2,9 @@
 
 use std::io::{self, ErrorKind};
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use tokio::io::ReadBuf;
+use tokio::time::Instant;
 
 use super::frame::Kind;
 use super::{Mux, Stream, incoming, outgoing};

@@ -1,14 +1,16 @@
 //! Both ends' endpoints, and their handshakes.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq::rustls::pki_types::CertificateDer;
-use noq::{ClientConfig, Endpoint, EndpointConfig, PathId, ServerConfig, TokioRuntime};
+use noq::{
+    AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, PathId, ServerConfig, TokioRuntime,
+};
 
 use super::sockets::{AllPaths, Sockets};
 use super::{Connection, closed, settings};
@@ -76,7 +78,7 @@ impl Connection {
     /// arrive over a slower path later than the first with new ones; the change after this one is
     /// near the cipher's limit.
     async fn change_keys(&self) {
-        let start = Instant::now();
+        let start = crate::quic::now();
         self.inner.force_key_update();
         if let Some(path) = self.inner.path(PathId::ZERO) {
             // Fails for a path that is closed, and with it the connection.
@@ -97,11 +99,14 @@ pub struct Server {
 
 impl Server {
     /// Accepts connections at this socket.
-    pub fn new(socket: UdpSocket, identity: &Arc<Identity>) -> anyhow::Result<Server> {
+    pub fn new(
+        socket: Box<dyn AsyncUdpSocket>,
+        identity: &Arc<Identity>,
+    ) -> anyhow::Result<Server> {
         let crypto = QuicServerConfig::try_from(identity.server())?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.max_incoming(INCOMING);
-        let endpoint = Endpoint::new(
+        let endpoint = Endpoint::new_with_abstract_socket(
             settings::endpoint(identity)?,
             Some(config.clone()),
             socket,

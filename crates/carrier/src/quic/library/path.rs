@@ -128,11 +128,13 @@ impl Path {
 
     /// Smoothed and smallest round-trip time, s, once there is one, and the window, packets.
     pub fn measured(&self) -> (Option<f64>, Option<f64>, f64) {
-        self.connection.controller().read(|controller, _| {
+        let controller = self.connection.controller();
+        let (rtt, base_rtt) = controller.read(|controller, _| {
             let path = controller.path(self.index);
             let known = |rtt: f64| Some(rtt).filter(|rtt| rtt.is_finite());
-            (known(path.rtt), known(path.base_rtt), path.window)
-        })
+            (known(path.rtt), known(path.base_rtt))
+        });
+        (rtt, base_rtt, controller.window(self.index))
     }
 
     /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told.

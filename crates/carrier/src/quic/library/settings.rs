@@ -38,15 +38,34 @@ pub(super) const DATAGRAM_SEND_BUFFER: usize = 256 << 10;
 /// Datagrams that wait to be read, bytes; the oldest is discarded.
 const DATAGRAM_RECEIVE_BUFFER: usize = 1 << 20;
 
+/// The name of the library's BBR, which controls each path by itself.
+const BBR: &str = "bbr";
+
+/// Packets are declared lost by time alone, which takes a quarter of a round trip for reordering:
+/// the first reordering window of RACK (RFC 8985, section 7.1). RFC 9002's thresholds, three packets
+/// and an eighth, leave a path whose packets overtake one another a part of its rate.
+const PACKET_THRESHOLD: u32 = u32::MAX;
+const TIME_THRESHOLD: f32 = 1.25;
+
 /// The controller of a new tunnel, with the configured rule.
 pub(super) fn controller(settings: &Settings) -> anyhow::Result<SharedController> {
+    if settings.algorithm == BBR {
+        return Ok(SharedController::bbr(clock()));
+    }
     let algorithm = Algorithm::parse(&settings.algorithm).context("tunnel.algorithm")?;
     let controller = algorithm.controller(0, INITIAL_WINDOW);
-    Ok(SharedController::new(
-        Clock::real(),
-        controller,
-        f64::INFINITY,
-    ))
+    Ok(SharedController::new(clock(), controller, f64::INFINITY))
+}
+
+fn clock() -> Clock {
+    Clock::running(crate::quic::now)
+}
+
+/// The rule over QUIC of a tunnel that the kernel carries: the same, or CUBIC if the kernel alone
+/// has it.
+pub fn rule_over_quic(algorithm: &str) -> String {
+    let has_it = algorithm == BBR || Algorithm::parse(algorithm).is_ok();
+    if has_it { algorithm } else { "cubic" }.to_owned()
 }
 
 /// The endpoint of `far`. Its keys follow from far's own key instead of chance, so that a far that
@@ -66,6 +85,8 @@ pub(super) fn transport(controller: &SharedController, limits: &Limits) -> Trans
     let mut config = TransportConfig::default();
     config
         .congestion_controller_factory(Arc::new(controller.clone()))
+        .packet_threshold(PACKET_THRESHOLD)
+        .time_threshold(TIME_THRESHOLD)
         .max_concurrent_multipath_paths(MAX_PATHS)
         .max_concurrent_bidi_streams(varint(limits.streams as u64))
         .max_concurrent_uni_streams(VarInt::from_u32(UNI_STREAMS))

@@ -4,7 +4,7 @@
 //! ([`tag`]), so that paths may have the same address, none, or one that changes.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,19 +12,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
-use crate::quic::probe::Probes;
-use noq::udp::{RecvMeta, Transmit, UdpSocketState};
+use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 use parking_lot::{Mutex, RwLock};
 use ring::rand::{SecureRandom, SystemRandom};
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
+use super::udp::{PathSocket, Udp};
 use crate::config;
-
-/// Socket buffers, bytes: with the default of 212 kB downloads over two paths fall to a third.
-const BUFFER: usize = 4 << 20;
+use crate::quic::now;
+use crate::quic::probe::Probes;
 
 /// The local address of path `i` as the library sees it, from the discard prefix (RFC 6666).
 fn tag(i: usize) -> IpAddr {
@@ -67,15 +63,9 @@ pub struct Slot {
     /// The address of `far` in the path's family.
     far: SocketAddr,
     probes: Mutex<Probes>,
-    socket: RwLock<Option<Arc<Bound>>>,
+    udp: Arc<dyn Udp>,
+    socket: RwLock<Option<Arc<dyn PathSocket>>>,
     receiver: Receiver,
-}
-
-/// A bound socket.
-#[derive(Debug)]
-struct Bound {
-    io: UdpSocket,
-    state: UdpSocketState,
 }
 
 impl Slot {
@@ -91,8 +81,8 @@ impl Slot {
 
     /// Binds a new socket.
     pub fn bind(&self) -> io::Result<()> {
-        let bound = Bound::bind(&self.config, self.far)?;
-        *self.socket.write() = Some(Arc::new(bound));
+        let bound = self.udp.bind_path(&self.config, self.far)?;
+        *self.socket.write() = Some(bound.into());
         if let Some(waker) = self.receiver.lock().take() {
             waker.wake();
         }
@@ -105,10 +95,7 @@ impl Slot {
         if self.bound().is_none() && self.bind().is_err() {
             return;
         }
-        let probe = self
-            .probes
-            .lock()
-            .next(Instant::now(), [random(), random()]);
+        let probe = self.probes.lock().next(now(), [random(), random()]);
         if self.send(&probe).is_err() {
             self.unbind();
             let _ = self.bind();
@@ -122,7 +109,7 @@ impl Slot {
 
     /// The local address of its packets.
     pub fn local(&self) -> Option<IpAddr> {
-        let bound = self.bound()?.io.local_addr().ok()?.ip();
+        let bound = self.bound()?.local_addr().ok()?.ip();
         Some(bound).filter(|ip| !ip.is_unspecified())
     }
 
@@ -149,53 +136,27 @@ impl Slot {
     /// Receives answers to probes, if the library does not read the socket.
     pub fn receive_answers(&self) {
         let Some(bound) = self.bound() else { return };
-        let mut buffer = [0; 2048];
-        while let Ok((length, from)) = bound.io.try_recv_from(&mut buffer) {
-            if from == self.far {
-                self.observe(&buffer[..length], length);
+        let (mut buffer, mut meta) = ([0; 2048], [RecvMeta::default()]);
+        let mut cx = Context::from_waker(Waker::noop());
+        loop {
+            let mut bufs = [IoSliceMut::new(&mut buffer)];
+            match bound.poll_recv(&mut cx, &mut bufs, &mut meta) {
+                Poll::Ready(Ok(1..)) if meta[0].addr == self.far => {
+                    self.observe(&buffer[..meta[0].len], meta[0].stride);
+                }
+                Poll::Ready(Ok(1..)) => {}
+                _ => return,
             }
         }
     }
 
     fn observe(&self, datagrams: &[u8], stride: usize) {
         let mut probes = self.probes.lock();
-        probes.observe(Instant::now(), datagrams, stride);
+        probes.observe(now(), datagrams, stride);
     }
 
-    fn bound(&self) -> Option<Arc<Bound>> {
+    fn bound(&self) -> Option<Arc<dyn PathSocket>> {
         self.socket.read().clone()
-    }
-}
-
-impl Bound {
-    fn bind(config: &config::Path, far: SocketAddr) -> io::Result<Bound> {
-        let socket = Socket::new(Domain::for_address(far), Type::DGRAM, Some(Protocol::UDP))?;
-        if far.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        if let Some(interface) = &config.interface {
-            bind_to_interface(&socket, interface)?;
-        }
-        let any = match far {
-            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
-            SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-        };
-        socket.bind(&SocketAddr::new(config.address.unwrap_or(any), 0).into())?;
-        socket.set_nonblocking(true)?;
-        Bound::new(socket.into())
-    }
-
-    fn new(socket: std::net::UdpSocket) -> io::Result<Bound> {
-        set_buffers(&socket);
-        let state = UdpSocketState::new((&socket).into())?;
-        let io = UdpSocket::from_std(socket)?;
-        Ok(Bound { io, state })
-    }
-
-    /// Sends without waiting. A socket that was just bound is not known to be writable yet, so
-    /// nobody is asked whether it is.
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        self.state.try_send((&self.io).into(), transmit)
     }
 }
 
@@ -206,30 +167,9 @@ fn random() -> [u8; 8] {
     bytes
 }
 
-/// Raises the buffers as far as the system allows.
-pub fn set_buffers(socket: &std::net::UdpSocket) {
-    let socket = socket2::SockRef::from(socket);
-    // A smaller buffer costs throughput, nothing else.
-    let _ = socket.set_recv_buffer_size(BUFFER);
-    let _ = socket.set_send_buffer_size(BUFFER);
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn bind_to_interface(socket: &Socket, interface: &str) -> io::Result<()> {
-    socket.bind_device(Some(interface.as_bytes()))
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn bind_to_interface(_: &Socket, _: &str) -> io::Result<()> {
-    Err(io::Error::new(
-        io::ErrorKind::Unsupported,
-        "this system cannot bind a socket to an interface: give the path an address",
-    ))
-}
-
 impl Sockets {
     /// These paths to their addresses of `far`. None has a socket yet.
-    pub fn new(paths: &[config::Path], far: &[SocketAddr]) -> Arc<Sockets> {
+    pub fn new(udp: &Arc<dyn Udp>, paths: &[config::Path], far: &[SocketAddr]) -> Arc<Sockets> {
         let receiver = Receiver::default();
         let slot = |(index, (path, far)): (usize, (&config::Path, &SocketAddr))| {
             Arc::new(Slot {
@@ -237,6 +177,7 @@ impl Sockets {
                 config: path.clone(),
                 far: *far,
                 probes: Mutex::default(),
+                udp: udp.clone(),
                 socket: RwLock::default(),
                 receiver: receiver.clone(),
             })
@@ -258,14 +199,14 @@ impl Sockets {
         self.first.store(i, Ordering::Relaxed);
     }
 
-    fn route(&self, source: Option<IpAddr>) -> Option<(Arc<Bound>, SocketAddr)> {
+    fn route(&self, source: Option<IpAddr>) -> Option<(Arc<dyn PathSocket>, SocketAddr)> {
         let i = source.and_then(untag);
         let i = i.unwrap_or_else(|| self.first.load(Ordering::Relaxed));
         let slot = self.slots.get(i)?;
         Some((slot.bound()?, slot.far))
     }
 
-    fn all_bound(&self) -> impl Iterator<Item = Arc<Bound>> {
+    fn all_bound(&self) -> impl Iterator<Item = Arc<dyn PathSocket>> {
         self.slots.iter().filter_map(|slot| slot.bound())
     }
 }
@@ -295,14 +236,7 @@ impl AllPaths {
         let Some(bound) = slot.bound() else {
             return Poll::Pending;
         };
-        let received = loop {
-            ready!(bound.io.poll_recv_ready(cx))?;
-            let receive = || bound.state.recv((&bound.io).into(), bufs, meta);
-            match bound.io.try_io(Interest::READABLE, receive) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                received => break received?,
-            }
-        };
+        let received = ready!(bound.poll_recv(cx, bufs, meta))?;
         for (meta, buf) in meta.iter_mut().zip(bufs.iter()).take(received) {
             if (meta.addr.ip(), meta.addr.port()) == (slot.far.ip(), slot.far.port()) {
                 slot.observe(&buf[..meta.len], meta.stride);
@@ -354,11 +288,11 @@ impl AsyncUdpSocket for AllPaths {
     }
 
     fn may_fragment(&self) -> bool {
-        self.sockets.all_bound().any(|it| it.state.may_fragment())
+        self.sockets.all_bound().any(|it| it.may_fragment())
     }
 
     fn max_receive_segments(&self) -> NonZeroUsize {
-        let segments = self.sockets.all_bound().map(|it| it.state.gro_segments());
+        let segments = self.sockets.all_bound().map(|it| it.max_receive_segments());
         segments.max().unwrap_or(NonZeroUsize::MIN)
     }
 }
@@ -389,7 +323,7 @@ impl UdpSender for Sender {
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {
-        let segments = self.0.all_bound().map(|it| it.state.max_gso_segments());
+        let segments = self.0.all_bound().map(|it| it.max_transmit_segments());
         segments.min().unwrap_or(NonZeroUsize::MIN)
     }
 }
