@@ -91,6 +91,14 @@ def test_no_rust_module_used_by_its_parent_uses_the_parent_through_a_sibling_onl
             assert hidden_circle(uses) is None, folder
 
 
+def test_the_carrier_knows_its_quic_library_in_one_module_only():
+    source = ROOT / "crates" / "carrier" / "src"
+    (library,) = source.rglob("library")
+    knows = [file for file in source.rglob("*.rs") if re.search(r"\bnoq\w*::", file.read_text())]
+    outside = [file for file in knows if library not in file.parents]
+    assert outside == [library.with_suffix(".rs")]
+
+
 def test_no_folder_of_code_has_more_than_twenty_files():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True)
     code = [Path(name) for name in listed.stdout.decode().split() if is_code(Path(name))]

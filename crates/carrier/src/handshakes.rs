@@ -1,11 +1,12 @@
 //! Handshakes with clients that have not proved a key yet, for both carriers.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -67,7 +68,7 @@ impl Handshakes {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no holder panics")
+        self.state.lock()
     }
 
     /// Whether clients must show that they receive what is sent to their addresses.

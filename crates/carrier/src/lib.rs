@@ -1,14 +1,103 @@
-//! Tunnels between two ends over several paths at once: the same interface for both carriers.
+//! Tunnels between two ends over several paths at once: streams and datagrams over QUIC, or over
+//! Multipath TCP, with one interface and any congestion-control rule of `anabranch-control`.
+//!
+//! It is what `anabranch-gateway` runs on, for programs that have several links and want to use
+//! all of them: a mesh, a VPN, a proxy. It reads no files and resolves no names.
+//!
+//! # What a tunnel guarantees
+//!
+//! - **Both ends have proved a key** that the other one pinned (`tls`, TLS 1.3 with raw public
+//!   keys). There is no other mode.
+//! - **A stream ends or fails, and never both.** `shutdown` returns once the peer has all data and
+//!   the end; a stream that is dropped before is reset, and its reader sees an error, no end. Each
+//!   half ends by itself.
+//! - **A stream that is not read stops no other.** What a peer may send is bounded per stream and
+//!   per tunnel ([`Limits`]), and so is what a peer with a key can make this end hold.
+//! - **A path may die and return**: data continues over the others. While none works streams wait,
+//!   and the tunnel is closed after 20 s (`mptcp`) or 30 s (`quic`).
+//! - **Datagrams are delivered at most once**, in any order, or not at all.
+//! - **A tunnel that fails says why**, in one line ([`Closed`]), also if a task of its own panics.
+//!
+//! # Example
+//!
+//! Two ends in one process, over two addresses of loopback. One stream is half-closed: the request
+//! ends, and the answer follows. Then one path is not used any more, and data continues.
+//!
+//! ```
+//! use anabranch_carrier::keys::KeyPair;
+//! use anabranch_carrier::tls::Identity;
+//! use anabranch_carrier::{Carrier, Condition, Far, Listener, Near, Path, Settings, connect};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> anyhow::Result<()> {
+//! let (near_key, far_key) = (KeyPair::generate()?, KeyPair::generate()?);
+//! let near_identity = Identity::new(&near_key, vec![far_key.public().clone()]);
+//! let far_identity = Identity::new(&far_key, vec![near_key.public().clone()]);
+//! let settings = Settings::new(Carrier::Quic, "olia");
+//!
+//! # let free = std::net::UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+//! # let listen = free;
+//! let far = Far { listen, settings: settings.clone() };
+//! let listener = Listener::bind(&far, &far_identity).await?;
+//! let path = |name: &str, address: &str| Path {
+//!     address: address.parse().ok(),
+//!     ..Path::new(name)
+//! };
+//! let near = Near {
+//!     far: listen.into(),
+//!     paths: vec![path("dsl", "127.0.0.2"), path("lte", "127.0.0.3")],
+//!     settings,
+//! };
+//! let (near, accepted) = tokio::join!(connect(&near, &near_identity), listener.accept());
+//! let (near, (far, peer)) = (near?, accepted?);
+//! assert_eq!(&peer, near_key.public());
+//!
+//! // A stream, one half after the other.
+//! let mut request = near.open().await?;
+//! request.write_all(b"question").await?;
+//! let (end, answered) = tokio::join!(request.shutdown(), async {
+//!     let mut stream = far.accept().await?;
+//!     let mut question = String::new();
+//!     stream.read_to_string(&mut question).await?;
+//!     assert_eq!(question, "question");
+//!     stream.write_all(b"answer").await?;
+//!     anyhow::Ok(stream)
+//! });
+//! end?;
+//! let mut answer = [0; 6];
+//! request.read_exact(&mut answer).await?;
+//! assert_eq!(&answer, b"answer");
+//! # drop(answered?);
+//!
+//! // A datagram.
+//! far.send_datagram(b"soon"[..].into())?;
+//! assert_eq!(near.receive_datagram().await?, b"soon"[..]);
+//!
+//! // A path that is gone.
+//! let up = |name: &str| {
+//!     let paths = near.paths();
+//!     paths.iter().any(|path| path.name == name && path.condition == Condition::Up)
+//! };
+//! while !(up("dsl") && up("lte")) {
+//!     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+//! }
+//! near.turn_off("dsl");
+//! while up("dsl") {
+//!     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+//! }
+//! let mut stream = near.open().await?;
+//! stream.write_all(b"over lte").await?;
+//! let mut received = [0; 8];
+//! far.accept().await?.read_exact(&mut received).await?;
+//! assert_eq!(&received, b"over lte");
+//! near.close("done");
+//! assert_eq!(far.closed().await.0, "by the peer: done");
+//! # Ok(())
+//! # }
+//! ```
 
-use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
-use std::{fmt, io};
-
-use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 mod admission;
 mod config;
@@ -19,12 +108,20 @@ pub mod mptcp;
 pub mod quic;
 pub mod race;
 pub mod socket;
+mod state;
+mod stream;
+mod supervisor;
 pub mod tls;
+mod tunnel;
 mod window;
 
 pub use config::{Carrier, Far, LONGEST_NAME, Limits, Near, Path, Remote, Role, Settings, is_name};
 use keys::PublicKey;
+pub use state::{Condition, PathState};
+pub use stream::{Incoming, Outgoing, Stream};
 use tls::Identity;
+pub(crate) use tunnel::printable;
+pub use tunnel::{Carried, Closed, NotSent, Tunnel};
 
 /// Connects to `far` over these paths, of which the first that can handshake is enough; the others
 /// are opened afterwards.
@@ -32,10 +129,10 @@ use tls::Identity;
 /// # Errors
 /// If no path can handshake, or if `far` is another than the pinned one.
 pub async fn connect(near: &Near, identity: &Arc<Identity>) -> anyhow::Result<Tunnel> {
-    Ok(match near.settings.carrier {
-        Carrier::Quic => Tunnel::Quic(quic::connect(near, identity).await?),
-        Carrier::Mptcp => Tunnel::Mptcp(mptcp::connect(near, identity).await?),
-    })
+    match near.settings.carrier {
+        Carrier::Quic => quic::connect(near, identity).await,
+        Carrier::Mptcp => mptcp::connect(near, identity).await,
+    }
 }
 
 /// Accepts tunnels on `far`: over QUIC, which also carries the datagrams of near's that have the
@@ -81,313 +178,12 @@ impl Listener {
     /// # Errors
     /// If a listener itself fails.
     pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
-        let quic = async {
-            let (tunnel, peer) = self.quic.accept().await?;
-            Ok((Tunnel::Quic(tunnel), peer))
-        };
         let Some(mptcp) = &self.mptcp else {
-            return quic.await;
-        };
-        let mptcp = async {
-            let (tunnel, peer) = mptcp.accept().await?;
-            Ok((Tunnel::Mptcp(tunnel), peer))
+            return self.quic.accept().await;
         };
         tokio::select! {
-            accepted = quic => accepted,
-            accepted = mptcp => accepted,
+            accepted = self.quic.accept() => accepted,
+            accepted = mptcp.accept() => accepted,
         }
     }
 }
-
-/// An established, authenticated connection between `near` and `far`. Clones are the same tunnel.
-#[derive(Clone, Debug)]
-pub enum Tunnel {
-    /// Over QUIC with several paths, in user space.
-    Quic(quic::Tunnel),
-    /// Over TLS 1.3 on one Multipath TCP (or TCP) connection of the kernel.
-    Mptcp(mptcp::Tunnel),
-}
-
-/// Why a tunnel is closed; one line for logs and status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closed(pub String);
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the tunnel is closed: {}", self.0)
-    }
-}
-
-impl std::error::Error for Closed {}
-
-/// What a peer says, for logs and status: one line of at most 100 characters.
-fn printable(said: &[u8]) -> String {
-    const LONGEST: usize = 100;
-    let said = String::from_utf8_lossy(said);
-    said.escape_debug().take(LONGEST).collect()
-}
-
-/// Why a datagram was not sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotSent {
-    /// Larger than the smallest MTU of the paths allows; the largest size, bytes.
-    TooLarge(usize),
-    /// The tunnel is closed.
-    Closed(Closed),
-}
-
-impl Tunnel {
-    /// Opens a stream. Waits while the peer's limit of streams is reached.
-    ///
-    /// # Errors
-    /// If the tunnel is closed.
-    pub async fn open(&self) -> Result<Stream, Closed> {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.open().await,
-            Tunnel::Mptcp(tunnel) => tunnel.open().await,
-        }
-    }
-
-    /// The next stream that the peer has opened.
-    ///
-    /// # Errors
-    /// If the tunnel is closed.
-    pub async fn accept(&self) -> Result<Stream, Closed> {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.accept().await,
-            Tunnel::Mptcp(tunnel) => tunnel.accept().await,
-        }
-    }
-
-    /// Sends a datagram. When the send buffer is full the oldest one is discarded.
-    ///
-    /// # Errors
-    /// If it is too large or the tunnel is closed.
-    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.send_datagram(datagram),
-            Tunnel::Mptcp(tunnel) => tunnel.send_datagram(datagram),
-        }
-    }
-
-    /// Datagrams that wait to be sent, bytes.
-    pub fn datagrams_waiting_bytes(&self) -> usize {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.datagrams_waiting_bytes(),
-            Tunnel::Mptcp(tunnel) => tunnel.datagrams_waiting_bytes(),
-        }
-    }
-
-    /// Whether this is the same tunnel.
-    pub fn is(&self, other: &Tunnel) -> bool {
-        match (self, other) {
-            (Tunnel::Quic(one), Tunnel::Quic(other)) => one.is(other),
-            (Tunnel::Mptcp(one), Tunnel::Mptcp(other)) => one.is(other),
-            _ => false,
-        }
-    }
-
-    /// The next datagram from the peer.
-    ///
-    /// # Errors
-    /// If the tunnel is closed.
-    pub async fn receive_datagram(&self) -> Result<Bytes, Closed> {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.receive_datagram().await,
-            Tunnel::Mptcp(tunnel) => tunnel.receive_datagram().await,
-        }
-    }
-
-    /// Waits until the tunnel is closed.
-    pub async fn closed(&self) -> Closed {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.closed().await,
-            Tunnel::Mptcp(tunnel) => tunnel.closed().await,
-        }
-    }
-
-    /// Closes the tunnel: streams end with an error on both sides.
-    pub fn close(&self, reason: &str) {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.close(reason),
-            Tunnel::Mptcp(tunnel) => tunnel.close(reason),
-        }
-    }
-
-    /// Changes the limits of streams and buffers. Over `mptcp` an established tunnel keeps its own.
-    pub fn set_limits(&self, limits: &Limits) {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.set_limits(limits),
-            Tunnel::Mptcp(_) => {}
-        }
-    }
-
-    /// The state of each configured path, in the order of the configuration; on `far` in
-    /// the order in which they opened.
-    pub fn paths(&self) -> Vec<PathState> {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.paths(),
-            Tunnel::Mptcp(tunnel) => tunnel.paths(),
-        }
-    }
-
-    /// Uses a path of `near` no more. Without effect on paths of the kernel, which have no caps.
-    pub fn turn_off(&self, path: &str) {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.turn_off(path),
-            Tunnel::Mptcp(_) => {}
-        }
-    }
-
-    /// Data that streams have accepted and that was never sent, bytes: the gateway's buffer of
-    /// I-TCP.
-    pub fn unsent_bytes(&self) -> u64 {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.unsent_bytes(),
-            Tunnel::Mptcp(tunnel) => tunnel.unsent_bytes(),
-        }
-    }
-
-    /// Data that streams have accepted since the tunnel was established, bytes.
-    pub fn accepted_bytes(&self) -> u64 {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.accepted_bytes(),
-            Tunnel::Mptcp(tunnel) => tunnel.accepted_bytes(),
-        }
-    }
-
-    /// The weight (kappa) of the tunnel's rule; `None` if the rule has none.
-    pub fn kappa(&self) -> Option<f64> {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.kappa(),
-            Tunnel::Mptcp(tunnel) => tunnel.kappa(),
-        }
-    }
-
-    /// Sets the weight of the tunnel's rule; without effect on a rule that has none.
-    pub fn set_kappa(&self, kappa: f64) {
-        match self {
-            Tunnel::Quic(tunnel) => tunnel.set_kappa(kappa),
-            Tunnel::Mptcp(tunnel) => tunnel.set_kappa(kappa),
-        }
-    }
-}
-
-/// Whether a path carries data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Condition {
-    /// It carries data, or would.
-    Up,
-    /// Open, used when no available path works.
-    Standby,
-    /// It is being opened.
-    #[default]
-    Opening,
-    /// Nothing returned over it; it is tried again.
-    Dead,
-    /// The path's data cap is reached, or its role is `never`.
-    Off,
-}
-
-/// The name, as in JSON.
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        serde::Serialize::serialize(self, f)
-    }
-}
-
-/// A path's state and counters. Counters start with the tunnel.
-#[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct PathState {
-    /// As configured, or the peer's address on `far`.
-    pub name: String,
-    /// Present condition.
-    pub condition: Condition,
-    /// Own address.
-    pub local: Option<IpAddr>,
-    /// Bytes sent, headers of datagrams or segments included as far as known.
-    pub sent_bytes: u64,
-    /// Bytes received, counted alike.
-    pub received_bytes: u64,
-    /// Packets sent.
-    pub sent_packets: u64,
-    /// Packets declared lost.
-    pub lost_packets: u64,
-    /// Smoothed round-trip time, s; `None` before the first sample.
-    pub rtt_s: Option<f64>,
-    /// Smallest round-trip time, s; `None` before the first sample.
-    pub base_rtt_s: Option<f64>,
-    /// Congestion window, packets.
-    pub window_packets: f64,
-    /// Largest datagram or segment that the path carries, bytes.
-    pub mtu_bytes: u32,
-    /// How often the path was found dead.
-    pub deaths: u64,
-}
-
-/// One TCP connection's bytes in a tunnel, in both directions.
-///
-/// Writing ends with `shutdown`, which returns once the peer has acknowledged all data and the end.
-/// It fails if the peer has stopped the stream or the tunnel is closed before. Dropping a stream
-/// before its shutdown has returned resets it, so that the peer sees an error and not an end.
-///
-/// What has been received can be read after the tunnel was closed.
-pub struct Stream {
-    /// From the peer.
-    pub reader: Box<dyn Incoming>,
-    /// To the peer.
-    pub writer: Box<dyn Outgoing>,
-}
-
-/// The direction of a stream from the peer.
-pub trait Incoming: AsyncRead + Send + Unpin {
-    /// Ready when the peer has reset the stream, also while received data is not read. Never ready
-    /// once all data and the end have been received.
-    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
-}
-
-/// The direction of a stream to the peer.
-pub trait Outgoing: AsyncWrite + Send + Unpin {
-    /// Ready when the peer has dropped its reader before the end, or when the tunnel is closed,
-    /// also while nothing is being written. Called only after the end of the stream's reader and
-    /// before shutdown.
-    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
-}
-
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Stream")
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.reader).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.writer).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.writer).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.writer).poll_shutdown(cx)
-    }
-}
-
-/// How long a path may be silent while data is in flight before it counts as dead.
-pub const SILENCE: Duration = Duration::from_millis(500);

@@ -1,6 +1,8 @@
 //! A value that is replaced while tasks read it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 /// A value that is replaced as a whole.
 #[derive(Debug)]
@@ -14,14 +16,11 @@ impl<T> Live<T> {
 
     /// The present value.
     pub fn get(&self) -> Arc<T> {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.read().clone()
     }
 
     /// Replaces the value.
     pub fn set(&self, value: T) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
+        *self.0.write() = Arc::new(value);
     }
 }

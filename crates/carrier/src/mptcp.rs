@@ -14,36 +14,39 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_quic::watch::SILENCE;
 use anyhow::{Context, bail};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use socket2::Protocol;
 use tokio::time::timeout;
 
-use super::{Closed, NotSent, PathState, SILENCE, Stream};
 use crate::config;
+use crate::supervisor::Supervisor;
 use crate::tls::{self, Identity};
+use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel};
 
 mod allowance;
 mod core;
 mod driver;
 mod endpoints;
 mod interfaces;
+mod kappa;
 mod listener;
 mod maintain;
 pub mod mux;
 mod paths;
 mod socket;
 mod stream;
-mod weight;
 
 use core::Core;
 pub use endpoints::remove_all as remove_endpoints;
+use kappa::Kappas;
 pub use listener::Listener;
 use mux::Role;
 use paths::Paths;
-use weight::Weights;
 
 /// Time for the TCP connection, the TLS handshake and the first messages on one path.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -101,14 +104,14 @@ async fn connect_over(
     let name = tls::SERVER_NAME.try_into().expect("a valid name");
     let stream = driver::buffered(stream);
     let tls = connector.connect(name, stream).await.context("TLS")?;
-    let weights = weights(rule, &near.settings)?;
+    let kappas = kappas(rule, &near.settings)?;
     let limits = mux::Limits::new(&near.settings.limits);
     let core = Core::new(
         socket,
         rule,
         (Role::Near, limits),
         Paths::near(&near.paths),
-        weights,
+        kappas,
     );
     establish(tls.into(), core, true).await
 }
@@ -120,32 +123,34 @@ async fn establish(
     opens_paths: bool,
 ) -> anyhow::Result<Tunnel> {
     core.update_paths();
-    tokio::spawn(driver::run(tls, core.clone()));
-    let tunnel = Tunnel(Arc::new(Handle(core.clone())));
+    let closing = core.clone();
+    let tasks = Supervisor::new(move |reason| {
+        closing.close(reason);
+        closing.end();
+    });
+    tasks.spawn(driver::run(tls, core.clone()));
+    let handle = Handle(core.clone());
     let established = |mux: &mut mux::Mux| mux.is_established().then_some(());
     core.wait(&core.changes.can_open, established).await?;
-    tokio::spawn(maintain::maintain(core, opens_paths));
-    Ok(tunnel)
+    tasks.spawn(maintain::maintain(core, opens_paths));
+    Ok(Tunnel::new(handle))
 }
 
-/// The weights of the rule's connections, if it has any; also `None` if they cannot be set and need
+/// Kappa of the rule's connections, if it has one; also `None` if they cannot be set and need
 /// not be.
-fn weights(rule: &str, settings: &config::Settings) -> anyhow::Result<Option<Weights>> {
-    if rule != weight::RULE {
+fn kappas(rule: &str, settings: &config::Settings) -> anyhow::Result<Option<Kappas>> {
+    if rule != kappa::RULE {
         return Ok(None);
     }
-    let weights = Weights::open();
+    let kappas = Kappas::open();
     if settings.sets_kappa {
-        weights.map(Some)
+        kappas.map(Some)
     } else {
-        Ok(weights.ok())
+        Ok(kappas.ok())
     }
 }
 
-/// A tunnel; closed when the last clone is dropped.
-#[derive(Clone, Debug)]
-pub struct Tunnel(Arc<Handle>);
-
+/// The users' end of a tunnel.
 #[derive(Debug)]
 struct Handle(Arc<Core>);
 
@@ -155,98 +160,76 @@ impl Drop for Handle {
     }
 }
 
-impl Tunnel {
-    fn core(&self) -> &Arc<Core> {
-        &self.0.0
+impl Carried for Handle {
+    fn carrier(&self) -> config::Carrier {
+        config::Carrier::Mptcp
     }
 
-    /// Opens a stream; waits while the peer's limit is reached.
-    ///
-    /// # Errors
-    /// If the tunnel is closed.
-    pub async fn open(&self) -> Result<Stream, Closed> {
-        let core = self.core();
+    fn open(&self) -> BoxFuture<'_, Result<Stream, Closed>> {
+        let core = &self.0;
         let open = |mux: &mut mux::Mux| mux.open(Instant::now());
-        let id = core.wait(&core.changes.can_open, open).await?;
-        Ok(stream::new(id, core))
+        Box::pin(async move {
+            let id = core.wait(&core.changes.can_open, open).await?;
+            Ok(stream::new(id, core))
+        })
     }
 
-    /// The next stream that the peer has opened.
-    ///
-    /// # Errors
-    /// If the tunnel is closed.
-    pub async fn accept(&self) -> Result<Stream, Closed> {
-        let core = self.core();
-        let id = core.wait(&core.changes.opened, mux::Mux::accept).await?;
-        Ok(stream::new(id, core))
+    fn accept(&self) -> BoxFuture<'_, Result<Stream, Closed>> {
+        let core = &self.0;
+        Box::pin(async move {
+            let id = core.wait(&core.changes.opened, mux::Mux::accept).await?;
+            Ok(stream::new(id, core))
+        })
     }
 
-    /// Sends a datagram.
-    ///
-    /// # Errors
-    /// If it is too large or the tunnel is closed.
-    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
-        self.core().check().map_err(NotSent::Closed)?;
+    fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
+        self.0.check().map_err(NotSent::Closed)?;
         if datagram.len() > mux::LARGEST_DATAGRAM {
             return Err(NotSent::TooLarge(mux::LARGEST_DATAGRAM));
         }
-        self.core().mux(|mux| mux.send_datagram(datagram));
+        self.0.mux(|mux| mux.send_datagram(datagram));
         Ok(())
     }
 
-    /// Datagrams that wait to be sent, bytes.
-    pub fn datagrams_waiting_bytes(&self) -> usize {
-        self.core().mux(|mux| mux.datagrams_waiting_bytes())
+    fn datagrams_waiting_bytes(&self) -> usize {
+        self.0.mux(|mux| mux.datagrams_waiting_bytes())
     }
 
-    /// Whether this is the same tunnel.
-    pub fn is(&self, other: &Tunnel) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+    fn receive_datagram(&self) -> BoxFuture<'_, Result<Bytes, Closed>> {
+        let core = &self.0;
+        Box::pin(core.wait(&core.changes.datagram, mux::Mux::receive_datagram))
     }
 
-    /// The next datagram from the peer.
-    ///
-    /// # Errors
-    /// If the tunnel is closed.
-    pub async fn receive_datagram(&self) -> Result<Bytes, Closed> {
-        let core = self.core();
-        core.wait(&core.changes.datagram, mux::Mux::receive_datagram)
-            .await
+    fn closed(&self) -> BoxFuture<'_, Closed> {
+        Box::pin(self.0.until_ended())
     }
 
-    /// Waits until the tunnel is closed and the reason was sent to the peer.
-    pub async fn closed(&self) -> Closed {
-        self.core().until_ended().await
+    fn close(&self, reason: &str) {
+        self.0.close_by_user(reason);
     }
 
-    /// Closes the tunnel: streams end with an error on both sides.
-    pub fn close(&self, reason: &str) {
-        self.core().close_by_user(reason);
+    fn set_limits(&self, _: &config::Limits) {}
+
+    fn paths(&self) -> Vec<PathState> {
+        self.0.update_paths();
+        self.0.paths().states()
     }
 
-    /// The state of each path.
-    pub fn paths(&self) -> Vec<PathState> {
-        self.core().update_paths();
-        self.core().paths().states()
+    fn turn_off(&self, _: &str) {}
+
+    fn unsent_bytes(&self) -> u64 {
+        self.0.unsent_bytes()
     }
 
-    /// Data that streams have accepted and that was never sent, bytes.
-    pub fn unsent_bytes(&self) -> u64 {
-        self.core().unsent_bytes()
+    fn accepted_bytes(&self) -> u64 {
+        self.0.mux(|mux| mux.accepted_bytes())
     }
 
-    /// Data that streams have accepted since the tunnel was established, bytes.
-    pub fn accepted_bytes(&self) -> u64 {
-        self.core().mux(|mux| mux.accepted_bytes())
+    fn kappa(&self) -> Option<f64> {
+        self.0.kappa()
     }
 
-    /// The weight of the rule, once it was set; before, it is the one with which it was loaded.
-    pub fn kappa(&self) -> Option<f64> {
-        self.core().kappa()
-    }
-
-    /// Sets the weight of the rule.
-    pub fn set_kappa(&self, kappa: f64) {
-        self.core().set_kappa(kappa);
+    fn set_kappa(&self, kappa: f64) {
+        self.0.set_kappa(kappa);
     }
 }

@@ -1,311 +1,229 @@
-//! The carrier `quic`: one QUIC connection with several paths, by the library noq.
+//! The carrier `quic`: one QUIC connection with several paths.
 //!
-//! `near` has a UDP socket per configured path (`socket`), connects over the first one that
-//! answers (`connect`) and opens the others. It watches all of them (`watchdog`) and tells
-//! `far` what they are called and may carry (`control`, `peer`).
+//! `near` has a UDP socket per configured path, connects over the first one that answers
+//! (`connect`) and opens the others (`near`). It watches all of them (`paths`) and tells `far` what
+//! they are called and may carry (`control`, `far`). `library` alone knows the QUIC library.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use anabranch_quic::controller::SharedController;
+use anyhow::anyhow;
 use bytes::Bytes;
-use futures_util::{FutureExt, StreamExt};
-use noq::{
-    Connection, ConnectionError, Endpoint, PathEvent, RecvStream, SendDatagramError, SendStream,
-    VarInt,
-};
-use tokio::time::MissedTickBehavior;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::{Closed, NotSent, PathState, Stream, printable};
-use crate::config;
+use crate::config::{self, Carrier};
+use crate::supervisor::Supervisor;
 use crate::tls::Identity;
+use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel};
 
 mod account;
 mod allowance;
 mod connect;
 mod control;
 mod credit;
+mod far;
+mod library;
 mod listener;
+mod near;
 mod paths;
-mod peer;
 mod probe;
 mod reader;
-mod settings;
 mod share;
-mod silence;
-mod socket;
-mod watchdog;
 mod writer;
 
 use account::Account;
+use connect::Connected;
 use credit::Credit;
+use far::Followed;
+use library::{Client, Connection, Receiving, Sending};
 pub use listener::Listener;
-use peer::Peer;
+use paths::Paths;
 use reader::{Reader, Waiting};
-use watchdog::Watchdog;
 use writer::{Turns, Writer};
+
+/// The code with which a connection is closed because the peer breaks the protocol.
+const INVALID: u32 = 2;
 
 /// Connects to `far` over the first path that can, and opens the others.
 pub async fn connect(near: &config::Near, identity: &Arc<Identity>) -> anyhow::Result<Tunnel> {
     let connected = connect::connect(near, identity).await?;
-    let connection = connected.connection;
-    let controller = connected.controller;
-    let credit = Credit::new(near.settings.limits.tunnel_buffer_bytes);
-    let mut control = control::open(&connection).await?;
-    let (watchdog, opens) = Watchdog::new(
-        &connection,
-        connected.sockets,
-        controller.clone(),
-        &near.paths,
-        connected.first,
-    );
-    for message in &opens {
-        control::write(&mut control, message).await?;
-    }
-    let watchdog = Arc::new(Mutex::new(watchdog));
-    let paths = Paths::Near(watchdog.clone(), connected.endpoint);
-    let (limits, kept) = (&near.settings.limits, credit.clone());
-    let tunnel = Tunnel::new(connection.clone(), controller, kept, limits, paths).await?;
-    tokio::spawn(watch(connection.clone(), watchdog, control));
-    tokio::spawn(receive_credit(connection, credit));
-    Ok(tunnel)
+    let opened = Inner::near(connected, &near.settings.limits).await;
+    opened.map(Tunnel::new).map_err(|closed| anyhow!(closed.0))
 }
 
-/// A connection with several paths. It is closed when the last clone is dropped.
-#[derive(Clone)]
-pub struct Tunnel(Arc<Inner>);
-
+/// A connection with several paths.
 struct Inner {
     connection: Connection,
-    controller: SharedController,
     account: Arc<Account>,
     credit: Arc<Credit>,
     turns: Arc<Turns>,
     waiting: Arc<Waiting>,
-    paths: Paths,
+    ends: Ends,
+    tasks: Supervisor,
 }
 
 /// The paths, as each end knows them.
-enum Paths {
-    /// The endpoint has no other connection.
+enum Ends {
     Near(
-        Arc<Mutex<Watchdog>>,
-        #[expect(dead_code, reason = "kept")] Endpoint,
+        Arc<Mutex<Paths>>,
+        #[expect(dead_code, reason = "kept")] Client,
     ),
-    Far(Arc<Mutex<Peer>>),
+    Far(Arc<Mutex<Followed>>),
 }
 
-impl fmt::Debug for Tunnel {
+impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tunnel")
-            .field(&self.0.connection.stable_id())
-            .finish()
+        f.debug_tuple("Tunnel").field(&self.connection).finish()
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.connection.close(VarInt::from_u32(0), b"");
+        self.connection.close(0, "");
     }
 }
 
-impl Tunnel {
+impl Inner {
+    /// The end that has connected: opens the other paths.
+    async fn near(connected: Connected, limits: &config::Limits) -> Result<Inner, Closed> {
+        let connection = connected.connection;
+        let mut control = connection.open_one_way(true).await?;
+        let (paths, opens) = near::paths(&connection, &connected.sockets, connected.first);
+        let paths = Arc::new(Mutex::new(paths));
+        let ends = Ends::Near(paths.clone(), connected.endpoint);
+        // Fails if the connection is closed, and then the next one does, too.
+        let _ = control::write(&mut control, &opens).await;
+        let inner = Inner::new(connection.clone(), limits, ends).await?;
+        let tasks = &inner.tasks;
+        tasks.spawn(watch(connection.clone(), paths, control));
+        tasks.spawn(receive_credit(connection, inner.credit.clone()));
+        Ok(inner)
+    }
+
+    /// The end that has accepted.
+    async fn far(connection: Connection, limits: &config::Limits) -> Result<Inner, Closed> {
+        let followed = Arc::new(Mutex::new(Followed::new(connection.clone())));
+        let ends = Ends::Far(followed.clone());
+        let inner = Inner::new(connection.clone(), limits, ends).await?;
+        let (tasks, credit) = (&inner.tasks, inner.credit.clone());
+        tasks.spawn(follow(connection.clone(), followed.clone()));
+        tasks.spawn(listen(connection, followed, credit));
+        Ok(inner)
+    }
+
     async fn new(
         connection: Connection,
-        controller: SharedController,
-        credit: Arc<Credit>,
         limits: &config::Limits,
-        paths: Paths,
-    ) -> Result<Tunnel, ConnectionError> {
+        ends: Ends,
+    ) -> Result<Inner, Closed> {
         // The peer accepts it first (`receive_credit`), the other one never.
-        let given = Credit::open(&connection).await?;
-        let turns = Turns::new(connection.open_uni().await?);
-        tokio::spawn(credit.clone().run(connection.clone(), given));
-        Ok(Tunnel(Arc::new(Inner {
+        let given = connection.open_one_way(true).await?;
+        let turns = Turns::new(connection.open_one_way(false).await?);
+        let closing = connection.clone();
+        let tasks = Supervisor::new(move |reason| closing.close(0, reason));
+        let credit = Credit::new(limits.tunnel_buffer_bytes);
+        tasks.spawn(credit.clone().run(connection.clone(), given));
+        Ok(Inner {
             connection,
-            controller,
             account: Arc::new(Account::new()),
             credit,
             turns: Arc::new(turns),
             waiting: Arc::new(Waiting::new(limits.tunnel_buffer_bytes)),
-            paths,
-        })))
+            ends,
+            tasks,
+        })
     }
 
-    fn stream(&self, send: SendStream, receive: RecvStream) -> Stream {
+    fn stream(&self, (send, receive): (Sending, Receiving)) -> Stream {
+        let credit = || self.credit.clone();
+        let reader = Reader::new(receive.into_pieces(), credit(), self.waiting.clone());
+        let writer = Writer::new(send, credit(), self.turns.clone(), self.account.clone());
         Stream {
-            reader: Box::new(Reader::new(
-                receive,
-                self.0.credit.clone(),
-                self.0.waiting.clone(),
-            )),
-            writer: Box::new(Writer::new(
-                send,
-                self.0.credit.clone(),
-                self.0.turns.clone(),
-                self.0.account.clone(),
-            )),
+            reader: Box::new(reader),
+            writer: Box::new(writer),
         }
-    }
-
-    /// A tunnel that `near` has opened.
-    async fn accepted(
-        connection: Connection,
-        controller: SharedController,
-        limits: &config::Limits,
-    ) -> Result<Tunnel, ConnectionError> {
-        let peer = Arc::new(Mutex::new(Peer::new(controller.clone())));
-        let paths = Paths::Far(peer.clone());
-        let credit = Credit::new(limits.tunnel_buffer_bytes);
-        let kept = credit.clone();
-        let tunnel = Tunnel::new(connection.clone(), controller, kept, limits, paths).await?;
-        tokio::spawn(follow(connection.clone(), peer.clone()));
-        tokio::spawn(listen(connection, peer, credit));
-        Ok(tunnel)
-    }
-
-    /// Opens a stream.
-    pub async fn open(&self) -> Result<Stream, Closed> {
-        let (send, receive) = self.0.connection.open_bi().await.map_err(closed)?;
-        Ok(self.stream(send, receive))
-    }
-
-    /// The next stream that the peer has opened.
-    pub async fn accept(&self) -> Result<Stream, Closed> {
-        let (send, receive) = self.0.connection.accept_bi().await.map_err(closed)?;
-        Ok(self.stream(send, receive))
-    }
-
-    /// Sends a datagram, and discards the oldest ones if there is no room.
-    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
-        let connection = &self.0.connection;
-        connection
-            .send_datagram(datagram)
-            .map_err(|error| match error {
-                SendDatagramError::ConnectionLost(error) => NotSent::Closed(closed(error)),
-                // The peer is another gateway, which takes datagrams.
-                SendDatagramError::TooLarge
-                | SendDatagramError::UnsupportedByPeer
-                | SendDatagramError::Disabled => {
-                    NotSent::TooLarge(connection.max_datagram_size().unwrap_or(0))
-                }
-            })
-    }
-
-    /// Datagrams that wait to be sent, bytes.
-    pub fn datagrams_waiting_bytes(&self) -> usize {
-        settings::DATAGRAM_SEND_BUFFER - self.0.connection.datagram_send_buffer_space()
-    }
-
-    /// Whether this is the same tunnel.
-    pub fn is(&self, other: &Tunnel) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// The next datagram from the peer.
-    pub async fn receive_datagram(&self) -> Result<Bytes, Closed> {
-        self.0.connection.read_datagram().await.map_err(closed)
-    }
-
-    /// Waits until the tunnel is closed.
-    pub async fn closed(&self) -> Closed {
-        closed(self.0.connection.closed().await)
-    }
-
-    /// Closes the tunnel.
-    pub fn close(&self, reason: &str) {
-        self.0
-            .connection
-            .close(VarInt::from_u32(0), reason.as_bytes());
-    }
-
-    /// Changes the limits of streams and buffers.
-    pub fn set_limits(&self, limits: &config::Limits) {
-        settings::set_limits(&self.0.connection, limits);
-        self.0.credit.set_budget(limits.tunnel_buffer_bytes);
-    }
-
-    /// The paths: on `near` as configured, on `far` as they opened.
-    pub fn paths(&self) -> Vec<PathState> {
-        match &self.0.paths {
-            Paths::Near(watchdog, _) => watchdog.lock().expect("no holder panics").states(),
-            Paths::Far(peer) => {
-                let peer = peer.lock().expect("no holder panics");
-                peer.states(&self.0.connection)
-            }
-        }
-    }
-
-    /// Uses a path of `near` no more.
-    pub fn turn_off(&self, path: &str) {
-        if let Paths::Near(watchdog, _) = &self.0.paths {
-            watchdog.lock().expect("no holder panics").turn_off(path);
-        }
-    }
-
-    /// Data accepted and never sent, bytes: an estimate, see `account`.
-    pub fn unsent_bytes(&self) -> u64 {
-        self.0.account.unsent(&self.0.controller)
-    }
-
-    /// Data accepted, bytes.
-    pub fn accepted_bytes(&self) -> u64 {
-        self.0.account.accepted()
-    }
-
-    /// The weight of the rule, if it has one.
-    pub fn kappa(&self) -> Option<f64> {
-        self.0.controller.read(|controller, _| controller.weight())
-    }
-
-    /// Sets the weight of the rule.
-    pub fn set_kappa(&self, kappa: f64) {
-        self.0.controller.set_weight(kappa);
     }
 }
 
-fn closed(error: ConnectionError) -> Closed {
-    Closed(describe(&error))
-}
+impl Carried for Inner {
+    fn carrier(&self) -> Carrier {
+        Carrier::Quic
+    }
 
-/// Why a connection failed, in one line.
-fn describe(error: &ConnectionError) -> String {
-    match error {
-        ConnectionError::ApplicationClosed(close) if !close.reason.is_empty() => {
-            format!("by the peer: {}", printable(&close.reason))
+    fn open(&self) -> BoxFuture<'_, Result<Stream, Closed>> {
+        Box::pin(async { Ok(self.stream(self.connection.open().await?)) })
+    }
+
+    fn accept(&self) -> BoxFuture<'_, Result<Stream, Closed>> {
+        Box::pin(async { Ok(self.stream(self.connection.accept().await?)) })
+    }
+
+    fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
+        self.connection.send_datagram(datagram)
+    }
+
+    fn datagrams_waiting_bytes(&self) -> usize {
+        self.connection.datagrams_waiting_bytes()
+    }
+
+    fn receive_datagram(&self) -> BoxFuture<'_, Result<Bytes, Closed>> {
+        Box::pin(self.connection.receive_datagram())
+    }
+
+    fn closed(&self) -> BoxFuture<'_, Closed> {
+        Box::pin(self.connection.closed())
+    }
+
+    fn close(&self, reason: &str) {
+        self.connection.close(0, reason);
+    }
+
+    fn set_limits(&self, limits: &config::Limits) {
+        self.connection.set_limits(limits);
+        self.credit.set_budget(limits.tunnel_buffer_bytes);
+    }
+
+    fn paths(&self) -> Vec<PathState> {
+        match &self.ends {
+            Ends::Near(paths, _) => paths.lock().states(),
+            Ends::Far(followed) => followed.lock().paths.states(),
         }
-        ConnectionError::LocallyClosed => "by this gateway".into(),
-        ConnectionError::TimedOut => {
-            format!(
-                "nothing from the peer over any path for {:?}",
-                settings::GIVE_UP
-            )
+    }
+
+    fn turn_off(&self, path: &str) {
+        if let Ends::Near(paths, _) = &self.ends {
+            paths.lock().turn_off(path);
         }
-        ConnectionError::Reset => "the peer has no such tunnel any more: it was restarted".into(),
-        error => printable(error.to_string().as_bytes()),
+    }
+
+    /// An estimate, see `account`.
+    fn unsent_bytes(&self) -> u64 {
+        self.account.unsent(self.connection.controller())
+    }
+
+    fn accepted_bytes(&self) -> u64 {
+        self.account.accepted()
+    }
+
+    fn kappa(&self) -> Option<f64> {
+        let controller = self.connection.controller();
+        controller.read(|controller, _| controller.weight())
+    }
+
+    fn set_kappa(&self, kappa: f64) {
+        self.connection.controller().set_weight(kappa);
     }
 }
 
 /// Watches the paths of `near` while the tunnel lives.
-async fn watch(
-    connection: Connection,
-    watchdog: Arc<Mutex<Watchdog>>,
-    mut control: noq::SendStream,
-) {
-    let mut events = connection.path_events();
-    let mut ticks = tokio::time::interval(allowance::PERIOD);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while connection.close_reason().is_none() {
+async fn watch(connection: Connection, paths: Arc<Mutex<Paths>>, mut control: Sending) {
+    let mut events = connection.events();
+    let mut ticks = ticks();
+    while !connection.is_closed() {
         ticks.tick().await;
-        let opens = {
-            let mut watchdog = watchdog.lock().expect("no holder panics");
-            while let Some(Some(event)) = events.next().now_or_never() {
-                if let Ok(PathEvent::Abandoned { id, .. }) = event {
-                    watchdog.abandoned(&connection, id);
-                }
-            }
-            watchdog.step(&connection)
-        };
+        let opens = near::step(&mut paths.lock(), events.take());
         for message in &opens {
             if control::write(&mut control, message).await.is_err() {
                 return; // closed
@@ -315,53 +233,99 @@ async fn watch(
 }
 
 /// Follows the paths of `far` while the tunnel lives.
-async fn follow(connection: Connection, peer: Arc<Mutex<Peer>>) {
-    let mut events = connection.path_events();
-    let mut ticks = tokio::time::interval(allowance::PERIOD);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while connection.close_reason().is_none() {
+async fn follow(connection: Connection, followed: Arc<Mutex<Followed>>) {
+    let mut events = connection.events();
+    let mut ticks = ticks();
+    while !connection.is_closed() {
         ticks.tick().await;
-        let mut peer = peer.lock().expect("no holder panics");
-        while let Some(Some(event)) = events.next().now_or_never() {
-            match event {
-                Ok(PathEvent::Abandoned { id, .. }) => peer.abandoned(&connection, id),
-                Ok(PathEvent::RemoteStatus { id, status, .. }) => {
-                    peer.set_remote_status(id, status);
-                }
-                _ => {}
-            }
-        }
-        peer.step(&connection);
+        followed.lock().step(events.take());
     }
+}
+
+fn ticks() -> Interval {
+    let mut ticks = interval(allowance::PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// Receives the peer's limits of streams until the connection is closed.
 async fn receive_credit(connection: Connection, credit: Arc<Credit>) {
-    if let Ok(limits) = connection.accept_uni().await {
+    if let Ok(limits) = connection.accept_one_way().await {
         // An end is one of the connection, or of a peer that grants nothing more.
         let _ = credit.receive(limits).await;
     }
 }
 
 /// Listens to what `near` says about its paths and streams.
-async fn listen(connection: Connection, peer: Arc<Mutex<Peer>>, credit: Arc<Credit>) {
-    let Err(error) = listen_until_closed(&connection, &peer, credit).await else {
+async fn listen(connection: Connection, followed: Arc<Mutex<Followed>>, credit: Arc<Credit>) {
+    // `near` opens the stream of its paths first.
+    let Ok(control) = connection.accept_one_way().await else {
         return;
     };
-    // Without effect if the connection is closed already.
-    let reason = format!("invalid message about a path: {error}");
-    connection.close(VarInt::from_u32(2), reason.as_bytes());
+    let announcements = async {
+        if let Err(error) = read_announcements(control, &followed).await {
+            let reason = format!("invalid message about a path: {error}");
+            connection.close(INVALID, &reason);
+        }
+    };
+    tokio::join!(announcements, receive_credit(connection.clone(), credit));
 }
 
-async fn listen_until_closed(
-    connection: &Connection,
-    peer: &Mutex<Peer>,
-    credit: Arc<Credit>,
-) -> anyhow::Result<()> {
-    let mut reader = control::Reader::new(connection.accept_uni().await?);
-    tokio::spawn(receive_credit(connection.clone(), credit));
+async fn read_announcements(control: Receiving, followed: &Mutex<Followed>) -> anyhow::Result<()> {
+    let mut reader = control::Reader::new(control);
     while let Some(message) = reader.read().await? {
-        peer.lock().expect("no holder panics").announced(message)?;
+        followed.lock().announced(message)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::config::{Far, Near, Path, Settings};
+    use crate::keys::KeyPair;
+    use crate::supervisor::PANICKED;
+
+    #[tokio::test]
+    async fn a_task_that_panics_closes_the_tunnel_with_a_reason_at_both_ends() {
+        let key = || KeyPair::generate().expect("random numbers");
+        let (near_key, far_key) = (key(), key());
+        let near_identity = Identity::new(&near_key, vec![far_key.public().clone()]);
+        let far_identity = Identity::new(&far_key, vec![near_key.public().clone()]);
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        let settings = Settings::new(Carrier::Quic, "olia");
+        let far = Far {
+            listen: loopback,
+            settings: settings.clone(),
+        };
+        let listener = Listener::bind(&far, &far_identity).await.expect("free");
+        let near = Near {
+            far: listener.local_addr().expect("bound").into(),
+            paths: vec![Path {
+                address: Some(loopback.ip()),
+                ..Path::new("only")
+            }],
+            settings,
+        };
+        let connecting = connect::connect(&near, &near_identity);
+        let (connected, accepted) = tokio::join!(connecting, listener.accept());
+        let connected = connected.expect("connected");
+        let inner = Inner::near(connected, &near.settings.limits).await;
+        let inner = inner.expect("established");
+        let (far, _) = accepted.expect("accepted");
+        inner.tasks.spawn(async { panic!("a broken task") });
+        let reasons = [
+            "by this gateway".to_owned(),
+            format!("by the peer: {PANICKED}"),
+        ];
+        for (tunnel, reason) in [&inner as &dyn Carried, &*far].into_iter().zip(reasons) {
+            let closed = timeout(Duration::from_secs(10), tunnel.closed()).await;
+            assert_eq!(closed.expect("closed in time").0, reason);
+        }
+    }
 }

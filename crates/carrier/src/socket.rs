@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 
+use parking_lot::{Mutex, MutexGuard};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 
@@ -32,7 +33,7 @@ type Ends = (SocketAddr, SocketAddr);
 
 fn opened() -> MutexGuard<'static, HashSet<Ends>> {
     static OPENED: LazyLock<Mutex<HashSet<Ends>>> = LazyLock::new(Mutex::default);
-    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
+    OPENED.lock()
 }
 
 /// The address without scope and flow, an IPv4-mapped one as IPv4.

@@ -27,19 +27,19 @@ trait Buffer {
 
 impl Buffer for Tunnel {
     fn unsent_bytes(&self) -> u64 {
-        Tunnel::unsent_bytes(self)
+        (**self).unsent_bytes()
     }
 
     fn accepted_bytes(&self) -> u64 {
-        Tunnel::accepted_bytes(self)
+        (**self).accepted_bytes()
     }
 
     fn paths(&self) -> Vec<PathState> {
-        Tunnel::paths(self)
+        (**self).paths()
     }
 
     fn set_kappa(&self, kappa: f64) {
-        Tunnel::set_kappa(self, kappa);
+        (**self).set_kappa(kappa);
     }
 }
 

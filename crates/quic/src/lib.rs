@@ -29,6 +29,7 @@ mod limits;
 mod network;
 mod simulation;
 mod transport;
+pub mod watch;
 
 /// The controller of a connection as the library's controller of each of its paths, in virtual and
 /// in real time.

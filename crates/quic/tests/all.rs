@@ -4,3 +4,4 @@ mod laws;
 mod qlog;
 mod random;
 mod shares;
+mod watch;

@@ -1,18 +1,19 @@
 //! What all parts of a tunnel share: its end, its counters, its socket.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
 use anabranch_sockets::{Subflow, mptcp_info, unsent_bytes};
+use parking_lot::{Mutex, MutexGuard};
 use socket2::Socket;
 use tokio::sync::{Notify, watch};
 
+use super::kappa::Kappas;
 use super::mux::{Limits, Mux, Role};
 use super::paths::Paths;
 use super::socket::raise_send_buffer;
-use super::weight::Weights;
 use crate::Closed;
 
 /// The shared state of a tunnel.
@@ -31,9 +32,9 @@ pub struct Core {
     /// Whether the peer has an IPv4 address.
     pub is_ipv4: bool,
     paths: Mutex<Paths>,
-    /// If the rule has a weight, and it can be set.
-    weights: Option<Weights>,
-    /// The weight that was set last, as bits; 0 before.
+    /// If the rule has a kappa, and it can be set.
+    kappas: Option<Kappas>,
+    /// Kappa that was set last, as bits; 0 before.
     kappa: AtomicU64,
 }
 
@@ -55,7 +56,7 @@ impl Core {
         rule: &str,
         (role, limits): (Role, Limits),
         paths: Paths,
-        weights: Option<Weights>,
+        kappas: Option<Kappas>,
     ) -> Arc<Core> {
         raise_send_buffer(&socket);
         let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
@@ -63,7 +64,7 @@ impl Core {
             rule: rule.to_owned(),
             is_ipv4: peer.is_none_or(|peer| peer.ip().to_canonical().is_ipv4()),
             paths: Mutex::new(paths),
-            weights,
+            kappas,
             kappa: AtomicU64::new(0),
             closed: watch::Sender::new(None),
             ended: watch::Sender::new(false),
@@ -75,7 +76,7 @@ impl Core {
 
     /// Acts on the multiplexer, and wakes the tasks that can go on.
     pub fn mux<R>(&self, act: impl FnOnce(&mut Mux) -> R) -> R {
-        let mut mux = self.mux.lock().expect("no holder panics");
+        let mut mux = self.mux.lock();
         let result = act(&mut mux);
         let events = mux.take_events();
         drop(mux);
@@ -150,7 +151,7 @@ impl Core {
 
     /// Closes this duplicate of the socket; the other one is closed already.
     pub fn end(&self) {
-        drop(self.socket.lock().expect("no holder panics").take());
+        drop(self.socket.lock().take());
         self.ended.send_replace(true);
     }
 
@@ -171,14 +172,14 @@ impl Core {
     /// Data that the kernel has not sent, in these subflows and before them, bytes.
     pub fn unsent_in_kernel(&self, subflows: &[Subflow]) -> u64 {
         let in_subflows = subflows.iter().map(|subflow| u64::from(subflow.unsent));
-        let socket = self.socket.lock().expect("no holder panics");
+        let socket = self.socket.lock();
         let before = socket.as_ref().map(unsent_bytes);
         in_subflows.sum::<u64>() + before.and_then(Result::ok).unwrap_or(0)
     }
 
     /// The subflows; `None` if it is no connection of Multipath TCP, or the tunnel is closed.
     pub fn subflows(&self) -> Option<Vec<Subflow>> {
-        let socket = self.socket.lock().expect("no holder panics");
+        let socket = self.socket.lock();
         mptcp_info(socket.as_ref()?).ok()?
     }
 
@@ -188,7 +189,7 @@ impl Core {
     /// # Errors
     /// If the kernel refuses it.
     pub fn choose_rule(&self) -> io::Result<()> {
-        match &*self.socket.lock().expect("no holder panics") {
+        match &*self.socket.lock() {
             Some(socket) => socket.set_tcp_congestion(self.rule.as_bytes()),
             None => Ok(()), // closed
         }
@@ -196,33 +197,30 @@ impl Core {
 
     /// The paths as last read.
     pub fn paths(&self) -> MutexGuard<'_, Paths> {
-        self.paths.lock().expect("no holder panics")
+        self.paths.lock()
     }
 
     /// Reads the paths' state; whether it is a connection of Multipath TCP, `None` once closed.
     pub fn update_paths(&self) -> Option<bool> {
-        let socket = self.socket.lock().expect("no holder panics");
+        let socket = self.socket.lock();
         let mut paths = self.paths();
         paths.update(socket.as_ref()?);
         paths.multipath
     }
 
-    /// The weight that was set last.
+    /// Kappa that was set last.
     pub fn kappa(&self) -> Option<f64> {
         let bits = self.kappa.load(Ordering::Relaxed);
         (bits != 0).then(|| f64::from_bits(bits))
     }
 
-    /// Sets the weight of the rule, if it has one.
+    /// Sets kappa of the rule, if it has one.
     pub fn set_kappa(&self, kappa: f64) {
-        let socket = self.socket.lock().expect("no holder panics");
-        let (Some(weights), Some(socket)) = (&self.weights, socket.as_ref()) else {
+        let socket = self.socket.lock();
+        let (Some(kappas), Some(socket)) = (&self.kappas, socket.as_ref()) else {
             return;
         };
-        match socket
-            .cookie()
-            .and_then(|cookie| weights.set(cookie, kappa))
-        {
+        match socket.cookie().and_then(|cookie| kappas.set(cookie, kappa)) {
             Ok(()) => self.kappa.store(kappa.to_bits(), Ordering::Relaxed),
             Err(error) => tracing::warn!("setting the weight {kappa}: {error}"),
         }

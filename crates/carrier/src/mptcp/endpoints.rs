@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::process::{Command, Output};
-use std::sync::Mutex;
 
 use anyhow::{Context, bail, ensure};
+use parking_lot::Mutex;
 
 /// The endpoints that this process has added, and how many tunnels use each.
 static ADDED: Mutex<BTreeMap<IpAddr, usize>> = Mutex::new(BTreeMap::new());
@@ -39,7 +39,7 @@ impl Endpoint {
             own: false,
         };
         // Declared after the endpoint, whose drop takes the lock too.
-        let mut added = ADDED.lock().expect("no holder panics");
+        let mut added = ADDED.lock();
         if let Some(users) = added.get_mut(&address) {
             *users += 1;
             endpoint.own = true;
@@ -82,7 +82,7 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        let mut added = ADDED.lock().expect("no holder panics");
+        let mut added = ADDED.lock();
         let Some(users) = added.get_mut(&self.address).filter(|_| self.own) else {
             return;
         };
@@ -97,7 +97,7 @@ impl Drop for Endpoint {
 /// Removes what this process has added, before it ends: tunnels do so a while after they are
 /// closed. Waits for processes.
 pub fn remove_all() {
-    let added = std::mem::take(&mut *ADDED.lock().expect("no holder panics"));
+    let added = std::mem::take(&mut *ADDED.lock());
     added.into_keys().for_each(forget);
 }
 

@@ -2,16 +2,14 @@
 
 use std::net::IpAddr;
 
-use nix::ifaddrs::getifaddrs;
+use if_addrs::get_if_addrs;
 
 /// Interfaces and their addresses.
 fn all() -> impl Iterator<Item = (String, IpAddr)> {
-    let found = getifaddrs().into_iter().flatten();
-    found.filter_map(|found| {
-        let address = found.address?;
-        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-        let v6 = || address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()));
-        Some((found.interface_name, v4.or_else(v6)?))
+    let found = get_if_addrs().into_iter().flatten();
+    found.map(|found| {
+        let address = found.ip();
+        (found.name, address)
     })
 }
 

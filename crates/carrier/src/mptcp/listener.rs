@@ -14,7 +14,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use super::core::Core;
 use super::mux::{self, Role};
 use super::paths::Paths;
-use super::{HANDSHAKE, Tunnel, driver, endpoints, establish, socket, weights};
+use super::{HANDSHAKE, Tunnel, driver, endpoints, establish, kappas, socket};
 use crate::config::{self, Settings};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
@@ -47,7 +47,7 @@ impl Listener {
     #[expect(clippy::unused_async, reason = "the interface of all carriers")]
     pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
         let rule = socket::kernel_rule(&far.settings.algorithm)?;
-        weights(&rule, &far.settings)?;
+        kappas(&rule, &far.settings)?;
         let listener = socket::listen(far.listen, &rule)?;
         if let Err(error) = endpoints::raise_limit(endpoints::MOST) {
             tracing::debug!("{error:#}: the number of paths is limited by it");
@@ -155,10 +155,10 @@ async fn accept_one(
         let key = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
         all.handshakes.proved(&key, peer);
         let settings = all.settings.get();
-        let weights = weights(&all.rule, &settings)?;
+        let kappas = kappas(&all.rule, &settings)?;
         let limits = mux::Limits::new(&settings.limits);
         let end = (Role::Far, limits);
-        let core = Core::new(socket, &all.rule, end, Paths::far(), weights);
+        let core = Core::new(socket, &all.rule, end, Paths::far(), kappas);
         Ok((establish(tls.into(), core, false).await?, key))
     };
     let place = all.handshakes.enter(Stage::Key, peer);

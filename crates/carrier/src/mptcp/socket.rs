@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use anabranch_sockets::{algorithms, mptcp_info};
 use anyhow::Context;
-use nix::sys::socket::{setsockopt, sockopt::SndBufForce};
+use rustix::net::sockopt::set_socket_send_buffer_size_force;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -110,7 +110,7 @@ pub fn raise_send_buffer(socket: &Socket) {
     /// Half of it, bytes: Linux doubles it.
     const HALF: usize = 32 << 20;
     if let Ok(Some(_)) = mptcp_info(socket) {
-        let _ = setsockopt(socket, SndBufForce, &HALF);
+        let _ = set_socket_send_buffer_size_force(socket, HALF);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use anabranch_quic::controller::{Allowance, SharedController};
-use noq::{Connection, PathStatus};
+use anabranch_quic::controller::Allowance;
 
-use super::paths::{Entry, UDP_HEADERS};
+use super::library::UDP_HEADERS;
+use super::paths::Entry;
 use crate::config::Role;
 
 /// How often allowances are computed.
@@ -15,10 +15,10 @@ pub(super) const PERIOD: Duration = Duration::from_millis(25);
 const WATCHED: u64 = 3000;
 
 /// Gives each open path its allowance and its status.
-pub(super) fn allow(entries: &mut [Entry], connection: &Connection, controller: &SharedController) {
+pub(super) fn allow(entries: &mut [Entry]) {
     for entry in entries.iter_mut() {
         if let Some(open) = &mut entry.open {
-            open.update(connection);
+            open.update();
         }
     }
     let is_full = |entry: &Entry| entry.share.weight >= 1.0;
@@ -27,7 +27,7 @@ pub(super) fn allow(entries: &mut [Entry], connection: &Connection, controller: 
         .iter()
         .any(|it| is_full(it) && it.role == Role::Available && it.open.is_some());
     for entry in entries {
-        allow_one(entry, works.then_some(full), full, connection, controller);
+        allow_one(entry, works.then_some(full), full);
     }
 }
 
@@ -35,13 +35,7 @@ fn sent(entry: &Entry) -> u64 {
     entry.counters().sent_bytes
 }
 
-fn allow_one(
-    entry: &mut Entry,
-    limit: Option<u64>,
-    full: u64,
-    connection: &Connection,
-    controller: &SharedController,
-) {
+fn allow_one(entry: &mut Entry, limit: Option<u64>, full: u64) {
     let own = sent(entry);
     let share = &mut entry.share;
     let credit = match limit.filter(|_| share.weight < 1.0) {
@@ -54,18 +48,12 @@ fn allow_one(
     let Some(open) = &mut entry.open else {
         return;
     };
-    let mtu = open.mtu().max(1) as f64;
+    let mtu = f64::from(open.mtu().max(1));
     let payload = mtu / (mtu + UDP_HEADERS as f64);
-    let allowance = Allowance {
+    open.allow(Allowance {
         rate: share.rate.map(|rate| rate * payload),
         in_flight: u64::MAX,
         credit,
-    };
-    controller.allow(open.index, allowance);
-    let status = if entry.role == Role::Backup || share.used_up || open.is_suspected {
-        PathStatus::Backup
-    } else {
-        PathStatus::Available
-    };
-    open.set_status(connection, status);
+    });
+    open.set_backup(entry.role == Role::Backup || share.used_up || entry.is_suspected);
 }

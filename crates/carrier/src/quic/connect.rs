@@ -4,15 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_quic::controller::SharedController;
 use anyhow::{anyhow, bail};
-use noq::crypto::rustls::QuicClientConfig;
-use noq::{ClientConfig, Connection, Endpoint, EndpointConfig, PathId, TokioRuntime};
 
-use super::socket::{AllPaths, Slot, Sockets, mapped};
-use super::{describe, settings};
+use super::library::{Client, Connection, Sockets};
 use crate::config::{self, Role};
-use crate::tls::{Identity, SERVER_NAME};
+use crate::tls::Identity;
 
 /// How long the paths may take to answer a probe before the handshake is tried over one that has
 /// not: `far` may be a server that does not answer probes.
@@ -33,9 +29,8 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// A connection over one path.
 pub(super) struct Connected {
-    pub endpoint: Endpoint,
+    pub endpoint: Client,
     pub connection: Connection,
-    pub controller: SharedController,
     pub sockets: Arc<Sockets>,
     /// The path.
     pub first: usize,
@@ -115,13 +110,12 @@ async fn order(paths: &[config::Path], candidates: &[Candidate]) -> Vec<Candidat
     while Instant::now() < end {
         if Instant::now() >= next {
             next += PROBE;
-            available
-                .iter()
-                .chain(&backup)
-                .for_each(|&i| probe(&sockets, i));
+            let probed = available.iter().chain(&backup);
+            probed.for_each(|&i| sockets.slots()[i].probe());
         }
         tokio::time::sleep(LOOK).await;
-        sockets.slots().iter().for_each(Slot::receive_answers);
+        let slots = sockets.slots().iter();
+        slots.for_each(|slot| slot.receive_answers());
         if available.iter().any(|&i| has_answered(i)) {
             end = end.min(Instant::now() + CHOICE);
             if available.iter().all(is_chosen) {
@@ -139,15 +133,7 @@ async fn order(paths: &[config::Path], candidates: &[Candidate]) -> Vec<Candidat
 }
 
 fn answer(sockets: &Sockets, i: usize) -> Option<Duration> {
-    sockets.slots()[i].probes.answer().map(|answer| answer.rtt)
-}
-
-fn probe(sockets: &Sockets, i: usize) {
-    let slot = &sockets.slots()[i];
-    if slot.is_bound() || sockets.bind(i).is_ok() {
-        // Fails without a route, so that no answer arrives either.
-        let _ = slot.send(&slot.probes.next());
-    }
+    sockets.slots()[i].answer().map(|(_, rtt)| rtt)
 }
 
 async fn handshake(
@@ -156,57 +142,15 @@ async fn handshake(
     sockets: Arc<Sockets>,
     first: usize,
 ) -> anyhow::Result<Connected> {
-    sockets.bind(first)?;
-    sockets.set_first(first);
-    let controller = settings::controller(&near.settings)?;
-    let transport = settings::transport(&controller, &near.settings.limits);
-    let crypto = QuicClientConfig::try_from(identity.client())?;
-    let mut config = ClientConfig::new(Arc::new(crypto));
-    config.transport_config(Arc::new(transport));
-    let endpoint = Endpoint::new_with_abstract_socket(
-        EndpointConfig::default(),
-        None,
-        AllPaths::new(sockets.clone()),
-        Arc::new(TokioRuntime),
-    )?;
-    let far = mapped(sockets.slots()[first].far);
-    let connecting = endpoint.connect_with(config, far, SERVER_NAME)?;
-    let confirmed = async {
-        let failed = |error| anyhow!(describe(&error));
-        let connection = connecting.await.map_err(failed)?;
-        // Before, `far` may still refuse the own key.
-        connection.handshake_confirmed().await.map_err(failed)?;
-        change_keys(&connection, &controller).await;
-        anyhow::Ok(connection)
-    };
-    let Ok(connection) = tokio::time::timeout(HANDSHAKE, confirmed).await else {
+    let connecting = Client::connect(&sockets, first, &near.settings, identity);
+    let Ok(connected) = tokio::time::timeout(HANDSHAKE, connecting).await else {
         bail!("no handshake within {HANDSHAKE:?}");
     };
-    let connection = connection?;
-    if !connection.is_multipath_enabled() {
-        bail!("far has no multipath extension");
-    }
+    let (endpoint, connection) = connected?;
     Ok(Connected {
         endpoint,
         connection,
-        controller,
         sockets,
         first,
     })
-}
-
-/// Changes the keys, and waits until `far` has acknowledged a packet with the new ones. The library
-/// changes them after 10 to 1000 packets, and discards packets with old ones that arrive over a
-/// slower path later than the first with new ones; the change after this one is near the cipher's
-/// limit.
-async fn change_keys(connection: &Connection, controller: &SharedController) {
-    let start = Instant::now();
-    connection.force_key_update();
-    if let Some(path) = connection.path(PathId::ZERO) {
-        // Fails for a path that is closed, and with it the connection.
-        let _ = path.ping();
-    }
-    while !controller.has_acknowledged(0, start) {
-        tokio::time::sleep(LOOK).await;
-    }
 }

@@ -1,16 +1,13 @@
 //! What `near` says to `far` about its paths: lines of JSON on a stream of their own.
 
-use noq::{Connection, PathId, RecvStream, SendStream};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
+use super::library::{Receiving, Sending};
 use crate::config::{self, is_name};
 
 /// Longest line, bytes.
 const MAX_LINE: u64 = 4096;
-
-/// Sent before data of any priority.
-const PRIORITY: i32 = 1;
 
 /// A path opens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,9 +27,9 @@ pub(super) struct Opens {
 
 impl Opens {
     /// This path opens with this number.
-    pub fn new(id: PathId, path: &config::Path) -> Opens {
+    pub fn new(id: u32, path: &config::Path) -> Opens {
         Opens {
-            id: id.to_string().parse().expect("a path's number"),
+            id,
             name: path.name.clone(),
             role: path.role,
             weight: path.weight,
@@ -47,15 +44,8 @@ impl Opens {
     }
 }
 
-/// Opens the stream; the library buffers what is written to it.
-pub(super) async fn open(connection: &Connection) -> anyhow::Result<SendStream> {
-    let stream = connection.open_uni().await?;
-    stream.set_priority(PRIORITY)?;
-    Ok(stream)
-}
-
-/// Writes one message.
-pub(super) async fn write(stream: &mut SendStream, message: &Opens) -> anyhow::Result<()> {
+/// Writes one message; the library buffers it.
+pub(super) async fn write(stream: &mut Sending, message: &Opens) -> anyhow::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     stream.write_all(&line).await?;
@@ -63,11 +53,11 @@ pub(super) async fn write(stream: &mut SendStream, message: &Opens) -> anyhow::R
 }
 
 /// Reads messages.
-pub(super) struct Reader(BufReader<RecvStream>);
+pub(super) struct Reader(BufReader<Receiving>);
 
 impl Reader {
     /// Reads from this stream.
-    pub fn new(stream: RecvStream) -> Reader {
+    pub fn new(stream: Receiving) -> Reader {
         Reader(BufReader::new(stream))
     }
 

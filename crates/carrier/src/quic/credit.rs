@@ -6,19 +6,18 @@
 //! up to which it may be sent, 8 bytes each.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use noq::{Connection, ReadExactError, RecvStream, SendStream, WriteError};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::library::{Connection, Receiving, Sending};
 use crate::window::{FIRST, Read, Windows};
-
-/// Sent before data.
-const PRIORITY: i32 = 1;
 
 /// How often stalled streams are looked for.
 const RELIEVE: Duration = Duration::from_millis(500);
@@ -71,16 +70,8 @@ impl Credit {
         })
     }
 
-    /// Opens the stream for limits.
-    pub async fn open(connection: &Connection) -> Result<SendStream, noq::ConnectionError> {
-        let stream = connection.open_uni().await?;
-        // Fails if the connection is closed.
-        let _ = stream.set_priority(PRIORITY);
-        Ok(stream)
-    }
-
     /// Sends limits and resets stalled streams until the connection is closed.
-    pub async fn run(self: Arc<Self>, connection: Connection, mut limits: SendStream) {
+    pub async fn run(self: Arc<Self>, connection: Connection, mut limits: Sending) {
         let mut ticks = interval(RELIEVE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -94,7 +85,7 @@ impl Credit {
                 }
             }
         }
-        let mut outgoing = self.outgoing();
+        let mut outgoing = self.outgoing.lock();
         outgoing.is_closed = true;
         for granted in outgoing.streams.values_mut() {
             granted.raise(NO_LIMIT);
@@ -102,7 +93,7 @@ impl Credit {
     }
 
     fn relieve(&self) {
-        let mut incoming = self.incoming();
+        let mut incoming = self.incoming.lock();
         for id in incoming.windows.relieve(Instant::now()) {
             if let Some(reset) = incoming.resets.remove(&id) {
                 reset.cancel();
@@ -110,22 +101,22 @@ impl Credit {
         }
     }
 
-    async fn send(&self, limits: &mut SendStream) -> Result<(), WriteError> {
-        let changed = std::mem::take(&mut self.incoming().changed);
+    async fn send(&self, limits: &mut Sending) -> io::Result<()> {
+        let changed = std::mem::take(&mut self.incoming.lock().changed);
         let pairs = changed.into_iter().flat_map(|(id, limit)| [id, limit]);
         let message: Vec<u8> = pairs.flat_map(u64::to_be_bytes).collect();
         limits.write_all(&message).await
     }
 
     /// Receives limits until the connection is closed.
-    pub async fn receive(&self, mut limits: RecvStream) -> Result<(), ReadExactError> {
+    pub async fn receive(&self, mut limits: Receiving) -> io::Result<()> {
         let mut pair = [0; 16];
         loop {
             limits.read_exact(&mut pair).await?;
             let [id, limit] = [&pair[..8], &pair[8..]]
                 .map(|half| u64::from_be_bytes(half.try_into().expect("8 bytes")));
             // A stream that is not known was dropped.
-            if let Some(granted) = self.outgoing().streams.get_mut(&id) {
+            if let Some(granted) = self.outgoing.lock().streams.get_mut(&id) {
                 granted.raise(limit);
             }
         }
@@ -135,7 +126,7 @@ impl Credit {
     /// reset.
     pub fn open_incoming(&self, id: u64) -> WaitForCancellationFutureOwned {
         let reset = CancellationToken::new();
-        let mut incoming = self.incoming();
+        let mut incoming = self.incoming.lock();
         incoming.windows.open(id, Instant::now());
         incoming.resets.insert(id, reset.clone());
         reset.cancelled_owned()
@@ -143,13 +134,13 @@ impl Credit {
 
     /// Changes by how much the windows may grow together, bytes.
     pub fn set_budget(&self, budget: usize) {
-        self.incoming().windows.set_budget(budget as u64);
+        self.incoming.lock().windows.set_budget(budget as u64);
     }
 
     /// Notes what a reader has done; the position up to which the peer may send now, if that has
     /// changed.
     pub fn read(&self, id: u64, read: Read) -> Option<u64> {
-        let mut incoming = self.incoming();
+        let mut incoming = self.incoming.lock();
         let limit = incoming.windows.read(id, read, Instant::now())?;
         incoming.changed.insert(id, limit);
         self.changed.notify_one();
@@ -158,7 +149,7 @@ impl Credit {
 
     /// Removes a stream from the peer, and wakes its writer if it has not ended.
     pub fn close_incoming(&self, id: u64, has_ended: bool) {
-        let mut incoming = self.incoming();
+        let mut incoming = self.incoming.lock();
         incoming.windows.close(id);
         incoming.resets.remove(&id);
         if has_ended {
@@ -171,7 +162,7 @@ impl Credit {
 
     /// Adds a stream to the peer.
     pub fn open_outgoing(&self, id: u64) {
-        let mut outgoing = self.outgoing();
+        let mut outgoing = self.outgoing.lock();
         let limit = if outgoing.is_closed { NO_LIMIT } else { FIRST };
         let writer = None;
         outgoing.streams.insert(id, Granted { limit, writer });
@@ -179,7 +170,7 @@ impl Credit {
 
     /// The position up to which the stream may be written; pending if it is no more than `written`.
     pub fn poll_limit(&self, id: u64, written: u64, cx: &mut Context<'_>) -> Poll<u64> {
-        let mut outgoing = self.outgoing();
+        let mut outgoing = self.outgoing.lock();
         match outgoing.streams.get_mut(&id) {
             Some(granted) if granted.limit <= written => {
                 granted.writer = Some(cx.waker().clone());
@@ -192,15 +183,7 @@ impl Credit {
 
     /// Removes a stream to the peer.
     pub fn close_outgoing(&self, id: u64) {
-        self.outgoing().streams.remove(&id);
-    }
-
-    fn incoming(&self) -> MutexGuard<'_, Incoming> {
-        self.incoming.lock().expect("no holder panics")
-    }
-
-    fn outgoing(&self) -> MutexGuard<'_, Outgoing> {
-        self.outgoing.lock().expect("no holder panics")
+        self.outgoing.lock().streams.remove(&id);
     }
 }
 

@@ -3,28 +3,24 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail};
-use noq::crypto::rustls::QuicServerConfig;
-use noq::rustls::pki_types::CertificateDer;
-use noq::{Connection, Endpoint, Incoming, ServerConfig, TokioRuntime};
+use anyhow::{Context, anyhow};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
-use super::{Tunnel, describe, settings, socket};
+use super::Inner;
+use super::library::{self, Incoming, Server};
+use crate::Tunnel;
 use crate::config::{self, Settings};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
 use crate::live::Live;
 use crate::socket::bind_udp;
-use crate::tls::{self, Identity};
-
-/// First datagrams that may wait for the task that accepts.
-const INCOMING: usize = 1024;
+use crate::tls::Identity;
 
 /// Accepts tunnels on one socket.
 #[derive(Debug)]
 pub struct Listener {
-    endpoint: Endpoint,
+    server: Server,
     settings: Arc<Live<Settings>>,
     accepted: Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     handshakes: Arc<Handshakes>,
@@ -34,7 +30,7 @@ pub struct Listener {
 /// What every handshake needs.
 struct Accepting {
     settings: Arc<Live<Settings>>,
-    server: ServerConfig,
+    server: Server,
     handshakes: Arc<Handshakes>,
     accepted: mpsc::Sender<(Tunnel, PublicKey)>,
 }
@@ -42,28 +38,23 @@ struct Accepting {
 impl Listener {
     /// Listens at the configured address; both families at `[::]`.
     pub async fn bind(far: &config::Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
-        settings::controller(&far.settings)?; // a wrong rule is an error now
+        library::check(&far.settings)?; // a wrong rule is an error now
         let address = far.listen;
         let socket = bind_udp(address).with_context(|| format!("listen = {address}"))?;
-        socket::set_buffers(&socket);
-        let crypto = QuicServerConfig::try_from(identity.server())?;
-        let mut server = ServerConfig::with_crypto(Arc::new(crypto));
-        server.max_incoming(INCOMING);
-        let config = settings::endpoint(identity)?;
-        let runtime = Arc::new(TokioRuntime);
-        let endpoint = Endpoint::new(config, Some(server.clone()), socket, runtime)?;
+        library::set_buffers(&socket);
+        let server = Server::new(socket, identity)?;
         let (sender, accepted) = mpsc::channel(1);
         let handshakes = Handshakes::new();
         let settings = Arc::new(Live::new(far.settings.clone()));
         let accepting = Accepting {
             settings: settings.clone(),
-            server,
+            server: server.clone(),
             handshakes: handshakes.clone(),
             accepted: sender,
         };
-        let accepting = tokio::spawn(accept(endpoint.clone(), Arc::new(accepting)));
+        let accepting = tokio::spawn(accept(Arc::new(accepting)));
         Ok(Listener {
-            endpoint,
+            server,
             settings,
             accepted: Mutex::new(accepted),
             handshakes,
@@ -89,7 +80,7 @@ impl Listener {
 
     /// Where it listens.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.endpoint.local_addr()
+        self.server.local_addr()
     }
 }
 
@@ -97,18 +88,18 @@ impl Drop for Listener {
     /// Accepts no more tunnels. The socket is closed with the last of those that were accepted.
     fn drop(&mut self) {
         self.accepting.abort();
-        self.endpoint.set_server_config(None);
+        self.server.stop();
     }
 }
 
-async fn accept(endpoint: Endpoint, accepting: Arc<Accepting>) {
-    while let Some(incoming) = endpoint.accept().await {
+async fn accept(accepting: Arc<Accepting>) {
+    while let Some(incoming) = accepting.server.accept().await {
         let handshakes = &accepting.handshakes;
-        let address = incoming.remote_address().ip();
-        if handshakes.is_crowded() && !incoming.remote_address_validated() {
-            // Asks for an answer (RFC 9000, section 8.1.2). Fails for a validated client only.
-            let _ = incoming.retry();
-        } else if handshakes.has_room(address) && has_hello(&incoming) {
+        let address = incoming.address().ip();
+        if handshakes.is_crowded() && !incoming.is_validated() {
+            incoming.retry();
+        } else if handshakes.has_room(address) && incoming.has_hello() {
+            // Without a ClientHello it takes no place and gets no answer.
             let place = handshakes.enter(Stage::Key, address);
             tokio::spawn(handshake(accepting.clone(), incoming, place));
         } else {
@@ -118,48 +109,23 @@ async fn accept(endpoint: Endpoint, accepting: Arc<Accepting>) {
     }
 }
 
-/// Whether the first datagram has a whole ClientHello, as near's has. Without one it takes no place
-/// and gets no answer.
-fn has_hello(incoming: &Incoming) -> bool {
-    incoming.decrypt().is_some_and(|it| it.alpns().is_some())
-}
-
 async fn handshake(accepting: Arc<Accepting>, incoming: Incoming, place: Place) {
-    let address = incoming.remote_address();
-    let limit = accepting.settings.get().limits.handshake;
-    let result = place.run(limit, authenticate(&accepting, incoming)).await;
+    let address = incoming.address();
+    let settings = accepting.settings.get();
+    let established = async {
+        let handshakes = &accepting.handshakes;
+        let proved = |key: &PublicKey| handshakes.proved(key, address.ip());
+        let shaken = accepting.server.shake_hands(incoming, &settings, proved);
+        let (connection, peer) = shaken.await?;
+        let opened = Inner::far(connection, &settings.limits).await;
+        let inner = opened.map_err(|closed| anyhow!(closed.0))?;
+        Ok((Tunnel::new(inner), peer))
+    };
+    let result = place.run(settings.limits.handshake, established).await;
     drop(place);
     match result {
         // Fails when nobody accepts any more.
         Ok(tunnel) => drop(accepting.accepted.send(tunnel).await),
         Err(error) => accepting.handshakes.failed(address, &error),
     }
-}
-
-async fn authenticate(
-    accepting: &Accepting,
-    incoming: Incoming,
-) -> anyhow::Result<(Tunnel, PublicKey)> {
-    let settings = accepting.settings.get();
-    let address = incoming.remote_address().ip();
-    let controller = settings::controller(&settings)?;
-    let mut server = accepting.server.clone();
-    server.transport_config(Arc::new(settings::transport(&controller, &settings.limits)));
-    let failed = |error| anyhow!(describe(&error));
-    let connecting = incoming.accept_with(Arc::new(server)).map_err(failed)?;
-    let connection = connecting.await.map_err(failed)?;
-    let peer = peer_key(&connection)?;
-    accepting.handshakes.proved(&peer, address);
-    if !connection.is_multipath_enabled() {
-        bail!("near has no multipath extension");
-    }
-    let tunnel = Tunnel::accepted(connection, controller, &settings.limits).await;
-    Ok((tunnel.map_err(failed)?, peer))
-}
-
-fn peer_key(connection: &Connection) -> anyhow::Result<PublicKey> {
-    let identity = connection.peer_identity().context("no key")?;
-    let certificates = identity.downcast::<Vec<CertificateDer<'static>>>();
-    let certificates = certificates.map_err(|_| anyhow::anyhow!("no key"))?;
-    Ok(tls::peer_key(&certificates)?)
 }

@@ -1,17 +1,27 @@
-//! What both ends know of a path, whichever number the library gave it.
+//! What an end knows of its paths, whichever numbers the library gives them.
 
-use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_quic::controller::{PathController, PathReport, SharedController};
-use noq::{Connection, PathId, PathStats, PathStatus, WeakPathHandle};
+use anabranch_quic::watch::{Advice, PathWatch};
 
+use super::control::Opens;
+use super::library::{Connection, Counters, LastPath, Path, Slot};
 use super::share::Share;
 use crate::config::Role;
 use crate::{Condition, PathState};
 
-/// IPv4 and UDP headers of a datagram, bytes.
-pub(super) const UDP_HEADERS: u64 = 20 + 8;
+/// How often a path on which nothing is in flight is pinged, while the tunnel carries data, and
+/// while it does not.
+const PING: Duration = Duration::from_millis(100);
+const IDLE_PING: Duration = Duration::from_secs(1);
+
+/// A tunnel that carried nothing for this long is idle.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// What pings and their acknowledgements take on a path in one [`PERIOD`](super::allowance::PERIOD)
+/// at most, bytes.
+const PING_BYTES: u64 = 400;
 
 /// A path by its name.
 #[derive(Debug)]
@@ -23,133 +33,42 @@ pub(super) struct Entry {
     /// What it may carry.
     pub share: Share,
     /// The library's path.
-    pub open: Option<Open>,
-    /// The counters of the library's paths before.
-    past: Counters,
-    /// How often it was found dead.
-    pub deaths: u64,
-}
-
-/// A path of the library.
-#[derive(Debug)]
-pub(super) struct Open {
-    pub id: PathId,
-    /// The place in the controller.
-    pub index: usize,
-    pub since: Instant,
+    pub open: Option<Path>,
+    /// Whether it works.
+    pub watch: PathWatch,
     /// It may be dead, and another works: neither data nor acknowledgements go over it, which the
     /// library would send again late.
     pub is_suspected: bool,
-    /// What the other end has said of it; only `far` follows.
-    pub remote_status: PathStatus,
-    /// Keeps the counters until it is dropped.
-    _handle: WeakPathHandle,
-    status: PathStatus,
-    counters: Counters,
-    mtu: u16,
-}
-
-/// Counters of a path.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    pub sent_bytes: u64,
-    pub received_bytes: u64,
-    pub sent_packets: u64,
-    pub lost_packets: u64,
-}
-
-impl Counters {
-    fn of(stats: &PathStats) -> Counters {
-        let (sent, received) = (&stats.udp_tx, &stats.udp_rx);
-        Counters {
-            sent_bytes: sent.bytes + UDP_HEADERS * sent.datagrams,
-            received_bytes: received.bytes + UDP_HEADERS * received.datagrams,
-            sent_packets: stats.sent_packets,
-            // A lost probe of the MTU says nothing about the path.
-            lost_packets: stats.lost_packets - stats.lost_plpmtud_probes,
-        }
-    }
-
-    fn plus(self, other: Counters) -> Counters {
-        Counters {
-            sent_bytes: self.sent_bytes + other.sent_bytes,
-            received_bytes: self.received_bytes + other.received_bytes,
-            sent_packets: self.sent_packets + other.sent_packets,
-            lost_packets: self.lost_packets + other.lost_packets,
-        }
-    }
-}
-
-impl Open {
-    /// The library's path with this number, if it is open.
-    pub fn new(connection: &Connection, id: PathId, status: PathStatus) -> Option<Open> {
-        let path = connection.path(id)?;
-        let controller = connection.congestion_state(id)?.into_any();
-        let controller = controller.downcast::<PathController>().ok()?;
-        Some(Open {
-            id,
-            index: controller.index(),
-            since: Instant::now(),
-            is_suspected: false,
-            remote_status: PathStatus::Available,
-            _handle: path.weak_handle(),
-            status,
-            counters: Counters::default(),
-            mtu: 0,
-        })
-    }
-
-    /// Reads the library's counters; afterwards they are what they were when it was closed.
-    pub fn update(&mut self, connection: &Connection) {
-        if let Some(stats) = connection.path_stats(self.id) {
-            self.counters = Counters::of(&stats);
-            self.mtu = stats.current_mtu;
-        }
-    }
-
-    /// Makes it available, or a backup of those that are.
-    pub fn set_status(&mut self, connection: &Connection, status: PathStatus) {
-        if self.status != status
-            && let Some(path) = connection.path(self.id)
-            && path.set_status(status).is_ok()
-        {
-            self.status = status;
-        }
-    }
-
-    /// What the controller knows of it.
-    pub fn report(&self, controller: &SharedController) -> PathReport {
-        controller.read(|_, reports| reports[self.index])
-    }
-
-    /// Largest datagram without IP and UDP headers, bytes.
-    pub fn mtu(&self) -> u64 {
-        self.mtu.into()
-    }
-
-    /// The smoothed round-trip time, once there is one.
-    pub fn rtt(&self, controller: &SharedController) -> Option<Duration> {
-        let rtt = controller.read(|controller, _| controller.path(self.index).rtt);
-        Duration::try_from_secs_f64(rtt).ok()
-    }
+    /// Whether the other end prefers others; only `far` follows.
+    pub is_backup_of_peer: bool,
+    /// How often it was found dead.
+    pub deaths: u64,
+    /// The configuration and the socket, at `near`.
+    pub slot: Option<Arc<Slot>>,
+    /// The counters of the library's paths before.
+    past: Counters,
 }
 
 impl Entry {
     /// A path that is not open.
-    pub fn new(name: String, role: Role, share: Share) -> Entry {
+    pub fn new(name: String, role: Role, share: Share, slot: Option<Arc<Slot>>) -> Entry {
         Entry {
             name,
             role,
             share,
             open: None,
-            past: Counters::default(),
+            watch: PathWatch::new(Instant::now()),
+            is_suspected: false,
+            is_backup_of_peer: false,
             deaths: 0,
+            slot,
+            past: Counters::default(),
         }
     }
 
     /// Counters of the path since the tunnel was established.
     pub fn counters(&self) -> Counters {
-        let open = self.open.as_ref().map(|open| open.counters);
+        let open = self.open.as_ref().map(Path::counters);
         self.past.plus(open.unwrap_or_default())
     }
 
@@ -159,46 +78,227 @@ impl Entry {
         counters.sent_bytes + counters.received_bytes
     }
 
+    /// Whether it is not to be used.
+    fn is_off(&self) -> bool {
+        let cap = self.slot.as_ref().and_then(|slot| slot.config.cap_bytes);
+        self.role == Role::Never || cap.is_some_and(|cap| self.carried() >= cap)
+    }
+
+    /// The library has this path open.
+    pub fn opened(&mut self, path: Path) {
+        self.closed(); // if it is opened anew before it was closed
+        self.watch.opened(Instant::now());
+        (self.is_suspected, self.is_backup_of_peer) = (false, false);
+        self.open = Some(path);
+    }
+
     /// The library has closed its path.
-    pub fn closed(&mut self, connection: &Connection, controller: &SharedController) {
-        if let Some(mut open) = self.open.take() {
-            open.update(connection);
-            self.past = self.past.plus(open.counters);
-            controller.abandon(open.index);
+    pub fn closed(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.past = self.past.plus(open.closed());
+            self.watch.closed(Instant::now());
         }
     }
 
-    /// State of the path, if it is in this condition while it is open.
-    pub fn state(
-        &self,
-        controller: &SharedController,
-        condition: Condition,
-        local: Option<IpAddr>,
-    ) -> PathState {
+    fn condition(&self) -> Condition {
+        let is_near = self.slot.is_some();
+        match &self.open {
+            _ if self.is_off() => Condition::Off,
+            None if self.deaths > 0 || self.watch.is_overdue(Instant::now()) => Condition::Dead,
+            None => Condition::Opening,
+            Some(open) if is_near && open.report().rtt_samples == 0 => Condition::Opening,
+            Some(_) if self.role == Role::Backup => Condition::Standby,
+            Some(_) => Condition::Up,
+        }
+    }
+
+    fn state(&self) -> PathState {
         let counters = self.counters();
-        let mut state = PathState {
+        let open = self.open.as_ref();
+        let (rtt_s, base_rtt_s, window_packets) = open.map(Path::measured).unwrap_or_default();
+        PathState {
             name: self.name.clone(),
-            condition,
-            local,
+            condition: self.condition(),
+            local: match &self.slot {
+                Some(slot) => slot.local(),
+                None => open.and_then(Path::local),
+            },
             sent_bytes: counters.sent_bytes,
             received_bytes: counters.received_bytes,
             sent_packets: counters.sent_packets,
             lost_packets: counters.lost_packets,
-            rtt_s: None,
-            base_rtt_s: None,
-            window_packets: 0.0,
-            mtu_bytes: 0,
+            rtt_s,
+            base_rtt_s,
+            window_packets,
+            mtu_bytes: open.map_or(0, |open| open.mtu().into()),
             deaths: self.deaths,
-        };
-        if let Some(open) = &self.open {
-            controller.read(|controller, _| {
-                let path = controller.path(open.index);
-                state.rtt_s = Some(path.rtt).filter(|rtt| rtt.is_finite());
-                state.base_rtt_s = Some(path.base_rtt).filter(|rtt| rtt.is_finite());
-                state.window_packets = path.window;
-            });
-            state.mtu_bytes = u32::from(open.mtu);
         }
-        state
+    }
+}
+
+/// The paths of a tunnel.
+#[derive(Debug)]
+pub(super) struct Paths {
+    pub connection: Connection,
+    pub entries: Vec<Entry>,
+    pings: Pings,
+}
+
+impl Paths {
+    /// These paths, none of which is open.
+    pub fn new(connection: Connection, entries: Vec<Entry>) -> Paths {
+        Paths {
+            connection,
+            entries,
+            pings: Pings::new(),
+        }
+    }
+
+    /// The states of the paths.
+    pub fn states(&self) -> Vec<PathState> {
+        self.entries.iter().map(Entry::state).collect()
+    }
+
+    /// Uses a path no more.
+    pub fn turn_off(&mut self, name: &str) {
+        let named = self.entries.iter_mut().filter(|entry| entry.name == name);
+        named.for_each(|entry| entry.role = Role::Never);
+    }
+
+    /// The entry of the library's path with this number.
+    pub fn entry(&mut self, number: u32) -> Option<&mut Entry> {
+        let is_it = |open: &Path| open.number() == number;
+        let mut entries = self.entries.iter_mut();
+        entries.find(|entry| entry.open.as_ref().is_some_and(is_it))
+    }
+
+    /// The other end has closed a path, or could not be reached over it.
+    pub fn abandoned(&mut self, number: u32) {
+        if let Some(entry) = self.entry(number) {
+            entry.deaths += 1;
+            entry.closed();
+        }
+    }
+
+    /// Probes suspected paths, closes dead ones while another works, and those that are to be used
+    /// no more; opens those that answer, the fastest first. If none works all stay open until one
+    /// answers. Returns the paths that open.
+    pub fn watch(&mut self) -> Vec<Opens> {
+        let now = Instant::now();
+        self.entries.iter_mut().for_each(hear);
+        let any_works = self.entries.iter().any(|entry| entry.watch.works(now));
+        let mut opening = Vec::new();
+        for entry in &mut self.entries {
+            // A used-up share is known to `near` alone, which also suspects paths by its probes.
+            let peer_suspects = entry.is_backup_of_peer && entry.share.weight >= 1.0;
+            entry.is_suspected = peer_suspects || any_works && !entry.watch.works(now);
+            if entry.is_off() {
+                turn_off(&self.connection, entry);
+                continue;
+            }
+            match (entry.watch.advice(now, any_works), &entry.slot) {
+                (Some(Advice::Close), _) => {
+                    if close(entry) == Ok(()) {
+                        entry.deaths += 1;
+                    }
+                }
+                (Some(Advice::Probe), Some(slot)) => slot.probe(),
+                (Some(Advice::Open | Advice::Renew), Some(_)) => opening.push(entry),
+                // `far` neither probes nor opens.
+                (Some(_), None) | (None, _) => {}
+            }
+        }
+        opening.sort_by_key(|entry| entry.watch.answer_rtt());
+        let opened = opening.into_iter();
+        let opened: Vec<Opens> = opened
+            .filter_map(|entry| open(&self.connection, entry))
+            .collect();
+        self.pings.send(&self.entries);
+        opened
+    }
+}
+
+/// Tells the watch of a path what has returned over it.
+fn hear(entry: &mut Entry) {
+    if let Some(open) = &entry.open {
+        let (silent_since, rtt) = open.heard();
+        entry.watch.heard(silent_since, rtt);
+    }
+    let answer = entry.slot.as_ref().and_then(|slot| slot.take_answer());
+    if let Some((at, rtt)) = answer {
+        entry.watch.answered(at, rtt);
+    }
+}
+
+/// Closes the library's path, if it is not the last one.
+fn close(entry: &mut Entry) -> Result<(), LastPath> {
+    if let Some(open) = &entry.open {
+        open.close()?;
+        if entry.slot.is_some() {
+            tracing::info!(path = entry.name, "path closed");
+        }
+        entry.closed();
+    }
+    Ok(())
+}
+
+/// Closes the library's path, and with the last one the connection.
+fn turn_off(connection: &Connection, entry: &mut Entry) {
+    if close(entry) == Err(LastPath) {
+        connection.close(0, "the data caps of all paths are reached");
+    }
+}
+
+/// Opens a path of the library, in the place of the old one, if there is one: the last path cannot
+/// be closed before another is open.
+fn open(connection: &Connection, entry: &mut Entry) -> Option<Opens> {
+    let slot = entry.slot.as_ref()?;
+    let path = connection.open_path(slot, entry.role == Role::Backup)?;
+    let opens = Opens::new(path.number(), &slot.config);
+    match &entry.open {
+        // Fails for none, because the new one is open.
+        Some(old) => drop(old.close()),
+        None => tracing::info!(path = entry.name, id = path.number(), "path opened"),
+    }
+    entry.opened(path);
+    Some(opens)
+}
+
+/// Pings paths on which nothing is in flight, so that silence shows their death.
+#[derive(Debug)]
+struct Pings {
+    last: Instant,
+    carried: u64,
+    /// When the tunnel last carried data.
+    active: Instant,
+}
+
+impl Pings {
+    /// As if the tunnel had just carried data.
+    fn new() -> Pings {
+        let now = Instant::now();
+        Pings {
+            last: now,
+            carried: 0,
+            active: now,
+        }
+    }
+
+    /// Sends the pings that are due.
+    fn send(&mut self, entries: &[Entry]) {
+        let now = Instant::now();
+        let carried = entries.iter().map(Entry::carried).sum();
+        if carried > self.carried + PING_BYTES * entries.len() as u64 {
+            self.active = now;
+        }
+        self.carried = carried;
+        let is_idle = now > self.active + IDLE;
+        if now < self.last + if is_idle { IDLE_PING } else { PING } {
+            return;
+        }
+        self.last = now;
+        let open = entries.iter().filter_map(|entry| entry.open.as_ref());
+        open.filter(|path| path.report().in_flight_bytes == 0)
+            .for_each(Path::ping);
     }
 }

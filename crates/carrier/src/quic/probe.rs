@@ -1,11 +1,10 @@
-//! Probes whether `far` is reachable over a path, without a connection.
+//! Probes whether the other end is reachable over a path, without a connection, I/O or a clock.
 //!
 //! A datagram with an unknown version of QUIC makes a server answer with the versions that it
 //! knows (RFC 9000, section 6), over the same path. An open path does not show this: the library
 //! returns the acknowledgements of all paths over one of them.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// A version that is reserved for this (RFC 9000, section 15).
@@ -20,67 +19,54 @@ const ID_BYTES: usize = 8;
 /// Probes that may be unanswered at a time.
 const OUTSTANDING: usize = 16;
 
+/// A connection id. Others cannot guess a random one, so they cannot answer.
+pub(super) type Id = [u8; ID_BYTES];
+
 /// The probes of one path.
-#[derive(Debug, Default)]
-pub(super) struct Probes(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    outstanding: VecDeque<([u8; ID_BYTES], Instant)>,
-    answer: Option<Answer>,
-}
-
-/// The latest answer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
-    /// When it arrived.
-    pub at: Instant,
-    /// The round-trip time.
-    pub rtt: Duration,
+#[derive(Clone, Debug, Default)]
+pub(super) struct Probes {
+    outstanding: VecDeque<(Id, Instant)>,
+    answer: Option<(Instant, Duration)>,
 }
 
 impl Probes {
-    /// The next probe, to be sent at once.
-    pub fn next(&self) -> Vec<u8> {
-        let id = random_id();
-        let mut state = self.0.lock().expect("no holder panics");
-        if state.outstanding.len() == OUTSTANDING {
-            state.outstanding.pop_front();
+    /// The next probe, to be sent at once, with two random ids.
+    pub fn next(&mut self, now: Instant, [other, own]: [Id; 2]) -> Vec<u8> {
+        if self.outstanding.len() == OUTSTANDING {
+            self.outstanding.pop_front();
         }
-        state.outstanding.push_back((id, Instant::now()));
-        probe(id)
+        self.outstanding.push_back((own, now));
+        probe([other, own])
     }
 
-    /// The latest answer.
-    pub fn answer(&self) -> Option<Answer> {
-        self.0.lock().expect("no holder panics").answer
+    /// When the latest answer came, and its round-trip time.
+    pub fn answer(&self) -> Option<(Instant, Duration)> {
+        self.answer
     }
 
-    /// Looks for answers among datagrams of `stride` bytes.
-    pub fn observe(&self, datagrams: &[u8], stride: usize) {
-        for datagram in datagrams.chunks(stride.max(1)) {
-            if let Some(id) = answered(datagram) {
-                self.on_answer(id);
+    /// The latest answer, once.
+    pub fn take_answer(&mut self) -> Option<(Instant, Duration)> {
+        self.answer.take()
+    }
+
+    /// Looks for answers among datagrams of `stride` bytes; whether there was one.
+    pub fn observe(&mut self, now: Instant, datagrams: &[u8], stride: usize) -> bool {
+        let before = self.outstanding.len();
+        for id in datagrams.chunks(stride.max(1)).filter_map(answered) {
+            let place = self.outstanding.iter().position(|&(own, _)| own == id);
+            if let Some((_, sent)) = place.and_then(|place| self.outstanding.remove(place)) {
+                self.answer = Some((now, now.saturating_duration_since(sent)));
             }
         }
-    }
-
-    fn on_answer(&self, id: [u8; ID_BYTES]) {
-        let mut state = self.0.lock().expect("no holder panics");
-        let place = state.outstanding.iter().position(|&(sent, _)| sent == id);
-        if let Some((_, sent)) = place.and_then(|place| state.outstanding.remove(place)) {
-            let at = Instant::now();
-            let rtt = at - sent;
-            state.answer = Some(Answer { at, rtt });
-        }
+        self.outstanding.len() < before
     }
 }
 
-/// A datagram of an unknown version from a connection with this id.
-fn probe(id: [u8; ID_BYTES]) -> Vec<u8> {
+/// A datagram of an unknown version to and from connections with these ids.
+fn probe(ids: [Id; 2]) -> Vec<u8> {
     let mut datagram = vec![0xc0];
     datagram.extend(VERSION.to_be_bytes());
-    for id in [random_id(), id] {
+    for id in ids {
         datagram.push(ID_BYTES as u8);
         datagram.extend(id);
     }
@@ -89,20 +75,10 @@ fn probe(id: [u8; ID_BYTES]) -> Vec<u8> {
 }
 
 /// The id of the probe that this datagram answers.
-fn answered(datagram: &[u8]) -> Option<[u8; ID_BYTES]> {
+fn answered(datagram: &[u8]) -> Option<Id> {
     let (head, rest) = datagram.split_first_chunk::<6>()?;
     let is_answer = head[0] & 0x80 != 0 && head[1..5] == [0; 4] && head[5] == ID_BYTES as u8;
     rest.first_chunk().copied().filter(|_| is_answer)
-}
-
-/// Others cannot guess it, so they cannot answer.
-fn random_id() -> [u8; ID_BYTES] {
-    let mut id = [0; ID_BYTES];
-    rustls::crypto::ring::default_provider()
-        .secure_random
-        .fill(&mut id)
-        .expect("the system has random numbers");
-    id
 }
 
 #[cfg(test)]
@@ -111,23 +87,19 @@ mod tests {
 
     #[test]
     fn only_an_answer_to_an_own_probe_counts() {
-        let probes = Probes::default();
-        let id = [7; ID_BYTES];
-        let sent = Instant::now();
-        probes
-            .0
-            .lock()
-            .expect("no panic")
-            .outstanding
-            .push_back((id, sent));
-        let answer = |id: [u8; ID_BYTES]| [&[0x80, 0, 0, 0, 0, 8][..], &id, &[8; 20]].concat();
-        probes.observe(&probe(id), BYTES); // reflected
-        probes.observe(&answer([8; ID_BYTES]), 2000);
-        probes.observe(&answer(id)[..13], 2000);
+        let mut probes = Probes::default();
+        let (now, id) = (Instant::now(), [7; ID_BYTES]);
+        let probe = probes.next(now, [[9; ID_BYTES], id]);
+        let answer = |id: Id| [&[0x80, 0, 0, 0, 0, 8][..], &id, &[8; 20]].concat();
+        assert!(!probes.observe(now, &probe, BYTES)); // reflected
+        assert!(!probes.observe(now, &answer([8; ID_BYTES]), 2000));
+        assert!(!probes.observe(now, &answer(id)[..13], 2000));
         assert!(probes.answer().is_none());
         // At the end of a train of datagrams, as a network interface merges them.
         let train = [&[0x40; 100][..], &answer(id)].concat();
-        probes.observe(&train, 100);
-        assert!(probes.answer().is_some());
+        let rtt = Duration::from_millis(5);
+        assert!(probes.observe(now + rtt, &train, 100));
+        assert_eq!(probes.take_answer(), Some((now + rtt, rtt)));
+        assert!(!probes.observe(now, &train, 100), "it was answered");
     }
 }

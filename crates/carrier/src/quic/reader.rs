@@ -7,27 +7,24 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use noq::{Chunk, ReadError, RecvStream, UnorderedRecvStream, VarInt};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::credit::Credit;
+use super::library::{Failure, Pieces};
 use crate::Incoming;
 use crate::window::{FIRST, Read, stalled};
 
 /// How often a reader whose data is not read looks whether the stream was reset.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// The failure of a stream whose peer has sent more than it may.
-const BEYOND: ReadError = ReadError::Reset(VarInt::from_u32(2));
 
 /// What the pieces that wait for earlier data may be on average at least when there are most of
 /// them, bytes. Each takes about 100 bytes more.
@@ -52,8 +49,7 @@ impl Waiting {
 
 /// A stream's data in order.
 pub(super) struct Reader {
-    stream: UnorderedRecvStream,
-    id: u64,
+    stream: Pieces,
     order: Order,
     credit: Arc<Credit>,
     /// The position up to which the peer may send.
@@ -64,20 +60,18 @@ pub(super) struct Reader {
     stalled: Pin<Box<WaitForCancellationFutureOwned>>,
     is_over: bool,
     /// Cause of the end of data. The library reports it once, and an end of stream afterwards.
-    failure: Option<ReadError>,
+    failure: Option<Failure>,
     /// When to look again whether the stream was reset.
     look: Option<Pin<Box<Sleep>>>,
 }
 
 impl Reader {
     /// Reads this stream, of which nothing was read yet.
-    pub fn new(stream: RecvStream, credit: Arc<Credit>, waiting: Arc<Waiting>) -> Reader {
-        let id = stream.id().into();
+    pub fn new(stream: Pieces, credit: Arc<Credit>, waiting: Arc<Waiting>) -> Reader {
         Reader {
-            stream: stream.into_unordered(),
-            id,
             order: Order::new(waiting),
-            stalled: Box::pin(credit.open_incoming(id)),
+            stalled: Box::pin(credit.open_incoming(stream.id())),
+            stream,
             credit,
             limit: FIRST,
             told: Read::default(),
@@ -85,15 +79,6 @@ impl Reader {
             failure: None,
             look: None,
         }
-    }
-
-    fn poll_chunk(
-        &mut self,
-        cx: &mut Context<'_>,
-        most: usize,
-    ) -> Poll<Result<Option<Chunk>, ReadError>> {
-        // A new future each time: it registers the task and has no state of its own.
-        pin!(self.stream.read_chunk(most)).poll(cx)
     }
 
     /// Moves data that is in order into `buf`; pending if there is none yet.
@@ -110,19 +95,17 @@ impl Reader {
                 Some(failure) => return Poll::Ready(Err(failure.clone().into())),
                 None => {}
             }
-            match self.poll_chunk(cx, usize::MAX) {
+            match self.stream.poll_next(cx, usize::MAX) {
                 Poll::Pending if has_data => return Poll::Ready(Ok(())),
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(Some(chunk))) => self.add(chunk),
+                Poll::Ready(Ok(Some((at, piece)))) => {
+                    if !self.order.add(at, piece, self.limit) {
+                        self.failure = Some(Failure::beyond());
+                    }
+                }
                 Poll::Ready(Ok(None)) => self.is_over = true,
                 Poll::Ready(Err(failure)) => self.failure = Some(failure),
             }
-        }
-    }
-
-    fn add(&mut self, chunk: Chunk) {
-        if !self.order.add(chunk.offset, chunk.bytes, self.limit) {
-            self.failure = Some(BEYOND);
         }
     }
 
@@ -136,14 +119,18 @@ impl Reader {
         };
         if read.taken > 0 || read != self.told {
             self.told = Read { taken: 0, ..read };
-            self.limit = self.credit.read(self.id, read).unwrap_or(self.limit);
+            self.limit = self
+                .credit
+                .read(self.stream.id(), read)
+                .unwrap_or(self.limit);
         }
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.credit.close_incoming(self.id, self.is_over);
+        let id = self.stream.id();
+        self.credit.close_incoming(id, self.is_over);
     }
 }
 
@@ -160,12 +147,14 @@ impl Incoming for Reader {
                 self.look = None;
             }
             match &self.failure {
-                Some(ReadError::Reset(_)) => return Poll::Ready(ErrorKind::ConnectionReset.into()),
+                Some(failure) if failure.is_reset() => {
+                    return Poll::Ready(ErrorKind::ConnectionReset.into());
+                }
                 Some(_) => return Poll::Pending,
                 None if self.is_over => return Poll::Pending,
                 None => {}
             }
-            match ready!(self.poll_chunk(cx, 0)) {
+            match ready!(self.stream.poll_next(cx, 0)) {
                 Ok(Some(_)) => self.look = Some(Box::pin(sleep(LOOK))),
                 Ok(None) => self.is_over = true,
                 Err(failure) => self.failure = Some(failure),

@@ -1,17 +1,18 @@
 //! Writes a stream.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use noq::{SendStream, Stopped, VarInt};
+use futures_util::future::BoxFuture;
 use tokio::io::AsyncWrite;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::account::Account;
 use super::credit::Credit;
+use super::library::Sending;
 use crate::Outgoing;
 
 mod turns;
@@ -19,15 +20,12 @@ mod turns;
 use turns::Turn;
 pub(super) use turns::Turns;
 
-/// The code of a reset.
-const NOT_FINISHED: VarInt = VarInt::from_u32(1);
-
 /// How often a writer that has nothing to write looks whether the peer has stopped the stream.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// A stream that is reset when it is dropped before its end was acknowledged.
 pub(super) struct Writer {
-    stream: SendStream,
+    stream: Sending,
     credit: Arc<Credit>,
     /// Bytes.
     written: u64,
@@ -41,18 +39,18 @@ enum State {
     /// When to look whether the stream was stopped.
     Idle(Pin<Box<Sleep>>),
     /// Shut down; ready when the peer has acknowledged the end or has stopped the stream.
-    Ended(Pin<Box<Stopped>>),
+    Ended(BoxFuture<'static, io::Result<()>>),
 }
 
 impl Writer {
     /// Writes this stream.
     pub fn new(
-        stream: SendStream,
+        stream: Sending,
         credit: Arc<Credit>,
         turns: Arc<Turns>,
         account: Arc<Account>,
     ) -> Writer {
-        credit.open_outgoing(stream.id().into());
+        credit.open_outgoing(stream.id());
         Writer {
             stream,
             credit,
@@ -63,10 +61,10 @@ impl Writer {
         }
     }
 
-    /// An error if the peer has stopped the stream. [`SendStream::stopped`] would tell without
-    /// these looks, but the library keeps something for each stream that is reset after its call.
+    /// An error if the peer has stopped the stream. `SendStream::stopped` of the library would tell
+    /// without these looks, but it keeps something for each stream that is reset after its call.
     fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write(Pin::new(&mut self.stream), cx, &[])
+        self.stream.poll_write(cx, &[])
     }
 }
 
@@ -93,7 +91,7 @@ impl AsyncWrite for Writer {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let id = this.stream.id().into();
+        let id = this.stream.id();
         let limit = ready!(this.credit.poll_limit(id, this.written, cx));
         let allowed = usize::try_from(limit - this.written).unwrap_or(usize::MAX);
         let buf = &buf[..buf.len().min(allowed)];
@@ -109,27 +107,20 @@ impl AsyncWrite for Writer {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            if let State::Ended(stopped) = &mut self.state {
-                return Poll::Ready(match ready!(stopped.as_mut().poll(cx)) {
-                    Ok(None) => Ok(()),
-                    Ok(Some(_)) => Err(ErrorKind::ConnectionReset.into()),
-                    Err(lost) => Err(lost.into()),
-                });
+            if let State::Ended(acknowledged) = &mut self.state {
+                return acknowledged.as_mut().poll(cx);
             }
             if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
                 return Poll::Ready(Err(stopped));
             }
-            self.stream.finish()?;
-            self.state = State::Ended(Box::pin(self.stream.stopped()));
+            self.state = State::Ended(self.stream.finish()?);
         }
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.credit.close_outgoing(self.stream.id().into());
-        // Fails if the peer has acknowledged the end or has stopped the stream, or the tunnel is
-        // closed.
-        let _ = self.stream.reset(NOT_FINISHED);
+        self.credit.close_outgoing(self.stream.id());
+        self.stream.reset();
     }
 }

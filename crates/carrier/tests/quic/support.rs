@@ -68,7 +68,7 @@ pub async fn pair_at(listener: quic::Listener, config: Near, near: &Arc<Identity
     let (near, accepted) = tokio::join!(connect(&config, near), listener.accept());
     Pair {
         near: near.expect("a tunnel"),
-        far: Tunnel::Quic(accepted.expect("a tunnel").0),
+        far: accepted.expect("a tunnel").0,
         _listener: listener,
     }
 }

@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use if_addrs::{Interface, get_if_addrs};
 use ipnet::IpNet;
-use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 
 /// The special ranges. IPv4-mapped addresses are missing, because they are converted before.
 static RANGES: LazyLock<Vec<IpNet>> = LazyLock::new(|| {
@@ -43,8 +43,7 @@ impl Special {
             if let Some((_, special)) = last.as_ref().filter(|last| fresh(last)) {
                 return special.clone();
             }
-            let interfaces = getifaddrs();
-            let own = interfaces.map(|all| Special::with_own(all.filter_map(address_of)));
+            let own = get_if_addrs().map(|all| Special::with_own(all.iter().map(Interface::ip)));
             let special = Arc::new(own.unwrap_or(Special::unknown()));
             *last = Some((Instant::now(), special.clone()));
             special
@@ -88,12 +87,6 @@ impl Special {
         let mut ranges = RANGES.iter();
         ranges.find(|range| range.contains(&address)).copied()
     }
-}
-
-fn address_of(interface: InterfaceAddress) -> Option<IpAddr> {
-    let address = interface.address?;
-    let ipv4 = address.as_sockaddr_in().map(|address| address.ip().into());
-    ipv4.or_else(|| address.as_sockaddr_in6().map(|address| address.ip().into()))
 }
 
 /// The IPv4 address to which NAT64 (RFC 6052) or 6to4 (RFC 3056) would translate.

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Shared, TunnelId};
-use crate::carrier::{self, Closed, Remote, Tunnel};
+use crate::carrier::{self, Carrier, Closed, Remote, Tunnel};
 use crate::config;
 use crate::itcp;
 use crate::names::resolve_far;
@@ -34,9 +34,9 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 /// says so if its host is up; after an outage of all paths TCP may wait for seconds before it
 /// retransmits.
 fn silence(tunnel: &Tunnel) -> Duration {
-    match tunnel {
-        Tunnel::Quic(_) => Duration::from_secs(1),
-        Tunnel::Mptcp(_) => Duration::from_secs(10),
+    match tunnel.carrier() {
+        Carrier::Quic => Duration::from_secs(1),
+        Carrier::Mptcp => Duration::from_secs(10),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The state that status page, JSON and metrics show, renewed once a second.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -63,7 +64,7 @@ impl Monitor {
     /// Adds an observation.
     pub fn observe(&self, observation: Observation) {
         let tunnels = {
-            let mut recorder = self.recorder.lock().expect("no holder panics");
+            let mut recorder = self.recorder.lock();
             let elapsed = recorder.1.elapsed();
             recorder.1 = Instant::now();
             recorder.0.observe(&observation.tunnels, elapsed)
@@ -96,13 +97,13 @@ impl Monitor {
 
     /// The last hour, a JSON document.
     pub fn history(&self) -> String {
-        let recorder = self.recorder.lock().expect("no holder panics");
+        let recorder = self.recorder.lock();
         json(&recorder.0.history().since(0))
     }
 
     /// What is new after this second, a JSON document, and the present second.
     pub fn update(&self, since: u64) -> (String, u64) {
-        let recorder = self.recorder.lock().expect("no holder panics");
+        let recorder = self.recorder.lock();
         let history = recorder.0.history().since(since);
         let (status, second) = (self.status(), history.second);
         let status = &*status;

@@ -1,7 +1,7 @@
 //! One [`AnyController`] for all paths of a connection, as the library's controller of each path.
 
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch_control::{Algorithm, AnyController};
 use noq_proto::congestion::Bbr3Config;
@@ -177,6 +177,17 @@ impl SharedController {
         let state = self.lock();
         let by_rule = || state.controller.window(r);
         state.paths[r].bbr_window.unwrap_or_else(by_rule)
+    }
+
+    /// Since when nothing that path `r` sent has been acknowledged, and its smoothed RTT: what a
+    /// [`PathWatch`](crate::watch::PathWatch) is told. `None` for a path that was never open.
+    pub fn heard(&self, r: usize) -> (Option<Instant>, Option<Duration>) {
+        let state = self.lock();
+        let Some(report) = state.paths.get(r) else {
+            return (None, None);
+        };
+        let rtt = Duration::try_from_secs_f64(state.controller.path(r).rtt);
+        (report.silent_since, rtt.ok())
     }
 
     /// Calls `read` with the controller and the reports of its paths.

@@ -68,7 +68,7 @@ impl Pair {
             sender: End::sender(&mut dice, clock.instant(now), tls, sender),
             receiver: End::receiver(&mut dice, tls, receiver),
             controller,
-            paths: Paths::new(paths),
+            paths: Paths::new(paths, clock.instant(now)),
             rebound: vec![0; paths],
             stream: None,
             unsent: None,

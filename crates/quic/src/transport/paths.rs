@@ -1,21 +1,13 @@
 //! The paths of a connection at its sender: when they are opened, closed and opened again.
 
 use std::num::NonZeroU32;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use noq_proto::{Connection, PathId, PathStatus, VarInt};
 
 use super::controller::SharedController;
 use super::endpoint::sender_tuple;
-
-/// A path is dead if nothing sent over it was acknowledged for this long, and for this many round
-/// trips. The library itself sends data of a dead path again over another only when the path is
-/// abandoned, and abandons none.
-const SILENCE: Duration = Duration::from_millis(500);
-const SILENT_ROUND_TRIPS: f64 = 3.0;
-
-/// How long after a path was closed it is tried again.
-const RETRY: Duration = Duration::from_millis(500);
+use crate::watch::{Advice, PathWatch};
 
 /// An open path.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +23,8 @@ struct Open {
 pub(super) struct Paths {
     /// Each path while it is open.
     open: Vec<Option<Open>>,
-    /// When a path was closed that is to be opened again.
-    closed: Vec<Option<Instant>>,
+    /// Each path once it was open, unless it is to be kept closed.
+    watches: Vec<Option<PathWatch>>,
     /// Paths that are to be opened and are not yet.
     wanted: Vec<usize>,
     /// How many paths the ends must allow, abandoned ones of which the receiver has seen nothing
@@ -44,15 +36,17 @@ pub(super) struct Paths {
 
 impl Paths {
     /// A number of paths, of which the first is open.
-    pub fn new(paths: usize) -> Paths {
+    pub fn new(paths: usize, now: Instant) -> Paths {
         let mut open = vec![None; paths];
         open[0] = Some(Open {
             id: PathId::ZERO,
             established: true,
         });
+        let mut watches = vec![None; paths];
+        watches[0] = Some(open_watch(now));
         Paths {
             open,
-            closed: vec![None; paths],
+            watches,
             wanted: Vec::new(),
             allowed: paths as u32,
             keys_changed: None,
@@ -76,8 +70,11 @@ impl Paths {
 
     /// The path is to be opened, unless it is open.
     pub fn want(&mut self, path: usize) {
-        self.closed[path] = None;
-        if self.open[path].is_none() && !self.wanted.contains(&path) {
+        if self.open[path].is_some() {
+            return;
+        }
+        self.watches[path] = None;
+        if !self.wanted.contains(&path) {
             self.wanted.push(path);
         }
     }
@@ -95,7 +92,9 @@ impl Paths {
 
     /// A closed path is not opened again before it is wanted.
     pub fn keep_closed(&mut self, path: usize) {
-        self.closed[path] = None;
+        if self.open[path].is_none() {
+            self.watches[path] = None;
+        }
         self.wanted.retain(|wanted| *wanted != path);
     }
 
@@ -120,6 +119,7 @@ impl Paths {
                 id,
                 established: false,
             });
+            self.watches[path] = Some(open_watch(now));
             self.wanted.remove(0);
         }
     }
@@ -141,22 +141,27 @@ impl Paths {
         controller: &SharedController,
         now: Instant,
     ) {
-        let dead: Vec<bool> = (0..self.open.len())
-            .map(|path| is_dead(path, controller, now))
-            .collect();
-        let mut open = self.open.iter().zip(&dead);
-        if open.any(|(path, dead)| path.is_some_and(|path| path.established) && !dead) {
-            for (path, _) in self.open.iter().zip(&dead).filter(|(_, dead)| **dead) {
-                if let Some(path) = path {
-                    // Fails for a path that the library is closing.
-                    let _ = connection.close_path(now, path.id, VarInt::from_u32(0));
-                }
+        let mut any_works = false;
+        for (path, open) in self.open.iter().enumerate() {
+            if let (Some(open), Some(watch)) = (open, &mut self.watches[path]) {
+                let (silent_since, rtt) = controller.heard(path);
+                watch.heard(silent_since, rtt);
+                any_works |= open.established && watch.works(now);
             }
         }
-        for (path, closed) in self.closed.iter_mut().enumerate() {
-            if closed.is_some_and(|at| now >= at + RETRY) {
-                *closed = None;
-                self.wanted.push(path);
+        for (path, watch) in self.watches.iter_mut().enumerate() {
+            let advice = watch.as_mut().and_then(|it| it.advice(now, any_works));
+            match (advice, self.open[path]) {
+                (Some(Advice::Close), Some(open)) => {
+                    // Fails for a path that the library is closing.
+                    let _ = connection.close_path(now, open.id, VarInt::from_u32(0));
+                }
+                // To open it is to probe it: the library sends a PATH_CHALLENGE.
+                (Some(Advice::Probe), None) if !self.wanted.contains(&path) => {
+                    self.wanted.push(path);
+                }
+                // Open paths are not probed: a probe after each loss would change what is measured.
+                _ => {}
             }
         }
     }
@@ -179,23 +184,17 @@ impl Paths {
     pub fn abandoned(&mut self, id: PathId, controller: &SharedController, now: Instant) {
         if let Some(path) = self.place(id) {
             self.open[path] = None;
-            self.closed[path] = Some(now);
+            if let Some(watch) = &mut self.watches[path] {
+                watch.closed(now);
+            }
             self.allowed += 1;
             controller.abandon(path);
         }
     }
 }
 
-fn is_dead(path: usize, controller: &SharedController, now: Instant) -> bool {
-    controller.read(|controller, reports| {
-        if path >= reports.len() {
-            return false; // not opened yet
-        }
-        let rtt_s = controller.path(path).rtt;
-        let round_trips = SILENT_ROUND_TRIPS * if rtt_s.is_finite() { rtt_s } else { 0.0 };
-        let limit = SILENCE.max(Duration::from_secs_f64(round_trips));
-        reports[path]
-            .silent_since
-            .is_some_and(|since| now >= since + limit)
-    })
+fn open_watch(now: Instant) -> PathWatch {
+    let mut watch = PathWatch::new(now);
+    watch.opened(now);
+    watch
 }

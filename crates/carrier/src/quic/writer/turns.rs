@@ -4,15 +4,15 @@
 //! the same few would use it up again and again. Here they queue, and only the first one tries.
 
 use std::io;
-use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use noq::SendStream;
-use tokio::io::AsyncWrite;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
+
+use crate::quic::library::Sending;
 
 /// The queue of a tunnel's writers.
 pub(in crate::quic) struct Turns {
@@ -20,12 +20,12 @@ pub(in crate::quic) struct Turns {
     /// Writers in the queue, with the first one.
     queued: AtomicUsize,
     /// A stream without data, which only the tunnel's window can block.
-    probe: Mutex<SendStream>,
+    probe: Mutex<Sending>,
 }
 
 impl Turns {
     /// Nobody queues; the stream must never carry data.
-    pub fn new(probe: SendStream) -> Turns {
+    pub fn new(probe: Sending) -> Turns {
         Turns {
             first: Arc::new(Semaphore::new(1)),
             queued: AtomicUsize::new(0),
@@ -35,8 +35,7 @@ impl Turns {
 
     /// Whether the tunnel's window is used up; then the task is woken when it is not.
     fn is_blocked(&self, cx: &mut Context<'_>) -> bool {
-        let mut probe = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
-        AsyncWrite::poll_write(Pin::new(&mut *probe), cx, &[]).is_pending()
+        self.probe.lock().poll_write(cx, &[]).is_pending()
     }
 }
 
@@ -56,22 +55,19 @@ impl Turn {
     /// Writes when it is this writer's turn.
     pub fn poll_write(
         &mut self,
-        stream: &mut SendStream,
+        stream: &mut Sending,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let write = |stream: &mut SendStream, cx: &mut Context<'_>| {
-            AsyncWrite::poll_write(Pin::new(stream), cx, buf)
-        };
         if self.place.is_none() && self.turns.queued.load(Ordering::Relaxed) == 0 {
-            let written = write(stream, cx);
+            let written = stream.poll_write(cx, buf);
             if written.is_ready() {
                 return written;
             }
         }
         let place = self.place.get_or_insert_with(|| Place::new(&self.turns));
         ready!(place.poll_first(cx));
-        let written = write(stream, cx);
+        let written = stream.poll_write(cx, buf);
         if written.is_ready() || !self.turns.is_blocked(cx) {
             // If nothing was written, the stream's own window is used up: others may go first.
             self.place = None;

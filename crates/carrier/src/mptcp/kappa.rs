@@ -1,4 +1,4 @@
-//! The weight (kappa) of one connection's `vegas_k`: an entry of a map that `anabranch-kernel load
+//! Kappa of one connection's `vegas_k`, its weight: an entry of a map that `anabranch-kernel load
 //! vegas_k --pin` pins in the BPF file system. The key is the socket's cookie. The program reads
 //! the entry for every path of the connection; the kernel removes it with the last path.
 //!
@@ -11,28 +11,28 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use anabranch_control::{Scalar, Soft};
 use anyhow::Context;
 
-/// The rule that has a weight.
+/// The rule that has a kappa.
 pub const RULE: &str = "vegas_k";
 
 const PIN: &CStr = c"/sys/fs/bpf/anabranch/vegas_k/weights";
 
-/// The weights of all connections of the pinned `vegas_k`.
+/// Kappa of all connections of the pinned `vegas_k`.
 #[derive(Debug)]
-pub struct Weights(OwnedFd);
+pub struct Kappas(OwnedFd);
 
-impl Weights {
+impl Kappas {
     /// Opens the map.
     ///
     /// # Errors
     /// If `vegas_k` is not pinned, or without CAP_BPF.
-    pub fn open() -> anyhow::Result<Weights> {
+    pub fn open() -> anyhow::Result<Kappas> {
         let pin = PIN.to_string_lossy();
-        Weights::open_pin().with_context(|| {
+        Kappas::open_pin().with_context(|| {
             format!("{pin}: it takes CAP_BPF, and `anabranch-kernel load {RULE} --pin`")
         })
     }
 
-    fn open_pin() -> io::Result<Weights> {
+    fn open_pin() -> io::Result<Kappas> {
         /// `union bpf_attr` of `BPF_OBJ_GET`.
         #[repr(C)]
         struct Attributes {
@@ -49,10 +49,10 @@ impl Weights {
         // SAFETY: the path ends with a null byte and is static.
         let fd = unsafe { bpf(BPF_OBJ_GET, &attributes) }?;
         // SAFETY: the kernel has just returned this descriptor, which nothing else owns.
-        Ok(Weights(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(Kappas(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Sets the weight of the connection with this cookie, packets.
+    /// Sets kappa of the connection with this cookie, packets.
     ///
     /// # Errors
     /// If the map is full.
@@ -67,12 +67,12 @@ impl Weights {
             flags: u64,
         }
         const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
-        let weight: u64 = Soft::from_f64(kappa).to_bits();
+        let value: u64 = Soft::from_f64(kappa).to_bits();
         let attributes = Attributes {
             map_fd: self.0.as_raw_fd() as u32,
             padding: 0,
             key: &raw const cookie as u64,
-            value: &raw const weight as u64,
+            value: &raw const value as u64,
             flags: 0,
         };
         // SAFETY: key and value are u64 as in the map, and outlive the call.

@@ -7,24 +7,27 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, Instant};
 
+use crate::quic::probe::Probes;
 use noq::udp::{RecvMeta, Transmit, UdpSocketState};
 use noq::{AsyncUdpSocket, UdpSender};
+use parking_lot::{Mutex, RwLock};
+use ring::rand::{SecureRandom, SystemRandom};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use super::probe::Probes;
 use crate::config;
 
 /// Socket buffers, bytes: with the default of 212 kB downloads over two paths fall to a third.
-pub(super) const BUFFER: usize = 4 << 20;
+const BUFFER: usize = 4 << 20;
 
 /// The local address of path `i` as the library sees it, from the discard prefix (RFC 6666).
-pub(super) fn tag(i: usize) -> IpAddr {
+fn tag(i: usize) -> IpAddr {
     Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 1 + i as u16).into()
 }
 
@@ -36,7 +39,7 @@ fn untag(address: IpAddr) -> Option<usize> {
 }
 
 /// An address as the library sees it: IPv6 where another path has IPv6.
-pub(super) fn mapped(address: SocketAddr) -> SocketAddr {
+fn mapped(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) => SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into(),
         v6 @ SocketAddr::V6(_) => v6,
@@ -45,24 +48,27 @@ pub(super) fn mapped(address: SocketAddr) -> SocketAddr {
 
 /// The sockets of all paths.
 #[derive(Debug)]
-pub(super) struct Sockets {
-    slots: Vec<Slot>,
+pub struct Sockets {
+    slots: Vec<Arc<Slot>>,
     /// The path of datagrams for which the library has not chosen one, which is the first to open.
     first: AtomicUsize,
-    /// Wakes the receiving task when a socket was bound.
-    receiver: Mutex<Option<Waker>>,
+    receiver: Receiver,
 }
+
+/// Wakes the receiving task when a socket was bound.
+type Receiver = Arc<Mutex<Option<Waker>>>;
 
 /// A configured path and its socket.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub struct Slot {
+    index: usize,
     /// The path.
-    config: config::Path,
+    pub config: config::Path,
     /// The address of `far` in the path's family.
-    pub far: SocketAddr,
-    /// What the path's probes found.
-    pub probes: Probes,
+    far: SocketAddr,
+    probes: Mutex<Probes>,
     socket: RwLock<Option<Arc<Bound>>>,
+    receiver: Receiver,
 }
 
 /// A bound socket.
@@ -73,18 +79,45 @@ struct Bound {
 }
 
 impl Slot {
-    fn new(config: config::Path, far: SocketAddr) -> Slot {
-        Slot {
-            config,
-            far,
-            probes: Probes::default(),
-            socket: RwLock::default(),
+    /// The address of `far`, as the library sees it.
+    pub(super) fn far(&self) -> SocketAddr {
+        mapped(self.far)
+    }
+
+    /// The own address, as the library sees it.
+    pub(super) fn tag(&self) -> IpAddr {
+        tag(self.index)
+    }
+
+    /// Binds a new socket.
+    pub fn bind(&self) -> io::Result<()> {
+        let bound = Bound::bind(&self.config, self.far)?;
+        *self.socket.write() = Some(Arc::new(bound));
+        if let Some(waker) = self.receiver.lock().take() {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Sends a probe, if it can. Without an interface or a route no answer arrives either; a later
+    /// socket finds the interface as it is then.
+    pub fn probe(&self) {
+        if self.bound().is_none() && self.bind().is_err() {
+            return;
+        }
+        let probe = self
+            .probes
+            .lock()
+            .next(Instant::now(), [random(), random()]);
+        if self.send(&probe).is_err() {
+            self.unbind();
+            let _ = self.bind();
         }
     }
 
-    /// Whether it has a socket.
-    pub fn is_bound(&self) -> bool {
-        self.bound().is_some()
+    /// When the latest probe was answered, and its round-trip time.
+    pub fn answer(&self) -> Option<(Instant, Duration)> {
+        self.probes.lock().answer()
     }
 
     /// The local address of its packets.
@@ -93,13 +126,11 @@ impl Slot {
         Some(bound).filter(|ip| !ip.is_unspecified())
     }
 
-    /// Drops the socket, so that a new one finds the interface as it is then.
-    pub fn unbind(&self) {
-        *self.socket.write().expect("no holder panics") = None;
+    fn unbind(&self) {
+        *self.socket.write() = None;
     }
 
-    /// Sends a datagram by itself.
-    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
+    fn send(&self, datagram: &[u8]) -> io::Result<()> {
         let bound = self.bound().ok_or(io::ErrorKind::NotConnected)?;
         bound.try_send(&Transmit {
             destination: self.far,
@@ -110,19 +141,29 @@ impl Slot {
         })
     }
 
+    /// The latest answer, once.
+    pub fn take_answer(&self) -> Option<(Instant, Duration)> {
+        self.probes.lock().take_answer()
+    }
+
     /// Receives answers to probes, if the library does not read the socket.
     pub fn receive_answers(&self) {
         let Some(bound) = self.bound() else { return };
         let mut buffer = [0; 2048];
         while let Ok((length, from)) = bound.io.try_recv_from(&mut buffer) {
             if from == self.far {
-                self.probes.observe(&buffer[..length], length);
+                self.observe(&buffer[..length], length);
             }
         }
     }
 
+    fn observe(&self, datagrams: &[u8], stride: usize) {
+        let mut probes = self.probes.lock();
+        probes.observe(Instant::now(), datagrams, stride);
+    }
+
     fn bound(&self) -> Option<Arc<Bound>> {
-        self.socket.read().expect("no holder panics").clone()
+        self.socket.read().clone()
     }
 }
 
@@ -158,8 +199,15 @@ impl Bound {
     }
 }
 
+fn random() -> [u8; 8] {
+    let mut bytes = [0; 8];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.expect("the system has random numbers");
+    bytes
+}
+
 /// Raises the buffers as far as the system allows.
-pub(super) fn set_buffers(socket: &std::net::UdpSocket) {
+pub fn set_buffers(socket: &std::net::UdpSocket) {
     let socket = socket2::SockRef::from(socket);
     // A smaller buffer costs throughput, nothing else.
     let _ = socket.set_recv_buffer_size(BUFFER);
@@ -182,28 +230,27 @@ fn bind_to_interface(_: &Socket, _: &str) -> io::Result<()> {
 impl Sockets {
     /// These paths to their addresses of `far`. None has a socket yet.
     pub fn new(paths: &[config::Path], far: &[SocketAddr]) -> Arc<Sockets> {
-        let slot = |(path, far): (&config::Path, &SocketAddr)| Slot::new(path.clone(), *far);
+        let receiver = Receiver::default();
+        let slot = |(index, (path, far)): (usize, (&config::Path, &SocketAddr))| {
+            Arc::new(Slot {
+                index,
+                config: path.clone(),
+                far: *far,
+                probes: Mutex::default(),
+                socket: RwLock::default(),
+                receiver: receiver.clone(),
+            })
+        };
         Arc::new(Sockets {
-            slots: paths.iter().zip(far).map(slot).collect(),
+            slots: paths.iter().zip(far).enumerate().map(slot).collect(),
             first: AtomicUsize::new(0),
-            receiver: Mutex::new(None),
+            receiver,
         })
     }
 
     /// The paths.
-    pub fn slots(&self) -> &[Slot] {
+    pub fn slots(&self) -> &[Arc<Slot>] {
         &self.slots
-    }
-
-    /// Binds the socket of path `i`.
-    pub fn bind(&self, i: usize) -> io::Result<()> {
-        let slot = &self.slots[i];
-        let bound = Bound::bind(&slot.config, slot.far)?;
-        *slot.socket.write().expect("no holder panics") = Some(Arc::new(bound));
-        if let Some(waker) = self.receiver.lock().expect("no holder panics").take() {
-            waker.wake();
-        }
-        Ok(())
     }
 
     /// Sends datagrams for which the library has not chosen a path over path `i`.
@@ -219,7 +266,7 @@ impl Sockets {
     }
 
     fn all_bound(&self) -> impl Iterator<Item = Arc<Bound>> {
-        self.slots.iter().filter_map(Slot::bound)
+        self.slots.iter().filter_map(|slot| slot.bound())
     }
 }
 
@@ -258,7 +305,7 @@ impl AllPaths {
         };
         for (meta, buf) in meta.iter_mut().zip(bufs.iter()).take(received) {
             if (meta.addr.ip(), meta.addr.port()) == (slot.far.ip(), slot.far.port()) {
-                slot.probes.observe(&buf[..meta.len], meta.stride);
+                slot.observe(&buf[..meta.len], meta.stride);
                 meta.addr = mapped(slot.far);
             } else {
                 meta.addr = mapped(meta.addr);
@@ -280,8 +327,7 @@ impl AsyncUdpSocket for AllPaths {
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        let receiver = &self.sockets.receiver;
-        *receiver.lock().expect("no holder panics") = Some(cx.waker().clone());
+        *self.sockets.receiver.lock() = Some(cx.waker().clone());
         let paths = self.sockets.slots.len();
         for k in 0..paths {
             let i = (self.next + k) % paths;

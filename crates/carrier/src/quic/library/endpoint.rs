@@ -1,0 +1,187 @@
+//! Both ends' endpoints, and their handshakes.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use noq::rustls::pki_types::CertificateDer;
+use noq::{ClientConfig, Endpoint, EndpointConfig, PathId, ServerConfig, TokioRuntime};
+
+use super::sockets::{AllPaths, Sockets};
+use super::{Connection, closed, settings};
+use crate::config::Settings;
+use crate::keys::PublicKey;
+use crate::tls::{self, Identity, SERVER_NAME};
+
+/// How often it is checked whether the keys were changed.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// First datagrams that may wait for the task that accepts.
+const INCOMING: usize = 1024;
+
+/// An error if this end cannot behave so.
+pub fn check(settings: &Settings) -> anyhow::Result<()> {
+    settings::controller(settings).map(drop)
+}
+
+/// The endpoint of `near`, which has one connection.
+#[derive(Debug)]
+pub struct Client(#[expect(dead_code, reason = "kept")] Endpoint);
+
+impl Client {
+    /// Shakes hands with `far` over this path.
+    pub async fn connect(
+        sockets: &Arc<Sockets>,
+        first: usize,
+        settings: &Settings,
+        identity: &Arc<Identity>,
+    ) -> anyhow::Result<(Client, Connection)> {
+        let slot = &sockets.slots()[first];
+        slot.bind()?;
+        sockets.set_first(first);
+        let controller = settings::controller(settings)?;
+        let crypto = QuicClientConfig::try_from(identity.client())?;
+        let mut config = ClientConfig::new(Arc::new(crypto));
+        let transport = settings::transport(&controller, &settings.limits);
+        config.transport_config(Arc::new(transport));
+        let endpoint = Endpoint::new_with_abstract_socket(
+            EndpointConfig::default(),
+            None,
+            AllPaths::new(sockets.clone()),
+            Arc::new(TokioRuntime),
+        )?;
+        let connecting = endpoint.connect_with(config, slot.far(), SERVER_NAME)?;
+        let inner = connecting.await.map_err(closed_by)?;
+        // Before, `far` may still refuse the own key.
+        inner.handshake_confirmed().await.map_err(closed_by)?;
+        let connection = Connection { inner, controller };
+        connection.change_keys().await;
+        if !connection.inner.is_multipath_enabled() {
+            bail!("far has no multipath extension");
+        }
+        Ok((Client(endpoint), connection))
+    }
+}
+
+fn closed_by(error: noq::ConnectionError) -> anyhow::Error {
+    anyhow::anyhow!(closed(error).0)
+}
+
+impl Connection {
+    /// Changes the keys, and waits until `far` has acknowledged a packet with the new ones. The
+    /// library changes them after 10 to 1000 packets, and discards packets with old ones that
+    /// arrive over a slower path later than the first with new ones; the change after this one is
+    /// near the cipher's limit.
+    async fn change_keys(&self) {
+        let start = Instant::now();
+        self.inner.force_key_update();
+        if let Some(path) = self.inner.path(PathId::ZERO) {
+            // Fails for a path that is closed, and with it the connection.
+            let _ = path.ping();
+        }
+        while !self.controller.has_acknowledged(0, start) {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// The endpoint of `far`. Its socket is closed with the last connection.
+#[derive(Clone, Debug)]
+pub struct Server {
+    endpoint: Endpoint,
+    config: ServerConfig,
+}
+
+impl Server {
+    /// Accepts connections at this socket.
+    pub fn new(socket: UdpSocket, identity: &Arc<Identity>) -> anyhow::Result<Server> {
+        let crypto = QuicServerConfig::try_from(identity.server())?;
+        let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+        config.max_incoming(INCOMING);
+        let endpoint = Endpoint::new(
+            settings::endpoint(identity)?,
+            Some(config.clone()),
+            socket,
+            Arc::new(TokioRuntime),
+        )?;
+        Ok(Server { endpoint, config })
+    }
+
+    /// The next client's first datagram; `None` if there can be no more.
+    pub async fn accept(&self) -> Option<Incoming> {
+        self.endpoint.accept().await.map(Incoming)
+    }
+
+    /// Accepts no more connections.
+    pub fn stop(&self) {
+        self.endpoint.set_server_config(None);
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.endpoint.local_addr()
+    }
+
+    /// Shakes hands; the connection and the key that the client has proved. `proved` is told the
+    /// key before anything else is checked.
+    pub async fn shake_hands(
+        &self,
+        incoming: Incoming,
+        settings: &Settings,
+        proved: impl FnOnce(&PublicKey),
+    ) -> anyhow::Result<(Connection, PublicKey)> {
+        let controller = settings::controller(settings)?;
+        let mut config = self.config.clone();
+        let transport = settings::transport(&controller, &settings.limits);
+        config.transport_config(Arc::new(transport));
+        let connecting = incoming.0.accept_with(Arc::new(config));
+        let inner = connecting.map_err(closed_by)?.await.map_err(closed_by)?;
+        let peer = peer_key(&inner)?;
+        proved(&peer);
+        if !inner.is_multipath_enabled() {
+            bail!("near has no multipath extension");
+        }
+        Ok((Connection { inner, controller }, peer))
+    }
+}
+
+fn peer_key(connection: &noq::Connection) -> anyhow::Result<PublicKey> {
+    let identity = connection.peer_identity().context("no key")?;
+    let certificates = identity.downcast::<Vec<CertificateDer<'static>>>();
+    let certificates = certificates.map_err(|_| anyhow::anyhow!("no key"))?;
+    Ok(tls::peer_key(&certificates)?)
+}
+
+/// The first datagram of a client.
+pub struct Incoming(noq::Incoming);
+
+impl Incoming {
+    /// Where it comes from, by its own account.
+    pub fn address(&self) -> SocketAddr {
+        self.0.remote_address()
+    }
+
+    /// Whether the client has shown that it receives what is sent to its address.
+    pub fn is_validated(&self) -> bool {
+        self.0.remote_address_validated()
+    }
+
+    /// Whether it has a whole ClientHello, as near's has.
+    pub fn has_hello(&self) -> bool {
+        self.0.decrypt().is_some_and(|it| it.alpns().is_some())
+    }
+
+    /// Asks the client to show that it receives (RFC 9000, section 8.1.2).
+    pub fn retry(self) {
+        // Fails for a validated client only.
+        let _ = self.0.retry();
+    }
+
+    /// Gives no answer.
+    pub fn ignore(self) {
+        self.0.ignore();
+    }
+}

@@ -1,0 +1,179 @@
+//! An open path of a connection.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use anabranch_quic::controller::{Allowance, PathController, PathReport};
+use noq::{ClosePathError, PathId, PathStats, PathStatus, WeakPathHandle};
+
+use super::{Connection, UDP_HEADERS, number};
+
+/// An open path, until it is dropped.
+#[derive(Debug)]
+pub struct Path {
+    connection: Connection,
+    id: PathId,
+    /// The place in the controller.
+    index: usize,
+    is_backup: bool,
+    counters: Counters,
+    mtu: u16,
+    /// Keeps the library's counters.
+    _handle: WeakPathHandle,
+}
+
+/// It is the only open path of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastPath;
+
+/// Counters of a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// With IP and UDP headers.
+    pub sent_bytes: u64,
+    /// With IP and UDP headers.
+    pub received_bytes: u64,
+    /// Packets of QUIC.
+    pub sent_packets: u64,
+    /// Packets of QUIC.
+    pub lost_packets: u64,
+}
+
+impl Counters {
+    fn of(stats: &PathStats) -> Counters {
+        let (sent, received) = (&stats.udp_tx, &stats.udp_rx);
+        Counters {
+            sent_bytes: sent.bytes + UDP_HEADERS * sent.datagrams,
+            received_bytes: received.bytes + UDP_HEADERS * received.datagrams,
+            sent_packets: stats.sent_packets,
+            // A lost probe of the MTU says nothing about the path.
+            lost_packets: stats.lost_packets - stats.lost_plpmtud_probes,
+        }
+    }
+
+    /// The sum.
+    pub fn plus(self, other: Counters) -> Counters {
+        Counters {
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            received_bytes: self.received_bytes + other.received_bytes,
+            sent_packets: self.sent_packets + other.sent_packets,
+            lost_packets: self.lost_packets + other.lost_packets,
+        }
+    }
+}
+
+/// What the library calls a path that is a backup, or is not.
+pub(super) fn status(is_backup: bool) -> PathStatus {
+    if is_backup {
+        PathStatus::Backup
+    } else {
+        PathStatus::Available
+    }
+}
+
+impl Path {
+    pub(super) fn new(connection: &Connection, id: PathId, is_backup: bool) -> Option<Path> {
+        let path = connection.inner.path(id)?;
+        let controller = connection.inner.congestion_state(id)?.into_any();
+        let controller = controller.downcast::<PathController>().ok()?;
+        Some(Path {
+            connection: connection.clone(),
+            id,
+            index: controller.index(),
+            is_backup,
+            counters: Counters::default(),
+            mtu: 0,
+            _handle: path.weak_handle(),
+        })
+    }
+
+    /// The library's number, which both ends know.
+    pub fn number(&self) -> u32 {
+        number(self.id)
+    }
+
+    /// Reads the library's counters; afterwards they are what they were when it was closed.
+    pub fn update(&mut self) {
+        if let Some(stats) = self.connection.inner.path_stats(self.id) {
+            self.counters = Counters::of(&stats);
+            self.mtu = stats.current_mtu;
+        }
+    }
+
+    /// The counters as they were read last.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Largest datagram without IP and UDP headers, bytes.
+    pub fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// Makes it a backup of the others, or not.
+    pub fn set_backup(&mut self, is_backup: bool) {
+        if self.is_backup != is_backup
+            && let Some(path) = self.connection.inner.path(self.id)
+            && path.set_status(status(is_backup)).is_ok()
+        {
+            self.is_backup = is_backup;
+        }
+    }
+
+    /// What the controller knows of it.
+    pub fn report(&self) -> PathReport {
+        let controller = self.connection.controller();
+        controller.read(|_, reports| reports[self.index])
+    }
+
+    /// Smoothed and smallest round-trip time, s, once there is one, and the window, packets.
+    pub fn measured(&self) -> (Option<f64>, Option<f64>, f64) {
+        self.connection.controller().read(|controller, _| {
+            let path = controller.path(self.index);
+            let known = |rtt: f64| Some(rtt).filter(|rtt| rtt.is_finite());
+            (known(path.rtt), known(path.base_rtt), path.window)
+        })
+    }
+
+    /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told.
+    pub fn heard(&self) -> (Option<Instant>, Option<Duration>) {
+        self.connection.controller().heard(self.index)
+    }
+
+    /// The own address.
+    pub fn local(&self) -> Option<IpAddr> {
+        self.connection.inner.path(self.id)?.local_ip().ok()?
+    }
+
+    /// Sets what it may send at most.
+    pub fn allow(&self, allowance: Allowance) {
+        self.connection.controller().allow(self.index, allowance);
+    }
+
+    /// Makes the peer acknowledge something.
+    pub fn ping(&self) {
+        if let Some(path) = self.connection.inner.path(self.id) {
+            // Fails if the library has closed it.
+            let _ = path.ping();
+        }
+    }
+
+    /// Closes it, unless it is closed.
+    ///
+    /// # Errors
+    /// If it is the last one.
+    pub fn close(&self) -> Result<(), LastPath> {
+        let path = self.connection.inner.path(self.id);
+        match path.map(|path| path.close()) {
+            Some(Err(ClosePathError::LastOpenPath)) => Err(LastPath),
+            _ => Ok(()),
+        }
+    }
+
+    /// It was closed: its last counters.
+    pub fn closed(mut self) -> Counters {
+        self.update();
+        self.connection.controller().abandon(self.index);
+        self.counters
+    }
+}

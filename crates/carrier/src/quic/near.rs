@@ -1,0 +1,34 @@
+//! The paths of `near`, as configured.
+
+use super::allowance;
+use super::control::Opens;
+use super::library::{Connection, Event, Sockets};
+use super::paths::{Entry, Paths};
+use super::share::Share;
+
+/// The paths to these sockets, of which `first` has carried the handshake, and what is to be said
+/// of it.
+pub(super) fn paths(connection: &Connection, sockets: &Sockets, first: usize) -> (Paths, Opens) {
+    let entries = sockets.slots().iter().map(|slot| {
+        let path = &slot.config;
+        let share = Share::new(path.weight, path.rate_mbps);
+        Entry::new(path.name.clone(), path.role, share, Some(slot.clone()))
+    });
+    let mut paths = Paths::new(connection.clone(), entries.collect());
+    if let Some(path) = connection.path(0) {
+        paths.entries[first].opened(path);
+    }
+    let opens = Opens::new(0, &sockets.slots()[first].config);
+    (paths, opens)
+}
+
+/// Handles what has happened, and timers that have expired. Returns the paths that open.
+pub(super) fn step(paths: &mut Paths, events: Vec<Event>) -> Vec<Opens> {
+    for event in events {
+        if let Event::Abandoned(number) = event {
+            paths.abandoned(number);
+        }
+    }
+    allowance::allow(&mut paths.entries);
+    paths.watch()
+}
