@@ -24,6 +24,8 @@ mod connect;
 mod control;
 mod credit;
 mod far;
+#[doc(hidden)]
+pub mod fuzzing;
 mod library;
 mod listener;
 mod near;
