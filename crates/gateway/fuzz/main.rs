@@ -1,5 +1,5 @@
-//! A target of libFuzzer for each check of `tests/parsers/checks`, which the environment variable PARSER chooses:
-//! `make fuzz`.
+//! A target of libFuzzer for each check of `tests/parsers/checks`, which the environment variable
+//! PARSER chooses: `make fuzz`.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
 //! Every parser, and the carriers under an authenticated peer, with the inputs that `make fuzz` has
-//! found to reach different code: `fuzz/corpus` has a folder for each. An input that fails is added.
+//! found to reach different code: `fuzz/corpus` has a folder for each. An input that fails is
+//! added.
 
 use std::fs;
 use std::path::Path;
