@@ -66,7 +66,7 @@ test:
 		$(MAKE) --quiet --jobs 3 formats real-time
 	@code=0; \
 		$(STEP) "2/2 Build, lints, tests" $(MAKE) --quiet --jobs 4 --keep-going PREPARED=yes \
-			alone rust-beside python-beside types documentation || code=1; \
+			alone rust-beside python-beside types $(if $(ALL),documentation) || code=1; \
 		$(BIN)/python .ci/report.py $(JUNIT) || code=1; \
 		$(if $(KERNEL),,echo "Skipped: crates/kernel, without clang, pkg-config, libelf-dev, zlib1g-dev";) \
 		$(if $(ALL),,echo "Skipped: slow tests, which make test-all runs";) \
@@ -100,7 +100,7 @@ test-python: python-beside python-alone
 
 rust-beside: compile $(VENV)/.dev
 	$(IDLE) $(LINTING) $(NEXTEST)beside $(CRATES) --cargo-quiet
-	$(IDLE) $(LINTING) cargo test --quiet $(CRATES) --doc
+	RUSTDOC=$(abspath .ci/rustdoc) $(IDLE) $(LINTING) cargo test --quiet $(CRATES) --doc
 
 rust-alone: $(if $(PREPARED),,real-time)
 	$(NEXTEST)alone --binaries-metadata $(PROGRAMS)

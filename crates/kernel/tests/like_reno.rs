@@ -99,7 +99,7 @@ fn left_by_losses(samples: &[Sample]) -> Vec<f64> {
     left
 }
 
-/// Whether it is at most two round trips after recovery. The window keeps its fraction then.
+/// Whether it is at most two round trips after recovery, which keeps the fraction of the window.
 fn is_at_threshold(subflow: &Subflow) -> bool {
     in_avoidance(subflow) && subflow.window < f64::from(subflow.ssthresh.unwrap()) + 2.0
 }
@@ -133,12 +133,15 @@ fn over_one_path_a_rule_is_newreno() {
     let network = Network::new(1, Some(50));
     for name in ["lia", "olia", "balia"] {
         let _loaded = load(&name.parse().unwrap()).unwrap();
-        let samples = sample(&network, name, true, Protocol::MPTCP);
+        // On a busy machine the sampler may miss a moment of each period between two losses.
+        let (left, samples) = (0..3)
+            .map(|_| sample(&network, name, true, Protocol::MPTCP))
+            .map(|samples| (left_by_losses(&samples), samples))
+            .find(|(left, _)| !left.is_empty())
+            .unwrap_or_else(|| panic!("{name}: no losses"));
         let growth = growth(&samples);
         assert!((0.8..1.2).contains(&growth), "{name}: {growth}");
-        let left = left_by_losses(&samples);
         // Half the window, but for the packets by which it grew unseen.
-        assert!(!left.is_empty(), "{name}: no losses");
         assert!(
             left.iter().all(|part| (0.45..0.55).contains(part)),
             "{name}: {left:?}"
