@@ -50,7 +50,7 @@ export LIST
 
 .PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python formats \
 	documentation types build compile compile-real-time real-time rust-beside rust-alone \
-	python-beside python-alone alone test-kernel test-kernels bench fuzz lab dist wheel deb test-dist \
+	python-beside python-alone alone test-kernel test-kernels bench fuzz miri lab dist wheel deb test-dist \
 	matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
@@ -176,10 +176,16 @@ matrix: wheel
 bench:
 	cargo bench --quiet -p anabranch-net -p anabranch-sim -p anabranch-quic
 
-# Coverage-guided fuzzing of every parser of the gateway, 10 minutes each; not part of the gate, which
-# replays crates/gateway/fuzz/corpus. FUZZ_SECONDS=60 make fuzz is shorter.
+# Coverage-guided fuzzing of every parser of the gateway, and of what its carriers do with an
+# authenticated peer's bytes, 10 minutes each; not part of the gate, which replays
+# crates/gateway/fuzz/corpus. FUZZ_SECONDS=60 make fuzz is shorter.
 fuzz:
 	crates/gateway/fuzz/fuzz
+
+# The parsing of the kernel's answers in an interpreter that finds undefined behaviour: rustup
+# component add miri rust-src --toolchain nightly
+miri:
+	cargo +nightly miri test -p anabranch-sockets
 
 # The extension for users, which `make test` replaces by its own.
 anabranch: $(VENV)/.anabranch

@@ -26,6 +26,8 @@ mod control;
 mod credit;
 mod delay;
 mod far;
+#[doc(hidden)]
+pub mod fuzzing;
 mod library;
 mod listener;
 mod near;

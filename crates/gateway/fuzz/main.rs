@@ -1,5 +1,5 @@
-//! A target of libFuzzer for each parser, which the environment variable PARSER chooses:
-//! `make fuzz`.
+//! A target of libFuzzer for each check of `tests/parsers/checks`, which the environment variable
+//! PARSER chooses: `make fuzz`.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../tests/parsers/checks.rs"]
+#[path = "../tests/parsers/checks/mod.rs"]
 mod checks;
 
 static CHECK: LazyLock<checks::Check> = LazyLock::new(|| {

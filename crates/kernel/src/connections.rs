@@ -12,6 +12,10 @@ use serde::Serialize;
 use crate::algorithm::Program;
 use crate::doctor::why_rejected;
 
+mod entry;
+
+use entry::Entry;
+
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/connections.o"));
 
 /// A connection of Multipath TCP, or of plain TCP with one of our algorithms.
@@ -133,9 +137,7 @@ impl Lister {
         Iter::new(&self.link)?
             .read_to_end(&mut bytes)
             .context("cannot list the connections")?;
-        // Safety: Entry consists of integers, so any bytes are valid, and the chunk has its size.
-        let read = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<Entry>().read_unaligned() };
-        Ok(bytes.chunks_exact(size_of::<Entry>()).map(read).collect())
+        Ok(bytes.chunks_exact(Entry::SIZE).map(Entry::read).collect())
     }
 }
 
@@ -160,50 +162,6 @@ impl Connection {
             };
         }
     }
-}
-
-/// `struct entry` of `bpf/connections.bpf.c`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Entry {
-    cookie: u64,
-    state: State,
-    algorithm: [u8; 16],
-    local: [u8; 16],
-    remote: [u8; 16],
-    token: u32,
-    window: u32,
-    ssthresh: u32,
-    srtt_us: u32,
-    mss: u32,
-    packets_sent: u32,
-    packets_lost: u32,
-    rate_packets: u32,
-    rate_interval_us: u32,
-    rate_age_us: u32,
-    registration: u32,
-    family: u16,
-    local_port: u16,
-    remote_port: u16,
-    backup: u16,
-}
-
-/// `struct subflow` of `bpf/subflow.h`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct State {
-    magic: u32,
-    fraction: u32,
-    base_rtt_us: u32,
-    since_loss: u32,
-    between_losses: u32,
-    round: [u32; 3],
-    round_sum_us: u64,
-    round_rtt: u64,
-    loss_interval: u64,
-    memory: [u64; 3],
-    prior: [u64; 2],
-    increase: i64,
 }
 
 /// A name that ends with a null byte, if it is shorter than its field.
@@ -245,7 +203,7 @@ impl Entry {
     fn alpha(&self, algorithm: &str, window: f64) -> Option<f64> {
         let delay_based = Program::find(algorithm)?.info().delay_based;
         if delay_based {
-            Some(Soft::from_bits(self.state.memory[0]).to_f64())
+            Some(Soft::from_bits(self.state.memory).to_f64())
         } else {
             let increase = self.state.increase as f64 / 2f64.powi(32);
             Some(increase * window).filter(|_| self.token != 0)

@@ -1,7 +1,7 @@
 //! What `near` says to `far` about its paths: lines of JSON on a stream of their own.
 
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 use super::library::{Receiving, Sending};
 use crate::config::{self, is_name};
@@ -53,11 +53,11 @@ pub(super) async fn write(stream: &mut Sending, message: &Opens) -> anyhow::Resu
 }
 
 /// Reads messages.
-pub(super) struct Reader(BufReader<Receiving>);
+pub(super) struct Reader<S = Receiving>(BufReader<S>);
 
-impl Reader {
+impl<S: AsyncRead + Unpin> Reader<S> {
     /// Reads from this stream.
-    pub fn new(stream: Receiving) -> Reader {
+    pub fn new(stream: S) -> Reader<S> {
         Reader(BufReader::new(stream))
     }
 

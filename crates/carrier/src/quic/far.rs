@@ -13,8 +13,37 @@ const MAX_ENTRIES: usize = 64;
 #[derive(Debug)]
 pub(super) struct Followed {
     pub paths: Paths,
-    /// Paths that `near` opens and of which nothing has arrived yet.
-    announced: Vec<Opens>,
+    announced: Announced,
+}
+
+/// Paths that `near` opens and of which nothing has arrived yet, at most one of each name.
+#[derive(Debug, Default)]
+pub(super) struct Announced(pub Vec<Opens>);
+
+impl Announced {
+    /// `near` opens a path, one of these or another.
+    ///
+    /// # Errors
+    /// If it opens more than it may.
+    pub fn add(&mut self, message: Opens, entries: &[Entry]) -> anyhow::Result<()> {
+        self.0.retain(|it| it.name != message.name);
+        let known = entries.iter().any(|entry| entry.name == message.name);
+        let room = entries.len() + self.0.len() < MAX_ENTRIES;
+        anyhow::ensure!(known || room, "too many paths");
+        self.0.push(message);
+        Ok(())
+    }
+}
+
+/// The entry of an announced path, which is a new one if its name is.
+pub(super) fn entry_of(entries: &mut Vec<Entry>, message: Opens) -> &mut Entry {
+    let known = entries.iter().position(|it| it.name == message.name);
+    let place = known.unwrap_or_else(|| {
+        let share = Share::new(message.weight, message.rate_mbps);
+        entries.push(Entry::new(message.name, message.role, share, None));
+        entries.len() - 1
+    });
+    &mut entries[place]
 }
 
 impl Followed {
@@ -22,7 +51,7 @@ impl Followed {
     pub fn new(connection: Connection) -> Followed {
         Followed {
             paths: Paths::new(connection, Vec::new()),
-            announced: Vec::new(),
+            announced: Announced::default(),
         }
     }
 
@@ -31,13 +60,7 @@ impl Followed {
     /// # Errors
     /// If it opens more than it may.
     pub fn announced(&mut self, message: Opens) -> anyhow::Result<()> {
-        let entries = &self.paths.entries;
-        self.announced.retain(|it| it.name != message.name);
-        let known = entries.iter().any(|entry| entry.name == message.name);
-        let room = entries.len() + self.announced.len() < MAX_ENTRIES;
-        anyhow::ensure!(known || room, "too many paths");
-        self.announced.push(message);
-        Ok(())
+        self.announced.add(message, &self.paths.entries)
     }
 
     /// Handles what has happened, finds announced paths that have opened, gives all their
@@ -47,7 +70,7 @@ impl Followed {
         for event in events {
             match event {
                 Event::Abandoned(number) => {
-                    self.announced.retain(|it| it.id != number);
+                    self.announced.0.retain(|it| it.id != number);
                     self.paths.abandoned(number);
                 }
                 Event::IsBackup(number, is_backup) => {
@@ -59,7 +82,7 @@ impl Followed {
         }
         let connection = self.paths.connection.clone();
         let is_open = |message: &mut Opens| connection.has_path(message.id);
-        let opened: Vec<Opens> = self.announced.extract_if(.., is_open).collect();
+        let opened: Vec<Opens> = self.announced.0.extract_if(.., is_open).collect();
         for message in opened {
             self.opened(&connection, message);
         }
@@ -71,13 +94,6 @@ impl Followed {
         let Some(path) = connection.path(message.id) else {
             return;
         };
-        let entries = &mut self.paths.entries;
-        let known = entries.iter().position(|it| it.name == message.name);
-        let place = known.unwrap_or_else(|| {
-            let share = Share::new(message.weight, message.rate_mbps);
-            entries.push(Entry::new(message.name, message.role, share, None));
-            entries.len() - 1
-        });
-        entries[place].opened(path);
+        entry_of(&mut self.paths.entries, message).opened(path);
     }
 }

@@ -181,7 +181,7 @@ impl AsyncRead for Reader {
 }
 
 /// Puts pieces of a stream in order.
-struct Order {
+pub(super) struct Order {
     /// The position of the next byte in order.
     next: u64,
     /// What is in order.
@@ -194,7 +194,8 @@ struct Order {
 }
 
 impl Order {
-    fn new(waiting: Arc<Waiting>) -> Order {
+    /// Nothing was received yet.
+    pub fn new(waiting: Arc<Waiting>) -> Order {
         Order {
             next: 0,
             front: Bytes::new(),
@@ -206,7 +207,7 @@ impl Order {
 
     /// Adds a piece that does not overlap others, when nothing is in order; `false` if it is beyond
     /// the limit or too many wait in the tunnel.
-    fn add(&mut self, offset: u64, piece: Bytes, limit: u64) -> bool {
+    pub fn add(&mut self, offset: u64, piece: Bytes, limit: u64) -> bool {
         if offset + piece.len() as u64 > limit {
             return false;
         }
@@ -221,8 +222,13 @@ impl Order {
         self.waiting.pieces.fetch_add(1, Ordering::Relaxed) < self.waiting.most
     }
 
+    /// Bytes and pieces that wait for earlier data.
+    pub fn waiting(&self) -> (usize, usize) {
+        (self.bytes, self.later.len())
+    }
+
     /// Moves what is in order into `buf`, as far as it has room.
-    fn take(&mut self, buf: &mut ReadBuf<'_>) {
+    pub fn take(&mut self, buf: &mut ReadBuf<'_>) {
         while buf.remaining() > 0 && (self.front.has_remaining() || self.advance()) {
             let taken = self.front.split_to(self.front.len().min(buf.remaining()));
             buf.put_slice(&taken);

@@ -102,8 +102,9 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
 
     /// Replaces the limits. Admitted connections stay; a new rate counts for them, too.
     pub fn replace(&self, limits: &config::Limits) {
+        let clients = self.clients.lock();
         self.limits.set(limits.clone());
-        for client in self.clients.lock().each.values() {
+        for client in clients.each.values() {
             client.rate.set(limits.client_mbps);
         }
     }
@@ -111,13 +112,14 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
     /// Admits a connection or query until the permit is dropped; `None` at a limit, which is
     /// logged, at most once a minute.
     pub fn admit(self: &Arc<Self>, kind: Kind, client: &K) -> Option<Permit<K>> {
+        let mut clients = self.clients.lock();
+        // Read while nobody replaces them, or a client would keep the rate before.
         let limits = self.limits();
         let (most, most_each) = match kind {
             Kind::Connection => (limits.connections(), limits.connections_per_client()),
             Kind::Query => (limits.queries(), limits.queries_per_client()),
         };
         let i = kind as usize;
-        let mut clients = self.clients.lock();
         let taken = clients.each.get(client).map_or(0, |it| it.places[i]);
         if clients.total[i] >= most || taken >= most_each {
             let unlogged = clients.refusals.count(Instant::now())?;

@@ -1,5 +1,6 @@
-//! Every parser that reads from the network, with the inputs that `make fuzz` has found to reach
-//! different code: `fuzz/corpus` has a folder per parser. An input that fails is added to it.
+//! Every parser, and the carriers under an authenticated peer, with the inputs that `make fuzz` has
+//! found to reach different code: `fuzz/corpus` has a folder for each. An input that fails is
+//! added.
 
 use std::fs;
 use std::path::Path;

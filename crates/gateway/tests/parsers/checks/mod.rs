@@ -1,4 +1,5 @@
-//! What must hold of each parser for any input: for the tests and for `fuzz/main.rs`.
+//! What must hold of each parser for any input, and of a carrier whatever its peer does: for the
+//! tests and for `fuzz/main.rs`.
 
 use anabranch_gateway::names::{addresses::addresses, dns};
 use anabranch_gateway::near::socks;
@@ -6,11 +7,20 @@ use anabranch_gateway::wire::{Datagram, Destination, Head, decode_peer, encode_f
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 
+mod config;
+mod mux;
+mod quic;
+
 /// Parses an input and checks what must hold of the result.
 pub type Check = fn(&[u8]);
 
-/// Every parser that reads from the network, by the name of its folder in `fuzz/corpus`.
-pub const PARSERS: [(&str, Check); 7] = [
+/// Every check, by the name of its folder in `fuzz/corpus`.
+pub const PARSERS: [(&str, Check); 12] = [
+    ("config", config::config),
+    ("mux", mux::mux),
+    ("mux_frames", mux::mux_frames),
+    ("paths", quic::paths),
+    ("order", quic::order),
     ("head", head),
     ("datagram", datagram),
     ("frame", frame),
@@ -19,6 +29,28 @@ pub const PARSERS: [(&str, Check); 7] = [
     ("dns_query", dns_query),
     ("dns_answer", dns_answer),
 ];
+
+/// An input that says what happens.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    /// The next byte.
+    fn byte(&mut self) -> Option<u8> {
+        self.0.split_off_first().copied()
+    }
+
+    /// The next two bytes; zeros at the end.
+    fn number(&mut self) -> u16 {
+        let [low, high] = [(); 2].map(|()| self.byte().unwrap_or_default());
+        u16::from_le_bytes([low, high])
+    }
+
+    /// The next bytes, as many as there are.
+    fn bytes(&mut self, length: usize) -> &'a [u8] {
+        let length = length.min(self.0.len());
+        self.0.split_off(..length).unwrap_or_default()
+    }
+}
 
 /// The head of a stream: what was read is written and read the same.
 fn head(bytes: &[u8]) {
