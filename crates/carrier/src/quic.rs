@@ -328,7 +328,8 @@ mod tests {
             }],
             settings,
         };
-        let connecting = connect::connect(&near, &near_identity);
+        let kernel: Arc<dyn Udp> = Arc::new(udp::Kernel);
+        let connecting = connect::connect(&kernel, &near, &near_identity);
         let (connected, accepted) = tokio::join!(connecting, listener.accept());
         let connected = connected.expect("connected");
         let inner = Inner::near(connected, &near.settings.limits).await;

@@ -76,7 +76,7 @@ fn no_index_is_given_twice_and_an_abandoned_path_changes_nothing() {
     let model = || {
         let rule = Algorithm::parse("olia").expect("in the table");
         let controller = rule.controller(0, 1.0);
-        let shared = SharedController::new(Clock::real(), controller, f64::INFINITY);
+        let shared = SharedController::new(Clock::running(Instant::now), controller, f64::INFINITY);
         let used = Arc::new(Mutex::new(BTreeSet::new()));
         let threads: Vec<_> = (0..3)
             .map(|_| {
@@ -98,7 +98,11 @@ fn no_index_is_given_twice_and_an_abandoned_path_changes_nothing() {
 fn a_path_whose_last_controller_is_dropped_is_deregistered_once() {
     let model = || {
         let rule = Algorithm::parse("olia").expect("in the table");
-        let shared = SharedController::new(Clock::real(), rule.controller(0, 1.0), f64::INFINITY);
+        let shared = SharedController::new(
+            Clock::running(Instant::now),
+            rule.controller(0, 1.0),
+            f64::INFINITY,
+        );
         let path = Arc::new(shared.clone()).build(Instant::now(), 1200);
         let threads = [path.clone_box(), path].map(|copy| thread::spawn(move || drop(copy)));
         let other = {

@@ -1,11 +1,11 @@
 //! What the fuzzed checks of the gateway reach of this module's private parts.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio::io::ReadBuf;
+use tokio::time::Instant;
 
 use super::control::Reader;
 use super::far::{Announced, entry_of};

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_gateway::carrier::mptcp::mux::{Limits, Mux, Role};
 use tokio::io::ReadBuf;
+use tokio::time::Instant;
 
 use super::Input;
 
