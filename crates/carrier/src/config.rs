@@ -4,9 +4,11 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use anabranch_control::Algorithm;
 use serde::{Deserialize, Serialize};
 
-use crate::quic::rule_over_quic;
+/// The name of BBR, which controls each path by itself: the library's over QUIC, and the kernel's.
+pub const BBR: &str = "bbr";
 
 /// The longest name of a path.
 pub const LONGEST_NAME: usize = 32;
@@ -84,12 +86,14 @@ impl Settings {
 impl Settings {
     /// The same for a tunnel over QUIC. A rule that the kernel alone has is CUBIC there.
     pub fn over_quic(&self) -> Settings {
+        let is_known = self.algorithm == BBR || Algorithm::parse(&self.algorithm).is_ok();
+        let algorithm = match self.carrier {
+            Carrier::Mptcp if !is_known => "cubic",
+            _ => &self.algorithm,
+        };
         Settings {
             carrier: Carrier::Quic,
-            algorithm: match self.carrier {
-                Carrier::Quic => self.algorithm.clone(),
-                Carrier::Mptcp => rule_over_quic(&self.algorithm),
-            },
+            algorithm: algorithm.to_owned(),
             ..self.clone()
         }
     }

@@ -115,7 +115,9 @@ pub mod tls;
 mod tunnel;
 mod window;
 
-pub use config::{Carrier, Far, LONGEST_NAME, Limits, Near, Path, Remote, Role, Settings, is_name};
+pub use config::{
+    BBR, Carrier, Far, LONGEST_NAME, Limits, Near, Path, Remote, Role, Settings, is_name,
+};
 use keys::PublicKey;
 pub use quic::udp;
 pub use state::{Condition, PathState};

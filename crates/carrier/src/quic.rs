@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::anyhow;
 use bytes::Bytes;
@@ -21,6 +20,7 @@ use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel};
 
 mod account;
 mod allowance;
+mod clock;
 mod connect;
 mod control;
 mod credit;
@@ -41,7 +41,6 @@ use account::Account;
 use connect::Connected;
 use credit::Credit;
 use far::Followed;
-pub(crate) use library::rule_over_quic;
 pub use library::udp;
 use library::{Client, Connection, Receiving, Sending};
 pub use listener::Listener;
@@ -49,11 +48,6 @@ use paths::Paths;
 use reader::{Reader, Waiting};
 use udp::Udp;
 use writer::{Turns, Writer};
-
-/// The time of tokio's clock, which tests may pause.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
 
 /// The code with which a connection is closed because the peer breaks the protocol.
 const INVALID: u32 = 2;

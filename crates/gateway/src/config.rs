@@ -17,6 +17,7 @@ pub mod destination;
 pub mod difference;
 pub mod peer;
 pub mod read;
+mod registered;
 pub mod services;
 pub mod special;
 mod warnings;

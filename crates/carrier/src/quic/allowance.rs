@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anabranch_quic::controller::Allowance;
 
+use super::clock::now;
 use super::delay::Flight;
 use super::library::UDP_HEADERS;
 use super::paths::Entry;
@@ -27,7 +28,7 @@ pub(super) fn allow(entries: &mut [Entry]) {
     let works = entries
         .iter()
         .any(|it| is_full(it) && it.role == Role::Available && it.open.is_some());
-    let now = super::now();
+    let now = now();
     let working = entries.iter().filter(|it| it.watch.works(now)).count();
     for entry in entries {
         let in_flight = in_flight(entry, working > 1);
@@ -46,7 +47,7 @@ fn in_flight(entry: &mut Entry, another_works: bool) -> u64 {
         })
     });
     match flight.filter(|_| another_works) {
-        Some(flight) => entry.delay.allowed(flight, super::now()),
+        Some(flight) => entry.delay.allowed(flight, now()),
         None => {
             entry.delay.lift();
             u64::MAX

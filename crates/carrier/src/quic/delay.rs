@@ -12,7 +12,7 @@ const QUEUE: Duration = Duration::from_millis(250);
 /// What may always be in flight, bytes: a path beside others in the same queue keeps a share.
 const LEAST: u64 = 64 << 10;
 
-/// By how much the bound grows in a round trip while the queue is shorter.
+/// The factor by which the bound grows in a round trip while the queue is shorter.
 const GROWTH: f64 = 1.25;
 
 /// What a path has in flight, and how long that takes.

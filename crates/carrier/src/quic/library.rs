@@ -20,7 +20,6 @@ pub mod udp;
 
 pub use endpoint::{Client, Incoming, Server, check};
 pub use path::{Counters, LastPath, Path};
-pub use settings::rule_over_quic;
 pub use sockets::{Slot, Sockets};
 pub use stream::{Failure, Pieces, Receiving, Sending};
 

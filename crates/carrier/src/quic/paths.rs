@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_quic::watch::{Advice, PathWatch};
 
+use super::clock::now;
 use super::control::Opens;
 use super::delay::DelayBound;
 use super::library::{Connection, Counters, LastPath, Path, Slot};
@@ -60,7 +61,7 @@ impl Entry {
             role,
             share,
             open: None,
-            watch: PathWatch::new(super::now()),
+            watch: PathWatch::new(now()),
             is_suspected: false,
             is_backup_of_peer: false,
             delay: DelayBound::default(),
@@ -91,7 +92,7 @@ impl Entry {
     /// The library has this path open.
     pub fn opened(&mut self, path: Path) {
         self.closed(); // if it is opened anew before it was closed
-        self.watch.opened(super::now());
+        self.watch.opened(now());
         (self.is_suspected, self.is_backup_of_peer) = (false, false);
         self.open = Some(path);
     }
@@ -100,7 +101,7 @@ impl Entry {
     pub fn closed(&mut self) {
         if let Some(open) = self.open.take() {
             self.past = self.past.plus(open.closed());
-            self.watch.closed(super::now());
+            self.watch.closed(now());
         }
     }
 
@@ -108,7 +109,7 @@ impl Entry {
         let is_near = self.slot.is_some();
         match &self.open {
             _ if self.is_off() => Condition::Off,
-            None if self.deaths > 0 || self.watch.is_overdue(super::now()) => Condition::Dead,
+            None if self.deaths > 0 || self.watch.is_overdue(now()) => Condition::Dead,
             None => Condition::Opening,
             Some(open) if is_near && open.report().rtt_samples == 0 => Condition::Opening,
             Some(_) if self.role == Role::Backup => Condition::Standby,
@@ -191,7 +192,7 @@ impl Paths {
     /// no more; opens those that answer, the fastest first. If none works all stay open until one
     /// answers. Returns the paths that open.
     pub fn watch(&mut self) -> Vec<Opens> {
-        let now = super::now();
+        let now = now();
         self.entries.iter_mut().for_each(hear);
         let any_works = self.entries.iter().any(|entry| entry.watch.works(now));
         let mut opening = Vec::new();
@@ -283,7 +284,7 @@ struct Pings {
 impl Pings {
     /// As if the tunnel had just carried data.
     fn new() -> Pings {
-        let now = super::now();
+        let now = now();
         Pings {
             last: now,
             carried: 0,
@@ -293,7 +294,7 @@ impl Pings {
 
     /// Sends the pings that are due.
     fn send(&mut self, entries: &[Entry]) {
-        let now = super::now();
+        let now = now();
         let carried = entries.iter().map(Entry::carried).sum();
         if carried > self.carried + PING_BYTES * entries.len() as u64 {
             self.active = now;

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
 
 use super::destination::Action;
+use super::registered::kernel_has;
 use super::services::Service;
-use super::warnings::kernel_has;
 use super::{Carrier, Far, Limits, Near, Operation, Path, Role, Tunnel, descriptors};
-use crate::carrier::{LONGEST_NAME, is_name};
+use crate::carrier::{BBR, LONGEST_NAME, is_name};
 use crate::keys::{KeyPair, PublicKey};
 use crate::wire::{Destination, Head};
 
@@ -152,7 +152,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
 /// Whether the carrier has a congestion control of this name that is no rule of Anabranch.
 fn has_it(tunnel: &Tunnel) -> bool {
     match tunnel.carrier {
-        Carrier::Quic => tunnel.algorithm == "bbr",
+        Carrier::Quic => tunnel.algorithm == BBR,
         Carrier::Mptcp => kernel_has(&tunnel.algorithm),
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use anabranch_scenario::{Fault, Key, algorithm};
 
 use super::check::listener_of_operation;
+use super::registered::kernel_has;
 use super::{Carrier, Far, Limits, Near, Operation, Role, Tunnel};
 
 /// Warnings about a configuration of `near` without faults.
@@ -80,14 +81,6 @@ fn tunnel(tunnel: &Tunnel, paths: Option<usize>) -> Vec<Fault> {
         warnings.push(key.fault(message));
     }
     warnings
-}
-
-/// Whether the running kernel has registered this congestion control, as far as can be known.
-pub(super) fn kernel_has(name: &str) -> bool {
-    let available = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    std::fs::read_to_string(available).map_or(true, |names| {
-        names.split_whitespace().any(|other| other == name)
-    })
 }
 
 fn paths(near: &Near) -> Vec<Fault> {

@@ -78,7 +78,7 @@ impl Connection {
     /// arrive over a slower path later than the first with new ones; the change after this one is
     /// near the cipher's limit.
     async fn change_keys(&self) {
-        let start = crate::quic::now();
+        let start = crate::quic::clock::now();
         self.inner.force_key_update();
         if let Some(path) = self.inner.path(PathId::ZERO) {
             // Fails for a path that is closed, and with it the connection.

@@ -10,7 +10,7 @@ use noq::{Connection, EndpointConfig, TransportConfig, VarInt};
 use noq_proto::RandomConnectionIdGenerator;
 use ring::hmac;
 
-use crate::config::{Limits, Settings};
+use crate::config::{BBR, Limits, Settings};
 use crate::tls::Identity;
 use crate::window::{FIRST, LARGEST};
 
@@ -38,12 +38,9 @@ pub(super) const DATAGRAM_SEND_BUFFER: usize = 256 << 10;
 /// Datagrams that wait to be read, bytes; the oldest is discarded.
 const DATAGRAM_RECEIVE_BUFFER: usize = 1 << 20;
 
-/// The name of the library's BBR, which controls each path by itself.
-const BBR: &str = "bbr";
-
-/// Packets are declared lost by time alone, which takes a quarter of a round trip for reordering:
-/// the first reordering window of RACK (RFC 8985, section 7.1). RFC 9002's thresholds, three packets
-/// and an eighth, leave a path whose packets overtake one another a part of its rate.
+/// Packets are declared lost by time alone, with a quarter of a round trip for reordering: RACK's
+/// first reordering window (RFC 8985, section 7.1). RFC 9002's thresholds, three packets and an
+/// eighth, leave a path whose packets overtake one another a part of its rate.
 const PACKET_THRESHOLD: u32 = u32::MAX;
 const TIME_THRESHOLD: f32 = 1.25;
 
@@ -58,14 +55,7 @@ pub(super) fn controller(settings: &Settings) -> anyhow::Result<SharedController
 }
 
 fn clock() -> Clock {
-    Clock::running(crate::quic::now)
-}
-
-/// The rule over QUIC of a tunnel that the kernel carries: the same, or CUBIC if the kernel alone
-/// has it.
-pub fn rule_over_quic(algorithm: &str) -> String {
-    let has_it = algorithm == BBR || Algorithm::parse(algorithm).is_ok();
-    if has_it { algorithm } else { "cubic" }.to_owned()
+    Clock::running(crate::quic::clock::now)
 }
 
 /// The endpoint of `far`. Its keys follow from far's own key instead of chance, so that a far that

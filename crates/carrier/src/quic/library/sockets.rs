@@ -19,7 +19,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use super::udp::{PathSocket, Udp};
 use crate::config;
-use crate::quic::now;
+use crate::quic::clock::now;
 use crate::quic::probe::Probes;
 
 /// The local address of path `i` as the library sees it, from the discard prefix (RFC 6666).
