@@ -73,7 +73,12 @@ def test_a_user_error_is_one_line_on_stderr_and_exit_code_2(
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [(["run", "{small}", "--json"], 0), (["run", "nowhere.toml"], 2)], ids=str
+    ("words", "code"),
+    [
+        pytest.param(["run", "{small}", "--json"], 0, marks=pytest.mark.slow),
+        (["run", "nowhere.toml"], 2),
+    ],
+    ids=str,
 )
 def test_a_process_prints_and_exits_as_the_command_line_does_in_the_tests(
     words: list[str], code: int, small: Path, anabranch: Anabranch, process: Anabranch

@@ -96,7 +96,7 @@ def tables(store: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(store.glob("*.parquet"))}
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_sweep_that_was_killed_ends_with_the_same_tables(
     kills: int, longer: Path, tmp_path: Path
 ) -> None:

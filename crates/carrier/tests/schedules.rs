@@ -141,8 +141,8 @@ impl Tunnel {
 /// Runs a model in random schedules, and in those of few preemptions (PCT). A schedule in which
 /// somebody waits for ever fails.
 fn explore(model: impl Fn() + Send + Sync + Clone + 'static) {
-    shuttle::check_random(model.clone(), 1000);
-    shuttle::check_pct(model, 1000, 3);
+    shuttle::check_random(model.clone(), schedules());
+    shuttle::check_pct(model, schedules(), 3);
 }
 
 #[test]
@@ -188,4 +188,10 @@ fn a_writer_that_stops_or_is_dropped_gives_its_turn_on() {
             }
         }));
     });
+}
+
+/// Schedules of each kind: as many as random inputs of proptest, of which `make test-all` has more.
+fn schedules() -> usize {
+    let cases = std::env::var("PROPTEST_CASES");
+    cases.map_or(200, |cases| cases.parse().expect("a number"))
 }

@@ -34,8 +34,8 @@ impl<T> Mutex<T> {
 /// Runs a model in random schedules, and in those of few preemptions (PCT), which find what needs
 /// an exact order.
 fn explore(model: impl Fn() + Send + Sync + Clone + 'static) {
-    shuttle::check_random(model.clone(), 1000);
-    shuttle::check_pct(model, 1000, 3);
+    shuttle::check_random(model.clone(), schedules());
+    shuttle::check_pct(model, schedules(), 3);
 }
 
 fn of(connections: usize, each: usize) -> config::Limits {
@@ -100,4 +100,10 @@ fn after_a_reload_nobody_is_admitted_by_the_old_limits() {
             assert!(rate.contains("Some(1000000.0)"), "{rate}");
         }
     });
+}
+
+/// Schedules of each kind: as many as random inputs of proptest, of which `make test-all` has more.
+fn schedules() -> usize {
+    let cases = std::env::var("PROPTEST_CASES");
+    cases.map_or(200, |cases| cases.parse().expect("a number"))
 }

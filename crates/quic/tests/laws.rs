@@ -55,7 +55,7 @@ fn one_path_reaches_the_rate_of_its_link_with_every_rule() {
     let one = scenario(
         "
         algorithm = 'reno'
-        measure = { duration_s = 20, warmup_s = 5 }
+        measure = { duration_s = 12, warmup_s = 5 }
         links.R1 = { rate_mbps = 10, delay_ms = 20 }
         flows = [{ name = 'user', paths = [['R1']] }]
         ",

@@ -89,8 +89,8 @@ fn no_index_is_given_twice_and_an_abandoned_path_changes_nothing() {
         assert!(shared.read(|_, paths| paths.len()) <= 3);
         assert_eq!(shared.carried().1, 0);
     };
-    shuttle::check_random(model, 1000);
-    shuttle::check_pct(model, 1000, 3);
+    shuttle::check_random(model, schedules());
+    shuttle::check_pct(model, schedules(), 3);
 }
 
 /// The library drops the controller of a path that nobody has abandoned.
@@ -121,6 +121,12 @@ fn a_path_whose_last_controller_is_dropped_is_deregistered_once() {
         assert_eq!(index(&*third), 1 - r);
         drop((third, other));
     };
-    shuttle::check_random(model, 1000);
-    shuttle::check_pct(model, 1000, 3);
+    shuttle::check_random(model, schedules());
+    shuttle::check_pct(model, schedules(), 3);
+}
+
+/// Schedules of each kind: as many as random inputs of proptest, of which `make test-all` has more.
+fn schedules() -> usize {
+    let cases = std::env::var("PROPTEST_CASES");
+    cases.map_or(200, |cases| cases.parse().expect("a number"))
 }
