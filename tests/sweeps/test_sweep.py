@@ -147,7 +147,7 @@ def test_a_worker_with_another_version_is_refused(
         point.run_point(one)
 
 
-# Its fast form: two processes share a store (test_store.py).
+# Two processes that share a store (test_store.py) are the fast form.
 @pytest.mark.slow
 def test_processes_give_the_same_as_threads(tmp_path: Path) -> None:
     file = with_trace(tmp_path, "1\n2\n")
