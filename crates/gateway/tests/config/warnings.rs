@@ -83,3 +83,24 @@ fn what_is_probably_not_meant_is_a_warning() {
         assert!(warnings.contains("gateway.toml:"), "{warnings}");
     }
 }
+
+/// BBR is no rule of the table: the library has it, and kernels have others of their own. Every
+/// kernel has `reno`, which is also a rule; the name of none is refused.
+#[test]
+fn a_congestion_control_that_only_the_carrier_has_is_valid() {
+    let (folder, peer) = folder();
+    let file = folder.path().join("gateway.toml");
+    let refusals = |carrier: &str, algorithm: &str| {
+        let text = format!(
+            "listen = '127.0.0.1:7440'\n\
+             tunnel = {{ carrier = '{carrier}', algorithm = '{algorithm}', key = 'own.key', \
+             peers = ['{peer}'] }}\n"
+        );
+        fs::write(&file, text).expect("own folder");
+        either(&file).err().unwrap_or_default().len()
+    };
+    assert_eq!(refusals("quic", "bbr"), 0);
+    assert_eq!(refusals("quic", "bbrr"), 1);
+    assert_eq!(refusals("mptcp", "reno"), 0);
+    assert_eq!(refusals("mptcp", "no-such-rule"), 1);
+}
