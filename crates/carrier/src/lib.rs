@@ -140,7 +140,7 @@ pub async fn connect(near: &Near, identity: &Arc<Identity>) -> anyhow::Result<Tu
 /// The same with these sockets of UDP. The carrier `mptcp` uses TCP of the kernel.
 ///
 /// # Errors
-/// Those of [`connect`].
+/// The errors of [`connect`].
 pub async fn connect_over(
     udp: &Arc<dyn Udp>,
     near: &Near,
