@@ -134,6 +134,8 @@ pub struct PathWatch {
     left: Option<(Instant, Instant)>,
     /// Times the periods after which it is left.
     patience: u32,
+    /// Whether the other end leaves it before this one is to close it.
+    is_led: bool,
     /// When the latest probe was answered, and its round-trip time.
     answer: Option<(Instant, Duration)>,
     next_probe: Instant,
@@ -152,8 +154,18 @@ impl PathWatch {
             doubted: None,
             left: None,
             patience: 1,
+            is_led: false,
             answer: None,
             next_probe: now,
+        }
+    }
+
+    /// A path that the other end leaves once this one prefers others to it. Closed meanwhile, what
+    /// is in flight would be sent again later; it is closed after twice the time.
+    pub fn led(now: Instant) -> PathWatch {
+        PathWatch {
+            is_led: true,
+            ..PathWatch::new(now)
         }
     }
 
@@ -166,6 +178,7 @@ impl PathWatch {
         *self = PathWatch {
             is_open: true,
             answer: self.answer,
+            is_led: self.is_led,
             patience,
             ..PathWatch::new(now)
         };
@@ -175,6 +188,7 @@ impl PathWatch {
     pub fn closed(&mut self, now: Instant) {
         *self = PathWatch {
             next_probe: now + RETRY,
+            is_led: self.is_led,
             ..PathWatch::new(now)
         };
     }
@@ -260,7 +274,8 @@ impl PathWatch {
     fn advice_while_open(&mut self, now: Instant, any_works: bool) -> Option<Advice> {
         let silence = self.silence(now);
         let unacknowledged = self.unacknowledged(now);
-        if any_works && silence > self.deadly(SILENCE) {
+        let is_dead = silence > self.deadly(SILENCE) * if self.is_led { 2 } else { 1 };
+        if any_works && is_dead {
             Some(Advice::Close)
         } else if silence <= self.suspicious() && unacknowledged > self.deadly(STUCK) {
             Some(Advice::Renew)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_quic::controller::Allowance;
 use anabranch_quic::watch::{Advice, PathWatch};
 
 use super::clock::now;
@@ -61,7 +62,11 @@ impl Entry {
             role,
             share,
             open: None,
-            watch: PathWatch::new(now()),
+            // `far` cannot leave a path.
+            watch: match &slot {
+                Some(_) => PathWatch::new(now()),
+                None => PathWatch::led(now()),
+            },
             is_suspected: false,
             is_backup_of_peer: false,
             delay: DelayBound::default(),
@@ -243,8 +248,9 @@ impl Paths {
                 (Some(Advice::Probe), Some(slot)) => slot.probe(),
                 (Some(Advice::Leave), Some(slot)) => {
                     if let Some((other, rtt)) = &detour {
+                        tracing::debug!(path = entry.name, ?rtt, "path left");
                         slot.detour(other);
-                        entry.watch.leaves(now, *rtt);
+                        leave(entry, now, *rtt);
                     }
                 }
                 (Some(Advice::Open | Advice::Renew), Some(_)) => opening.push(entry),
@@ -289,6 +295,19 @@ fn detour(entries: &[Entry], now: Instant) -> Option<(Arc<Slot>, Duration)> {
         Some((entry.slot.clone()?, rtt?))
     });
     slots.min_by_key(|(_, rtt)| *rtt)
+}
+
+/// Sends no data over a path whose packets go over another's network, only PINGs.
+fn leave(entry: &mut Entry, now: Instant, other: Duration) {
+    entry.watch.leaves(now, other);
+    entry.is_suspected = true;
+    if let Some(open) = &entry.open {
+        open.set_backup(true);
+        open.allow(Allowance {
+            pings: true,
+            ..Allowance::NONE
+        });
+    }
 }
 
 /// Closes the library's path, if it is not the last one.

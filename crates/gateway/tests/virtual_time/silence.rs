@@ -156,6 +156,7 @@ impl Case {
         }
         sleep(CHANGE - internet.time()).await;
         internet.disturb(path_address(self.link), self.faults);
+        tracing::warn!("CHANGE");
         sleep(AFTER).await;
         let near = &gateways.near.as_ref().expect("it runs").gateway;
         let tunnels = near.tunnels().into_iter().map(|(_, tunnel)| tunnel.paths());
@@ -168,7 +169,11 @@ impl Case {
     fn run(self) -> Outcome {
         let noted: [Arrivals; 2] = Default::default();
         let arrivals = noted.clone();
-        let deaths = random::seeded(self.seed, || virtual_runtime().block_on(self.play(noted)));
+        let deaths = random::seeded(self.seed, || virtual_runtime().block_on(async {
+            let start = tokio::time::Instant::now();
+            START.with(|it| it.set(Some(start)));
+            self.play(noted).await
+        }));
         let arrivals = arrivals.map(|it| it.lock().expect("no panic").clone());
         let all = arrivals.concat();
         let received = all
@@ -193,8 +198,19 @@ const BED: Links = &[(25.0, 30), (12.0, 70)];
 
 const DEAD: [Option<Fault>; 2] = [Some(Fault::Loses); 2];
 
+thread_local! { static START: std::cell::Cell<Option<tokio::time::Instant>> = const { std::cell::Cell::new(None) }; }
+struct Clk;
+impl tracing_subscriber::fmt::time::FormatTime for Clk {
+    fn format_time(&self, to: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
+        let at = START.with(|it| it.get()).map(|it| it.elapsed());
+        write!(to, "{at:?}")
+    }
+}
+
 #[test]
 fn scan() {
+    let log = tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env());
+    log.with_ansi(false).with_timer(Clk).init();
     let links: &[Links] = &[
         BED,
         &[(8.0, 20), (2.0, 60)],
@@ -218,7 +234,7 @@ fn scan() {
                 reorders,
             ] {
                 let filter = std::env::var("FAULTS").unwrap_or_default();
-                if !format!("{faults:?} {load:?}").contains(&filter) {
+                if !format!("{faults:?} {load:?} {link}").contains(&filter) {
                     continue;
                 }
                 for seed in 1..=seeds {
