@@ -38,7 +38,11 @@ const SUSPICIOUS_ROUND_TRIPS: f64 = 1.5;
 /// long, probes the path: its peer may have nothing to send.
 const GAP: Duration = Duration::from_millis(50);
 
-/// How often a path is probed that is silent for this or for another reason.
+/// Less than this in flight makes no queue and does not show whether a path works: an
+/// acknowledgement may be late, because it returns over a queue that has just grown. A probe does.
+const LITTLE: u64 = 16 << 10;
+
+/// How often a path is probed that is doubtful for less than that time.
 const DOUBT_PROBE: Duration = Duration::from_millis(25);
 
 /// A path that answers later than this is not used while another works: it would hold up the
@@ -86,8 +90,17 @@ struct Arrivals {
     /// The latest, and the first after the latest gap.
     last: Instant,
     first: Instant,
-    /// The round-trip time of a probe.
-    rtt: Duration,
+}
+
+/// What an end's library carries over a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Load {
+    /// Since the path was opened.
+    pub received_bytes: u64,
+    /// Sent, and neither acknowledged nor lost.
+    pub in_flight_bytes: u64,
+    /// The shortest round-trip time.
+    pub base_rtt: Duration,
 }
 
 impl Arrivals {
@@ -96,18 +109,17 @@ impl Arrivals {
             bytes: 0,
             last: now,
             first: now,
-            rtt: Duration::ZERO,
         }
     }
 
-    fn update(&mut self, now: Instant, bytes: u64, rtt: Duration) {
+    fn update(&mut self, now: Instant, bytes: u64) {
         if bytes > self.bytes {
             if now > self.last + GAP {
                 self.first = now;
             }
             self.last = now;
         }
-        (self.bytes, self.rtt) = (bytes, rtt);
+        self.bytes = bytes;
     }
 
     /// Whether they have stopped.
@@ -125,6 +137,7 @@ pub struct PathWatch {
     /// Since when nothing that was sent over it has been acknowledged.
     silent_since: Option<Instant>,
     rtt: Duration,
+    load: Load,
     arrivals: Arrivals,
     /// Whether the other end suspects it.
     peer_suspects: bool,
@@ -149,6 +162,7 @@ impl PathWatch {
             since: now,
             silent_since: None,
             rtt: Duration::ZERO,
+            load: Load::default(),
             arrivals: Arrivals::new(now),
             peer_suspects: false,
             doubted: None,
@@ -212,10 +226,10 @@ impl PathWatch {
         self.rtt = rtt.unwrap_or_default();
     }
 
-    /// What has been received over it since it was opened, bytes, and how long a probe should take.
-    /// An end that cannot probe does not say it.
-    pub fn received(&mut self, now: Instant, bytes: u64, rtt: Duration) {
-        self.arrivals.update(now, bytes, rtt);
+    /// What it carries. An end that cannot probe does not say it.
+    pub fn carries(&mut self, now: Instant, load: Load) {
+        self.arrivals.update(now, load.received_bytes);
+        self.load = load;
     }
 
     /// Whether the other end suspects it. An end that cannot probe does not say it.
@@ -281,10 +295,9 @@ impl PathWatch {
             Some(Advice::Renew)
         } else if any_works && self.is_to_be_left(now) {
             Some(Advice::Leave)
-        } else if unacknowledged > self.suspicious() {
-            self.probe(now, PROBE)
         } else if self.is_doubtful(now) {
-            let probe = self.probe(now, DOUBT_PROBE);
+            let is_silent = unacknowledged > self.suspicious();
+            let probe = self.probe(now, if is_silent { PROBE } else { DOUBT_PROBE });
             self.doubted = self.doubted.or(probe.map(|_| now));
             probe
         } else {
@@ -293,17 +306,33 @@ impl PathWatch {
         }
     }
 
-    /// Whether it may be dead although no packet is overdue.
     fn is_doubtful(&self, now: Instant) -> bool {
-        self.peer_suspects || self.arrivals.have_stopped(now)
+        self.peer_suspects
+            || self.arrivals.have_stopped(now)
+            || self.unacknowledged(now) > self.suspicious()
     }
 
+    /// Whether much is in flight, and nothing returns; or little is, and probes are not answered.
     fn is_to_be_left(&self, now: Instant) -> bool {
+        let is_silent = self.silence(now) > self.suspicious() * self.patience;
+        let probed = self.doubted.filter(|_| self.is_doubtful(now));
+        self.is_loaded() && is_silent
+            || probed.is_some_and(|first| now >= first + self.answering() * self.patience)
+    }
+
+    /// How long the path takes to answer a probe at most.
+    fn answering(&self) -> Duration {
+        let rtt = if self.is_loaded() {
+            self.rtt
+        } else {
+            self.load.base_rtt
+        };
         let answered = self.answer.map_or(Duration::ZERO, |(_, rtt)| rtt);
-        let answers = self.arrivals.rtt.max(answered);
-        let unanswered = GAP.max(answers.mul_f64(SUSPICIOUS_ROUND_TRIPS)) * self.patience;
-        self.silence(now) > self.suspicious() * self.patience
-            || self.is_doubtful(now) && self.doubted.is_some_and(|first| now >= first + unanswered)
+        GAP.max(rtt.max(answered).mul_f64(SUSPICIOUS_ROUND_TRIPS))
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.load.in_flight_bytes > LITTLE
     }
 
     fn has_answered_since_left(&self) -> bool {

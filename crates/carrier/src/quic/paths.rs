@@ -276,8 +276,7 @@ fn hear(entry: &mut Entry) {
         let (silent_since, rtt) = open.heard();
         entry.watch.heard(silent_since, rtt);
         if entry.slot.is_some() {
-            let received = open.counters().received_bytes;
-            entry.watch.received(now(), received, open.probe_rtt());
+            entry.watch.carries(now(), open.load());
             entry.watch.suspected(entry.is_suspected_by_peer());
         }
     }

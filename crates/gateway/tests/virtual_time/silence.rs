@@ -169,11 +169,13 @@ impl Case {
     fn run(self) -> Outcome {
         let noted: [Arrivals; 2] = Default::default();
         let arrivals = noted.clone();
-        let deaths = random::seeded(self.seed, || virtual_runtime().block_on(async {
-            let start = tokio::time::Instant::now();
-            START.with(|it| it.set(Some(start)));
-            self.play(noted).await
-        }));
+        let deaths = random::seeded(self.seed, || {
+            virtual_runtime().block_on(async {
+                let start = tokio::time::Instant::now();
+                START.with(|it| it.set(Some(start)));
+                self.play(noted).await
+            })
+        });
         let arrivals = arrivals.map(|it| it.lock().expect("no panic").clone());
         let all = arrivals.concat();
         let received = all
@@ -201,7 +203,10 @@ const DEAD: [Option<Fault>; 2] = [Some(Fault::Loses); 2];
 thread_local! { static START: std::cell::Cell<Option<tokio::time::Instant>> = const { std::cell::Cell::new(None) }; }
 struct Clk;
 impl tracing_subscriber::fmt::time::FormatTime for Clk {
-    fn format_time(&self, to: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
+    fn format_time(
+        &self,
+        to: &mut tracing_subscriber::fmt::format::Writer<'_>,
+    ) -> std::fmt::Result {
         let at = START.with(|it| it.get()).map(|it| it.elapsed());
         write!(to, "{at:?}")
     }
@@ -209,7 +214,8 @@ impl tracing_subscriber::fmt::time::FormatTime for Clk {
 
 #[test]
 fn scan() {
-    let log = tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env());
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env());
     log.with_ansi(false).with_timer(Clk).init();
     let links: &[Links] = &[
         BED,
@@ -248,6 +254,48 @@ fn scan() {
                     };
                     case.run();
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn bad() {
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env());
+    log.with_ansi(false).with_timer(Clk).init();
+    let ms = Duration::from_millis;
+    let filter = std::env::var("FAULTS").unwrap_or_default();
+    let seeds: u64 = std::env::var("SEEDS").map_or(2, |it| it.parse().expect("a number"));
+    for (queue, fault) in [
+        (100, None),
+        (2000, None),
+        (20, None),
+        (100, Some(Fault::Reorders(0.1, ms(20)))),
+        (100, Some(Fault::Reorders(0.1, ms(200)))),
+        (100, Some(Fault::Loss(0.02))),
+        (100, Some(Fault::Loss(0.1))),
+        (100, Some(Fault::Stalls(ms(1000), ms(100)))),
+        (100, Some(Fault::Stalls(ms(2000), ms(200)))),
+        (100, Some(Fault::Stalls(ms(2000), ms(300)))),
+        (100, Some(Fault::Stalls(ms(3000), ms(600)))),
+    ] {
+        for load in [[4, 0], [0, 4], [2, 2]] {
+            for seed in 1..=seeds {
+                if !format!("{queue} {fault:?} {load:?}").contains(&filter) {
+                    continue;
+                }
+                print!("queue {queue} ");
+                let link = usize::from(seed % 2 == 0);
+                Case {
+                    links: BED,
+                    queue,
+                    link,
+                    faults: [fault; 2],
+                    load,
+                    seed,
+                }
+                .run();
             }
         }
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use anabranch_quic::controller::{Allowance, PathController, PathReport};
+use anabranch_quic::watch::Load;
 use noq::{ClosePathError, PathId, PathStats, PathStatus, WeakPathHandle};
 
 use super::{Connection, UDP_HEADERS, number};
@@ -21,9 +22,6 @@ pub struct Path {
     /// Keeps the library's counters.
     _handle: WeakPathHandle,
 }
-
-/// What makes no queue worth the name, bytes.
-const LITTLE: u64 = 16 << 10;
 
 /// It is the only open path of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,16 +138,18 @@ impl Path {
         (rtt, base_rtt, controller.window(self.controller.index()))
     }
 
-    /// How long a probe should take: its own queue is empty if little is in flight.
-    pub fn probe_rtt(&self) -> Duration {
-        let (rtt, base_rtt, _) = self.measured();
-        let is_loaded = self.report().in_flight_bytes > LITTLE;
-        let rtt = if is_loaded { rtt } else { base_rtt };
-        let known = rtt.and_then(|rtt| Duration::try_from_secs_f64(rtt).ok());
-        known.unwrap_or_default()
+    /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told of what it carries.
+    pub fn load(&self) -> Load {
+        let (_, base_rtt, _) = self.measured();
+        let base_rtt = base_rtt.and_then(|rtt| Duration::try_from_secs_f64(rtt).ok());
+        Load {
+            received_bytes: self.counters.received_bytes,
+            in_flight_bytes: self.report().in_flight_bytes,
+            base_rtt: base_rtt.unwrap_or_default(),
+        }
     }
 
-    /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told.
+    /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told of acknowledgements.
     pub fn heard(&self) -> (Option<Instant>, Option<Duration>) {
         self.connection.controller().heard(self.controller.index())
     }
