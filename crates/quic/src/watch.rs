@@ -263,7 +263,7 @@ impl PathWatch {
 
     /// Whether it works, and nothing makes it doubtful.
     pub fn is_sound(&self, now: Instant) -> bool {
-        self.works(now) && !self.is_doubtful(now)
+        self.works(now) && !self.peer_suspects && !self.arrivals.have_stopped(now)
     }
 
     /// What to do now, if any path of the connection [works](Self::works). If none does, all stay
