@@ -49,9 +49,9 @@ const DOUBT_PROBE: Duration = Duration::from_millis(25);
 /// streams of all.
 const LATE: Duration = Duration::from_secs(1);
 
-/// A path that answered after it was left is left later the next time, by this many times the
-/// periods at most.
-const MOST_PATIENCE: u32 = 4;
+/// A path that answered after it was left is left this much later the next time, up to the most.
+const PATIENCE: Duration = Duration::from_millis(150);
+const MOST_PATIENCE: Duration = Duration::from_millis(450);
 
 /// A path is dead after this long, and this many round trips, of silence. The library sends what is
 /// in flight on a dead path over another only when the path is abandoned, and abandons none.
@@ -145,8 +145,8 @@ pub struct PathWatch {
     doubted: Option<Instant>,
     /// Since when its packets go over the network of another path, and when it will be closed.
     left: Option<(Instant, Instant)>,
-    /// Times the periods after which it is left.
-    patience: u32,
+    /// How much later it is left.
+    patience: Duration,
     /// Whether the other end leaves it before this one is to close it.
     is_led: bool,
     /// When the latest probe was answered, and its round-trip time.
@@ -167,7 +167,7 @@ impl PathWatch {
             peer_suspects: false,
             doubted: None,
             left: None,
-            patience: 1,
+            patience: Duration::ZERO,
             is_led: false,
             answer: None,
             next_probe: now,
@@ -186,7 +186,7 @@ impl PathWatch {
     /// It was opened.
     pub fn opened(&mut self, now: Instant) {
         let patience = match self.has_answered_since_left() {
-            true => MOST_PATIENCE.min(self.patience + 1),
+            true => MOST_PATIENCE.min(self.patience + PATIENCE),
             false => self.patience,
         };
         *self = PathWatch {
@@ -314,10 +314,10 @@ impl PathWatch {
 
     /// Whether much is in flight, and nothing returns; or little is, and probes are not answered.
     fn is_to_be_left(&self, now: Instant) -> bool {
-        let is_silent = self.silence(now) > self.suspicious() * self.patience;
+        let is_silent = self.silence(now) > self.suspicious() + self.patience;
         let probed = self.doubted.filter(|_| self.is_doubtful(now));
         self.is_loaded() && is_silent
-            || probed.is_some_and(|first| now >= first + self.answering() * self.patience)
+            || probed.is_some_and(|first| now >= first + self.answering() + self.patience)
     }
 
     /// How long the path takes to answer a probe at most.

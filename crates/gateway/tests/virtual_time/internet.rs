@@ -32,10 +32,6 @@ pub enum Fault {
     Loses,
     /// Delivers all of them this much later.
     Late(Duration),
-    /// Holds them back for the second of these times at the begin of each of the first.
-    Stalls(Duration, Duration),
-    /// Loses this share of them.
-    Loss(f64),
     /// Delivers this share of them up to this much later, so that others overtake them.
     Reorders(f64, Duration),
 }
@@ -171,12 +167,6 @@ impl Internet {
                 by.mul_f64(state.dice.uniform())
             }
             Some(Fault::Reorders(..)) => Duration::ZERO,
-            Some(Fault::Loss(share)) if state.dice.uniform() < share => return,
-            Some(Fault::Loss(_)) => Duration::ZERO,
-            Some(Fault::Stalls(every, length)) => {
-                let phase = now / 1000 % every.as_nanos() as Time;
-                length.saturating_sub(Duration::from_nanos(phase))
-            }
         };
         if let Fate::Delivered { at } = fate {
             let at = at + later.as_nanos() as Time * 1000;

@@ -22,9 +22,20 @@ use super::{random, virtual_runtime};
 const BEGIN: Duration = Duration::from_secs(1);
 const CHANGE: Duration = Duration::from_secs(5);
 
-/// How long the changed link is watched.
-const AFTER: Duration = Duration::from_secs(9);
+/// How long arrivals are watched then: until a link that is late delivers again, and is tried.
+const LONG: Duration = Duration::from_secs(9);
 
+/// Until a dead link is closed.
+const SHORT: Duration = Duration::from_secs(2);
+
+/// The longest silence. Until a path is left: 1.5 loaded round trips (RTT and a queue of 100 ms; at
+/// most 180 ms), or a gap of 50 ms and 1.5 empty ones; and two looks of 25 ms. Then a PING and its
+/// acknowledgement pass another path, and what was lost passes it: a round trip and a half, with a
+/// full queue in each. At most 1.5 * 180 + 2 * 25 + 1.5 * 80 + 2 * 100 = 640 ms. The same without
+/// this: up to 4.4 s.
+const LONGEST: Duration = Duration::from_millis(640);
+
+const DEAD: Fault = Fault::Loses;
 const LATE: Fault = Fault::Late(Duration::from_secs(3));
 
 /// Mbit/s and round-trip time, ms.
@@ -42,6 +53,8 @@ struct Case {
     faults: [Option<Fault>; 2],
     /// Downloads and uploads without end.
     load: [usize; 2],
+    /// How long arrivals are watched after the change.
+    watched: Duration,
     seed: u64,
 }
 
@@ -120,9 +133,9 @@ async fn serve(internet: Arc<Internet>, arrivals: Arrivals) {
 }
 
 /// The longest time without an arrival after the change.
-fn silence(mut arrivals: Vec<(Duration, usize)>) -> Duration {
-    arrivals.retain(|(at, _)| *at < CHANGE + AFTER);
-    arrivals.push((CHANGE + AFTER, 0));
+fn silence(mut arrivals: Vec<(Duration, usize)>, end: Duration) -> Duration {
+    arrivals.retain(|(at, _)| *at < end);
+    arrivals.push((end, 0));
     arrivals.sort();
     let after = arrivals.windows(2).filter(|pair| pair[1].0 > CHANGE);
     let gaps = after.map(|pair| pair[1].0 - pair[0].0);
@@ -156,8 +169,7 @@ impl Case {
         }
         sleep(CHANGE - internet.time()).await;
         internet.disturb(path_address(self.link), self.faults);
-        tracing::warn!("CHANGE");
-        sleep(AFTER).await;
+        sleep(self.watched).await;
         let near = &gateways.near.as_ref().expect("it runs").gateway;
         let tunnels = near.tunnels().into_iter().map(|(_, tunnel)| tunnel.paths());
         let deaths = tunnels.flatten().map(|path| path.deaths).sum();
@@ -167,26 +179,19 @@ impl Case {
     }
 
     fn run(self) -> Outcome {
+        let end = CHANGE + self.watched;
         let noted: [Arrivals; 2] = Default::default();
         let arrivals = noted.clone();
-        let deaths = random::seeded(self.seed, || {
-            virtual_runtime().block_on(async {
-                let start = tokio::time::Instant::now();
-                START.with(|it| it.set(Some(start)));
-                self.play(noted).await
-            })
-        });
+        let deaths = random::seeded(self.seed, || virtual_runtime().block_on(self.play(noted)));
         let arrivals = arrivals.map(|it| it.lock().expect("no panic").clone());
         let all = arrivals.concat();
-        let received = all
-            .iter()
-            .filter(|(at, _)| (CHANGE..CHANGE + AFTER).contains(at));
+        let received = all.iter().filter(|(at, _)| (CHANGE..end).contains(at));
         let received: usize = received.map(|(_, n)| n).sum();
         let outcome = Outcome {
-            silence: silence(all),
-            by_direction: arrivals.map(silence),
+            silence: silence(all, end),
+            by_direction: arrivals.map(|it| silence(it, end)),
             deaths,
-            goodput: received as f64 * 8e-6 / AFTER.as_secs_f64(),
+            goodput: received as f64 * 8e-6 / self.watched.as_secs_f64(),
         };
         println!(
             "{self}: silence of all {:?}, {:?}; {} deaths, {:.1} Mbit/s",
@@ -196,107 +201,91 @@ impl Case {
     }
 }
 
-const BED: Links = &[(25.0, 30), (12.0, 70)];
+/// Fast and cheap to simulate.
+const SLOW_LINKS: Links = &[(8.0, 20), (2.0, 60)];
 
-const DEAD: [Option<Fault>; 2] = [Some(Fault::Loses); 2];
+fn check(cases: impl IntoIterator<Item = Case>) {
+    let outcomes = cases.into_iter().map(|case| (case, case.run()));
+    let failed = outcomes.filter(|(_, it)| it.by_direction.iter().any(|&it| it > LONGEST));
+    let failed: Vec<String> = failed.map(|(case, _)| case.to_string()).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+}
 
-thread_local! { static START: std::cell::Cell<Option<tokio::time::Instant>> = const { std::cell::Cell::new(None) }; }
-struct Clk;
-impl tracing_subscriber::fmt::time::FormatTime for Clk {
-    fn format_time(
-        &self,
-        to: &mut tracing_subscriber::fmt::format::Writer<'_>,
-    ) -> std::fmt::Result {
-        let at = START.with(|it| it.get()).map(|it| it.elapsed());
-        write!(to, "{at:?}")
+/// Each link of these, at each load, with these faults.
+fn cases(links: Links, faults: &[[Option<Fault>; 2]], seed: u64, watched: Duration) -> Vec<Case> {
+    let loads = [[4, 0], [0, 4], [2, 2]];
+    let mut cases = Vec::new();
+    for link in 0..links.len() {
+        for load in loads {
+            cases.extend(faults.iter().map(|&faults| Case {
+                links,
+                queue: 100,
+                link,
+                faults,
+                load,
+                watched,
+                seed,
+            }));
+        }
     }
+    cases
 }
 
 #[test]
-fn scan() {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env());
-    log.with_ansi(false).with_timer(Clk).init();
-    let links: &[Links] = &[
-        BED,
-        &[(8.0, 20), (2.0, 60)],
-        &[(100.0, 25), (100.0, 25)],
+fn a_link_that_dies_does_not_hold_up_what_another_can_carry() {
+    let dies = [Some(DEAD); 2];
+    let of_each = cases(SLOW_LINKS, &[dies], 1, SHORT);
+    check(of_each.into_iter().filter(|case| case.load != [0, 4]));
+}
+
+#[test]
+fn a_link_that_is_seconds_late_does_not_hold_up_what_another_can_carry() {
+    let late = [[None, Some(LATE)]];
+    let of_each = cases(SLOW_LINKS, &late, 1, LONG);
+    check(
+        of_each
+            .into_iter()
+            .filter(|case| case.load == [4, 0] && case.link == 0),
+    );
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn no_link_of_many_that_dies_or_is_late_holds_up_what_others_can_carry() {
+    let all: [Links; 5] = [
+        SLOW_LINKS,
+        &[(25.0, 30), (12.0, 70)],
         &[(20.0, 30), (10.0, 50), (5.0, 80)],
+        &[(100.0, 25), (100.0, 25)],
         &[(300.0, 10), (80.0, 30)],
     ];
-    let which: usize = std::env::var("LINKS").map_or(0, |it| it.parse().expect("a number"));
-    let seeds: u64 = std::env::var("SEEDS").map_or(2, |it| it.parse().expect("a number"));
-    let links = links[which];
-    let reorders = [Some(Fault::Reorders(0.1, Duration::from_millis(20))); 2];
-    for link in 0..links.len() {
-        for load in [[4, 0], [0, 4], [2, 2]] {
-            for faults in [
-                DEAD,
-                [DEAD[0], None],
-                [None, DEAD[0]],
-                [Some(LATE); 2],
-                [None, Some(LATE)],
-                [Some(LATE), None],
-                reorders,
-            ] {
-                let filter = std::env::var("FAULTS").unwrap_or_default();
-                if !format!("{faults:?} {load:?} {link}").contains(&filter) {
-                    continue;
-                }
-                for seed in 1..=seeds {
-                    let case = Case {
-                        links,
-                        queue: 100,
-                        link,
-                        faults,
-                        load,
-                        seed,
-                    };
-                    case.run();
-                }
-            }
+    for links in all {
+        for fault in [DEAD, LATE] {
+            let fault = Some(fault);
+            let faults = [[fault; 2], [fault, None], [None, fault]];
+            check((1..3).flat_map(|seed| cases(links, &faults, seed, LONG)));
         }
     }
 }
 
+/// Links that are merely bad: a queue of 2 s, or a tenth of the datagrams overtaken by others. Of
+/// the 10 Mbit/s 1414 in 1480 bytes are payload, 9.55 Mbit/s; a path that is opened anew has to
+/// fill its link again.
 #[test]
-fn bad() {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env());
-    log.with_ansi(false).with_timer(Clk).init();
-    let ms = Duration::from_millis;
-    let filter = std::env::var("FAULTS").unwrap_or_default();
-    let seeds: u64 = std::env::var("SEEDS").map_or(2, |it| it.parse().expect("a number"));
-    for (queue, fault) in [
-        (100, None),
-        (2000, None),
-        (20, None),
-        (100, Some(Fault::Reorders(0.1, ms(20)))),
-        (100, Some(Fault::Reorders(0.1, ms(200)))),
-        (100, Some(Fault::Loss(0.02))),
-        (100, Some(Fault::Loss(0.1))),
-        (100, Some(Fault::Stalls(ms(1000), ms(100)))),
-        (100, Some(Fault::Stalls(ms(2000), ms(200)))),
-        (100, Some(Fault::Stalls(ms(2000), ms(300)))),
-        (100, Some(Fault::Stalls(ms(3000), ms(600)))),
-    ] {
-        for load in [[4, 0], [0, 4], [2, 2]] {
-            for seed in 1..=seeds {
-                if !format!("{queue} {fault:?} {load:?}").contains(&filter) {
-                    continue;
-                }
-                print!("queue {queue} ");
-                let link = usize::from(seed % 2 == 0);
-                Case {
-                    links: BED,
-                    queue,
-                    link,
-                    faults: [fault; 2],
-                    load,
-                    seed,
-                }
-                .run();
-            }
+fn a_bad_link_is_not_taken_for_a_dead_one() {
+    let reorders = Fault::Reorders(0.1, Duration::from_millis(20));
+    for (queue, fault) in [(2000, None), (100, Some(reorders))] {
+        let outcome = Case {
+            links: SLOW_LINKS,
+            queue,
+            link: 0,
+            faults: [fault; 2],
+            load: [4, 0],
+            watched: 2 * SHORT,
+            seed: 1,
         }
+        .run();
+        assert_eq!(outcome.deaths, 0);
+        assert!(outcome.goodput > 9.3, "{}", outcome.goodput);
     }
 }
