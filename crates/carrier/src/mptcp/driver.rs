@@ -1,4 +1,4 @@
-//! The task of a tunnel: moves what is sent and received between the multiplexer and TLS.
+//! The task of a connection: moves what is sent and received between the multiplexer and TLS.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use tokio_rustls::TlsStream;
 
 use super::allowance::Allowance;
 use super::core::Core;
-use super::mux::RECORD;
+use super::mux::{Lane, RECORD};
 
 /// What is read from the socket at once, bytes: TLS by itself reads 4096.
 const READ: usize = 64 << 10;
@@ -47,6 +47,7 @@ pub fn buffered(stream: TcpStream) -> Socket {
 struct Driver {
     tls: TlsStream<Socket>,
     core: Arc<Core>,
+    lane: Lane,
     allowance: Allowance,
     received: Vec<u8>,
     /// What is being written, and how much of it was.
@@ -59,7 +60,7 @@ struct Driver {
 }
 
 /// Runs until the tunnel is closed.
-pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>) {
+pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>, lane: Lane) {
     // What is left of a record would leave room for a part of the next one only.
     match &mut tls {
         TlsStream::Client(tls) => tls.get_mut().1.set_buffer_limit(Some(RECORD)),
@@ -68,6 +69,7 @@ pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>) {
     let mut driver = Driver {
         tls,
         core: core.clone(),
+        lane,
         allowance: Allowance::new(),
         received: vec![0; RECORD],
         record: Vec::with_capacity(RECORD),
@@ -83,7 +85,7 @@ pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>) {
         _ = core.until_closed() => drop(timeout(DRAIN, poll_fn(|cx| driver.poll(cx))).await),
     }
     drop(driver);
-    core.end();
+    core.end(lane);
 }
 
 impl Driver {
@@ -94,10 +96,12 @@ impl Driver {
                 let silence = format!("nothing received for {} s", SILENCE.as_secs());
                 return Poll::Ready(Err(silence));
             }
-            self.core.mux(|mux| mux.relieve(Instant::now()));
+            if self.lane == Lane::Bulk {
+                self.core.mux(|mux| mux.tick(Instant::now()));
+            }
             self.ticks += 1;
             if self.ticks.is_multiple_of(KEEP_ALIVE) {
-                self.core.mux(|mux| mux.keep_alive());
+                self.core.mux(|mux| mux.keep_alive(self.lane));
             }
         }
         loop {
@@ -118,7 +122,7 @@ impl Driver {
         }
         self.heard = Instant::now();
         let (bytes, now) = (buffer.filled(), self.heard);
-        Poll::Ready(self.core.mux(|mux| mux.receive(bytes, now)))
+        Poll::Ready(self.core.mux(|mux| mux.receive(self.lane, bytes, now)))
     }
 
     /// Sends a record.
@@ -128,11 +132,12 @@ impl Driver {
             self.written += ready!(Pin::new(&mut self.tls).poll_write(cx, rest))?;
         }
         ready!(Pin::new(&mut self.tls).poll_flush(cx))?;
-        ready!(self.core.mux(|mux| mux.poll_ready(cx)));
-        ready!(self.allowance.poll(&self.core, cx));
+        ready!(self.core.mux(|mux| mux.poll_ready(self.lane, cx)));
+        ready!(self.allowance.poll(&self.core, self.lane, cx));
         self.record.clear();
         self.written = 0;
-        self.core.mux(|mux| mux.transmit(&mut self.record));
+        self.core
+            .mux(|mux| mux.transmit(self.lane, &mut self.record));
         self.allowance.take(self.record.len());
         Poll::Ready(Ok(()))
     }
