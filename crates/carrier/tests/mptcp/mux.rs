@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use tokio::io::ReadBuf;
 
 mod hostile;
+mod lanes;
 
 /// Small, so that they are reached.
 const LIMITS: Limits = Limits {
