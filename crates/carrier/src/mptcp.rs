@@ -2,7 +2,8 @@
 //! where a kernel has none or a middlebox strips it. Congestion control is the kernel's, by a
 //! program of `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
-//! **A second connection** (`join`) carries what must not wait for bulk data.
+//! **A second connection** (`join`) of plain TCP carries what must not wait for bulk data, while its
+//! path works.
 //!
 //! **What is unsent in the kernel** (`allowance`) has a limit of its own.
 //!
@@ -95,7 +96,12 @@ async fn connect_over(
     path: &config::Path,
     rule: &str,
 ) -> anyhow::Result<Tunnel> {
-    let (tls, socket) = connect_tls(near, identity, path, rule).await?;
+    // One path needs no Multipath TCP, of which a socket's limit of unsent data is not passed on.
+    let protocol = match used_paths(near) {
+        1 => Protocol::TCP,
+        _ => Protocol::MPTCP,
+    };
+    let (tls, socket) = connect_tls(near, identity, path, rule, protocol).await?;
     let limits = mux::Limits::new(&near.settings.limits);
     let core = Core::new(
         socket,
@@ -106,7 +112,7 @@ async fn connect_over(
     );
     let tunnel = establish(tls, core.clone(), true).await?;
     if used_paths(near) > 1 && !core.has_kappa() {
-        let joining = join::keep_trying(near.clone(), identity.clone(), core.clone());
+        let joining = join::keep(near.clone(), identity.clone(), core.clone());
         supervisor(&core).spawn(joining);
     }
     Ok(tunnel)
@@ -118,12 +124,8 @@ async fn connect_tls(
     identity: &Arc<Identity>,
     path: &config::Path,
     rule: &str,
+    protocol: Protocol,
 ) -> anyhow::Result<(Tls, socket2::Socket)> {
-    // One path needs no Multipath TCP, of which a socket's limit of unsent data is not passed on.
-    let protocol = match used_paths(near) {
-        1 => Protocol::TCP,
-        _ => Protocol::MPTCP,
-    };
     let (stream, _opened) = socket::connect(&near.far, path, rule, protocol).await?;
     let socket = socket::duplicate(&stream)?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 
 use super::kappa::Kappas;
 use super::mux::{Lane, Limits, Mux, Role};
-use super::paths::Paths;
+use super::paths::{Paths, whole};
 use super::socket::raise_send_buffer;
 use crate::Closed;
 
@@ -149,11 +149,19 @@ impl Core {
         closed.expect("it was waited for")
     }
 
-    /// Adds the second connection.
-    pub fn join(&self, socket: Socket) {
-        raise_send_buffer(&socket);
-        *self.socket(Lane::Express) = Some(socket);
-        self.mux(Mux::join);
+    /// Whether there may be a second connection, and there is none.
+    pub fn can_join(&self) -> bool {
+        self.socket(Lane::Express).is_none() && self.mux(|mux| mux.can_join())
+    }
+
+    /// Adds the second connection; `false` if it may not.
+    pub fn join(&self, socket: Socket) -> bool {
+        let mut express = self.socket(Lane::Express);
+        let joins = express.is_none() && self.mux(Mux::join);
+        if joins {
+            *express = Some(socket);
+        }
+        joins
     }
 
     /// Closes this duplicate of a connection's socket; the other one is closed already.
@@ -193,6 +201,12 @@ impl Core {
         in_subflows.sum::<u64>() + before.and_then(Result::ok).unwrap_or(0)
     }
 
+    /// The second connection's state in the kernel, if there is one.
+    pub fn express(&self) -> Option<Subflow> {
+        let socket = self.socket(Lane::Express);
+        whole(socket.as_ref()?).ok()
+    }
+
     /// The subflows of a connection; `None` if it does not use Multipath TCP, or is closed.
     pub fn subflows(&self, lane: Lane) -> Option<Vec<Subflow>> {
         let socket = self.socket(lane);
@@ -229,7 +243,7 @@ impl Core {
 
     /// Reads the paths' state; whether it is a connection of Multipath TCP, `None` once closed.
     pub fn update_paths(&self) -> Option<bool> {
-        let express = self.subflows(Lane::Express).unwrap_or_default();
+        let express = self.express();
         let socket = self.socket(Lane::Bulk);
         let mut paths = self.paths();
         paths.update(socket.as_ref()?, express);

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use anabranch_sockets::Subflow;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Interval, interval, timeout};
+use tokio::time::{Instant, Interval, Sleep, interval, sleep, timeout};
 use tokio_rustls::TlsStream;
 
 use super::allowance::Allowance;
@@ -25,6 +26,9 @@ const DRAIN: Duration = Duration::from_millis(500);
 
 /// How often the silence is measured.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How often the second connection is looked at that has sent something.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Each side sends something after this many ticks.
 const KEEP_ALIVE: u32 = 5;
@@ -57,6 +61,9 @@ struct Driver {
     ticks: u32,
     /// When data was last received.
     heard: Instant,
+    look: Pin<Box<Sleep>>,
+    /// Since when something is in flight over the second connection.
+    waits_since: Option<Instant>,
 }
 
 /// Runs until the tunnel is closed.
@@ -77,10 +84,12 @@ pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>, lane: Lane) {
         clock: interval(TICK),
         ticks: 0,
         heard: Instant::now(),
+        look: Box::pin(sleep(LOOK)),
+        waits_since: None,
     };
     tokio::select! {
         biased;
-        Err(reason) = poll_fn(|cx| driver.poll(cx)) => core.close(reason),
+        Err(reason) = poll_fn(|cx| driver.poll(cx)) => driver.ended(reason),
         // The peer closes the connection when it has received the reason.
         _ = core.until_closed() => drop(timeout(DRAIN, poll_fn(|cx| driver.poll(cx))).await),
     }
@@ -89,6 +98,17 @@ pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>, lane: Lane) {
 }
 
 impl Driver {
+    /// The connection has ended. The tunnel goes on without the second one.
+    fn ended(&self, reason: String) {
+        match self.lane {
+            Lane::Bulk => self.core.close(reason),
+            Lane::Express => {
+                tracing::debug!("the second connection ends: {reason}");
+                self.core.mux(|mux| mux.leave());
+            }
+        }
+    }
+
     /// Makes progress; ready with the reason when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Infallible, String>> {
         while self.clock.poll_tick(cx).is_ready() {
@@ -108,9 +128,37 @@ impl Driver {
             let received = self.poll_receive(cx)?;
             let sent = self.poll_send(cx).map_err(describe)?;
             if received.is_pending() && sent.is_pending() {
+                if self.lane == Lane::Express {
+                    self.check_express(cx)?;
+                }
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Gives up the second connection if nothing returns over its path.
+    fn check_express(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
+        if !self.core.mux(|mux| mux.is_joined()) {
+            return Err("the tunnel has left it".to_owned());
+        }
+        if self.core.mux(|mux| mux.unheard_bytes()) == 0 {
+            self.waits_since = None;
+            return Ok(());
+        }
+        let now = Instant::now();
+        let since = *self.waits_since.get_or_insert_with(|| {
+            self.look.as_mut().reset(now + LOOK);
+            now
+        });
+        while self.look.as_mut().poll(cx).is_ready() {
+            self.look.as_mut().reset(now + LOOK);
+            match self.core.express() {
+                Some(tcp) if tcp.in_flight == 0 => self.waits_since = Some(now),
+                Some(tcp) if is_stalled(&tcp, now - since) => return Err("nothing returns".into()),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Receives once.
@@ -122,7 +170,9 @@ impl Driver {
         }
         self.heard = Instant::now();
         let (bytes, now) = (buffer.filled(), self.heard);
-        Poll::Ready(self.core.mux(|mux| mux.receive(self.lane, bytes, now)))
+        let received = self.core.mux(|mux| mux.receive(self.lane, bytes, now));
+        // A fault of the peer ends the tunnel, over either connection.
+        Poll::Ready(received.inspect_err(|reason| self.core.close(reason)))
     }
 
     /// Sends a record.
@@ -141,6 +191,15 @@ impl Driver {
         self.allowance.take(self.record.len());
         Poll::Ready(Ok(()))
     }
+}
+
+/// Whether nothing has been acknowledged for two round trips and a delayed acknowledgement, although
+/// something was in flight for this time.
+fn is_stalled(tcp: &Subflow, in_flight: Duration) -> bool {
+    const SLACK: Duration = Duration::from_millis(150);
+    let since_ack = Duration::from_millis(tcp.since_ack_ms.into());
+    let rtt = Duration::from_micros(tcp.rtt_us.into());
+    in_flight.min(since_ack) > 2 * rtt + SLACK
 }
 
 fn describe(error: io::Error) -> String {

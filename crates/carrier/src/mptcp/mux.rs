@@ -5,7 +5,7 @@
 //! Frames about streams go first, then datagrams, then data of streams in turns. A stream that is
 //! not read stops the peer's data for this stream only: each has a window of its own.
 //!
-//! With the second connection, data of a stream that sends little does not wait for that of others
+//! With the second connection (`express`), data of a stream that sends little does not wait for that of others
 //! that send much ([`Lane`]). Data has its position, so a stream may change the connection. All
 //! other frames about a stream take the connection that has opened it, and so does its data until
 //! the peer has answered.
@@ -20,6 +20,7 @@ use std::task::Waker;
 use bytes::Bytes;
 
 mod datagrams;
+mod express;
 mod frame;
 mod incoming;
 mod lane;
@@ -29,6 +30,7 @@ mod transmit;
 mod users;
 
 use datagrams::Datagrams;
+use express::Express;
 use frame::Kind;
 use incoming::Incoming;
 use lane::Ends;
@@ -98,8 +100,7 @@ pub struct Mux {
     limits: Limits,
     /// What waits for each connection, and what each has received, in the order of [`Lane::ALL`].
     ends: [Ends; 2],
-    /// Whether there is the second connection.
-    is_joined: bool,
+    express: Express,
     /// The peer's token for the second connection.
     invitation: Option<Token>,
     /// What the peer's first frame said.
@@ -174,7 +175,7 @@ impl Mux {
             role,
             limits,
             ends,
-            is_joined: false,
+            express: Express::default(),
             invitation: None,
             peer: None,
             streams: HashMap::new(),
@@ -263,24 +264,17 @@ impl Mux {
 
     /// The token with which a second connection may join the peer's end.
     pub fn invitation(&self) -> Option<Token> {
-        self.invitation.filter(|_| !self.is_joined)
-    }
-
-    /// There is the second connection, and the peer knows it.
-    pub fn join(&mut self) {
-        self.is_joined = true;
-    }
-
-    /// Whether there is the second connection.
-    pub fn is_joined(&self) -> bool {
-        self.is_joined
+        self.invitation
     }
 
     /// Ends all streams; the peer is told the reason, if there is one.
     pub fn close(&mut self, reason: Option<&str>) {
         if let Some(reason) = reason.filter(|_| !self.is_closed) {
             let reason: String = reason.chars().take(1000).collect();
-            for lane in Lane::ALL.into_iter().take(1 + usize::from(self.is_joined)) {
+            for lane in Lane::ALL
+                .into_iter()
+                .take(1 + usize::from(self.is_joined()))
+            {
                 self.say_over(lane, Kind::Close, 0, reason.as_bytes());
             }
         }

@@ -3,6 +3,7 @@
 //! The kernel counts for each path that it opens. A path of the configuration may be opened several
 //! times in the life of a tunnel, and its counters are the sums.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use anabranch_control::MAX_WINDOW;
@@ -44,8 +45,8 @@ pub struct Row {
     /// Whether the address is configured; otherwise it is one of the interface's.
     pub is_fixed: bool,
     local: Option<IpAddr>,
-    /// The subflows of both connections. Those of the second one are idle most of the time, so they
-    /// don't show whether the path works.
+    /// The subflows of both connections. The second one is idle most of the time, so it does not
+    /// show whether the path works.
     subflows: [Vec<Subflow>; 2],
     /// Counters of the subflows that are gone.
     past: Counters,
@@ -73,6 +74,18 @@ impl Counters {
         self.sent_packets += u64::from(sent);
         self.lost_packets += u64::from(subflow.retransmitted);
     }
+}
+
+/// The state of a connection of plain TCP.
+///
+/// # Errors
+/// The error of the system call.
+pub fn whole(socket: &Socket) -> io::Result<Subflow> {
+    Ok(Subflow {
+        local: socket.local_addr()?.as_socket(),
+        remote: socket.peer_addr()?.as_socket(),
+        ..tcp_info(socket)?
+    })
 }
 
 /// Whether a path works: it may be open although nothing returns over it.
@@ -119,7 +132,7 @@ impl Paths {
     }
 
     /// Reads the kernel's state of the first connection; `express` is that of the second one.
-    pub fn update(&mut self, socket: &Socket, express: Vec<Subflow>) {
+    pub fn update(&mut self, socket: &Socket, express: Option<Subflow>) {
         let Ok(bulk) = self.subflows(socket) else {
             return; // the tunnel is about to be closed
         };
@@ -146,18 +159,13 @@ impl Paths {
         }
     }
 
-    fn subflows(&mut self, socket: &Socket) -> std::io::Result<Vec<Subflow>> {
+    fn subflows(&mut self, socket: &Socket) -> io::Result<Vec<Subflow>> {
         let of_multipath = mptcp_info(socket).unwrap_or(None);
         self.multipath = Some(of_multipath.is_some());
         if let Some(subflows) = of_multipath {
             return Ok(subflows);
         }
-        let (local, remote) = (socket.local_addr()?, socket.peer_addr()?);
-        Ok(vec![Subflow {
-            local: local.as_socket(),
-            remote: remote.as_socket(),
-            ..tcp_info(socket)?
-        }])
+        Ok(vec![whole(socket)?])
     }
 
     /// The row of a subflow, which is made if there is none.

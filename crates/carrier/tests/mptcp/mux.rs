@@ -63,6 +63,8 @@ enum Step {
     Wait(u64),
     /// There is a second connection.
     Join,
+    /// An end leaves it.
+    Leave(usize),
 }
 
 fn lane() -> impl Strategy<Value = Lane> {
@@ -85,6 +87,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (end.clone(), lane(), bytes).prop_map(|(end, lane, n)| Step::Arrive(end, lane, n)),
         1 => (0..3000_u64).prop_map(Step::Wait),
         1 => Just(Step::Join),
+        1 => end.prop_map(Step::Leave),
     ]
 }
 
@@ -177,7 +180,7 @@ impl Tunnel {
                 let ready = mux.poll_ready(lane, &cx()).is_ready();
                 mux.transmit(lane, on_way);
                 assert!(ready || on_way.len() == before);
-                assert!(mux.is_joined() || lane == Lane::Bulk || on_way.is_empty());
+                assert!(mux.is_joined() || lane == Lane::Bulk || on_way.len() == before);
                 // A record, and frames about streams.
                 assert!(on_way.len() - before < (16 << 10) + 5000);
             }
@@ -192,7 +195,13 @@ impl Tunnel {
                 self.now += Duration::from_millis(ms);
                 self.ends.iter_mut().for_each(|end| end.tick(self.now));
             }
-            Step::Join => self.ends.iter_mut().for_each(Mux::join),
+            Step::Join => {
+                if self.ends.iter().all(Mux::can_join) {
+                    self.on_way.iter_mut().for_each(|lanes| lanes[1].clear());
+                    assert!(self.ends.iter_mut().all(Mux::join));
+                }
+            }
+            Step::Leave(end) => self.ends[end].leave(),
         }
     }
 

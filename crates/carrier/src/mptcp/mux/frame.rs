@@ -39,6 +39,10 @@ pub enum Kind {
     Invite,
     /// This connection is another one of the tunnel with this token (16 bytes).
     Join,
+    /// So many bytes were received over the second connection (8 bytes).
+    Heard,
+    /// The same, and the sender does not use this connection any more.
+    Left,
 }
 
 /// What another connection of a tunnel proves itself with.
@@ -50,14 +54,14 @@ impl Kind {
         use Kind::*;
         let all = [
             Hello, Datagram, Alive, Close, Open, Data, Credit, End, Received, Reset, Stop,
-            Forgotten, Invite, Join,
+            Forgotten, Invite, Join, Heard, Left,
         ];
         let kind = all.into_iter().find(|known| *known as u8 == kind)?;
         let fits = match kind {
             Datagram | Data | Close => true,
             // A later version may say more.
             Hello => length >= 1,
-            Credit | End => length == 8,
+            Credit | End | Heard | Left => length == 8,
             Invite | Join => length == size_of::<Token>(),
             _ => length == 0,
         };
@@ -99,7 +103,7 @@ pub fn alive() -> Vec<u8> {
     frame
 }
 
-/// Size of what follows this header in a frame that is not data, bytes.
+/// Size of the body that this header announces, bytes.
 pub fn body_size(header: &[u8; HEADER]) -> usize {
     usize::from(u16::from_be_bytes([header[5], header[6]]))
 }
@@ -215,6 +219,18 @@ fn header_size(header: &[u8]) -> usize {
         Some(kind) if *kind == Kind::Data as u8 => DATA_HEADER,
         Some(_) => HEADER,
     }
+}
+
+/// The size of the frames at the front that are complete, bytes.
+pub fn complete(bytes: &[u8]) -> usize {
+    let mut complete = 0;
+    while let Some(header) = bytes[complete..].first_chunk()
+        && let end = complete + header_size(header) + body_size(header)
+        && end <= bytes.len()
+    {
+        complete = end;
+    }
+    complete
 }
 
 /// The first bytes, at most `most`.

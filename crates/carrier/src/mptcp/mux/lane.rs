@@ -29,6 +29,8 @@ impl Lane {
 #[derive(Debug, Default)]
 pub struct Ends {
     pub decoder: Decoder,
+    /// What the second connection has not delivered, before everything else.
+    pub again: Vec<u8>,
     /// Frames that go before all others.
     pub first: Vec<u8>,
     /// Streams whose next data goes over this connection, in the order of their turns.

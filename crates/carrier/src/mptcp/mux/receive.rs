@@ -21,13 +21,28 @@ impl Mux {
     ///
     /// # Errors
     /// Why the tunnel ends: the peer says so, or does not keep to the protocol.
-    pub fn receive(&mut self, lane: Lane, mut bytes: &[u8], now: Instant) -> Result<(), String> {
+    pub fn receive(&mut self, lane: Lane, bytes: &[u8], now: Instant) -> Result<(), String> {
+        match lane {
+            Lane::Bulk => self.receive_frames(lane, bytes, now),
+            Lane::Express if self.is_joined() => {
+                let complete = self.express.complete(bytes);
+                self.confirm(false);
+                self.receive_frames(lane, &complete, now)
+            }
+            Lane::Express => Ok(()), // the peer sends it again
+        }
+    }
+
+    fn receive_frames(&mut self, lane: Lane, mut bytes: &[u8], now: Instant) -> Result<(), String> {
         while let Some(piece) = self.ends[lane as usize].decoder.next(&mut bytes)? {
             match piece {
                 Piece::Whole(Kind::Hello, _, hello) => self.establish(&hello)?,
                 _ if self.peer.is_none() => return Err(other_version("an unknown")),
                 Piece::Data(id, position, data) => self.data(id, position, data)?,
                 Piece::Whole(Kind::Open, id, _) => self.opened(lane, id, now)?,
+                Piece::Whole(Kind::Heard, _, body) if lane == Lane::Express => {
+                    self.heard(position(&body))?;
+                }
                 Piece::Whole(kind, id, body) => self.frame(kind, id, body)?,
             }
         }
@@ -88,6 +103,8 @@ impl Mux {
             Kind::Alive => {}
             Kind::Close => return Err(format!("by the peer: {}", printable(&body))),
             Kind::Invite => self.invitation = body.try_into().ok(),
+            Kind::Heard => {} // sent again, of a connection that was left
+            Kind::Left => self.left(position(&body))?,
             Kind::Join => return Err("the peer joins the tunnel in the tunnel".to_owned()),
             _ => self.of_stream(kind, id, &body)?,
         }
@@ -125,11 +142,10 @@ impl Mux {
             outgoing, incoming, ..
         } = stream;
         let is_open = incoming.state == incoming::State::Open;
-        let position = body.try_into().map_or(0, u64::from_be_bytes);
         match kind {
-            Kind::Credit => outgoing.raise(position),
+            Kind::Credit => outgoing.raise(position(body)),
             Kind::End if is_open => {
-                if !incoming.ends_at(position) {
+                if !incoming.ends_at(position(body)) {
                     return Err("the peer has ended a stream elsewhere than it may".to_owned());
                 }
                 self.complete(id);
@@ -185,6 +201,11 @@ impl Mux {
             self.say_over(lane, Kind::Forgotten, id, &[]);
         }
     }
+}
+
+/// The position in a frame that has one.
+fn position(body: &[u8]) -> u64 {
+    body.try_into().map_or(0, u64::from_be_bytes)
 }
 
 fn other_version(version: impl std::fmt::Display) -> String {

@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll};
 
+use super::express::State;
 use super::frame::{self, DATA_HEADER, Kind};
 use super::{Lane, Mux, RECORD, outgoing};
 
@@ -12,9 +13,13 @@ impl Mux {
     /// Whether there is something to send over this connection; else the task is woken when there
     /// is.
     pub fn poll_ready(&mut self, lane: Lane, cx: &Context<'_>) -> Poll<()> {
+        if lane == Lane::Express && !self.express.has_room() {
+            self.ends[lane as usize].sender = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
         let no_datagrams = self.sending.is_empty() || lane != self.lane_of_frames();
         let end = &mut self.ends[lane as usize];
-        if end.first.is_empty() && end.turns.is_empty() && no_datagrams {
+        if end.again.is_empty() && end.first.is_empty() && end.turns.is_empty() && no_datagrams {
             end.sender = Some(cx.waker().clone());
             return Poll::Pending;
         }
@@ -23,6 +28,23 @@ impl Mux {
 
     /// Appends what is to be sent next over this connection.
     pub fn transmit(&mut self, lane: Lane, to: &mut Vec<u8>) {
+        match lane {
+            Lane::Bulk => self.transmit_over(lane, to),
+            Lane::Express if self.express.has_room() => {
+                let before = to.len();
+                self.transmit_over(lane, to);
+                self.express.keep(&to[before..]);
+            }
+            Lane::Express => {}
+        }
+    }
+
+    fn transmit_over(&mut self, lane: Lane, to: &mut Vec<u8>) {
+        let again = &mut self.ends[lane as usize].again;
+        if !again.is_empty() {
+            to.extend(again.drain(..again.len().min(RECORD)));
+            return;
+        }
         to.append(&mut self.ends[lane as usize].first);
         // Datagrams leave room for a turn, so that they can't stop the streams.
         while lane == self.lane_of_frames()
@@ -69,7 +91,7 @@ impl Mux {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
-        let lane = stream.lane_of_data(self.is_joined);
+        let lane = stream.lane_of_data(self.express.state == State::Joined);
         let outgoing = &mut stream.outgoing;
         if outgoing.is_ready() && !outgoing.has_turn && !self.is_closed {
             outgoing.has_turn = true;
@@ -80,7 +102,7 @@ impl Mux {
 
     /// The connection of datagrams and of the frames about new streams.
     pub(super) fn lane_of_frames(&self) -> Lane {
-        match self.is_joined {
+        match self.is_joined() {
             true => Lane::Express,
             false => Lane::Bulk,
         }

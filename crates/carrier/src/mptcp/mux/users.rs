@@ -121,11 +121,12 @@ impl Mux {
         }
     }
 
-    /// Resets the streams that were stalled longest if windows need more than there is, and lets
-    /// those rest that send little. To be called every second.
+    /// What happens every second: streams that were stalled longest are reset if windows need more
+    /// than there is, those that send little rest, and the peer learns what was received.
     pub fn tick(&mut self, now: Instant) {
         let streams = self.streams.values_mut();
         streams.for_each(|stream| stream.outgoing.recent.tick());
+        self.confirm(true);
         for id in self.windows.relieve(now) {
             let id = id as u32;
             let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {

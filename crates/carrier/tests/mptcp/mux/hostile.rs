@@ -45,6 +45,8 @@ const STOP: u8 = 11;
 const FORGOTTEN: u8 = 12;
 const INVITE: u8 = 13;
 const JOIN: u8 = 14;
+const HEARD: u8 = 15;
+const LEFT: u8 = 16;
 
 impl Attacked {
     fn new() -> Attacked {
@@ -72,7 +74,7 @@ fn a_peer_that_breaks_the_protocol_gets_one_clear_error() {
     let five: Vec<_> = (0..5).map(|i| open(2 * i + 1)).collect();
     let cases = [
         (vec![frame(0, 0, b"")], "frame of kind 0 and 0 bytes"),
-        (vec![frame(15, 0, b"")], "frame of kind 15 and 0 bytes"),
+        (vec![frame(17, 0, b"")], "frame of kind 17 and 0 bytes"),
         (vec![frame(END, 1, b"!")], "frame of kind 8 and 1 bytes"),
         (
             vec![frame(CREDIT, 1, b"123")],
@@ -141,6 +143,47 @@ fn a_peer_of_version_1_is_refused() {
         mux.receive(Lane::Bulk, &window_update, Instant::now())
             .is_err()
     );
+}
+
+#[test]
+fn a_peer_that_confirms_what_was_not_sent_gets_an_error() {
+    let position = |kind, position: u64| frame(kind, 0, &position.to_be_bytes());
+    let refused = Err("the peer has confirmed what was not sent".to_owned());
+    for (lane, kind) in [(Lane::Express, HEARD), (Lane::Bulk, LEFT)] {
+        let mut attacked = Attacked::new();
+        assert!(attacked.0.join() && !attacked.0.join());
+        attacked.0.keep_alive(Lane::Express);
+        attacked.0.transmit(Lane::Express, &mut Vec::new());
+        let mut gets = |frame: Vec<u8>| attacked.0.receive(lane, &frame, Instant::now());
+        // ALIVE has 7 bytes.
+        assert_eq!(gets(position(kind, 8)), refused);
+        assert_eq!(gets(position(kind, 7)), Ok(()));
+    }
+}
+
+/// A peer that joins and leaves and reads nothing.
+#[test]
+fn what_is_sent_again_is_bounded() {
+    let mut attacked = Attacked::new();
+    let credit = |id| frame(CREDIT, id, &u64::MAX.to_be_bytes());
+    let id = attacked.0.open(Instant::now()).expect("free");
+    attacked.gets(&[credit(id)]).expect("right");
+    let mut kept = 0;
+    for _ in 0..100 {
+        if !attacked.0.join() {
+            continue;
+        }
+        for _ in 0..100 {
+            let _ = attacked.0.poll_write(id, &[7; 40_000], &cx());
+            attacked.0.tick(Instant::now());
+            let mut sent = Vec::new();
+            attacked.0.transmit(Lane::Express, &mut sent);
+            kept += sent.len();
+        }
+        let left = frame(LEFT, 0, &0_u64.to_be_bytes());
+        attacked.gets(&[left]).expect("right");
+    }
+    assert!((100_000..600_000).contains(&kept), "{kept}");
 }
 
 /// What one connection has delivered waits for what the other one has not.

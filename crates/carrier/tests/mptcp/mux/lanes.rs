@@ -108,3 +108,31 @@ fn frames_about_a_stream_stay_in_order_when_the_second_connection_joins() {
     let done = tunnel.ends[0].poll_shutdown(1, &cx());
     assert!(matches!(done, Poll::Ready(Ok(()))));
 }
+
+#[test]
+fn what_the_second_connection_has_not_delivered_is_sent_again_over_the_first() {
+    let mut tunnel = joined();
+    tunnel.run(Step::Open(0));
+    deliver(&mut tunnel, 0, Lane::Express);
+    tunnel.run(Step::Accept(1));
+    assert_eq!(write(&mut tunnel, 20_000, Lane::Express), 20_000);
+    // Of this, 5000 bytes arrive.
+    tunnel.run(Step::Write(0, 0, 12_000));
+    tunnel.run(Step::Transmit(0, Lane::Express));
+    tunnel.run(Step::Arrive(0, Lane::Express, 5000));
+    tunnel.run(Step::Open(0));
+    tunnel.run(Step::Leave(0));
+    assert!(!tunnel.ends[0].can_join(), "the peer has not left it");
+    tunnel.on_way[0][1].clear();
+    deliver(&mut tunnel, 0, Lane::Bulk);
+    deliver(&mut tunnel, 1, Lane::Bulk);
+    while tunnel.ends[0].poll_ready(Lane::Bulk, &cx()).is_ready() {
+        tunnel.run(Step::Transmit(0, Lane::Bulk));
+    }
+    // A frame of 12 000 and 15 bytes, and the one that opens a stream.
+    assert_eq!(tunnel.on_way[0][0].len(), 12_000 + 15 + 7);
+    deliver(&mut tunnel, 0, Lane::Bulk);
+    assert_eq!(tunnel.read(1, 1, 1 << 20), 12_000);
+    assert_eq!(tunnel.ends[1].accept(), Some(3));
+    assert!(tunnel.ends.iter().all(Mux::can_join));
+}

@@ -115,8 +115,10 @@ impl Tunnel {
     fn step(&mut self, step: u8, input: &mut Input<'_>) {
         let end = usize::from(step & 1);
         let lane = Lane::ALL[usize::from(step >> 5 & 1)];
-        if step >> 6 == 3 {
-            self.ends.iter_mut().for_each(|end| end.mux.join());
+        match step >> 6 {
+            2 => self.ends[end].mux.leave(),
+            3 => self.join(),
+            _ => {}
         }
         let (now, on_way) = (self.now, self.ends[end].on_way[lane as usize].len());
         match step >> 1 & 0xf {
@@ -172,6 +174,16 @@ impl Tunnel {
                 self.is_hostile = true;
             }
             _ => {}
+        }
+    }
+
+    /// There is a new second connection.
+    fn join(&mut self) {
+        if self.ends.iter().all(|end| end.mux.can_join()) {
+            for end in &mut self.ends {
+                end.on_way[Lane::Express as usize].clear();
+                assert!(end.mux.join());
+            }
         }
     }
 
@@ -324,11 +336,13 @@ impl End {
         const END: u8 = 8;
         const INVITE: u8 = 13;
         const JOIN: u8 = 14;
-        let kind = input.byte().unwrap_or_default() % 16;
+        const HEARD: u8 = 15;
+        const LEFT: u8 = 16;
+        let kind = input.byte().unwrap_or_default() % 18;
         let stream = input.byte().unwrap_or_default() % 12;
         let body = match kind {
             DATAGRAM | DATA => vec![7; input.number().into()],
-            CREDIT | END => input.bytes(8).to_vec(),
+            CREDIT | END | HEARD | LEFT => input.bytes(8).to_vec(),
             INVITE | JOIN => input.bytes(16).to_vec(),
             _ => Vec::new(),
         };
