@@ -38,6 +38,8 @@ mod endpoints;
 mod interfaces;
 mod join;
 mod kappa;
+mod kept;
+mod late;
 mod listener;
 mod maintain;
 pub mod mux;
@@ -110,7 +112,7 @@ async fn connect_over(
         Paths::near(&near.paths),
         kappas(rule, &near.settings)?,
     );
-    let tunnel = establish(tls, core.clone(), true).await?;
+    let tunnel = establish(tls, core.clone(), Some(near.clone())).await?;
     if used_paths(near) > 1 && !core.has_kappa() {
         let joining = join::keep(near.clone(), identity.clone(), core.clone());
         supervisor(&core).spawn(joining);
@@ -141,15 +143,19 @@ fn used_paths(near: &config::Near) -> usize {
     near.paths.iter().filter(used).count()
 }
 
-/// Starts the tasks of a tunnel over this connection, and waits for the peer's first message.
-async fn establish(tls: Tls, core: Arc<Core>, opens_paths: bool) -> anyhow::Result<Tunnel> {
+/// Starts the tasks of a tunnel over this connection, on `near` also one that opens paths, and waits for the peer's first message.
+async fn establish(
+    tls: Tls,
+    core: Arc<Core>,
+    near: Option<config::Near>,
+) -> anyhow::Result<Tunnel> {
     core.update_paths();
     let tasks = supervisor(&core);
     tasks.spawn(driver::run(tls, core.clone(), Lane::Bulk));
     let handle = Handle(core.clone());
     let established = |mux: &mut mux::Mux| mux.is_established().then_some(());
     core.wait(&core.changes.can_open, established).await?;
-    tasks.spawn(maintain::maintain(core, opens_paths));
+    tasks.spawn(maintain::maintain(core, near));
     Ok(Tunnel::new(handle))
 }
 

@@ -36,6 +36,8 @@ pub struct Core {
     kappas: Option<Kappas>,
     /// Kappa that was set last, as bits; 0 before.
     kappa: AtomicU64,
+    /// The path over which the second connection has stalled last.
+    stalled: Mutex<Option<String>>,
 }
 
 /// What has changed, each for one of the tasks that wait for it.
@@ -66,6 +68,7 @@ impl Core {
             paths: Mutex::new(paths),
             kappas,
             kappa: AtomicU64::new(0),
+            stalled: Mutex::new(None),
             closed: watch::Sender::new(None),
             ended: watch::Sender::new(false),
             mux: Mutex::new(Mux::new(role, limits)),
@@ -199,6 +202,16 @@ impl Core {
         let socket = self.socket(lane);
         let before = socket.as_ref().map(unsent_bytes);
         in_subflows.sum::<u64>() + before.and_then(Result::ok).unwrap_or(0)
+    }
+
+    /// Suspects the path of the second connection, which has ended.
+    pub fn stalled(&self, path: &str) {
+        *self.stalled.lock() = Some(path.to_owned());
+    }
+
+    /// The path that is to be suspected, once.
+    pub fn take_stalled(&self) -> Option<String> {
+        self.stalled.lock().take()
     }
 
     /// The second connection's state in the kernel, if there is one.

@@ -3,14 +3,13 @@
 //!
 //! `far` gives each tunnel a token, over its first connection. `near` connects again, proves its
 //! key and sends the token; `far` answers, and `near` confirms. The tunnel goes on without this
-//! connection when it fails or another path is faster, and `near` tries again.
+//! connection when it fails or its path is late, and `near` tries again.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use anabranch_sockets::Subflow;
 use anyhow::{Context, ensure};
 use parking_lot::Mutex;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -36,9 +35,10 @@ const PATHS: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(64);
 
-/// How often the paths' RTTs are compared, and how often in a row another one must be smaller.
+/// How often the paths' RTTs are compared, and how often in a row that of the second connection must
+/// be late.
 const PERIOD: Duration = Duration::from_millis(500);
-const SLOWER: u32 = 6;
+const LATE: u32 = 3;
 
 const THIRD: &str = "a third connection of a tunnel";
 
@@ -111,6 +111,7 @@ pub async fn keep(near: config::Near, identity: Arc<Identity>, core: Arc<Core>) 
             _ = core.until_closed() => return,
             joined = once(&near, &identity, &core, lost.take()) => match joined {
                 Ok(path) => {
+                    core.stalled(&path);
                     lost = Some(path);
                     pause = FIRST_PAUSE;
                 }
@@ -127,7 +128,7 @@ pub async fn keep(near: config::Near, identity: Arc<Identity>, core: Arc<Core>) 
     }
 }
 
-/// Joins and waits until the connection has ended or another path is faster; the name of its path.
+/// Joins and waits until the connection has ended; the name of its path.
 async fn once(
     near: &config::Near,
     identity: &Arc<Identity>,
@@ -166,35 +167,41 @@ async fn once(
     let joined = timeout(HANDSHAKE, joined).await;
     joined.context("no answer in time")??;
     tracing::debug!(path = path.name, "second connection");
-    until_slower(core, &path.name).await;
+    until_late(core, &path.name).await;
     Ok(path.name.clone())
 }
 
-/// Waits until the second connection has ended; leaves it when another path is faster.
-async fn until_slower(core: &Core, name: &str) {
-    let mut slower = 0;
-    while let Some(tcp) = core.express() {
-        let is_faster = |path: &&PathState| path.name != name && is_much_less(path.rtt_s, &tcp);
-        slower = match open_paths(core).iter().find(is_faster) {
-            Some(_) => slower + 1,
-            None => 0,
-        };
-        if slower == SLOWER {
+/// Waits until the second connection has ended; leaves it when its path is late, and another is not.
+async fn until_late(core: &Core, name: &str) {
+    let mut late = 0;
+    while core.express().is_some() {
+        let open = open_paths(core);
+        let is_late = |path: &PathState| delay_s(path).0;
+        let own = open.iter().find(|path| path.name == name);
+        let leaves = own.is_some_and(is_late) && !open.iter().all(is_late);
+        late = if leaves { late + 1 } else { 0 };
+        if late == LATE {
             core.mux(|mux| mux.leave());
         }
         sleep(PERIOD).await;
     }
 }
 
-fn is_much_less(rtt_s: Option<f64>, than: &Subflow) -> bool {
-    const LESS_S: f64 = 0.015;
-    let than_s = f64::from(than.rtt_us) * 1e-6;
-    rtt_s.is_some_and(|rtt_s| rtt_s < 0.75 * than_s && rtt_s < than_s - LESS_S)
+/// The path with the smallest RTT without queues, of those that are not late.
+fn fastest(paths: &[PathState]) -> Option<&PathState> {
+    let slower = |a: &&PathState, b: &&PathState| delay_s(a).partial_cmp(&delay_s(b));
+    paths.iter().min_by(|a, b| slower(a, b).expect("no NaN"))
 }
 
-fn fastest(paths: &[PathState]) -> Option<&PathState> {
-    let rtt_s = |path: &PathState| path.rtt_s.unwrap_or(f64::INFINITY);
-    paths.iter().min_by(|a, b| rtt_s(a).total_cmp(&rtt_s(b)))
+/// Whether a path is late, and its smallest RTT, or the last one if it is late, s.
+fn delay_s(path: &PathState) -> (bool, f64) {
+    const QUEUE_S: f64 = 0.3;
+    let last_s = path.rtt_s.unwrap_or(f64::INFINITY);
+    let base_s = path.base_rtt_s.unwrap_or(last_s);
+    match last_s > 2.0 * base_s + QUEUE_S {
+        true => (true, last_s),
+        false => (false, base_s),
+    }
 }
 
 /// The paths of the tunnel that carry data.

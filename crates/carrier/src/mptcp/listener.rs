@@ -1,6 +1,6 @@
 //! `far` accepts tunnels.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,7 +142,7 @@ fn is_final(error: &io::Error) -> bool {
     code.is_some_and(|code| [libc::EBADF, libc::EINVAL, libc::ENOTSOCK].contains(&code))
 }
 
-/// Accepts a connection: a tunnel, or `None` if it has joined one.
+/// Accepts a connection: a tunnel, or `None` if it has joined one or is empty.
 async fn accept_one(
     stream: TcpStream,
     peer: IpAddr,
@@ -150,8 +150,16 @@ async fn accept_one(
     place: Place,
 ) -> anyhow::Result<Option<(Tunnel, PublicKey)>> {
     let hello = LazyConfigAcceptor::new(Acceptor::default(), driver::buffered(stream));
-    let hello = async { hello.await.context("no TLS ClientHello") };
-    let hello = place.run(FIRST_FLIGHT, hello).await?;
+    let hello = async {
+        match hello.await {
+            // A probe of a path, or of the port.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            hello => hello.map(Some).context("no TLS ClientHello"),
+        }
+    };
+    let Some(hello) = place.run(FIRST_FLIGHT, hello).await? else {
+        return Ok(None);
+    };
     drop(place);
     let socket = socket::duplicate(hello.io.get_ref())?;
     socket::prepare(&socket)?;
@@ -172,7 +180,7 @@ async fn accept_one(
         let core = Core::new(socket, &all.rule, end, Paths::far(), kappas);
         let received = core.mux(|mux| mux.receive(Lane::Bulk, &first, Instant::now()));
         received.map_err(anyhow::Error::msg)?;
-        let tunnel = establish(tls, core.clone(), false).await?;
+        let tunnel = establish(tls, core.clone(), None).await?;
         if !core.has_kappa() {
             all.invitations.invite(&key, &core);
         }

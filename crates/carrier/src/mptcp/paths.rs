@@ -217,6 +217,23 @@ impl Row {
         }
     }
 
+    /// Whether data is acknowledged over it.
+    pub fn works(&self) -> bool {
+        matches!(self.condition, Condition::Up | Condition::Standby) && !self.has_timed_out()
+    }
+
+    /// Whether what this end has sent last was not acknowledged in time.
+    pub fn has_timed_out(&self) -> bool {
+        let mut present = self.present().iter();
+        present.any(|subflow| subflow.open && subflow.backoff > 0)
+    }
+
+    /// Address, interface and whether it is a backup: its endpoint.
+    pub fn endpoint(&self) -> (Option<IpAddr>, Option<String>, bool) {
+        let is_backup = self.role == Role::Backup;
+        (self.address, self.interface.clone(), is_backup)
+    }
+
     /// Whether it should be opened anew.
     pub fn is_missing(&self) -> bool {
         matches!(self.condition, Condition::Opening | Condition::Dead)
