@@ -48,6 +48,9 @@ for extra in sys.argv[1:]:
 endef
 export LIST
 
+# The tests' processes load bytecode; without it each would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python formats \
 	documentation types build compile compile-real-time real-time rust-beside rust-alone \
 	python-beside python-alone alone test-kernel test-kernels bench fuzz miri lab dist wheel deb test-dist \

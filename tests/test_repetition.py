@@ -71,6 +71,7 @@ def test_a_result_directory_repeats_itself_to_the_bit(
     monkeypatch.setattr(figures, "write", lambda *_: None)
     written, again = tmp_path / "out", tmp_path / "again"
     options = ["--on", backend, "--set", "links.R1.rate_mbps=7", "--set", "name=Small"]
+    options += ["--set", "measure.duration_s=3"]
     first = anabranch(command[0], small, *command[1:], *options, "--out", written)
     assert first.returncode == 0, first.stderr
     small.unlink()  # the directory is enough

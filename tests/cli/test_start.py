@@ -12,6 +12,7 @@ import typer
 
 from anabranch.cli import main, options
 from anabranch.cli.examples import EXAMPLES, TEMPLATES
+from anabranch.figures import result as figures
 from anabranch.scenario import load
 from conftest import CLI, SMALL, Anabranch
 
@@ -120,7 +121,10 @@ def test_a_scenario_may_come_from_stdin(
     assert piped(b'name = "\xff"').stderr == "anabranch: <stdin>: expected UTF-8, got byte 0xff\n"
 
 
-def test_quiet_prints_errors_only(small: Path, tmp_path: Path, anabranch: Anabranch) -> None:
+def test_quiet_prints_errors_only(
+    small: Path, tmp_path: Path, anabranch: Anabranch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "write", lambda *_: None)  # takes most of the time
     odd = ["--set", "flows.one.start_s=7", "--force", "--out", tmp_path / "out"]
     usual, quiet = anabranch("run", small, *odd), anabranch("run", small, *odd, "--quiet")
     assert "anabranch: warning: " in usual.stderr
@@ -152,7 +156,15 @@ def test_a_reader_that_leaves_ends_the_output_and_not_the_run(
     assert (out / "flows.parquet").exists()
 
 
-@pytest.mark.parametrize("words", [["list"], ["schema"], ["examples", "lte.trace"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        pytest.param(["schema"], marks=pytest.mark.slow),
+        pytest.param(["examples", "lte.trace"], marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
 def test_a_reader_that_leaves_is_no_error(words: list[str]) -> None:
     with subprocess.Popen([*CLI, *words], stdout=-1, stderr=-1) as process:
         assert process.stdout

@@ -50,12 +50,14 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
         )
 
 
-def in_the_gate_if_of_the_readme(block: Block) -> object:
-    marks = [] if block.page.name == "README.md" else [pytest.mark.slow]
-    return pytest.param(block, marks=marks, id=str(block))
+def in_the_gate_if_of_the_readme(value: object, page: Path, name: str) -> object:
+    marks = [] if page.name == "README.md" else [pytest.mark.slow]
+    return pytest.param(value, marks=marks, id=name)
 
 
-@pytest.mark.parametrize("block", [in_the_gate_if_of_the_readme(b) for b in run("console")])
+@pytest.mark.parametrize(
+    "block", [in_the_gate_if_of_the_readme(b, b.page, str(b)) for b in run("console")]
+)
 def test_commands_print_what_the_page_says(block: Block, workspace: Workspace) -> None:
     found = commands(block)
     for command in found:
@@ -68,7 +70,10 @@ def test_commands_print_what_the_page_says(block: Block, workspace: Workspace) -
         assert list(block.lines) == now, f"{block}: run UPDATE_PRINTED=1 pytest {__file__}"
 
 
-@pytest.mark.parametrize("page", sorted({b.page for b in run("python")}), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page",
+    [in_the_gate_if_of_the_readme(p, p, p.name) for p in sorted({b.page for b in run("python")})],
+)
 def test_python_blocks_run_one_after_the_other(page: Path, workspace: Workspace) -> None:
     code = ["\n".join(block.lines) for block in run("python") if block.page == page]
     # A library's own deprecations, with old versions of it, are no fault of the page.

@@ -2,18 +2,20 @@
 
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from anabranch import ScenarioError
-from anabranch.theory import quotes
+from anabranch.theory import quotes, statements
 from anabranch.theory.quotes import QUOTES, quoted
 from anabranch.theory.statement import CLASSES, CONDITION, HOLDS, OURS, WORDS, WRONG, Statement
 from anabranch.theory.statements import PAPERS, statements_of
 from conftest import Anabranch
 
 ROOT = Path(__file__).parents[2]
+OF_OLIA = cache(statements_of)
 
 
 def test_every_paper_of_the_project_has_statements() -> None:
@@ -22,7 +24,7 @@ def test_every_paper_of_the_project_has_statements() -> None:
 
 
 def test_statements_have_a_place_a_verdict_and_numbers() -> None:
-    found = statements_of("olia")
+    found = OF_OLIA("olia")
     assert len(found) == 5
     for one in found:
         assert one.verdict in CLASSES
@@ -31,7 +33,10 @@ def test_statements_have_a_place_a_verdict_and_numbers() -> None:
         assert bool(one.numbers) == (one.verdict != WORDS)
 
 
-def test_the_command_prints_them_as_words_or_json(anabranch: Anabranch) -> None:
+def test_the_command_prints_them_as_words_or_json(
+    anabranch: Anabranch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "statements_of", lambda paper, *_: OF_OLIA(paper))
     done = anabranch("theory", "statements", "olia", "--json")
     document = json.loads(done.stdout)
     assert document["paper"] == "olia"

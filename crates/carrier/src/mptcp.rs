@@ -2,14 +2,17 @@
 //! where a kernel has none or a middlebox strips it. Congestion control is the kernel's, by a
 //! program of `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
+//! **A second connection** (`join`) of plain TCP carries what must not wait for bulk data, while its
+//! path works.
+//!
 //! **What is unsent in the kernel** (`allowance`) has a limit of its own.
 //!
 //! **Streams** (`mux`) take turns of 4 kB each; one also takes turns that no other waits for. Their
 //! windows cover one to two seconds of their rates.
 //!
-//! **Datagrams** go before all streams, but share one ordered sequence of bytes with them: a lost
-//! segment, or one on a slow path, delays the datagrams behind it (head-of-line blocking). So near
-//! sends them over QUIC where it can.
+//! **Datagrams** go before all streams, but share one ordered sequence of bytes with some of them: a
+//! lost segment, or one on a slow path, delays the datagrams behind it (head-of-line blocking). So
+//! near sends them over QUIC where it can.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +36,10 @@ mod core;
 mod driver;
 mod endpoints;
 mod interfaces;
+mod join;
 mod kappa;
+mod kept;
+mod late;
 mod listener;
 mod maintain;
 pub mod mux;
@@ -45,8 +51,11 @@ use core::Core;
 pub use endpoints::remove_all as remove_endpoints;
 use kappa::Kappas;
 pub use listener::Listener;
-use mux::Role;
+use mux::{Lane, Role};
 use paths::Paths;
+
+/// A connection with an authenticated peer.
+type Tls = tokio_rustls::TlsStream<driver::Socket>;
 
 /// Time for the TCP connection, the TLS handshake and the first messages on one path.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -90,50 +99,73 @@ async fn connect_over(
     rule: &str,
 ) -> anyhow::Result<Tunnel> {
     // One path needs no Multipath TCP, of which a socket's limit of unsent data is not passed on.
-    let used = near
-        .paths
-        .iter()
-        .filter(|path| path.role != config::Role::Never);
-    let protocol = match used.count() {
+    let protocol = match used_paths(near) {
         1 => Protocol::TCP,
         _ => Protocol::MPTCP,
     };
-    let (stream, _opened) = socket::connect(&near.far, path, rule, protocol).await?;
-    let socket = socket::duplicate(&stream)?;
-    let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
-    let name = tls::SERVER_NAME.try_into().expect("a valid name");
-    let stream = driver::buffered(stream);
-    let tls = connector.connect(name, stream).await.context("TLS")?;
-    let kappas = kappas(rule, &near.settings)?;
+    let (tls, socket) = connect_tls(near, identity, path, rule, protocol).await?;
     let limits = mux::Limits::new(&near.settings.limits);
     let core = Core::new(
         socket,
         rule,
         (Role::Near, limits),
         Paths::near(&near.paths),
-        kappas,
+        kappas(rule, &near.settings)?,
     );
-    establish(tls.into(), core, true).await
+    let tunnel = establish(tls, core.clone(), Some(near.clone())).await?;
+    if used_paths(near) > 1 && !core.has_kappa() {
+        let joining = join::keep(near.clone(), identity.clone(), core.clone());
+        supervisor(&core).spawn(joining);
+    }
+    Ok(tunnel)
 }
 
-/// Starts the tasks of a tunnel over this connection, and waits for the peer's first message.
+/// A connection over this path, which `far` has accepted by its key, and a duplicate of its socket.
+async fn connect_tls(
+    near: &config::Near,
+    identity: &Arc<Identity>,
+    path: &config::Path,
+    rule: &str,
+    protocol: Protocol,
+) -> anyhow::Result<(Tls, socket2::Socket)> {
+    let (stream, _opened) = socket::connect(&near.far, path, rule, protocol).await?;
+    let socket = socket::duplicate(&stream)?;
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
+    let name = tls::SERVER_NAME.try_into().expect("a valid name");
+    let stream = driver::buffered(stream);
+    let tls = connector.connect(name, stream).await.context("TLS")?;
+    Ok((tls.into(), socket))
+}
+
+/// How many paths may carry data.
+fn used_paths(near: &config::Near) -> usize {
+    let used = |path: &&config::Path| path.role != config::Role::Never;
+    near.paths.iter().filter(used).count()
+}
+
+/// Starts the tasks of a tunnel over this connection, on `near` also one that opens paths, and waits for the peer's first message.
 async fn establish(
-    tls: tokio_rustls::TlsStream<driver::Socket>,
+    tls: Tls,
     core: Arc<Core>,
-    opens_paths: bool,
+    near: Option<config::Near>,
 ) -> anyhow::Result<Tunnel> {
     core.update_paths();
-    let closing = core.clone();
-    let tasks = Supervisor::new(move |reason| {
-        closing.close(reason);
-        closing.end();
-    });
-    tasks.spawn(driver::run(tls, core.clone()));
+    let tasks = supervisor(&core);
+    tasks.spawn(driver::run(tls, core.clone(), Lane::Bulk));
     let handle = Handle(core.clone());
     let established = |mux: &mut mux::Mux| mux.is_established().then_some(());
     core.wait(&core.changes.can_open, established).await?;
-    tasks.spawn(maintain::maintain(core, opens_paths));
+    tasks.spawn(maintain::maintain(core, near));
     Ok(Tunnel::new(handle))
+}
+
+/// Starts tasks of this tunnel.
+fn supervisor(core: &Arc<Core>) -> Supervisor {
+    let closing = core.clone();
+    Supervisor::new(move |reason| {
+        closing.close(reason);
+        Lane::ALL.iter().for_each(|lane| closing.end(*lane));
+    })
 }
 
 /// Kappa of the rule's connections, if it has one; also `None` if they cannot be set and need

@@ -157,22 +157,26 @@ async fn full_windows_over_mptcp_take_no_more_than_is_stated() {
     let now = tokio::time::Instant::now();
     let [mut near, mut far] = [mux::Role::Near, mux::Role::Far].map(|it| mux::Mux::new(it, limits));
     let mut hello = Vec::new();
-    far.transmit(&mut hello);
-    near.receive(&hello, now).expect("right");
+    far.transmit(mux::Lane::Bulk, &mut hello);
+    near.receive(mux::Lane::Bulk, &hello, now).expect("right");
     let before = settled().await;
     let mut sent = Vec::new();
     for _ in 0..STREAMS {
         let id = near.open(now).expect("fewer than allowed");
-        near.transmit(&mut sent);
-        let header = [&[6], &id.to_be_bytes()[..], &[0, 1], b"!"].concat();
-        sent.extend(header.repeat(64 << 10));
-        far.receive(&sent, now).expect("no more than the window");
+        near.transmit(mux::Lane::Bulk, &mut sent);
+        for position in 0..64 << 10 {
+            sent.extend([&[6], &id.to_be_bytes()[..], &[0, 1]].concat());
+            sent.extend(u64::to_be_bytes(position));
+            sent.push(b'!');
+        }
+        far.receive(mux::Lane::Bulk, &sent, now)
+            .expect("no more than the window");
         sent.clear();
     }
     let grown = allocated() - before;
     let most = 2 * STREAMS * (64 << 10) + (4 << 20);
     assert!(grown < most, "{grown} bytes, {most} are stated");
-    let beyond = [6, 0, 0, 0, 1, 0, 1, 0];
-    let refused = far.receive(&beyond, now);
+    let beyond = [6, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0];
+    let refused = far.receive(mux::Lane::Bulk, &beyond, now);
     assert!(refused.is_err_and(|reason| reason.contains("more in a stream than it may")));
 }

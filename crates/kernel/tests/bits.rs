@@ -14,7 +14,7 @@ use libbpf_rs::{Object, ObjectBuilder, ProgramInput};
 use libloading::Library;
 
 /// Random states of each rule in the gate, and in `make test-all`.
-const STATES: [usize; 2] = [8_000, 100_000];
+const STATES: [usize; 2] = [3_000, 100_000];
 
 /// Every algorithm with its defaults, with other parameters, and with some chosen ones.
 fn choices() -> Vec<Choice> {

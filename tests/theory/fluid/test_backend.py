@@ -10,6 +10,7 @@ import anabranch
 from anabranch._core import Cancelled
 from anabranch.papers.quantities import measure
 from anabranch.scenario import Scenario, ScenarioError
+from anabranch.theory.fluid import backend
 from anabranch.theory.fluid.backend import EquilibriumRun
 from anabranch.theory.fluid.equilibrium import Equilibrium, equilibrium
 from anabranch.theory.network import Network
@@ -58,9 +59,12 @@ def found_of(text: str, algorithm: str | None = None) -> Equilibrium:
 
 
 @pytest.mark.parametrize("algorithm", ["lia", "olia", "vegas"])
-def test_tables_contain_the_equilibrium(algorithm: str) -> None:
+def test_tables_contain_the_equilibrium(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = QUEUED if algorithm == "vegas" else SMALL
-    result, found = run(text, algorithm), found_of(text, algorithm)
+    found = found_of(text, algorithm)
+    if algorithm == "vegas":  # a search takes seconds
+        monkeypatch.setattr(backend, "equilibrium", lambda *_, **__: found)
+    result = run(text, algorithm)
     assert result.backend == "equilibrium"
     paths, links = result.paths, result.links
     assert paths["goodput_mbps"].to_numpy() == pytest.approx(found.goodput_mbps)

@@ -14,6 +14,8 @@ from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.fluid.model import Model
 from anabranch.theory.network import Network
 
+SLOW = pytest.mark.slow
+
 HEAD = """
 algorithm = "{algorithm}"
 seeds = [1]
@@ -129,7 +131,13 @@ def test_unused_links_and_separate_parts_have_no_effect():
 
 
 @pytest.mark.parametrize(
-    "rule", ["reno", "semicoupled", "lia", "olia", "balia", "generalized", "rsf-lb"]
+    "rule",
+    [
+        "reno",
+        "lia",
+        "olia",
+        *(pytest.param(r, marks=SLOW) for r in ("semicoupled", "balia", "generalized", "rsf-lb")),
+    ],
 )
 @given(seed=st.integers(0, 10_000))
 def test_at_the_equilibrium_of_any_network_phi_is_the_loss_and_full_links_are_full(rule, seed):
@@ -173,9 +181,6 @@ def test_derivatives_are_those_of_differences(rule):
         assert excess[1].toarray()[:, k] == pytest.approx(
             (up.excess - down.excess) / (2 * step), rel=1e-4, abs=1e-3
         )
-
-
-SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(

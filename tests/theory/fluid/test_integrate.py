@@ -58,7 +58,17 @@ def test_tables_have_the_columns_types_and_rows_of_the_simulator(algorithm: str)
         assert len(other) == len(table), name
 
 
-@pytest.mark.parametrize("algorithm", ["reno", "semicoupled", "lia", "olia", "balia", "rsf-lb"])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "lia",
+        "olia",
+        *(
+            pytest.param(r, marks=pytest.mark.slow)
+            for r in ("reno", "semicoupled", "balia", "rsf-lb")
+        ),
+    ],
+)
 def test_integration_tends_to_the_equilibrium(algorithm: str) -> None:
     text = STEADY.format(algorithm=algorithm)
     result = run(text)

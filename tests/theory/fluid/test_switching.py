@@ -136,7 +136,11 @@ def test_the_order_of_the_rules_is_that_of_packets(scenario: Scenario, flow: str
     assert measured["olia"] == pytest.approx(predicted[2], rel=0.12)
 
 
-@pytest.mark.parametrize("scenario", [scenario_a, scenario_c], ids=["A", "C"])
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(scenario_a, marks=pytest.mark.slow), scenario_c],
+    ids=["A", "C"],
+)
 def test_the_integration_tends_to_the_equilibrium(scenario) -> None:  # type: ignore[no-untyped-def]
     asked = scenario(**{"measure.duration_s": 200, "measure.warmup_s": 150})
     result = anabranch.run(asked, "olia", on="fluid")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,17 @@ from typer.testing import CliRunner
 
 from anabranch import ScenarioError
 from anabranch.cli.theory import queueing
-from anabranch.theory.games import rent, rent_study, rosen
+from anabranch.theory.games import fluid_model, rent, rent_study, rosen
 from anabranch.theory.statement import CONDITION, HOLDS, OURS
 
 rates = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6)
+STATEMENTS = cache(fluid_model.statements)
+
+
+@pytest.fixture(autouse=True)
+def _fluid_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fluid model's statements, which each study has, take longer than the rest of it."""
+    monkeypatch.setattr(fluid_model, "statements", STATEMENTS)
 
 
 # ---------------------------------------------------------------- equilibria

@@ -64,15 +64,14 @@ def test_reno_by_hand():
     assert failing("reno", rtt_ratio=10.0) == ""
 
 
-@pytest.mark.parametrize("condition", ["C0", "C1", "C2", "C3", "C4", "C5"])
 @pytest.mark.parametrize("spec", ["coupled", "semicoupled", "lia", "balia", "olia", "rsf-db"])
-def test_a_counterexample_violates_its_condition_when_pasted(spec, condition):
+def test_a_counterexample_violates_its_condition_when_pasted(spec):
     found = check(spec, paths=[2, 3], rtt_ratio=10.0, users=200)
-    example = found.verdicts[condition].counterexample
-    if example:
-        pasted = eval(example.code, {"States": States})
-        tests = CONDITIONS[condition][1]
-        assert any(test.violation(Law(spec), pasted)[0] > 0 for test in tests)
+    for condition, verdict in found.verdicts.items():
+        if example := verdict.counterexample:
+            pasted = eval(example.code, {"States": States})
+            tests = CONDITIONS[condition][1]
+            assert any(test.violation(Law(spec), pasted)[0] > 0 for test in tests), condition
 
 
 def test_coupled_is_singular():

@@ -60,6 +60,7 @@ def test_algorithm_2_allocates_weights_until_the_prices_of_used_paths_are_equal(
     assert q[1] == pytest.approx(q[2], rel=1e-4)
 
 
+@pytest.mark.slow  # in the gate the command below and test_wvegas_statements.py
 def test_all_three_end_at_the_optimum_of_both_networks():
     for one in convergence(open_paper("wvegas").folder, steps=1000, seed=2):
         for iteration in one.iterations:

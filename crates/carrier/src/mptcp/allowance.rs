@@ -14,6 +14,7 @@ use anabranch_sockets::Subflow;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::core::Core;
+use super::mux::Lane;
 
 /// How long a connection waits that has reached the limit.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -42,13 +43,13 @@ impl Allowance {
     }
 
     /// Waits until something may be written.
-    pub fn poll(&mut self, core: &Core, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll(&mut self, core: &Core, lane: Lane, cx: &mut Context<'_>) -> Poll<()> {
         while self.bytes == 0 {
-            self.bytes = match core.subflows() {
+            self.bytes = match core.subflows(lane) {
                 Some(mut paths) => {
                     // What a dead path has not sent is sent over another one later.
                     paths.retain(works);
-                    allowed(&paths).saturating_sub(core.unsent_in_kernel(&paths))
+                    allowed(&paths).saturating_sub(core.unsent_in_kernel(lane, &paths))
                 }
                 None => u64::MAX, // plain TCP, where TCP_NOTSENT_LOWAT is the limit
             };

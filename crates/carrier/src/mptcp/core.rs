@@ -11,8 +11,8 @@ use socket2::Socket;
 use tokio::sync::{Notify, watch};
 
 use super::kappa::Kappas;
-use super::mux::{Limits, Mux, Role};
-use super::paths::Paths;
+use super::mux::{Lane, Limits, Mux, Role};
+use super::paths::{Paths, whole};
 use super::socket::raise_send_buffer;
 use crate::Closed;
 
@@ -20,13 +20,13 @@ use crate::Closed;
 #[derive(Debug)]
 pub struct Core {
     closed: watch::Sender<Option<Closed>>,
-    /// The task of the tunnel has ended and the socket is closed.
+    /// The tasks of the tunnel have ended and its sockets are closed.
     ended: watch::Sender<bool>,
     mux: Mutex<Mux>,
     /// What tasks wait for that open and accept streams and take datagrams.
     pub changes: Changes,
-    /// A duplicate of the tunnel's socket, for its options, until the tunnel is closed.
-    pub socket: Mutex<Option<Socket>>,
+    /// Duplicates of the sockets of both connections, for their options, until they are closed.
+    sockets: [Mutex<Option<Socket>>; 2],
     /// The congestion control, by its name in the kernel.
     rule: String,
     /// Whether the peer has an IPv4 address.
@@ -36,6 +36,8 @@ pub struct Core {
     kappas: Option<Kappas>,
     /// Kappa that was set last, as bits; 0 before.
     kappa: AtomicU64,
+    /// The path over which the second connection has stalled last.
+    stalled: Mutex<Option<String>>,
 }
 
 /// What has changed, each for one of the tasks that wait for it.
@@ -66,11 +68,12 @@ impl Core {
             paths: Mutex::new(paths),
             kappas,
             kappa: AtomicU64::new(0),
+            stalled: Mutex::new(None),
             closed: watch::Sender::new(None),
             ended: watch::Sender::new(false),
             mux: Mutex::new(Mux::new(role, limits)),
             changes: Changes::default(),
-            socket: Mutex::new(Some(socket)),
+            sockets: [Mutex::new(Some(socket)), Mutex::new(None)],
         })
     }
 
@@ -149,10 +152,31 @@ impl Core {
         closed.expect("it was waited for")
     }
 
-    /// Closes this duplicate of the socket; the other one is closed already.
-    pub fn end(&self) {
-        drop(self.socket.lock().take());
-        self.ended.send_replace(true);
+    /// Whether there may be a second connection, and there is none.
+    pub fn can_join(&self) -> bool {
+        self.socket(Lane::Express).is_none() && self.mux(|mux| mux.can_join())
+    }
+
+    /// Adds the second connection; `false` if it may not.
+    pub fn join(&self, socket: Socket) -> bool {
+        let mut express = self.socket(Lane::Express);
+        let joins = express.is_none() && self.mux(Mux::join);
+        if joins {
+            *express = Some(socket);
+        }
+        joins
+    }
+
+    /// Closes this duplicate of a connection's socket; the other one is closed already.
+    pub fn end(&self, lane: Lane) {
+        drop(self.socket(lane).take());
+        let have_ended = Lane::ALL.iter().all(|lane| self.socket(*lane).is_none());
+        self.ended.send_replace(have_ended);
+    }
+
+    /// A connection's socket, until it is closed.
+    pub fn socket(&self, lane: Lane) -> MutexGuard<'_, Option<Socket>> {
+        self.sockets[lane as usize].lock()
     }
 
     /// Waits until the tunnel is closed and its reason is sent.
@@ -165,21 +189,40 @@ impl Core {
 
     /// Data that streams have accepted and that the kernel has not sent, bytes.
     pub fn unsent_bytes(&self) -> u64 {
-        let in_kernel = self.unsent_in_kernel(&self.subflows().unwrap_or_default());
-        self.mux(|mux| mux.unsent_bytes()) + in_kernel
+        let in_kernel = Lane::ALL.map(|lane| {
+            let subflows = self.subflows(lane).unwrap_or_default();
+            self.unsent_in_kernel(lane, &subflows)
+        });
+        self.mux(|mux| mux.unsent_bytes()) + in_kernel.iter().sum::<u64>()
     }
 
-    /// Data that the kernel has not sent, in these subflows and before them, bytes.
-    pub fn unsent_in_kernel(&self, subflows: &[Subflow]) -> u64 {
+    /// Data of a connection that the kernel has not sent, in these subflows and before them, bytes.
+    pub fn unsent_in_kernel(&self, lane: Lane, subflows: &[Subflow]) -> u64 {
         let in_subflows = subflows.iter().map(|subflow| u64::from(subflow.unsent));
-        let socket = self.socket.lock();
+        let socket = self.socket(lane);
         let before = socket.as_ref().map(unsent_bytes);
         in_subflows.sum::<u64>() + before.and_then(Result::ok).unwrap_or(0)
     }
 
-    /// The subflows; `None` if it is no connection of Multipath TCP, or the tunnel is closed.
-    pub fn subflows(&self) -> Option<Vec<Subflow>> {
-        let socket = self.socket.lock();
+    /// Suspects the path of the second connection, which has ended.
+    pub fn stalled(&self, path: &str) {
+        *self.stalled.lock() = Some(path.to_owned());
+    }
+
+    /// The path that is to be suspected, once.
+    pub fn take_stalled(&self) -> Option<String> {
+        self.stalled.lock().take()
+    }
+
+    /// The second connection's state in the kernel, if there is one.
+    pub fn express(&self) -> Option<Subflow> {
+        let socket = self.socket(Lane::Express);
+        whole(socket.as_ref()?).ok()
+    }
+
+    /// The subflows of a connection; `None` if it does not use Multipath TCP, or is closed.
+    pub fn subflows(&self, lane: Lane) -> Option<Vec<Subflow>> {
+        let socket = self.socket(lane);
         mptcp_info(socket.as_ref()?).ok()?
     }
 
@@ -189,10 +232,21 @@ impl Core {
     /// # Errors
     /// If the kernel refuses it.
     pub fn choose_rule(&self) -> io::Result<()> {
-        match &*self.socket.lock() {
+        let choose = |lane| match &*self.socket(lane) {
             Some(socket) => socket.set_tcp_congestion(self.rule.as_bytes()),
-            None => Ok(()), // closed
-        }
+            None => Ok(()), // closed, or not there yet
+        };
+        Lane::ALL.into_iter().try_for_each(choose)
+    }
+
+    /// The congestion control, by its name in the kernel.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// Whether the rule has a weight, which is that of one connection.
+    pub fn has_kappa(&self) -> bool {
+        self.kappas.is_some()
     }
 
     /// The paths as last read.
@@ -202,9 +256,10 @@ impl Core {
 
     /// Reads the paths' state; whether it is a connection of Multipath TCP, `None` once closed.
     pub fn update_paths(&self) -> Option<bool> {
-        let socket = self.socket.lock();
+        let express = self.express();
+        let socket = self.socket(Lane::Bulk);
         let mut paths = self.paths();
-        paths.update(socket.as_ref()?);
+        paths.update(socket.as_ref()?, express);
         paths.multipath
     }
 
@@ -216,7 +271,7 @@ impl Core {
 
     /// Sets kappa of the rule, if it has one.
     pub fn set_kappa(&self, kappa: f64) {
-        let socket = self.socket.lock();
+        let socket = self.socket(Lane::Bulk);
         let (Some(kappas), Some(socket)) = (&self.kappas, socket.as_ref()) else {
             return;
         };
@@ -253,7 +308,7 @@ mod tests {
         same.set_tcp_congestion(b"cubic").expect("registered");
         core.choose_rule().expect("registered");
         assert_eq!(rule_of(&same).trim_end_matches('\0'), "reno");
-        core.end();
+        core.end(Lane::Bulk);
         core.choose_rule().expect("nothing to do");
     }
 }

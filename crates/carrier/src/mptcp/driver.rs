@@ -1,4 +1,4 @@
-//! The task of a tunnel: moves what is sent and received between the multiplexer and TLS.
+//! The task of a connection: moves what is sent and received between the multiplexer and TLS.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use anabranch_sockets::Subflow;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Interval, interval, timeout};
+use tokio::time::{Instant, Interval, Sleep, interval, sleep, timeout};
 use tokio_rustls::TlsStream;
 
 use super::allowance::Allowance;
 use super::core::Core;
-use super::mux::RECORD;
+use super::mux::{Lane, RECORD};
 
 /// What is read from the socket at once, bytes: TLS by itself reads 4096.
 const READ: usize = 64 << 10;
@@ -25,6 +26,9 @@ const DRAIN: Duration = Duration::from_millis(500);
 
 /// How often the silence is measured.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How often the second connection is looked at that has sent something.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Each side sends something after this many ticks.
 const KEEP_ALIVE: u32 = 5;
@@ -47,6 +51,7 @@ pub fn buffered(stream: TcpStream) -> Socket {
 struct Driver {
     tls: TlsStream<Socket>,
     core: Arc<Core>,
+    lane: Lane,
     allowance: Allowance,
     received: Vec<u8>,
     /// What is being written, and how much of it was.
@@ -56,10 +61,13 @@ struct Driver {
     ticks: u32,
     /// When data was last received.
     heard: Instant,
+    look: Pin<Box<Sleep>>,
+    /// Since when something is in flight over the second connection.
+    waits_since: Option<Instant>,
 }
 
 /// Runs until the tunnel is closed.
-pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>) {
+pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>, lane: Lane) {
     // What is left of a record would leave room for a part of the next one only.
     match &mut tls {
         TlsStream::Client(tls) => tls.get_mut().1.set_buffer_limit(Some(RECORD)),
@@ -68,6 +76,7 @@ pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>) {
     let mut driver = Driver {
         tls,
         core: core.clone(),
+        lane,
         allowance: Allowance::new(),
         received: vec![0; RECORD],
         record: Vec::with_capacity(RECORD),
@@ -75,18 +84,31 @@ pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>) {
         clock: interval(TICK),
         ticks: 0,
         heard: Instant::now(),
+        look: Box::pin(sleep(LOOK)),
+        waits_since: None,
     };
     tokio::select! {
         biased;
-        Err(reason) = poll_fn(|cx| driver.poll(cx)) => core.close(reason),
+        Err(reason) = poll_fn(|cx| driver.poll(cx)) => driver.ended(reason),
         // The peer closes the connection when it has received the reason.
         _ = core.until_closed() => drop(timeout(DRAIN, poll_fn(|cx| driver.poll(cx))).await),
     }
     drop(driver);
-    core.end();
+    core.end(lane);
 }
 
 impl Driver {
+    /// The connection has ended. The tunnel goes on without the second one.
+    fn ended(&self, reason: String) {
+        match self.lane {
+            Lane::Bulk => self.core.close(reason),
+            Lane::Express => {
+                tracing::debug!("the second connection ends: {reason}");
+                self.core.mux(|mux| mux.leave());
+            }
+        }
+    }
+
     /// Makes progress; ready with the reason when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Infallible, String>> {
         while self.clock.poll_tick(cx).is_ready() {
@@ -94,19 +116,49 @@ impl Driver {
                 let silence = format!("nothing received for {} s", SILENCE.as_secs());
                 return Poll::Ready(Err(silence));
             }
-            self.core.mux(|mux| mux.relieve(Instant::now()));
+            if self.lane == Lane::Bulk {
+                self.core.mux(|mux| mux.tick(Instant::now()));
+            }
             self.ticks += 1;
             if self.ticks.is_multiple_of(KEEP_ALIVE) {
-                self.core.mux(|mux| mux.keep_alive());
+                self.core.mux(|mux| mux.keep_alive(self.lane));
             }
         }
         loop {
             let received = self.poll_receive(cx)?;
             let sent = self.poll_send(cx).map_err(describe)?;
             if received.is_pending() && sent.is_pending() {
+                if self.lane == Lane::Express {
+                    self.check_express(cx)?;
+                }
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Gives up the second connection if nothing returns over its path.
+    fn check_express(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
+        if !self.core.mux(|mux| mux.is_joined()) {
+            return Err("the tunnel has left it".to_owned());
+        }
+        if self.core.mux(|mux| mux.unheard_bytes()) == 0 {
+            self.waits_since = None;
+            return Ok(());
+        }
+        let now = Instant::now();
+        let since = *self.waits_since.get_or_insert_with(|| {
+            self.look.as_mut().reset(now + LOOK);
+            now
+        });
+        while self.look.as_mut().poll(cx).is_ready() {
+            self.look.as_mut().reset(now + LOOK);
+            match self.core.express() {
+                Some(tcp) if tcp.in_flight == 0 => self.waits_since = Some(now),
+                Some(tcp) if is_stalled(&tcp, now - since) => return Err("nothing returns".into()),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Receives once.
@@ -118,7 +170,9 @@ impl Driver {
         }
         self.heard = Instant::now();
         let (bytes, now) = (buffer.filled(), self.heard);
-        Poll::Ready(self.core.mux(|mux| mux.receive(bytes, now)))
+        let received = self.core.mux(|mux| mux.receive(self.lane, bytes, now));
+        // A fault of the peer ends the tunnel, over either connection.
+        Poll::Ready(received.inspect_err(|reason| self.core.close(reason)))
     }
 
     /// Sends a record.
@@ -128,14 +182,24 @@ impl Driver {
             self.written += ready!(Pin::new(&mut self.tls).poll_write(cx, rest))?;
         }
         ready!(Pin::new(&mut self.tls).poll_flush(cx))?;
-        ready!(self.core.mux(|mux| mux.poll_ready(cx)));
-        ready!(self.allowance.poll(&self.core, cx));
+        ready!(self.core.mux(|mux| mux.poll_ready(self.lane, cx)));
+        ready!(self.allowance.poll(&self.core, self.lane, cx));
         self.record.clear();
         self.written = 0;
-        self.core.mux(|mux| mux.transmit(&mut self.record));
+        self.core
+            .mux(|mux| mux.transmit(self.lane, &mut self.record));
         self.allowance.take(self.record.len());
         Poll::Ready(Ok(()))
     }
+}
+
+/// Whether nothing has been acknowledged for two round trips and a delayed acknowledgement, although
+/// something was in flight for this time.
+fn is_stalled(tcp: &Subflow, in_flight: Duration) -> bool {
+    const SLACK: Duration = Duration::from_millis(150);
+    let since_ack = Duration::from_millis(tcp.since_ack_ms.into());
+    let rtt = Duration::from_micros(tcp.rtt_us.into());
+    in_flight.min(since_ack) > 2 * rtt + SLACK
 }
 
 fn describe(error: io::Error) -> String {

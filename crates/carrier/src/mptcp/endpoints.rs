@@ -24,6 +24,8 @@ pub struct Endpoint {
     backup: bool,
     /// Whether this process has added it.
     own: bool,
+    /// What was removed and is not added again yet.
+    closed: Option<Found>,
 }
 
 impl Endpoint {
@@ -37,6 +39,7 @@ impl Endpoint {
             interface: interface.map(str::to_owned),
             backup,
             own: false,
+            closed: None,
         };
         // Declared after the endpoint, whose drop takes the lock too.
         let mut added = ADDED.lock();
@@ -60,14 +63,24 @@ impl Endpoint {
     ///
     /// # Errors
     /// If `ip` cannot be run or the kernel refuses.
-    pub fn renew(&self) -> anyhow::Result<()> {
-        match find(self.address)? {
-            Some(found) => {
-                found.remove()?;
-                found.add()
-            }
+    pub fn renew(&mut self) -> anyhow::Result<()> {
+        self.close()?;
+        match self.closed.take() {
+            Some(found) => found.add(),
             None => self.create(),
         }
+    }
+
+    /// Removes it, which ends its paths, until it is renewed.
+    ///
+    /// # Errors
+    /// If `ip` cannot be run or the kernel refuses.
+    pub fn close(&mut self) -> anyhow::Result<()> {
+        if let Some(found) = find(self.address)? {
+            found.remove()?;
+            self.closed = Some(found);
+        }
+        Ok(())
     }
 
     fn create(&self) -> anyhow::Result<()> {
@@ -82,6 +95,11 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
+        if let Some(found) = self.closed.take().filter(|_| !self.own)
+            && let Err(error) = found.add()
+        {
+            tracing::warn!("{error:#}");
+        }
         let mut added = ADDED.lock();
         let Some(users) = added.get_mut(&self.address).filter(|_| self.own) else {
             return;

@@ -1,6 +1,6 @@
 //! `far` accepts tunnels.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,14 @@ use anyhow::Context;
 use rustls::server::Acceptor;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_rustls::LazyConfigAcceptor;
 
 use super::core::Core;
-use super::mux::{self, Role};
+use super::join::{self, Invitations};
+use super::mux::{self, Lane, Role};
 use super::paths::Paths;
-use super::{HANDSHAKE, Tunnel, driver, endpoints, establish, kappas, socket};
+use super::{HANDSHAKE, Tls, Tunnel, driver, endpoints, establish, kappas, socket};
 use crate::config::{self, Settings};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
@@ -63,6 +65,7 @@ impl Listener {
             settings: settings.clone(),
             rule,
             tunnels: sender,
+            invitations: Invitations::default(),
         }));
         Ok(Listener {
             settings,
@@ -100,6 +103,7 @@ struct AcceptAll {
     rule: String,
     tunnels: mpsc::Sender<(Tunnel, PublicKey)>,
     handshakes: Arc<Handshakes>,
+    invitations: Invitations,
 }
 
 /// Accepts connections until the socket fails.
@@ -124,7 +128,8 @@ async fn accept_all(all: AcceptAll) {
         tokio::spawn(async move {
             match accept_one(stream, peer.ip(), &all, place).await {
                 // Fails if nobody accepts any more.
-                Ok(tunnel) => drop(all.tunnels.send(tunnel).await),
+                Ok(Some(tunnel)) => drop(all.tunnels.send(tunnel).await),
+                Ok(None) => {}
                 Err(error) => all.handshakes.failed(peer, &error),
             }
         });
@@ -137,29 +142,49 @@ fn is_final(error: &io::Error) -> bool {
     code.is_some_and(|code| [libc::EBADF, libc::EINVAL, libc::ENOTSOCK].contains(&code))
 }
 
+/// Accepts a connection: a tunnel, or `None` if it has joined one or is empty.
 async fn accept_one(
     stream: TcpStream,
     peer: IpAddr,
     all: &AcceptAll,
     place: Place,
-) -> anyhow::Result<(Tunnel, PublicKey)> {
+) -> anyhow::Result<Option<(Tunnel, PublicKey)>> {
     let hello = LazyConfigAcceptor::new(Acceptor::default(), driver::buffered(stream));
-    let hello = async { hello.await.context("no TLS ClientHello") };
-    let hello = place.run(FIRST_FLIGHT, hello).await?;
+    let hello = async {
+        match hello.await {
+            // A probe of a path, or of the port.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            hello => hello.map(Some).context("no TLS ClientHello"),
+        }
+    };
+    let Some(hello) = place.run(FIRST_FLIGHT, hello).await? else {
+        return Ok(None);
+    };
     drop(place);
     let socket = socket::duplicate(hello.io.get_ref())?;
     socket::prepare(&socket)?;
     let established = async {
         let tls = hello.into_stream(Arc::new(all.identity.server()));
-        let tls = tls.await.context("TLS")?;
+        let mut tls: Tls = tls.await.context("TLS")?.into();
         let key = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
         all.handshakes.proved(&key, peer);
+        let first = join::first_frame(&mut tls).await?;
+        if let Some(token) = mux::token_of(&first) {
+            all.invitations.join(&token, &key, tls, socket).await?;
+            return Ok(None);
+        }
         let settings = all.settings.get();
         let kappas = kappas(&all.rule, &settings)?;
         let limits = mux::Limits::new(&settings.limits);
         let end = (Role::Far, limits);
         let core = Core::new(socket, &all.rule, end, Paths::far(), kappas);
-        Ok((establish(tls.into(), core, false).await?, key))
+        let received = core.mux(|mux| mux.receive(Lane::Bulk, &first, Instant::now()));
+        received.map_err(anyhow::Error::msg)?;
+        let tunnel = establish(tls, core.clone(), None).await?;
+        if !core.has_kappa() {
+            all.invitations.invite(&key, &core);
+        }
+        Ok(Some((tunnel, key)))
     };
     let place = all.handshakes.enter(Stage::Key, peer);
     place.run(HANDSHAKE, established).await

@@ -1,41 +1,42 @@
-//! Keeps the paths of `near` open: endpoints for the path manager, and new attempts for dead paths.
+//! Keeps the paths of `near` open and useful: endpoints for the path manager, new attempts for dead
+//! paths, and an end for those that deliver too late.
 //!
-//! The kernel tries an endpoint once per connection. A path that was dead and returns is opened
-//! because its endpoint is removed and added again.
+//! The kernel tries an endpoint once per connection. A path is opened anew because its endpoint is
+//! removed and added again; while it is removed, neither end uses the path. Data on a path that
+//! holds it back for seconds would hold up all data behind it.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use socket2::Protocol;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::core::Core;
-use super::endpoints::{self, Endpoint};
-use super::interfaces::address_of;
-use crate::config::Role;
+use super::endpoints;
+use super::kept::{Do, Kept, Known};
+use super::late::Arrivals;
+use super::{interfaces::address_of, socket};
+use crate::config::{self, Role};
 
 /// How often the state is read.
-const PERIOD: Duration = Duration::from_millis(500);
-/// Time from a path's death to the first attempt to open it, and between attempts.
-const ATTEMPT: Duration = Duration::from_secs(3);
+const PERIOD: Duration = Duration::from_millis(200);
 /// How long a connection may be without any path.
 const ALONE: Duration = Duration::from_secs(10);
 /// How long endpoints stay after the end of the tunnel.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A path that is to be kept open.
-struct Kept {
-    /// Index in the configuration.
-    index: usize,
-    endpoint: Option<Endpoint>,
-    tried_at: Instant,
-    /// A failure was logged.
-    complained: bool,
-}
+/// A probe of the path with this index, and whether it is answered.
+type Probe = BoxFuture<'static, (usize, bool)>;
 
 /// Watches the paths until the tunnel is closed; on `near` also opens them.
-pub async fn maintain(core: Arc<Core>, opens: bool) {
+pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
+    let near = near.map(Arc::new);
     let mut kept = Vec::new();
+    let mut probes = FuturesUnordered::<Probe>::new();
+    let mut arrivals = Arrivals::default();
     let mut announced = false;
     let mut refused = false;
     let mut alone_since = None;
@@ -56,96 +57,108 @@ pub async fn maintain(core: Arc<Core>, opens: bool) {
             announced = true;
             if !multipath && core.paths().rows().len() > 1 {
                 tracing::warn!("the tunnel is plain TCP: it has one path");
-            } else if multipath && opens {
+            } else if multipath && near.is_some() {
                 kept = to_keep(&core);
                 endpoints::notice_dead_paths_early();
             }
         }
-        if !kept.is_empty() {
-            let with_core = core.clone();
-            let opening = move || {
-                open_missing(&with_core, &mut kept);
-                kept
-            };
-            // It starts processes and waits for them.
-            kept = tokio::task::spawn_blocking(opening)
-                .await
-                .unwrap_or_default();
+        if let Some(near) = near.as_ref().filter(|_| !kept.is_empty()) {
+            let actions = decide(&core, &mut kept, &mut arrivals);
+            for (index, action) in &actions {
+                if let Do::Probe(patience) = action {
+                    probes.push(probe(near.clone(), core.clone(), *index, *patience));
+                }
+            }
+            kept = act(&core, kept, actions).await;
         }
         tokio::select! {
-            () = tokio::time::sleep(PERIOD) => {}
+            () = sleep(PERIOD) => {}
+            Some((index, is_answered)) = probes.next() => kept[index].probed(is_answered),
             _ = core.until_closed() => break,
         }
     }
+    drop(probes);
     // The removal of endpoints ends paths: not before the end of the connection was delivered.
     core.until_ended().await;
-    tokio::time::sleep(LINGER).await;
+    sleep(LINGER).await;
     let _ = tokio::task::spawn_blocking(move || drop(kept)).await;
 }
 
 /// All paths, also the one that has connected: it is opened anew if it dies.
 fn to_keep(core: &Core) -> Vec<Kept> {
     let mut paths = core.paths();
-    let rows = paths.rows().iter().enumerate();
-    let used = rows.filter(|(_, row)| row.role != Role::Never);
-    let kept = used.map(|(index, _)| Kept {
-        index,
-        endpoint: None,
-        tried_at: Instant::now(),
-        complained: false,
-    });
-    let kept: Vec<Kept> = kept.collect();
-    if kept.len() > 1 { kept } else { Vec::new() }
+    let rows = paths.rows().iter();
+    let used = rows.filter(|row| row.role != Role::Never).count();
+    let rows = paths.rows().iter();
+    let kept = rows.map(|row| Kept::new(row.role != Role::Never && used > 1));
+    kept.collect()
 }
 
-fn open_missing(core: &Core, kept: &mut [Kept]) {
-    let wanted = kept.len() - 1;
-    for path in kept {
-        let Some((address, interface, role, missing)) = look(core, path.index) else {
-            continue; // an interface without an address, for now
-        };
-        let done = match &path.endpoint {
-            None => endpoints::raise_limit(wanted)
-                .and_then(|()| Endpoint::add(address, interface.as_deref(), role == Role::Backup))
-                .map(|endpoint| path.endpoint = Some(endpoint)),
-            Some(endpoint) if endpoint.address() != address => {
-                path.endpoint = None;
-                continue;
-            }
-            Some(endpoint) if missing && path.tried_at.elapsed() > ATTEMPT => endpoint.renew(),
-            Some(_) => {
-                if !missing {
-                    path.tried_at = Instant::now();
-                }
-                continue;
-            }
-        };
-        path.tried_at = Instant::now();
-        match done {
-            Ok(()) => path.complained = false,
-            Err(_) if path.complained => {}
-            Err(error) => {
-                path.complained = true;
-                tracing::warn!("{error:#}: the kernel opens only paths that have an endpoint");
-            }
+/// What is to be done with each path.
+fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize, Do)> {
+    let now = Instant::now();
+    let mut paths = core.paths();
+    for row in paths.rows() {
+        if let Some(interface) = &row.interface
+            && !row.is_fixed
+            && row.is_missing()
+        {
+            row.address = address_of(interface, core.is_ipv4);
         }
     }
+    let states = paths.states();
+    let received: Vec<u64> = states.iter().map(|state| state.received_bytes).collect();
+    let mut suspected = arrivals.observe(&received, now);
+    let stalled = core.take_stalled();
+    suspected.extend(
+        states
+            .iter()
+            .position(|state| Some(&state.name) == stalled.as_ref()),
+    );
+    let working = paths.rows().iter().filter(|row| row.works()).count();
+    let known = paths.rows().iter().zip(&states).enumerate();
+    let known = known.map(|(index, (row, state))| Known {
+        address: row.address,
+        is_missing: row.is_missing(),
+        is_suspected: suspected.contains(&index) || row.has_timed_out(),
+        others_work: working > usize::from(row.works()),
+        base_rtt: state.base_rtt_s.map(Duration::from_secs_f64),
+    });
+    let decided = kept.iter_mut().zip(known).enumerate();
+    let decided = decided.filter_map(|(index, (kept, known))| {
+        let action = kept.decide(&known, now)?;
+        Some((index, action))
+    });
+    decided.collect()
 }
 
-/// A path's address, interface and role, and whether it is missing.
-fn look(core: &Core, index: usize) -> Option<(IpAddr, Option<String>, Role, bool)> {
-    let mut paths = core.paths();
-    let row = &mut paths.rows()[index];
-    if let Some(interface) = &row.interface
-        && !row.is_fixed
-        && row.is_missing()
+/// Changes endpoints.
+async fn act(core: &Arc<Core>, mut kept: Vec<Kept>, actions: Vec<(usize, Do)>) -> Vec<Kept> {
+    if actions
+        .iter()
+        .all(|(_, action)| matches!(action, Do::Probe(_)))
     {
-        row.address = address_of(interface, core.is_ipv4);
+        return kept;
     }
-    Some((
-        row.address?,
-        row.interface.clone(),
-        row.role,
-        row.is_missing(),
-    ))
+    let core = core.clone();
+    // It starts processes and waits for them.
+    let acting = tokio::task::spawn_blocking(move || {
+        let further = kept.iter().filter(|kept| kept.is_used).count() - 1;
+        for (index, action) in actions {
+            let row = core.paths().rows()[index].endpoint();
+            kept[index].act(action, further, row);
+        }
+        kept
+    });
+    acting.await.unwrap_or_default()
+}
+
+/// Connects to `far` over a path, and no more.
+fn probe(near: Arc<config::Near>, core: Arc<Core>, index: usize, patience: Duration) -> Probe {
+    Box::pin(async move {
+        let path = &near.paths[index];
+        let connected = socket::connect(&near.far, path, core.rule(), Protocol::TCP);
+        let connected = timeout(patience, connected).await;
+        (index, matches!(connected, Ok(Ok(_))))
+    })
 }

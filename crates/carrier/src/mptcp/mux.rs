@@ -1,28 +1,39 @@
-//! Streams and datagrams over one ordered sequence of bytes, without I/O and without a clock.
+//! Streams and datagrams over one or two ordered sequences of bytes, without I/O and without a
+//! clock.
 //!
 //! [`Mux::receive`] is given what comes from the peer, [`Mux::transmit`] returns what goes to it.
 //! Frames about streams go first, then datagrams, then data of streams in turns. A stream that is
 //! not read stops the peer's data for this stream only: each has a window of its own.
+//!
+//! With the second connection (`express`), data of a stream that sends little does not wait for that of others
+//! that send much ([`Lane`]). Data has its position, so a stream may change the connection. All
+//! other frames about a stream take the connection that has opened it, and so does its data until
+//! the peer has answered.
 //!
 //! A stream's halves end one by one, as in QUIC (RFC 9000, section 3): the sender ends or resets,
 //! the receiver stops, and confirms an end. Whoever has accepted a stream forgets it when both
 //! halves and their users have ended, and the peer may then open another one instead.
 
 use std::collections::{HashMap, VecDeque};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use bytes::Bytes;
 
 mod datagrams;
+mod express;
 mod frame;
 mod incoming;
+mod lane;
 mod outgoing;
 mod receive;
+mod transmit;
 mod users;
 
 use datagrams::Datagrams;
-use frame::{Decoder, HEADER, Kind};
+use express::Express;
+use frame::Kind;
 use incoming::Incoming;
+use lane::Ends;
 use outgoing::Outgoing;
 use tokio::time::Instant;
 
@@ -30,12 +41,11 @@ use crate::config;
 use crate::window::{FIRST, Windows};
 
 pub use datagrams::LARGEST_DATAGRAM;
+pub use frame::{HEADER, Token, alive, body_size, join, token_of};
+pub use lane::Lane;
 
 /// Version of the frames.
-const VERSION: u8 = 2;
-
-/// What a stream may send in its turn, bytes.
-const TURN: usize = 4000;
+const VERSION: u8 = 3;
 
 /// What is sent at once, unless frames about streams and a datagram are more: the data of a TLS
 /// record, bytes.
@@ -88,7 +98,11 @@ impl Role {
 pub struct Mux {
     role: Role,
     limits: Limits,
-    decoder: Decoder,
+    /// What waits for each connection, and what each has received, in the order of [`Lane::ALL`].
+    ends: [Ends; 2],
+    express: Express,
+    /// The peer's token for the second connection.
+    invitation: Option<Token>,
     /// What the peer's first frame said.
     peer: Option<Peer>,
     streams: HashMap<u32, Stream>,
@@ -98,10 +112,6 @@ pub struct Mux {
     of_peer: usize,
     /// Streams that the peer has opened and nobody has accepted.
     opened: VecDeque<u32>,
-    /// Frames that go before all others.
-    first: Vec<u8>,
-    /// Streams that have something to send, in the order of their turns.
-    turns: VecDeque<u32>,
     /// Datagrams to the peer.
     sending: Datagrams,
     /// Datagrams from the peer.
@@ -113,8 +123,6 @@ pub struct Mux {
     accepted_bytes: u64,
     unsent_bytes: u64,
     is_closed: bool,
-    /// Task that calls `transmit` once there is something to send.
-    sender: Option<Waker>,
     events: Events,
 }
 
@@ -142,6 +150,10 @@ struct Peer {
 
 #[derive(Debug)]
 struct Stream {
+    /// The connection that has opened it.
+    lane: Lane,
+    /// Whether the peer has it: this end has accepted it, or has received something of it.
+    is_known: bool,
     outgoing: Outgoing,
     incoming: Incoming,
     has_writer: bool,
@@ -157,19 +169,19 @@ impl Mux {
         let mut hello = vec![VERSION];
         hello.extend(streams.to_be_bytes());
         hello.extend(FIRST.to_be_bytes());
-        let mut first = Vec::new();
-        frame::write(&mut first, Kind::Hello, 0, &hello);
+        let mut ends: [Ends; 2] = Default::default();
+        frame::write(&mut ends[0].first, Kind::Hello, 0, &hello);
         Mux {
             role,
             limits,
-            decoder: Decoder::default(),
+            ends,
+            express: Express::default(),
+            invitation: None,
             peer: None,
             streams: HashMap::new(),
             next: role.first(),
             of_peer: 0,
             opened: VecDeque::new(),
-            first,
-            turns: VecDeque::new(),
             sending: Datagrams::default(),
             received: Datagrams::default(),
             room: limits.tunnel_bytes,
@@ -177,7 +189,6 @@ impl Mux {
             accepted_bytes: 0,
             unsent_bytes: 0,
             is_closed: false,
-            sender: None,
             events: Events::default(),
         }
     }
@@ -213,8 +224,8 @@ impl Mux {
         }
         let id = self.next;
         self.next = self.next.wrapping_add(2);
-        self.insert(id, peer.window, now);
-        self.say(Kind::Open, id, &[]);
+        self.insert(id, self.lane_of_frames(), now);
+        self.say_of(id, Kind::Open, &[]);
         Some(id)
     }
 
@@ -227,7 +238,7 @@ impl Mux {
     pub fn send_datagram(&mut self, datagram: Bytes) {
         if !self.is_closed {
             self.sending.push(datagram);
-            self.wake_sender();
+            self.wake_sender(self.lane_of_frames());
         }
     }
 
@@ -241,19 +252,34 @@ impl Mux {
         self.received.pop()
     }
 
-    /// Shows the peer that this end is alive.
-    pub fn keep_alive(&mut self) {
-        self.say(Kind::Alive, 0, &[]);
+    /// Shows the peer that this end of the connection is alive.
+    pub fn keep_alive(&mut self, lane: Lane) {
+        self.say_over(lane, Kind::Alive, 0, &[]);
+    }
+
+    /// Lets the peer join with a second connection.
+    pub fn invite(&mut self, token: &Token) {
+        self.say_over(Lane::Bulk, Kind::Invite, 0, token);
+    }
+
+    /// The token with which a second connection may join the peer's end.
+    pub fn invitation(&self) -> Option<Token> {
+        self.invitation
     }
 
     /// Ends all streams; the peer is told the reason, if there is one.
     pub fn close(&mut self, reason: Option<&str>) {
         if let Some(reason) = reason.filter(|_| !self.is_closed) {
             let reason: String = reason.chars().take(1000).collect();
-            self.say(Kind::Close, 0, reason.as_bytes());
+            for lane in Lane::ALL
+                .into_iter()
+                .take(1 + usize::from(self.is_joined()))
+            {
+                self.say_over(lane, Kind::Close, 0, reason.as_bytes());
+            }
         }
         self.is_closed = true;
-        self.turns.clear();
+        self.ends.iter_mut().for_each(|end| end.turns.clear());
         self.sending = Datagrams::default();
         for stream in self.streams.values_mut() {
             let state = stream.outgoing.state;
@@ -264,94 +290,35 @@ impl Mux {
         }
     }
 
-    /// Whether there is something to send; else the task is woken when there is.
-    pub fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<()> {
-        if self.first.is_empty() && self.sending.is_empty() && self.turns.is_empty() {
-            self.sender = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        Poll::Ready(())
-    }
-
-    /// Appends what is to be sent next.
-    pub fn transmit(&mut self, to: &mut Vec<u8>) {
-        to.append(&mut self.first);
-        // Datagrams leave room for a turn, so that they can't stop the streams.
-        while to.len() + HEADER + TURN <= RECORD
-            && let Some(datagram) = self.sending.pop()
-        {
-            frame::write(to, Kind::Datagram, 0, &datagram);
-        }
-        while let Some(id) = self.turns.pop_front() {
-            // A stream that is alone takes the turns of others.
-            let room = RECORD.saturating_sub(to.len() + HEADER);
-            let largest = if self.turns.is_empty() { room } else { TURN };
-            self.turn(id, largest.max(TURN), to);
-            if to.len() + HEADER + TURN > RECORD {
-                break;
-            }
-        }
-    }
-
-    /// Gives a stream its turn.
-    fn turn(&mut self, id: u32, largest: usize, to: &mut Vec<u8>) {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        let outgoing = &mut stream.outgoing;
-        outgoing.has_turn = false;
-        let bytes = outgoing.next(largest);
-        if bytes > 0 {
-            frame::write_header(to, Kind::Data, id, bytes as u16);
-            self.events
-                .woken
-                .extend(outgoing.send(bytes, to, &mut self.room));
-            self.unsent_bytes -= bytes as u64;
-        } else if outgoing.is_ready() {
-            outgoing.state = outgoing::State::Ended;
-            frame::write(to, Kind::End, id, &[]);
-        }
-        self.line_up(id);
-    }
-
-    /// Adds a stream, of which the peer takes `window` bytes.
-    fn insert(&mut self, id: u32, window: u64, now: Instant) {
-        self.streams.insert(id, Stream::new(window));
+    /// Adds a stream that was opened over this connection.
+    fn insert(&mut self, id: u32, lane: Lane, now: Instant) {
+        let window = self.peer.map_or(0, |peer| peer.window);
+        let is_known = !self.is_own(id);
+        self.streams.insert(id, Stream::new(lane, is_known, window));
         self.windows.open(id.into(), now);
-    }
-
-    /// Lines up a stream for its turn, if it has something to send.
-    fn line_up(&mut self, id: u32) {
-        let Some(Stream { outgoing, .. }) = self.streams.get_mut(&id) else {
-            return;
-        };
-        if outgoing.is_ready() && !outgoing.has_turn && !self.is_closed {
-            outgoing.has_turn = true;
-            self.turns.push_back(id);
-            self.wake_sender();
-        }
-    }
-
-    /// Sends a frame before all others.
-    fn say(&mut self, kind: Kind, id: u32, body: &[u8]) {
-        frame::write(&mut self.first, kind, id, body);
-        self.wake_sender();
-    }
-
-    fn wake_sender(&mut self) {
-        self.events.woken.extend(self.sender.take());
     }
 }
 
 impl Stream {
     /// A new one, of which the peer takes `window` bytes.
-    fn new(window: u64) -> Stream {
+    fn new(lane: Lane, is_known: bool, window: u64) -> Stream {
         Stream {
+            lane,
+            is_known,
             outgoing: Outgoing::new(window),
             incoming: Incoming::new(),
             has_writer: true,
             has_reader: true,
             is_forgotten: false,
+        }
+    }
+
+    /// The connection of its next data.
+    fn lane_of_data(&self, is_joined: bool) -> Lane {
+        match is_joined && !self.outgoing.recent.is_much() {
+            _ if !self.is_known => self.lane,
+            true => Lane::Express,
+            false => Lane::Bulk,
         }
     }
 

@@ -3,6 +3,7 @@
 //! The kernel counts for each path that it opens. A path of the configuration may be opened several
 //! times in the life of a tunnel, and its counters are the sums.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use anabranch_control::MAX_WINDOW;
@@ -10,6 +11,7 @@ use anabranch_sockets::{Subflow, mptcp_info, tcp_info};
 use socket2::Socket;
 
 use super::interfaces::interface_of;
+use super::mux::Lane;
 use crate::config::{self, Role};
 use crate::{Condition, PathState};
 
@@ -43,7 +45,9 @@ pub struct Row {
     /// Whether the address is configured; otherwise it is one of the interface's.
     pub is_fixed: bool,
     local: Option<IpAddr>,
-    present: Vec<Subflow>,
+    /// The subflows of both connections. The second one is idle most of the time, so it does not
+    /// show whether the path works.
+    subflows: [Vec<Subflow>; 2],
     /// Counters of the subflows that are gone.
     past: Counters,
     condition: Condition,
@@ -70,6 +74,18 @@ impl Counters {
         self.sent_packets += u64::from(sent);
         self.lost_packets += u64::from(subflow.retransmitted);
     }
+}
+
+/// The state of a connection of plain TCP.
+///
+/// # Errors
+/// The error of the system call.
+pub fn whole(socket: &Socket) -> io::Result<Subflow> {
+    Ok(Subflow {
+        local: socket.local_addr()?.as_socket(),
+        remote: socket.peer_addr()?.as_socket(),
+        ..tcp_info(socket)?
+    })
 }
 
 /// Whether a path works: it may be open although nothing returns over it.
@@ -111,19 +127,21 @@ impl Paths {
 
     /// Whether any path is open, although it may be dead.
     pub fn any_open(&self) -> bool {
-        let mut present = self.rows.iter().flat_map(|row| &row.present);
+        let mut present = self.rows.iter().flat_map(Row::present);
         present.any(|subflow| subflow.open)
     }
 
-    /// Reads the kernel's state.
-    pub fn update(&mut self, socket: &Socket) {
-        let Ok(subflows) = self.subflows(socket) else {
+    /// Reads the kernel's state of the first connection; `express` is that of the second one.
+    pub fn update(&mut self, socket: &Socket, express: Option<Subflow>) {
+        let Ok(bulk) = self.subflows(socket) else {
             return; // the tunnel is about to be closed
         };
-        let mut present: Vec<Vec<Subflow>> = vec![Vec::new(); self.rows.len()];
+        let bulk = bulk.into_iter().map(|subflow| (Lane::Bulk, subflow));
+        let express = express.into_iter().map(|subflow| (Lane::Express, subflow));
+        let mut seen: Vec<[Vec<Subflow>; 2]> = vec![Default::default(); self.rows.len()];
         // One that is not bound yet has no address.
         let is_bound = |end: SocketAddr| !end.ip().is_unspecified();
-        for subflow in subflows {
+        for (lane, subflow) in bulk.chain(express) {
             if ![subflow.local, subflow.remote]
                 .iter()
                 .flatten()
@@ -132,27 +150,22 @@ impl Paths {
                 continue;
             }
             let index = self.index(&subflow);
-            present.resize(self.rows.len(), Vec::new());
-            present[index].push(subflow);
+            seen.resize(self.rows.len(), Default::default());
+            seen[index][lane as usize].push(subflow);
         }
         let multipath = self.multipath != Some(false);
-        for (row, present) in self.rows.iter_mut().zip(present) {
-            row.update(present, multipath);
+        for (row, seen) in self.rows.iter_mut().zip(seen) {
+            row.update(seen, multipath);
         }
     }
 
-    fn subflows(&mut self, socket: &Socket) -> std::io::Result<Vec<Subflow>> {
+    fn subflows(&mut self, socket: &Socket) -> io::Result<Vec<Subflow>> {
         let of_multipath = mptcp_info(socket).unwrap_or(None);
         self.multipath = Some(of_multipath.is_some());
         if let Some(subflows) = of_multipath {
             return Ok(subflows);
         }
-        let (local, remote) = (socket.local_addr()?, socket.peer_addr()?);
-        Ok(vec![Subflow {
-            local: local.as_socket(),
-            remote: remote.as_socket(),
-            ..tcp_info(socket)?
-        }])
+        Ok(vec![whole(socket)?])
     }
 
     /// The row of a subflow, which is made if there is none.
@@ -197,11 +210,28 @@ impl Row {
             role: Role::Available,
             is_fixed: false,
             local: None,
-            present: Vec::new(),
+            subflows: Default::default(),
             past: Counters::default(),
             condition: Condition::Opening,
             deaths: 0,
         }
+    }
+
+    /// Whether data is acknowledged over it.
+    pub fn works(&self) -> bool {
+        matches!(self.condition, Condition::Up | Condition::Standby) && !self.has_timed_out()
+    }
+
+    /// Whether what this end has sent last was not acknowledged in time.
+    pub fn has_timed_out(&self) -> bool {
+        let mut present = self.present().iter();
+        present.any(|subflow| subflow.open && subflow.backoff > 0)
+    }
+
+    /// Address, interface and whether it is a backup: its endpoint.
+    pub fn endpoint(&self) -> (Option<IpAddr>, Option<String>, bool) {
+        let is_backup = self.role == Role::Backup;
+        (self.address, self.interface.clone(), is_backup)
     }
 
     /// Whether it should be opened anew.
@@ -209,23 +239,30 @@ impl Row {
         matches!(self.condition, Condition::Opening | Condition::Dead)
     }
 
-    fn update(&mut self, present: Vec<Subflow>, multipath: bool) {
-        for before in std::mem::replace(&mut self.present, present) {
-            let same = |now: &Subflow| (now.local, now.remote) == (before.local, before.remote);
-            if !self.present.iter().any(same) {
-                self.past.add(&before);
+    /// The subflows of the first connection.
+    fn present(&self) -> &[Subflow] {
+        &self.subflows[Lane::Bulk as usize]
+    }
+
+    fn update(&mut self, seen: [Vec<Subflow>; 2], multipath: bool) {
+        for (subflows, seen) in self.subflows.iter_mut().zip(seen) {
+            for before in std::mem::replace(subflows, seen) {
+                let same = |now: &Subflow| (now.local, now.remote) == (before.local, before.remote);
+                if !subflows.iter().any(same) {
+                    self.past.add(&before);
+                }
             }
         }
-        if let Some(local) = self.present.first().and_then(|subflow| subflow.local) {
+        if let Some(local) = self.present().first().and_then(|subflow| subflow.local) {
             self.local = Some(local.ip().to_canonical());
         }
-        let works = self.present.iter().any(works);
+        let works = self.present().iter().any(works);
         let was_used = matches!(self.condition, Condition::Up | Condition::Standby);
         let condition = match self.role {
             Role::Available if works => Condition::Up,
             Role::Backup if works => Condition::Standby,
             // Plain TCP has one path only.
-            _ if !multipath && self.present.is_empty() => Condition::Off,
+            _ if !multipath && self.present().is_empty() => Condition::Off,
             Role::Never => Condition::Off,
             _ if was_used || self.condition == Condition::Dead => Condition::Dead,
             _ => Condition::Opening,
@@ -246,18 +283,17 @@ impl Row {
 
     fn state(&self) -> PathState {
         let mut counters = self.past;
-        self.present
-            .iter()
-            .for_each(|subflow| counters.add(subflow));
+        let all = self.subflows.iter().flatten();
+        all.for_each(|subflow| counters.add(subflow));
         let measured = self
-            .present
+            .present()
             .iter()
             .find(|subflow| subflow.open && subflow.rtt_us > 0);
         let seconds = |us: u32| f64::from(us) * 1e-6;
         // Unknown before the first sample: the largest number.
         let base = measured.filter(|subflow| subflow.min_rtt_us < u32::MAX);
         let window = |subflow: &Subflow| f64::from(subflow.window).min(MAX_WINDOW);
-        let open = self.present.iter().filter(|subflow| subflow.open);
+        let open = self.present().iter().filter(|subflow| subflow.open);
         let mtu = open.clone().map(|subflow| subflow.path_mtu).max();
         PathState {
             name: self.name.clone(),
@@ -295,12 +331,12 @@ mod tests {
     #[test]
     fn counters_of_a_path_include_its_earlier_subflows() {
         let mut row = Row::new("a".to_owned(), None);
-        row.update(vec![subflow([10, 0, 0, 1], 1, 5)], true);
-        row.update(vec![subflow([10, 0, 0, 1], 1, 7)], true);
+        row.update([vec![subflow([10, 0, 0, 1], 1, 5)], vec![]], true);
+        row.update([vec![subflow([10, 0, 0, 1], 1, 7)], vec![]], true);
         assert_eq!((row.state().sent_packets, row.state().deaths), (7, 0));
-        row.update(vec![], true);
+        row.update([vec![], vec![]], true);
         assert_eq!((row.condition, row.state().deaths), (Condition::Dead, 1));
-        row.update(vec![subflow([10, 0, 0, 1], 2, 1)], true);
+        row.update([vec![subflow([10, 0, 0, 1], 2, 1)], vec![]], true);
         assert_eq!(row.condition, Condition::Up);
         // 7 + 1 segments of 1000 bytes and 40 of headers.
         assert_eq!(
@@ -313,24 +349,30 @@ mod tests {
     fn a_path_without_acknowledgements_is_dead() {
         let mut row = Row::new("a".to_owned(), None);
         let healthy = subflow([10, 0, 0, 1], 1, 5);
-        row.update(vec![healthy], true);
+        row.update([vec![healthy], vec![]], true);
         row.update(
-            vec![Subflow {
-                backoff: 2,
-                ..healthy
-            }],
+            [
+                vec![Subflow {
+                    backoff: 2,
+                    ..healthy
+                }],
+                vec![],
+            ],
             true,
         );
         assert_eq!((row.condition, row.deaths), (Condition::Dead, 1));
         row.update(
-            vec![Subflow {
-                backoff: 3,
-                ..healthy
-            }],
+            [
+                vec![Subflow {
+                    backoff: 3,
+                    ..healthy
+                }],
+                vec![],
+            ],
             true,
         );
         assert_eq!(row.deaths, 1);
-        row.update(vec![healthy], true);
+        row.update([vec![healthy], vec![]], true);
         assert_eq!(row.condition, Condition::Up);
     }
 

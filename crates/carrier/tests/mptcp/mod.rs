@@ -4,5 +4,6 @@ mod mux;
 mod paths;
 mod queues;
 pub mod setup;
+mod small;
 mod streams;
 mod turns;

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use anabranch_carrier::mptcp::mux::{Limits, Mux, Role};
+use anabranch_carrier::mptcp::mux::{Lane, Limits, Mux, Role};
 use proptest::prelude::*;
 use tokio::io::ReadBuf;
 
 mod hostile;
+mod lanes;
 
 /// Small, so that they are reached.
 const LIMITS: Limits = Limits {
@@ -27,8 +28,8 @@ fn cx() -> Context<'static> {
 /// Both ends of a tunnel and the bytes between them.
 struct Tunnel {
     ends: [Mux; 2],
-    /// What each end has sent and the other one has not received.
-    on_way: [Vec<u8>; 2],
+    /// What each end has sent over each connection and the other one has not received.
+    on_way: [[Vec<u8>; 2]; 2],
     now: Instant,
     streams: HashMap<u32, [Half; 2]>,
 }
@@ -56,10 +57,18 @@ enum Step {
     Read(usize, usize, usize),
     DropWriter(usize, usize),
     DropReader(usize, usize),
-    Transmit(usize),
+    Transmit(usize, Lane),
     /// A part of what is on its way arrives.
-    Arrive(usize, usize),
+    Arrive(usize, Lane, usize),
     Wait(u64),
+    /// There is a second connection.
+    Join,
+    /// An end leaves it.
+    Leave(usize),
+}
+
+fn lane() -> impl Strategy<Value = Lane> {
+    prop_oneof![Just(Lane::Bulk), Just(Lane::Express)]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -74,9 +83,11 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (at(), bytes.clone()).prop_map(|((end, stream), n)| Step::Read(end, stream, n)),
         1 => at().prop_map(|(end, stream)| Step::DropWriter(end, stream)),
         1 => at().prop_map(|(end, stream)| Step::DropReader(end, stream)),
-        6 => end.clone().prop_map(Step::Transmit),
-        8 => (end.clone(), bytes).prop_map(|(end, n)| Step::Arrive(end, n)),
+        6 => (end.clone(), lane()).prop_map(|(end, lane)| Step::Transmit(end, lane)),
+        8 => (end.clone(), lane(), bytes).prop_map(|(end, lane, n)| Step::Arrive(end, lane, n)),
         1 => (0..3000_u64).prop_map(Step::Wait),
+        1 => Just(Step::Join),
+        1 => end.prop_map(Step::Leave),
     ]
 }
 
@@ -163,25 +174,34 @@ impl Tunnel {
                     self.ends[end].drop_reader(id);
                 }
             }
-            Step::Transmit(end) => {
-                let (mux, on_way) = (&mut self.ends[end], &mut self.on_way[end]);
+            Step::Transmit(end, lane) => {
+                let (mux, on_way) = (&mut self.ends[end], &mut self.on_way[end][lane as usize]);
                 let before = on_way.len();
-                let ready = mux.poll_ready(&cx()).is_ready();
-                mux.transmit(on_way);
+                let ready = mux.poll_ready(lane, &cx()).is_ready();
+                mux.transmit(lane, on_way);
                 assert!(ready || on_way.len() == before);
+                assert!(mux.is_joined() || lane == Lane::Bulk || on_way.len() == before);
                 // A record, and frames about streams.
                 assert!(on_way.len() - before < (16 << 10) + 5000);
             }
-            Step::Arrive(end, bytes) => {
-                let bytes = bytes.min(self.on_way[end].len());
-                let data: Vec<u8> = self.on_way[end].drain(..bytes).collect();
-                let received = self.ends[1 - end].receive(&data, self.now);
+            Step::Arrive(end, lane, bytes) => {
+                let on_way = &mut self.on_way[end][lane as usize];
+                let bytes = bytes.min(on_way.len());
+                let data: Vec<u8> = on_way.drain(..bytes).collect();
+                let received = self.ends[1 - end].receive(lane, &data, self.now);
                 assert_eq!(received, Ok(()), "an honest peer");
             }
             Step::Wait(ms) => {
                 self.now += Duration::from_millis(ms);
-                self.ends.iter_mut().for_each(|end| end.relieve(self.now));
+                self.ends.iter_mut().for_each(|end| end.tick(self.now));
             }
+            Step::Join => {
+                if self.ends.iter().all(Mux::can_join) {
+                    self.on_way.iter_mut().for_each(|lanes| lanes[1].clear());
+                    assert!(self.ends.iter_mut().all(Mux::join));
+                }
+            }
+            Step::Leave(end) => self.ends[end].leave(),
         }
     }
 
@@ -217,9 +237,11 @@ impl Tunnel {
                 for end in [0, 1].repeat(LIMITS.streams) {
                     self.run(Step::Accept(end));
                 }
-                self.run(Step::Transmit(end));
-                moved += self.on_way[end].len();
-                self.run(Step::Arrive(end, usize::MAX));
+                for lane in Lane::ALL {
+                    self.run(Step::Transmit(end, lane));
+                    moved += self.on_way[end][lane as usize].len();
+                    self.run(Step::Arrive(end, lane, usize::MAX));
+                }
                 let ids: Vec<u32> = self.streams.keys().copied().collect();
                 for id in ids {
                     if self.half(1 - end, id).has_reader {
@@ -234,15 +256,15 @@ impl Tunnel {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// However bytes are cut and whatever users do: what is read is what was written, in order,
+    /// However bytes are cut, whichever connection is late, and whatever users do: what is read is what was written, in order,
     /// and an end is an end of everything. Afterwards everything arrives, what was ended is
     /// acknowledged, and all streams can be opened again.
     #[test]
     fn every_byte_arrives_once_and_in_order(steps in prop::collection::vec(step(), 1..300)) {
         let mut tunnel = Tunnel::new();
         for end in [0, 1] {
-            tunnel.run(Step::Transmit(end));
-            tunnel.run(Step::Arrive(end, usize::MAX));
+            tunnel.run(Step::Transmit(end, Lane::Bulk));
+            tunnel.run(Step::Arrive(end, Lane::Bulk, usize::MAX));
         }
         steps.into_iter().for_each(|step| tunnel.run(step));
         tunnel.settle();

@@ -36,7 +36,7 @@ pub fn can_run() -> bool {
 /// process has one network namespace, but in these tests.
 pub struct Hosts {
     pub near: String,
-    far: String,
+    pub far: String,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -101,7 +101,7 @@ impl Hosts {
 }
 
 /// Cuts a link without a sign of it at `near`, or repairs it.
-fn set_link(far: &str, link: u8, state: &str) {
+pub fn set_link(far: &str, link: u8, state: &str) {
     // The route back disappears with the interface, so packets of either direction are lost.
     ip(&format!("-n {far} link set v{link} {state}"));
 }

@@ -7,10 +7,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::harness::{PATIENCE, Pair, each_carrier, echo, exchange, is_reset, until};
+use super::harness::{Options, PATIENCE, Pair, each_carrier, echo, exchange, is_reset, until};
 
 /// More than twice as many as fill the windows of one tunnel with 2 MB each.
-const STALLED: usize = 70;
+const STALLED: usize = 20;
+
+/// A quarter of the default, because the sockets of each connection that stalls take megabytes.
+const LIMITS: &str = "limits.tunnel_buffer_bytes = 16_000_000";
 
 /// Within this a new connection is opened and echoes, however many others are stalled.
 const SOON: Duration = Duration::from_secs(5);
@@ -61,7 +64,11 @@ async fn echoes(pair: &Pair, text: &str) {
 fn connections_that_are_not_read_freeze_nothing() {
     each_carrier(async |carrier| {
         for up in [false, true] {
-            let pair = Pair::start(carrier).await;
+            let limits = Options {
+                near: LIMITS,
+                far: LIMITS,
+            };
+            let pair = Pair::with(carrier, limits).await;
             let _receivers = stall(&pair, STALLED, up).await;
             echoes(&pair, &format!("{carrier}, up: {up}")).await;
             pair.close().await;

@@ -1,7 +1,11 @@
-//! Frames: a kind (1 byte), the number of a stream (4), the length of the body (2), the body.
+//! Frames: a kind (1 byte), the number of a stream (4), the length of the body (2), the position of
+//! the body in the stream if it is data (8), the body.
 
 /// Size of what comes before the body, bytes.
 pub const HEADER: usize = 7;
+
+/// The same of data.
+pub const DATA_HEADER: usize = HEADER + 8;
 
 /// What a frame says. Stream 0 is the tunnel itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +25,9 @@ pub enum Kind {
     Data,
     /// The peer may send up to this position (8 bytes).
     Credit,
-    /// The sender has no more data.
+    /// The sender has no more data than up to this position (8 bytes).
     End,
-    /// `End` was received, and all data before it.
+    /// `End` was received, and all data.
     Received,
     /// The sender sends no more data, although it is not complete.
     Reset,
@@ -31,7 +35,18 @@ pub enum Kind {
     Stop,
     /// The peer may use the number of the stream, which it had opened, again.
     Forgotten,
+    /// Another connection of this tunnel may begin with `Join` and this token (16 bytes).
+    Invite,
+    /// This connection is another one of the tunnel with this token (16 bytes).
+    Join,
+    /// So many bytes were received over the second connection (8 bytes).
+    Heard,
+    /// The same, and the sender does not use this connection any more.
+    Left,
 }
+
+/// What another connection of a tunnel proves itself with.
+pub type Token = [u8; 16];
 
 impl Kind {
     /// The kind, if a body may have this length.
@@ -39,14 +54,15 @@ impl Kind {
         use Kind::*;
         let all = [
             Hello, Datagram, Alive, Close, Open, Data, Credit, End, Received, Reset, Stop,
-            Forgotten,
+            Forgotten, Invite, Join, Heard, Left,
         ];
         let kind = all.into_iter().find(|known| *known as u8 == kind)?;
         let fits = match kind {
             Datagram | Data | Close => true,
             // A later version may say more.
             Hello => length >= 1,
-            Credit => length == 8,
+            Credit | End | Heard | Left => length == 8,
+            Invite | Join => length == size_of::<Token>(),
             _ => length == 0,
         };
         fits.then_some(kind)
@@ -60,18 +76,51 @@ pub fn write(to: &mut Vec<u8>, kind: Kind, stream: u32, body: &[u8]) {
     to.extend_from_slice(body);
 }
 
-/// Appends what comes before a body.
-pub fn write_header(to: &mut Vec<u8>, kind: Kind, stream: u32, length: u16) {
+/// Appends what comes before data.
+pub fn write_data_header(to: &mut Vec<u8>, stream: u32, length: u16, position: u64) {
+    write_header(to, Kind::Data, stream, length);
+    to.extend_from_slice(&position.to_be_bytes());
+}
+
+/// Appends what comes before another body.
+fn write_header(to: &mut Vec<u8>, kind: Kind, stream: u32, length: u16) {
     to.push(kind as u8);
     to.extend_from_slice(&stream.to_be_bytes());
     to.extend_from_slice(&length.to_be_bytes());
 }
 
+/// The frame with which another connection of a tunnel begins.
+pub fn join(token: &Token) -> Vec<u8> {
+    let mut frame = Vec::new();
+    write(&mut frame, Kind::Join, 0, token);
+    frame
+}
+
+/// The frame with which such a connection is accepted, and confirmed.
+pub fn alive() -> Vec<u8> {
+    let mut frame = Vec::new();
+    write(&mut frame, Kind::Alive, 0, &[]);
+    frame
+}
+
+/// Size of the body that this header announces, bytes.
+pub fn body_size(header: &[u8; HEADER]) -> usize {
+    usize::from(u16::from_be_bytes([header[5], header[6]]))
+}
+
+/// The token, if this frame joins a tunnel.
+pub fn token_of(frame: &[u8]) -> Option<Token> {
+    match Decoder::default().next(&mut &*frame) {
+        Ok(Some(Piece::Whole(Kind::Join, _, token))) => token.try_into().ok(),
+        _ => None,
+    }
+}
+
 /// What was received.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Data of a stream: a frame or a part of it.
-    Data(u32, &'a [u8]),
+    /// Data of a stream from a position on: a frame or a part of it.
+    Data(u32, u64, &'a [u8]),
     /// Another frame.
     Whole(Kind, u32, Vec<u8>),
 }
@@ -81,9 +130,36 @@ pub enum Piece<'a> {
 pub struct Decoder {
     /// The part of a header that was received.
     header: Vec<u8>,
-    /// The body that is being received; what is missing of it, bytes.
-    current: Option<(Kind, u32, usize)>,
+    current: Option<Current>,
     body: Vec<u8>,
+}
+
+/// The frame whose body is being received.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    kind: Kind,
+    stream: u32,
+    /// What is missing, bytes.
+    missing: usize,
+    /// The position of the next data.
+    position: u64,
+}
+
+impl Current {
+    /// Reads a header that is complete.
+    fn read(header: &[u8]) -> Result<Current, String> {
+        let (first, position) = header.split_at(HEADER);
+        let [kind, a, b, c, d, e, f] = first.try_into().expect("the length of a header");
+        let length = usize::from(u16::from_be_bytes([e, f]));
+        let known = Kind::new(kind, length)
+            .ok_or_else(|| format!("frame of kind {kind} and {length} bytes"))?;
+        Ok(Current {
+            kind: known,
+            stream: u32::from_be_bytes([a, b, c, d]),
+            missing: length,
+            position: position.try_into().map_or(0, u64::from_be_bytes),
+        })
+    }
 }
 
 impl Decoder {
@@ -93,26 +169,29 @@ impl Decoder {
     /// If there is no such kind, or a body has a wrong length.
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Piece<'a>>, String> {
         loop {
-            let Some((kind, stream, missing)) = &mut self.current else {
-                let first = bytes.split_off(..bytes.len().min(HEADER - self.header.len()));
-                self.header
-                    .extend_from_slice(first.expect("not more than there is"));
-                let Ok([kind, a, b, c, d, e, f]) = <[u8; HEADER]>::try_from(&self.header[..])
-                else {
+            let Some(current) = &mut self.current else {
+                let missing = header_size(&self.header) - self.header.len();
+                let part = take(bytes, missing);
+                self.header.extend_from_slice(part);
+                if part.len() < missing {
                     return Ok(None);
-                };
-                let length = usize::from(u16::from_be_bytes([e, f]));
-                let known = Kind::new(kind, length)
-                    .ok_or_else(|| format!("frame of kind {kind} and {length} bytes"))?;
-                self.header.clear();
-                self.current = Some((known, u32::from_be_bytes([a, b, c, d]), length));
+                }
+                if self.header.len() == header_size(&self.header) {
+                    self.current = Some(Current::read(&self.header)?);
+                    self.header.clear();
+                }
                 continue;
             };
-            let (kind, stream) = (*kind, *stream);
-            let part = bytes.split_off(..bytes.len().min(*missing));
-            let part = part.expect("not more than there is");
-            *missing -= part.len();
-            let is_complete = *missing == 0;
+            let part = take(bytes, current.missing);
+            current.missing -= part.len();
+            let Current {
+                kind,
+                stream,
+                missing,
+                position,
+            } = *current;
+            current.position = position.wrapping_add(part.len() as u64);
+            let is_complete = missing == 0;
             if is_complete {
                 self.current = None;
             }
@@ -120,7 +199,7 @@ impl Decoder {
                 match part {
                     [] if is_complete => continue,
                     [] => return Ok(None),
-                    _ => return Ok(Some(Piece::Data(stream, part))),
+                    _ => return Ok(Some(Piece::Data(stream, position, part))),
                 }
             }
             self.body.extend_from_slice(part);
@@ -131,4 +210,31 @@ impl Decoder {
             return Ok(Some(Piece::Whole(kind, stream, body)));
         }
     }
+}
+
+/// Size of the header that begins so, bytes.
+fn header_size(header: &[u8]) -> usize {
+    match header.first() {
+        None => 1,
+        Some(kind) if *kind == Kind::Data as u8 => DATA_HEADER,
+        Some(_) => HEADER,
+    }
+}
+
+/// The size of the frames at the front that are complete, bytes.
+pub fn complete(bytes: &[u8]) -> usize {
+    let mut complete = 0;
+    while let Some(header) = bytes[complete..].first_chunk()
+        && let end = complete + header_size(header) + body_size(header)
+        && end <= bytes.len()
+    {
+        complete = end;
+    }
+    complete
+}
+
+/// The first bytes, at most `most`.
+fn take<'a>(bytes: &mut &'a [u8], most: usize) -> &'a [u8] {
+    let part = bytes.split_off(..bytes.len().min(most));
+    part.expect("not more than there is")
 }

@@ -1,12 +1,18 @@
 //! The half of a stream that comes from the peer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::task::Waker;
 
 use tokio::io::ReadBuf;
 
 use super::outgoing::shrink;
 use crate::window::FIRST;
+
+/// Pieces that wait for earlier data of a stream, at most. A stream changes the connection once in
+/// some seconds, and one that delivers nothing for 20 s ends the tunnel.
+const PIECES: usize = 64;
+
+const TWICE: &str = "the peer has sent a part of a stream twice";
 
 /// How far the half is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +33,14 @@ pub enum State {
 #[derive(Debug)]
 pub struct Incoming {
     pub state: State,
-    /// How much the peer may still send, bytes.
-    left: u64,
-    /// The position up to which it may send.
+    /// The position up to which all was received.
+    received: u64,
+    /// The position up to which the peer may send.
     limit: u64,
+    /// Where the data ends, if that is known.
+    end: Option<u64>,
+    /// What waits for earlier data, by position.
+    ahead: BTreeMap<u64, Vec<u8>>,
     unread: VecDeque<u8>,
     /// Task that waits for data.
     pub reader: Option<Waker>,
@@ -41,28 +51,86 @@ impl Incoming {
     pub fn new() -> Incoming {
         Incoming {
             state: State::Open,
-            left: FIRST,
+            received: 0,
             limit: FIRST,
+            end: None,
+            ahead: BTreeMap::new(),
             unread: VecDeque::new(),
             reader: None,
         }
     }
 
-    /// Takes data from the peer; `false` if it was not allowed to send it.
-    #[must_use]
-    pub fn receive(&mut self, bytes: &[u8]) -> bool {
-        let left = self.left.checked_sub(bytes.len() as u64);
-        if let Some(left) = left {
-            self.left = left;
-            self.unread.extend(bytes);
+    /// Takes data from the peer.
+    ///
+    /// # Errors
+    /// If it was not allowed to send it.
+    pub fn receive(&mut self, position: u64, bytes: &[u8]) -> Result<(), String> {
+        let end = position.checked_add(bytes.len() as u64);
+        let end = end.filter(|end| *end <= self.end.unwrap_or(self.limit));
+        let end = end.ok_or("the peer has sent more in a stream than it may")?;
+        if position != self.received {
+            return self.keep(position, end, bytes);
         }
-        left.is_some()
+        let next = self.ahead.first_key_value();
+        if next.is_some_and(|(next, _)| *next < end) {
+            return Err(TWICE.to_owned());
+        }
+        self.unread.extend(bytes);
+        self.received = end;
+        while let Some(next) = self.ahead.remove(&self.received) {
+            self.received += next.len() as u64;
+            self.unread.extend(next);
+        }
+        Ok(())
+    }
+
+    /// Keeps data that waits for earlier data.
+    fn keep(&mut self, position: u64, end: u64, bytes: &[u8]) -> Result<(), String> {
+        let later = self.ahead.range(position..).next();
+        let is_free = position > self.received && later.is_none_or(|(later, _)| *later >= end);
+        if let Some((before, piece)) = self.ahead.range_mut(..position).next_back() {
+            let before = before + piece.len() as u64;
+            if before == position && is_free {
+                piece.extend(bytes);
+                return Ok(());
+            }
+            if before > position {
+                return Err(TWICE.to_owned());
+            }
+        }
+        if !is_free {
+            return Err(TWICE.to_owned());
+        }
+        if self.ahead.len() == PIECES {
+            return Err("the peer has sent a stream in too many pieces".to_owned());
+        }
+        self.ahead.insert(position, bytes.to_vec());
+        Ok(())
+    }
+
+    /// Data that waits for earlier data, bytes.
+    pub fn ahead_bytes(&self) -> u64 {
+        self.ahead.values().map(|piece| piece.len() as u64).sum()
     }
 
     /// Lets the peer send up to this position.
     pub fn raise(&mut self, limit: u64) {
-        self.left += limit - self.limit;
         self.limit = limit;
+    }
+
+    /// The data ends here; `false` if there is more, or less is allowed.
+    #[must_use]
+    pub fn ends_at(&mut self, end: u64) -> bool {
+        let last = self.ahead.last_key_value();
+        let sent = last.map_or(self.received, |(last, piece)| last + piece.len() as u64);
+        let fits = self.end.is_none() && (sent..=self.limit).contains(&end);
+        self.end = Some(end);
+        fits
+    }
+
+    /// Whether all data and the end were received.
+    pub fn is_complete(&self) -> bool {
+        self.end == Some(self.received)
     }
 
     /// Ends it.
@@ -70,6 +138,7 @@ impl Incoming {
         self.state = state;
         if state != State::Ended {
             self.unread = VecDeque::new();
+            self.ahead = BTreeMap::new();
         }
     }
 

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::task::{Context, Waker};
 
+use super::lane::Recent;
+
 /// Each stream can queue this much, even if the others have taken all room of the tunnel, bytes.
 const OWN_ROOM: usize = 16 << 10;
 
@@ -30,7 +32,8 @@ pub struct Outgoing {
     /// The position up to which the peer takes data, and that up to which it was sent.
     limit: u64,
     sent: u64,
-    /// Whether the stream is in the queue for turns.
+    pub recent: Recent,
+    /// Whether the stream is in a queue for turns.
     pub has_turn: bool,
     queue: VecDeque<u8>,
     /// The part of the queue for which there was room among all streams', bytes.
@@ -46,6 +49,7 @@ impl Outgoing {
             state: State::Open,
             limit: window,
             sent: 0,
+            recent: Recent::default(),
             has_turn: false,
             queue: VecDeque::new(),
             shared: 0,
@@ -64,6 +68,11 @@ impl Outgoing {
     /// Whether all that it will send was sent, and was received or need not be.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Received | State::Stopped | State::Reset)
+    }
+
+    /// The position up to which it was sent.
+    pub fn position(&self) -> u64 {
+        self.sent
     }
 
     /// The peer takes data up to this position.
@@ -99,6 +108,7 @@ impl Outgoing {
         self.queue.drain(..bytes);
         shrink(&mut self.queue);
         self.sent += bytes as u64;
+        self.recent.sent(bytes);
         let back = self.shared.min(bytes);
         self.shared -= back;
         *room += back;

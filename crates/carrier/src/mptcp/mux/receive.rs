@@ -6,7 +6,7 @@
 use tokio::time::Instant;
 
 use super::frame::{Kind, Piece};
-use super::{Mux, Peer, Stream, VERSION, incoming, outgoing};
+use super::{Lane, Mux, Peer, Stream, VERSION, incoming, outgoing};
 use crate::printable;
 
 /// Frames that wait to be sent while the peer reads nothing, bytes of each stream: more than one of
@@ -17,21 +17,37 @@ const UNREAD: usize = 300;
 const UNREAD_OF_TUNNEL: usize = 8 << 10;
 
 impl Mux {
-    /// Takes what comes from the peer.
+    /// Takes what comes from the peer over this connection.
     ///
     /// # Errors
     /// Why the tunnel ends: the peer says so, or does not keep to the protocol.
-    pub fn receive(&mut self, mut bytes: &[u8], now: Instant) -> Result<(), String> {
-        while let Some(piece) = self.decoder.next(&mut bytes)? {
+    pub fn receive(&mut self, lane: Lane, bytes: &[u8], now: Instant) -> Result<(), String> {
+        match lane {
+            Lane::Bulk => self.receive_frames(lane, bytes, now),
+            Lane::Express if self.is_joined() => {
+                let complete = self.express.complete(bytes);
+                self.confirm(false);
+                self.receive_frames(lane, &complete, now)
+            }
+            Lane::Express => Ok(()), // the peer sends it again
+        }
+    }
+
+    fn receive_frames(&mut self, lane: Lane, mut bytes: &[u8], now: Instant) -> Result<(), String> {
+        while let Some(piece) = self.ends[lane as usize].decoder.next(&mut bytes)? {
             match piece {
                 Piece::Whole(Kind::Hello, _, hello) => self.establish(&hello)?,
                 _ if self.peer.is_none() => return Err(other_version("an unknown")),
-                Piece::Data(id, data) => self.data(id, data)?,
-                Piece::Whole(kind, id, body) => self.frame(kind, id, body, now)?,
+                Piece::Data(id, position, data) => self.data(id, position, data)?,
+                Piece::Whole(Kind::Open, id, _) => self.opened(lane, id, now)?,
+                Piece::Whole(Kind::Heard, _, body) if lane == Lane::Express => {
+                    self.heard(position(&body))?;
+                }
+                Piece::Whole(kind, id, body) => self.frame(kind, id, body)?,
             }
         }
         let limit = UNREAD.saturating_mul(self.limits.streams) + UNREAD_OF_TUNNEL;
-        if self.first.len() > limit {
+        if self.ends.iter().map(|end| end.first.len()).sum::<usize>() > limit {
             return Err("the peer sends, and reads nothing".to_owned());
         }
         Ok(())
@@ -51,20 +67,34 @@ impl Mux {
         Ok(())
     }
 
-    fn data(&mut self, id: u32, data: &[u8]) -> Result<(), String> {
-        let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
+    fn data(&mut self, id: u32, position: u64, data: &[u8]) -> Result<(), String> {
+        let Some(stream) = self.streams.get_mut(&id) else {
             return Ok(()); // stopped and forgotten
         };
+        stream.is_known = true;
+        let incoming = &mut stream.incoming;
         if incoming.state == incoming::State::Open {
-            if !incoming.receive(data) {
-                return Err("the peer has sent more in a stream than it may".to_owned());
-            }
+            incoming.receive(position, data)?;
             self.events.woken.extend(incoming.reader.take());
+            self.complete(id);
         }
         Ok(())
     }
 
-    fn frame(&mut self, kind: Kind, id: u32, body: Vec<u8>, now: Instant) -> Result<(), String> {
+    /// Confirms the end of a stream of which all was received.
+    fn complete(&mut self, id: u32) {
+        let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
+            return;
+        };
+        if incoming.state == incoming::State::Open && incoming.is_complete() {
+            incoming.end(incoming::State::Ended);
+            self.events.woken.extend(incoming.reader.take());
+            self.say_of(id, Kind::Received, &[]);
+            self.forget(id);
+        }
+    }
+
+    fn frame(&mut self, kind: Kind, id: u32, body: Vec<u8>) -> Result<(), String> {
         match kind {
             Kind::Datagram => {
                 self.received.push(body.into());
@@ -72,14 +102,17 @@ impl Mux {
             }
             Kind::Alive => {}
             Kind::Close => return Err(format!("by the peer: {}", printable(&body))),
-            Kind::Open => self.opened(id, now)?,
+            Kind::Invite => self.invitation = body.try_into().ok(),
+            Kind::Heard => {} // sent again, of a connection that was left
+            Kind::Left => self.left(position(&body))?,
+            Kind::Join => return Err("the peer joins the tunnel in the tunnel".to_owned()),
             _ => self.of_stream(kind, id, &body)?,
         }
         Ok(())
     }
 
     /// The peer opens a stream.
-    fn opened(&mut self, id: u32, now: Instant) -> Result<(), String> {
+    fn opened(&mut self, lane: Lane, id: u32, now: Instant) -> Result<(), String> {
         if id == 0 || self.is_own(id) || self.streams.contains_key(&id) {
             return Err(format!(
                 "the peer has opened stream {id}, which it must not"
@@ -88,15 +121,14 @@ impl Mux {
         if self.of_peer == self.limits.streams {
             return Err("the peer has opened more streams than it may".to_owned());
         }
-        let window = self.peer.map_or(0, |peer| peer.window);
-        self.insert(id, window, now);
+        self.insert(id, lane, now);
         self.of_peer += 1;
         self.opened.push_back(id);
         self.events.opened = true;
         Ok(())
     }
 
-    fn is_own(&self, id: u32) -> bool {
+    pub(super) fn is_own(&self, id: u32) -> bool {
         id % 2 == self.role.first() % 2
     }
 
@@ -104,19 +136,19 @@ impl Mux {
         let Some(stream) = self.streams.get_mut(&id) else {
             return Ok(()); // forgotten
         };
+        stream.is_known = true;
         let is_over = stream.is_over();
         let Stream {
             outgoing, incoming, ..
         } = stream;
         let is_open = incoming.state == incoming::State::Open;
         match kind {
-            Kind::Credit => {
-                outgoing.raise(body.try_into().map_or(0, u64::from_be_bytes));
-            }
+            Kind::Credit => outgoing.raise(position(body)),
             Kind::End if is_open => {
-                incoming.end(incoming::State::Ended);
-                self.events.woken.extend(incoming.reader.take());
-                self.say(Kind::Received, id, &[]);
+                if !incoming.ends_at(position(body)) {
+                    return Err("the peer has ended a stream elsewhere than it may".to_owned());
+                }
+                self.complete(id);
             }
             Kind::Reset if is_open => {
                 incoming.end(incoming::State::Reset);
@@ -160,14 +192,20 @@ impl Mux {
             };
             self.opened.remove(waiting);
         }
+        let lane = stream.lane;
         self.streams.remove(&id);
         if is_own {
             self.events.can_open = true;
         } else {
             self.of_peer -= 1;
-            self.say(Kind::Forgotten, id, &[]);
+            self.say_over(lane, Kind::Forgotten, id, &[]);
         }
     }
+}
+
+/// The position in a frame that has one.
+fn position(body: &[u8]) -> u64 {
+    body.try_into().map_or(0, u64::from_be_bytes)
 }
 
 fn other_version(version: impl std::fmt::Display) -> String {

@@ -92,12 +92,12 @@ impl Mux {
         let read = Read {
             taken: taken as u64,
             waits,
-            ahead: 0,
+            ahead: incoming.ahead_bytes(),
         };
         let raised = self.windows.read(id.into(), read, now);
         if let Some(limit) = raised.filter(|_| incoming.state == incoming::State::Open) {
             incoming.raise(limit);
-            self.say(Kind::Credit, id, &limit.to_be_bytes());
+            self.say_of(id, Kind::Credit, &limit.to_be_bytes());
         }
         if waits {
             self.poll_end(id, cx)
@@ -121,9 +121,12 @@ impl Mux {
         }
     }
 
-    /// Resets the streams that were stalled longest if windows need more than there is. To be
-    /// called every second.
-    pub fn relieve(&mut self, now: Instant) {
+    /// What happens every second: streams that were stalled longest are reset if windows need more
+    /// than there is, those that send little rest, and the peer learns what was received.
+    pub fn tick(&mut self, now: Instant) {
+        let streams = self.streams.values_mut();
+        streams.for_each(|stream| stream.outgoing.recent.tick());
+        self.confirm(true);
         for id in self.windows.relieve(now) {
             let id = id as u32;
             let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
@@ -133,7 +136,7 @@ impl Mux {
             incoming.end(incoming::State::Stalled);
             self.events.woken.extend(incoming.reader.take());
             if is_open {
-                self.say(Kind::Stop, id, &[]);
+                self.say_of(id, Kind::Stop, &[]);
             }
         }
     }
@@ -148,7 +151,7 @@ impl Mux {
                 .outgoing
                 .discard(outgoing::State::Reset, &mut self.room);
             self.unsent_bytes -= lost as u64;
-            self.say(Kind::Reset, id, &[]);
+            self.say_of(id, Kind::Reset, &[]);
         }
         self.forget(id);
     }
@@ -162,7 +165,7 @@ impl Mux {
         stream.incoming.end(incoming::State::Stopped);
         self.windows.close(id.into());
         if is_open {
-            self.say(Kind::Stop, id, &[]);
+            self.say_of(id, Kind::Stop, &[]);
         }
         self.forget(id);
     }

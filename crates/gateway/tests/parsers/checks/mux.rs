@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use anabranch_gateway::carrier::mptcp::mux::{Limits, Mux, Role};
+use anabranch_gateway::carrier::mptcp::mux::{Lane, Limits, Mux, Role};
 use tokio::io::ReadBuf;
 use tokio::time::Instant;
 
@@ -40,8 +40,8 @@ fn pattern(id: u32, end: usize, position: usize) -> u8 {
 struct End {
     mux: Mux,
     streams: BTreeMap<u32, User>,
-    /// Sent, and not received by the other end.
-    on_way: Vec<u8>,
+    /// Sent over each connection, and not received by the other end.
+    on_way: [Vec<u8>; 2],
     is_closed: bool,
 }
 
@@ -79,7 +79,9 @@ pub fn mux_frames(bytes: &[u8]) {
     let receive = |pieces: &[&[u8]]| {
         let now = Instant::now();
         let mut mux = Mux::new(Role::Far, LIMITS);
-        let all = pieces.iter().try_for_each(|piece| mux.receive(piece, now));
+        let all = pieces
+            .iter()
+            .try_for_each(|piece| mux.receive(Lane::Bulk, piece, now));
         let streams: Vec<u32> = std::iter::from_fn(|| mux.accept()).collect();
         let datagrams: Vec<_> = std::iter::from_fn(|| mux.receive_datagram()).collect();
         assert!(streams.len() <= LIMITS.streams && datagrams.len() <= 256);
@@ -99,7 +101,7 @@ impl Tunnel {
         let end = |role| End {
             mux: Mux::new(role, LIMITS),
             streams: BTreeMap::new(),
-            on_way: Vec::new(),
+            on_way: Default::default(),
             is_closed: false,
         };
         Tunnel {
@@ -112,7 +114,13 @@ impl Tunnel {
 
     fn step(&mut self, step: u8, input: &mut Input<'_>) {
         let end = usize::from(step & 1);
-        let (now, on_way) = (self.now, self.ends[end].on_way.len());
+        let lane = Lane::ALL[usize::from(step >> 5 & 1)];
+        match step >> 6 {
+            2 => self.ends[end].mux.leave(),
+            3 => self.join(),
+            _ => {}
+        }
+        let (now, on_way) = (self.now, self.ends[end].on_way[lane as usize].len());
         match step >> 1 & 0xf {
             0 => {
                 if let Some(id) = self.ends[end].mux.open(now) {
@@ -129,13 +137,13 @@ impl Tunnel {
             4 => self.read(end, input),
             5 => self.ends[end].drop_writer(input),
             6 => self.ends[end].drop_reader(input),
-            7 => self.ends[end].transmit(),
-            8 => self.arrive(end, input.number().into()),
-            9 => self.arrive(end, usize::MAX),
+            7 => self.ends[end].transmit(lane),
+            8 => self.arrive(end, lane, input.number().into()),
+            9 => self.arrive(end, lane, usize::MAX),
             10 => {
                 self.has_waited = true;
                 self.now += Duration::from_millis(input.number().into());
-                self.ends[end].mux.relieve(self.now);
+                self.ends[end].mux.tick(self.now);
             }
             11 => {
                 let bytes = vec![7; input.number().into()];
@@ -143,41 +151,52 @@ impl Tunnel {
             }
             12 if on_way > 0 => {
                 let at = usize::from(input.number()) % on_way;
-                self.ends[end].on_way[at] ^= input.byte().unwrap_or(1);
+                self.ends[end].on_way[lane as usize][at] ^= input.byte().unwrap_or(1);
                 self.is_hostile = true;
             }
             13 if on_way > 0 => {
                 let from = usize::from(input.number()) % on_way;
                 let to = (from + usize::from(input.number())).min(on_way);
                 if input.byte().unwrap_or_default() & 1 == 0 {
-                    self.ends[end].on_way.drain(from..to);
+                    self.ends[end].on_way[lane as usize].drain(from..to);
                 } else if on_way < ARRIVES {
-                    self.ends[end].on_way.extend_from_within(from..to);
+                    self.ends[end].on_way[lane as usize].extend_from_within(from..to);
                 }
                 self.is_hostile = true;
             }
             14 => {
                 let length = usize::from(input.byte().unwrap_or_default());
-                self.ends[end].on_way.extend(input.bytes(length));
+                self.ends[end].on_way[lane as usize].extend(input.bytes(length));
                 self.is_hostile = true;
             }
             15 => {
-                self.ends[end].frame(input);
+                self.ends[end].frame(lane, input);
                 self.is_hostile = true;
             }
             _ => {}
         }
     }
 
+    /// There is a new second connection.
+    fn join(&mut self) {
+        if self.ends.iter().all(|end| end.mux.can_join()) {
+            for end in &mut self.ends {
+                end.on_way[Lane::Express as usize].clear();
+                assert!(end.mux.join());
+            }
+        }
+    }
+
     /// A part of what an end has sent is received.
-    fn arrive(&mut self, end: usize, bytes: usize) {
-        let part = bytes.min(ARRIVES).min(self.ends[end].on_way.len());
-        let bytes: Vec<u8> = self.ends[end].on_way.drain(..part).collect();
+    fn arrive(&mut self, end: usize, lane: Lane, bytes: usize) {
+        let on_way = &mut self.ends[end].on_way[lane as usize];
+        let part = bytes.min(ARRIVES).min(on_way.len());
+        let bytes: Vec<u8> = on_way.drain(..part).collect();
         let to = &mut self.ends[1 - end];
         if to.is_closed {
             return;
         }
-        if let Err(reason) = to.mux.receive(&bytes, self.now) {
+        if let Err(reason) = to.mux.receive(lane, &bytes, self.now) {
             assert!(self.is_hostile, "an honest peer: {reason}");
             assert!(!reason.contains('\n'));
             to.mux.close(Some(&reason));
@@ -302,42 +321,55 @@ impl End {
         }
     }
 
-    fn transmit(&mut self) {
-        if self.on_way.len() < ARRIVES {
-            self.mux.transmit(&mut self.on_way);
+    fn transmit(&mut self, lane: Lane) {
+        let on_way = &mut self.on_way[lane as usize];
+        if on_way.len() < ARRIVES {
+            self.mux.transmit(lane, on_way);
         }
     }
 
     /// A frame of any kind about one of the first streams, with a body of the right length.
-    fn frame(&mut self, input: &mut Input<'_>) {
+    fn frame(&mut self, lane: Lane, input: &mut Input<'_>) {
         const DATAGRAM: u8 = 2;
         const DATA: u8 = 6;
         const CREDIT: u8 = 7;
-        let kind = input.byte().unwrap_or_default() % 14;
+        const END: u8 = 8;
+        const INVITE: u8 = 13;
+        const JOIN: u8 = 14;
+        const HEARD: u8 = 15;
+        const LEFT: u8 = 16;
+        let kind = input.byte().unwrap_or_default() % 18;
         let stream = input.byte().unwrap_or_default() % 12;
         let body = match kind {
             DATAGRAM | DATA => vec![7; input.number().into()],
-            CREDIT => input.bytes(8).to_vec(),
+            CREDIT | END | HEARD | LEFT => input.bytes(8).to_vec(),
+            INVITE | JOIN => input.bytes(16).to_vec(),
             _ => Vec::new(),
         };
-        self.on_way.extend([kind, 0, 0, 0, stream]);
-        self.on_way.extend((body.len() as u16).to_be_bytes());
-        self.on_way.extend(body);
+        let position = match kind {
+            DATA => vec![0, 0, 0, 0, 0, input.byte().unwrap_or_default(), 0, 0],
+            _ => Vec::new(),
+        };
+        let on_way = &mut self.on_way[lane as usize];
+        on_way.extend([kind, 0, 0, 0, stream]);
+        on_way.extend((body.len() as u16).to_be_bytes());
+        on_way.extend(position);
+        on_way.extend(body);
     }
 
     /// Takes all that is to be sent; how much.
     fn drain(&mut self) -> usize {
         let mut bytes = 0;
-        while self.mux.poll_ready(&cx()).is_ready() {
-            let mut record = Vec::new();
-            self.mux.transmit(&mut record);
-            if record.is_empty() {
-                assert!(
-                    self.mux.poll_ready(&cx()).is_pending(),
-                    "ready, and nothing to send"
-                );
+        for lane in Lane::ALL {
+            while self.mux.poll_ready(lane, &cx()).is_ready() {
+                let mut record = Vec::new();
+                self.mux.transmit(lane, &mut record);
+                if record.is_empty() {
+                    let ready = self.mux.poll_ready(lane, &cx());
+                    assert!(ready.is_pending(), "ready, and nothing to send");
+                }
+                bytes += record.len();
             }
-            bytes += record.len();
         }
         bytes
     }

@@ -1,0 +1,89 @@
+//! Suspicion by the receiver: the sender may be `far`, of whose timeouts `near` knows nothing.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The least that arrives over a path between two observations while data flows, bytes.
+const FLOW: u64 = 10_000;
+
+/// How long nothing must have arrived over a path.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// What has arrived over the paths.
+#[derive(Debug, Default)]
+pub struct Arrivals(Vec<Arrival>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrival {
+    bytes: u64,
+    /// When data last flowed, since the path was last suspected.
+    flowed: Option<Instant>,
+}
+
+impl Arrivals {
+    /// The paths over which nothing arrives any more although it has flowed, and flowed longer over
+    /// another one. Each is named once, until data flows again. `received` is what has arrived over
+    /// each path, bytes.
+    pub fn observe(&mut self, received: &[u64], now: Instant) -> Vec<usize> {
+        self.0.resize(received.len(), Arrival::default());
+        for (arrival, received) in self.0.iter_mut().zip(received) {
+            // A path that is opened anew counts on.
+            let more = received.saturating_sub(arrival.bytes);
+            arrival.bytes = *received;
+            match arrival.flowed {
+                _ if more >= FLOW => arrival.flowed = Some(now),
+                Some(_) if more > 0 => arrival.flowed = Some(now),
+                _ => {}
+            }
+        }
+        let latest = self.0.iter().filter_map(|arrival| arrival.flowed).max();
+        let is_late = |arrival: &Arrival| {
+            let flowed = arrival.flowed?;
+            (now >= flowed + QUIET && latest > Some(flowed)).then_some(())
+        };
+        let late = |(index, arrival): (usize, &mut Arrival)| {
+            is_late(arrival)?;
+            arrival.flowed = None;
+            Some(index)
+        };
+        self.0.iter_mut().enumerate().filter_map(late).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Observes every 100 ms what arrives of two paths, 10 kB each; when which is suspected, ms.
+    fn suspected(arrives: impl Fn(u64) -> [u64; 2]) -> Vec<(u64, usize)> {
+        let mut arrivals = Arrivals::default();
+        let begin = Instant::now();
+        let mut received = [0; 2];
+        let mut suspected = Vec::new();
+        for ms in (0..2000).step_by(100) {
+            for (received, more) in received.iter_mut().zip(arrives(ms)) {
+                *received += more;
+            }
+            let named = arrivals.observe(&received, begin + Duration::from_millis(ms));
+            suspected.extend(named.into_iter().map(|index| (ms, index)));
+        }
+        suspected
+    }
+
+    #[test]
+    fn a_path_is_suspected_once_if_data_flows_longer_over_another() {
+        let until = |end: u64, ms: u64| if ms < end { FLOW } else { 0 };
+        // The last data of path 0 arrives at 400 ms, and that of path 1 later.
+        assert_eq!(suspected(|ms| [until(500, ms), until(700, ms)]), [(700, 0)]);
+        assert_eq!(suspected(|ms| [until(500, ms), FLOW]), [(700, 0)]);
+        assert_eq!(suspected(|ms| [FLOW, until(900, ms)]), [(1100, 1)]);
+        // The data has an end, or there was none.
+        assert_eq!(suspected(|ms| [until(500, ms), until(500, ms)]), []);
+        assert_eq!(suspected(|ms| [until(500, ms), 0]), []);
+        assert_eq!(suspected(|_| [FLOW - 1, FLOW]), []);
+        // It flows again, and stops again.
+        let twice = |ms| [if ms / 500 % 2 == 0 { FLOW } else { 0 }, FLOW];
+        assert_eq!(suspected(twice), [(700, 0), (1700, 0)]);
+    }
+}

@@ -1,0 +1,159 @@
+//! The second connection: what the peer has not confirmed is sent again over the first one when it
+//! fails, so that the tunnel and its streams go on without it.
+//!
+//! An end that leaves it says over the first connection how much it has received, and the other one
+//! leaves, too. Each then sends what the other has not received, and everything that waited.
+
+use super::frame::{self, HEADER, Kind};
+use super::{Lane, Mux};
+
+/// Data that the peer has not confirmed, at most, bytes.
+const UNHEARD: usize = 512 << 10;
+
+/// What is confirmed at once, bytes; less is confirmed every second.
+const MUCH: u64 = 16 << 10;
+
+/// A confirmation itself, which is not confirmed alone, bytes.
+const LITTLE: u64 = HEADER as u64 + 8 + 1;
+
+/// How an end uses the second connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// There is none.
+    #[default]
+    Absent,
+    /// Both ends use it.
+    Joined,
+    /// This end has left it, and does not know yet what the peer has received.
+    Leaving,
+}
+
+/// One end of the second connection.
+#[derive(Debug, Default)]
+pub struct Express {
+    pub state: State,
+    /// What was sent last and is not confirmed.
+    unheard: Vec<u8>,
+    /// How much was confirmed before, bytes.
+    heard: u64,
+    /// The frame that was received in part.
+    partial: Vec<u8>,
+    /// How much was received in complete frames, and was confirmed to the peer, bytes.
+    received: u64,
+    confirmed: u64,
+}
+
+impl Express {
+    /// Whether the peer may be sent more before it confirms.
+    pub fn has_room(&self) -> bool {
+        self.state == State::Joined && self.unheard.len() < UNHEARD
+    }
+
+    /// Keeps what is sent.
+    pub fn keep(&mut self, sent: &[u8]) {
+        self.unheard.extend_from_slice(sent);
+    }
+
+    /// The complete frames of what was received.
+    pub fn complete(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.partial.extend_from_slice(bytes);
+        let rest = self.partial.split_off(frame::complete(&self.partial));
+        let complete = std::mem::replace(&mut self.partial, rest);
+        self.received += complete.len() as u64;
+        complete
+    }
+
+    /// The peer has received this much; what it has not.
+    ///
+    /// # Errors
+    /// If that is less than it has said before, or more than was sent.
+    fn unheard_after(&mut self, heard: u64) -> Result<Vec<u8>, String> {
+        let more = heard.checked_sub(self.heard).map(usize::try_from);
+        let more = more.and_then(Result::ok);
+        let more = more.filter(|more| *more <= self.unheard.len());
+        let more = more.ok_or("the peer has confirmed what was not sent")?;
+        self.heard = heard;
+        Ok(self.unheard.split_off(more))
+    }
+}
+
+impl Mux {
+    /// There is the second connection, which the peer knows; `false` if there is one already.
+    pub fn join(&mut self) -> bool {
+        let joins = self.can_join();
+        if joins {
+            self.express = Express {
+                state: State::Joined,
+                ..Express::default()
+            };
+        }
+        joins
+    }
+
+    /// Whether there is the second connection.
+    pub fn is_joined(&self) -> bool {
+        self.express.state == State::Joined
+    }
+
+    /// Whether there may be a second connection.
+    pub fn can_join(&self) -> bool {
+        // A peer that reads nothing could otherwise add to it.
+        let has_nothing_to_repeat = self.ends[Lane::Bulk as usize].again.is_empty();
+        self.express.state == State::Absent && has_nothing_to_repeat && !self.is_closed
+    }
+
+    /// What was sent over the second connection and is not confirmed, bytes.
+    pub fn unheard_bytes(&self) -> usize {
+        self.express.unheard.len()
+    }
+
+    /// The second connection has failed, or is not wanted any more.
+    pub fn leave(&mut self) {
+        if self.is_joined() {
+            self.express.state = State::Leaving;
+            let received = self.express.received.to_be_bytes();
+            self.say_over(Lane::Bulk, Kind::Left, 0, &received);
+            self.wake_sender(Lane::Express);
+        }
+    }
+
+    /// Confirms what was received, if that is much, or `all` of it.
+    pub(super) fn confirm(&mut self, all: bool) {
+        let enough = if all { LITTLE } else { MUCH };
+        let express = &mut self.express;
+        if express.received - express.confirmed >= enough && express.state == State::Joined {
+            express.confirmed = express.received;
+            let received = express.received.to_be_bytes();
+            self.say_over(Lane::Express, Kind::Heard, 0, &received);
+        }
+    }
+
+    /// The peer has received this much.
+    pub(super) fn heard(&mut self, heard: u64) -> Result<(), String> {
+        self.express.unheard = self.express.unheard_after(heard)?;
+        self.wake_sender(Lane::Express);
+        Ok(())
+    }
+
+    /// The peer has left the second connection, and has received this much.
+    pub(super) fn left(&mut self, heard: u64) -> Result<(), String> {
+        self.leave();
+        if self.express.state == State::Absent {
+            // The peer has taken for joined what this end has not.
+            self.say_over(Lane::Bulk, Kind::Left, 0, &0_u64.to_be_bytes());
+            return Ok(());
+        }
+        let unheard = self.express.unheard_after(heard)?;
+        self.express = Express::default();
+        let waiting = std::mem::take(&mut self.ends[Lane::Express as usize].first);
+        let turns = std::mem::take(&mut self.ends[Lane::Express as usize].turns);
+        let bulk = &mut self.ends[Lane::Bulk as usize];
+        bulk.again.extend(unheard);
+        bulk.first.extend(waiting);
+        bulk.turns.extend(turns);
+        let streams = self.streams.values_mut();
+        streams.for_each(|stream| stream.lane = Lane::Bulk);
+        self.wake_sender(Lane::Bulk);
+        Ok(())
+    }
+}
