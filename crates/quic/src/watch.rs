@@ -83,15 +83,6 @@ pub enum Advice {
     Open,
 }
 
-/// What an end receives over a path.
-#[derive(Clone, Copy, Debug)]
-struct Arrivals {
-    bytes: u64,
-    /// The latest, and the first after the latest gap.
-    last: Instant,
-    first: Instant,
-}
-
 /// What an end's library carries over a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Load {
@@ -101,6 +92,15 @@ pub struct Load {
     pub in_flight_bytes: u64,
     /// The shortest round-trip time.
     pub base_rtt: Duration,
+}
+
+/// What an end receives over a path.
+#[derive(Clone, Copy, Debug)]
+struct Arrivals {
+    bytes: u64,
+    /// The latest, and the first after the latest gap.
+    last: Instant,
+    first: Instant,
 }
 
 impl Arrivals {

@@ -51,7 +51,7 @@ struct Case {
     link: usize,
     /// What it does to what near sends and receives.
     faults: [Option<Fault>; 2],
-    /// Downloads and uploads without end.
+    /// Downloads and uploads without end; without any, somebody types.
     load: [usize; 2],
     /// How long arrivals are watched after the change.
     watched: Duration,
@@ -104,17 +104,43 @@ async fn send(to: &Tcp) {
     while to.write(&[7; 8192]).await.is_ok() {}
 }
 
-/// A client whose first byte says whether it downloads.
-async fn connect(internet: Arc<Internet>, downloads: bool, arrivals: Arrivals) {
+/// Sends a little every 50 ms.
+async fn type_to(to: &Tcp) {
+    while to.write(&[7; 100]).await.is_ok() {
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn echo(to: &Tcp) {
+    let mut buffer = [0; 4096];
+    while let Ok(n @ 1..) = to.read(&mut buffer).await {
+        if to.write(&buffer[..n]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What a client does, as its first byte says.
+#[derive(Clone, Copy, PartialEq)]
+enum Does {
+    Upload,
+    Download,
+    Type,
+}
+
+async fn connect(internet: Arc<Internet>, does: Does, arrivals: Arrivals) {
     sleep(BEGIN).await;
     let client = internet.connect(Ipv4Addr::LOCALHOST.into(), NEAR);
     let client = client.expect("near listens");
-    if client.write(&[downloads.into()]).await.is_err() {
+    if client.write(&[does as u8]).await.is_err() {
         return;
     }
-    match downloads {
-        true => receive(&internet, &client, &arrivals).await,
-        false => send(&client).await,
+    match does {
+        Does::Upload => send(&client).await,
+        Does::Download => receive(&internet, &client, &arrivals).await,
+        Does::Type => {
+            tokio::join!(type_to(&client), receive(&internet, &client, &arrivals));
+        }
     }
 }
 
@@ -123,9 +149,10 @@ async fn serve(internet: Arc<Internet>, arrivals: Arrivals) {
     while let Some(server) = listener.recv().await {
         let (internet, arrivals) = (internet.clone(), arrivals.clone());
         tokio::spawn(async move {
-            let mut downloads = [0];
-            match server.read(&mut downloads).await {
-                Ok(1) if downloads == [1] => send(&server).await,
+            let mut does = [0];
+            match server.read(&mut does).await {
+                Ok(1) if does == [Does::Download as u8] => send(&server).await,
+                Ok(1) if does == [Does::Type as u8] => echo(&server).await,
                 _ => receive(&internet, &server, &arrivals).await,
             }
         });
@@ -162,10 +189,16 @@ impl Case {
         let mut gateways = Gateways::with(&internet, near, far_config("")).await;
         tokio::spawn(serve(internet.clone(), noted[1].clone()));
         let mut clients = JoinSet::new();
-        for downloads in [true, false] {
-            for _ in 0..self.load[usize::from(!downloads)] {
-                clients.spawn(connect(internet.clone(), downloads, noted[0].clone()));
-            }
+        let [downloads, uploads] = self.load;
+        let downloads = std::iter::repeat_n(Does::Download, downloads);
+        let all = downloads.chain(std::iter::repeat_n(Does::Upload, uploads));
+        let all: Vec<Does> = all.collect();
+        for &does in if all.is_empty() {
+            &[Does::Type][..]
+        } else {
+            &all
+        } {
+            clients.spawn(connect(internet.clone(), does, noted[0].clone()));
         }
         sleep(CHANGE - internet.time()).await;
         internet.disturb(path_address(self.link), self.faults);
@@ -272,6 +305,21 @@ fn no_link_of_many_that_dies_or_is_late_holds_up_what_others_can_carry() {
         let of_each = cases(links, &[[dies; 2]], 2, SHORT);
         check(of_each.into_iter().filter(|case| case.load == [2, 2]));
     }
+}
+
+/// Little is in flight, so probes alone show it: after 150 ms, for 1.5 round trips.
+#[test]
+fn a_link_that_dies_does_not_hold_up_keystrokes() {
+    let dies = Some(DEAD);
+    check([[dies; 2], [dies, None], [None, dies]].map(|faults| Case {
+        links: SLOW_LINKS,
+        queue: 100,
+        link: 0,
+        faults,
+        load: [0, 0],
+        watched: SHORT,
+        seed: 1,
+    }));
 }
 
 /// Links that are merely bad: a queue of 2 s, or a tenth of the datagrams overtaken by others. Of
