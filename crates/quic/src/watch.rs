@@ -8,8 +8,8 @@
 //! What is in flight on a dead path holds up all streams, and the library sends it again only three
 //! PTOs after the path was closed, or once a later packet of the path is acknowledged. An end that
 //! can send a path's packets over the network of another path therefore does so as soon as it
-//! [`leaves`](PathWatch::leaves) a suspected path: then a later packet is acknowledged, and what was
-//! in flight before is lost by the library's time threshold.
+//! [leaves](Advice::Leave) a suspected path: then a later packet is acknowledged, and what was in
+//! flight before is lost by the library's time threshold.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -207,14 +207,14 @@ impl PathWatch {
         };
     }
 
-    /// Its packets go over the network of another path from now on, whose round-trip time is
-    /// `other`. It is opened anew once it answers.
+    /// Packets go over the network of another path from now on, whose round-trip time is `other`.
+    /// The path is opened anew once it answers.
     pub fn leaves(&mut self, now: Instant, other: Duration) {
         let close = now + SILENCE.max(other.mul_f64(SILENT_ROUND_TRIPS));
         self.left = Some((now, close));
     }
 
-    /// Whether its packets go over the network of another path.
+    /// Whether packets go over the network of another path.
     pub fn is_left(&self) -> bool {
         self.left.is_some()
     }
