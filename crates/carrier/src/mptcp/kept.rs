@@ -13,8 +13,7 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 /// How much later than after twice the smallest round-trip time an answer may come: a queue.
 const QUEUE: Duration = Duration::from_millis(300);
 
-/// The longest round-trip time of a path of which none is known. TCP repeats its first segment after
-/// this time.
+/// The longest round-trip time of a path of which none is known.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
 /// Pauses between probes of a path that has not answered for a while, or was closed: the first, and
@@ -307,7 +306,7 @@ mod tests {
         assert_eq!(kept.transition(&known(), begin + 9000 * MS), None);
     }
 
-    /// Its first segments arrive while a probe waits that was sent before.
+    /// Segments arrive while a probe waits that was sent before.
     #[test]
     fn a_path_that_was_dead_and_returns_is_not_closed() {
         let now = Instant::now();

@@ -104,9 +104,10 @@ pub fn prepare(socket: &Socket) -> io::Result<()> {
     socket.set_tcp_nodelay(true)
 }
 
-/// Makes the buffers of a connection of Multipath TCP so large that they are no limit: that of unsent
-/// data is in `allowance`, and what is received is read at once. Linux would enlarge the receive
-/// buffer of a connection that was idle only in seconds. Without CAP_NET_ADMIN, Linux sizes them.
+/// Makes the buffers of a connection of Multipath TCP so large that they are no limit: that of
+/// unsent data is in `allowance`, and what is received is read at once. Linux would enlarge the
+/// receive buffer of a connection that was idle only in seconds. Without CAP_NET_ADMIN, Linux sizes
+/// them.
 pub fn raise_buffers(socket: &Socket) {
     /// Halves of them, bytes: Linux doubles them.
     const SEND: usize = 32 << 20;
