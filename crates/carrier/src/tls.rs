@@ -12,10 +12,11 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error,
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, OtherError,
     PeerIncompatible, ServerConfig, SignatureScheme,
 };
 
+use crate::failure::UnknownKey;
 use crate::keys::{KeyPair, PublicKey};
 
 /// The protocol between the gateways (ALPN).
@@ -125,9 +126,8 @@ impl Pinned {
     fn verify(&self, key: &CertificateDer<'_>, more: &[CertificateDer<'_>]) -> Result<(), Error> {
         let key = peer_key(std::slice::from_ref(key))?;
         if !more.is_empty() || !self.0.accepts(&key) {
-            return Err(Error::InvalidCertificate(
-                CertificateError::ApplicationVerificationFailure,
-            ));
+            let unknown = OtherError(Arc::new(UnknownKey(key)));
+            return Err(CertificateError::Other(unknown).into());
         }
         Ok(())
     }
