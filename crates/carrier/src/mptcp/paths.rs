@@ -272,6 +272,8 @@ impl Row {
         if was_used && condition == Condition::Dead {
             self.deaths += 1;
             tracing::info!(path = self.name, "path dead: nothing returns over it");
+        } else if was_used && !is_used {
+            tracing::info!(path = self.name, "path closed: it is off");
         } else if is_used && !was_used {
             let what = match before {
                 Condition::Dead => "path works again",
@@ -308,6 +310,14 @@ impl Row {
             window_packets: open.map(window).sum(),
             mtu_bytes: mtu.unwrap_or(0),
             deaths: self.deaths,
+        }
+    }
+}
+
+impl Drop for Row {
+    fn drop(&mut self) {
+        if matches!(self.condition, Condition::Up | Condition::Standby) {
+            tracing::info!(path = self.name, "path closed: the tunnel has ended");
         }
     }
 }

@@ -91,15 +91,17 @@ impl Entry {
 
     /// The library has this path open.
     pub fn opened(&mut self, path: Path) {
-        self.closed(); // if it is opened anew before it was closed
+        self.closed("path closed: it is opened anew");
+        tracing::info!(path = self.name, id = path.number(), "path opened");
         self.watch.opened(now());
         (self.is_suspected, self.is_backup_of_peer) = (false, false);
         self.open = Some(path);
     }
 
-    /// The library has closed its path.
-    pub fn closed(&mut self) {
+    /// The library has closed its path, if it was open, which is logged so.
+    pub fn closed(&mut self, why: &str) {
         if let Some(open) = self.open.take() {
+            tracing::info!(path = self.name, id = open.number(), "{why}");
             self.past = self.past.plus(open.closed());
             self.watch.closed(now());
         }
@@ -138,6 +140,12 @@ impl Entry {
             mtu_bytes: open.map_or(0, |open| open.mtu().into()),
             deaths: self.deaths,
         }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.closed("path closed: the tunnel has ended");
     }
 }
 
@@ -180,11 +188,8 @@ impl Paths {
     /// The other end has closed a path, or could not be reached over it.
     pub fn abandoned(&mut self, number: u32) {
         if let Some(entry) = self.entry(number) {
-            if entry.slot.is_some() {
-                tracing::info!(path = entry.name, "path closed by far");
-            }
             entry.deaths += 1;
-            entry.closed();
+            entry.closed("path closed by the peer");
         }
     }
 
@@ -206,7 +211,7 @@ impl Paths {
             }
             match (entry.watch.advice(now, any_works), &entry.slot) {
                 (Some(Advice::Close), _) => {
-                    if close(entry) == Ok(()) {
+                    if close(entry, "path dead: nothing returns over it") == Ok(()) {
                         entry.deaths += 1;
                     }
                 }
@@ -239,20 +244,17 @@ fn hear(entry: &mut Entry) {
 }
 
 /// Closes the library's path, if it is not the last one.
-fn close(entry: &mut Entry) -> Result<(), LastPath> {
+fn close(entry: &mut Entry, why: &str) -> Result<(), LastPath> {
     if let Some(open) = &entry.open {
         open.close()?;
-        if entry.slot.is_some() {
-            tracing::info!(path = entry.name, "path closed");
-        }
-        entry.closed();
+        entry.closed(why);
     }
     Ok(())
 }
 
 /// Closes the library's path, and with the last one the connection.
 fn turn_off(connection: &Connection, entry: &mut Entry) {
-    if close(entry) == Err(LastPath) {
+    if close(entry, "path closed: it is off") == Err(LastPath) {
         connection.close(0, "the data caps of all paths are reached");
     }
 }
@@ -263,10 +265,9 @@ fn open(connection: &Connection, entry: &mut Entry) -> Option<Opens> {
     let slot = entry.slot.as_ref()?;
     let path = connection.open_path(slot, entry.role == Role::Backup)?;
     let opens = Opens::new(path.number(), &slot.config);
-    match &entry.open {
-        // Fails for none, because the new one is open.
-        Some(old) => drop(old.close()),
-        None => tracing::info!(path = entry.name, id = path.number(), "path opened"),
+    if let Some(old) = &entry.open {
+        // Never fails, because the new one is open.
+        let _ = old.close();
     }
     entry.opened(path);
     Some(opens)
