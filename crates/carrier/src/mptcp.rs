@@ -2,17 +2,17 @@
 //! where a kernel has none or a middlebox strips it. Congestion control is the kernel's, by a
 //! program of `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
-//! **A second connection** (`join`) of plain TCP carries what must not wait for bulk data, while its
-//! path works.
+//! **A second connection** (`join`) of plain TCP carries what must not wait for bulk data, while
+//! its path works.
 //!
 //! **What is unsent in the kernel** (`allowance`) has a limit of its own.
 //!
 //! **Streams** (`mux`) take turns of 4 kB each; one also takes turns that no other waits for. Their
 //! windows cover one to two seconds of their rates.
 //!
-//! **Datagrams** go before all streams, but share one ordered sequence of bytes with some of them: a
-//! lost segment, or one on a slow path, delays the datagrams behind it (head-of-line blocking). So
-//! near sends them over QUIC where it can.
+//! **Datagrams** go before all streams, but share one ordered sequence of bytes with some of them:
+//! a lost segment, or one on a slow path, delays the datagrams behind it (head-of-line blocking).
+//! So near sends them over QUIC where it can.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,7 +165,8 @@ fn used_paths(near: &config::Near) -> usize {
     near.paths.iter().filter(used).count()
 }
 
-/// Starts the tasks of a tunnel over this connection, on `near` also one that opens paths, and waits for the peer's first message.
+/// Starts the tasks of a tunnel over this connection, on `near` also one that opens paths, and
+/// waits for the peer's first message.
 async fn establish(
     tls: Tls,
     core: Arc<Core>,

@@ -5,6 +5,12 @@
 //! although nothing is acknowledged. While it is closed it is probed until it answers. Near and far
 //! ends of the gateways' tunnels and the senders of the backend `quic` judge by it alike.
 //!
+//! What is in flight on a dead path holds up all streams, and the library sends it again only three
+//! PTOs after the path was closed, or once a later packet of the path is acknowledged. An end that
+//! can send a path's packets over the network of another path therefore does so as soon as it
+//! [leaves](Advice::Leave) a suspected path: then a later packet is acknowledged, and what was in
+//! flight before is lost by the library's time threshold.
+//!
 //! ```
 //! use std::time::{Duration, Instant};
 //! use anabranch_quic::watch::{Advice, PathWatch};
@@ -28,6 +34,25 @@ use std::time::{Duration, Instant};
 const SUSPICION: Duration = Duration::from_millis(150);
 const SUSPICIOUS_ROUND_TRIPS: f64 = 1.5;
 
+/// An end that received without a gap of this length for twice as long, and then nothing for this
+/// long, probes the path: its peer may have nothing to send.
+const GAP: Duration = Duration::from_millis(50);
+
+/// Less than this in flight makes no queue and does not show whether a path works: an
+/// acknowledgement may be late, because it returns over a queue that has just grown. A probe does.
+const LITTLE: u64 = 16 << 10;
+
+/// How often a path is probed that is doubtful for less than that time.
+const DOUBT_PROBE: Duration = Duration::from_millis(25);
+
+/// A path that answers later than this is not used while another works: it would hold up the
+/// streams of all.
+const LATE: Duration = Duration::from_secs(1);
+
+/// A path that answered after it was left is left this much later the next time, up to the most.
+const PATIENCE: Duration = Duration::from_millis(150);
+const MOST_PATIENCE: Duration = Duration::from_millis(450);
+
 /// A path is dead after this long, and this many round trips, of silence. The library sends what is
 /// in flight on a dead path over another only when the path is abandoned, and abandons none.
 pub const SILENCE: Duration = Duration::from_millis(500);
@@ -48,12 +73,59 @@ const RETRY: Duration = Duration::from_millis(500);
 pub enum Advice {
     /// Probe it.
     Probe,
+    /// Send its packets over the network of another path that works, if that is possible.
+    Leave,
     /// Close it: it is dead, and another works.
     Close,
     /// Open it anew: it works, but not for what was sent over it.
     Renew,
     /// Open it: it has answered since it was closed.
     Open,
+}
+
+/// What an end's library carries over a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Load {
+    /// Since the path was opened.
+    pub received_bytes: u64,
+    /// Sent, and neither acknowledged nor lost.
+    pub in_flight_bytes: u64,
+    /// The shortest round-trip time.
+    pub base_rtt: Duration,
+}
+
+/// What an end receives over a path.
+#[derive(Clone, Copy, Debug)]
+struct Arrivals {
+    bytes: u64,
+    /// The latest, and the first after the latest gap.
+    last: Instant,
+    first: Instant,
+}
+
+impl Arrivals {
+    fn new(now: Instant) -> Arrivals {
+        Arrivals {
+            bytes: 0,
+            last: now,
+            first: now,
+        }
+    }
+
+    fn update(&mut self, now: Instant, bytes: u64) {
+        if bytes > self.bytes {
+            if now > self.last + GAP {
+                self.first = now;
+            }
+            self.last = now;
+        }
+        self.bytes = bytes;
+    }
+
+    /// Whether they have stopped.
+    fn have_stopped(&self, now: Instant) -> bool {
+        self.last >= self.first + 2 * GAP && now >= self.last + GAP
+    }
 }
 
 /// The state of one path.
@@ -65,6 +137,18 @@ pub struct PathWatch {
     /// Since when nothing that was sent over it has been acknowledged.
     silent_since: Option<Instant>,
     rtt: Duration,
+    load: Load,
+    arrivals: Arrivals,
+    /// Whether the other end suspects it.
+    peer_suspects: bool,
+    /// The first probe since it is doubted.
+    doubted: Option<Instant>,
+    /// Since when its packets go over the network of another path, and when it will be closed.
+    left: Option<(Instant, Instant)>,
+    /// How much later it is left.
+    patience: Duration,
+    /// Whether the other end leaves it before this one is to close it.
+    is_led: bool,
     /// When the latest probe was answered, and its round-trip time.
     answer: Option<(Instant, Duration)>,
     next_probe: Instant,
@@ -78,22 +162,61 @@ impl PathWatch {
             since: now,
             silent_since: None,
             rtt: Duration::ZERO,
+            load: Load::default(),
+            arrivals: Arrivals::new(now),
+            peer_suspects: false,
+            doubted: None,
+            left: None,
+            patience: Duration::ZERO,
+            is_led: false,
             answer: None,
             next_probe: now,
         }
     }
 
+    /// A path that the other end leaves once this one prefers others to it. Closed meanwhile, what
+    /// is in flight would be sent again later; it is closed after twice the time.
+    pub fn led(now: Instant) -> PathWatch {
+        PathWatch {
+            is_led: true,
+            ..PathWatch::new(now)
+        }
+    }
+
     /// It was opened.
     pub fn opened(&mut self, now: Instant) {
-        let next_probe = now;
-        (self.is_open, self.since, self.next_probe) = (true, now, next_probe);
-        (self.silent_since, self.rtt) = (None, Duration::ZERO);
+        let patience = match self.has_answered_since_left() {
+            true => MOST_PATIENCE.min(self.patience + PATIENCE),
+            false => self.patience,
+        };
+        *self = PathWatch {
+            is_open: true,
+            answer: self.answer,
+            is_led: self.is_led,
+            patience,
+            ..PathWatch::new(now)
+        };
     }
 
     /// It was closed.
     pub fn closed(&mut self, now: Instant) {
-        (self.is_open, self.since, self.next_probe) = (false, now, now + RETRY);
-        self.answer = None;
+        *self = PathWatch {
+            next_probe: now + RETRY,
+            is_led: self.is_led,
+            ..PathWatch::new(now)
+        };
+    }
+
+    /// Packets go over the network of another path from now on, whose round-trip time is `other`.
+    /// The path is opened anew once it answers.
+    pub fn leaves(&mut self, now: Instant, other: Duration) {
+        let close = now + SILENCE.max(other.mul_f64(SILENT_ROUND_TRIPS));
+        self.left = Some((now, close));
+    }
+
+    /// Whether packets go over the network of another path.
+    pub fn is_left(&self) -> bool {
+        self.left.is_some()
     }
 
     /// Since when nothing that was sent has been acknowledged, `None` while nothing is on its way;
@@ -103,9 +226,24 @@ impl PathWatch {
         self.rtt = rtt.unwrap_or_default();
     }
 
+    /// What it carries. An end that cannot probe does not say it.
+    pub fn carries(&mut self, now: Instant, load: Load) {
+        self.arrivals.update(now, load.received_bytes);
+        self.load = load;
+    }
+
+    /// Whether the other end suspects it. An end that cannot probe does not say it.
+    pub fn suspected(&mut self, by_peer: bool) {
+        self.peer_suspects = by_peer;
+    }
+
     /// A probe was answered after this time.
     pub fn answered(&mut self, now: Instant, rtt: Duration) {
         self.answer = Some((now, rtt));
+        if rtt <= LATE {
+            self.doubted = None;
+            self.arrivals.first = now;
+        }
     }
 
     /// The round-trip time of the latest probe that was answered.
@@ -120,28 +258,87 @@ impl PathWatch {
 
     /// Whether it has shown lately that it works.
     pub fn works(&self, now: Instant) -> bool {
-        self.is_open && self.silence(now) <= self.suspicious()
+        self.is_open && self.left.is_none() && self.silence(now) <= self.suspicious()
+    }
+
+    /// Whether it works, and nothing makes it doubtful.
+    pub fn is_sound(&self, now: Instant) -> bool {
+        self.works(now) && !self.peer_suspects && !self.arrivals.have_stopped(now)
     }
 
     /// What to do now, if any path of the connection [works](Self::works). If none does, all stay
     /// open until one answers.
     pub fn advice(&mut self, now: Instant, any_works: bool) -> Option<Advice> {
-        if !self.is_open {
-            return match self.answer {
-                Some(_) => Some(Advice::Open),
-                None => self.probe(now, RETRY),
-            };
+        match self.left {
+            _ if !self.is_open => self.advice_while_closed(now, any_works),
+            Some(_) if self.has_answered_since_left() => Some(Advice::Renew),
+            Some((_, close)) if any_works && now >= close => Some(Advice::Close),
+            Some(_) => self.probe(now, PROBE),
+            None => self.advice_while_open(now, any_works),
         }
+    }
+
+    fn advice_while_closed(&mut self, now: Instant, any_works: bool) -> Option<Advice> {
+        match self.answer {
+            Some((_, rtt)) if rtt <= LATE || !any_works => Some(Advice::Open),
+            _ => self.probe(now, RETRY),
+        }
+    }
+
+    fn advice_while_open(&mut self, now: Instant, any_works: bool) -> Option<Advice> {
         let silence = self.silence(now);
         let unacknowledged = self.unacknowledged(now);
-        if any_works && silence > self.deadly(SILENCE) {
+        let is_dead = silence > self.deadly(SILENCE) * if self.is_led { 2 } else { 1 };
+        if any_works && is_dead {
             Some(Advice::Close)
         } else if silence <= self.suspicious() && unacknowledged > self.deadly(STUCK) {
             Some(Advice::Renew)
-        } else if unacknowledged > self.suspicious() {
-            self.probe(now, PROBE)
+        } else if any_works && self.is_to_be_left(now) {
+            Some(Advice::Leave)
+        } else if self.is_doubtful(now) {
+            let is_silent = unacknowledged > self.suspicious();
+            let probe = self.probe(now, if is_silent { PROBE } else { DOUBT_PROBE });
+            self.doubted = self.doubted.or(probe.map(|_| now));
+            probe
         } else {
+            self.doubted = None;
             None
+        }
+    }
+
+    fn is_doubtful(&self, now: Instant) -> bool {
+        self.peer_suspects
+            || self.arrivals.have_stopped(now)
+            || self.unacknowledged(now) > self.suspicious()
+    }
+
+    /// Whether much is in flight, and nothing returns; or little is, and probes are not answered.
+    fn is_to_be_left(&self, now: Instant) -> bool {
+        let is_silent = self.silence(now) > self.suspicious() + self.patience;
+        let probed = self.doubted.filter(|_| self.is_doubtful(now));
+        self.is_loaded() && is_silent
+            || probed.is_some_and(|first| now >= first + self.answering() + self.patience)
+    }
+
+    /// How long the path takes to answer a probe at most.
+    fn answering(&self) -> Duration {
+        let rtt = if self.is_loaded() {
+            self.rtt
+        } else {
+            self.load.base_rtt
+        };
+        let answered = self.answer.map_or(Duration::ZERO, |(_, rtt)| rtt);
+        GAP.max(rtt.max(answered).mul_f64(SUSPICIOUS_ROUND_TRIPS))
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.load.in_flight_bytes > LITTLE
+    }
+
+    fn has_answered_since_left(&self) -> bool {
+        match (self.left, self.answer) {
+            (Some((left, _)), Some((at, rtt))) => at > left && rtt <= LATE,
+            _ => false,
         }
     }
 
@@ -160,7 +357,8 @@ impl PathWatch {
 
     /// Time without an acknowledgement or an answer.
     fn silence(&self, now: Instant) -> Duration {
-        let since_answer = self.answer.map(|(at, _)| now.saturating_duration_since(at));
+        let answer = self.answer.filter(|(_, rtt)| *rtt <= LATE);
+        let since_answer = answer.map(|(at, _)| now.saturating_duration_since(at));
         self.unacknowledged(now)
             .min(since_answer.unwrap_or(Duration::MAX))
     }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anabranch_quic::Simulation;
-use anabranch_quic::watch::{Advice, PathWatch};
+use anabranch_quic::watch::{Advice, Load, PathWatch};
 use anabranch_scenario::{Record, Scenario};
 
 /// One way, ms.
@@ -173,6 +173,155 @@ fn a_path_that_answers_probes_only_is_renewed_after_a_second() {
         }
     }
     assert_eq!(renewed, Some(1025));
+}
+
+/// A path of 40 ms at one end, which is asked every 25 ms while another works.
+struct Asked {
+    start: Instant,
+    watch: PathWatch,
+    at: u64,
+}
+
+impl Asked {
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn new() -> Asked {
+        let start = Instant::now();
+        let mut watch = PathWatch::new(start);
+        watch.opened(start);
+        let at = 0;
+        Asked { start, watch, at }
+    }
+
+    fn now(&self) -> Instant {
+        self.start + Duration::from_millis(self.at)
+    }
+
+    /// Until `end`, ms: it receives, has this in flight since then, and answers; when it was left.
+    fn until(
+        &mut self,
+        end: u64,
+        receives: bool,
+        in_flight: Option<u64>,
+        answers: bool,
+    ) -> Option<u64> {
+        let silent_since = in_flight.map(|_| self.now());
+        while self.at < end {
+            self.at += STEP;
+            let now = self.now();
+            self.watch.heard(silent_since, Some(Self::RTT));
+            let load = Load {
+                received_bytes: if receives { self.at } else { 0 },
+                in_flight_bytes: in_flight.unwrap_or(0),
+                base_rtt: Self::RTT,
+            };
+            self.watch.carries(now, load);
+            match self.watch.advice(now, true) {
+                Some(Advice::Leave) => return Some(self.at),
+                Some(Advice::Probe) if answers => self.watch.answered(now, Self::RTT),
+                Some(Advice::Probe) | None => {}
+                Some(other) => panic!("{other:?} at {} ms", self.at),
+            }
+        }
+        None
+    }
+}
+
+/// Nothing arrives after 1000 ms. The first look at which this lasts for 50 ms is at 1050 ms; the
+/// probe that it causes should be answered after 1.5 round trips, 60 ms, and is not at 1125 ms.
+#[test]
+fn a_path_on_which_data_stops_and_no_probe_is_answered_is_left() {
+    let mut asked = Asked::new();
+    assert_eq!(asked.until(1000, true, None, true), None);
+    assert_eq!(asked.until(2000, false, None, false), Some(1125));
+    let mut asked = Asked::new();
+    assert_eq!(asked.until(1000, true, None, true), None);
+    assert_eq!(
+        asked.until(9000, false, None, true),
+        None,
+        "its peer has stopped"
+    );
+}
+
+/// Without data before, silence says nothing.
+#[test]
+fn an_idle_path_is_not_left() {
+    assert_eq!(Asked::new().until(9000, false, None, false), None);
+}
+
+/// Much in flight for more than 150 ms: at 175 ms. Little: it is probed then, and left when the
+/// probe is not answered within 60 ms.
+#[test]
+fn a_path_that_acknowledges_nothing_is_left_and_if_little_is_in_flight_only_if_it_does_not_answer()
+{
+    assert_eq!(
+        Asked::new().until(400, false, Some(100_000), false),
+        Some(175)
+    );
+    assert_eq!(Asked::new().until(400, false, Some(1000), false), Some(250));
+    assert_eq!(Asked::new().until(900, false, Some(1000), true), None);
+}
+
+/// It answers each time after it was left, so it is left 150 ms later each time; but after 500 ms
+/// without an answer it is dead.
+#[test]
+fn a_path_that_often_pauses_is_left_ever_later() {
+    let mut asked = Asked::new();
+    for patience in 1..4 {
+        let begin = asked.at;
+        let left = asked.until(begin + 9000, false, Some(100_000), false);
+        assert_eq!(left, Some(begin + patience * 150 + STEP));
+        let now = asked.now();
+        asked.watch.leaves(now, Asked::RTT);
+        asked.at += STEP;
+        let now = asked.now();
+        asked.watch.answered(now, Asked::RTT);
+        assert_eq!(asked.watch.advice(now, true), Some(Advice::Renew));
+        asked.watch.opened(now);
+    }
+    let begin = asked.at;
+    let dies =
+        std::panic::catch_unwind(move || asked.until(begin + 9000, false, Some(100_000), false));
+    let message = dies.expect_err("closed");
+    let message = message.downcast_ref::<String>().expect("a message");
+    assert_eq!(*message, format!("Close at {} ms", begin + 500 + STEP));
+}
+
+/// It is closed 500 ms after it was left, or after three round trips of the other path.
+#[test]
+fn a_path_that_was_left_is_closed_when_what_was_in_flight_is_known_to_be_lost() {
+    for (other, closed) in [(40, 500), (300, 900)] {
+        let mut asked = Asked::new();
+        let start = asked.now();
+        asked.watch.leaves(start, Duration::from_millis(other));
+        assert!(!asked.watch.works(start));
+        let after = |ms| start + Duration::from_millis(ms);
+        assert_ne!(
+            asked.watch.advice(after(closed - 1), true),
+            Some(Advice::Close)
+        );
+        assert_eq!(asked.watch.advice(after(closed), true), Some(Advice::Close));
+    }
+}
+
+#[test]
+fn an_end_that_is_led_closes_a_path_later() {
+    let start = Instant::now();
+    let mut watch = PathWatch::led(start);
+    watch.opened(start);
+    watch.heard(Some(start), None);
+    let after = |ms| start + Duration::from_millis(ms);
+    assert_ne!(watch.advice(after(1000), true), Some(Advice::Close));
+    assert_eq!(watch.advice(after(1001), true), Some(Advice::Close));
+}
+
+#[test]
+fn a_path_that_answers_seconds_late_is_opened_only_if_no_other_works() {
+    let start = Instant::now();
+    let mut watch = PathWatch::new(start);
+    watch.answered(start, Duration::from_secs(3));
+    assert_ne!(watch.advice(start, true), Some(Advice::Open));
+    assert_eq!(watch.advice(start, false), Some(Advice::Open));
 }
 
 #[test]

@@ -194,8 +194,8 @@ impl Driver {
     }
 }
 
-/// Whether nothing has been acknowledged for two round trips and a delayed acknowledgement, although
-/// something was in flight for this time.
+/// Whether nothing has been acknowledged for two round trips and a delayed acknowledgement. For this
+/// time something was in flight.
 fn is_stalled(tcp: &Subflow, in_flight: Duration) -> bool {
     const SLACK: Duration = Duration::from_millis(150);
     let since_ack = Duration::from_millis(tcp.since_ack_ms.into());

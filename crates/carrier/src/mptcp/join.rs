@@ -35,8 +35,8 @@ const PATHS: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(64);
 
-/// How often the paths' RTTs are compared, and how often in a row that of the second connection must
-/// be late.
+/// Period of comparing the paths' RTTs, and how often in a row that of the second connection must be
+/// late.
 const PERIOD: Duration = Duration::from_millis(500);
 const LATE: u32 = 3;
 
@@ -171,7 +171,7 @@ async fn once(
     Ok(path.name.clone())
 }
 
-/// Waits until the second connection has ended; leaves it when its path is late, and another is not.
+/// Waits until the second connection has ended; leaves it when its path is late and another is not.
 async fn until_late(core: &Core, name: &str) {
     let mut late = 0;
     while core.express().is_some() {

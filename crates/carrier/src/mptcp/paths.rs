@@ -219,7 +219,7 @@ impl Row {
 
     /// Whether data is acknowledged over it.
     pub fn works(&self) -> bool {
-        matches!(self.condition, Condition::Up | Condition::Standby) && !self.has_timed_out()
+        is_used(self.condition) && !self.has_timed_out()
     }
 
     /// Whether what this end has sent last was not acknowledged in time.
@@ -257,7 +257,7 @@ impl Row {
             self.local = Some(local.ip().to_canonical());
         }
         let works = self.present().iter().any(works);
-        let was_used = matches!(self.condition, Condition::Up | Condition::Standby);
+        let was_used = is_used(self.condition);
         let condition = match self.role {
             Role::Available if works => Condition::Up,
             Role::Backup if works => Condition::Standby,
@@ -268,7 +268,7 @@ impl Row {
             _ => Condition::Opening,
         };
         let before = std::mem::replace(&mut self.condition, condition);
-        let is_used = matches!(condition, Condition::Up | Condition::Standby);
+        let is_used = is_used(condition);
         if was_used && condition == Condition::Dead {
             self.deaths += 1;
             tracing::info!(path = self.name, "path dead: nothing returns over it");
@@ -314,12 +314,17 @@ impl Row {
     }
 }
 
-impl Drop for Row {
+impl Drop for Paths {
     fn drop(&mut self) {
-        if matches!(self.condition, Condition::Up | Condition::Standby) {
-            tracing::info!(path = self.name, "path closed: the tunnel has ended");
+        for row in self.rows.iter().filter(|row| is_used(row.condition)) {
+            tracing::info!(path = row.name, "path closed: the tunnel has ended");
         }
     }
+}
+
+/// Whether a path is open, and works.
+fn is_used(condition: Condition) -> bool {
+    matches!(condition, Condition::Up | Condition::Standby)
 }
 
 #[cfg(test)]

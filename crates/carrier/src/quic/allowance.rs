@@ -78,6 +78,7 @@ fn allow_one(entry: &mut Entry, limit: Option<u64>, full: u64, in_flight: u64) {
         rate: share.rate.map(|rate| rate * payload),
         in_flight,
         credit,
+        pings: entry.watch.is_left(),
     });
     open.set_backup(entry.role == Role::Backup || share.used_up || entry.is_suspected);
 }

@@ -74,9 +74,7 @@ impl Followed {
                     self.paths.abandoned(number);
                 }
                 Event::IsBackup(number, is_backup) => {
-                    if let Some(entry) = self.paths.entry(number) {
-                        entry.is_backup_of_peer = is_backup;
-                    }
+                    self.paths.set_backup_of_peer(number, is_backup);
                 }
             }
         }

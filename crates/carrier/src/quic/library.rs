@@ -116,12 +116,12 @@ impl Connection {
     pub fn open_path(&self, slot: &Slot, is_backup: bool) -> Option<Path> {
         let tuple = FourTuple::new(slot.far(), Some(slot.tag()));
         let opening = self.inner.open_path(tuple, path::status(is_backup));
-        Path::new(self, opening.path_id()?, is_backup)
+        Path::new(self, opening.path_id()?)
     }
 
     /// The path with this number, if it is open.
     pub fn path(&self, number: u32) -> Option<Path> {
-        Path::new(self, number.into(), false)
+        Path::new(self, number.into())
     }
 
     /// Whether the path with this number is open.

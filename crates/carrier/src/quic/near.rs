@@ -25,8 +25,9 @@ pub(super) fn paths(connection: &Connection, sockets: &Sockets, first: usize) ->
 /// Handles what has happened, and timers that have expired. Returns the paths that open.
 pub(super) fn step(paths: &mut Paths, events: Vec<Event>) -> Vec<Opens> {
     for event in events {
-        if let Event::Abandoned(number) = event {
-            paths.abandoned(number);
+        match event {
+            Event::Abandoned(number) => paths.abandoned(number),
+            Event::IsBackup(number, is_backup) => paths.set_backup_of_peer(number, is_backup),
         }
     }
     allowance::allow(&mut paths.entries);

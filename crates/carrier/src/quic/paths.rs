@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_quic::controller::Allowance;
 use anabranch_quic::watch::{Advice, PathWatch};
 
 use super::clock::now;
@@ -41,8 +42,8 @@ pub(super) struct Entry {
     /// It may be dead, and another works: neither data nor acknowledgements go over it, which the
     /// library would send again late.
     pub is_suspected: bool,
-    /// Whether the other end prefers others; only `far` follows.
-    pub is_backup_of_peer: bool,
+    /// Whether the other end prefers others.
+    is_backup_of_peer: bool,
     /// How long its queue may become.
     pub delay: DelayBound,
     /// How often it was found dead.
@@ -61,7 +62,11 @@ impl Entry {
             role,
             share,
             open: None,
-            watch: PathWatch::new(now()),
+            // `far` cannot leave a path.
+            watch: match &slot {
+                Some(_) => PathWatch::new(now()),
+                None => PathWatch::led(now()),
+            },
             is_suspected: false,
             is_backup_of_peer: false,
             delay: DelayBound::default(),
@@ -91,7 +96,7 @@ impl Entry {
 
     /// The library has this path open.
     pub fn opened(&mut self, path: Path) {
-        self.closed("path closed: it is opened anew");
+        self.release("path closed: it is opened anew");
         tracing::info!(path = self.name, id = path.number(), "path opened");
         self.watch.opened(now());
         (self.is_suspected, self.is_backup_of_peer) = (false, false);
@@ -100,10 +105,32 @@ impl Entry {
 
     /// The library has closed its path, if it was open, which is logged so.
     pub fn closed(&mut self, why: &str) {
+        if self.open.is_some() {
+            self.release(why);
+            self.watch.closed(now());
+        }
+    }
+
+    fn release(&mut self, why: &str) {
         if let Some(open) = self.open.take() {
             tracing::info!(path = self.name, id = open.number(), "{why}");
             self.past = self.past.plus(open.closed());
-            self.watch.closed(now());
+        }
+        if let Some(slot) = &self.slot {
+            slot.end_detour();
+        }
+    }
+
+    /// Whether the other end suspects it: it prefers others, and nothing else is a reason to. A
+    /// used-up share is known to `near` alone.
+    fn is_suspected_by_peer(&self) -> bool {
+        self.is_backup_of_peer && self.role == Role::Available && self.share.weight >= 1.0
+    }
+
+    /// Makes the other end acknowledge something.
+    fn ping(&self) {
+        if let Some(open) = &self.open {
+            open.ping();
         }
     }
 
@@ -185,6 +212,13 @@ impl Paths {
         entries.find(|entry| entry.open.as_ref().is_some_and(is_it))
     }
 
+    /// The other end prefers others to a path, or does not.
+    pub fn set_backup_of_peer(&mut self, number: u32, is_backup: bool) {
+        if let Some(entry) = self.entry(number) {
+            entry.is_backup_of_peer = is_backup;
+        }
+    }
+
     /// The other end has closed a path, or could not be reached over it.
     pub fn abandoned(&mut self, number: u32) {
         if let Some(entry) = self.entry(number) {
@@ -193,17 +227,18 @@ impl Paths {
         }
     }
 
-    /// Probes suspected paths, closes dead ones while another works, and those that are to be used
-    /// no more; opens those that answer, the fastest first. If none works all stay open until one
-    /// answers. Returns the paths that open.
+    /// Probes suspected paths, leaves and closes dead ones while another works, and closes those
+    /// that are to be used no more; opens those that answer, the fastest first. If none works all
+    /// stay open until one answers. Returns the paths that open.
     pub fn watch(&mut self) -> Vec<Opens> {
         let now = now();
         self.entries.iter_mut().for_each(hear);
         let any_works = self.entries.iter().any(|entry| entry.watch.works(now));
+        let detour = detour(&self.entries, now);
         let mut opening = Vec::new();
         for entry in &mut self.entries {
-            // A used-up share is known to `near` alone, which also suspects paths by its probes.
-            let peer_suspects = entry.is_backup_of_peer && entry.share.weight >= 1.0;
+            // `near` probes a path that `far` suspects.
+            let peer_suspects = entry.slot.is_none() && entry.is_suspected_by_peer();
             entry.is_suspected = peer_suspects || any_works && !entry.watch.works(now);
             if entry.is_off() {
                 turn_off(&self.connection, entry);
@@ -216,6 +251,13 @@ impl Paths {
                     }
                 }
                 (Some(Advice::Probe), Some(slot)) => slot.probe(),
+                (Some(Advice::Leave), Some(slot)) => {
+                    if let Some((other, rtt)) = &detour {
+                        tracing::debug!(path = entry.name, ?rtt, "path left");
+                        slot.detour(other);
+                        leave(entry, now, *rtt);
+                    }
+                }
                 (Some(Advice::Open | Advice::Renew), Some(_)) => opening.push(entry),
                 // `far` neither probes nor opens.
                 (Some(_), None) | (None, _) => {}
@@ -226,6 +268,8 @@ impl Paths {
         let opened: Vec<Opens> = opened
             .filter_map(|entry| open(&self.connection, entry))
             .collect();
+        let suspected = self.entries.iter().filter(|entry| entry.is_suspected);
+        suspected.for_each(Entry::ping);
         self.pings.send(&self.entries);
         opened
     }
@@ -236,10 +280,37 @@ fn hear(entry: &mut Entry) {
     if let Some(open) = &entry.open {
         let (silent_since, rtt) = open.heard();
         entry.watch.heard(silent_since, rtt);
+        if entry.slot.is_some() {
+            entry.watch.carries(now(), open.load());
+            entry.watch.suspected(entry.is_suspected_by_peer());
+        }
     }
     let answer = entry.slot.as_ref().and_then(|slot| slot.take_answer());
     if let Some((at, rtt)) = answer {
         entry.watch.answered(at, rtt);
+    }
+}
+
+/// The fastest path for packets of others that may be dead, and its round-trip time.
+fn detour(entries: &[Entry], now: Instant) -> Option<(Arc<Slot>, Duration)> {
+    let sound = entries.iter().filter(|entry| entry.watch.is_sound(now));
+    let slots = sound.filter_map(|entry| {
+        let (_, rtt) = entry.open.as_ref()?.heard();
+        Some((entry.slot.clone()?, rtt?))
+    });
+    slots.min_by_key(|(_, rtt)| *rtt)
+}
+
+/// Sends no data over a path whose packets go over another's network, only PINGs.
+fn leave(entry: &mut Entry, now: Instant, other: Duration) {
+    entry.watch.leaves(now, other);
+    entry.is_suspected = true;
+    if let Some(open) = &entry.open {
+        open.set_backup(true);
+        open.allow(Allowance {
+            pings: true,
+            ..Allowance::NONE
+        });
     }
 }
 

@@ -256,9 +256,9 @@ impl Tunnel {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// However bytes are cut, whichever connection is late, and whatever users do: what is read is what was written, in order,
-    /// and an end is an end of everything. Afterwards everything arrives, what was ended is
-    /// acknowledged, and all streams can be opened again.
+    /// However bytes are cut, whichever connection is late or fails, and whatever users do: what is
+    /// read is what was written, in order, and an end is an end of everything. Afterwards
+    /// everything arrives, what was ended is acknowledged, and all streams can be opened again.
     #[test]
     fn every_byte_arrives_once_and_in_order(steps in prop::collection::vec(step(), 1..300)) {
         let mut tunnel = Tunnel::new();

@@ -41,9 +41,14 @@ pub struct Running<G> {
     counters: Arc<Counters>,
 }
 
-/// The configuration of near with these lines.
+/// The configuration of near with these lines, and two paths.
 pub fn near_config(lines: &str) -> config::Near {
-    let paths: Vec<String> = (0..2)
+    near_with_paths(2, lines)
+}
+
+/// The configuration of near with these lines, and this many paths.
+pub fn near_with_paths(paths: usize, lines: &str) -> config::Near {
+    let paths: Vec<String> = (0..paths)
         .map(|i| format!("{{ name = 'path{i}', address = '{}' }}", path_address(i)))
         .collect();
     let forwards = match lines.contains("forwards") {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::Duration;
 
-use anabranch_net::{Fate, Link, LinkConfig, Time};
+use anabranch_net::{Dice, Fate, Link, LinkConfig, Time};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
@@ -24,6 +24,17 @@ const MAILBOX: usize = 4096;
 
 /// The first port that the network chooses.
 const FIRST_PORT: u16 = 20_000;
+
+/// What a direction of a link does to datagrams beside its rate, delay and losses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// Loses all of them.
+    Loses,
+    /// Delivers all of them this much later.
+    Late(Duration),
+    /// Delivers this share of them up to this much later, so that others overtake them.
+    Reorders(f64, Duration),
+}
 
 /// The network.
 pub struct Internet {
@@ -42,6 +53,8 @@ type Flying = Reverse<(Time, u64, SocketAddr, Datagram)>;
 struct State {
     /// To and from each address of near.
     links: BTreeMap<IpAddr, [Link; 2]>,
+    faults: BTreeMap<IpAddr, [Option<Fault>; 2]>,
+    dice: Dice,
     flying: BinaryHeap<Flying>,
     mailboxes: BTreeMap<SocketAddr, Mailbox>,
     listeners: BTreeMap<SocketAddr, mpsc::UnboundedSender<Tcp>>,
@@ -74,6 +87,8 @@ impl Internet {
             start: Instant::now(),
             state: Mutex::new(State {
                 links: links.into_iter().enumerate().map(pair).collect(),
+                faults: BTreeMap::new(),
+                dice: Dice::new(seed),
                 flying: BinaryHeap::new(),
                 mailboxes: BTreeMap::new(),
                 listeners: BTreeMap::new(),
@@ -106,6 +121,11 @@ impl Internet {
         self.state().trace.finish()
     }
 
+    /// From now on the link of near's address does this to what near sends and receives.
+    pub fn disturb(&self, address: IpAddr, faults: [Option<Fault>; 2]) {
+        self.state().faults.insert(address, faults);
+    }
+
     /// An address with a port that no other socket has had.
     pub fn port_of(&self, address: IpAddr) -> SocketAddr {
         let mut state = self.state();
@@ -132,11 +152,24 @@ impl Internet {
         let mut state = self.state();
         let state = &mut *state;
         (now, from, to, payload.len()).hash(&mut state.trace);
-        let link = match state.links.get_mut(&from.ip()) {
-            Some([up, _]) => up,
-            None => &mut state.links.get_mut(&to.ip()).expect("a link of near")[1],
+        let (address, direction) = match state.links.contains_key(&from.ip()) {
+            true => (from.ip(), 0),
+            false => (to.ip(), 1),
         };
-        if let Fate::Delivered { at } = link.offer(now, payload.len() as u32 + HEADERS) {
+        let link = &mut state.links.get_mut(&address).expect("a link of near")[direction];
+        let fate = link.offer(now, payload.len() as u32 + HEADERS);
+        let fault = state.faults.get(&address).and_then(|it| it[direction]);
+        let later = match fault {
+            None => Duration::ZERO,
+            Some(Fault::Loses) => return,
+            Some(Fault::Late(by)) => by,
+            Some(Fault::Reorders(share, by)) if state.dice.uniform() < share => {
+                by.mul_f64(state.dice.uniform())
+            }
+            Some(Fault::Reorders(..)) => Duration::ZERO,
+        };
+        if let Fate::Delivered { at } = fate {
+            let at = at + later.as_nanos() as Time * 1000;
             let is_earlier = state.flying.peek().is_none_or(|Reverse(next)| at < next.0);
             let datagram = (from, payload.to_vec());
             state

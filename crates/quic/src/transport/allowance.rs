@@ -9,6 +9,9 @@ pub struct Allowance {
     pub in_flight: u64,
     /// Bytes from now on.
     pub credit: u64,
+    /// Two packets whatever is in flight: the library sends no PING while the window is full and
+    /// data waits, also if that data goes over other paths.
+    pub pings: bool,
 }
 
 impl Allowance {
@@ -17,6 +20,7 @@ impl Allowance {
         rate: None,
         in_flight: u64::MAX,
         credit: u64::MAX,
+        pings: false,
     };
 
     /// How much may be in flight, bytes, with this congestion window. The library does not allow 0.
@@ -24,7 +28,7 @@ impl Allowance {
         window
             .min(self.in_flight.max(2 * mtu))
             .min(in_flight.saturating_add(self.credit))
-            .max(1)
+            .max(if self.pings { in_flight + 2 * mtu } else { 1 })
     }
 
     /// A packet was sent.
@@ -61,5 +65,10 @@ mod tests {
             ..Allowance::NONE
         };
         assert_eq!(allowance.window(10_000, 9_000, 1_000), 2_000);
+        let allowance = Allowance {
+            pings: true,
+            ..Allowance::NONE
+        };
+        assert_eq!(allowance.window(10_000, 9_500, 1_000), 11_500);
     }
 }

@@ -39,7 +39,7 @@ pub enum Kind {
     Invite,
     /// This connection is another one of the tunnel with this token (16 bytes).
     Join,
-    /// So many bytes were received over the second connection (8 bytes).
+    /// Number of bytes that were received over the second connection (8 bytes).
     Heard,
     /// The same, and the sender does not use this connection any more.
     Left,

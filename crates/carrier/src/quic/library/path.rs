@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use anabranch_quic::controller::{Allowance, PathController, PathReport};
+use anabranch_quic::watch::Load;
 use noq::{ClosePathError, PathId, PathStats, PathStatus, WeakPathHandle};
 
 use super::{Connection, UDP_HEADERS, number};
@@ -13,9 +14,9 @@ use super::{Connection, UDP_HEADERS, number};
 pub struct Path {
     connection: Connection,
     id: PathId,
-    /// The place in the controller.
-    index: usize,
-    is_backup: bool,
+    /// Keeps the place in the controller also while the library has another one for the path,
+    /// because the peer sends its packets from another address.
+    controller: Box<PathController>,
     counters: Counters,
     mtu: u16,
     /// Keeps the library's counters.
@@ -72,15 +73,14 @@ pub(super) fn status(is_backup: bool) -> PathStatus {
 }
 
 impl Path {
-    pub(super) fn new(connection: &Connection, id: PathId, is_backup: bool) -> Option<Path> {
+    pub(super) fn new(connection: &Connection, id: PathId) -> Option<Path> {
         let path = connection.inner.path(id)?;
         let controller = connection.inner.congestion_state(id)?.into_any();
         let controller = controller.downcast::<PathController>().ok()?;
         Some(Path {
             connection: connection.clone(),
             id,
-            index: controller.index(),
-            is_backup,
+            controller,
             counters: Counters::default(),
             mtu: 0,
             _handle: path.weak_handle(),
@@ -111,35 +111,47 @@ impl Path {
     }
 
     /// Makes it a backup of the others, or not.
-    pub fn set_backup(&mut self, is_backup: bool) {
-        if self.is_backup != is_backup
-            && let Some(path) = self.connection.inner.path(self.id)
-            && path.set_status(status(is_backup)).is_ok()
+    pub fn set_backup(&self, is_backup: bool) {
+        let status = status(is_backup);
+        if let Some(path) = self.connection.inner.path(self.id)
+            && path.status().is_ok_and(|now| now != status)
         {
-            self.is_backup = is_backup;
+            // Fails if the library has closed it.
+            let _ = path.set_status(status);
         }
     }
 
     /// What the controller knows of it.
     pub fn report(&self) -> PathReport {
         let controller = self.connection.controller();
-        controller.read(|_, reports| reports[self.index])
+        controller.read(|_, reports| reports[self.controller.index()])
     }
 
     /// Smoothed and smallest round-trip time, s, once there is one, and the window, packets.
     pub fn measured(&self) -> (Option<f64>, Option<f64>, f64) {
         let controller = self.connection.controller();
         let (rtt, base_rtt) = controller.read(|controller, _| {
-            let path = controller.path(self.index);
+            let path = controller.path(self.controller.index());
             let known = |rtt: f64| Some(rtt).filter(|rtt| rtt.is_finite());
             (known(path.rtt), known(path.base_rtt))
         });
-        (rtt, base_rtt, controller.window(self.index))
+        (rtt, base_rtt, controller.window(self.controller.index()))
     }
 
-    /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told.
+    /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told of what it carries.
+    pub fn load(&self) -> Load {
+        let (_, base_rtt, _) = self.measured();
+        let base_rtt = base_rtt.and_then(|rtt| Duration::try_from_secs_f64(rtt).ok());
+        Load {
+            received_bytes: self.counters.received_bytes,
+            in_flight_bytes: self.report().in_flight_bytes,
+            base_rtt: base_rtt.unwrap_or_default(),
+        }
+    }
+
+    /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told of acknowledgements.
     pub fn heard(&self) -> (Option<Instant>, Option<Duration>) {
-        self.connection.controller().heard(self.index)
+        self.connection.controller().heard(self.controller.index())
     }
 
     /// The own address.
@@ -149,7 +161,9 @@ impl Path {
 
     /// Sets what it may send at most.
     pub fn allow(&self, allowance: Allowance) {
-        self.connection.controller().allow(self.index, allowance);
+        self.connection
+            .controller()
+            .allow(self.controller.index(), allowance);
     }
 
     /// Makes the peer acknowledge something.
@@ -175,7 +189,9 @@ impl Path {
     /// It was closed: its last counters.
     pub fn closed(mut self) -> Counters {
         self.update();
-        self.connection.controller().abandon(self.index);
+        self.connection
+            .controller()
+            .abandon(self.controller.index());
         self.counters
     }
 }

@@ -62,6 +62,8 @@ pub struct Slot {
     pub config: config::Path,
     /// The address of `far` in the path's family.
     far: SocketAddr,
+    /// Index of the path over whose socket the library's packets go.
+    via: AtomicUsize,
     probes: Mutex<Probes>,
     udp: Arc<dyn Udp>,
     socket: RwLock<Option<Arc<dyn PathSocket>>>,
@@ -77,6 +79,16 @@ impl Slot {
     /// The own address, as the library sees it.
     pub(super) fn tag(&self) -> IpAddr {
         tag(self.index)
+    }
+
+    /// Sends the library's packets over the socket of `other` from now on, probes over its own.
+    pub fn detour(&self, other: &Slot) {
+        self.via.store(other.index, Ordering::Relaxed);
+    }
+
+    /// Ends the detour.
+    pub fn end_detour(&self) {
+        self.via.store(self.index, Ordering::Relaxed);
     }
 
     /// Binds a new socket.
@@ -176,6 +188,7 @@ impl Sockets {
                 index,
                 config: path.clone(),
                 far: *far,
+                via: AtomicUsize::new(index),
                 probes: Mutex::default(),
                 udp: udp.clone(),
                 socket: RwLock::default(),
@@ -202,7 +215,8 @@ impl Sockets {
     fn route(&self, source: Option<IpAddr>) -> Option<(Arc<dyn PathSocket>, SocketAddr)> {
         let i = source.and_then(untag);
         let i = i.unwrap_or_else(|| self.first.load(Ordering::Relaxed));
-        let slot = self.slots.get(i)?;
+        let via = self.slots.get(i)?.via.load(Ordering::Relaxed);
+        let slot = &self.slots[via];
         Some((slot.bound()?, slot.far))
     }
 

@@ -116,7 +116,7 @@ fn what_the_second_connection_has_not_delivered_is_sent_again_over_the_first() {
     deliver(&mut tunnel, 0, Lane::Express);
     tunnel.run(Step::Accept(1));
     assert_eq!(write(&mut tunnel, 20_000, Lane::Express), 20_000);
-    // Of this, 5000 bytes arrive.
+    // Only 5000 bytes of these arrive.
     tunnel.run(Step::Write(0, 0, 12_000));
     tunnel.run(Step::Transmit(0, Lane::Express));
     tunnel.run(Step::Arrive(0, Lane::Express, 5000));
