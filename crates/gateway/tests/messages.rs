@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::process::pair::{Running, free, keygen, wait};
+use crate::process::pair::{PATIENCE, Running, free, keygen, wait};
 
 /// Words of libraries and of the system, without a cause or a remedy.
 const JARGON: [&str; 8] = [
@@ -21,6 +21,10 @@ const JARGON: [&str; 8] = [
     "deadline",
     "os error",
 ];
+
+/// Addresses at which no other test takes ports.
+const NEAR: Ipv4Addr = Ipv4Addr::new(127, 0, 77, 1);
+const FAR: Ipv4Addr = Ipv4Addr::new(127, 0, 77, 2);
 
 /// What is at the address of far.
 #[derive(Clone, Copy, Debug)]
@@ -227,7 +231,8 @@ impl Situation {
         let at = folder.path();
         let keys = ["near.key", "far.key"].map(|file| keygen(at, file));
         let other = keygen(at, "other.key");
-        let (listen, forward) = (free(), free());
+        let forward = free();
+        let listen = SocketAddr::new(FAR.into(), free().port());
         let pins = |who: &str, key: &str| match case.there {
             There::Far(_, Some(wrong)) if wrong == who => other.clone(),
             _ => key.to_owned(),
@@ -244,7 +249,7 @@ impl Situation {
         };
         let near_toml = format!(
             "far = '{host}'\nforwards = [{{ listen = '{forward}', to = '127.0.0.1:9' }}]\n\
-             paths = [{{ name = 'lo', address = '127.0.0.1' }}]\n{}",
+             paths = [{{ name = 'lo', address = '{NEAR}' }}]\n{}",
             tunnel(case.carrier, "near", pins("near", &keys[1])),
         );
         fs::write(at.join("near.toml"), near_toml).expect("own folder");
@@ -303,7 +308,11 @@ fn faults(case: &Case) -> Vec<String> {
     let situation = Situation::start(case);
     let far = situation.far.as_ref();
     let says = |gateway: Option<&Running>| gateway.is_some_and(|it| !warnings(it).is_empty());
-    wait("one says why", || says(Some(&situation.near)) || says(far));
+    let near = &situation.near;
+    let start = Instant::now();
+    while !says(Some(near)) && !says(far) && start.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(20));
+    }
     thread::sleep(AGAIN);
     let logs = [(Some(&situation.near), case.near), (far, case.far)];
     let mut faults = Vec::new();
@@ -323,7 +332,8 @@ fn faults(case: &Case) -> Vec<String> {
         if !is_expected || !jargon.is_empty() {
             let (carrier, there) = (case.carrier, case.there);
             faults.push(format!(
-                "{carrier}, {there:?}: {logged:#?} instead of {expected:?}; {jargon:?}"
+                "{carrier}, {there:?}: {logged:#?} instead of {expected:?}; {jargon:?}; log of near:\n{}",
+                near.log()
             ));
         }
     }
@@ -341,4 +351,30 @@ fn without_a_tunnel_each_end_says_once_why_and_what_to_do() {
         all.collect::<Vec<_>>()
     });
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn each_path_that_opens_has_a_line_of_its_end_at_both_ends() {
+    for carrier in ["quic", "mptcp"] {
+        let case = Case {
+            carrier,
+            there: There::Far(carrier, None),
+            near: "",
+            far: "",
+        };
+        let mut situation = Situation::start(&case);
+        situation.near.signal("TERM");
+        situation.near.end();
+        let far = situation.far.as_mut().expect("it runs");
+        wait("far's tunnel has ended", || {
+            far.log().contains("by the peer: near stops")
+        });
+        far.signal("TERM");
+        far.end();
+        for log in [situation.near.log(), far.log()] {
+            let count = |line: &str| log.matches(line).count();
+            let ended = count("path closed: the tunnel has ended");
+            assert_eq!((count("path opened"), ended), (1, 1), "{carrier}: {log}");
+        }
+    }
 }

@@ -29,6 +29,7 @@ pub struct Paths {
     is_near: bool,
     /// Whether it is a connection of Multipath TCP; `None` until known.
     pub multipath: Option<bool>,
+    has_ended: bool,
 }
 
 /// A path.
@@ -108,6 +109,7 @@ impl Paths {
             rows: paths.iter().map(row).collect(),
             is_near: true,
             multipath: None,
+            has_ended: false,
         }
     }
 
@@ -117,6 +119,7 @@ impl Paths {
             rows: Vec::new(),
             is_near: false,
             multipath: None,
+            has_ended: false,
         }
     }
 
@@ -155,7 +158,10 @@ impl Paths {
         }
         let multipath = self.multipath != Some(false);
         for (row, seen) in self.rows.iter_mut().zip(seen) {
-            row.update(seen, multipath);
+            let change = row.update(seen, multipath);
+            if let Some(change) = change.filter(|_| !self.has_ended) {
+                tracing::info!(path = row.name, "{change}");
+            }
         }
     }
 
@@ -193,6 +199,14 @@ impl Paths {
             self.rows.push(Row::new(name, address));
         }
         self.rows.len() - 1
+    }
+
+    /// The tunnel is closed: paths neither open nor die any more.
+    pub fn end(&mut self) {
+        self.has_ended = true;
+        for row in self.rows.iter().filter(|row| is_used(row.condition)) {
+            tracing::info!(path = row.name, "path closed: the tunnel has ended");
+        }
     }
 
     /// What [`Tunnel::paths`](crate::Tunnel::paths) gives.
@@ -244,7 +258,8 @@ impl Row {
         &self.subflows[Lane::Bulk as usize]
     }
 
-    fn update(&mut self, seen: [Vec<Subflow>; 2], multipath: bool) {
+    /// Takes what the kernel reports; how the path has changed, if it has opened or ended.
+    fn update(&mut self, seen: [Vec<Subflow>; 2], multipath: bool) -> Option<&'static str> {
         for (subflows, seen) in self.subflows.iter_mut().zip(seen) {
             for before in std::mem::replace(subflows, seen) {
                 let same = |now: &Subflow| (now.local, now.remote) == (before.local, before.remote);
@@ -268,18 +283,14 @@ impl Row {
             _ => Condition::Opening,
         };
         let before = std::mem::replace(&mut self.condition, condition);
-        let is_used = is_used(condition);
-        if was_used && condition == Condition::Dead {
-            self.deaths += 1;
-            tracing::info!(path = self.name, "path dead: nothing returns over it");
-        } else if was_used && !is_used {
-            tracing::info!(path = self.name, "path closed: it is off");
-        } else if is_used && !was_used {
-            let what = match before {
-                Condition::Dead => "path works again",
-                _ => "path opened",
-            };
-            tracing::info!(path = self.name, "{what}");
+        let dies = was_used && condition == Condition::Dead;
+        self.deaths += u64::from(dies);
+        match (was_used, is_used(condition)) {
+            (true, false) if dies => Some("path dead: nothing returns over it"),
+            (true, false) => Some("path closed: it is off"),
+            (false, true) if before == Condition::Dead => Some("path works again"),
+            (false, true) => Some("path opened"),
+            _ => None,
         }
     }
 
@@ -310,14 +321,6 @@ impl Row {
             window_packets: open.map(window).sum(),
             mtu_bytes: mtu.unwrap_or(0),
             deaths: self.deaths,
-        }
-    }
-}
-
-impl Drop for Paths {
-    fn drop(&mut self) {
-        for row in self.rows.iter().filter(|row| is_used(row.condition)) {
-            tracing::info!(path = row.name, "path closed: the tunnel has ended");
         }
     }
 }

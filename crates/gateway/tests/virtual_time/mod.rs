@@ -29,6 +29,7 @@ mod reloads;
 mod silence;
 mod story;
 mod tcp;
+mod unreachable;
 
 /// A story told by a process of its own: tokio's random numbers follow from the system's and from
 /// a counter of the process.
