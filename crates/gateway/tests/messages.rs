@@ -294,7 +294,7 @@ fn warnings(gateway: &Running) -> Vec<String> {
     let log = gateway.log();
     let lines = log.lines();
     let warnings = lines.filter(|line| line.contains(" WARN ") || line.contains(" ERROR "));
-    // That the path of the test is a loopback address, while `far` is none.
+    // A warning of the configuration: the path of the test is a loopback address, a name is none.
     let warnings = warnings.filter(|line| !line.contains("reaches nothing but this host"));
     let message = |line: &str| line.split_once(": ").map_or("", |it| it.1).to_owned();
     warnings.map(message).collect()

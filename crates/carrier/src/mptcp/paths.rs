@@ -141,10 +141,14 @@ impl Paths {
         };
         let bulk = bulk.into_iter().map(|subflow| (Lane::Bulk, subflow));
         let express = express.into_iter().map(|subflow| (Lane::Express, subflow));
+        self.take(bulk.chain(express));
+    }
+
+    fn take(&mut self, subflows: impl Iterator<Item = (Lane, Subflow)>) {
         let mut seen: Vec<[Vec<Subflow>; 2]> = vec![Default::default(); self.rows.len()];
         // One that is not bound yet has no address.
         let is_bound = |end: SocketAddr| !end.ip().is_unspecified();
-        for (lane, subflow) in bulk.chain(express) {
+        for (lane, subflow) in subflows {
             if ![subflow.local, subflow.remote]
                 .iter()
                 .flatten()
@@ -392,6 +396,45 @@ mod tests {
         assert_eq!(row.deaths, 1);
         row.update([vec![healthy], vec![]], true);
         assert_eq!(row.condition, Condition::Up);
+    }
+
+    #[test]
+    fn a_subflow_that_is_not_bound_yet_is_no_path() {
+        let mut paths = Paths::far();
+        let bound = subflow([10, 0, 9, 9], 443, 1);
+        let local = subflow([0, 0, 0, 0], 0, 0);
+        let remote = Subflow {
+            remote: Some(([0, 0, 0, 0], 0).into()),
+            ..bound
+        };
+        paths.take(
+            [local, bound, remote]
+                .map(|it| (Lane::Bulk, it))
+                .into_iter(),
+        );
+        let states = paths.states();
+        let names: Vec<&str> = states.iter().map(|state| &*state.name).collect();
+        assert_eq!(names, ["10.0.9.9"]);
+    }
+
+    #[test]
+    fn each_line_of_a_path_that_opens_is_followed_by_one_of_its_end() {
+        let mut row = Row::new("a".to_owned(), None);
+        let healthy = subflow([10, 0, 0, 1], 1, 5);
+        let dead = Subflow {
+            backoff: 2,
+            ..healthy
+        };
+        let mut lines = Vec::new();
+        for seen in [healthy, healthy, dead, dead, healthy, dead] {
+            lines.extend(row.update([vec![seen], vec![]], true));
+        }
+        let end = "path dead: nothing returns over it";
+        assert_eq!(lines, ["path opened", end, "path works again", end]);
+        // Plain TCP has another path.
+        row.update([vec![healthy], vec![]], true);
+        let off = row.update([vec![], vec![]], false);
+        assert_eq!(off, Some("path closed: it is off"));
     }
 
     #[test]

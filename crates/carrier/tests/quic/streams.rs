@@ -122,7 +122,7 @@ async fn wrong_keys_are_refused_on_either_side() {
     let refused = connect(&config, &stranger).await;
     let error = format!("{:#}", refused.expect_err("a stranger"));
     assert!(
-        error.contains(&address.to_string()) && error.contains("tunnel.peers of far"),
+        error.contains(&address.to_string()) && error.contains("tunnel.peers of near"),
         "{error}"
     );
     // far does not know the key of this one, which knows far's.
