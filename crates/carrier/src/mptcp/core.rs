@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 use super::kappa::Kappas;
 use super::mux::{Lane, Limits, Mux, Role};
 use super::paths::{Paths, whole};
-use super::socket::raise_send_buffer;
+use super::socket::raise_buffers;
 use crate::Closed;
 
 /// The shared state of a tunnel.
@@ -60,7 +60,7 @@ impl Core {
         paths: Paths,
         kappas: Option<Kappas>,
     ) -> Arc<Core> {
-        raise_send_buffer(&socket);
+        raise_buffers(&socket);
         let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
         Arc::new(Core {
             rule: rule.to_owned(),

@@ -3,7 +3,7 @@
 //!
 //! `far` gives each tunnel a token, over its first connection. `near` connects again, proves its
 //! key and sends the token; `far` answers, and `near` confirms. The tunnel goes on without this
-//! connection when it fails or its path is late, and `near` tries again.
+//! connection when it fails or another path is faster, and `near` tries again.
 
 use std::collections::HashMap;
 use std::io;
@@ -35,10 +35,9 @@ const PATHS: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(64);
 
-/// Period of comparing the paths' RTTs, and how often in a row that of the second connection must be
-/// late.
+/// Period of comparing the paths' RTTs, and how often in a row another path must be the fastest.
 const PERIOD: Duration = Duration::from_millis(500);
-const LATE: u32 = 3;
+const SLOWER: u32 = 4;
 
 const THIRD: &str = "a third connection of a tunnel";
 
@@ -167,20 +166,19 @@ async fn once(
     let joined = timeout(HANDSHAKE, joined).await;
     joined.context("no answer in time")??;
     tracing::debug!(path = path.name, "second connection");
-    until_late(core, &path.name).await;
+    until_slower(core, &path.name).await;
     Ok(path.name.clone())
 }
 
-/// Waits until the second connection has ended; leaves it when its path is late and another is not.
-async fn until_late(core: &Core, name: &str) {
-    let mut late = 0;
+/// Waits until the second connection has ended; leaves it when another path has been faster for a
+/// while.
+async fn until_slower(core: &Core, name: &str) {
+    let mut slower = 0;
     while core.express().is_some() {
         let open = open_paths(core);
-        let is_late = |path: &PathState| delay_s(path).0;
-        let own = open.iter().find(|path| path.name == name);
-        let leaves = own.is_some_and(is_late) && !open.iter().all(is_late);
-        late = if leaves { late + 1 } else { 0 };
-        if late == LATE {
+        let is_other = fastest(&open).is_some_and(|path| path.name != name);
+        slower = if is_other { slower + 1 } else { 0 };
+        if slower == SLOWER {
             core.mux(|mux| mux.leave());
         }
         sleep(PERIOD).await;

@@ -10,20 +10,22 @@ use super::endpoints::{self, Endpoint};
 /// Time from a path's death to the first attempt to open it, and between attempts.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
-/// How much later than the smallest round-trip time a probe may be answered, beyond as much again:
-/// a queue.
+/// How much later than after twice the smallest round-trip time an answer may come: a queue.
 const QUEUE: Duration = Duration::from_millis(300);
 
-/// The same without a round-trip time so far. TCP repeats its first segment after this time.
+/// The longest round-trip time of a path of which none is known. TCP repeats its first segment after
+/// this time.
 const UNKNOWN: Duration = Duration::from_secs(1);
+
+/// How long an answer is waited for. A path without one is dead, which the kernel finds out.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Pauses between probes of a path that was closed: the first, doubled up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 
-/// After this time a path that answers within `LONGEST` is used again: it has become a longer one.
+/// After this time a path that answers late is used again: it has become a longer one.
 const LONGER: Duration = Duration::from_secs(60);
-const LONGEST: Duration = Duration::from_secs(5);
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +34,8 @@ pub enum Do {
     Add,
     /// Remove the endpoint of an earlier address.
     Forget,
-    /// See whether `far` answers over the path within this time.
-    Probe(Duration),
+    /// Measure the time to an answer of `far` over the path.
+    Probe,
     /// Remove the endpoint: the path is not used.
     Close,
     /// Remove the endpoint and add it: the path is opened anew.
@@ -70,10 +72,10 @@ pub struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Used,
-    /// A probe is under way, that of a path that is closed since this time.
+    /// A probe is under way, perhaps that of a path that is closed.
     Probing(Option<Closed>),
-    /// The probe was answered in time, or not.
-    Probed(bool, Option<Closed>),
+    /// The probe was answered after this time, or not.
+    Probed(Option<Duration>, Option<Closed>),
     Closed(Closed),
 }
 
@@ -96,10 +98,10 @@ impl Kept {
         }
     }
 
-    /// The probe has ended.
-    pub fn probed(&mut self, is_answered: bool) {
+    /// The probe was answered after this time, or not.
+    pub fn probed(&mut self, answer: Option<Duration>) {
         if let State::Probing(closed) = self.state {
-            self.state = State::Probed(is_answered, closed);
+            self.state = State::Probed(answer, closed);
         }
     }
 
@@ -115,42 +117,51 @@ impl Kept {
     }
 
     fn transition(&mut self, known: &Known, now: Instant) -> Option<Do> {
-        let patience = known.base_rtt.map_or(UNKNOWN, |base| 2 * base + QUEUE);
         if !known.is_missing {
             self.tried_at = now;
         }
         match self.state {
-            State::Used => {
-                let is_overdue = known.is_missing && now >= self.tried_at + ATTEMPT;
-                let is_suspected = known.is_suspected && known.others_work;
-                if !is_overdue && !is_suspected {
-                    return None;
-                }
+            State::Used | State::Probing(None) if now >= self.tried_at + ATTEMPT => {
                 self.tried_at = now;
+                Some(Do::Renew)
+            }
+            State::Used if known.is_suspected => {
                 self.state = State::Probing(None);
-                Some(Do::Probe(patience))
+                Some(Do::Probe)
             }
             State::Closed(closed) if now >= closed.next => {
                 self.state = State::Probing(Some(closed));
-                let is_longer = now >= closed.since + LONGER;
-                Some(Do::Probe(if is_longer { LONGEST } else { patience }))
+                Some(Do::Probe)
             }
-            State::Closed(_) | State::Probing(_) => None,
-            State::Probed(is_in_time, closed) => {
-                if is_in_time || (closed.is_none() && !known.others_work) {
+            State::Used | State::Closed(_) | State::Probing(_) => None,
+            State::Probed(answer, None) => {
+                let is_late = answer.is_some_and(|answer| answer > longest(known));
+                if !is_late || !known.others_work {
                     self.state = State::Used;
-                    return (closed.is_some() || known.is_missing).then_some(Do::Renew);
+                    return None;
                 }
-                let since = closed.map_or(now, |closed| closed.since);
-                let pause = closed.map_or(FIRST_PAUSE, |closed| (2 * closed.pause).min(LAST_PAUSE));
-                self.state = State::Closed(Closed {
-                    since,
-                    next: now + pause,
-                    pause,
-                });
-                closed.is_none().then_some(Do::Close)
+                self.close(now, now, FIRST_PAUSE);
+                Some(Do::Close)
+            }
+            State::Probed(answer, Some(closed)) => {
+                let is_longer = now >= closed.since + LONGER;
+                if answer.is_some_and(|answer| is_longer || answer <= longest(known)) {
+                    self.state = State::Used;
+                    self.tried_at = now;
+                    return Some(Do::Renew);
+                }
+                self.close(closed.since, now, (2 * closed.pause).min(LAST_PAUSE));
+                None
             }
         }
+    }
+
+    fn close(&mut self, since: Instant, now: Instant, pause: Duration) {
+        self.state = State::Closed(Closed {
+            since,
+            next: now + pause,
+            pause,
+        });
     }
 
     /// Does it; `further` paths beyond the first may be opened. The endpoint has this address,
@@ -176,7 +187,7 @@ impl Kept {
             }
             (Do::Close, Some(endpoint)) => endpoint.close(),
             (Do::Renew, Some(endpoint)) => endpoint.renew(),
-            (Do::Probe(_), _) | (_, None) => Ok(()),
+            (Do::Probe, _) | (_, None) => Ok(()),
         };
         match done {
             Ok(()) => self.complained = false,
@@ -189,11 +200,19 @@ impl Kept {
     }
 }
 
+/// The longest time after which an answer is not late.
+fn longest(known: &Known) -> Duration {
+    known.base_rtt.map_or(UNKNOWN, |base| 2 * base + QUEUE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    /// Twice the smallest round-trip time of 30 ms, and a queue.
+    const IN_TIME: Option<Duration> = Some(Duration::from_millis(360));
+    const LATE: Option<Duration> = Some(Duration::from_millis(361));
 
     fn known() -> Known {
         Known {
@@ -217,34 +236,42 @@ mod tests {
         let begin = Instant::now();
         let mut kept = Kept::new(true);
         assert_eq!(kept.transition(&known(), begin), None);
-        // Twice the smallest round-trip time, and a queue.
-        assert_eq!(
-            kept.transition(&suspected(), begin),
-            Some(Do::Probe(360 * MS))
-        );
+        assert_eq!(kept.transition(&suspected(), begin), Some(Do::Probe));
         assert_eq!(kept.transition(&suspected(), begin), None);
-        kept.probed(false);
+        kept.probed(LATE);
         assert_eq!(kept.transition(&suspected(), begin), Some(Do::Close));
         // Half a second, one, and then two between probes.
-        for at in [500, 1500, 3500, 5500] {
+        let answers = [(500, LATE), (1500, None), (3500, LATE), (5500, IN_TIME)];
+        for (at, answer) in answers {
             assert_eq!(kept.transition(&known(), begin + (at - 1) * MS), None);
             let now = begin + at * MS;
-            assert_eq!(kept.transition(&known(), now), Some(Do::Probe(360 * MS)));
-            kept.probed(at == 5500);
-            let answered = (at == 5500).then_some(Do::Renew);
-            assert_eq!(kept.transition(&known(), now), answered);
+            assert_eq!(kept.transition(&known(), now), Some(Do::Probe));
+            kept.probed(answer);
+            let opened = (answer == IN_TIME).then_some(Do::Renew);
+            assert_eq!(kept.transition(&known(), now), opened);
         }
         assert_eq!(kept.transition(&known(), begin + 9000 * MS), None);
     }
 
     #[test]
-    fn a_suspicion_that_is_wrong_changes_nothing() {
-        let now = Instant::now();
+    fn a_path_without_an_answer_is_not_closed_and_a_dead_one_is_opened_anew() {
+        let begin = Instant::now();
         let mut kept = Kept::new(true);
-        for _ in 0..2 {
-            assert!(kept.transition(&suspected(), now).is_some());
-            kept.probed(true);
-            assert_eq!(kept.transition(&known(), now), None);
+        for answer in [IN_TIME, None] {
+            assert_eq!(kept.transition(&suspected(), begin), Some(Do::Probe));
+            kept.probed(answer);
+            assert_eq!(kept.transition(&known(), begin), None);
+        }
+        let missing = Known {
+            is_missing: true,
+            ..suspected()
+        };
+        assert_eq!(kept.transition(&missing, begin), Some(Do::Probe));
+        // Every three seconds, also while the probe waits.
+        for at in [3000, 6000] {
+            let now = begin + at * MS;
+            assert_eq!(kept.transition(&missing, now - MS), None);
+            assert_eq!(kept.transition(&missing, now), Some(Do::Renew));
         }
     }
 
@@ -256,9 +283,8 @@ mod tests {
             ..suspected()
         };
         let mut kept = Kept::new(true);
-        assert_eq!(kept.transition(&alone, now), None);
-        assert!(kept.transition(&suspected(), now).is_some());
-        kept.probed(false);
+        assert_eq!(kept.transition(&alone, now), Some(Do::Probe));
+        kept.probed(LATE);
         assert_eq!(kept.transition(&alone, now), None);
         assert_eq!(kept.state, State::Used);
     }
@@ -268,13 +294,13 @@ mod tests {
         let begin = Instant::now();
         let mut kept = Kept::new(true);
         kept.transition(&suspected(), begin);
-        kept.probed(false);
+        kept.probed(LATE);
         assert_eq!(kept.transition(&known(), begin), Some(Do::Close));
         let mut now = begin;
         let opened = loop {
             now += 100 * MS;
             match kept.transition(&known(), now) {
-                Some(Do::Probe(patience)) => kept.probed(patience >= 800 * MS),
+                Some(Do::Probe) => kept.probed(LATE),
                 Some(action) => break action,
                 None => {}
             }

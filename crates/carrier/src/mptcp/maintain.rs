@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::core::Core;
 use super::endpoints;
-use super::kept::{Do, Kept, Known};
+use super::kept::{Do, Kept, Known, PATIENCE};
 use super::late::Arrivals;
 use super::{interfaces::address_of, socket};
 use crate::config::{self, Role};
@@ -28,8 +28,8 @@ const ALONE: Duration = Duration::from_secs(10);
 /// How long endpoints stay after the end of the tunnel.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A probe of the path with this index, and whether it is answered.
-type Probe = BoxFuture<'static, (usize, bool)>;
+/// A probe of the path with this index, and the time to its answer.
+type Probe = BoxFuture<'static, (usize, Option<Duration>)>;
 
 /// Watches the paths until the tunnel is closed; on `near` also opens them.
 pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
@@ -65,15 +65,15 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
         if let Some(near) = near.as_ref().filter(|_| !kept.is_empty()) {
             let actions = decide(&core, &mut kept, &mut arrivals);
             for (index, action) in &actions {
-                if let Do::Probe(patience) = action {
-                    probes.push(probe(near.clone(), core.clone(), *index, *patience));
+                if *action == Do::Probe {
+                    probes.push(probe(near.clone(), core.clone(), *index));
                 }
             }
             kept = act(&core, kept, actions).await;
         }
         tokio::select! {
             () = sleep(PERIOD) => {}
-            Some((index, is_answered)) = probes.next() => kept[index].probed(is_answered),
+            Some((index, answer)) = probes.next() => kept[index].probed(answer),
             _ = core.until_closed() => break,
         }
     }
@@ -134,10 +134,7 @@ fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize
 
 /// Changes endpoints.
 async fn act(core: &Arc<Core>, mut kept: Vec<Kept>, actions: Vec<(usize, Do)>) -> Vec<Kept> {
-    if actions
-        .iter()
-        .all(|(_, action)| matches!(action, Do::Probe(_)))
-    {
+    if actions.iter().all(|(_, action)| *action == Do::Probe) {
         return kept;
     }
     let core = core.clone();
@@ -154,11 +151,13 @@ async fn act(core: &Arc<Core>, mut kept: Vec<Kept>, actions: Vec<(usize, Do)>) -
 }
 
 /// Connects to `far` over a path, and no more.
-fn probe(near: Arc<config::Near>, core: Arc<Core>, index: usize, patience: Duration) -> Probe {
+fn probe(near: Arc<config::Near>, core: Arc<Core>, index: usize) -> Probe {
     Box::pin(async move {
+        let begin = Instant::now();
         let path = &near.paths[index];
         let connected = socket::connect(&near.far, path, core.rule(), Protocol::TCP);
-        let connected = timeout(patience, connected).await;
-        (index, matches!(connected, Ok(Ok(_))))
+        let connected = timeout(PATIENCE, connected).await;
+        let answer = matches!(connected, Ok(Ok(_))).then(|| begin.elapsed());
+        (index, answer)
     })
 }

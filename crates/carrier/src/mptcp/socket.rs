@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_sockets::{algorithms, mptcp_info};
 use anyhow::{Context, bail};
-use rustix::net::sockopt::set_socket_send_buffer_size_force;
+use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -110,13 +110,16 @@ pub fn prepare(socket: &Socket) -> io::Result<()> {
     socket.set_tcp_nodelay(true)
 }
 
-/// Makes the send buffer of a connection of Multipath TCP so large that it is no limit, which is in
-/// `allowance`. Without CAP_NET_ADMIN, Linux sizes it.
-pub fn raise_send_buffer(socket: &Socket) {
-    /// Half of it, bytes: Linux doubles it.
-    const HALF: usize = 32 << 20;
+/// Makes the buffers of a connection of Multipath TCP so large that they are no limit: that of unsent
+/// data is in `allowance`, and what is received is read at once. Linux would enlarge the receive
+/// buffer of a connection that was idle only in seconds. Without CAP_NET_ADMIN, Linux sizes them.
+pub fn raise_buffers(socket: &Socket) {
+    /// Halves of them, bytes: Linux doubles them.
+    const SEND: usize = 32 << 20;
+    const RECEIVE: usize = 16 << 20;
     if let Ok(Some(_)) = mptcp_info(socket) {
-        let _ = set_socket_send_buffer_size_force(socket, HALF);
+        let _ = set_socket_send_buffer_size_force(socket, SEND);
+        let _ = set_socket_recv_buffer_size_force(socket, RECEIVE);
     }
 }
 
