@@ -147,7 +147,7 @@ impl Place {
     ) -> anyhow::Result<T> {
         match self.lost.run_until_cancelled(timeout(limit, part)).await {
             Some(Ok(result)) => result,
-            Some(Err(_)) => bail!("not done in {limit:?}"),
+            Some(Err(_)) => bail!("no whole handshake in {limit:?}"),
             None => bail!("too many handshakes at a time"),
         }
     }

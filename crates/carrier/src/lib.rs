@@ -101,6 +101,7 @@ use std::sync::Arc;
 
 mod admission;
 mod config;
+mod failure;
 mod handshakes;
 pub mod keys;
 pub mod live;

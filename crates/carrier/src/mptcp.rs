@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_quic::watch::SILENCE;
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -27,6 +27,8 @@ use socket2::Protocol;
 use tokio::time::{Instant, timeout};
 
 use crate::config;
+use crate::failure::{self, End, KEY_REFUSED, Refused};
+use crate::quic;
 use crate::supervisor::Supervisor;
 use crate::tls::{self, Identity};
 use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel};
@@ -72,6 +74,7 @@ pub async fn connect(near: &config::Near, identity: &Arc<Identity>) -> anyhow::R
     let mut untried = used.into_iter();
     let mut attempts = FuturesUnordered::new();
     let mut failures = Vec::new();
+    let mut is_refused = false;
     loop {
         let mut patience = HANDSHAKE;
         if let Some(path) = untried.next() {
@@ -82,11 +85,19 @@ pub async fn connect(near: &config::Near, identity: &Arc<Identity>) -> anyhow::R
         // A path without an answer keeps trying beside the next one.
         match timeout(patience, attempts.next()).await {
             Ok(Some((_, Ok(Ok(tunnel))))) => return Ok(tunnel),
-            Ok(Some((path, Ok(Err(error))))) => failures.push(format!("{}: {error:#}", path.name)),
-            Ok(Some((path, Err(_)))) => {
-                failures.push(format!("{}: no answer in {HANDSHAKE:?}", path.name));
+            Ok(Some((path, Ok(Err(error))))) => {
+                is_refused |= error.is::<Refused>();
+                failures.push((&*path.name, format!("{error:#}")));
             }
-            Ok(None) => bail!("no path to {}: {}", near.far, failures.join("; ")),
+            Ok(Some((path, Err(_)))) => {
+                let no_far = failure::of_stranger(End::Near);
+                let words = format!("no handshake over TCP in {HANDSHAKE:?}: {no_far}");
+                failures.push((&*path.name, words));
+            }
+            Ok(None) if is_refused && quic::answers(near).await => {
+                bail!("far = {}: {}", near.far, failure::NO_TCP)
+            }
+            Ok(None) => bail!(failure::line(&near.far, &failures)),
             Err(_) => {}
         }
     }
@@ -112,12 +123,22 @@ async fn connect_over(
         Paths::near(&near.paths),
         kappas(rule, &near.settings)?,
     );
-    let tunnel = establish(tls, core.clone(), Some(near.clone())).await?;
+    let established = establish(tls, core.clone(), Some(near.clone())).await;
+    let tunnel = established.map_err(refused)?;
     if used_paths(near) > 1 && !core.has_kappa() {
         let joining = join::keep(near.clone(), identity.clone(), core.clone());
         supervisor(&core).spawn(joining);
     }
     Ok(tunnel)
+}
+
+/// Why `far` ends a connection before its first message. A reset may come before the reason.
+fn refused(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Closed>() {
+        Ok(Closed(reason)) if reason == driver::CLOSED => anyhow!(KEY_REFUSED),
+        Ok(Closed(reason)) => anyhow!(reason),
+        Err(error) => error,
+    }
 }
 
 /// A connection over this path, which `far` has accepted by its key, and a duplicate of its socket.
@@ -133,7 +154,8 @@ async fn connect_tls(
     let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
     let name = tls::SERVER_NAME.try_into().expect("a valid name");
     let stream = driver::buffered(stream);
-    let tls = connector.connect(name, stream).await.context("TLS")?;
+    let tls = connector.connect(name, stream).await;
+    let tls = tls.map_err(|error| anyhow!(failure::of_handshake(&error, End::Near)))?;
     Ok((tls.into(), socket))
 }
 

@@ -39,6 +39,7 @@ mod writer;
 
 use account::Account;
 use connect::Connected;
+pub(crate) use connect::answers;
 use credit::Credit;
 use far::Followed;
 pub use library::udp;

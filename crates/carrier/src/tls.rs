@@ -12,10 +12,11 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error,
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, OtherError,
     PeerIncompatible, ServerConfig, SignatureScheme,
 };
 
+use crate::failure::UnknownKey;
 use crate::keys::{KeyPair, PublicKey};
 
 /// The protocol between the gateways (ALPN).
@@ -125,9 +126,8 @@ impl Pinned {
     fn verify(&self, key: &CertificateDer<'_>, more: &[CertificateDer<'_>]) -> Result<(), Error> {
         let key = peer_key(std::slice::from_ref(key))?;
         if !more.is_empty() || !self.0.accepts(&key) {
-            return Err(Error::InvalidCertificate(
-                CertificateError::ApplicationVerificationFailure,
-            ));
+            let unknown = OtherError(Arc::new(UnknownKey(key)));
+            return Err(CertificateError::Other(unknown).into());
         }
         Ok(())
     }
@@ -291,7 +291,12 @@ mod tests {
         assert_eq!(handshake(&near, &far).as_ref(), Ok(a.public()));
         // Another client, another server, nobody pinned.
         let stranger = Identity::new(&other, vec![b.public().clone()]);
-        assert!(handshake(&stranger, &far).is_err());
+        let refused = handshake(&stranger, &far).expect_err("an unknown key");
+        // Over QUIC the peer is sent these words.
+        assert_eq!(
+            refused.to_string(),
+            "invalid peer certificate: Other(OtherError(unknown key))"
+        );
         let impostor = Identity::new(&other, vec![a.public().clone()]);
         assert!(handshake(&near, &impostor).is_err());
         assert!(handshake(&near, &Identity::new(&b, vec![])).is_err());

@@ -2,6 +2,7 @@
 
 mod config;
 mod failure;
+mod messages;
 mod operation;
 mod parsers;
 mod process;

@@ -120,13 +120,16 @@ impl Core {
 
     /// Closes the tunnel; the first reason counts.
     pub fn close(&self, reason: impl Into<String>) {
-        self.closed.send_if_modified(|closed| {
+        let closes = self.closed.send_if_modified(|closed| {
             let open = closed.is_none();
             if open {
                 *closed = Some(Closed(reason.into()));
             }
             open
         });
+        if closes {
+            self.paths().end();
+        }
         self.mux(|mux| mux.close(None));
     }
 

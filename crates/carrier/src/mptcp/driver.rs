@@ -17,6 +17,7 @@ use tokio_rustls::TlsStream;
 use super::allowance::Allowance;
 use super::core::Core;
 use super::mux::{Lane, RECORD};
+use crate::failure::{self, KEY_REFUSED};
 
 /// What is read from the socket at once, bytes: TLS by itself reads 4096.
 const READ: usize = 64 << 10;
@@ -37,7 +38,7 @@ const KEEP_ALIVE: u32 = 5;
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// Why a tunnel is closed if the peer gives no reason.
-const CLOSED: &str = "the peer has closed the connection";
+pub const CLOSED: &str = "the peer has closed the connection";
 
 /// The socket below TLS.
 pub type Socket = BufReader<TcpStream>;
@@ -193,8 +194,8 @@ impl Driver {
     }
 }
 
-/// Whether nothing has been acknowledged for two round trips and a delayed acknowledgement. For this
-/// time something was in flight.
+/// Whether nothing has been acknowledged for two round trips and a delayed acknowledgement, of what
+/// was in flight for this time.
 fn is_stalled(tcp: &Subflow, in_flight: Duration) -> bool {
     const SLACK: Duration = Duration::from_millis(150);
     let since_ack = Duration::from_millis(tcp.since_ack_ms.into());
@@ -204,8 +205,11 @@ fn is_stalled(tcp: &Subflow, in_flight: Duration) -> bool {
 
 fn describe(error: io::Error) -> String {
     match error.kind() {
-        // Without the end of TLS: the peer was killed.
-        ErrorKind::UnexpectedEof => CLOSED.to_owned(),
+        // Without the end of TLS: the peer was killed, or refuses the key.
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+            CLOSED.to_owned()
+        }
+        _ if failure::refuses_key(&error) => KEY_REFUSED.to_owned(),
         _ => error.to_string(),
     }
 }

@@ -13,19 +13,20 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 /// How much later than after twice the smallest round-trip time an answer may come: a queue.
 const QUEUE: Duration = Duration::from_millis(300);
 
-/// The longest round-trip time of a path of which none is known. TCP repeats its first segment after
-/// this time.
+/// The longest round-trip time of a path of which none is known.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// How long an answer is waited for. A path without one is dead, which the kernel finds out.
-pub const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Pauses between probes of a path that was closed: the first, doubled up to the last.
+/// Pauses between probes of a path that has not answered for a while, or was closed: the first, and
+/// doubled up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 
-/// After this time a path that answers late is used again: it has become a longer one.
+/// How long a path is probed without pauses.
+const EAGER: Duration = Duration::from_secs(5);
+
+/// After this time a path that answers within `LONGEST` is used again: it has become a longer one.
 const LONGER: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,8 +35,8 @@ pub enum Do {
     Add,
     /// Remove the endpoint of an earlier address.
     Forget,
-    /// Measure the time to an answer of `far` over the path.
-    Probe,
+    /// See whether `far` answers over the path within this time.
+    Probe(Duration),
     /// Remove the endpoint: the path is not used.
     Close,
     /// Remove the endpoint and add it: the path is opened anew.
@@ -55,6 +56,8 @@ pub struct Known {
     pub others_work: bool,
     /// The smallest round-trip time.
     pub base_rtt: Option<Duration>,
+    /// How many segments have arrived over it.
+    pub segments: u64,
 }
 
 /// A path.
@@ -72,18 +75,29 @@ pub struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Used,
-    /// A probe is under way, perhaps that of a path that is closed.
-    Probing(Option<Closed>),
-    /// The probe was answered after this time, or not.
-    Probed(Option<Duration>, Option<Closed>),
-    Closed(Closed),
+    Doubted(Doubt),
+}
+
+/// A path that is probed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Doubt {
+    since: Instant,
+    /// How many segments had arrived then.
+    segments: u64,
+    /// Whether the path is closed.
+    is_closed: bool,
+    probe: Probe,
+    pause: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Closed {
-    since: Instant,
-    next: Instant,
-    pause: Duration,
+enum Probe {
+    /// The next one begins at this time.
+    Next(Instant),
+    /// One is under way; whether segments arrived before it began.
+    Sent(bool),
+    /// Whether it was answered in time; and segments arrived before.
+    Ended(bool, bool),
 }
 
 impl Kept {
@@ -98,10 +112,12 @@ impl Kept {
         }
     }
 
-    /// The probe was answered after this time, or not.
-    pub fn probed(&mut self, answer: Option<Duration>) {
-        if let State::Probing(closed) = self.state {
-            self.state = State::Probed(answer, closed);
+    /// The probe was answered in time, or not.
+    pub fn probed(&mut self, answered: bool) {
+        if let State::Doubted(doubt) = &mut self.state
+            && let Probe::Sent(arrived) = doubt.probe
+        {
+            doubt.probe = Probe::Ended(answered, arrived);
         }
     }
 
@@ -120,48 +136,33 @@ impl Kept {
         if !known.is_missing {
             self.tried_at = now;
         }
-        match self.state {
-            State::Used | State::Probing(None) if now >= self.tried_at + ATTEMPT => {
-                self.tried_at = now;
-                Some(Do::Renew)
-            }
-            State::Used if known.is_suspected => {
-                self.state = State::Probing(None);
-                Some(Do::Probe)
-            }
-            State::Closed(closed) if now >= closed.next => {
-                self.state = State::Probing(Some(closed));
-                Some(Do::Probe)
-            }
-            State::Used | State::Closed(_) | State::Probing(_) => None,
-            State::Probed(answer, None) => {
-                let is_late = answer.is_some_and(|answer| answer > longest(known));
-                if !is_late || !known.others_work {
-                    self.state = State::Used;
-                    return None;
-                }
-                self.close(now, now, FIRST_PAUSE);
-                Some(Do::Close)
-            }
-            State::Probed(answer, Some(closed)) => {
-                let is_longer = now >= closed.since + LONGER;
-                if answer.is_some_and(|answer| is_longer || answer <= longest(known)) {
-                    self.state = State::Used;
-                    self.tried_at = now;
-                    return Some(Do::Renew);
-                }
-                self.close(closed.since, now, (2 * closed.pause).min(LAST_PAUSE));
-                None
-            }
+        let is_closed = matches!(self.state, State::Doubted(doubt) if doubt.is_closed);
+        if !is_closed && now >= self.tried_at + ATTEMPT {
+            self.tried_at = now;
+            return Some(Do::Renew);
         }
-    }
-
-    fn close(&mut self, since: Instant, now: Instant, pause: Duration) {
-        self.state = State::Closed(Closed {
-            since,
-            next: now + pause,
-            pause,
-        });
+        let mut doubt = match self.state {
+            State::Doubted(doubt) => doubt,
+            State::Used if known.is_suspected => Doubt {
+                since: now,
+                segments: known.segments,
+                is_closed: false,
+                probe: Probe::Next(now),
+                pause: FIRST_PAUSE,
+            },
+            State::Used => return None,
+        };
+        let action = doubt.transition(known, now);
+        let trusts = matches!(doubt.probe, Probe::Ended(true, _));
+        self.state = if trusts {
+            State::Used
+        } else {
+            State::Doubted(doubt)
+        };
+        if action == Some(Do::Renew) {
+            self.tried_at = now;
+        }
+        action
     }
 
     /// Does it; `further` paths beyond the first may be opened. The endpoint has this address,
@@ -187,7 +188,7 @@ impl Kept {
             }
             (Do::Close, Some(endpoint)) => endpoint.close(),
             (Do::Renew, Some(endpoint)) => endpoint.renew(),
-            (Do::Probe, _) | (_, None) => Ok(()),
+            (Do::Probe(_), _) | (_, None) => Ok(()),
         };
         match done {
             Ok(()) => self.complained = false,
@@ -195,6 +196,36 @@ impl Kept {
             Err(error) => {
                 self.complained = true;
                 tracing::warn!("{error:#}: the kernel opens only paths that have an endpoint");
+            }
+        }
+    }
+}
+
+impl Doubt {
+    fn transition(&mut self, known: &Known, now: Instant) -> Option<Do> {
+        let is_longer = self.is_closed && now >= self.since + LONGER;
+        match self.probe {
+            Probe::Next(at) if now >= at => {
+                self.probe = Probe::Sent(known.segments != self.segments);
+                Some(Do::Probe(if is_longer { LONGEST } else { longest(known) }))
+            }
+            Probe::Next(_) | Probe::Sent(_) => None,
+            Probe::Ended(true, _) => self.is_closed.then_some(Do::Renew),
+            // What arrives is late: the probe began after the path had come back.
+            Probe::Ended(false, true) if !self.is_closed && known.others_work => {
+                (self.is_closed, self.since) = (true, now);
+                self.probe = Probe::Next(now + self.pause);
+                Some(Do::Close)
+            }
+            // It is dead, as far as is known, which is the kernel's concern.
+            Probe::Ended(false, _) => {
+                let mut at = now;
+                if self.is_closed || now >= self.since + EAGER {
+                    self.pause = (2 * self.pause).min(LAST_PAUSE);
+                    at += self.pause;
+                }
+                self.probe = Probe::Next(at);
+                None
             }
         }
     }
@@ -211,8 +242,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
     /// Twice the smallest round-trip time of 30 ms, and a queue.
-    const IN_TIME: Option<Duration> = Some(Duration::from_millis(360));
-    const LATE: Option<Duration> = Some(Duration::from_millis(361));
+    const PROBE: Option<Do> = Some(Do::Probe(Duration::from_millis(360)));
 
     fn known() -> Known {
         Known {
@@ -221,6 +251,7 @@ mod tests {
             is_suspected: false,
             others_work: true,
             base_rtt: Some(30 * MS),
+            segments: 7,
         }
     }
 
@@ -231,48 +262,85 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_path_that_answers_late_is_closed_until_it_answers_in_time() {
-        let begin = Instant::now();
+    /// Late segments arrive.
+    fn late() -> Known {
+        Known {
+            segments: 8,
+            ..known()
+        }
+    }
+
+    /// A path that was suspected, and whose probe was not answered in time.
+    fn doubted(now: Instant) -> Kept {
         let mut kept = Kept::new(true);
-        assert_eq!(kept.transition(&known(), begin), None);
-        assert_eq!(kept.transition(&suspected(), begin), Some(Do::Probe));
-        assert_eq!(kept.transition(&suspected(), begin), None);
-        kept.probed(LATE);
-        assert_eq!(kept.transition(&suspected(), begin), Some(Do::Close));
+        assert_eq!(kept.transition(&known(), now), None);
+        assert_eq!(kept.transition(&suspected(), now), PROBE);
+        assert_eq!(kept.transition(&suspected(), now), None);
+        kept.probed(false);
+        assert_eq!(kept.transition(&suspected(), now), None);
+        kept
+    }
+
+    /// One that was closed at this time.
+    fn closed(now: Instant) -> Kept {
+        let mut kept = doubted(now);
+        assert_eq!(kept.transition(&late(), now), PROBE);
+        kept.probed(false);
+        assert_eq!(kept.transition(&late(), now), Some(Do::Close));
+        kept
+    }
+
+    #[test]
+    fn a_path_that_delivers_late_is_closed_until_it_answers_in_time() {
+        let begin = Instant::now();
+        let mut kept = closed(begin);
         // Half a second, one, and then two between probes.
-        let answers = [(500, LATE), (1500, None), (3500, LATE), (5500, IN_TIME)];
-        for (at, answer) in answers {
+        for at in [500, 1500, 3500, 5500] {
             assert_eq!(kept.transition(&known(), begin + (at - 1) * MS), None);
             let now = begin + at * MS;
-            assert_eq!(kept.transition(&known(), now), Some(Do::Probe));
-            kept.probed(answer);
-            let opened = (answer == IN_TIME).then_some(Do::Renew);
+            assert_eq!(kept.transition(&known(), now), PROBE);
+            kept.probed(at == 5500);
+            let opened = (at == 5500).then_some(Do::Renew);
             assert_eq!(kept.transition(&known(), now), opened);
         }
         assert_eq!(kept.transition(&known(), begin + 9000 * MS), None);
     }
 
+    /// Segments arrive while a probe waits that was sent before.
     #[test]
-    fn a_path_without_an_answer_is_not_closed_and_a_dead_one_is_opened_anew() {
+    fn a_path_that_was_dead_and_returns_is_not_closed() {
+        let now = Instant::now();
+        let mut kept = doubted(now);
+        assert_eq!(kept.transition(&known(), now), PROBE);
+        kept.probed(false);
+        assert_eq!(kept.transition(&late(), now), None);
+        assert_eq!(kept.transition(&late(), now), PROBE);
+        kept.probed(true);
+        assert_eq!(kept.transition(&late(), now), None);
+        assert_eq!(kept.state, State::Used);
+    }
+
+    #[test]
+    fn a_dead_path_is_opened_anew_every_three_seconds() {
         let begin = Instant::now();
-        let mut kept = Kept::new(true);
-        for answer in [IN_TIME, None] {
-            assert_eq!(kept.transition(&suspected(), begin), Some(Do::Probe));
-            kept.probed(answer);
-            assert_eq!(kept.transition(&known(), begin), None);
-        }
         let missing = Known {
             is_missing: true,
-            ..suspected()
+            ..known()
         };
-        assert_eq!(kept.transition(&missing, begin), Some(Do::Probe));
-        // Every three seconds, also while the probe waits.
-        for at in [3000, 6000] {
-            let now = begin + at * MS;
-            assert_eq!(kept.transition(&missing, now - MS), None);
-            assert_eq!(kept.transition(&missing, now), Some(Do::Renew));
+        let mut kept = doubted(begin);
+        let mut probes = 0;
+        let mut renewed = Vec::new();
+        for at in 0..100 {
+            match kept.transition(&missing, begin + 100 * at * MS) {
+                Some(Do::Renew) => renewed.push(at),
+                Some(Do::Probe(_)) => probes += 1,
+                Some(other) => panic!("{other:?}"),
+                None => kept.probed(false),
+            }
         }
+        assert_eq!(renewed, [30, 60, 90]);
+        // 5 s without pauses, here one in 300 ms; then pauses of 1 and 2 s.
+        assert!((15..25).contains(&probes), "{probes}");
     }
 
     #[test]
@@ -280,27 +348,25 @@ mod tests {
         let now = Instant::now();
         let alone = Known {
             others_work: false,
-            ..suspected()
+            ..late()
         };
-        let mut kept = Kept::new(true);
-        assert_eq!(kept.transition(&alone, now), Some(Do::Probe));
-        kept.probed(LATE);
-        assert_eq!(kept.transition(&alone, now), None);
-        assert_eq!(kept.state, State::Used);
+        let mut kept = doubted(now);
+        for _ in 0..3 {
+            assert_eq!(kept.transition(&alone, now), PROBE);
+            kept.probed(false);
+            assert_eq!(kept.transition(&alone, now), None);
+        }
     }
 
     #[test]
     fn a_path_that_stays_late_is_used_after_a_minute() {
         let begin = Instant::now();
-        let mut kept = Kept::new(true);
-        kept.transition(&suspected(), begin);
-        kept.probed(LATE);
-        assert_eq!(kept.transition(&known(), begin), Some(Do::Close));
+        let mut kept = closed(begin);
         let mut now = begin;
         let opened = loop {
             now += 100 * MS;
             match kept.transition(&known(), now) {
-                Some(Do::Probe) => kept.probed(LATE),
+                Some(Do::Probe(patience)) => kept.probed(patience >= 800 * MS),
                 Some(action) => break action,
                 None => {}
             }

@@ -18,6 +18,7 @@ use super::mux::{self, Lane, Role};
 use super::paths::Paths;
 use super::{HANDSHAKE, Tls, Tunnel, driver, endpoints, establish, kappas, socket};
 use crate::config::{self, Settings};
+use crate::failure::{self, End};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
 use crate::live::Live;
@@ -142,6 +143,10 @@ fn is_final(error: &io::Error) -> bool {
     code.is_some_and(|code| [libc::EBADF, libc::EINVAL, libc::ENOTSOCK].contains(&code))
 }
 
+fn failed(error: io::Error) -> anyhow::Error {
+    anyhow::Error::msg(failure::of_handshake(&error, End::Far))
+}
+
 /// Accepts a connection: a tunnel, or `None` if it has joined one or is empty.
 async fn accept_one(
     stream: TcpStream,
@@ -154,7 +159,7 @@ async fn accept_one(
         match hello.await {
             // A probe of a path, or of the port.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
-            hello => hello.map(Some).context("no TLS ClientHello"),
+            hello => hello.map(Some).map_err(failed),
         }
     };
     let Some(hello) = place.run(FIRST_FLIGHT, hello).await? else {
@@ -165,7 +170,7 @@ async fn accept_one(
     socket::prepare(&socket)?;
     let established = async {
         let tls = hello.into_stream(Arc::new(all.identity.server()));
-        let mut tls: Tls = tls.await.context("TLS")?.into();
+        let mut tls: Tls = tls.await.map_err(failed)?.into();
         let key = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
         all.handshakes.proved(&key, peer);
         let first = join::first_frame(&mut tls).await?;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::core::Core;
 use super::endpoints;
-use super::kept::{Do, Kept, Known, PATIENCE};
+use super::kept::{Do, Kept, Known};
 use super::late::Arrivals;
 use super::{interfaces::address_of, socket};
 use crate::config::{self, Role};
@@ -28,8 +28,8 @@ const ALONE: Duration = Duration::from_secs(10);
 /// How long endpoints stay after the end of the tunnel.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A probe of the path with this index, and the time to its answer.
-type Probe = BoxFuture<'static, (usize, Option<Duration>)>;
+/// A probe of the path with this index, and whether it was answered in time.
+type Probe = BoxFuture<'static, (usize, bool)>;
 
 /// Watches the paths until the tunnel is closed; on `near` also opens them.
 pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
@@ -65,15 +65,15 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
         if let Some(near) = near.as_ref().filter(|_| !kept.is_empty()) {
             let actions = decide(&core, &mut kept, &mut arrivals);
             for (index, action) in &actions {
-                if *action == Do::Probe {
-                    probes.push(probe(near.clone(), core.clone(), *index));
+                if let Do::Probe(patience) = action {
+                    probes.push(probe(near.clone(), core.clone(), *index, *patience));
                 }
             }
             kept = act(&core, kept, actions).await;
         }
         tokio::select! {
             () = sleep(PERIOD) => {}
-            Some((index, answer)) = probes.next() => kept[index].probed(answer),
+            Some((index, answered)) = probes.next() => kept[index].probed(answered),
             _ = core.until_closed() => break,
         }
     }
@@ -123,6 +123,7 @@ fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize
         is_suspected: suspected.contains(&index) || row.has_timed_out(),
         others_work: working > usize::from(row.works()),
         base_rtt: state.base_rtt_s.map(Duration::from_secs_f64),
+        segments: row.segments(),
     });
     let decided = kept.iter_mut().zip(known).enumerate();
     let decided = decided.filter_map(|(index, (kept, known))| {
@@ -134,7 +135,8 @@ fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize
 
 /// Changes endpoints.
 async fn act(core: &Arc<Core>, mut kept: Vec<Kept>, actions: Vec<(usize, Do)>) -> Vec<Kept> {
-    if actions.iter().all(|(_, action)| *action == Do::Probe) {
+    let is_probe = |(_, action): &(usize, Do)| matches!(action, Do::Probe(_));
+    if actions.iter().all(is_probe) {
         return kept;
     }
     let core = core.clone();
@@ -150,14 +152,12 @@ async fn act(core: &Arc<Core>, mut kept: Vec<Kept>, actions: Vec<(usize, Do)>) -
     acting.await.unwrap_or_default()
 }
 
-/// Connects to `far` over a path, and no more.
-fn probe(near: Arc<config::Near>, core: Arc<Core>, index: usize) -> Probe {
+/// Connects to `far` over a path, and no more; whether that succeeds within this time.
+fn probe(near: Arc<config::Near>, core: Arc<Core>, index: usize, patience: Duration) -> Probe {
     Box::pin(async move {
-        let begin = Instant::now();
         let path = &near.paths[index];
         let connected = socket::connect(&near.far, path, core.rule(), Protocol::TCP);
-        let connected = timeout(PATIENCE, connected).await;
-        let answer = matches!(connected, Ok(Ok(_))).then(|| begin.elapsed());
-        (index, answer)
+        let connected = timeout(patience, connected).await;
+        (index, matches!(connected, Ok(Ok(_))))
     })
 }

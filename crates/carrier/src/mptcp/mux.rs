@@ -5,10 +5,10 @@
 //! Frames about streams go first, then datagrams, then data of streams in turns. A stream that is
 //! not read stops the peer's data for this stream only: each has a window of its own.
 //!
-//! With the second connection (`express`), data of a stream that sends little does not wait for that
-//! of others that send much ([`Lane`]). Data has its position, so a stream may change the connection.
-//! All other frames about a stream take the connection that has opened it, and so does its data
-//! until the peer has answered.
+//! With the second connection (`express`), data of a stream that sends little does not wait for
+//! that of others that send much ([`Lane`]). Data has its position, so a stream may change the
+//! connection. All other frames about a stream take the connection that has opened it, and so does
+//! its data until the peer has answered.
 //!
 //! A stream's halves end one by one, as in QUIC (RFC 9000, section 3): the sender ends or resets,
 //! the receiver stops, and confirms an end. Whoever has accepted a stream forgets it when both

@@ -29,6 +29,7 @@ pub struct Paths {
     is_near: bool,
     /// Whether it is a connection of Multipath TCP; `None` until known.
     pub multipath: Option<bool>,
+    has_ended: bool,
 }
 
 /// A path.
@@ -108,6 +109,7 @@ impl Paths {
             rows: paths.iter().map(row).collect(),
             is_near: true,
             multipath: None,
+            has_ended: false,
         }
     }
 
@@ -117,6 +119,7 @@ impl Paths {
             rows: Vec::new(),
             is_near: false,
             multipath: None,
+            has_ended: false,
         }
     }
 
@@ -138,10 +141,14 @@ impl Paths {
         };
         let bulk = bulk.into_iter().map(|subflow| (Lane::Bulk, subflow));
         let express = express.into_iter().map(|subflow| (Lane::Express, subflow));
+        self.take(bulk.chain(express));
+    }
+
+    fn take(&mut self, subflows: impl Iterator<Item = (Lane, Subflow)>) {
         let mut seen: Vec<[Vec<Subflow>; 2]> = vec![Default::default(); self.rows.len()];
         // One that is not bound yet has no address.
         let is_bound = |end: SocketAddr| !end.ip().is_unspecified();
-        for (lane, subflow) in bulk.chain(express) {
+        for (lane, subflow) in subflows {
             if ![subflow.local, subflow.remote]
                 .iter()
                 .flatten()
@@ -155,7 +162,10 @@ impl Paths {
         }
         let multipath = self.multipath != Some(false);
         for (row, seen) in self.rows.iter_mut().zip(seen) {
-            row.update(seen, multipath);
+            let change = row.update(seen, multipath);
+            if let Some(change) = change.filter(|_| !self.has_ended) {
+                tracing::info!(path = row.name, "{change}");
+            }
         }
     }
 
@@ -195,6 +205,14 @@ impl Paths {
         self.rows.len() - 1
     }
 
+    /// The tunnel is closed: paths neither open nor die any more.
+    pub fn end(&mut self) {
+        self.has_ended = true;
+        for row in self.rows.iter().filter(|row| is_used(row.condition)) {
+            tracing::info!(path = row.name, "path closed: the tunnel has ended");
+        }
+    }
+
     /// What [`Tunnel::paths`](crate::Tunnel::paths) gives.
     pub fn states(&self) -> Vec<PathState> {
         self.rows.iter().map(Row::state).collect()
@@ -219,13 +237,21 @@ impl Row {
 
     /// Whether data is acknowledged over it.
     pub fn works(&self) -> bool {
-        matches!(self.condition, Condition::Up | Condition::Standby) && !self.has_timed_out()
+        is_used(self.condition) && !self.has_timed_out()
     }
 
     /// Whether what this end has sent last was not acknowledged in time.
     pub fn has_timed_out(&self) -> bool {
         let mut present = self.present().iter();
         present.any(|subflow| subflow.open && subflow.backoff > 0)
+    }
+
+    /// How many segments have arrived over it since it was opened.
+    pub fn segments(&self) -> u64 {
+        let present = self.present().iter();
+        present
+            .map(|subflow| u64::from(subflow.segments_received))
+            .sum()
     }
 
     /// Address, interface and whether it is a backup: its endpoint.
@@ -244,7 +270,8 @@ impl Row {
         &self.subflows[Lane::Bulk as usize]
     }
 
-    fn update(&mut self, seen: [Vec<Subflow>; 2], multipath: bool) {
+    /// Takes what the kernel reports; how the path has changed, if it has opened or ended.
+    fn update(&mut self, seen: [Vec<Subflow>; 2], multipath: bool) -> Option<&'static str> {
         for (subflows, seen) in self.subflows.iter_mut().zip(seen) {
             for before in std::mem::replace(subflows, seen) {
                 let same = |now: &Subflow| (now.local, now.remote) == (before.local, before.remote);
@@ -257,7 +284,7 @@ impl Row {
             self.local = Some(local.ip().to_canonical());
         }
         let works = self.present().iter().any(works);
-        let was_used = matches!(self.condition, Condition::Up | Condition::Standby);
+        let was_used = is_used(self.condition);
         let condition = match self.role {
             Role::Available if works => Condition::Up,
             Role::Backup if works => Condition::Standby,
@@ -268,16 +295,14 @@ impl Row {
             _ => Condition::Opening,
         };
         let before = std::mem::replace(&mut self.condition, condition);
-        let is_used = matches!(condition, Condition::Up | Condition::Standby);
-        if was_used && condition == Condition::Dead {
-            self.deaths += 1;
-            tracing::info!(path = self.name, "path dead: nothing returns over it");
-        } else if is_used && !was_used {
-            let what = match before {
-                Condition::Dead => "path works again",
-                _ => "path opened",
-            };
-            tracing::info!(path = self.name, "{what}");
+        let dies = was_used && condition == Condition::Dead;
+        self.deaths += u64::from(dies);
+        match (was_used, is_used(condition)) {
+            (true, false) if dies => Some("path dead: nothing returns over it"),
+            (true, false) => Some("path closed: it is off"),
+            (false, true) if before == Condition::Dead => Some("path works again"),
+            (false, true) => Some("path opened"),
+            _ => None,
         }
     }
 
@@ -312,81 +337,10 @@ impl Row {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn subflow(local: [u8; 4], port: u16, segments_sent: u32) -> Subflow {
-        Subflow {
-            local: Some((local, port).into()),
-            remote: Some(([10, 0, 9, 9], 443).into()),
-            open: true,
-            rtt_us: 20_000,
-            bytes_sent: u64::from(segments_sent) * 1000,
-            segments_sent,
-            ..Subflow::default()
-        }
-    }
-
-    #[test]
-    fn counters_of_a_path_include_its_earlier_subflows() {
-        let mut row = Row::new("a".to_owned(), None);
-        row.update([vec![subflow([10, 0, 0, 1], 1, 5)], vec![]], true);
-        row.update([vec![subflow([10, 0, 0, 1], 1, 7)], vec![]], true);
-        assert_eq!((row.state().sent_packets, row.state().deaths), (7, 0));
-        row.update([vec![], vec![]], true);
-        assert_eq!((row.condition, row.state().deaths), (Condition::Dead, 1));
-        row.update([vec![subflow([10, 0, 0, 1], 2, 1)], vec![]], true);
-        assert_eq!(row.condition, Condition::Up);
-        // 7 + 1 segments of 1000 bytes and 40 of headers.
-        assert_eq!(
-            (row.state().sent_packets, row.state().sent_bytes),
-            (8, 8 * 1040)
-        );
-    }
-
-    #[test]
-    fn a_path_without_acknowledgements_is_dead() {
-        let mut row = Row::new("a".to_owned(), None);
-        let healthy = subflow([10, 0, 0, 1], 1, 5);
-        row.update([vec![healthy], vec![]], true);
-        row.update(
-            [
-                vec![Subflow {
-                    backoff: 2,
-                    ..healthy
-                }],
-                vec![],
-            ],
-            true,
-        );
-        assert_eq!((row.condition, row.deaths), (Condition::Dead, 1));
-        row.update(
-            [
-                vec![Subflow {
-                    backoff: 3,
-                    ..healthy
-                }],
-                vec![],
-            ],
-            true,
-        );
-        assert_eq!(row.deaths, 1);
-        row.update([vec![healthy], vec![]], true);
-        assert_eq!(row.condition, Condition::Up);
-    }
-
-    #[test]
-    fn far_learns_paths_in_the_order_in_which_they_open() {
-        let mut paths = Paths::far();
-        let from = |last: u8| Subflow {
-            remote: Some(([10, 0, 0, last], 1).into()),
-            ..subflow([10, 0, 9, 9], 443, 1)
-        };
-        assert_eq!([5, 3, 5].map(|last| paths.index(&from(last))), [0, 1, 0]);
-        for last in 6..=99 {
-            paths.index(&from(last));
-        }
-        assert_eq!(paths.rows.len(), MOST);
-    }
+/// Whether a path is open, and works.
+fn is_used(condition: Condition) -> bool {
+    matches!(condition, Condition::Up | Condition::Standby)
 }
+
+#[cfg(test)]
+mod tests;

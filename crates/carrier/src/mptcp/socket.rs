@@ -3,16 +3,22 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use anabranch_sockets::{algorithms, mptcp_info};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 use crate::config;
+use crate::failure;
 use crate::race::race;
 use crate::socket::Opened;
+
+/// How long a connection to one address may take: SYN is sent again after 1 s and 3 s.
+const CONNECT: Duration = Duration::from_secs(4);
 
 /// Connects to `far` over this path.
 ///
@@ -30,10 +36,7 @@ pub async fn connect(
             .is_none_or(|own| own.is_ipv4() == far.is_ipv4())
     };
     addresses.retain(same_family);
-    let attempt = async |address| {
-        let connected = connect_to(address, path, rule, protocol).await;
-        connected.with_context(|| format!("connecting to {address}"))
-    };
+    let attempt = async |address| connect_to(address, path, rule, protocol).await;
     let none = || anyhow::anyhow!("{far} has no address of the path's family");
     let raced = race(&addresses, attempt).await;
     raced.map_err(|failure| failure.unwrap_or_else(none))
@@ -54,7 +57,10 @@ async fn connect_to(
         let bound = socket.bind(&SocketAddr::new(own, 0).into());
         bound.with_context(|| format!("binding to {own}"))?;
     }
-    Ok(crate::socket::connect(socket, far).await?)
+    match timeout(CONNECT, crate::socket::connect(socket, far)).await {
+        Ok(connected) => connected.map_err(|error| failure::of_connect(&error, far)),
+        Err(_) => bail!(failure::of_silence("TCP", far, CONNECT)),
+    }
 }
 
 /// Listens for tunnels.
@@ -104,9 +110,10 @@ pub fn prepare(socket: &Socket) -> io::Result<()> {
     socket.set_tcp_nodelay(true)
 }
 
-/// Makes the buffers of a connection of Multipath TCP so large that they are no limit: that of unsent
-/// data is in `allowance`, and what is received is read at once. Linux would enlarge the receive
-/// buffer of a connection that was idle only in seconds. Without CAP_NET_ADMIN, Linux sizes them.
+/// Makes the buffers of a connection of Multipath TCP so large that they are no limit: that of
+/// unsent data is in `allowance`, and what is received is read at once. Linux would enlarge the
+/// receive buffer of a connection that was idle only in seconds. Without CAP_NET_ADMIN, Linux sizes
+/// them.
 pub fn raise_buffers(socket: &Socket) {
     /// Halves of them, bytes: Linux doubles them.
     const SEND: usize = 32 << 20;

@@ -4,13 +4,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
-use tokio::time::Instant;
+use anyhow::bail;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, timeout};
 
 use super::library::{Client, Connection, Sockets};
 use crate::config::{self, Role};
+use crate::failure;
 use crate::tls::Identity;
-use crate::udp::Udp;
+use crate::udp::{self, Udp};
 
 /// How long the paths may take to answer a probe before the handshake is tried over one that has
 /// not: `far` may be a server that does not answer probes.
@@ -46,8 +49,8 @@ struct Candidate {
     far: SocketAddr,
 }
 
-/// Connects over the path that answers first, to the address of `far` that answers there; if none
-/// answers, or the handshake fails, over the other paths and to the other addresses in their order.
+/// Connects over the path that answers first, to the address of `far` that answers there. Those
+/// that have not answered are tried all at once.
 pub(super) async fn connect(
     udp: &Arc<dyn Udp>,
     near: &config::Near,
@@ -57,21 +60,45 @@ pub(super) async fn connect(
     let all = candidates(near)?;
     let order = order(udp, paths, &all).await;
     let far_of = |path: usize| {
-        let mut preferred = order.iter().chain(&all);
+        let mut preferred = order.iter().map(|(candidate, _)| candidate).chain(&all);
         let found = preferred.find(|candidate| candidate.path == path);
         found.expect("each path has a candidate").far
     };
-    let mut failure = anyhow!("no path may be used");
-    for first in &order {
+    let attempt = async |first: &Candidate, has_answered: bool| {
         let mut far: Vec<SocketAddr> = (0..paths.len()).map(far_of).collect();
         far[first.path] = first.far;
         let sockets = Sockets::new(udp, paths, &far);
-        match handshake(near, identity, sockets, first.path).await {
+        let connected = handshake(near, identity, sockets, first, has_answered).await;
+        connected.map_err(|error| (&*paths[first.path].name, format!("{error:#}")))
+    };
+    let mut failures = Vec::new();
+    let answered = order.iter().take_while(|(_, has_answered)| *has_answered);
+    let answered = answered.count();
+    for (first, _) in &order[..answered] {
+        match attempt(first, true).await {
             Ok(connected) => return Ok(connected),
-            Err(error) => failure = error.context(format!("path {:?}", paths[first.path].name)),
+            Err(failure) => failures.push(failure),
         }
     }
-    Err(failure.context(format!("no tunnel to {}", near.far)))
+    let silent = order[answered..].iter();
+    let mut attempts: FuturesUnordered<_> = silent.map(|it| attempt(&it.0, false)).collect();
+    while let Some(result) = attempts.next().await {
+        match result {
+            Ok(connected) => return Ok(connected),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    bail!(failure::line(&near.far, &failures))
+}
+
+/// Whether `far` answers over UDP.
+pub(crate) async fn answers(near: &config::Near) -> bool {
+    let udp: Arc<dyn Udp> = Arc::new(udp::Kernel);
+    let Ok(candidates) = candidates(near) else {
+        return false;
+    };
+    let order = order(&udp, &near.paths, &candidates).await;
+    order.iter().any(|(_, has_answered)| *has_answered)
 }
 
 /// For each path the addresses of `far` in its family, at least one.
@@ -93,13 +120,13 @@ fn candidates(near: &config::Near) -> anyhow::Result<Vec<Candidate>> {
     Ok(candidates)
 }
 
-/// The candidates of the paths that may be used, those first that answered a probe, the fastest
-/// first; backups last.
+/// The candidates of the paths that may be used, and whether each has answered a probe: those that
+/// have first, the fastest first; backups last.
 async fn order(
     udp: &Arc<dyn Udp>,
     paths: &[config::Path],
     candidates: &[Candidate],
-) -> Vec<Candidate> {
+) -> Vec<(Candidate, bool)> {
     let probed: Vec<_> = candidates.iter().map(|it| paths[it.path].clone()).collect();
     let far: Vec<_> = candidates.iter().map(|it| it.far).collect();
     let sockets = Sockets::new(udp, &probed, &far);
@@ -136,7 +163,10 @@ async fn order(
     };
     let mut order = [available, backup].concat();
     order.sort_by_key(rank);
-    order.into_iter().map(|i| candidates[i].clone()).collect()
+    let order = order.into_iter();
+    order
+        .map(|i| (candidates[i].clone(), has_answered(i)))
+        .collect()
 }
 
 fn answer(sockets: &Sockets, i: usize) -> Option<Duration> {
@@ -147,17 +177,22 @@ async fn handshake(
     near: &config::Near,
     identity: &Arc<Identity>,
     sockets: Arc<Sockets>,
-    first: usize,
+    first: &Candidate,
+    has_answered: bool,
 ) -> anyhow::Result<Connected> {
-    let connecting = Client::connect(&sockets, first, &near.settings, identity);
-    let Ok(connected) = tokio::time::timeout(HANDSHAKE, connecting).await else {
-        bail!("no handshake within {HANDSHAKE:?}");
+    let (path, far) = (first.path, first.far);
+    let connecting = Client::connect(&sockets, path, &near.settings, identity);
+    let Ok(connected) = timeout(HANDSHAKE, connecting).await else {
+        match has_answered {
+            true => bail!("{far} answers over UDP, but there is no handshake in {HANDSHAKE:?}"),
+            false => bail!(failure::of_silence("UDP", far, PROBING + HANDSHAKE)),
+        }
     };
     let (endpoint, connection) = connected?;
     Ok(Connected {
         endpoint,
         connection,
         sockets,
-        first,
+        first: path,
     })
 }

@@ -96,22 +96,24 @@ impl Entry {
 
     /// The library has this path open.
     pub fn opened(&mut self, path: Path) {
-        self.release(); // if it is opened anew before it was closed
+        self.release("path closed: it is opened anew");
+        tracing::info!(path = self.name, id = path.number(), "path opened");
         self.watch.opened(now());
         (self.is_suspected, self.is_backup_of_peer) = (false, false);
         self.open = Some(path);
     }
 
-    /// The library has closed its path.
-    pub fn closed(&mut self) {
+    /// The library has closed its path, if it was open, which is logged so.
+    pub fn closed(&mut self, why: &str) {
         if self.open.is_some() {
-            self.release();
+            self.release(why);
             self.watch.closed(now());
         }
     }
 
-    fn release(&mut self) {
+    fn release(&mut self, why: &str) {
         if let Some(open) = self.open.take() {
+            tracing::info!(path = self.name, id = open.number(), "{why}");
             self.past = self.past.plus(open.closed());
         }
         if let Some(slot) = &self.slot {
@@ -168,6 +170,12 @@ impl Entry {
     }
 }
 
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.closed("path closed: the tunnel has ended");
+    }
+}
+
 /// The paths of a tunnel.
 #[derive(Debug)]
 pub(super) struct Paths {
@@ -214,11 +222,8 @@ impl Paths {
     /// The other end has closed a path, or could not be reached over it.
     pub fn abandoned(&mut self, number: u32) {
         if let Some(entry) = self.entry(number) {
-            if entry.slot.is_some() {
-                tracing::info!(path = entry.name, "path closed by far");
-            }
             entry.deaths += 1;
-            entry.closed();
+            entry.closed("path closed by the peer");
         }
     }
 
@@ -241,7 +246,7 @@ impl Paths {
             }
             match (entry.watch.advice(now, any_works), &entry.slot) {
                 (Some(Advice::Close), _) => {
-                    if close(entry) == Ok(()) {
+                    if close(entry, "path dead: nothing returns over it") == Ok(()) {
                         entry.deaths += 1;
                     }
                 }
@@ -310,20 +315,17 @@ fn leave(entry: &mut Entry, now: Instant, other: Duration) {
 }
 
 /// Closes the library's path, if it is not the last one.
-fn close(entry: &mut Entry) -> Result<(), LastPath> {
+fn close(entry: &mut Entry, why: &str) -> Result<(), LastPath> {
     if let Some(open) = &entry.open {
         open.close()?;
-        if entry.slot.is_some() {
-            tracing::info!(path = entry.name, "path closed");
-        }
-        entry.closed();
+        entry.closed(why);
     }
     Ok(())
 }
 
 /// Closes the library's path, and with the last one the connection.
 fn turn_off(connection: &Connection, entry: &mut Entry) {
-    if close(entry) == Err(LastPath) {
+    if close(entry, "path closed: it is off") == Err(LastPath) {
         connection.close(0, "the data caps of all paths are reached");
     }
 }
@@ -334,10 +336,9 @@ fn open(connection: &Connection, entry: &mut Entry) -> Option<Opens> {
     let slot = entry.slot.as_ref()?;
     let path = connection.open_path(slot, entry.role == Role::Backup)?;
     let opens = Opens::new(path.number(), &slot.config);
-    match &entry.open {
-        // Fails for none, because the new one is open.
-        Some(old) => drop(old.close()),
-        None => tracing::info!(path = entry.name, id = path.number(), "path opened"),
+    if let Some(old) = &entry.open {
+        // Never fails, because the new one is open.
+        let _ = old.close();
     }
     entry.opened(path);
     Some(opens)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{Session, Shared, confirm, dns, refuse, udp};
 use crate::carrier::Stream;
@@ -26,13 +26,28 @@ pub async fn accept(shared: &Arc<Shared>, session: Session) {
     let session = Arc::new(session);
     let heads = Arc::new(Semaphore::new(HEADS));
     let streams = async {
+        let mut is_warned = false;
         while let Ok(head) = heads.clone().acquire_owned().await
             && let Ok(stream) = session.tunnel.accept().await
         {
+            if !std::mem::replace(&mut is_warned, true) {
+                compare_carriers(shared, &session);
+            }
             begin(shared, &session, stream, head);
         }
     };
     tokio::join!(streams, session.associations.distribute(&session.tunnel));
+}
+
+/// A near with the same carrier opens streams over it, and over QUIC sends only datagrams.
+fn compare_carriers(shared: &Shared, session: &Session) {
+    if session.tunnel.carrier() != shared.config().tunnel.carrier {
+        warn!(
+            tunnel = session.number,
+            "near's tunnel.carrier is quic, and mptcp here: its connections go over QUIC; set the \
+             same in both files"
+        );
+    }
 }
 
 /// Serves a stream in a task of its own. `waits` is held until its head has arrived.

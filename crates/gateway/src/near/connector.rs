@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{anyhow, bail};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -26,6 +26,9 @@ const LAST_PAUSE_OF_DATAGRAMS: Duration = Duration::from_secs(64);
 /// When another attempt starts beside one that has not finished: a handshake that began before far
 /// was back would otherwise be repeated too late.
 const OVERLAP: Duration = Duration::from_secs(1);
+
+/// Causes that are logged until there is a tunnel, each once: they may take turns.
+const MESSAGES: usize = 16;
 
 /// How long an attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(10);
@@ -199,7 +202,7 @@ async fn establish(shared: &Arc<Shared>, id: &TunnelId, paths: &[config::Path]) 
     };
     let mut attempts = JoinSet::new();
     let mut pause = FIRST_PAUSE;
-    let mut last_message = String::new();
+    let mut logged = Vec::new();
     loop {
         let paths = shared.carried.left(paths, || shared.established());
         attempts.spawn(attempt(shared.clone(), id.clone(), paths));
@@ -211,11 +214,11 @@ async fn establish(shared: &Arc<Shared>, id: &TunnelId, paths: &[config::Path]) 
             Err(error) => format!("{error:#}"),
         };
         shared.counters.tunnels_failed.increment();
-        if message == last_message {
+        if logged.contains(&message) || logged.len() == MESSAGES {
             debug!(way = %id, "no tunnel: {message}");
         } else {
             warn!(way = %id, "no tunnel: {message}");
-            last_message = message;
+            logged.push(message);
         }
         sleep(pause).await;
         pause = (2 * pause).min(last_pause);
@@ -230,8 +233,13 @@ async fn attempt(
 ) -> anyhow::Result<Tunnel> {
     let config = id.config(&shared.config());
     let connected = async {
-        let addresses = resolve_far(&config.far).await;
-        let addresses = addresses.with_context(|| format!("far = {:?}", config.far))?;
+        let addresses = resolve_far(&config.far).await.map_err(|error| {
+            anyhow!(
+                "far = {}: this name does not resolve ({error}): check it, and the servers in \
+                 /etc/resolv.conf",
+                config.far
+            )
+        })?;
         let name = config.far.clone();
         let near = carrier::Near {
             far: Remote { name, addresses },
@@ -240,5 +248,6 @@ async fn attempt(
         };
         carrier::connect_over(&shared.network.udp(), &near, &shared.identity).await
     };
-    timeout(ATTEMPT, connected).await?
+    let connected = timeout(ATTEMPT, connected).await;
+    connected.unwrap_or_else(|_| bail!("far = {}: no tunnel in {ATTEMPT:?}", config.far))
 }

@@ -167,6 +167,7 @@ fn a_name_is_allowed_by_what_it_resolves_to() {
         ("*.example.com", false, false, false),
         ("www.example.org", true, false, true),
         ("WWW.example.org.:80", true, false, true),
+        ("www.example.org:*", true, false, true),
         ("www.example.org:81", false, false, false),
         ("example.org", false, false, false),
         ("10.0.0.0/8", true, true, false),

@@ -11,20 +11,25 @@ use std::sync::Mutex;
 
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 mod ends;
 mod gateways;
 mod host;
 mod internet;
+mod lines;
 mod plan;
 mod random;
 mod reloads;
 mod silence;
 mod story;
 mod tcp;
+mod unreachable;
 
 /// A story told by a process of its own: tokio's random numbers follow from the system's and from
 /// a counter of the process.
@@ -90,13 +95,20 @@ fn check(seeds: Range<u64>) {
 fn one_story() {
     let seed = std::env::var("SEED").map_or(0, |seed| seed.parse().expect("a number"));
     println!("\nseed {seed}");
-    let faults = random::seeded(seed, || {
+    let lines = lines::Lines::default();
+    let mut faults = random::seeded(seed, || {
         virtual_runtime().block_on(async {
-            let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::from_default_env());
-            log.with_timer(Clock(Instant::now())).init();
+            let log = tracing_subscriber::fmt::layer().with_timer(Clock(Instant::now()));
+            let log = log.with_filter(EnvFilter::from_default_env());
+            let counted = lines.clone().with_filter(LevelFilter::INFO);
+            tracing_subscriber::registry()
+                .with(log)
+                .with(counted)
+                .init();
             story::tell(seed).await
         })
     });
+    faults.extend(lines.faults());
     assert!(faults.is_empty(), "{faults:#?}");
 }
 

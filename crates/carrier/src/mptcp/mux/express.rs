@@ -99,7 +99,8 @@ impl Mux {
     pub fn can_join(&self) -> bool {
         // A peer that reads nothing could otherwise add to it.
         let has_nothing_to_repeat = self.ends[Lane::Bulk as usize].again.is_empty();
-        self.express.state == State::Absent && has_nothing_to_repeat && !self.is_closed
+        let is_open = self.is_established() && !self.is_closed;
+        self.express.state == State::Absent && has_nothing_to_repeat && is_open
     }
 
     /// What was sent over the second connection and is not confirmed, bytes.

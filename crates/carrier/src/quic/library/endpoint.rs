@@ -5,16 +5,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq::rustls::pki_types::CertificateDer;
 use noq::{
-    AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, PathId, ServerConfig, TokioRuntime,
+    AsyncUdpSocket, ClientConfig, ConnectionError, Endpoint, EndpointConfig, PathId, ServerConfig,
+    TokioRuntime,
 };
 
 use super::sockets::{AllPaths, Sockets};
 use super::{Connection, closed, settings};
 use crate::config::Settings;
+use crate::failure::{self, End};
 use crate::keys::PublicKey;
 use crate::tls::{self, Identity, SERVER_NAME};
 
@@ -56,9 +58,10 @@ impl Client {
             Arc::new(TokioRuntime),
         )?;
         let connecting = endpoint.connect_with(config, slot.far(), SERVER_NAME)?;
-        let inner = connecting.await.map_err(closed_by)?;
+        let failed = |error| failed(&error, End::Near);
+        let inner = connecting.await.map_err(failed)?;
         // Before, `far` may still refuse the own key.
-        inner.handshake_confirmed().await.map_err(closed_by)?;
+        inner.handshake_confirmed().await.map_err(failed)?;
         let connection = Connection { inner, controller };
         connection.change_keys().await;
         if !connection.inner.is_multipath_enabled() {
@@ -68,8 +71,25 @@ impl Client {
     }
 }
 
-fn closed_by(error: noq::ConnectionError) -> anyhow::Error {
-    anyhow::anyhow!(closed(error).0)
+/// Why the handshake has failed.
+fn failed(error: &ConnectionError, end: End) -> anyhow::Error {
+    /// The code of TLS' alert 0 (RFC 9001, section 4.8).
+    const ALERT: u64 = 0x100;
+    let words = match error {
+        ConnectionError::TransportError(fault) => {
+            let fault = fault.crypto.as_deref();
+            let fault = fault.and_then(|it| it.downcast_ref::<rustls::Error>());
+            fault.and_then(|fault| failure::of_tls(fault, end))
+        }
+        ConnectionError::ConnectionClosed(close) => {
+            let alert = u64::from(close.error_code).checked_sub(ALERT);
+            let alert = alert.and_then(|alert| u8::try_from(alert).ok());
+            alert.map(|alert| failure::of_alert(alert, end))
+        }
+        ConnectionError::VersionMismatch => Some(failure::of_stranger(end).to_owned()),
+        _ => None,
+    };
+    anyhow!(words.unwrap_or_else(|| closed(error.clone()).0))
 }
 
 impl Connection {
@@ -143,7 +163,8 @@ impl Server {
         let transport = settings::transport(&controller, &settings.limits);
         config.transport_config(Arc::new(transport));
         let connecting = incoming.0.accept_with(Arc::new(config));
-        let inner = connecting.map_err(closed_by)?.await.map_err(closed_by)?;
+        let failed = |error| failed(&error, End::Far);
+        let inner = connecting.map_err(failed)?.await.map_err(failed)?;
         let peer = peer_key(&inner)?;
         proved(&peer);
         if !inner.is_multipath_enabled() {
