@@ -3,7 +3,8 @@
 use anabranch_net::{Dice, Time};
 use anabranch_scenario::recorder::PathTotals;
 
-use crate::transport::{Pair, PathReport, Side};
+use crate::controller::PathReport;
+use crate::transport::{Pair, Side};
 
 /// A connection, its user and what it has delivered.
 pub(crate) struct Connection {

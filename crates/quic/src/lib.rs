@@ -23,21 +23,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod calendar;
-mod connection;
-mod limits;
-mod network;
-mod simulation;
-mod transport;
+pub mod controller;
 pub mod watch;
 
-/// The controller of a connection as the library's controller of each of its paths, in virtual and
-/// in real time.
-pub mod controller {
-    pub use crate::transport::{Allowance, Clock, PathController, PathReport, SharedController};
-}
+#[cfg(feature = "simulation")]
+mod calendar;
+#[cfg(feature = "simulation")]
+mod connection;
+#[cfg(feature = "simulation")]
+mod limits;
+#[cfg(feature = "simulation")]
+mod network;
+#[cfg(feature = "simulation")]
+mod simulation;
+#[cfg(feature = "simulation")]
+mod transport;
 
+#[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub use calendar::Operation;
+#[cfg(feature = "simulation")]
 pub use limits::{Unsupported, check};
+#[cfg(feature = "simulation")]
 pub use simulation::Simulation;

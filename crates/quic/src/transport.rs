@@ -1,9 +1,6 @@
 //! The QUIC library behind an interface of our own: this module alone knows it, so that another
 //! can take its place. It is noq-proto, which does no I/O and takes its time as an argument.
 
-mod allowance;
-mod clock;
-mod controller;
 mod endpoint;
 mod pair;
 mod paths;
@@ -13,9 +10,6 @@ mod settings;
 mod stream;
 mod tls;
 
-pub use allowance::Allowance;
-pub use clock::Clock;
-pub use controller::{PathController, PathReport, SharedController};
 pub(crate) use endpoint::{Datagram, MAX_PATHS};
 pub(crate) use pair::{Pair, Side};
 pub(crate) use qlog::Qlog;

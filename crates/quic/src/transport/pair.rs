@@ -6,14 +6,13 @@ use anabranch_control::AnyController;
 use anabranch_net::{Dice, Time};
 use noq_proto::{Event, PathEvent};
 
-use super::clock::Clock;
-use super::controller::SharedController;
 use super::endpoint::{Datagram, End};
 use super::paths::Paths;
 use super::qlog::ConnectionQlog;
 use super::settings::Settings;
 use super::stream::{Arrived, Incoming, Outgoing};
 use super::tls::Tls;
+use crate::controller::{Clock, SharedController};
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use noq_proto::{Connection, PathId, PathStatus, VarInt};
 
-use super::controller::SharedController;
 use super::endpoint::sender_tuple;
+use crate::controller::SharedController;
 use crate::watch::{Advice, PathWatch};
 
 /// An open path.

@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use crate::controller::Clock;
 use noq_proto::{ConnectionId, QlogConfig, QlogFactory, Side};
 use serde_json::json;
-
-use super::clock::Clock;
 
 /// The qlog files of a run, in one folder.
 #[derive(Clone, Debug)]

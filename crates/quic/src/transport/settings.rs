@@ -3,10 +3,9 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::controller::SharedController;
 use noq_proto::congestion::NewRenoConfig;
 use noq_proto::{AckFrequencyConfig, TransportConfig, VarInt};
-
-use super::controller::SharedController;
 
 /// IPv4 and UDP headers of a datagram, bytes.
 pub(crate) const UDP_HEADERS: u32 = 20 + 8;

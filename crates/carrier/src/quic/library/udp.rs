@@ -121,6 +121,8 @@ impl PathSocket for Bound {
         self.state.try_send((&self.io).into(), transmit)
     }
 
+    /// A call that fills not all buffers leaves the socket empty. It therefore ends with
+    /// `WouldBlock` for tokio, and no system call is needed to find that out.
     fn poll_recv(
         &self,
         cx: &mut Context<'_>,
@@ -129,10 +131,20 @@ impl PathSocket for Bound {
     ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.io.poll_recv_ready(cx))?;
-            let receive = || self.state.recv((&self.io).into(), bufs, meta);
-            match self.io.try_io(Interest::READABLE, receive) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                received => return Poll::Ready(received),
+            let mut received = 0;
+            let tried = self.io.try_io(Interest::READABLE, || {
+                received = self.state.recv((&self.io).into(), bufs, meta)?;
+                match received < bufs.len() {
+                    true => Err(io::ErrorKind::WouldBlock.into()),
+                    false => Ok(()),
+                }
+            });
+            match tried {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                    return Poll::Ready(Err(error));
+                }
+                _ if received > 0 => return Poll::Ready(Ok(received)),
+                _ => {}
             }
         }
     }

@@ -1,4 +1,5 @@
-//! One [`AnyController`] for all paths of a connection, as the library's controller of each path.
+//! One [`AnyController`] for all paths of a connection, as the library's controller of each path,
+//! in virtual and in real time.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -6,11 +7,12 @@ use std::time::{Duration, Instant};
 use anabranch_control::{Algorithm, AnyController};
 use noq_proto::congestion::Bbr3Config;
 
-use super::allowance::Allowance;
-use super::clock::Clock;
-
+mod allowance;
+mod clock;
 mod path;
 
+pub use allowance::Allowance;
+pub use clock::Clock;
 pub use path::PathController;
 
 /// What the library reported about a path.
