@@ -278,31 +278,3 @@ async fn kappa_is_that_of_the_rule() {
     pair.far.set_kappa(5.0);
     assert_eq!(pair.far.kappa(), None);
 }
-
-/// Each datagram is a packet that `far` has received before the next one is sent. If it
-/// acknowledged every second one, it would send 100 packets. A busy machine, on which datagrams
-/// take as long as an acknowledgement is delayed, has another try.
-#[tokio::test]
-async fn an_acknowledgement_is_for_several_packets() {
-    const DATAGRAMS: u64 = 200;
-    let pair = pair(vec![path(A)]).await;
-    let started = Instant::now();
-    loop {
-        let before = settled_packets(&pair.far).await;
-        for _ in 0..DATAGRAMS {
-            pair.near.send_datagram(vec![0; 100].into()).expect("open");
-            pair.far.receive_datagram().await.expect("a datagram");
-        }
-        let sent = settled_packets(&pair.far).await - before;
-        if sent <= DATAGRAMS / 4 {
-            return;
-        }
-        assert!(started.elapsed() < PATIENCE, "{sent} packets");
-    }
-}
-
-/// How many packets it has sent, when it sends no more and has counted them.
-async fn settled_packets(tunnel: &Tunnel) -> u64 {
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    state(tunnel, A).expect("a path").sent_packets
-}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch_control::Algorithm;
 use anabranch_quic::controller::{Clock, SharedController};
 use anyhow::Context;
-use noq::{AckFrequencyConfig, Connection, EndpointConfig, TransportConfig, VarInt};
+use noq::{Connection, EndpointConfig, TransportConfig, VarInt};
 use noq_proto::RandomConnectionIdGenerator;
 use ring::hmac;
 
@@ -44,12 +44,6 @@ const DATAGRAM_RECEIVE_BUFFER: usize = 1 << 20;
 const PACKET_THRESHOLD: u32 = u32::MAX;
 const TIME_THRESHOLD: f32 = 1.25;
 
-/// A peer acknowledges ten packets at once, or those of this time, and at once if packets are
-/// missing or out of order. Both ends spend time on every acknowledgement. The library tells the
-/// peer once: paths that open later have the time alone, and acknowledge every second packet.
-const PACKETS_PER_ACK: u32 = 10;
-const ACK_DELAY: Duration = Duration::from_millis(5);
-
 /// The controller of a new tunnel, with the configured rule.
 pub(super) fn controller(settings: &Settings) -> anyhow::Result<SharedController> {
     if settings.algorithm == BBR {
@@ -83,7 +77,6 @@ pub(super) fn transport(controller: &SharedController, limits: &Limits) -> Trans
         .congestion_controller_factory(Arc::new(controller.clone()))
         .packet_threshold(PACKET_THRESHOLD)
         .time_threshold(TIME_THRESHOLD)
-        .ack_frequency_config(Some(acknowledgements()))
         .max_concurrent_multipath_paths(MAX_PATHS)
         .max_concurrent_bidi_streams(varint(limits.streams as u64))
         .max_concurrent_uni_streams(VarInt::from_u32(UNI_STREAMS))
@@ -93,15 +86,6 @@ pub(super) fn transport(controller: &SharedController, limits: &Limits) -> Trans
         .send_window(buffer)
         .datagram_send_buffer_size(DATAGRAM_SEND_BUFFER)
         .datagram_receive_buffer_size(Some(DATAGRAM_RECEIVE_BUFFER));
-    config
-}
-
-fn acknowledgements() -> AckFrequencyConfig {
-    let mut config = AckFrequencyConfig::default();
-    config
-        .ack_eliciting_threshold(VarInt::from_u32(PACKETS_PER_ACK - 1))
-        .max_ack_delay(Some(ACK_DELAY))
-        .reordering_threshold(VarInt::from_u32(1));
     config
 }
 
