@@ -10,18 +10,23 @@ use super::endpoints::{self, Endpoint};
 /// Time from a path's death to the first attempt to open it, and between attempts.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
-/// How much later than after twice the smallest round-trip time an answer may come: a queue.
-const QUEUE: Duration = Duration::from_millis(300);
+/// What a queue may add to one and a half times the smallest round-trip time of a path that is
+/// used. The path is closed before `far`'s kernel sends the path's data again over others (a
+/// timeout of Linux takes 200 ms more than a round trip, and it waits for two): both would send it
+/// twice.
+const QUEUE: Duration = Duration::from_millis(100);
+
+/// What a queue may add to twice the smallest round-trip time of a path that was closed.
+const OTHERS_QUEUE: Duration = Duration::from_millis(300);
 
 /// The longest round-trip time of a path of which none is known.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// Pauses between probes of a path that has not answered for a while, or was closed: the first, and
-/// doubled up to the last.
+/// Pauses between probes of a path: the first, and doubled up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long a path is probed without pauses.
+/// How long the pauses are not doubled.
 const EAGER: Duration = Duration::from_secs(5);
 
 /// After this time a path that answers within `LONGEST` is used again: it has become a longer one.
@@ -56,8 +61,6 @@ pub struct Known {
     pub others_work: bool,
     /// The smallest round-trip time.
     pub base_rtt: Option<Duration>,
-    /// How many segments have arrived over it.
-    pub segments: u64,
 }
 
 /// A path.
@@ -82,8 +85,8 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Doubt {
     since: Instant,
-    /// How many segments had arrived then.
-    segments: u64,
+    /// The smallest round-trip time, which is not known any more when the path is closed.
+    base_rtt: Option<Duration>,
     /// Whether the path is closed.
     is_closed: bool,
     probe: Probe,
@@ -94,10 +97,10 @@ struct Doubt {
 enum Probe {
     /// The next one begins at this time.
     Next(Instant),
-    /// One is under way; whether segments arrived before it began.
-    Sent(bool),
-    /// Whether it was answered in time; and segments arrived before.
-    Ended(bool, bool),
+    /// One is under way.
+    Sent,
+    /// Whether it was answered in time.
+    Ended(bool),
 }
 
 impl Kept {
@@ -115,9 +118,9 @@ impl Kept {
     /// The probe was answered in time, or not.
     pub fn probed(&mut self, answered: bool) {
         if let State::Doubted(doubt) = &mut self.state
-            && let Probe::Sent(arrived) = doubt.probe
+            && doubt.probe == Probe::Sent
         {
-            doubt.probe = Probe::Ended(answered, arrived);
+            doubt.probe = Probe::Ended(answered);
         }
     }
 
@@ -145,7 +148,7 @@ impl Kept {
             State::Doubted(doubt) => doubt,
             State::Used if known.is_suspected => Doubt {
                 since: now,
-                segments: known.segments,
+                base_rtt: known.base_rtt,
                 is_closed: false,
                 probe: Probe::Next(now),
                 pause: FIRST_PAUSE,
@@ -153,8 +156,7 @@ impl Kept {
             State::Used => return None,
         };
         let action = doubt.transition(known, now);
-        let trusts = matches!(doubt.probe, Probe::Ended(true, _));
-        self.state = if trusts {
+        self.state = if doubt.probe == Probe::Ended(true) {
             State::Used
         } else {
             State::Doubted(doubt)
@@ -203,37 +205,38 @@ impl Kept {
 
 impl Doubt {
     fn transition(&mut self, known: &Known, now: Instant) -> Option<Do> {
-        let is_longer = self.is_closed && now >= self.since + LONGER;
         match self.probe {
             Probe::Next(at) if now >= at => {
-                self.probe = Probe::Sent(known.segments != self.segments);
-                Some(Do::Probe(if is_longer { LONGEST } else { longest(known) }))
+                self.probe = Probe::Sent;
+                Some(Do::Probe(self.patience(now)))
             }
-            Probe::Next(_) | Probe::Sent(_) => None,
-            Probe::Ended(true, _) => self.is_closed.then_some(Do::Renew),
-            // What arrives is late: the probe began after the path had come back.
-            Probe::Ended(false, true) if !self.is_closed && known.others_work => {
+            Probe::Next(_) | Probe::Sent => None,
+            Probe::Ended(true) => self.is_closed.then_some(Do::Renew),
+            // It is dead or late: what it holds is sent over others.
+            Probe::Ended(false) if !self.is_closed && known.others_work => {
                 (self.is_closed, self.since) = (true, now);
                 self.probe = Probe::Next(now + self.pause);
                 Some(Do::Close)
             }
-            // It is dead, as far as is known, which is the kernel's concern.
-            Probe::Ended(false, _) => {
-                let mut at = now;
-                if self.is_closed || now >= self.since + EAGER {
+            Probe::Ended(false) => {
+                if now >= self.since + EAGER {
                     self.pause = (2 * self.pause).min(LAST_PAUSE);
-                    at += self.pause;
                 }
-                self.probe = Probe::Next(at);
+                self.probe = Probe::Next(now + self.pause);
                 None
             }
         }
     }
-}
 
-/// The longest time after which an answer is not late.
-fn longest(known: &Known) -> Duration {
-    known.base_rtt.map_or(UNKNOWN, |base| 2 * base + QUEUE)
+    /// The longest time after which an answer is not late.
+    fn patience(&self, now: Instant) -> Duration {
+        match self.base_rtt {
+            _ if self.is_closed && now >= self.since + LONGER => LONGEST,
+            None => UNKNOWN,
+            Some(base) if self.is_closed => base * 2 + OTHERS_QUEUE,
+            Some(base) => base * 3 / 2 + QUEUE,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -241,8 +244,10 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
-    /// Twice the smallest round-trip time of 30 ms, and a queue.
-    const PROBE: Option<Do> = Some(Do::Probe(Duration::from_millis(360)));
+    /// One and a half times the smallest round-trip time of 30 ms, and a queue.
+    const PROBE: Option<Do> = Some(Do::Probe(Duration::from_millis(145)));
+    /// Twice that time, and the queue of others.
+    const PROBE_CLOSED: Option<Do> = Some(Do::Probe(Duration::from_millis(360)));
 
     fn known() -> Known {
         Known {
@@ -251,7 +256,6 @@ mod tests {
             is_suspected: false,
             others_work: true,
             base_rtt: Some(30 * MS),
-            segments: 7,
         }
     }
 
@@ -262,100 +266,92 @@ mod tests {
         }
     }
 
-    /// Late segments arrive.
-    fn late() -> Known {
+    /// No subflow is there.
+    fn missing() -> Known {
         Known {
-            segments: 8,
+            is_missing: true,
+            base_rtt: None,
             ..known()
         }
     }
 
-    /// A path that was suspected, and whose probe was not answered in time.
+    /// A path that was suspected at this time, and probed.
     fn doubted(now: Instant) -> Kept {
         let mut kept = Kept::new(true);
         assert_eq!(kept.transition(&known(), now), None);
         assert_eq!(kept.transition(&suspected(), now), PROBE);
         assert_eq!(kept.transition(&suspected(), now), None);
-        kept.probed(false);
-        assert_eq!(kept.transition(&suspected(), now), None);
         kept
     }
 
-    /// One that was closed at this time.
+    /// One whose probe was not answered in time, and that was closed at this time.
     fn closed(now: Instant) -> Kept {
         let mut kept = doubted(now);
-        assert_eq!(kept.transition(&late(), now), PROBE);
         kept.probed(false);
-        assert_eq!(kept.transition(&late(), now), Some(Do::Close));
+        assert_eq!(kept.transition(&suspected(), now), Some(Do::Close));
         kept
     }
 
     #[test]
-    fn a_path_that_delivers_late_is_closed_until_it_answers_in_time() {
-        let begin = Instant::now();
-        let mut kept = closed(begin);
-        // Half a second, one, and then two between probes.
-        for at in [500, 1500, 3500, 5500] {
-            assert_eq!(kept.transition(&known(), begin + (at - 1) * MS), None);
-            let now = begin + at * MS;
-            assert_eq!(kept.transition(&known(), now), PROBE);
-            kept.probed(at == 5500);
-            let opened = (at == 5500).then_some(Do::Renew);
-            assert_eq!(kept.transition(&known(), now), opened);
-        }
-        assert_eq!(kept.transition(&known(), begin + 9000 * MS), None);
-    }
-
-    /// Segments arrive while a probe waits that was sent before.
-    #[test]
-    fn a_path_that_was_dead_and_returns_is_not_closed() {
+    fn a_path_that_answers_in_time_is_used_on() {
         let now = Instant::now();
         let mut kept = doubted(now);
-        assert_eq!(kept.transition(&known(), now), PROBE);
-        kept.probed(false);
-        assert_eq!(kept.transition(&late(), now), None);
-        assert_eq!(kept.transition(&late(), now), PROBE);
         kept.probed(true);
-        assert_eq!(kept.transition(&late(), now), None);
+        assert_eq!(kept.transition(&suspected(), now), None);
         assert_eq!(kept.state, State::Used);
     }
 
+    /// Every half second for five seconds, and then after one and two: the pause begins when the
+    /// probe ends, here at once.
     #[test]
-    fn a_dead_path_is_opened_anew_every_three_seconds() {
+    fn a_path_that_is_dead_or_late_is_closed_until_it_answers_in_time() {
         let begin = Instant::now();
-        let missing = Known {
-            is_missing: true,
-            ..known()
-        };
-        let mut kept = doubted(begin);
-        let mut probes = 0;
-        let mut renewed = Vec::new();
-        for at in 0..100 {
-            match kept.transition(&missing, begin + 100 * at * MS) {
-                Some(Do::Renew) => renewed.push(at),
-                Some(Do::Probe(_)) => probes += 1,
-                Some(other) => panic!("{other:?}"),
-                None => kept.probed(false),
-            }
+        let mut kept = closed(begin);
+        let probed = (500..=5000).step_by(500).chain([6000, 8000, 10_000]);
+        for at in probed {
+            assert_eq!(kept.transition(&missing(), begin + (at - 1) * MS), None);
+            let now = begin + at * MS;
+            assert_eq!(kept.transition(&missing(), now), PROBE_CLOSED);
+            kept.probed(at == 10_000);
+            let opened = (at == 10_000).then_some(Do::Renew);
+            assert_eq!(kept.transition(&missing(), now), opened);
         }
-        assert_eq!(renewed, [30, 60, 90]);
-        // 5 s without pauses, here one in 300 ms; then pauses of 1 and 2 s.
-        assert!((15..25).contains(&probes), "{probes}");
+        assert_eq!(kept.transition(&known(), begin + 20_000 * MS), None);
     }
 
     #[test]
     fn the_only_path_that_works_is_not_closed() {
-        let now = Instant::now();
+        let begin = Instant::now();
         let alone = Known {
             others_work: false,
-            ..late()
+            ..known()
         };
-        let mut kept = doubted(now);
-        for _ in 0..3 {
-            assert_eq!(kept.transition(&alone, now), PROBE);
+        let mut kept = doubted(begin);
+        for probe in 1..5 {
             kept.probed(false);
+            let now = begin + 500 * probe * MS;
             assert_eq!(kept.transition(&alone, now), None);
+            assert_eq!(kept.transition(&alone, now + 500 * MS), PROBE);
         }
+    }
+
+    #[test]
+    fn a_path_that_is_dead_alone_is_opened_anew_every_three_seconds() {
+        let begin = Instant::now();
+        let alone = Known {
+            others_work: false,
+            ..missing()
+        };
+        let mut kept = doubted(begin);
+        let mut renewed = Vec::new();
+        for at in 0..100 {
+            match kept.transition(&alone, begin + 100 * at * MS) {
+                Some(Do::Renew) => renewed.push(at),
+                Some(Do::Probe(_)) | None => kept.probed(false),
+                Some(other) => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(renewed, [30, 60, 90]);
     }
 
     #[test]
@@ -365,7 +361,7 @@ mod tests {
         let mut now = begin;
         let opened = loop {
             now += 100 * MS;
-            match kept.transition(&known(), now) {
+            match kept.transition(&missing(), now) {
                 Some(Do::Probe(patience)) => kept.probed(patience >= 800 * MS),
                 Some(action) => break action,
                 None => {}

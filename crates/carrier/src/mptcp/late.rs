@@ -7,8 +7,9 @@ use tokio::time::Instant;
 /// The least that arrives over a path between two observations while data flows, bytes.
 const FLOW: u64 = 10_000;
 
-/// How long nothing must have arrived over a path.
-const QUIET: Duration = Duration::from_millis(300);
+/// How long nothing must have arrived over a path, and at least a round-trip time: a window may
+/// arrive at once.
+const QUIET: Duration = Duration::from_millis(150);
 
 /// What has arrived over the paths.
 #[derive(Debug, Default)]
@@ -17,20 +18,23 @@ pub struct Arrivals(Vec<Arrival>);
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     bytes: u64,
+    /// How long nothing must have arrived.
+    quiet: Duration,
     /// When data last flowed, since the path was last suspected.
     flowed: Option<Instant>,
 }
 
 impl Arrivals {
     /// The paths over which nothing arrives any more although it has flowed, and flowed longer over
-    /// another one. Each is named once, until data flows again. `received` is what has arrived over
-    /// each path, bytes.
-    pub fn observe(&mut self, received: &[u64], now: Instant) -> Vec<usize> {
-        self.0.resize(received.len(), Arrival::default());
-        for (arrival, received) in self.0.iter_mut().zip(received) {
+    /// another one. Each is named once, until data flows again. `paths` has what has arrived over
+    /// each, bytes, and its smallest round-trip time, if it is known.
+    pub fn observe(&mut self, paths: &[(u64, Option<Duration>)], now: Instant) -> Vec<usize> {
+        self.0.resize(paths.len(), Arrival::default());
+        for (arrival, (received, base_rtt)) in self.0.iter_mut().zip(paths) {
             // A path that is opened anew counts on.
             let more = received.saturating_sub(arrival.bytes);
             arrival.bytes = *received;
+            arrival.quiet = base_rtt.map_or(QUIET, |base| base.max(QUIET));
             match arrival.flowed {
                 _ if more >= FLOW => arrival.flowed = Some(now),
                 Some(_) if more > 0 => arrival.flowed = Some(now),
@@ -40,7 +44,7 @@ impl Arrivals {
         let latest = self.0.iter().filter_map(|arrival| arrival.flowed).max();
         let is_late = |arrival: &Arrival| {
             let flowed = arrival.flowed?;
-            (now >= flowed + QUIET && latest > Some(flowed)).then_some(())
+            (now >= flowed + arrival.quiet && latest > Some(flowed)).then_some(())
         };
         let late = |(index, arrival): (usize, &mut Arrival)| {
             is_late(arrival)?;
@@ -55,35 +59,47 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    /// Observes every 100 ms what arrives of two paths, 10 kB each; when which is suspected, ms.
-    fn suspected(arrives: impl Fn(u64) -> [u64; 2]) -> Vec<(u64, usize)> {
+    /// Observes every 100 ms what arrives of two paths, of which the first has this base RTT in ms,
+    /// 10 kB each; when which is suspected, ms.
+    fn suspected_of(base_rtt: u64, arrives: impl Fn(u64) -> [u64; 2]) -> Vec<(u64, usize)> {
         let mut arrivals = Arrivals::default();
         let begin = Instant::now();
-        let mut received = [0; 2];
+        let mut paths = [(0, Some(Duration::from_millis(base_rtt))), (0, None)];
         let mut suspected = Vec::new();
         for ms in (0..2000).step_by(100) {
-            for (received, more) in received.iter_mut().zip(arrives(ms)) {
+            for ((received, _), more) in paths.iter_mut().zip(arrives(ms)) {
                 *received += more;
             }
-            let named = arrivals.observe(&received, begin + Duration::from_millis(ms));
+            let named = arrivals.observe(&paths, begin + Duration::from_millis(ms));
             suspected.extend(named.into_iter().map(|index| (ms, index)));
         }
         suspected
+    }
+
+    fn suspected(arrives: impl Fn(u64) -> [u64; 2]) -> Vec<(u64, usize)> {
+        suspected_of(30, arrives)
     }
 
     #[test]
     fn a_path_is_suspected_once_if_data_flows_longer_over_another() {
         let until = |end: u64, ms: u64| if ms < end { FLOW } else { 0 };
         // The last data of path 0 arrives at 400 ms, and that of path 1 later.
-        assert_eq!(suspected(|ms| [until(500, ms), until(700, ms)]), [(700, 0)]);
-        assert_eq!(suspected(|ms| [until(500, ms), FLOW]), [(700, 0)]);
-        assert_eq!(suspected(|ms| [FLOW, until(900, ms)]), [(1100, 1)]);
+        assert_eq!(suspected(|ms| [until(500, ms), until(700, ms)]), [(600, 0)]);
+        assert_eq!(suspected(|ms| [until(500, ms), FLOW]), [(600, 0)]);
+        assert_eq!(suspected(|ms| [FLOW, until(900, ms)]), [(1000, 1)]);
         // The data has an end, or there was none.
         assert_eq!(suspected(|ms| [until(500, ms), until(500, ms)]), []);
         assert_eq!(suspected(|ms| [until(500, ms), 0]), []);
         assert_eq!(suspected(|_| [FLOW - 1, FLOW]), []);
         // It flows again, and stops again.
         let twice = |ms| [if ms / 500 % 2 == 0 { FLOW } else { 0 }, FLOW];
-        assert_eq!(suspected(twice), [(700, 0), (1700, 0)]);
+        assert_eq!(suspected(twice), [(600, 0), (1600, 0)]);
+    }
+
+    #[test]
+    fn a_window_per_round_trip_is_no_reason() {
+        let window = |ms| [if ms % 600 == 0 { FLOW } else { 0 }, FLOW];
+        assert_eq!(suspected_of(600, window), []);
+        assert_eq!(suspected_of(300, window)[0], (300, 0));
     }
 }

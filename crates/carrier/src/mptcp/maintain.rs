@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, select_ok};
 use futures_util::stream::FuturesUnordered;
 use socket2::Protocol;
 use tokio::time::{Instant, sleep, timeout};
@@ -19,10 +19,11 @@ use super::endpoints;
 use super::kept::{Do, Kept, Known};
 use super::late::Arrivals;
 use super::{interfaces::address_of, socket};
+use crate::PathState;
 use crate::config::{self, Role};
 
 /// How often the state is read.
-const PERIOD: Duration = Duration::from_millis(200);
+const PERIOD: Duration = Duration::from_millis(100);
 /// How long a connection may be without any path.
 const ALONE: Duration = Duration::from_secs(10);
 /// How long endpoints stay after the end of the tunnel.
@@ -107,7 +108,11 @@ fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize
         }
     }
     let states = paths.states();
-    let received: Vec<u64> = states.iter().map(|state| state.received_bytes).collect();
+    let base_rtt = |state: &PathState| state.base_rtt_s.map(Duration::from_secs_f64);
+    let received = states.iter();
+    let received: Vec<_> = received
+        .map(|state| (state.received_bytes, base_rtt(state)))
+        .collect();
     let mut suspected = arrivals.observe(&received, now);
     let stalled = core.take_stalled();
     suspected.extend(
@@ -122,8 +127,7 @@ fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize
         is_missing: row.is_missing(),
         is_suspected: suspected.contains(&index) || row.has_timed_out(),
         others_work: working > usize::from(row.works()),
-        base_rtt: state.base_rtt_s.map(Duration::from_secs_f64),
-        segments: row.segments(),
+        base_rtt: base_rtt(state),
     });
     let decided = kept.iter_mut().zip(known).enumerate();
     let decided = decided.filter_map(|(index, (kept, known))| {
@@ -152,12 +156,13 @@ async fn act(core: &Arc<Core>, mut kept: Vec<Kept>, actions: Vec<(usize, Do)>) -
     acting.await.unwrap_or_default()
 }
 
-/// Connects to `far` over a path, and no more; whether that succeeds within this time.
+/// Connects to `far` over a path, and no more; whether that succeeds within this time. Of two
+/// attempts at once, one may be lost.
 fn probe(near: Arc<config::Near>, core: Arc<Core>, index: usize, patience: Duration) -> Probe {
     Box::pin(async move {
         let path = &near.paths[index];
-        let connected = socket::connect(&near.far, path, core.rule(), Protocol::TCP);
-        let connected = timeout(patience, connected).await;
+        let connect = || Box::pin(socket::connect(&near.far, path, core.rule(), Protocol::TCP));
+        let connected = timeout(patience, select_ok([connect(), connect()])).await;
         (index, matches!(connected, Ok(Ok(_))))
     })
 }

@@ -246,14 +246,6 @@ impl Row {
         present.any(|subflow| subflow.open && subflow.backoff > 0)
     }
 
-    /// How many segments have arrived over it since it was opened.
-    pub fn segments(&self) -> u64 {
-        let present = self.present().iter();
-        present
-            .map(|subflow| u64::from(subflow.segments_received))
-            .sum()
-    }
-
     /// Address, interface and whether it is a backup: its endpoint.
     pub fn endpoint(&self) -> (Option<IpAddr>, Option<String>, bool) {
         let is_backup = self.role == Role::Backup;
