@@ -1,0 +1,95 @@
+"""`anabranch theory prove`: what a rule guarantees at all states, decided by two solvers."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from anabranch.cli import tables
+from anabranch.cli.options import Json, names
+from anabranch.files import put_section, section
+from anabranch.scenario import ScenarioError
+
+SOLVERS = ("z3", "cvc5", "sympy")
+"""Modules of the extra `prove`."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("prove")(prove_command)
+
+
+def prove_command(
+    rule: Annotated[
+        str | None,
+        typer.Argument(metavar="RULE", help="An algorithm, such as lia, or FILE.py:CLASS."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All algorithms.")] = False,
+    paths: Annotated[
+        str, typer.Option(metavar="N,...", help="Users with so many paths, 2 to 4.")
+    ] = "2,3",
+    rtts: Annotated[
+        Literal["equal", "any", "both"],
+        typer.Option(help="RTTs of a user's paths: the same, any, or both in turn."),
+    ] = "both",
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="C,...", help="Requirements, such as C1,C2. Default: all."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, metavar="S", help="Time for each solver and formula, s.")
+    ] = 10.0,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Put the tables between their markers.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Prove Balia's conditions and RFC 6356's goals of a rule at all rates and RTTs, or refute them.
+
+    Each requirement is a formula over the reals, made from the code of the rule, which z3 and cvc5
+    decide independently. A refutation is a state of rational numbers, which the numerical model
+    confirms. Needs the extra "prove": pip install "anabranch[prove]".
+
+    Examples:
+
+        anabranch theory prove lia
+
+        anabranch theory prove examples/my_rule.py:Gentle --paths 2 --only best,harm
+
+        anabranch theory prove --all --timeout 5 --json
+    """
+    missing = [name for name in SOLVERS if find_spec(name) is None]
+    if missing:
+        raise ScenarioError(
+            f'theory prove needs {", ".join(missing)}: pip install "anabranch[prove]"'
+        )
+    from anabranch.cli.theory import proofs_tables
+    from anabranch.theory.guarantees.proofs import survey, verdicts
+    from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
+
+    command = "anabranch theory prove --all"
+    if every == (rule is not None):
+        raise ScenarioError("theory prove: expected either a RULE, such as lia, or --all")
+    if page:
+        if not every:
+            raise ScenarioError("--page is for the tables of --all")
+        section(page, command)  # a page without markers fails early
+    chosen = list(REQUIREMENTS) if only is None else names(only, "--only")
+    if unknown := [name for name in chosen if name not in REQUIREMENTS]:
+        raise ScenarioError(f"--only {unknown[0]}: expected some of {', '.join(REQUIREMENTS)}")
+    numbers = [int(text) for text in names(paths, "--paths") if text in ("2", "3", "4")]
+    if len(numbers) != len(names(paths, "--paths")):
+        raise ScenarioError(f"--paths {paths}: expected numbers from 2 to 4, as in 2,3")
+    kinds = {"equal": [True], "any": [False], "both": [True, False]}[rtts]
+    with tables.progress(f"theory prove {rule or '--all'}") as progress:
+        if rule is not None:
+            one = verdicts.prove(rule, numbers, kinds, chosen, timeout, progress)
+        else:
+            found = survey.prove_all(numbers, kinds, chosen, timeout, progress)
+    if rule is not None:
+        tables.answer(one, as_json, proofs_tables.proofs)
+        return
+    if page:
+        put_section(page, command, survey.markdown(found), f"{command} --timeout {timeout:g}")
+    tables.answer(found, as_json, proofs_tables.all_proofs)
