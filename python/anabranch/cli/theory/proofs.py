@@ -45,7 +45,7 @@ def prove_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Prove Balia's conditions and RFC 6356's goals of a rule at all rates and RTTs, or refute them.
+    """Prove Balia's conditions and RFC 6356's goals of a rule, or refute them.
 
     Each requirement is a formula over the reals, made from the code of the rule, which z3 and cvc5
     decide independently. A refutation is a state of rational numbers, which the numerical model

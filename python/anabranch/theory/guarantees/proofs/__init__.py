@@ -1,1 +1,1 @@
-"""What a rule guarantees at all states: conditions as formulas over the reals, which are decided."""
+"""What a rule guarantees at all states: formulas over the reals that solvers decide."""

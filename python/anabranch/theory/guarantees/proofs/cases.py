@@ -76,7 +76,8 @@ def _written(file: Path, name: str) -> Callable[[], Any]:
     if not file.is_file():
         raise ScenarioError(f"{file}: no such file; expected a RULE such as lia, or FILE.py:CLASS")
     spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = getattr(module, name, None)

@@ -1,4 +1,4 @@
-"""A refutation in the numerical model of the theory: the violation, and a trajectory that shows it."""
+"""A refutation in the numerical model of the theory: the violation, and a trajectory."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -61,8 +61,8 @@ class WrittenLaw(Law):
         increase, decrease = [], []
         for first, last in zip(states.starts, states.starts[1:], strict=False):
             user = slice(int(first), int(last))
-            columns = (states.window, states.rtt, states.queue_delay)
-            columns += (states.loss_interval, states.base_rtt)
+            columns = [states.window, states.rtt, states.queue_delay]
+            columns += [states.loss_interval, states.base_rtt]
             rows = zip(*(column[user].tolist() for column in columns), strict=True)
             for one in self._rule.evaluate([StatePath(*row) for row in rows]):
                 increase.append(float(one[0]))
@@ -129,9 +129,9 @@ def trajectory(law: Law, says: str, start: States, price: Array, horizon: float)
         return np.asarray(gain(law, states) * (law.phi(states) - price) / states.rate)
 
     times = np.array(MOMENTS) / MOMENTS[-1] * horizon
-    found = solve_ivp(
-        drift, (0, horizon), np.log(start.rate), "LSODA", times, rtol=1e-8, atol=1e-10
-    )
+    span = (0, horizon)
+    with np.errstate(all="ignore"):  # a rate may tend to 0
+        found = solve_ivp(drift, span, np.log(start.rate), "LSODA", times, rtol=1e-8, atol=1e-10)
     rates = np.exp(found.y.T)
     return Trajectory(says, price.tolist(), found.t.tolist(), rates.tolist())
 
@@ -149,9 +149,7 @@ def _unstable(law: Law, states: States) -> Trajectory:
     direction = np.linalg.eigh(symmetric)[1][:, -1]
     start = states.with_rate(scale * (1 + 0.01 * direction))
     price = law.phi(states)
-    says = (
-        f"at the prices that make rates {numbers(scale)} stationary, from {numbers(start.rate)}"
-    )
+    says = f"at the prices that make rates {numbers(scale)} stationary, from {numbers(start.rate)}"
     return trajectory(law, says, start, price, _horizon(law, states))
 
 
@@ -206,8 +204,7 @@ def _above_one(law: Law, states: States) -> Confirmation:
         f"one TCP on each {numbers(tcp)}"
     )
     best = [
-        (states.rate[list(subset)].sum() / tcp[list(subset)].max())
-        for subset in _sets(len(price))
+        (states.rate[list(subset)].sum() / tcp[list(subset)].max()) for subset in _sets(len(price))
     ]
     return Confirmation(bool(max(best) > 1 + 1e-9), words, _stays(law, states))
 
@@ -229,4 +226,3 @@ GOALS: Mapping[str, Callable[[Law, States], Confirmation]] = {
     "harm": _above_one,
 }
 """Requirements of RFC 6356."""
-

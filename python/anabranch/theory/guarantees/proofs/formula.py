@@ -11,7 +11,6 @@ from anabranch.theory.guarantees.proofs.symbol import (
     AT_LEAST,
     POSITIVE,
     UNEQUAL,
-    ZERO,
     Atom,
     one_sign,
 )
@@ -74,9 +73,7 @@ def formula(atoms: Iterable[Atom]) -> Formula:
             Product(tuple(_with_ones(f, ones) for f in product.factors), product.relation)
             for product in products
         ]
-        inner = formula(
-            Atom(_multiplied(product.factors), product.relation) for product in kept
-        )
+        inner = formula(Atom(_multiplied(product.factors), product.relation) for product in kept)
         return Formula(inner.products, {**ones, **inner.ones}, inner.never)
     return Formula(list(products), {}, never=False)
 
@@ -101,7 +98,9 @@ def _simplified(one: Atom) -> Iterator[Product]:
         else:
             kept.append(factor)
     if not kept:
-        yield Product((), "true" if Atom(one.polynomial, one.relation).holds(Fraction(sign)) else "false")
+        yield Product(
+            (), "true" if Atom(one.polynomial, one.relation).holds(Fraction(sign)) else "false"
+        )
         return
     if sign < 0:
         kept[0] = -kept[0]

@@ -109,7 +109,7 @@ def definite(pieces: Pieces) -> Iterator[Query]:
 
     By Sylvester's criterion: leading principal minors of the order k have the sign of (-1)^k.
     """
-    for piece, jacobian, region in _smooth(pieces):
+    for _, jacobian, region in _smooth(pieces):
         n = len(jacobian)
         twice = [[jacobian[r][k] + jacobian[k][r] for k in range(n)] for r in range(n)]
         for size in range(1, n + 1):
@@ -120,7 +120,7 @@ def definite(pieces: Pieces) -> Iterator[Query]:
 
 
 def falling(pieces: Pieces) -> Iterator[Query]:
-    """C1, the rate through a link falls with its price. That rates exist at all prices is no part.
+    """C1, the rate through a link falls with its price, and not that rates exist at all prices.
 
     `1_A' D 1_A <= 0` with `D = J^-1`, for each set of paths A.
     """
@@ -135,13 +135,11 @@ def falling(pieces: Pieces) -> Iterator[Query]:
 
 
 def infinite_at_zero(pieces: Pieces) -> Iterator[Query]:
-    """C3: phi_r, where positive, grows without bound as x_r tends to 0 with the other rates held."""
+    """C3: phi_r, where positive, is infinite in the limit x_r = 0, with the other rates held."""
     for piece, r, ends in _ends(pieces, at_zero=True):
         (above, top), (below, bottom) = ends.of(piece.phi[r].numer), ends.of(piece.phi[r].denom)
         says = f"phi_{r + 1} is bounded as x_{r + 1} tends to 0"
-        wrong = (
-            [Atom(top, ZERO), Atom(bottom, ZERO)] if above < below else [Atom(bottom, UNEQUAL)]
-        )
+        wrong = [Atom(top, ZERO), Atom(bottom, ZERO)] if above < below else [Atom(bottom, UNEQUAL)]
         for one in wrong:
             yield Query(says, ends.region, [one, *ends.positive])
 
@@ -240,7 +238,7 @@ def _continuous(pieces: Pieces) -> Iterator[Query]:
 
 
 def _total_of_rank_one(piece: Piece, jacobian: Matrix, region: _Region) -> Iterator[Query]:
-    """C4 for a Jacobian u v' without an inverse: `z' J = 1'` has a solution, the least at most 0."""
+    """C4 for a Jacobian u v', without an inverse: `z' J = 1'` has a solution, at most 0."""
     for r, k in combinations(piece.numbers, 2):
         for i, j in combinations(piece.numbers, 2):
             if jacobian[r][i] * jacobian[k][j] != jacobian[r][j] * jacobian[k][i]:
@@ -290,7 +288,7 @@ class _Ends:
         return order, form.subs(self.rate, 1)
 
     def _index(self, generator: FracElement) -> int:
-        return self.field.gens.index(generator)
+        return int(self.field.gens.index(generator))
 
 
 def _subsets(piece: Piece) -> Iterator[tuple[int, ...]]:

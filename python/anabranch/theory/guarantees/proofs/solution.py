@@ -32,8 +32,12 @@ class State:
 
     def states(self) -> States:
         """In floating point."""
-        window, rtt, delay = (list(map(float, c)) for c in (self.window, self.rtt, self.queue_delay))
-        return States.of_user(window, rtt, delay, [1 / float(l) for l in self.loss_interval])
+        window, rtt, delay = (
+            list(map(float, c)) for c in (self.window, self.rtt, self.queue_delay)
+        )
+        return States.of_user(
+            window, rtt, delay, [1 / float(packets) for packets in self.loss_interval]
+        )
 
     def __str__(self) -> str:
         """Rates, RTTs and, where they matter, queueing delays and losses."""
@@ -78,7 +82,7 @@ def state_at(
 
 
 def _state(variables: Variables, at: Mapping[str, Fraction]) -> State:
-    """With empty queues and 100 packets between losses, where the formula does not speak of them."""
+    """With empty queues and 100 packets between losses where the formula leaves them open."""
     rests = (Fraction(1), Fraction(1), Fraction(0), Fraction(100))
     groups = (variables.rate, variables.rtt, variables.queue_delay, variables.loss_interval)
     return State(

@@ -90,7 +90,7 @@ def _stripped(polynomial: PolyElement) -> PolyElement:
 
 
 def one_sign(polynomial: PolyElement) -> int:
-    """1 or -1 where all coefficients have that sign, so that it has it at positive values; else 0."""
+    """1 or -1 where all coefficients have that sign, as it has at positive values; else 0."""
     signs = {1 if c > 0 else -1 for c in polynomial.values()}
     return signs.pop() if len(signs) == 1 else 0
 
@@ -168,7 +168,7 @@ class Symbol:
         return NotImplemented if found is None else self._new(self.value - found)
 
     def __rsub__(self, other: Any) -> "Symbol":
-        return -self + other
+        return (-self).__add__(other)
 
     def __mul__(self, other: Any) -> "Symbol":
         found = self._other(other)
@@ -241,7 +241,7 @@ def exactly(number: Any) -> Fraction | None:
 
 @dataclass(frozen=True)
 class StatePath:
-    """A path with these numbers, for a rule in Rust or Python. A queue's delay is part of the RTT."""
+    """A path with these numbers, for a rule in Rust or Python; the RTT includes queueing."""
 
     window: Any
     rtt: Any

@@ -11,11 +11,9 @@ from anabranch.theory.guarantees.proofs.matrix import Matrix
 from anabranch.theory.guarantees.proofs.symbol import Atom
 
 
-def with_units(
-    piece: Piece, *groups: Sequence[Atom]
-) -> tuple[Matrix, list[list[Atom]], bool]:
-    """The Jacobian and groups of atoms with as many variables 1 as may be; whether a rate and a time
-    are.
+def with_units(piece: Piece, *groups: Sequence[Atom]) -> tuple[Matrix, list[list[Atom]], bool]:
+    """The Jacobian and groups of atoms with as many variables 1 as may be, and whether among them
+    are a rate and a time.
 
     Where phi and the atoms are homogeneous if all rates are multiplied by c, so are the minors of
     the Jacobian, and the sign of each is the same at all c. The same applies to times and to counts

@@ -1,8 +1,9 @@
 """The verdict on each requirement of a rule: proved, refuted by numbers, or unknown."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from anabranch.runner import Progress
@@ -166,5 +167,5 @@ def _state(query: Query, variables: Any, limit: float) -> State | None:
     answer = decide(inner, limit)
     if answer.solution is None and not inner.never:
         return None
-    solution = {**inner.ones, **(answer.solution or {})}
+    solution: dict[str, Fraction | int] = {**inner.ones, **(answer.solution or {})}
     return state_at(variables, query.inner, solution, query.unitless)
