@@ -40,6 +40,10 @@ def prove_command(
     timeout: Annotated[
         float, typer.Option(min=0.1, metavar="S", help="Time for each solver and formula, s.")
     ] = 10.0,
+    paper: Annotated[
+        list[str] | None,
+        typer.Option(metavar="P", help="Statements of balia, wvegas, itcp or rsf. Repeatable."),
+    ] = None,
     page: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Put the tables between their markers.")
     ] = None,
@@ -58,6 +62,8 @@ def prove_command(
         anabranch theory prove examples/my_rule.py:Gentle --paths 2 --only best,harm
 
         anabranch theory prove --all --timeout 5 --json
+
+        anabranch theory prove --paper balia
     """
     missing = [name for name in SOLVERS if find_spec(name) is None]
     if missing:
@@ -68,12 +74,15 @@ def prove_command(
     from anabranch.theory.guarantees.proofs import survey, verdicts
     from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 
+    if (rule is not None) + every + bool(paper) != 1:
+        raise ScenarioError("theory prove: expected a RULE, such as lia, or --all, or --paper")
+    if paper:
+        _papers(paper, timeout, page, as_json)
+        return
     command = "anabranch theory prove --all"
-    if every == (rule is not None):
-        raise ScenarioError("theory prove: expected either a RULE, such as lia, or --all")
     if page:
         if not every:
-            raise ScenarioError("--page is for the tables of --all")
+            raise ScenarioError("--page is for the tables of --all and --paper")
         section(page, command)  # a page without markers fails early
     chosen = list(REQUIREMENTS) if only is None else names(only, "--only")
     if unknown := [name for name in chosen if name not in REQUIREMENTS]:
@@ -93,3 +102,19 @@ def prove_command(
     if page:
         put_section(page, command, survey.markdown(found), f"{command} --timeout {timeout:g}")
     tables.answer(found, as_json, proofs_tables.all_proofs)
+
+
+def _papers(papers: list[str], timeout: float, page: Path | None, as_json: bool) -> None:
+    """The statements of papers."""
+    from anabranch.cli.theory import proofs_tables
+    from anabranch.theory.guarantees.proofs.papers import all as papers_proofs
+
+    command = "anabranch theory prove --paper"
+    if page:
+        section(page, command)  # a page without markers fails early
+    with tables.progress("theory prove --paper") as progress:
+        found = papers_proofs.prove_papers(papers, timeout, progress)
+    if page:
+        used = "anabranch theory prove " + " ".join(f"--paper {name}" for name in papers)
+        put_section(page, command, papers_proofs.markdown(found), used)
+    tables.answer(found, as_json, proofs_tables.papers)

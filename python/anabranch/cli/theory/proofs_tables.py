@@ -3,6 +3,8 @@
 from rich.text import Text
 
 from anabranch.cli.tables import STDOUT, new_table
+from anabranch.theory.guarantees.proofs.papers.all import Proofs as PaperProofs
+from anabranch.theory.guarantees.proofs.papers.all import words
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 from anabranch.theory.guarantees.proofs.survey import Survey
 from anabranch.theory.guarantees.proofs.verdicts import PROVED, REFUTED, Proofs, Verdict
@@ -39,6 +41,18 @@ def proofs(found: Proofs) -> None:
             _print("")
             for line in lines(verdict):
                 _print(line)
+
+
+def papers(found: PaperProofs) -> None:
+    """Each statement as printed, with its formulas below it."""
+    for one in found.proofs:
+        _print(f'{one.paper}, {one.place}: "{one.printed}"')
+        for part in one.parts:
+            _print(f"  {words(part)} ({part.seconds:.2f} s)")
+            _print(f"    {part.formula}")
+        if one.left:
+            _print(f"  Not in the formulas: {one.left}.")
+        _print("")
 
 
 def lines(verdict: Verdict) -> list[str]:

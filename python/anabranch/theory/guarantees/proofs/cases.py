@@ -26,11 +26,15 @@ from anabranch.theory.guarantees.proofs.symbol import (
     paths_of,
 )
 
-FEASIBLE_S = 1.0
+FEASIBLE_S = 0.3
 """Time for each solver to show that a case does not occur; kept if it does not finish."""
 
-MOST_CASES = 200
+MOST_CASES = 100
 """Most cases of a rule for one number of paths."""
+
+
+class TooManyCases(Exception):
+    """A rule has more than `MOST_CASES` cases."""
 
 
 class Evaluated(Protocol):
@@ -93,6 +97,8 @@ class Piece:
     case: Case
     increase: Sequence[FracElement]
     decrease: Sequence[FracElement]
+    units: bool = True
+    """Whether a rate and an RTT may be set to 1, where the rule has no units."""
 
     @property
     def variables(self) -> Variables:
@@ -130,9 +136,14 @@ class Piece:
         return [[derivative(phi, x) for x in rate] for phi in self.phi]
 
 
-def pieces(rule: ProvedRule, paths: int, equal_rtts: bool) -> list[Piece]:
-    """Every case that occurs. Raises `ScenarioError` for more than `MOST_CASES`."""
-    variables = Variables(paths, equal_rtts)
+def pieces(
+    rule: ProvedRule, paths: int, equal_rtts: bool, parameters: Sequence[str] = ()
+) -> list[Piece]:
+    """Every case that occurs; `parameters` are more variables, which the rule does not have.
+
+    Raises `TooManyCases`.
+    """
+    variables = Variables(paths, equal_rtts, parameters)
     found: list[Piece] = []
     waiting: list[list[bool]] = [[]]
     while waiting:
@@ -146,8 +157,8 @@ def pieces(rule: ProvedRule, paths: int, equal_rtts: bool) -> list[Piece]:
         if _occurs(case, case.assumed):
             increase, decrease = zip(*pairs, strict=True)
             found.append(Piece(case, _values(case, increase), _values(case, decrease)))
-        if len(found) > MOST_CASES:
-            raise ScenarioError(f"{rule.name}: more than {MOST_CASES} cases with {paths} paths")
+        if len(found) + len(waiting) > MOST_CASES:
+            raise TooManyCases(f"{rule.name} has more than {MOST_CASES} cases with {paths} paths")
     return found
 
 

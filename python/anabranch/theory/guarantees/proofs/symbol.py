@@ -24,7 +24,7 @@ POSITIVE, AT_LEAST, ZERO, UNEQUAL = ">", ">=", "=", "distinct"
 class Variables:
     """The variables of the states of one user, all positive; rates are in packets/s, times in s."""
 
-    def __init__(self, paths: int, equal_rtts: bool) -> None:
+    def __init__(self, paths: int, equal_rtts: bool, parameters: Sequence[str] = ()) -> None:
         numbers = range(1, paths + 1)
         rtts = ["t"] * paths if equal_rtts else [f"t{r}" for r in numbers]
         groups = {
@@ -34,6 +34,7 @@ class Variables:
             "l": [f"l{r}" for r in numbers],
         }
         names = list(dict.fromkeys(name for group in groups.values() for name in group))
+        names += parameters
         roots = [f"s{i}" for i in range(1, MOST_ROOTS + 1)]
         self.paths, self.equal_rtts = paths, equal_rtts
         self.field = FracField(names + roots, QQ)
@@ -43,6 +44,7 @@ class Variables:
         self.rtt = [of[name] for name in groups["t"]]
         self.queue_delay = [of[name] for name in groups["q"]]
         self.loss_interval = [of[name] for name in groups["l"]]
+        self.parameters = [of[name] for name in parameters]
         self.roots = [of[name] for name in roots]
 
 

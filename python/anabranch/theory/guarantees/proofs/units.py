@@ -19,7 +19,7 @@ def with_units(piece: Piece, *groups: Sequence[Atom]) -> tuple[Matrix, list[list
     the Jacobian, and the sign of each is the same at all c. The same applies to times and to counts
     of packets.
     """
-    ones = _ones(piece, [one for group in groups for one in group])
+    ones = _ones(piece, [one for group in groups for one in group]) if piece.units else []
     jacobian = [[_with(entry, ones) for entry in row] for row in piece.jacobian]
     units = {id(generator) for generator in ones}
     unitless = all(id(group[-1]) in units for group in (piece.variables.rate, piece.variables.rtt))

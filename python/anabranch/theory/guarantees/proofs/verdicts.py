@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from anabranch.runner import Progress
-from anabranch.theory.guarantees.proofs.cases import Piece, ProvedRule, pieces
+from anabranch.theory.guarantees.proofs.cases import Piece, ProvedRule, TooManyCases, pieces
 from anabranch.theory.guarantees.proofs.confirm import Confirmation, confirmed
 from anabranch.theory.guarantees.proofs.formula import formula
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS, Query, Undecidable
@@ -110,12 +110,20 @@ def prove(
     total = len(paths) * len(rtts) * len(requirements)
     for n in paths:
         for equal in rtts:
-            own = pieces(rule, n, equal)
+            own: Sequence[Piece] = []
+            reason = ""
+            try:
+                own = pieces(rule, n, equal)
+            except TooManyCases as many:
+                reason = str(many)
             cases[setting(n, equal)] = len(own)
             for name in requirements:
                 if progress:
                     progress(len(found) / total)
-                found.append(_verdict(rule, own, name, timeout_s))
+                if reason:
+                    found.append(Verdict(name, n, equal, UNKNOWN, 0, 0.0, why=reason))
+                else:
+                    found.append(_verdict(rule, own, name, timeout_s))
     return Proofs(rule.name, timeout_s, found, cases)
 
 
