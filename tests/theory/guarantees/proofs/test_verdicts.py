@@ -17,7 +17,7 @@ from anabranch.theory.guarantees.proofs.symbol import AT_LEAST, POSITIVE, ZERO, 
 from anabranch.theory.guarantees.proofs.verdicts import PROVED, REFUTED, prove
 from anabranch.theory.law import Law
 
-HALF_A_TCP = """
+DOUBLED = """
 class Doubled:
     def increase(self, r, paths):
         return 2 / paths[r].window
@@ -70,7 +70,7 @@ def test_a_refutation_violates_the_condition_in_floating_point() -> None:
 
 
 def test_a_broken_rule_in_python_is_refuted(tmp_path: Path, anabranch) -> None:
-    (tmp_path / "doubled.py").write_text(HALF_A_TCP)
+    (tmp_path / "doubled.py").write_text(DOUBLED)
     options = ["--paths", "2", "--rtts", "equal", "--only", "1/w,best", "--json"]
     done = anabranch("theory", "prove", f"{tmp_path / 'doubled.py'}:Doubled", *options)
     found = json.loads(done.stdout)["verdicts"]
@@ -122,3 +122,9 @@ def test_a_rule_without_phi_is_refused_with_the_reason(rule: str, anabranch) -> 
     done = anabranch("theory", "prove", rule)
     assert done.returncode == 2
     assert "no phi" in done.stderr
+
+
+def test_an_operation_that_fails_ends_the_evaluation() -> None:
+    path = StatePath("ten", Fraction(1), Fraction(0), Fraction(100), Fraction(1))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        _core.Law("reno").evaluate_in([path])

@@ -14,6 +14,7 @@ from sympy.polys.rings import PolyElement
 from anabranch import _core
 from anabranch.theory.guarantees.proofs.cases import Piece, pairs_of
 from anabranch.theory.guarantees.proofs.matrix import Matrix, adjugate, determinant, total
+from anabranch.theory.guarantees.proofs.orbits import representatives
 from anabranch.theory.guarantees.proofs.symbol import (
     AT_LEAST,
     POSITIVE,
@@ -36,23 +37,19 @@ class Query:
     region: Sequence[Atom]
     """Where the case applies."""
     violation: Sequence[Atom]
-    smooth: bool = False
-    """About derivatives: they are continued to the boundary of the case, on which another case may
-    be the one that applies."""
     unitless: bool = False
     """Whether neither rates nor times have a unit, so that one of each is 1."""
 
     @property
     def closed(self) -> list[Atom]:
-        """The violation in the region, for a smooth one in the region with its boundary."""
-        region = map(_closed, self.region) if self.smooth else self.region
-        return [*region, *self.violation]
+        """The violation in the region with its boundary, on which another case may be the one that
+        applies: without a solution the requirement holds."""
+        return [*map(_closed, self.region), *self.violation]
 
     @property
     def inner(self) -> list[Atom]:
-        """The violation, for a smooth one in the interior of the region."""
-        region = map(_open, self.region) if self.smooth else self.region
-        return [*region, *self.violation]
+        """The violation in the interior of the region: a solution refutes the requirement."""
+        return [*map(_open, self.region), *self.violation]
 
 
 def _closed(one: Atom) -> Atom:
@@ -73,7 +70,7 @@ class _Region:
 
     def query(self, says: str, violation: Atom) -> Query:
         violations = [violation, *self.positive]
-        return Query(says, self.atoms, violations, smooth=True, unitless=self.unitless)
+        return Query(says, self.atoms, violations, self.unitless)
 
 
 class Undecidable(Exception):
@@ -85,7 +82,7 @@ Pieces = Sequence[Piece]
 
 def finite(pieces: Pieces) -> Iterator[Query]:
     """A: 0 < phi_r < infinity."""
-    for piece in pieces:
+    for piece in representatives(pieces):
         for radicand in piece.case.roots:
             yield Query("a square root of no positive number", piece.region, [_at_most_0(radicand)])
         for r in piece.numbers:
@@ -168,7 +165,7 @@ def vanishing(pieces: Pieces) -> Iterator[Query]:
 
 def increase_of_reno(pieces: Pieces) -> Iterator[Query]:
     """RFC 6356, section 3: a path grows by no more than NewReno would, per acknowledged packet."""
-    for piece in pieces:
+    for piece in representatives(pieces):
         for r in piece.numbers:
             window = piece.variables.rate[r] * piece.variables.rtt[r]
             excess = piece.increase[r] - _reno(piece, window)[0]
@@ -177,7 +174,7 @@ def increase_of_reno(pieces: Pieces) -> Iterator[Query]:
 
 def best_path(pieces: Pieces) -> Iterator[Query]:
     """RFC 6356, goal 1: in total at least the rate that one TCP has on any of the paths."""
-    for piece in pieces:
+    for piece in representatives(pieces):
         region = [*piece.region, *_positive(piece)]
         everything = sum(piece.variables.rate, piece.variables.field.zero)
         for r in piece.numbers:
@@ -187,7 +184,7 @@ def best_path(pieces: Pieces) -> Iterator[Query]:
 
 def no_harm(pieces: Pieces) -> Iterator[Query]:
     """RFC 6356, goal 2: through a common link at most the rate of one TCP on one of its paths."""
-    for piece in pieces:
+    for piece in representatives(pieces):
         region = [*piece.region, *_positive(piece)]
         for subset in _subsets(piece):
             rate = sum((piece.variables.rate[r] for r in subset), piece.variables.field.zero)
@@ -222,7 +219,7 @@ def _positive(piece: Piece) -> list[Atom]:
 
 def _smooth(pieces: Pieces) -> Iterator[tuple[Piece, Matrix, _Region]]:
     """The Jacobian of each case and where it is stationary, in units that remove variables."""
-    for piece in pieces:
+    for piece in representatives(pieces):
         if not piece.has_interior:
             continue
         jacobian, (region, positive), unitless = with_units(piece, piece.region, _positive(piece))
@@ -231,10 +228,11 @@ def _smooth(pieces: Pieces) -> Iterator[tuple[Piece, Matrix, _Region]]:
 
 def _continuous(pieces: Pieces) -> Iterator[Query]:
     for one, other in pairs_of(pieces):
-        region = [*map(_closed, one.region), *map(_closed, other.region)]
+        # The boundary that they share, so that none of it is left to an interior.
+        shared = [*map(_closed, one.region), *map(_closed, other.region)]
         for r in one.numbers:
-            jump = [atom(one.phi[r] - other.phi[r], UNEQUAL)]
-            yield Query(f"phi_{r + 1} jumps between two cases", region, jump)
+            jump = atom(one.phi[r] - other.phi[r], UNEQUAL)
+            yield Query(f"phi_{r + 1} jumps between two cases", [], [*shared, jump])
 
 
 def _total_of_rank_one(piece: Piece, jacobian: Matrix, region: _Region) -> Iterator[Query]:
@@ -252,7 +250,7 @@ def _total_of_rank_one(piece: Piece, jacobian: Matrix, region: _Region) -> Itera
 
 
 def _ends(pieces: Pieces, at_zero: bool) -> Iterator[tuple[Piece, int, "_Ends"]]:
-    for piece in pieces:
+    for piece in representatives(pieces):
         for r in piece.numbers:
             yield piece, r, _Ends(piece, r, at_zero)
 
