@@ -80,8 +80,8 @@ impl Law {
     /// `I_r` and `D_r` of every path of one user, in the numbers of its paths: any objects with the
     /// fields of a path, whose values have Python's operators.
     ///
-    /// A number of the rule's text is a `Fraction`; the square root is the power of one half. Raises
-    /// what an operation raises.
+    /// A number of the rule's text is a `Fraction`; the square root is the power of one half.
+    /// Raises what an operation raises.
     fn evaluate_in(&self, paths: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<(Py<PyAny>, Py<PyAny>)>> {
         object::evaluate(&self.rule, &paths)
     }

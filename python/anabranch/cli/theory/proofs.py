@@ -27,7 +27,7 @@ def prove_command(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All algorithms.")] = False,
     paths: Annotated[
-        str, typer.Option(metavar="N,...", help="Users with so many paths, 2 to 4.")
+        str, typer.Option(metavar="N,...", help="Numbers of paths of a user, 2 to 4.")
     ] = "2,3",
     rtts: Annotated[
         Literal["equal", "any", "both"],

@@ -35,7 +35,7 @@ EXPECTED = {
     ("lia", False): {"C0": REFUTED, "C2": REFUTED},
     ("balia", True): {"C0": REFUTED, "C1": REFUTED, "C2": REFUTED, "best": REFUTED},
 }
-"""By rule and whether RTTs are equal: what is not proved, with two paths."""
+"""Requirements that are not proved, by rule and whether RTTs are equal, with two paths."""
 
 
 @pytest.mark.parametrize(("rule", "equal"), EXPECTED)

@@ -8,7 +8,7 @@ Matrix = Sequence[Sequence[FracElement]]
 
 
 def determinant(matrix: Matrix) -> FracElement:
-    """By expansion along the first row."""
+    """Expansion along the first row."""
     if len(matrix) == 1:
         return matrix[0][0]
     terms = [

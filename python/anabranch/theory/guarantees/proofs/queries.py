@@ -104,7 +104,7 @@ def symmetric(pieces: Pieces) -> Iterator[Query]:
 def definite(pieces: Pieces) -> Iterator[Query]:
     """C2: the symmetric part of the Jacobian is negative definite, on either side of a kink.
 
-    By Sylvester's criterion: leading principal minors of the order k have the sign of (-1)^k.
+    Sylvester's criterion: leading principal minors of the order k have the sign of (-1)^k.
     """
     for _, jacobian, region in _smooth(pieces):
         n = len(jacobian)

@@ -94,7 +94,7 @@ class _Process:
         self._until = time.monotonic() + timeout_s + GRACE_S
 
     def answer(self) -> dict[str, Any]:
-        """Its answer; without one in time the process ends."""
+        """Wait for the answer; without one in time the process ends."""
         return self._line() or {"result": UNKNOWN, "solution": None}
 
     def _line(self) -> dict[str, Any] | None:

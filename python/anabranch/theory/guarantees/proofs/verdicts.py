@@ -25,7 +25,7 @@ TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on one requirement, for users with so many paths."""
+    """The verdict on one requirement for one number of paths."""
 
     requirement: str
     paths: int

@@ -168,5 +168,5 @@ def _never(
     says: str,
     more: Sequence[Atom] = (),
 ) -> Never:
-    """That no violation of a condition has a solution under more assumptions."""
+    """Claims that no violation of a condition has a solution under more assumptions."""
     return Never(says, [[*query.closed, *more] for query in condition(own)])
