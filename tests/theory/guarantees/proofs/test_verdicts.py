@@ -112,7 +112,7 @@ def test_solvers_decide_what_simplification_leaves_open() -> None:
 
 def test_a_missing_solver_is_named_with_the_extra(monkeypatch, anabranch) -> None:
     monkeypatch.setattr("anabranch.cli.theory.proofs.find_spec", lambda name: None)
-    done = anabranch("theory", "prove", "lia")
+    done = anabranch("theory", "prove", "lia", "--paths", "2", "--only", "A")
     assert done.returncode == 2
     assert 'pip install "anabranch[prove]"' in done.stderr
 

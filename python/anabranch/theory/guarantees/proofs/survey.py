@@ -16,7 +16,7 @@ from anabranch.theory.guarantees.proofs.verdicts import (
     prove,
 )
 
-VARIANTS = {"balia": ["balia:cap=inf"], "generalized": ["generalized:norm=2"]}
+VARIANTS = {"balia": ["balia:cap=inf"]}
 """Specifications that are judged beside a rule with its defaults."""
 
 
