@@ -23,6 +23,7 @@ from anabranch.theory.guarantees.proofs.symbol import (
     Case,
     Symbol,
     Variables,
+    atom,
     paths_of,
 )
 
@@ -104,10 +105,19 @@ class Piece:
     def variables(self) -> Variables:
         return self.case.variables
 
-    @property
+    @cached_property
     def region(self) -> list[Atom]:
-        """What the case assumes."""
-        return [*self.case.assumed, *self.case.equations()]
+        """What the case assumes; a queue's delay is less than the RTT, of which it is a part."""
+        v = self.variables
+        functions = [*self.increase, *self.decrease]
+        used = [one.polynomial for one in self.case.assumed]
+        used += [part for function in functions for part in (function.numer, function.denom)]
+        parts = [
+            atom(rtt - delay, POSITIVE)
+            for rtt, delay in zip(v.rtt, v.queue_delay, strict=True)
+            if any(polynomial.degree(delay.numer) > 0 for polynomial in used)
+        ]
+        return [*self.case.assumed, *self.case.equations(), *parts]
 
     @property
     def numbers(self) -> range:
