@@ -115,6 +115,7 @@ def _papers(papers: list[str], timeout: float, page: Path | None, as_json: bool)
     with tables.progress("theory prove --paper") as progress:
         found = papers_proofs.prove_papers(papers, timeout, progress)
     if page:
-        used = "anabranch theory prove " + " ".join(f"--paper {name}" for name in papers)
+        used = " ".join(["anabranch theory prove", *(f"--paper {name}" for name in papers)])
+        used += f" --timeout {timeout:g}"
         put_section(page, command, papers_proofs.markdown(found), used)
     tables.answer(found, as_json, proofs_tables.papers)
