@@ -41,8 +41,8 @@ def prove_command(
         float, typer.Option(min=0.1, metavar="S", help="Time for each solver and formula, s.")
     ] = 10.0,
     paper: Annotated[
-        list[str] | None,
-        typer.Option(metavar="P", help="Statements of balia, wvegas, itcp or rsf. Repeatable."),
+        str | None,
+        typer.Option(metavar="P,...", help="Statements of balia, wvegas, itcp or rsf."),
     ] = None,
     page: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Put the tables between their markers.")
@@ -77,7 +77,7 @@ def prove_command(
     if (rule is not None) + every + bool(paper) != 1:
         raise ScenarioError("theory prove: expected a RULE, such as lia, or --all, or --paper")
     if paper:
-        _papers(paper, timeout, page, as_json)
+        _papers(names(paper, "--paper"), timeout, page, as_json)
         return
     command = "anabranch theory prove --all"
     if page:
@@ -115,7 +115,6 @@ def _papers(papers: list[str], timeout: float, page: Path | None, as_json: bool)
     with tables.progress("theory prove --paper") as progress:
         found = papers_proofs.prove_papers(papers, timeout, progress)
     if page:
-        used = " ".join(["anabranch theory prove", *(f"--paper {name}" for name in papers)])
-        used += f" --timeout {timeout:g}"
+        used = f"{command} {','.join(papers)} --timeout {timeout:g}"
         put_section(page, command, papers_proofs.markdown(found), used)
     tables.answer(found, as_json, proofs_tables.papers)
