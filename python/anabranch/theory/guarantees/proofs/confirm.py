@@ -20,6 +20,9 @@ from anabranch.theory.law import Law, States, blocks
 MOMENTS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 """Times of a trajectory, in units of the slowest mode's first guess: an increase at phi."""
 
+MOST_STEPS = 20_000
+"""Evaluations of the drift for one trajectory."""
+
 STEP = 1e-6
 """Relative step of the derivatives of a rule in Python."""
 
@@ -121,17 +124,33 @@ def _jump(law: Law, states: States) -> str:
     return f"phi_{r + 1} jumps from {values.min():.4g} to {values.max():.4g}"
 
 
-def trajectory(law: Law, says: str, start: States, price: Array, horizon: float) -> Trajectory:
-    """The rates from a start, at fixed prices, at times up to `horizon` s."""
+class _Chatters(Exception):
+    """The integration needs more than `MOST_STEPS`, as where phi jumps."""
+
+
+def trajectory(
+    law: Law, says: str, start: States, price: Array, horizon: float
+) -> Trajectory | None:
+    """The rates from a start, at fixed prices, at times up to `horizon` s; None if phi jumps."""
+    calls = 0
 
     def drift(_: float, log_rate: Array) -> Array:
+        nonlocal calls
+        calls += 1
+        if calls > MOST_STEPS:
+            raise _Chatters
         states = start.with_rate(np.exp(log_rate))
         return np.asarray(gain(law, states) * (law.phi(states) - price) / states.rate)
 
     times = np.array(MOMENTS) / MOMENTS[-1] * horizon
     span = (0, horizon)
-    with np.errstate(all="ignore"):  # a rate may tend to 0
-        found = solve_ivp(drift, span, np.log(start.rate), "LSODA", times, rtol=1e-8, atol=1e-10)
+    try:
+        with np.errstate(all="ignore"):  # a rate may tend to 0
+            found = solve_ivp(
+                drift, span, np.log(start.rate), "LSODA", times, rtol=1e-8, atol=1e-10
+            )
+    except _Chatters:
+        return None
     rates = np.exp(found.y.T)
     return Trajectory(says, price.tolist(), found.t.tolist(), rates.tolist())
 
@@ -141,7 +160,7 @@ def _horizon(law: Law, states: States) -> float:
     return float(1000 / (states.rate * law.phi(states)).min())
 
 
-def _unstable(law: Law, states: States) -> Trajectory:
+def _unstable(law: Law, states: States) -> Trajectory | None:
     """From next to the state, at the prices that make it stationary, in the rising direction."""
     jacobian = phi_jacobian(law, states)[0]
     scale = states.rate
@@ -153,7 +172,7 @@ def _unstable(law: Law, states: States) -> Trajectory:
     return trajectory(law, says, start, price, _horizon(law, states))
 
 
-def _total_rises(law: Law, states: States) -> Trajectory:
+def _total_rises(law: Law, states: States) -> Trajectory | None:
     """The total rate after the price of one path has risen by a tenth."""
     sums, _ = column_sums_of_inverse(phi_jacobian(law, states))
     k = int(sums[0].argmax())
@@ -166,7 +185,7 @@ def _total_rises(law: Law, states: States) -> Trajectory:
     return trajectory(law, says, states, price, _horizon(law, states))
 
 
-TRAJECTORIES: Mapping[str, Callable[[Law, States], Trajectory]] = {
+TRAJECTORIES: Mapping[str, Callable[[Law, States], Trajectory | None]] = {
     "C2": _unstable,
     "C4": _total_rises,
 }
@@ -213,7 +232,7 @@ def _sets(n: int) -> list[tuple[int, ...]]:
     return [tuple(r for r in range(n) if bits >> r & 1) for bits in range(1, 2**n)]
 
 
-def _stays(law: Law, states: States) -> Trajectory:
+def _stays(law: Law, states: States) -> Trajectory | None:
     """From a tenth above, at the prices that make the state stationary."""
     start = states.with_rate(1.1 * states.rate)
     says = f"from rates {numbers(start.rate)} at these prices"
