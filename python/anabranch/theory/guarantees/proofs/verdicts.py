@@ -167,6 +167,7 @@ def _verdict(rule: ProvedRule, own: Sequence[Piece], name: str, timeout_s: float
                 )
             later.append(query)
             if limit == timeout_s:
+                later += left[number + 1 :]
                 break
         left = later
     if left:
