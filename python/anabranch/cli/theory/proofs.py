@@ -100,7 +100,8 @@ def prove_command(
         tables.answer(one, as_json, proofs_tables.proofs)
         return
     if page:
-        put_section(page, command, survey.markdown(found), f"{command} --timeout {timeout:g}")
+        used = f"{command} --paths {paths} --timeout {timeout:g}"
+        put_section(page, command, survey.markdown(found), used)
     tables.answer(found, as_json, proofs_tables.all_proofs)
 
 

@@ -128,3 +128,10 @@ def test_an_operation_that_fails_ends_the_evaluation() -> None:
     path = StatePath("ten", Fraction(1), Fraction(0), Fraction(100), Fraction(1))
     with pytest.raises(TypeError, match="unsupported operand"):
         _core.Law("reno").evaluate_in([path])
+
+
+def test_every_refutation_is_json(anabranch) -> None:
+    """OLIA's phi jumps, so that some trajectories fail."""
+    options = ["--paths", "2", "--rtts", "equal", "--only", "A,C4,best", "--json"]
+    found = json.loads(anabranch("theory", "prove", "olia", *options).stdout)["verdicts"]
+    assert [one["result"] for one in found] == [REFUTED] * 3

@@ -131,7 +131,7 @@ class _Chatters(Exception):
 def trajectory(
     law: Law, says: str, start: States, price: Array, horizon: float
 ) -> Trajectory | None:
-    """The rates from a start, at fixed prices, at times up to `horizon` s; None if phi jumps."""
+    """The rates from a start, at fixed prices, at times up to `horizon` s; None where it fails."""
     calls = 0
 
     def drift(_: float, log_rate: Array) -> Array:
@@ -152,6 +152,8 @@ def trajectory(
     except _Chatters:
         return None
     rates = np.exp(found.y.T)
+    if not np.isfinite(rates).all():
+        return None
     return Trajectory(says, price.tolist(), found.t.tolist(), rates.tolist())
 
 
