@@ -6,6 +6,7 @@ number is the suffix of its name. Arrays are one-dimensional unless their shape 
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,6 +168,13 @@ class Law:
         """I_r and D_r, an entry per path: packets per acknowledged packet, and packets.
 
         Raises ValueError where the columns differ in length.
+        """
+    def evaluate_in(self, paths: Sequence[object]) -> list[tuple[Any, Any]]:
+        """I_r and D_r of every path of one user, in the numbers of its paths.
+
+        `paths` are any objects with the attributes of `Path`, whose values have Python's operators:
+        fractions give exact values. Numbers of the rule itself are fractions; the square root is
+        the power of one half. Raises what an operation raises.
         """
     def derivatives(self, wrt: str, states: object) -> tuple[Floats, Floats]:
         """The derivatives of I_r and D_r in the column `wrt`; at a kink, those of the branch taken.

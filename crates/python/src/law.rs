@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::ScenarioError;
+use crate::object;
 
 type Column<'py> = PyReadonlyArray1<'py, f64>;
 type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
@@ -74,6 +75,15 @@ impl Law {
             }
         }
         Ok((increase.into_pyarray(py), decrease.into_pyarray(py)))
+    }
+
+    /// `I_r` and `D_r` of every path of one user, in the numbers of its paths: any objects with the
+    /// fields of a path, whose values have Python's operators.
+    ///
+    /// A number of the rule's text is a `Fraction`; the square root is the power of one half.
+    /// Raises what an operation raises.
+    fn evaluate_in(&self, paths: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<(Py<PyAny>, Py<PyAny>)>> {
+        object::evaluate(&self.rule, &paths)
     }
 
     /// The exact derivatives of `I_r` and `D_r` in the column `wrt` of the user's path k, at a kink

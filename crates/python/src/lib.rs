@@ -4,6 +4,7 @@ mod adjustment;
 mod errors;
 mod law;
 mod network;
+mod object;
 mod record;
 mod rounds;
 mod rule;

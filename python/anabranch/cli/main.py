@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 from anabranch.cli import examples, harm, notes, papers, run, sweep, tables
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
-from anabranch.cli.theory import equilibrium, guarantees, optimum, queueing
+from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 
@@ -151,7 +151,7 @@ theory = App(
     no_args_is_help=True,
     help="Study rules without packets: guarantees, equilibria, optima, queueing.",
 )
-for group in (guarantees, equilibrium, optimum, queueing):
+for group in (guarantees, proofs, equilibrium, optimum, queueing):
     group.register(theory)
 app.add_typer(theory, name="theory")
 

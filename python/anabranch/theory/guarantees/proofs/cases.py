@@ -1,0 +1,193 @@
+"""A rule as rational functions of the state, one for each case of its comparisons."""
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from sympy.polys.fields import FracElement
+
+from anabranch import _core
+from anabranch.scenario import ScenarioError
+from anabranch.theory.guarantees.proofs.formula import formula
+from anabranch.theory.guarantees.proofs.solvers import UNSATISFIABLE, decide
+from anabranch.theory.guarantees.proofs.symbol import (
+    AT_LEAST,
+    POSITIVE,
+    ZERO,
+    Atom,
+    Case,
+    Symbol,
+    Variables,
+    atom,
+    paths_of,
+)
+
+FEASIBLE_S = 0.3
+"""Time for each solver to show that a case does not occur; kept if it does not finish."""
+
+MOST_CASES = 40
+"""Most cases of a rule for one number of paths."""
+
+
+class TooManyCases(Exception):
+    """A rule has more than `MOST_CASES` cases."""
+
+
+class Evaluated(Protocol):
+    """`I_r` and `D_r` of every path of one user, in the numbers of its paths."""
+
+    def __call__(self, paths: Sequence[Any]) -> list[tuple[Any, Any]]: ...
+
+
+@dataclass(frozen=True)
+class ProvedRule:
+    """A rule of the table, or one written in Python."""
+
+    name: str
+    evaluate: Evaluated
+    written: Any = None
+    """The Python object, for a rule that is not in the table."""
+
+    @classmethod
+    def of(cls, text: str) -> "ProvedRule":
+        """A specification such as "balia:cap=inf", or FILE.py:CLASS. Raises `ScenarioError`."""
+        file, colon, name = text.rpartition(":")
+        if colon and file.endswith(".py"):
+            written = _written(Path(file), name)()
+            return cls(name, lambda paths: _evaluated(written, paths), written)
+        law = _core.Law(text)
+        if law.delay_based:
+            raise ScenarioError(
+                f"{law.name} acts once per round trip: it has no increase per packet, hence no phi"
+            )
+        if not law.fluid:
+            raise ScenarioError(
+                f"{law.name} follows the time since the last loss: it has no phi of the rates"
+            )
+        return cls(law.name, law.evaluate_in)
+
+
+def _evaluated(rule: Any, paths: Sequence[Any]) -> list[tuple[Any, Any]]:
+    return [(rule.increase(r, paths), rule.decrease(r, paths)) for r in range(len(paths))]
+
+
+def _written(file: Path, name: str) -> Callable[[], Any]:
+    """The class of that name in a file of Python."""
+    if not file.is_file():
+        raise ScenarioError(f"{file}: no such file; expected a RULE such as lia, or FILE.py:CLASS")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = getattr(module, name, None)
+    if not (inspect.isclass(found) and hasattr(found, "increase") and hasattr(found, "decrease")):
+        raise ScenarioError(f"{file}: no class {name} with the methods increase and decrease")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """The rule in one case. Derivatives are in the rates, with the RTTs held."""
+
+    case: Case
+    increase: Sequence[FracElement]
+    decrease: Sequence[FracElement]
+    units: bool = True
+    """Whether a rate and an RTT may be set to 1, where the rule has no units."""
+
+    @property
+    def variables(self) -> Variables:
+        return self.case.variables
+
+    @cached_property
+    def region(self) -> list[Atom]:
+        """What the case assumes; a queue's delay is less than the RTT, of which it is a part."""
+        v = self.variables
+        functions = [*self.increase, *self.decrease]
+        used = [one.polynomial for one in self.case.assumed]
+        used += [part for function in functions for part in (function.numer, function.denom)]
+        parts = [
+            atom(rtt - delay, POSITIVE)
+            for rtt, delay in zip(v.rtt, v.queue_delay, strict=True)
+            if any(polynomial.degree(delay.numer) > 0 for polynomial in used)
+        ]
+        return [*self.case.assumed, *self.case.equations(), *parts]
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the paths, from 0."""
+        return range(self.variables.paths)
+
+    @cached_property
+    def has_interior(self) -> bool:
+        """Whether the case applies to more than a boundary between others."""
+        inner = [
+            Atom(one.polynomial, POSITIVE if one.relation == AT_LEAST else one.relation)
+            for one in self.case.assumed
+        ]
+        equal = any(one.relation == ZERO for one in inner)
+        return not equal and _occurs(self.case, inner)
+
+    @cached_property
+    def phi(self) -> list[FracElement]:
+        """I_r / D_r."""
+        return [i / d for i, d in zip(self.increase, self.decrease, strict=True)]
+
+    @cached_property
+    def jacobian(self) -> list[list[FracElement]]:
+        """dphi_r/dx_k."""
+        derivative, rate = self.case.derivative, self.variables.rate
+        return [[derivative(phi, x) for x in rate] for phi in self.phi]
+
+
+def pieces(
+    rule: ProvedRule, paths: int, equal_rtts: bool, parameters: Sequence[str] = ()
+) -> list[Piece]:
+    """Every case that occurs; `parameters` are more variables, which the rule does not have.
+
+    Raises `TooManyCases`.
+    """
+    variables = Variables(paths, equal_rtts, parameters)
+    found: list[Piece] = []
+    waiting: list[list[bool]] = [[]]
+    while waiting:
+        answers = waiting.pop()
+        case = Case(variables, answers)
+        pairs = rule.evaluate(list(paths_of(case)))
+        for number in range(len(answers), len(case.assumed)):
+            other = [*case.assumed[:number], case.assumed[number].negated()]
+            if _occurs(case, other):
+                waiting.append([*answers, *[True] * (number - len(answers)), False])
+        if _occurs(case, case.assumed):
+            increase, decrease = zip(*pairs, strict=True)
+            found.append(Piece(case, _values(case, increase), _values(case, decrease)))
+        if len(found) + len(waiting) > MOST_CASES:
+            raise TooManyCases(f"{rule.name} has more than {MOST_CASES} cases with {paths} paths")
+    return found
+
+
+def _values(case: Case, numbers: Sequence[Any]) -> list[FracElement]:
+    return [
+        number.value if isinstance(number, Symbol) else case.variables.field(Fraction(number))
+        for number in numbers
+    ]
+
+
+def _occurs(case: Case, assumed: Sequence[Atom]) -> bool:
+    if not assumed:
+        return True
+    answer = decide(formula([*assumed, *case.equations()]), FEASIBLE_S)
+    return answer.result != UNSATISFIABLE
+
+
+def pairs_of(found: Sequence[Piece]) -> Iterator[tuple[Piece, Piece]]:
+    """Each two cases once."""
+    for i, one in enumerate(found):
+        for other in found[i + 1 :]:
+            yield one, other

@@ -1,0 +1,249 @@
+"""A refutation in the numerical model of the theory: the violation, and a trajectory."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.integrate import solve_ivp
+
+from anabranch.theory.array import Array
+from anabranch.theory.guarantees.conditions import CONDITIONS, numbers
+from anabranch.theory.guarantees.jacobian import column_sums_of_inverse, phi_jacobian
+from anabranch.theory.guarantees.performance import RENO, gain
+from anabranch.theory.guarantees.proofs.cases import ProvedRule
+from anabranch.theory.guarantees.proofs.solution import State
+from anabranch.theory.guarantees.proofs.symbol import StatePath
+from anabranch.theory.law import Law, States, blocks
+
+MOMENTS = (0.0, 1.0, 10.0, 100.0, 1000.0)
+"""Times of a trajectory, in units of the slowest mode's first guess: an increase at phi."""
+
+MOST_STEPS = 20_000
+"""Evaluations of the drift for one trajectory."""
+
+STEP = 1e-6
+"""Relative step of the derivatives of a rule in Python."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """`dx_r/dt = k_r (phi_r - q_r)` at fixed prices q, from a start."""
+
+    says: str
+    price: list[float]
+    time_s: list[float]
+    rate: list[list[float]]
+    """Rates of the paths at each time, packets/s."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return self.__dict__
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Whether the numerical model sees the violation, too."""
+
+    seen: bool
+    words: str
+    trajectory: Trajectory | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        trajectory = self.trajectory.as_dict() if self.trajectory else None
+        return {"seen": self.seen, "words": self.words, "trajectory": trajectory}
+
+
+class WrittenLaw(Law):
+    """A rule written in Python as a law; its derivatives are central differences."""
+
+    def __init__(self, rule: ProvedRule) -> None:
+        self.name, self.delay_based, self._rule = rule.name, False, rule
+
+    def evaluate(self, states: States) -> tuple[Array, Array]:
+        increase, decrease = [], []
+        for first, last in zip(states.starts, states.starts[1:], strict=False):
+            user = slice(int(first), int(last))
+            columns = [states.window, states.rtt, states.queue_delay]
+            columns += [states.loss_interval, states.base_rtt]
+            rows = zip(*(column[user].tolist() for column in columns), strict=True)
+            for one in self._rule.evaluate([StatePath(*row) for row in rows]):
+                increase.append(float(one[0]))
+                decrease.append(float(one[1]))
+        return np.array(increase), np.array(decrease)
+
+    def derivatives(self, states: States, wrt: str) -> tuple[sparse.csr_array, sparse.csr_array]:
+        sizes = np.diff(states.starts)
+        found = [np.zeros(int((sizes**2).sum())) for _ in range(2)]
+        place = 0
+        for first, size in zip(states.starts[:-1], sizes, strict=True):
+            user = slice(int(first), int(first + size))
+            for k in range(int(size)):
+                ends = []
+                for sign in (1, -1):
+                    column = getattr(states, wrt).copy()
+                    column[first + k] *= 1 + sign * STEP
+                    ends.append(self.evaluate(replace(states, **{wrt: column})))
+                width = 2 * STEP * getattr(states, wrt)[first + k]
+                for matrix, high, low in zip(found, *ends, strict=True):
+                    matrix[place + k : place + size**2 : size] = (high[user] - low[user]) / width
+            place += int(size) ** 2
+        return blocks(states.starts, found[0]), blocks(states.starts, found[1])
+
+
+def confirmed(rule: ProvedRule, requirement: str, state: State) -> Confirmation:
+    """The requirement at this state in floating point."""
+    law = WrittenLaw(rule) if rule.written is not None else Law(rule.name)
+    states = state.states()
+    if requirement not in CONDITIONS:
+        return GOALS[requirement](law, states)
+    trajectory = TRAJECTORIES[requirement](law, states) if requirement in TRAJECTORIES else None
+    for test in CONDITIONS[requirement][1]:
+        if requirement == "C1" and test is not CONDITIONS["C1"][1][0]:
+            break
+        if test.violation(law, states)[0] > 0:
+            return Confirmation(True, test.why(law, states), trajectory)
+    jump = _jump(law, states)
+    return Confirmation(bool(jump), jump or "not seen in floating point", trajectory)
+
+
+def _jump(law: Law, states: States) -> str:
+    """How phi jumps within a relative distance of 1e-9 of the state, if it does."""
+    n = len(states.rate)
+    here = [law.phi(states)]
+    for k in range(n):
+        for sign in (1, -1):
+            rate = states.rate.copy()
+            rate[k] *= 1 + sign * 1e-9
+            here.append(law.phi(states.with_rate(rate)))
+    spread = np.ptp(here, axis=0)
+    r = int(spread.argmax())
+    values = np.array(here)[:, r]
+    if spread[r] < 1e-3 * np.abs(values).max():
+        return ""
+    return f"phi_{r + 1} jumps from {values.min():.4g} to {values.max():.4g}"
+
+
+class _Chatters(Exception):
+    """The integration needs more than `MOST_STEPS`, as where phi jumps."""
+
+
+def trajectory(
+    law: Law, says: str, start: States, price: Array, horizon: float
+) -> Trajectory | None:
+    """The rates from a start, at fixed prices, at times up to `horizon` s; None where it fails."""
+    calls = 0
+
+    def drift(_: float, log_rate: Array) -> Array:
+        nonlocal calls
+        calls += 1
+        if calls > MOST_STEPS:
+            raise _Chatters
+        states = start.with_rate(np.exp(log_rate))
+        return np.asarray(gain(law, states) * (law.phi(states) - price) / states.rate)
+
+    times = np.array(MOMENTS) / MOMENTS[-1] * horizon
+    span = (0, horizon)
+    try:
+        with np.errstate(all="ignore"):  # a rate may tend to 0
+            found = solve_ivp(
+                drift, span, np.log(start.rate), "LSODA", times, rtol=1e-8, atol=1e-10
+            )
+    except _Chatters:
+        return None
+    rates = np.exp(found.y.T)
+    if not np.isfinite(rates).all():
+        return None
+    return Trajectory(says, price.tolist(), found.t.tolist(), rates.tolist())
+
+
+def _horizon(law: Law, states: States) -> float:
+    """A time in which windows settle: a thousand times the time of one loss."""
+    return float(1000 / (states.rate * law.phi(states)).min())
+
+
+def _unstable(law: Law, states: States) -> Trajectory | None:
+    """From next to the state, at the prices that make it stationary, in the rising direction."""
+    jacobian = phi_jacobian(law, states)[0]
+    scale = states.rate
+    symmetric = scale[:, None] * (jacobian + jacobian.T) / 2 * scale
+    direction = np.linalg.eigh(symmetric)[1][:, -1]
+    start = states.with_rate(scale * (1 + 0.01 * direction))
+    price = law.phi(states)
+    says = f"at the prices that make rates {numbers(scale)} stationary, from {numbers(start.rate)}"
+    return trajectory(law, says, start, price, _horizon(law, states))
+
+
+def _total_rises(law: Law, states: States) -> Trajectory | None:
+    """The total rate after the price of one path has risen by a tenth."""
+    sums, _ = column_sums_of_inverse(phi_jacobian(law, states))
+    k = int(sums[0].argmax())
+    price = law.phi(states)
+    price[k] *= 1.1
+    says = (
+        f"stationary at a total of {states.rate.sum():.6g} packets/s; after the price of path "
+        f"{k + 1} has risen by a tenth"
+    )
+    return trajectory(law, says, states, price, _horizon(law, states))
+
+
+TRAJECTORIES: Mapping[str, Callable[[Law, States], Trajectory | None]] = {
+    "C2": _unstable,
+    "C4": _total_rises,
+}
+"""Where a violation shows in time."""
+
+
+def _increase(law: Law, states: States) -> Confirmation:
+    own, reno = law.evaluate(states)[0], RENO.evaluate(states)[0]
+    words = f"I = {numbers(own)} beside 1/w = {numbers(reno)}"
+    return Confirmation(bool((own > reno).any()), words)
+
+
+def _one_tcp(price: Array, states: States) -> Array:
+    """The rate of one TCP on each path at these prices."""
+    alone = replace(states, starts=np.arange(len(price) + 1), window=np.ones_like(price))
+    # NewReno's phi is inversely proportional to the square of its window.
+    return np.asarray(np.sqrt(RENO.phi(alone) / price) / states.rtt)
+
+
+def _below_best(law: Law, states: States) -> Confirmation:
+    price = law.phi(states)
+    tcp, total = _one_tcp(price, states), float(states.rate.sum())
+    words = (
+        f"at loss probabilities {numbers(price)} the paths have {total:.4g} packets/s in total, "
+        f"one TCP on each {numbers(tcp)}"
+    )
+    return Confirmation(bool(total < tcp.max() * (1 - 1e-9)), words, _stays(law, states))
+
+
+def _above_one(law: Law, states: States) -> Confirmation:
+    price = law.phi(states)
+    tcp = _one_tcp(price, states)
+    words = (
+        f"at loss probabilities {numbers(price)} the paths have {numbers(states.rate)} packets/s, "
+        f"one TCP on each {numbers(tcp)}"
+    )
+    best = [
+        (states.rate[list(subset)].sum() / tcp[list(subset)].max()) for subset in _sets(len(price))
+    ]
+    return Confirmation(bool(max(best) > 1 + 1e-9), words, _stays(law, states))
+
+
+def _sets(n: int) -> list[tuple[int, ...]]:
+    return [tuple(r for r in range(n) if bits >> r & 1) for bits in range(1, 2**n)]
+
+
+def _stays(law: Law, states: States) -> Trajectory | None:
+    """From a tenth above, at the prices that make the state stationary."""
+    start = states.with_rate(1.1 * states.rate)
+    says = f"from rates {numbers(start.rate)} at these prices"
+    return trajectory(law, says, start, law.phi(states), _horizon(law, states))
+
+
+GOALS: Mapping[str, Callable[[Law, States], Confirmation]] = {
+    "1/w": _increase,
+    "best": _below_best,
+    "harm": _above_one,
+}
+"""Requirements of RFC 6356."""

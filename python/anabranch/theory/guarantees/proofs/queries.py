@@ -1,0 +1,318 @@
+"""The conditions of a rule as formulas that have a solution exactly where one is violated.
+
+Balia's C0 to C5 are those of `conditions`, at states with positive phi. The goals of RFC 6356,
+section 2, are at the fixed point of the fluid model, where the loss probability of a path is phi.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from sympy.polys.fields import FracElement
+from sympy.polys.rings import PolyElement
+
+from anabranch import _core
+from anabranch.theory.guarantees.proofs.cases import Piece, pairs_of
+from anabranch.theory.guarantees.proofs.matrix import Matrix, adjugate, determinant, total
+from anabranch.theory.guarantees.proofs.orbits import representatives
+from anabranch.theory.guarantees.proofs.symbol import (
+    AT_LEAST,
+    POSITIVE,
+    UNEQUAL,
+    ZERO,
+    Atom,
+    StatePath,
+    Symbol,
+    atom,
+)
+from anabranch.theory.guarantees.proofs.units import with_units
+
+
+@dataclass(frozen=True)
+class Query:
+    """A conjunction that is satisfiable exactly where a requirement is violated."""
+
+    says: str
+    """The violation."""
+    region: Sequence[Atom]
+    """Where the case applies."""
+    violation: Sequence[Atom]
+    unitless: bool = False
+    """Whether neither rates nor times have a unit, so that one of each is 1."""
+
+    @property
+    def closed(self) -> list[Atom]:
+        """The violation in the region with its boundary, on which another case may be the one that
+        applies: without a solution the requirement holds."""
+        return [*map(_closed, self.region), *self.violation]
+
+    @property
+    def inner(self) -> list[Atom]:
+        """The violation in the interior of the region: a solution refutes the requirement."""
+        return [*map(_open, self.region), *self.violation]
+
+
+def _closed(one: Atom) -> Atom:
+    return Atom(one.polynomial, AT_LEAST) if one.relation == POSITIVE else one
+
+
+def _open(one: Atom) -> Atom:
+    return Atom(one.polynomial, POSITIVE) if one.relation == AT_LEAST else one
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Where the derivatives of a case are judged."""
+
+    atoms: Sequence[Atom]
+    positive: Sequence[Atom]
+    unitless: bool
+
+    def query(self, says: str, violation: Atom) -> Query:
+        violations = [violation, *self.positive]
+        return Query(says, self.atoms, violations, self.unitless)
+
+
+class Undecidable(Exception):
+    """A condition that has no formula here, and why."""
+
+
+Pieces = Sequence[Piece]
+
+
+def finite(pieces: Pieces) -> Iterator[Query]:
+    """A: 0 < phi_r < infinity."""
+    for piece in representatives(pieces):
+        for radicand in piece.case.roots:
+            yield Query("a square root of no positive number", piece.region, [_at_most_0(radicand)])
+        for r in piece.numbers:
+            phi = piece.phi[r]
+            for zero in (phi.denom, piece.decrease[r].denom):
+                yield Query(f"phi_{r + 1} has a pole", piece.region, [Atom(zero, ZERO)])
+            yield Query(f"phi_{r + 1} <= 0", piece.region, [_at_most_0(phi)])
+
+
+def symmetric(pieces: Pieces) -> Iterator[Query]:
+    """C0: the Jacobian is symmetric, on either side of a kink; phi is continuous."""
+    for piece, jacobian, region in _smooth(pieces):
+        for r, k in combinations(piece.numbers, 2):
+            says = f"dphi_{r + 1}/dx_{k + 1} is not dphi_{k + 1}/dx_{r + 1}"
+            yield region.query(says, atom(jacobian[r][k] - jacobian[k][r], UNEQUAL))
+    yield from _continuous(pieces)
+
+
+def definite(pieces: Pieces) -> Iterator[Query]:
+    """C2: the symmetric part of the Jacobian is negative definite, on either side of a kink.
+
+    Sylvester's criterion: leading principal minors of the order k have the sign of (-1)^k.
+    """
+    for _, jacobian, region in _smooth(pieces):
+        n = len(jacobian)
+        twice = [[jacobian[r][k] + jacobian[k][r] for k in range(n)] for r in range(n)]
+        for size in range(1, n + 1):
+            minor = determinant([row[:size] for row in twice[:size]])
+            says = f"the leading principal minor of order {size} of [dPhi/dx]^+ has the wrong sign"
+            yield region.query(says, _at_most_0(minor if size % 2 == 0 else -minor))
+    yield from _continuous(pieces)
+
+
+def falling(pieces: Pieces) -> Iterator[Query]:
+    """C1, the rate through a link falls with its price, and not that rates exist at all prices.
+
+    `1_A' D 1_A <= 0` with `D = J^-1`, for each set of paths A.
+    """
+    for piece, jacobian, region in _smooth(pieces):
+        inverse, divisor = adjugate(jacobian)
+        if divisor == 0:
+            raise Undecidable("the Jacobian has no inverse")
+        for subset in _subsets(piece):
+            rise = total([[inverse[r][k] for k in subset] for r in subset])
+            says = f"the rate through a link of {_names(subset)} rises with its price"
+            yield region.query(says, atom(rise / divisor, POSITIVE))
+
+
+def infinite_at_zero(pieces: Pieces) -> Iterator[Query]:
+    """C3: phi_r, where positive, is infinite in the limit x_r = 0, with the other rates held."""
+    for piece, r, ends in _ends(pieces, at_zero=True):
+        (above, top), (below, bottom) = ends.of(piece.phi[r].numer), ends.of(piece.phi[r].denom)
+        says = f"phi_{r + 1} is bounded as x_{r + 1} tends to 0"
+        wrong = [Atom(top, ZERO), Atom(bottom, ZERO)] if above < below else [Atom(bottom, UNEQUAL)]
+        for one in wrong:
+            yield Query(says, ends.region, [one, *ends.positive])
+
+
+def total_falls(pieces: Pieces) -> Iterator[Query]:
+    """C4: the column sums of the inverse Jacobian are at most 0."""
+    for piece, jacobian, region in _smooth(pieces):
+        inverse, divisor = adjugate(jacobian)
+        if divisor == 0:
+            yield from _total_of_rank_one(piece, jacobian, region)
+            continue
+        for k in piece.numbers:
+            rise = total([[row[k]] for row in inverse]) / divisor
+            says = f"the total rate rises with the price of path {k + 1}"
+            yield region.query(says, atom(rise, POSITIVE))
+
+
+def vanishing(pieces: Pieces) -> Iterator[Query]:
+    """C5: phi_r, where positive, tends to 0 as x_r grows with the other rates held."""
+    for piece, r, ends in _ends(pieces, at_zero=False):
+        (above, top), (below, bottom) = ends.of(piece.phi[r].numer), ends.of(piece.phi[r].denom)
+        says = f"phi_{r + 1} does not tend to 0 as x_{r + 1} grows"
+        wrong = Atom(bottom, ZERO) if above < below else Atom(top, UNEQUAL)
+        yield Query(says, ends.region, [wrong, *ends.positive])
+
+
+def increase_of_reno(pieces: Pieces) -> Iterator[Query]:
+    """RFC 6356, section 3: a path grows by no more than NewReno would, per acknowledged packet."""
+    for piece in representatives(pieces):
+        for r in piece.numbers:
+            window = piece.variables.rate[r] * piece.variables.rtt[r]
+            excess = piece.increase[r] - _reno(piece, window)[0]
+            yield Query(f"I_{r + 1} > 1/w_{r + 1}", piece.region, [atom(excess, POSITIVE)])
+
+
+def best_path(pieces: Pieces) -> Iterator[Query]:
+    """RFC 6356, goal 1: in total at least the rate that one TCP has on any of the paths."""
+    for piece in representatives(pieces):
+        region = [*piece.region, *_positive(piece)]
+        everything = sum(piece.variables.rate, piece.variables.field.zero)
+        for r in piece.numbers:
+            says = f"one TCP on path {r + 1} has more than all paths together"
+            yield Query(says, region, [atom(-_tcp_excess(piece, r, everything), POSITIVE)])
+
+
+def no_harm(pieces: Pieces) -> Iterator[Query]:
+    """RFC 6356, goal 2: through a common link at most the rate of one TCP on one of its paths."""
+    for piece in representatives(pieces):
+        region = [*piece.region, *_positive(piece)]
+        for subset in _subsets(piece):
+            rate = sum((piece.variables.rate[r] for r in subset), piece.variables.field.zero)
+            more = [atom(_tcp_excess(piece, r, rate), POSITIVE) for r in subset]
+            says = f"through a link of {_names(subset)} more than one TCP has on any of them"
+            yield Query(says, region, more)
+
+
+REQUIREMENTS: Mapping[str, tuple[str, Callable[[Pieces], Iterator[Query]]]] = {
+    "A": ("0 < phi_r < infinity at finite rates", finite),
+    "C0": ("Phi is continuous, its Jacobian symmetric", symmetric),
+    "C1": ("a link's rate falls with its price (the first part of C1)", falling),
+    "C2": ("Phi is continuous, the symmetric part of its Jacobian negative definite", definite),
+    "C3": ("phi_r is infinite where x_r = 0", infinite_at_zero),
+    "C4": ("the total rate falls with each price", total_falls),
+    "C5": ("phi_r tends to 0 as x_r grows", vanishing),
+    "1/w": ("a path grows by at most 1/w_r per acknowledged packet", increase_of_reno),
+    "best": ("all paths have at least the rate of one TCP on the best of them", best_path),
+    "harm": ("paths through a common link have at most the rate of one TCP", no_harm),
+}
+"""What each column requires of a rule. The last three are of RFC 6356, sections 2 and 3."""
+
+
+def _at_most_0(function: FracElement) -> Atom:
+    return atom(-function, AT_LEAST)
+
+
+def _positive(piece: Piece) -> list[Atom]:
+    """A rule is stationary at no state where a phi is not positive."""
+    return [atom(phi, POSITIVE) for phi in piece.phi]
+
+
+def _smooth(pieces: Pieces) -> Iterator[tuple[Piece, Matrix, _Region]]:
+    """The Jacobian of each case and where it is stationary, in units that remove variables."""
+    for piece in representatives(pieces):
+        if not piece.has_interior:
+            continue
+        jacobian, (region, positive), unitless = with_units(piece, piece.region, _positive(piece))
+        yield piece, jacobian, _Region(region, positive, unitless)
+
+
+def _continuous(pieces: Pieces) -> Iterator[Query]:
+    for one, other in pairs_of(pieces):
+        # The boundary that they share, so that none of it is left to an interior.
+        shared = [*map(_closed, one.region), *map(_closed, other.region)]
+        for r in one.numbers:
+            jump = atom(one.phi[r] - other.phi[r], UNEQUAL)
+            yield Query(f"phi_{r + 1} jumps between two cases", [], [*shared, jump])
+
+
+def _total_of_rank_one(piece: Piece, jacobian: Matrix, region: _Region) -> Iterator[Query]:
+    """C4 for a Jacobian u v', without an inverse: `z' J = 1'` has a solution, at most 0."""
+    for r, k in combinations(piece.numbers, 2):
+        for i, j in combinations(piece.numbers, 2):
+            if jacobian[r][i] * jacobian[k][j] != jacobian[r][j] * jacobian[k][i]:
+                raise Undecidable("the Jacobian has no inverse and a rank above 1")
+    for r in piece.numbers:
+        for k in piece.numbers[1:]:
+            says = "the Jacobian has no inverse and prices do not determine the total rate"
+            yield region.query(says, atom(jacobian[r][0] - jacobian[r][k], UNEQUAL))
+        says = f"the total rate rises with the price of path {r + 1}"
+        yield region.query(says, atom(jacobian[r][0], POSITIVE))
+
+
+def _ends(pieces: Pieces, at_zero: bool) -> Iterator[tuple[Piece, int, "_Ends"]]:
+    for piece in representatives(pieces):
+        for r in piece.numbers:
+            yield piece, r, _Ends(piece, r, at_zero)
+
+
+class _Ends:
+    """Polynomials of a case as one rate tends to 0 or infinity: their leading forms.
+
+    A square root grows with half the degree of its radicand. The rate, of which a power is left as
+    a factor, is then set to 1.
+    """
+
+    def __init__(self, piece: Piece, r: int, at_zero: bool) -> None:
+        variables = piece.variables
+        self.field, self.pick = variables.field, min if at_zero else max
+        self.weights = {self._index(variables.rate[r]): 2}
+        self.rate = variables.rate[r].numer
+        for root, radicand in zip(variables.roots, piece.case.roots, strict=False):
+            weight = self.of(radicand.numer)[0] - self.of(radicand.denom)[0]
+            self.weights[self._index(root)] = weight // 2
+        # At some rate; a root would have another value there.
+        self.positive = [] if piece.case.roots else [atom(piece.phi[r], POSITIVE)]
+        self.region = [Atom(self.of(a.polynomial)[1], _closed(a).relation) for a in piece.region]
+
+    def of(self, polynomial: PolyElement) -> tuple[int, PolyElement]:
+        """The order, in halves, and the leading form."""
+        orders = {
+            powers: sum(weight * powers[i] for i, weight in self.weights.items())
+            for powers in polynomial
+        }
+        order = self.pick(orders.values())
+        ring = polynomial.ring
+        form = ring.from_dict({p: c for p, c in polynomial.items() if orders[p] == order})
+        return order, form.subs(self.rate, 1)
+
+    def _index(self, generator: FracElement) -> int:
+        return int(self.field.gens.index(generator))
+
+
+def _subsets(piece: Piece) -> Iterator[tuple[int, ...]]:
+    """Every set of paths that a link may carry."""
+    for size in range(1, len(piece.numbers) + 1):
+        yield from combinations(piece.numbers, size)
+
+
+def _names(subset: Sequence[int]) -> str:
+    paths = ", ".join(str(r + 1) for r in subset)
+    return f"path {paths}" if len(subset) == 1 else f"paths {paths}"
+
+
+def _reno(piece: Piece, window: FracElement) -> tuple[FracElement, FracElement]:
+    """I and D of NewReno on one path with this window, from its rule."""
+    one = piece.variables.field.one
+    numbers = (window, one, one, one, one)
+    path = StatePath(*(Symbol(number, piece.case) for number in numbers))
+    increase, decrease = _core.Law("reno").evaluate_in([path])[0]
+    return increase.value, decrease.value
+
+
+def _tcp_excess(piece: Piece, r: int, rate: FracElement) -> FracElement:
+    """Above 0 where this rate is more than one TCP has on path r at its loss probability phi_r.
+
+    The loss probability at which NewReno is stationary falls with its window.
+    """
+    increase, decrease = _reno(piece, rate * piece.variables.rtt[r])
+    return piece.phi[r] - increase / decrease

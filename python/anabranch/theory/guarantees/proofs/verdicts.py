@@ -1,0 +1,187 @@
+"""The verdict on each requirement of a rule: proved, refuted by numbers, or unknown."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from anabranch.runner import Progress
+from anabranch.theory.guarantees.proofs.cases import Piece, ProvedRule, TooManyCases, pieces
+from anabranch.theory.guarantees.proofs.confirm import Confirmation, confirmed
+from anabranch.theory.guarantees.proofs.formula import formula
+from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS, Query, Undecidable
+from anabranch.theory.guarantees.proofs.solution import State, state_at
+from anabranch.theory.guarantees.proofs.solvers import SATISFIABLE, UNKNOWN, UNSATISFIABLE, decide
+
+PROVED, REFUTED = "proved", "refuted"
+
+FIRST_S = 0.5
+"""Time of a first round over all formulas, s: most are decided at once, and refutations first."""
+
+TIMEOUT_S = 10.0
+"""Time for each solver and formula, s."""
+
+FORMULAS_LONG = 10
+"""Formulas that may take all of their time before a verdict is given up."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on one requirement for one number of paths."""
+
+    requirement: str
+    paths: int
+    equal_rtts: bool
+    result: str
+    """"proved", "refuted" or "unknown"."""
+    formulas: int
+    """Formulas decided, or undecided."""
+    seconds: float
+    alone: Mapping[str, int] = field(default_factory=dict)
+    """Formulas that only this solver has decided."""
+    why: str = ""
+    """The violation, or why there is no verdict."""
+    state: State | None = None
+    """Rational numbers at which the requirement is violated."""
+    confirmation: Confirmation | None = None
+    """The same state in the numerical model."""
+
+    @property
+    def setting(self) -> str:
+        """Paths and RTTs, in words."""
+        return setting(self.paths, self.equal_rtts)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "requirement": self.requirement,
+            "paths": self.paths,
+            "rtts": "equal" if self.equal_rtts else "any",
+            "result": self.result,
+            "formulas": self.formulas,
+            "seconds": round(self.seconds, 2),
+            "decided_by_one_solver": dict(self.alone),
+            "why": self.why,
+            "state": self.state.as_dict() if self.state else None,
+            "confirmation": self.confirmation.as_dict() if self.confirmation else None,
+        }
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """The verdicts on one rule."""
+
+    rule: str
+    timeout_s: float
+    verdicts: Sequence[Verdict]
+    cases: Mapping[str, int]
+    """Cases of the rule's comparisons, by setting."""
+    note: str = ""
+    """Why there are no verdicts."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "timeout_s": self.timeout_s,
+            "cases": dict(self.cases),
+            "verdicts": [one.as_dict() for one in self.verdicts],
+            "note": self.note,
+        }
+
+
+def setting(paths: int, equal_rtts: bool) -> str:
+    """Paths and RTTs, in words."""
+    return f"{paths} paths, {'equal' if equal_rtts else 'any'} RTTs"
+
+
+def prove(
+    text: str,
+    paths: Sequence[int] = (2, 3),
+    rtts: Sequence[bool] = (True, False),
+    requirements: Sequence[str] = tuple(REQUIREMENTS),
+    timeout_s: float = TIMEOUT_S,
+    progress: Progress | None = None,
+) -> Proofs:
+    """Decide each requirement of a rule, for each number of paths, at equal RTTs and at any.
+
+    `rtts`: True for equal ones. Raises `ScenarioError` for an unknown rule, and for one that is no
+    function of rates and RTTs.
+    """
+    rule = ProvedRule.of(text)
+    found: list[Verdict] = []
+    cases: dict[str, int] = {}
+    total = len(paths) * len(rtts) * len(requirements)
+    for n in paths:
+        for equal in rtts:
+            own: Sequence[Piece] = []
+            reason = ""
+            try:
+                own = pieces(rule, n, equal)
+            except TooManyCases as many:
+                reason = str(many)
+            cases[setting(n, equal)] = len(own)
+            for name in requirements:
+                if progress:
+                    progress(len(found) / total)
+                if reason:
+                    found.append(Verdict(name, n, equal, UNKNOWN, 0, 0.0, why=reason))
+                else:
+                    found.append(_verdict(rule, own, name, timeout_s))
+    return Proofs(rule.name, timeout_s, found, cases)
+
+
+def _verdict(rule: ProvedRule, own: Sequence[Piece], name: str, timeout_s: float) -> Verdict:
+    start = time.monotonic()
+    variables = own[0].variables
+
+    def verdict(result: str, formulas: int, **more: Any) -> Verdict:
+        seconds = time.monotonic() - start
+        return Verdict(
+            name, variables.paths, variables.equal_rtts, result, formulas, seconds, **more
+        )
+
+    try:
+        queries = list(REQUIREMENTS[name][1](own))
+    except Undecidable as reason:
+        return verdict(UNKNOWN, 0, why=str(reason))
+    alone: dict[str, int] = {}
+    left = queries
+    for limit in (min(FIRST_S, timeout_s), timeout_s):
+        later = []
+        for number, query in enumerate(left):
+            if time.monotonic() - start > FORMULAS_LONG * timeout_s:
+                later += left[number:]
+                break
+            answer = decide(formula(query.closed), limit)
+            if answer.result == UNSATISFIABLE:
+                for solver in answer.only:
+                    alone[solver] = alone.get(solver, 0) + 1
+                continue
+            if answer.result == SATISFIABLE and (state := _state(query, variables, limit)):
+                return verdict(
+                    REFUTED,
+                    len(queries),
+                    why=query.says,
+                    state=state,
+                    confirmation=confirmed(rule, name, state),
+                )
+            later.append(query)
+            if limit == timeout_s:
+                later += left[number + 1 :]
+                break
+        left = later
+    if left:
+        spent = f"{time.monotonic() - start:.0f} s, {timeout_s:g} s for each formula"
+        why = f"after {spent}, {len(left)} of {len(queries)} are open, as whether {left[0].says}"
+        return verdict(UNKNOWN, len(queries), why=why, alone=alone)
+    return verdict(PROVED, len(queries), alone=alone)
+
+
+def _state(query: Query, variables: Any, limit: float) -> State | None:
+    """Rational numbers that violate a requirement, in the interior of a case."""
+    inner = formula(query.inner)
+    answer = decide(inner, limit)
+    if answer.solution is None and not inner.never:
+        return None
+    solution: dict[str, Fraction | int] = {**inner.ones, **(answer.solution or {})}
+    return state_at(variables, query.inner, solution, query.unitless)
