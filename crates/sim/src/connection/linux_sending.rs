@@ -24,16 +24,20 @@ impl Connection {
         self.linux_scheduler = Some(scheduler);
     }
 
-    /// Assigns data in bursts, while the path that would finish first has room. Each fragment is
-    /// sent at once, as far as the window has room.
+    /// Assigns data in bursts, while the path that would finish first has room. A path sends once
+    /// the next one is chosen, so that its timer starts after that (`mptcp_push_release`).
     fn assign(&mut self, scheduler: &mut LinuxScheduler, world: &mut World) {
         let min_rto = world.tcp.min_rto;
+        let mut chosen = None;
         while self.data_next < scheduler.written() {
             scheduler.set_interval(&self.paths, world.now, min_rto);
             let soonest = scheduler.soonest(&self.paths, &self.controller);
             let Some(r) = soonest.filter(|&r| scheduler.has_room(&self.paths, world.tcp, r)) else {
                 return;
             };
+            if let Some(before) = chosen.replace(r).filter(|&before| before != r) {
+                self.send_queued(scheduler, world, before);
+            }
             let rate = self.controller.path(r).rate();
             scheduler.average_rate(&self.paths, world.tcp, r, rate);
             let mut left = burst(world.tcp);
@@ -46,7 +50,6 @@ impl Connection {
                     scheduler.assign(r, data);
                 }
                 left -= left.min(fragment(world.tcp));
-                self.send_queued(scheduler, world, r);
             }
         }
     }
