@@ -317,8 +317,8 @@ mod tests {
         assert_eq!(fragment(&tcp), 12);
     }
 
-    /// When data is assigned, at 100 ms, the longest timer has 300 ms left. Then there is nothing to
-    /// assign, and packets of the slow path arrive at 250 and 440 ms, each of which starts its own
+    /// When data is assigned, at 100 ms, the longest timer has 300 ms left. Then there is nothing
+    /// to assign, and packets of the slow path arrive at 250 and 440 ms, each of which starts its own
     /// timer of 600 ms anew. The scheduler's still lasts 300 ms, as when data was last assigned.
     #[test]
     fn in_a_stall_the_timer_restarts_with_the_interval_it_had() {
