@@ -318,8 +318,8 @@ mod tests {
     }
 
     /// When data is assigned, at 100 ms, the longest timer has 300 ms left. Then there is nothing
-    /// to assign, and packets of the slow path arrive at 250 and 440 ms, each of which starts its own
-    /// timer of 600 ms anew. The scheduler's still lasts 300 ms, as when data was last assigned.
+    /// to assign, and packets of the slow path arrive at 250 and 440 ms, each of which starts that
+    /// path's timer of 600 ms anew. The scheduler's lasts 300 ms, as when data was last assigned.
     #[test]
     fn in_a_stall_the_timer_restarts_with_the_interval_it_had() {
         let mut scheduler = busy();
