@@ -34,6 +34,8 @@ pub(crate) struct LinuxScheduler {
     queues: Vec<SendQueue>,
     /// Data below this was acknowledged when the timer was last started or stopped.
     una: PacketNumber,
+    /// How long the timer lasts when it starts next (`timer_ival`).
+    interval: Time,
     /// When it expires, an idle path sends the oldest data again.
     pub resend_timer: Timer,
 }
@@ -43,6 +45,12 @@ pub(crate) struct LinuxScheduler {
 struct SendQueue {
     /// Data assigned to the path and not sent on it yet, and whether the connection sent it before.
     packets: VecDeque<(PacketNumber, bool)>,
+    /// The path's rate, packets/s, averaged whenever the path is chosen (`avg_pacing_rate`); 0
+    /// before the first RTT sample.
+    rate: f64,
+    /// While the path's own timer does not count: when its last acknowledgement before came
+    /// (`stale_count`, `stale_rcv_tstamp`).
+    disregarded: Option<Time>,
     /// The path's send buffer, bytes. It grows with the window and never shrinks.
     buffer: u64,
 }
@@ -126,14 +134,28 @@ impl LinuxScheduler {
 
     /// The path that would finish its load first (`mptcp_subflow_get_send`); those without an RTT
     /// come before all others.
-    pub fn soonest(&self, paths: &[PathState], controller: &AnyController) -> Option<usize> {
+    pub fn soonest(&mut self, paths: &[PathState], controller: &AnyController) -> Option<usize> {
+        for (r, queue) in self.queues.iter_mut().enumerate() {
+            let path = controller.path(r);
+            if queue.rate == 0.0 && path.rtt.is_finite() {
+                queue.rate = path.rate();
+            }
+        }
         let linger = |r: &usize| {
-            let path = controller.path(*r);
-            let measured = path.rtt.is_finite();
-            let rate = if measured { path.rate() } else { f64::MAX };
-            f64::from(self.load(paths, *r)) / rate
+            let rate = self.queues[*r].rate;
+            f64::from(self.load(paths, *r)) / if rate > 0.0 { rate } else { f64::MAX }
         };
         (0..self.queues.len()).min_by(|a, b| linger(a).total_cmp(&linger(b)))
+    }
+
+    /// Averages the rate of a path that is chosen: what waits at it counts with the average so far,
+    /// the burst with the `present` rate, packets/s.
+    pub fn average_rate(&mut self, paths: &[PathState], tcp: &Tcp, r: usize, present: f64) {
+        let (load, burst) = (f64::from(self.load(paths, r)), f64::from(burst(tcp)));
+        let queue = &mut self.queues[r];
+        if queue.rate > 0.0 {
+            queue.rate = (queue.rate * load + present * burst) / (load + burst);
+        }
     }
 
     /// Assigns new data to a path.
@@ -146,17 +168,25 @@ impl LinuxScheduler {
         self.queues[r].packets.pop_front()
     }
 
-    /// Starts the timer anew whenever data was acknowledged: it lasts as long as the longest of the
-    /// paths' own, without those that have expired already (`mptcp_timeout_from_subflow`). `una`
-    /// and `next` are the first data not acknowledged and the first not sent. Gives the time at
-    /// which a timer event must be scheduled.
+    /// Sets how long the timer lasts when it starts next, as long as the longest of the paths' own
+    /// (`__mptcp_set_timeout`). Linux does so only where it looks for a path for data: in a stall,
+    /// in which there is nothing to assign, the length stays.
+    pub fn set_interval(&mut self, paths: &[PathState], now: Time, min_rto: Time) {
+        let counted = paths.iter().zip(&self.queues);
+        let counted = counted.filter(|(_, queue)| queue.disregarded.is_none());
+        let longest = counted.filter_map(|(path, _)| path.first_timer()).max();
+        let interval = longest.map_or(0, |end| end.saturating_sub(now));
+        self.interval = if interval > 0 { interval } else { min_rto };
+    }
+
+    /// Starts the timer anew whenever data was acknowledged (`mptcp_reset_rtx_timer`). `una` and
+    /// `next` are the first data not acknowledged and the first not sent. Gives the time at which a
+    /// timer event must be scheduled.
     pub fn restart_timer(
         &mut self,
-        paths: &[PathState],
         una: PacketNumber,
         next: PacketNumber,
         now: Time,
-        min_rto: Time,
     ) -> Option<Time> {
         if una > self.una || una == next {
             self.una = una;
@@ -165,9 +195,22 @@ impl LinuxScheduler {
         if self.resend_timer.deadline().is_some() || self.una >= next {
             return None;
         }
-        let longest = paths.iter().filter_map(PathState::first_timeout).max();
-        let deadline = longest.filter(|&end| end > now);
-        self.resend_timer.start(deadline.unwrap_or(now + min_rto))
+        self.resend_timer.start(now + self.interval)
+    }
+
+    /// The timer has expired (`mptcp_pm_subflow_chk_stale`). The timers of paths with data do not
+    /// count from now on. They count again if it expires once more, and something was acknowledged
+    /// on the path in between.
+    pub fn on_expired(&mut self, paths: &[PathState]) {
+        for (r, path) in paths.iter().enumerate() {
+            if self.load(paths, r) > 0 {
+                let disregarded = &mut self.queues[r].disregarded;
+                *disregarded = match *disregarded {
+                    Some(before) if before < path.last_acked => None,
+                    _ => Some(path.last_acked),
+                };
+            }
+        }
     }
 
     /// Assigns the oldest data to a path without data (`__mptcp_retrans`).
@@ -191,8 +234,46 @@ impl LinuxScheduler {
 #[cfg(test)]
 mod tests {
     use anabranch_scenario::Count;
+    use anabranch_scenario::time::from_seconds;
 
     use super::*;
+    use crate::connection::path_state::Route;
+
+    /// Linux' floor of a timeout above the RTT.
+    const MIN_RTO: Time = from_seconds(0.2);
+
+    /// A path whose own timer expires at this time, s.
+    fn path(timeout_s: f64) -> PathState {
+        let route = Route {
+            first_hop: 0,
+            return_line: 0,
+            propagation_s: 0.0,
+            opens_at: 0,
+            join_delay: 0,
+        };
+        let tcp = Tcp::new(&anabranch_scenario::Tcp::default());
+        let mut path = PathState::new(route, &tcp, 10, 0);
+        path.timer.start(from_seconds(timeout_s));
+        path
+    }
+
+    /// A scheduler of two paths that each have a packet in their queues.
+    fn busy() -> LinuxScheduler {
+        let mut scheduler = LinuxScheduler::default();
+        scheduler.queues.resize_with(2, SendQueue::default);
+        for r in 0..2 {
+            scheduler.assign(r, r as PacketNumber);
+        }
+        scheduler
+    }
+
+    /// The time at which an idle path sends the oldest data again, ms, if data up to `una`, of ten
+    /// packets, is acknowledged at `now_s`.
+    fn resends_at_ms(scheduler: &mut LinuxScheduler, una: PacketNumber, now_s: f64) -> Option<f64> {
+        scheduler.restart_timer(una, 10, from_seconds(now_s));
+        let deadline = scheduler.resend_timer.deadline()?;
+        Some((anabranch_scenario::time::seconds(deadline) * 1e3).round())
+    }
 
     fn count(number: f64) -> Count {
         Count::try_from(number).expect("a whole number")
@@ -234,5 +315,72 @@ mod tests {
         assert_eq!(fragment(&tcp), 22);
         tcp.notsent = 12;
         assert_eq!(fragment(&tcp), 12);
+    }
+
+    /// When data is assigned, at 100 ms, the longest timer has 300 ms left. Then there is nothing
+    /// to assign, and packets of the slow path arrive at 250 and 440 ms, each of which starts that
+    /// path's timer of 600 ms anew. The scheduler's lasts 300 ms, as when data was last assigned.
+    #[test]
+    fn in_a_stall_the_timer_restarts_with_the_interval_it_had() {
+        let mut scheduler = busy();
+        let mut paths = [path(0.3), path(0.4)];
+        scheduler.set_interval(&paths, from_seconds(0.1), MIN_RTO);
+        assert_eq!(resends_at_ms(&mut scheduler, 0, 0.1), Some(400.0));
+        for (una, now_s, expected) in [(1, 0.25, 550.0), (2, 0.44, 740.0)] {
+            paths[1].timer.start(from_seconds(now_s + 0.6));
+            assert_eq!(resends_at_ms(&mut scheduler, una, now_s), Some(expected));
+        }
+        // Nothing new acknowledged: the timer runs on. Once data is assigned again, at 500 ms, the
+        // slow path's timer has 540 ms left.
+        assert_eq!(resends_at_ms(&mut scheduler, 2, 0.48), Some(740.0));
+        scheduler.set_interval(&paths, from_seconds(0.5), MIN_RTO);
+        assert_eq!(resends_at_ms(&mut scheduler, 3, 0.5), Some(1040.0));
+        assert_eq!(resends_at_ms(&mut scheduler, 10, 0.51), None);
+    }
+
+    /// The floor of 200 ms, where every path's timer is over or off.
+    #[test]
+    fn without_a_timer_of_a_path_the_interval_is_the_floor() {
+        let mut scheduler = busy();
+        let mut off = path(0.9);
+        off.timer.stop();
+        scheduler.set_interval(&[path(0.05), off], from_seconds(0.1), MIN_RTO);
+        assert_eq!(resends_at_ms(&mut scheduler, 0, 0.1), Some(300.0));
+    }
+
+    /// Path 1's timer would expire at 900 ms. It does not count after the timer has expired while
+    /// the path has data, and counts again when it expires after an acknowledgement.
+    #[test]
+    fn a_path_does_not_count_after_the_timer_has_expired() {
+        let mut scheduler = busy();
+        let mut paths = [path(0.3), path(0.9)];
+        scheduler.take(0);
+        let interval_ms = |scheduler: &mut LinuxScheduler, paths: &[PathState]| {
+            scheduler.set_interval(paths, 0, MIN_RTO);
+            scheduler.interval / from_seconds(1e-3)
+        };
+        assert_eq!(interval_ms(&mut scheduler, &paths), 900);
+        scheduler.on_expired(&paths);
+        assert_eq!(interval_ms(&mut scheduler, &paths), 300);
+        scheduler.on_expired(&paths);
+        assert_eq!(interval_ms(&mut scheduler, &paths), 300);
+        paths[1].last_acked = 1;
+        assert_eq!(interval_ms(&mut scheduler, &paths), 300);
+        scheduler.on_expired(&paths);
+        assert_eq!(interval_ms(&mut scheduler, &paths), 900);
+    }
+
+    /// One packet waits, a burst is 45 (65 536 bytes of 1448): of 100 and 192 packets/s the average
+    /// is (100 * 1 + 192 * 45) / 46 = 190.
+    #[test]
+    fn the_rate_of_a_path_is_averaged_when_it_is_chosen() {
+        let tcp = Tcp::new(&anabranch_scenario::Tcp::default());
+        let paths = [path(0.3), path(0.4)];
+        let mut scheduler = busy();
+        scheduler.queues[0].rate = 100.0;
+        scheduler.average_rate(&paths, &tcp, 0, 192.0);
+        assert_eq!(scheduler.queues[0].rate, 190.0);
+        scheduler.average_rate(&paths, &tcp, 1, 192.0);
+        assert_eq!(scheduler.queues[1].rate, 0.0, "no RTT sample yet");
     }
 }

@@ -16,9 +16,7 @@ impl Connection {
         for r in 0..self.paths.len() {
             self.send_queued(&mut scheduler, world, r);
         }
-        let (now, min_rto) = (world.now, world.tcp.min_rto);
-        let event_at =
-            scheduler.restart_timer(&self.paths, self.data_una, self.data_next, now, min_rto);
+        let event_at = scheduler.restart_timer(self.data_una, self.data_next, world.now);
         if let Some(time) = event_at {
             let event = Event::Resend(self.number);
             world.network.calendar.push(time, event);
@@ -26,14 +24,25 @@ impl Connection {
         self.linux_scheduler = Some(scheduler);
     }
 
-    /// Assigns data in bursts, while the path that would finish first has room. Each fragment is
-    /// sent at once, as far as the window has room.
+    /// Assigns data in bursts, while the path that would finish first has room. A path sends once
+    /// the next one is chosen, so that its timer starts after that (`mptcp_push_release`).
     fn assign(&mut self, scheduler: &mut LinuxScheduler, world: &mut World) {
-        while let Some(r) = scheduler.soonest(&self.paths, &self.controller)
-            && scheduler.has_room(&self.paths, world.tcp, r)
-        {
+        let min_rto = world.tcp.min_rto;
+        let mut chosen = None;
+        while self.data_next < scheduler.written() {
+            scheduler.set_interval(&self.paths, world.now, min_rto);
+            let soonest = scheduler.soonest(&self.paths, &self.controller);
+            let Some(r) = soonest.filter(|&r| scheduler.has_room(&self.paths, world.tcp, r)) else {
+                return;
+            };
+            if let Some(before) = chosen.replace(r).filter(|&before| before != r) {
+                self.send_queued(scheduler, world, before);
+            }
+            let rate = self.controller.path(r).rate();
+            scheduler.average_rate(&self.paths, world.tcp, r, rate);
             let mut left = burst(world.tcp);
             while left > 0 && scheduler.has_room(&self.paths, world.tcp, r) {
+                scheduler.set_interval(&self.paths, world.now, min_rto);
                 for _ in 0..left.min(fragment(world.tcp)) {
                     let Some(data) = self.next_new(world.tcp, scheduler.written()) else {
                         return;
@@ -41,7 +50,6 @@ impl Connection {
                     scheduler.assign(r, data);
                 }
                 left -= left.min(fragment(world.tcp));
-                self.send_queued(scheduler, world, r);
             }
         }
     }
@@ -75,6 +83,7 @@ impl Connection {
                 world.network.calendar.push(time, event);
             }
             TimerEvent::Expired => {
+                scheduler.on_expired(&self.paths);
                 scheduler.resend(&self.paths, world.tcp, self.data_una, self.data_next);
                 self.send_as_linux(world);
             }

@@ -69,6 +69,7 @@ pub(crate) struct PathState {
     pub quick_acks: u32,
     pub last_arrived: Time,
     pub last_sent: Time,
+    pub last_acked: Time,
     /// Loss detection by send times, if the scenario has it.
     pub rack: Option<Box<Rack>>,
     /// The sender's host, if it delays packets.
@@ -95,6 +96,7 @@ impl PathState {
             quick_acks: QUICK_ACKS,
             last_arrived: 0,
             last_sent: 0,
+            last_acked: 0,
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
             totals: PathTotals::default(),
@@ -150,9 +152,14 @@ impl PathState {
         self.timer.start(now + backed_off)
     }
 
-    /// When the timer expires; `None` if it expired before since something was acknowledged.
-    pub fn first_timeout(&self) -> Option<Time> {
-        self.timer.deadline().filter(|_| self.backoff == 0)
+    /// When the first of its timers expires: Linux has one for retransmission, probe and reordering
+    /// (`icsk_timeout`).
+    pub fn first_timer(&self) -> Option<Time> {
+        let rack = self
+            .rack
+            .iter()
+            .flat_map(|rack| [&rack.probing, &rack.reordering]);
+        rack.chain([&self.timer]).filter_map(Timer::deadline).min()
     }
 
     /// Doubles the timeout until something new is acknowledged (RFC 6298 section 5.5).

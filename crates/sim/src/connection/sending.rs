@@ -22,6 +22,7 @@ impl Connection {
         let rtt_s = seconds(world.now - ack.sent_at);
         path.totals.rtt_sum_s += rtt_s;
         path.totals.rtt_samples += 1;
+        path.last_acked = world.now;
         let (una, next) = (path.sender.una(), path.sender.next());
         path.rto.sample(world.tcp, rtt_s, una, next);
         if outcome.advanced && path.has_timed_out() && path.undo_timeout(ack) {
