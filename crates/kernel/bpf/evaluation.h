@@ -17,6 +17,8 @@ struct evaluated_path {
 struct evaluation {
 	struct evaluated_path paths[MAX_PATHS];
 	struct memory memory[MAX_PATHS];
+	struct epoch epoch; /* of path r */
+	soft age;
 	soft parameters[MAX_PARAMETERS];
 	u64 count;
 	u64 r;
@@ -63,6 +65,10 @@ static inline void evaluate_rule(struct evaluation *evaluation, struct connectio
 		c->parameters[i] = evaluation->parameters[i];
 	for_each_path(k, c)
 		take_path(c, k, k == r ? OWN : SIBLINGS, evaluation);
+#if READS & EPOCH
+	c->epoch = evaluation->epoch;
+	c->age = evaluation->age;
+#endif
 	evaluation->increase = increase(r, c);
 	evaluation->decrease = decrease(r, c);
 	evaluation->leaves_slow_start = leaves_slow_start(&c->paths[r]);

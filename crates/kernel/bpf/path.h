@@ -16,8 +16,9 @@
 #define QUEUE_DELAY 8
 #define LOSSES 16 /* since_loss, between_losses, loss_interval */
 #define MEMORY 32
+#define EPOCH 64 /* epoch_window, age, peak, prior_peak: of the own path only */
 
-/* crates/control/src/path.rs without the fields of CUBIC. Packets and seconds. */
+/* crates/control/src/path.rs. Packets and seconds. */
 struct path {
 	soft window;
 #if READS & RTT
@@ -42,6 +43,10 @@ struct connection {
 	struct path paths[MAX_PATHS];
 #if READS & MEMORY
 	struct memory memory[MAX_PATHS];
+#endif
+#if READS & EPOCH
+	struct epoch epoch;
+	soft age;
 #endif
 	soft parameters[MAX_PARAMETERS];
 	u64 count;
