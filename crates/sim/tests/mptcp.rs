@@ -289,6 +289,35 @@ fn coupled_cubic_shares_a_bottleneck_with_one_cubic_and_cubic_does_not() {
     assert!((0.61..0.72).contains(&share), "cubic: {share}");
 }
 
+/// RFC 6356's first goal: at least what the best path alone would give. One CUBIC beside one gets a
+/// half of each link. The losses of the worse link, half as fast and so with more of them, hold its
+/// window down, but it adds to what the better one gives.
+#[test]
+fn coupled_cubic_over_two_links_has_at_least_its_half_of_the_better_one() {
+    let text = r#"
+        measure = { duration_s = 200, warmup_s = 20 }
+        links.fast = { rate_mbps = 20, delay_ms = 20, queue.red = {} }
+        links.slow = { rate_mbps = 10, delay_ms = 20, queue.red = {} }
+        [[flows]]
+        name = "two paths"
+        algorithm = "coupled-cubic"
+        paths = [["fast"], ["slow"]]
+        [[flows]]
+        name = "fast"
+        algorithm = "cubic"
+        paths = [["fast"]]
+        start_spread_s = 1
+        [[flows]]
+        name = "slow"
+        algorithm = "cubic"
+        paths = [["slow"]]
+        start_spread_s = 1
+        "#;
+    let goodput = run(text, 1).flows.goodput_mbps;
+    println!("{goodput:?}");
+    assert!(goodput[0] > 0.95 * 10.0, "{goodput:?}");
+}
+
 #[test]
 fn wvegas_keeps_queues_short() {
     // The default queues hold 100 ms: 83 packets. wVegas wants 10 packets per user in both queues
