@@ -119,3 +119,14 @@ fn in_total_it_has_as_much_as_cubic_on_the_best_path() {
         total(&in_reno)
     ));
 }
+
+/// The sawtooth of a sibling does not matter: the larger of its window and its window at the last
+/// loss is the same before the loss and after it.
+#[test]
+fn a_loss_of_the_sibling_does_not_speed_up_the_path() {
+    let mut paths = shares_of(one_cubic(5.0), &[0.5, 0.5]);
+    paths[1].window = paths[1].peak;
+    let before = increase(0, &paths);
+    paths[1].window = 0.7 * paths[1].peak;
+    assert_eq!(increase(0, &paths), before);
+}

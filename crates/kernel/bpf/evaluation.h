@@ -12,6 +12,7 @@ struct evaluated_path {
 	soft since_loss;
 	soft between_losses;
 	soft loss_interval;
+	soft peak;
 };
 
 struct evaluation {
@@ -49,6 +50,9 @@ static inline void take_path(struct connection *c, u32 k, u32 fields, const stru
 	to->since_loss = fields & LOSSES ? path->since_loss : 0;
 	to->between_losses = fields & LOSSES ? path->between_losses : 0;
 	to->loss_interval = fields & LOSSES ? path->loss_interval : 0;
+#endif
+#if READS & PEAK
+	to->peak = fields & PEAK ? path->peak : 0;
 #endif
 #if READS & MEMORY
 	c->memory[k] = from->memory[k];

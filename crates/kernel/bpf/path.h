@@ -16,7 +16,8 @@
 #define QUEUE_DELAY 8
 #define LOSSES 16 /* since_loss, between_losses, loss_interval */
 #define MEMORY 32
-#define EPOCH 64 /* epoch_window, age, peak, prior_peak: of the own path only */
+#define PEAK 64
+#define EPOCH 128 /* epoch_window, age, prior_peak: of the own path only */
 
 /* crates/control/src/path.rs. Packets and seconds. */
 struct path {
@@ -35,6 +36,9 @@ struct path {
 	soft since_loss;
 	soft between_losses;
 	soft loss_interval;
+#endif
+#if READS & PEAK
+	soft peak;
 #endif
 };
 

@@ -1,16 +1,16 @@
 //! CUBIC, coupled as LIA couples Reno.
 
-use crate::path::{Path, total_rate};
+use crate::path::Path;
 use crate::rule::{Parameter, Rule};
 use crate::rules::cubic::cubic_increase;
 use crate::scalar::Scalar;
 
 /// [`Cubic`](crate::rules::Cubic) on every path, with a smaller C and a smaller slope of `W_est`:
 ///
-/// - `C_r = C min( w_r max_k(x_k^4/w_k) / (sum_k x_k)^4 , 1 )`,
-/// - `slope_r = min( w_r max_k(x_k^2/w_k) / (sum_k x_k)^2 , 1 )`, LIA's increase over Reno's,
+/// - `C_r = C min( v_r max_k(y_k^4/v_k) / (sum_k y_k)^4 , 1 )`,
+/// - `slope_r = min( v_r max_k(y_k^2/v_k) / (sum_k y_k)^2 , 1 )`, LIA's increase over Reno's,
 ///
-/// with `x_k = w_k/tau_k` and `D_r = 0.3 w_r`.
+/// with `v_k = max(w_k, peak_k)`, `y_k = v_k/tau_k`, and `D_r = 0.3 w_r`.
 ///
 /// Growth and decrease are those of RFC 9438, and over one path the rule is CUBIC. The coupling is
 /// ours, derived as LIA's was from its two goals (RFC 6356, section 2). CUBIC's rate over a path
@@ -25,9 +25,9 @@ use crate::scalar::Scalar;
 /// connection's window and s the largest share. Such windows together follow the curve of one
 /// CUBIC, whose time runs at s times the speed.
 ///
-/// A loss of a sibling raises `C_r` for all of the time since the path's own loss, because CUBIC's
-/// curve is a function of that time. With `max(w_k, peak_k)` for `w_k` in both factors, which such a
-/// loss does not change, the shares of a common link were the same.
+/// LIA has the present window where v is. CUBIC's curve is a function of the time since the loss, so
+/// that a sibling's loss would speed up all of that time, not only what follows: the window would
+/// jump. Windows at the last loss are nearly constant in equilibrium.
 ///
 /// Other couplings of CUBIC, which are not used here: MPCubic (Le, Haw, Hong, Lee, IEICE Trans.
 /// Commun. E95-B(7), 2012), mpCUBIC (Kato, Haruyama, Yamamoto, Ohzahata, WorldCIST 2020), Coupled
@@ -60,20 +60,30 @@ impl Rule for CoupledCubic {
 
     #[inline]
     fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
-        let (path, total) = (&paths[r], total_rate(paths));
+        let total = paths
+            .iter()
+            .fold(S::of(0), |sum, path| sum + lasting_window(path) / path.rtt);
         let (mut cubic, mut reno) = (S::of(0), S::of(0));
-        for other in paths {
-            let share = other.rate() / total;
-            let (square, ratio) = (share * share, path.window / other.window);
+        for path in paths {
+            let window = lasting_window(path);
+            let share = window / path.rtt / total;
+            let square = share * share;
+            let ratio = lasting_window(&paths[r]) / window;
             cubic = cubic.max(square * square * ratio);
             reno = reno.max(square * ratio);
         }
         let c = S::from_f64(self.c) * cubic.min(S::of(1));
-        cubic_increase(path, c, reno.min(S::of(1)))
+        cubic_increase(&paths[r], c, reno.min(S::of(1)))
     }
 
     #[inline]
     fn decrease<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
         paths[r].window * S::of(3) / S::of(10)
     }
+}
+
+/// `v`, packets: the window without its sawtooth.
+#[inline]
+fn lasting_window<S: Scalar>(path: &Path<S>) -> S {
+    path.window.max(path.peak)
 }

@@ -1,7 +1,7 @@
 /* crates/control/src/rules/coupled_cubic.rs and cubic.rs: RFC 9438. */
 
-#define OWN (WINDOW | RTT | EPOCH)
-#define SIBLINGS (WINDOW | RTT)
+#define OWN (WINDOW | RTT | PEAK | EPOCH)
+#define SIBLINGS (WINDOW | RTT | PEAK)
 #define HAS_DECREASE
 
 #include "../path.h"
@@ -58,15 +58,23 @@ static inline soft reno_window(const struct epoch *epoch, soft rtt, soft t, soft
 	return soft_sub(soft_add(peak, soft_mul(slope, rounds)), soft_mul(slope, rounds_to_peak));
 }
 
+static inline soft lasting_window(const struct path *path)
+{
+	return soft_max(path->window, path->peak);
+}
+
 static inline soft increase(u32 r, const struct connection *c)
 {
 	const struct path *path = &c->paths[r];
-	soft w = path->window, t = soft_add(c->age, path->rtt), total = total_rate(c);
-	soft cubic = 0, reno = 0, target;
+	soft w = path->window, t = soft_add(c->age, path->rtt), own = lasting_window(path);
+	soft total = 0, cubic = 0, reno = 0, target;
 
+	for_each_path(k, c)
+		total = soft_add(total, soft_div(lasting_window(&c->paths[k]), c->paths[k].rtt));
 	for_each_path(k, c) {
-		soft share = soft_div(rate(&c->paths[k]), total), square = soft_mul(share, share);
-		soft ratio = soft_div(w, c->paths[k].window);
+		soft window = lasting_window(&c->paths[k]), ratio = soft_div(own, window);
+		soft share = soft_div(soft_div(window, c->paths[k].rtt), total);
+		soft square = soft_mul(share, share);
 
 		cubic = soft_max(cubic, soft_mul(soft_mul(square, square), ratio));
 		reno = soft_max(reno, soft_mul(square, ratio));

@@ -29,6 +29,7 @@ pub struct CPath {
     since_loss: Soft,
     between_losses: Soft,
     loss_interval: Soft,
+    peak: Soft,
 }
 
 /// `struct memory`.
@@ -96,6 +97,7 @@ impl Evaluation {
                 since_loss: path.since_loss,
                 between_losses: path.between_losses,
                 loss_interval: path.loss_interval,
+                peak: path.peak,
             };
         }
         evaluation.set_memory(memory);
