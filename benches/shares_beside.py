@@ -33,9 +33,7 @@ def shares(backend: str, seeds: int, rule: str) -> dict[str, list[float]]:
     if backend == "sim":
         overrides["tcp.profile"] = "linux"
     result = anabranch.run(EXAMPLE, beside, seeds, set=overrides, on=backend, jobs=2)
-    rates = result.flows.pivot(
-        index=["algorithm", "seed"], columns="flow", values="goodput_mbps"
-    )
+    rates = result.flows.pivot(index=["algorithm", "seed"], columns="flow", values="goodput_mbps")
     share = rates["two paths"] / rates.sum(axis=1)
     return {other: share.loc[other].tolist() for other in beside}
 

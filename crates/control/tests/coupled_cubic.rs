@@ -16,7 +16,7 @@ proptest! {
     /// The ratios of the path to itself are exactly 1.
     #[test]
     fn over_one_path_it_is_cubic(path in any_path(), c in 0.001..100.0) {
-        let [coupled, cubic] = ["coupled-cubic", "cubic"].map(|name| rule(&format!("{name}:c={c}")));
+        let [coupled, cubic] = ["coupled-cubic", "cubic"].map(|of| rule(&format!("{of}:c={c}")));
         prop_assert_eq!(coupled.increase(0, &[path]), cubic.increase(0, &[path]));
         prop_assert_eq!(coupled.decrease(0, &[path]), cubic.decrease(0, &[path]));
     }
@@ -52,7 +52,7 @@ fn shares_of(whole: Path<f64>, shares: &[f64]) -> Vec<Path<f64>> {
 }
 
 /// With shares `s_r` of one CUBIC's windows and the largest share s, `C_r = C s_r s^3`. Then
-/// `K_r^3 = s_r (W_max - W)/C_r`, so `K_r = K/s`, and each path gains `s_r` of what CUBIC has gained
+/// `K_r^3 = s_r (W_max - W)/C_r`, so `K_r = K/s`, and each path gains `s_r` of what CUBIC gains
 /// by the time `s t`: `C_r ((t - K_r)^3 + K_r^3) = s_r C ((s t - K)^3 + K^3)`. Reno's window, with
 /// the slope `s_r s`, does likewise. K is cbrt(300/0.4) = 9.1 s; at 0.2 s `W_est` is the larger.
 #[test]
@@ -79,8 +79,8 @@ fn on_one_link_the_paths_grow_as_one_cubic_whose_time_runs_slower() {
 /// no path is at its own CUBIC's C.
 ///
 /// Without a peak K is 0. At t = 10 s and an RTT of 1 s the increase is `C_k t^3/w_k`, 400 times a
-/// share of C, and `W_est` grows by at most 10; at t = 0.02 s and an RTT of 0.01 s the slope counts:
-/// 2 times a share of it and `C t^3` at most 3e-6. Both less than half a window.
+/// share of C, and `W_est` grows by at most 10; at t = 0.02 s and an RTT of 0.01 s what counts is
+/// twice a share of the slope, and `C t^3` at most 3e-6. Both less than half a window.
 #[test]
 fn in_total_it_has_as_much_as_cubic_on_the_best_path() {
     let windows = [3000.0, 2000.0, 2500.0];

@@ -1,7 +1,7 @@
-/* The epoch of a subflow, its present stage of congestion avoidance, for rules that read EPOCH: what
+/* The epoch of a subflow, its present stage of congestion avoidance, for rules with EPOCH: what
  * the Controller in crates/control/src keeps in Path::epoch_window, age, peak and prior_peak.
  *
- * As with the kernel's CUBIC, an epoch that a spurious loss had ended does not go on after the undo:
+ * As with the kernel's CUBIC, an epoch that a spurious loss has ended stays ended after the undo:
  * another begins at the restored window.
  */
 #pragma once

@@ -279,8 +279,8 @@ fn coupled_paths_share_a_bottleneck_with_one_reno_and_uncoupled_ones_do_not() {
     assert!((0.61..0.72).contains(&share), "reno: {share}");
 }
 
-/// At equal losses the two subflows have `C s_r s^3 = C/16` and together what one CUBIC has. They do
-/// not lose at the same time, so that the larger share s is above a half.
+/// At equal losses the two subflows have `C s_r s^3 = C/16` and together what one CUBIC has. They
+/// do not lose at the same time, so that the larger share s is above a half.
 #[test]
 fn coupled_cubic_shares_a_bottleneck_with_one_cubic_and_cubic_does_not() {
     let share = share_beside("cubic", "coupled-cubic");

@@ -25,8 +25,8 @@ use crate::scalar::Scalar;
 /// connection's window and s the largest share. Such windows together follow the curve of one
 /// CUBIC, whose time runs at s times the speed.
 ///
-/// LIA has the present window where v is. CUBIC's curve is a function of the time since the loss, so
-/// that a sibling's loss would speed up all of that time, not only what follows: the window would
+/// LIA has the present window where v is. CUBIC's curve is a function of the time since the loss:
+/// a sibling's loss would speed up all of that time, not only what follows: the window would
 /// jump. Windows at the last loss are nearly constant in equilibrium.
 ///
 /// Other couplings of CUBIC, which are not used here: MPCubic (Le, Haw, Hong, Lee, IEICE Trans.
