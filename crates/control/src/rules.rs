@@ -165,6 +165,7 @@ rules! { $
     olia: Olia,
     olia_printed: OliaPrinted,
     balia: Balia,
+    coupled_cubic: CoupledCubic,
     generalized: Generalized,
     rsf_db: RsfDb,
     rsf_lb: RsfLb,

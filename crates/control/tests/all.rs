@@ -3,6 +3,7 @@
 mod algorithm;
 mod common;
 mod controller;
+mod coupled_cubic;
 mod coupling;
 mod cubic;
 mod golden;

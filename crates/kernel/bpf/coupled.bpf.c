@@ -22,6 +22,7 @@
 #include "rule.h"
 #include "gather.h"
 #include "window.h"
+#include "epoch.h"
 #ifdef DELAY_BASED
 #include "delay_based.h"
 #else
@@ -54,6 +55,7 @@ static inline void init_subflow(struct tcp_sock *tp, struct subflow *s)
 	s->base_rtt_us = ~0U;
 	s->round_end = tp->snd_nxt;
 	s->holds = 0;
+	s->keeps = READS & (MEMORY | EPOCH);
 	forget_increase(s);
 	s->magic = MAGIC;
 }
@@ -104,8 +106,19 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 
 	count_loss(s);
 	forget_increase(s);
+	note_peak((struct tcp_sock *)sk, s);
 	return reduced_window(sk);
 }
+
+#if READS & EPOCH
+/* A timeout: the epoch after it has no earlier peak (RFC 9438, section 4.8). */
+SEC("struct_ops")
+void BPF_PROG(set_state, struct sock *sk, u8 new_state)
+{
+	if (new_state == TCP_CA_Loss)
+		forget_peaks(subflow_of(sk));
+}
+#endif
 
 /* Some kernels skip a program, and use uninitialised stack memory as its result, if the processor
  * was interrupted in a process that no program may observe. A threshold above the window before the
@@ -150,6 +163,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (s->magic != MAGIC)
 		init_subflow(tp, s);
 	replace_invalid_window(sk);
+	note_time(tp, s);
 	s->since_loss += sample->pkts_acked;
 	if (sample->rtt_us > 0) {
 		if ((u32)sample->rtt_us < s->base_rtt_us)
@@ -172,6 +186,9 @@ struct tcp_congestion_ops RULE = {
 	.init = (void *)init,
 	.release = (void *)release,
 	.ssthresh = (void *)ssthresh,
+#if READS & EPOCH
+	.set_state = (void *)set_state,
+#endif
 	.undo_cwnd = (void *)undo_cwnd,
 	.pkts_acked = (void *)pkts_acked,
 	.cong_avoid = (void *)cong_avoid,

@@ -12,11 +12,14 @@ struct evaluated_path {
 	soft since_loss;
 	soft between_losses;
 	soft loss_interval;
+	soft peak;
 };
 
 struct evaluation {
 	struct evaluated_path paths[MAX_PATHS];
 	struct memory memory[MAX_PATHS];
+	struct epoch epoch; /* of path r */
+	soft age;
 	soft parameters[MAX_PARAMETERS];
 	u64 count;
 	u64 r;
@@ -48,6 +51,9 @@ static inline void take_path(struct connection *c, u32 k, u32 fields, const stru
 	to->between_losses = fields & LOSSES ? path->between_losses : 0;
 	to->loss_interval = fields & LOSSES ? path->loss_interval : 0;
 #endif
+#if READS & PEAK
+	to->peak = fields & PEAK ? path->peak : 0;
+#endif
 #if READS & MEMORY
 	c->memory[k] = from->memory[k];
 #endif
@@ -63,6 +69,10 @@ static inline void evaluate_rule(struct evaluation *evaluation, struct connectio
 		c->parameters[i] = evaluation->parameters[i];
 	for_each_path(k, c)
 		take_path(c, k, k == r ? OWN : SIBLINGS, evaluation);
+#if READS & EPOCH
+	c->epoch = evaluation->epoch;
+	c->age = evaluation->age;
+#endif
 	evaluation->increase = increase(r, c);
 	evaluation->decrease = decrease(r, c);
 	evaluation->leaves_slow_start = leaves_slow_start(&c->paths[r]);

@@ -76,8 +76,18 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 	}
 #endif
 #if READS & MEMORY
-	if (fields & MEMORY && is_ours)
+	if (fields & MEMORY && is_ours && s->keeps & MEMORY)
 		c->memory[k & (MAX_PATHS - 1)] = s->memory;
+#endif
+#if READS & PEAK
+	if (fields & PEAK && is_ours && s->keeps & EPOCH)
+		path->peak = s->epoch.peak;
+#endif
+#if READS & EPOCH
+	if (fields & EPOCH) {
+		c->epoch = s->epoch;
+		c->age = soft_div(soft_of(s->age_us), SOFT(1000000));
+	}
 #endif
 }
 

@@ -112,6 +112,7 @@ struct inet_connection_sock {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	u64 tcp_mstamp;
 	u64 delivered_mstamp;
 	u32 mss_cache;
 	u32 snd_cwnd;
@@ -189,6 +190,7 @@ struct bpf_struct_ops_map {
 
 #define TCP_CONG_NON_RESTRICTED 1
 #define TCP_CA_CWR 2
+#define TCP_CA_Loss 4
 #define AF_INET 2
 #define TCP_ESTABLISHED 1
 #define TCP_CLOSE_WAIT 8

@@ -53,10 +53,12 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		return;
 	if (in_slow_start(tp)) {
 		forget_increase(s);
+		end_epoch(s);
 		acked = tcp_slow_start(tp, acked);
 		if (!acked)
 			return;
 	}
+	begin_epoch(tp, s);
 	if (s->is_due && !compute_increase(sk))
 		tcp_reno_cong_avoid(sk, ack, acked);
 	else

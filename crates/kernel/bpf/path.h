@@ -16,8 +16,10 @@
 #define QUEUE_DELAY 8
 #define LOSSES 16 /* since_loss, between_losses, loss_interval */
 #define MEMORY 32
+#define PEAK 64
+#define EPOCH 128 /* epoch_window, age, prior_peak: of the own path only */
 
-/* crates/control/src/path.rs without the fields of CUBIC. Packets and seconds. */
+/* crates/control/src/path.rs. Packets and seconds. */
 struct path {
 	soft window;
 #if READS & RTT
@@ -35,6 +37,9 @@ struct path {
 	soft between_losses;
 	soft loss_interval;
 #endif
+#if READS & PEAK
+	soft peak;
+#endif
 };
 
 /* What the methods of the trait Rule take: self, paths and memory. On the stack, of 512 bytes. */
@@ -42,6 +47,10 @@ struct connection {
 	struct path paths[MAX_PATHS];
 #if READS & MEMORY
 	struct memory memory[MAX_PATHS];
+#endif
+#if READS & EPOCH
+	struct epoch epoch;
+	soft age;
 #endif
 	soft parameters[MAX_PARAMETERS];
 	u64 count;

@@ -16,11 +16,21 @@ struct subflow {
 	u32 round_end; /* snd_nxt when this round trip began */
 	u32 round_samples;
 	u16 is_due; /* the rule, which runs once per round trip, runs at the next acknowledgement */
-	u16 holds; /* slow start does not grow in this round trip */
+	u8 holds; /* slow start does not grow in this round trip */
+	u8 keeps; /* MEMORY or EPOCH, or neither: which of the two the rule keeps */
 	u64 round_sum_us;
-	soft round_rtt;
+	union {
+		soft round_rtt;
+		struct {
+			u32 age_us; /* of the epoch */
+			u32 last_us; /* time of the last acknowledgement */
+		};
+	};
 	soft loss_interval;
-	struct memory memory;
+	union {
+		struct memory memory;
+		struct epoch epoch;
+	};
 	/* before the last loss event, to undo it if the loss was spurious */
 	u32 prior_since_loss;
 	u32 prior_between_losses;

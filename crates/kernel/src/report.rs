@@ -139,7 +139,7 @@ fn connection_text(connection: &Connection, present: &[u32]) -> String {
     }
     writeln!(
         text,
-        "\n  {:12} {:>9} {:>10} {:>14} {:>8} {:>8} {:>6}  path",
+        "\n  {:13} {:>9} {:>10} {:>14} {:>8} {:>8} {:>6}  path",
         "algorithm", "window", "rtt", "rate", "loss", "alpha", "share"
     )
     .expect("a string");
@@ -153,7 +153,7 @@ fn connection_text(connection: &Connection, present: &[u32]) -> String {
         let earlier = registration.is_some_and(|id| !present.is_empty() && !present.contains(&id));
         writeln!(
             text,
-            "  {:12} {:9.2} {:7.1} ms {rate:>14} {:6.3} % {alpha:>8} {:4.0} %  {} -> {}{}{}",
+            "  {:13} {:9.2} {:7.1} ms {rate:>14} {:6.3} % {alpha:>8} {:4.0} %  {} -> {}{}{}",
             subflow.algorithm,
             subflow.window,
             subflow.rtt_ms,
@@ -174,10 +174,10 @@ pub fn list() -> String {
     let mut text = String::new();
     for program in PROGRAMS {
         let info = program.info();
-        writeln!(text, "{:12} {}", program.name, info.summary).expect("a string");
+        writeln!(text, "{:13} {}", program.name, info.summary).expect("a string");
         for parameter in info.parameters {
             let (name, default, meaning) = (parameter.name, parameter.default, parameter.meaning);
-            writeln!(text, "{:12}   {name}={default}: {meaning}", "").expect("a string");
+            writeln!(text, "{:13}   {name}={default}: {meaning}", "").expect("a string");
         }
     }
     text

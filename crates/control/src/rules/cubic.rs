@@ -50,10 +50,7 @@ impl Rule for Cubic {
 
     #[inline]
     fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
-        let path = &paths[r];
-        let (w, t) = (path.window, path.age + path.rtt);
-        let target = self.cubic_window(path, t).max(reno_window(path, t));
-        (target.min(w * S::of(3) / S::of(2)).max(w) - w) / w
+        cubic_increase(&paths[r], S::from_f64(self.c), S::of(1))
     }
 
     #[inline]
@@ -62,26 +59,35 @@ impl Rule for Cubic {
     }
 }
 
-impl Cubic {
-    /// `W_cubic(t)`.
-    #[inline]
-    fn cubic_window<S: Scalar>(&self, path: &Path<S>, t: S) -> S {
-        let fast_convergence = path.peak < path.prior_peak;
-        let w_max = if fast_convergence { path.peak * S::of(17) / S::of(20) } else { path.peak };
-        let w_max = w_max.max(path.epoch_window);
-        let c = S::from_f64(self.c);
-        let past_k = t - cube_root((w_max - path.epoch_window) / c);
-        c * past_k * past_k * past_k + w_max
-    }
+/// CUBIC's increase with this C, and with Reno's window growing `slope` times as fast as Reno's.
+#[inline]
+pub(super) fn cubic_increase<S: Scalar>(path: &Path<S>, c: S, slope: S) -> S {
+    let (w, t) = (path.window, path.age + path.rtt);
+    let target = cubic_window(path, t, c).max(reno_window(path, t, slope));
+    (target.min(w * S::of(3) / S::of(2)).max(w) - w) / w
+}
+
+/// `W_cubic(t)`.
+#[inline]
+fn cubic_window<S: Scalar>(path: &Path<S>, t: S, c: S) -> S {
+    let fast_convergence = path.peak < path.prior_peak;
+    let w_max = if fast_convergence { path.peak * S::of(17) / S::of(20) } else { path.peak };
+    let w_max = w_max.max(path.epoch_window);
+    let past_k = t - cube_root((w_max - path.epoch_window) / c);
+    c * past_k * past_k * past_k + w_max
 }
 
 /// `W_est(t)`.
 #[inline]
-fn reno_window<S: Scalar>(path: &Path<S>, t: S) -> S {
-    let (start, slope) = (path.epoch_window, S::of(9) / S::of(17));
+fn reno_window<S: Scalar>(path: &Path<S>, t: S, slope: S) -> S {
+    let (start, slope_to_peak) = (path.epoch_window, slope * S::of(9) / S::of(17));
     let peak = path.peak.max(start);
-    let (rounds, rounds_to_peak) = (t / path.rtt, (peak - start) / slope);
-    if rounds <= rounds_to_peak { start + slope * rounds } else { peak + rounds - rounds_to_peak }
+    let (rounds, rounds_to_peak) = (t / path.rtt, (peak - start) / slope_to_peak);
+    if rounds <= rounds_to_peak {
+        start + slope_to_peak * rounds
+    } else {
+        peak + slope * rounds - slope * rounds_to_peak
+    }
 }
 
 /// The cube root by Halley's iteration, which triples the correct digits. From a guess within 0.75

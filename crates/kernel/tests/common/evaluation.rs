@@ -29,6 +29,7 @@ pub struct CPath {
     since_loss: Soft,
     between_losses: Soft,
     loss_interval: Soft,
+    peak: Soft,
 }
 
 /// `struct memory`.
@@ -40,12 +41,23 @@ pub struct CMemory {
     queue_delay: Soft,
 }
 
+/// `struct epoch`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CEpoch {
+    window: Soft,
+    peak: Soft,
+    prior_peak: Soft,
+}
+
 /// `struct evaluation`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evaluation {
     paths: [CPath; MAX_PATHS],
     memory: [CMemory; MAX_PATHS],
+    epoch: CEpoch,
+    age: Soft,
     parameters: [Soft; MAX_PARAMETERS],
     count: u64,
     r: u64,
@@ -67,6 +79,12 @@ impl Evaluation {
         let mut evaluation = Evaluation {
             count: paths.len() as u64,
             r: r as u64,
+            epoch: CEpoch {
+                window: paths[r].epoch_window,
+                peak: paths[r].peak,
+                prior_peak: paths[r].prior_peak,
+            },
+            age: paths[r].age,
             ..Default::default()
         };
         for (c, path) in evaluation.paths.iter_mut().zip(paths) {
@@ -79,6 +97,7 @@ impl Evaluation {
                 since_loss: path.since_loss,
                 between_losses: path.between_losses,
                 loss_interval: path.loss_interval,
+                peak: path.peak,
             };
         }
         evaluation.set_memory(memory);

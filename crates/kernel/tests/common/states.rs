@@ -36,6 +36,16 @@ fn between(low: u64, high: u64, bits: u32) -> impl Strategy<Value = u64> {
     ]
 }
 
+/// The windows of CUBIC's epoch, packets, and its age, us: below a window now and then, and 0.
+fn epoch() -> impl Strategy<Value = [u64; 4]> {
+    [
+        magnitude(24).boxed(),
+        magnitude(24).boxed(),
+        magnitude(24).boxed(),
+        magnitude(32).boxed(),
+    ]
+}
+
 /// Windows from 1 to 2^24 packets with a fraction of 32 bits, RTTs from 1 us to 60 s.
 fn path() -> impl Strategy<Value = Path<Soft>> {
     let window = (
@@ -44,7 +54,8 @@ fn path() -> impl Strategy<Value = Path<Soft>> {
     );
     let times = (between(1, 60_000_000, 26), magnitude(26), magnitude(26));
     let losses = (magnitude(32), magnitude(32), magnitude(32));
-    (window, times, losses).prop_map(|((whole, fraction), (base, queue, round), losses)| {
+    let fields = (window, times, losses, epoch());
+    fields.prop_map(|((whole, fraction), (base, queue, round), losses, epoch)| {
         let s = |us: u64| Soft::of(us) / Soft::of(1_000_000);
         let rtt = s((base + queue).min(60_000_000));
         let base_rtt = s(base);
@@ -57,7 +68,10 @@ fn path() -> impl Strategy<Value = Path<Soft>> {
             since_loss: Soft::of(losses.0),
             between_losses: Soft::of(losses.1),
             loss_interval: Soft::of(losses.2) / Soft::of(4),
-            ..Path::default()
+            peak: Soft::of(epoch[0]) / Soft::of(8),
+            prior_peak: Soft::of(epoch[1]) / Soft::of(8),
+            epoch_window: Soft::of(epoch[2]) / Soft::of(8),
+            age: s(epoch[3]),
         }
     })
 }
