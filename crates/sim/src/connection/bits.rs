@@ -268,7 +268,12 @@ mod tests {
                         start = to;
                         end = end.max(start + 1);
                     }
-                    _ => prop_assert_eq!(bits.first(start..end), set.first().copied()),
+                    _ => {
+                        prop_assert_eq!(bits.first(start..end), set.first().copied());
+                        bits.reserve(start..end);
+                        let missing = (start..end).find(|s| !set.contains(s));
+                        prop_assert_eq!(bits.first_missing(start..end), missing);
+                    }
                 }
             }
         }

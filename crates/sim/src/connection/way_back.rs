@@ -125,3 +125,66 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The blocks reported after each of these packets has arrived.
+    fn reported(arrivals: &[PacketNumber]) -> Vec<Vec<Range<PacketNumber>>> {
+        let (mut way_back, mut receiver) = (WayBack::new(0), Reassembly::default());
+        let report = |&sequence: &PacketNumber| {
+            receiver.receive(sequence);
+            way_back.report(&receiver, sequence).to_vec()
+        };
+        arrivals.iter().map(report).collect()
+    }
+
+    /// The third example of RFC 2018, section 5, in packets: of eight, those with odd numbers are
+    /// lost; then the fourth arrives, and then the second.
+    #[test]
+    fn the_latest_block_is_reported_first() {
+        assert_eq!(
+            reported(&[0, 2, 4, 6, 3, 1]),
+            [
+                vec![],
+                vec![2..3],
+                vec![4..5, 2..3],
+                vec![6..7, 4..5, 2..3],
+                vec![2..5, 6..7],
+                vec![6..7],
+            ]
+        );
+    }
+
+    /// A block that is no longer reported is a part of the one that reaches it.
+    #[test]
+    fn a_block_is_all_that_has_arrived_around_a_packet() {
+        let blocks = reported(&[1, 2, 5, 7, 9, 3, 4]);
+        assert_eq!(blocks[4], [9..10, 7..8, 5..6]);
+        assert_eq!(blocks[5], [1..4, 9..10, 7..8]);
+        assert_eq!(blocks[6], [1..6, 9..10, 7..8]);
+    }
+
+    #[test]
+    fn acknowledgements_before_one_that_arrives_are_lost() {
+        let mut way_back = WayBack::new(0);
+        let sacking = |cumulative| Sacking {
+            ack: Acknowledgement {
+                sent_at: 0,
+                connection: 0,
+                cumulative,
+                selective: 0,
+                data_cumulative: 0,
+                path: 0,
+            },
+            blocks: Vec::new(),
+        };
+        let numbers: Vec<PacketNumber> = (0..4).map(|n| way_back.push(sacking(n))).collect();
+        assert_eq!(numbers, [0, 1, 2, 3]);
+        let taken = way_back.take(2).map(|sacking| sacking.ack.cumulative);
+        assert_eq!(taken, Some(2));
+        assert_eq!(way_back.push(sacking(4)), 4);
+        assert_eq!(way_back.sent.len(), 2, "3 and 4 are on their way");
+    }
+}

@@ -157,3 +157,22 @@ fn duplicates_after_a_timeout_do_not_free_the_window() {
     sender.on_ack(&ack(1, 0), &[]);
     assert_eq!(sender.in_flight(), 0);
 }
+
+/// Of ten packets 0, 4 and 8 are lost, and the acknowledgements of 1 to 7, too: that of 9 reports
+/// the three blocks, the latest first. Below the third highest arrival, 6, are 0 and 4.
+#[test]
+fn blocks_report_what_lost_acknowledgements_did() {
+    let mut sender = sender(true, 10);
+    let outcome = sender.on_ack(&ack(0, 9), &[9..10, 5..8, 1..4]);
+    assert_eq!((outcome.delivered, outcome.loss), (7, true));
+    assert_eq!(
+        sender.take_newly_lost(),
+        2,
+        "and not what a later block reports"
+    );
+    assert_eq!([sender.send_lost(), sender.send_lost()], [Some(0), Some(4)]);
+    assert_eq!(sender.send_lost(), None);
+    // The same blocks again, and what is acknowledged already, are nothing new.
+    let again = sender.on_ack(&ack(4, 9), &[9..10, 5..8, 1..4]);
+    assert_eq!(again.delivered, 1, "only 0");
+}
