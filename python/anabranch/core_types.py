@@ -34,8 +34,10 @@ class NetworkPath(TypedDict):
 
     links: list[int]
     """Indexes of its links, in the order in which packets cross them."""
+    back: list[int]
+    """Indexes of the links that bring acknowledgements back; none if they are only delayed."""
     return_delay_ms: float
-    """Delay of acknowledgements."""
+    """Delay of acknowledgements, without queues."""
     start_s: float
     """When the path opens."""
 

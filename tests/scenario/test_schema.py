@@ -39,7 +39,7 @@ workload = "bulk"
 paths = [["a", "b"], {{ links = ["c"], return_delay_ms = 9, start_s = 1 }}]
 [[flows]]
 name = "file"
-paths = [["a"]]
+paths = [["a"], {{ links = ["a"], back = ["c", "d"] }}]
 algorithm = "balia"
 parameters = {{ cap = 2 }}
 workload.file = {{ bytes = 1e6 }}

@@ -61,6 +61,10 @@ pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
             let what = format!("more than {MAX_PATHS} paths");
             return unsupported(format!("flows.{}.paths", flow.name), &what);
         }
+        if flow.paths.iter().any(|path| !path.back.is_empty()) {
+            let what = "a way back over links (back)";
+            return unsupported(format!("flows.{}.paths", flow.name), what);
+        }
     }
     Ok(())
 }

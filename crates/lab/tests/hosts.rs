@@ -147,6 +147,13 @@ fn unsupported_scenarios_are_errors_of_one_line() {
             "tcp.scheduler: round-robin is not",
         ),
         (
+            format!(
+                "{one}\n[[flows]]\nname = \"b\"\npaths = [{{ links = [\"A\"], back = [\"B\"] }}]"
+            ),
+            None,
+            "flows.b.paths: a way back over links (back) is not available on kernel",
+        ),
+        (
             TWO_LINKS.replace("\"reno\"", "\"generalized\""),
             None,
             "`anabranch-kernel load generalized`",

@@ -88,6 +88,7 @@ fn flow<'py>(py: Python<'py>, flow: &Flow) -> PyResult<Bound<'py, PyDict>> {
 fn path<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyDict>> {
     let entry = PyDict::new(py);
     entry.set_item("links", &path.links)?;
+    entry.set_item("back", &path.back)?;
     entry.set_item("return_delay_ms", path.return_delay_ms.get())?;
     entry.set_item("start_s", path.start_s.get())?;
     Ok(entry)

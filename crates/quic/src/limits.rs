@@ -52,6 +52,10 @@ pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
             let key = format!("flows.{}.paths", flow.name);
             return unsupported(key, format!("more than {MAX_PATHS} paths"));
         }
+        if flow.paths.iter().any(|path| !path.back.is_empty()) {
+            let key = format!("flows.{}.paths", flow.name);
+            return unsupported(key, "a way back over links (back)".to_owned());
+        }
     }
     Ok(())
 }

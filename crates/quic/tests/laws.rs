@@ -257,6 +257,11 @@ fn what_is_not_available_is_refused() {
         refused(&set("tcp.scheduler", "'round-robin'")),
         "tcp.scheduler: round-robin is not available on quic; run it with --on sim"
     );
+    let way_back = "[{ links = ['R1'], back = ['R2'] }]";
+    assert_eq!(
+        refused(&set("flows[0].paths", way_back)),
+        "flows.user.paths: a way back over links (back) is not available on quic; run it with --on sim"
+    );
     assert_eq!(refused(&set("tcp.packet_bytes", "1228")), "");
 }
 

@@ -4,12 +4,15 @@ use anabranch_net::{Queue, SECOND};
 
 use crate::file::key::{Fault, Key};
 use crate::model::flows::{Flow, Path, Workload};
+use crate::model::links::Link;
 use crate::scenario::Scenario;
 
 /// State of a user, and of each of its paths, rows of the tables of totals included, bytes.
 const USER_BYTES: f64 = 2048.0;
 /// A packet in flight or waiting, with its place in the sender's and the receiver's lists, bytes.
 const PACKET_BYTES: f64 = 64.0;
+/// Its acknowledgement where it returns over links, with SACK blocks, bytes.
+const ACK_BYTES: f64 = 192.0;
 /// A row of the samples or of the finished files, in vectors that grow by doubling, bytes.
 const ROW_BYTES: f64 = 128.0;
 /// A file in the buffer of a gateway, in lists that grow by doubling, bytes.
@@ -72,7 +75,7 @@ fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> 
             let key = Key::root("flows").index(i);
             let users = f64::from(flow.count.get());
             let state = users * (1.0 + flow.paths.len() as f64) * USER_BYTES;
-            let packets = outstanding_packets(scenario, flow) * PACKET_BYTES;
+            let packets = outstanding_packets(scenario, flow) * packet_bytes(flow);
             let kind = match flow.workload {
                 Workload::Gateway { .. } => "gateway",
                 _ => "poisson",
@@ -83,6 +86,12 @@ fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> 
                 (arrivals, files_bytes(scenario, flow), "lower rate_per_s"),
             ]
         })
+}
+
+/// What a packet that is outstanding needs, bytes.
+fn packet_bytes(flow: &Flow) -> f64 {
+    let delayed = flow.paths.iter().all(|path| path.back.is_empty());
+    PACKET_BYTES + if delayed { 0.0 } else { ACK_BYTES }
 }
 
 /// Packets that all users of a flow together can have outstanding.
@@ -114,11 +123,21 @@ fn path_packets(scenario: &Scenario, path: &Path) -> f64 {
     let forward_s: f64 = links()
         .map(|link| link.config.delay as f64 / SECOND as f64)
         .sum();
-    let away_s = forward_s + path.return_delay_ms.get() / 1e3 + TIMEOUT_S;
+    let queued_s: f64 = path
+        .back
+        .iter()
+        .map(|&link| queue_s(&scenario.links[link], packet_bytes))
+        .sum();
+    let away_s = forward_s + path.return_delay_ms.get() / 1e3 + queued_s + TIMEOUT_S;
     let waiting: f64 = links()
         .map(|link| queue_packets(&link.config.queue, packet_bytes))
         .sum();
     narrowest_mbps(scenario, path) * 1e6 / 8.0 / packet_bytes * away_s + waiting
+}
+
+/// How long the last packet of a full queue waits, s.
+fn queue_s(link: &Link, packet_bytes: f64) -> f64 {
+    queue_packets(&link.config.queue, packet_bytes) * packet_bytes * 8e-6 / link.rate_mbps()
 }
 
 fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {

@@ -1,7 +1,7 @@
 //! What is probably not meant in a scenario, and values that a run can only approximate.
 
 use crate::file::key::Key;
-use crate::model::flows::{Flow, Workload};
+use crate::model::flows::{Flow, Path, Workload};
 use crate::scenario::Scenario;
 
 /// Smaller relative errors of a mean need no warning: few runs could show them.
@@ -14,7 +14,8 @@ impl Scenario {
         let flows = || self.flows.iter().enumerate();
         let times = flows().filter_map(|(i, flow)| self.times_warning(i, flow));
         let sizes = flows().filter_map(|(i, flow)| size_warning(i, flow));
-        let found = times.chain(sizes).chain(self.load_warnings());
+        let ways = flows().flat_map(|(i, flow)| self.way_back_warnings(i, flow));
+        let found = times.chain(sizes).chain(ways).chain(self.load_warnings());
         found
             .map(|text| format!("{}: {text}", self.source()))
             .collect()
@@ -40,6 +41,24 @@ impl Scenario {
                 flow.name
             )
         })
+    }
+
+    /// Warns of paths whose data and ACKs use the same link, which is one direction of a cable.
+    fn way_back_warnings(&self, i: usize, flow: &Flow) -> Vec<String> {
+        let of_path = |(j, path): (usize, &Path)| {
+            let both = path.back.iter().find(|link| path.links.contains(link))?;
+            let key = Key::root("flows")
+                .index(i)
+                .key("paths")
+                .index(j)
+                .key("back");
+            let name = &self.links[*both].name;
+            Some(format!(
+                "{key}: link {name:?} carries the path's data, too: ACKs and data wait in one \
+                 queue, as on a half-duplex medium: give the other direction a link of its own"
+            ))
+        };
+        flow.paths.iter().enumerate().filter_map(of_path).collect()
     }
 
     /// Warns of links and flows whose files arrive faster than they can be carried: the number of

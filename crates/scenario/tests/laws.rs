@@ -4,12 +4,13 @@ use anabranch_scenario::{Profile, Recovery, RtoFloor, Scenario, Scheduler, Tcp, 
 use proptest::prelude::*;
 use serde_json::Value;
 
-const EXAMPLES: [&str; 5] = [
+const EXAMPLES: [&str; 6] = [
     "two_links",
     "shared_bottleneck",
     "wireless",
     "web_traffic",
     "gateways",
+    "access",
 ];
 
 fn path(example: &str) -> String {

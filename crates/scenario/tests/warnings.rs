@@ -57,6 +57,31 @@ fn warnings(flow: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_link_in_both_directions_of_a_path_is_a_warning() {
+    let over = |back: &str| {
+        let path = format!("paths = [['a'], {{ links = ['b'], back = ['{back}'] }}]");
+        let text = format!(
+            "algorithm = 'lia'\nmeasure.duration_s = 60\n\
+             links.a = {{ rate_mbps = 10, delay_ms = 5 }}\n\
+             links.b = {{ rate_mbps = 20, delay_ms = 5 }}\n\
+             [[flows]]\nname = 'f'\n{path}\n"
+        );
+        Scenario::parse(text.as_bytes(), "odd.toml", &[])
+            .expect("it is valid")
+            .warnings()
+    };
+    assert_eq!(over("a"), [""; 0]);
+    assert_eq!(
+        over("b"),
+        [
+            "odd.toml: flows[0].paths[1].back: link \"b\" carries the path's data, too: ACKs and \
+             data wait in one queue, as on a half-duplex medium: give the other direction a link \
+             of its own"
+        ]
+    );
+}
+
+#[test]
 fn a_flow_outside_the_measurement_is_a_warning() {
     assert_eq!(
         warnings("start_s = 70"),

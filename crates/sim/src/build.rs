@@ -58,7 +58,7 @@ fn routes(scenario: &Scenario, flow: &scenario::Flow, network: &mut Network) -> 
 }
 
 fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> Route {
-    let links: Vec<u32> = path.links.iter().map(|&link| link as u32).collect();
+    let numbers = |links: &[usize]| links.iter().map(|&link| link as u32).collect::<Vec<_>>();
     let forward: Time = path
         .links
         .iter()
@@ -66,8 +66,9 @@ fn route(scenario: &Scenario, path: &scenario::Path, network: &mut Network) -> R
         .sum();
     let back = from_seconds(path.return_delay_ms.get() * 1e-3);
     Route {
-        first_hop: network.add_route(&links),
+        first_hop: network.add_route(&numbers(&path.links)),
         return_line: network.return_line(back),
+        first_hop_back: (!path.back.is_empty()).then(|| network.add_route(&numbers(&path.back))),
         propagation_s: seconds(forward + back),
         opens_at: from_seconds(path.start_s.get()),
         join_delay: 0,

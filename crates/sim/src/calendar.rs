@@ -25,6 +25,8 @@ pub(crate) enum Event {
     Leave { connection: u32, path: u16 },
     /// The delayed-ACK timer of a path.
     DelayedAck { connection: u32, path: u16 },
+    /// The last packet of a connection was an acknowledgement that a link dropped.
+    Over(u32),
     /// The timer after which an idle path sends the oldest data again.
     Resend(u32),
     /// A user's workload begins, resumes or has its next file.

@@ -14,7 +14,7 @@ use crate::connection::gateway::Gateway;
 use crate::connection::linux_scheduler::LinuxScheduler;
 use crate::connection::path_state::{PathState, Route};
 use crate::connection::tcp::Tcp;
-use crate::network::{Network, PacketNumber};
+use crate::network::{Network, Packet, PacketNumber};
 use crate::prefetch::prefetch;
 
 mod bits;
@@ -34,6 +34,7 @@ mod sender;
 mod sending;
 pub(crate) mod tcp;
 mod timer;
+mod way_back;
 
 /// What a connection acts on.
 pub(crate) struct World<'a> {
@@ -166,6 +167,7 @@ impl Connection {
     /// Whether nothing of this connection is in the network or ever will be.
     pub fn is_over(&self) -> bool {
         self.in_network == 0
+            && !self.paths.is_empty()
             && self.is_complete()
             && self.data_una == self.data_end
             && self
@@ -210,9 +212,11 @@ impl Connection {
         }
     }
 
-    /// A packet was dropped by a link.
-    pub fn on_drop(&mut self, path: u16, cause: anabranch_net::Cause) {
+    /// A packet was dropped by a link. Lost acknowledgements are counted by the link alone.
+    pub fn on_drop(&mut self, packet: &Packet, cause: anabranch_net::Cause) {
         self.in_network -= 1;
-        self.paths[usize::from(path)].totals.lost[cause as usize] += 1;
+        if !packet.is_ack {
+            self.paths[usize::from(packet.path)].totals.lost[cause as usize] += 1;
+        }
     }
 }

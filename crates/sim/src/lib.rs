@@ -2,7 +2,7 @@
 //!
 //! A [`Simulation`] runs one scenario with one seed in virtual time, in integer picoseconds, and
 //! fills the tables of a Result. Data packets cross links with queues; acknowledgements return over
-//! a pure delay: they are neither queued nor lost.
+//! a pure delay, or over links if the path names them (`back`).
 //!
 //! ```
 //! use anabranch_scenario::Scenario;

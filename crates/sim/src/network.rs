@@ -1,4 +1,4 @@
-//! Links, which carry packets, and return lines, which carry acknowledgements.
+//! Links, which carry packets, and return lines, which only delay acknowledgements.
 
 use std::collections::VecDeque;
 
@@ -9,18 +9,20 @@ use crate::calendar::{Calendar, Event};
 /// Counts the packets of a path or of a connection.
 pub(crate) type PacketNumber = u64;
 
-/// A data packet in the network. `hop`, its place on its route, is an index of [`Network::hops`].
+/// A packet in the network. `hop`, its place on its route, is an index of [`Network::hops`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub sent_at: Time,
     pub connection: u32,
-    /// Number within the path.
+    /// Number within the path: of the data, or of the acknowledgement among its path's.
     pub sequence: PacketNumber,
     /// Number within the connection.
     pub data_sequence: PacketNumber,
     pub hop: u32,
     pub path: u16,
     pub bytes: u16,
+    /// Whether it is an acknowledgement, on the links of its path's way back.
+    pub is_ack: bool,
 }
 
 /// An acknowledgement in the network.
@@ -31,8 +33,8 @@ pub(crate) struct Acknowledgement {
     pub connection: u32,
     /// Every number of the path below this has arrived.
     pub cumulative: PacketNumber,
-    /// The packet that caused this acknowledgement. No acknowledgement is ever lost, so one number
-    /// has the information of RFC 2018's blocks.
+    /// The packet that caused this acknowledgement. On a return line none is ever lost, so one
+    /// number has the information of RFC 2018's blocks; `way_back.rs` adds blocks.
     pub selective: PacketNumber,
     /// Every number of the connection below this has arrived.
     pub data_cumulative: PacketNumber,
@@ -187,7 +189,7 @@ impl Network {
         Some((ack.connection, ack.path))
     }
 
-    /// Moves `packet` to its next hop; false if it has reached the receiver.
+    /// Moves `packet` to its next hop; false if it has reached the end of its route.
     #[inline]
     pub fn step(&self, packet: &mut Packet) -> bool {
         packet.hop += 1;

@@ -213,6 +213,7 @@ impl Simulation {
                     connection.on_resend_timer(world);
                 });
             }
+            Event::Over(connection) => self.retire_if_over(connection),
             Event::Begin(user) => self.begin(user),
             Event::Pause(user) => self.pause(user),
             Event::OpenPath(connection) => self.open_paths(connection),
@@ -235,15 +236,19 @@ impl Simulation {
         act(&mut self.connections[number as usize], &mut world)
     }
 
-    /// A packet reaches the end of a link: it goes to the next link, or to the receiver.
+    /// A packet reaches the end of a link: it goes to the next link, to the receiver, or, if it is
+    /// an acknowledgement, to the sender.
     #[inline]
     fn arrive(&mut self, mut packet: Packet) {
         if self.network.step(&mut packet) {
             if let Err(cause) = self.network.send(self.now, packet) {
-                self.connections[packet.connection as usize].on_drop(packet.path, cause);
+                self.connections[packet.connection as usize].on_drop(&packet, cause);
                 self.retire_if_over(packet.connection);
             }
             return;
+        }
+        if packet.is_ack {
+            return self.arrive_back(&packet);
         }
         let completed = self.connect(packet.connection, |connection, world| {
             connection.on_packet(world, &packet)
@@ -251,6 +256,15 @@ impl Simulation {
         if completed {
             self.record_transfer(packet.connection);
         }
+    }
+
+    /// An acknowledgement reaches the sender over links.
+    #[cold]
+    fn arrive_back(&mut self, packet: &Packet) {
+        self.connect(packet.connection, |connection, world| {
+            connection.on_ack_packet(world, packet);
+        });
+        self.retire_if_over(packet.connection);
     }
 
     /// Records the completed file, or all completed files of a gateway.

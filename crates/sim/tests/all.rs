@@ -8,6 +8,8 @@ mod golden;
 mod laws;
 mod mptcp;
 mod ns2;
+mod ns2_two_way;
 mod one_path_truth;
 mod opening;
 mod repair;
+mod way_back;

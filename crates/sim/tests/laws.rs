@@ -257,6 +257,25 @@ proptest! {
     }
 
     #[test]
+    fn everything_sent_arrives_once_where_acknowledgements_are_queued_and_lost(
+        text in random::two_way(),
+    ) {
+        let scenario = scenario(&text);
+        let record = run(&scenario);
+        check_samples(&scenario, &record);
+        check_rates(&scenario, &record);
+        check_everything_arrived(&scenario, &record);
+        let sum = |column: &[u64]| column.iter().sum::<u64>();
+        let (paths, links) = (&record.paths, &record.links);
+        prop_assert!(sum(&paths.lost_overflow) <= sum(&links.dropped_overflow));
+        prop_assert!(sum(&paths.lost_random) <= sum(&links.dropped_random));
+        let sent = sum(&paths.sent_packets);
+        let hops = scenario.flows.iter().flat_map(|flow| &flow.paths).map(|path| path.links.len());
+        let most = hops.max().unwrap_or(0) as u64 + 1;
+        prop_assert!(sum(&links.arrived_packets) <= most * sent, "an ACK per packet at most");
+    }
+
+    #[test]
     fn endless_transfers_never_stop(text in random::endless()) {
         let scenario = scenario(&text);
         let record = run(&scenario);

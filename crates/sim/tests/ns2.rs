@@ -123,8 +123,22 @@ fn theirs(network: &Network, from_s: u64, seed: u64) -> Option<Outcome> {
         DURATION_S.to_string(),
         seed.to_string(),
     ];
+    let numbers = ask(SCRIPT, &arguments)?;
+    let &[acknowledged, dropped, sent_again, timeouts] = numbers.as_slice() else {
+        panic!("expected four numbers from ns, got {numbers:?}");
+    };
+    Some(Outcome {
+        acknowledged,
+        dropped,
+        sent_again,
+        timeouts,
+    })
+}
+
+/// The numbers that a script of ns-2 prints; `None` if ns-2 is not installed.
+pub fn ask(script: &str, arguments: &[String]) -> Option<Vec<f64>> {
     let spawned = Command::new("ns")
-        .arg(SCRIPT)
+        .arg(script)
         .args(arguments)
         .stdout(Stdio::piped())
         .spawn();
@@ -133,19 +147,20 @@ fn theirs(network: &Network, from_s: u64, seed: u64) -> Option<Outcome> {
         spawned => spawned.expect("ns can be started"),
     };
     let text = output(child);
-    let numbers: Vec<f64> = text
-        .split_whitespace()
-        .filter_map(|word| word.parse().ok())
-        .collect();
-    let &[acknowledged, dropped, sent_again, timeouts] = numbers.as_slice() else {
-        panic!("expected four numbers from ns, got \"{text}\"");
-    };
-    Some(Outcome {
-        acknowledged,
-        dropped,
-        sent_again,
-        timeouts,
-    })
+    let words = text.split_whitespace();
+    Some(words.filter_map(|word| word.parse().ok()).collect())
+}
+
+/// Says that a test is skipped because ns-2 is missing, or fails where peers are required.
+pub fn skip() {
+    let required = std::env::var("ANABRANCH_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+    assert!(!required, "ns2 is not installed (apt-get install ns2)");
+    // Not `eprintln!`: that shows only if the test fails.
+    writeln!(
+        std::io::stderr(),
+        "SKIPPED: ns2 is not installed (apt-get install ns2)"
+    )
+    .expect("stderr is open");
 }
 
 /// What a process that soon ends has printed.
@@ -174,14 +189,7 @@ fn outcomes(network: &Network, from_s: u64) -> Option<(Outcome, Outcome)> {
         .map(|seed| theirs(network, from_s, seed))
         .collect::<Option<Vec<_>>>()
     else {
-        let required = std::env::var("ANABRANCH_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-        assert!(!required, "ns2 is not installed (apt-get install ns2)");
-        // Not `eprintln!`: that shows only if the test fails.
-        writeln!(
-            std::io::stderr(),
-            "SKIPPED: ns2 is not installed (apt-get install ns2)"
-        )
-        .expect("stderr is open");
+        skip();
         return None;
     };
     let ours: Vec<_> = (1..=SEEDS)

@@ -151,3 +151,17 @@ def test_a_search_can_be_cancelled(algorithm: str) -> None:
     search.cancel()
     with pytest.raises(Cancelled):
         search.execute()
+
+
+@pytest.mark.parametrize("backend", ["fluid", "equilibrium"])
+def test_a_way_back_over_links_is_refused(backend: str) -> None:
+    text = """
+    algorithm = "lia"
+    measure.duration_s = 4
+    links.A = { rate_mbps = 2, delay_ms = 10, queue.red = {} }
+    links.B = { rate_mbps = 2, delay_ms = 10, queue.red = {} }
+    flows = [{ name = "f", paths = [["B"], { links = ["A"], back = ["B"] }] }]
+    """
+    refused = rf"flows.f.paths: a way back over links \(back\) is not available on {backend}; run"
+    with pytest.raises(ScenarioError, match=refused):
+        run(Scenario.parse(text), on=backend)

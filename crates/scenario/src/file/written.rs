@@ -110,11 +110,11 @@ fn at_once() -> TimeS {
 pub enum Path {
     /// The links in order; ACKs return after the propagation delay of the links.
     Links(Vec<String>),
-    /// The links in order, the return delay, and when the path opens.
+    /// The links in order, the way back, and when the path opens.
     Full(FullPath),
 }
 
-/// A path with its own return delay or start.
+/// A path with its own way back or start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullPath {
@@ -123,6 +123,10 @@ pub struct FullPath {
     /// ACKs return after this pure delay, ms. Default: the propagation delay of the links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub return_delay_ms: Option<DelayMs>,
+    /// The links that bring ACKs back, in order, instead of a pure delay: ACKs queue there beside
+    /// the data of other flows, and are lost there. `sim` only. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub back: Vec<String>,
     /// When it opens, s from the start of the run, or with its user if that starts later. The first
     /// path opens with the user, the others in order. Default: with the user.
     #[serde(default = "at_once")]

@@ -34,7 +34,10 @@ pub struct Flow {
 pub struct Path {
     /// The links in order, as indexes into [`Scenario::links`](crate::Scenario::links).
     pub links: Vec<usize>,
-    /// ACKs return after this pure delay, ms: they never queue and are never lost.
+    /// The links that bring ACKs back, in order: ACKs queue there and are lost there. None: ACKs
+    /// return after a pure delay, never queue and are never lost.
+    pub back: Vec<usize>,
+    /// That pure delay, or the propagation delay of the links of `back`, ms.
     pub return_delay_ms: DelayMs,
     /// Time at which it opens, s, or with its user if that starts later. At most the flow's
     /// `start_s` for the first path, and for each path at least the time of the one before it.

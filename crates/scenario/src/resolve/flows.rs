@@ -88,32 +88,44 @@ fn check_starts(key: &Key, paths: &[Path], flow_start_s: TimeS) -> Result<(), Fa
 
 fn path(key: &Key, path: &written::Path, links: &Links) -> Result<Path, Fault> {
     let at_once = TimeS::constant(0.0);
-    let (key_of_links, names, written_ms, start_s) = match path {
-        written::Path::Links(names) => (key.clone(), names, None, at_once),
-        written::Path::Full(path) => {
-            let key_of_links = key.key("links");
-            (
-                key_of_links,
-                &path.links,
-                path.return_delay_ms,
-                path.start_s,
-            )
-        }
+    let (route, back, written_ms, start_s) = match path {
+        written::Path::Links(names) => (route(key, names, links)?, Vec::new(), None, at_once),
+        written::Path::Full(path) => (
+            route(&key.key("links"), &path.links, links)?,
+            way_back(key, path, links)?,
+            path.return_delay_ms,
+            path.start_s,
+        ),
     };
-    let route = route(&key_of_links, names, links)?;
     let return_delay_ms = match written_ms {
         Some(delay_ms) => delay_ms,
         None => {
-            let forward_ms: f64 = route.iter().map(|&link| links[link].delay_ms.get()).sum();
-            DelayMs::try_from(forward_ms)
+            let over = if back.is_empty() { &route } else { &back };
+            let sum_ms: f64 = over.iter().map(|&link| links[link].delay_ms.get()).sum();
+            DelayMs::try_from(sum_ms)
                 .map_err(|message| key.key("return_delay_ms").fault(message))?
         }
     };
     Ok(Path {
         links: route,
+        back,
         return_delay_ms,
         start_s,
     })
+}
+
+/// The indexes of the links that bring a path's ACKs back; none if they return after a delay.
+fn way_back(key: &Key, path: &written::FullPath, links: &Links) -> Result<Vec<usize>, Fault> {
+    if path.back.is_empty() {
+        return Ok(Vec::new());
+    }
+    if path.return_delay_ms.is_some() {
+        return Err(key.key("return_delay_ms").fault(
+            "expected either return_delay_ms or back, got both: the links of back have delays of \
+             their own",
+        ));
+    }
+    route(&key.key("back"), &path.back, links)
 }
 
 /// The indexes of the links of a path.

@@ -99,6 +99,20 @@ impl Bits {
         None
     }
 
+    /// The smallest number within `range` that is not in the set; the ring must hold `range`.
+    pub fn first_missing(&self, range: Range<PacketNumber>) -> Option<PacketNumber> {
+        let mut at = range.start;
+        while at < range.end {
+            let rest = !self.word(at) >> (at & 63);
+            if rest != 0 {
+                let found = at + PacketNumber::from(rest.trailing_zeros());
+                return (found < range.end).then_some(found);
+            }
+            at = (at | 63) + 1;
+        }
+        None
+    }
+
     fn for_each_word(&mut self, range: Range<PacketNumber>, mut visit: impl FnMut(&mut u64, u64)) {
         let mut at = range.start;
         while at < range.end {
@@ -111,7 +125,7 @@ impl Bits {
 
     /// Grows the ring so that no two numbers of `live` share a place.
     #[inline]
-    fn reserve(&mut self, live: Range<PacketNumber>) {
+    pub fn reserve(&mut self, live: Range<PacketNumber>) {
         let needed = ((live.end - live.start) as usize).div_ceil(64) + 1;
         if needed > self.words().len() {
             self.grow(needed.next_power_of_two(), live);
@@ -159,6 +173,30 @@ impl Reassembly {
         self.early_count > 0
     }
 
+    /// The block of numbers that have arrived around `sequence`, which has; all of it above `next`.
+    /// It grows by each number in `known`, blocks that have arrived, at once.
+    pub fn block(
+        &self,
+        sequence: PacketNumber,
+        known: &[Range<PacketNumber>],
+    ) -> Range<PacketNumber> {
+        let mut block = sequence..sequence + 1;
+        loop {
+            let touching = known
+                .iter()
+                .find(|k| k.start <= block.end && k.end >= block.start && !within(k, &block));
+            if let Some(known) = touching {
+                block = block.start.min(known.start)..block.end.max(known.end);
+            } else if block.start > self.next && self.early.contains(block.start - 1) {
+                block.start -= 1;
+            } else if block.end < self.end && self.early.contains(block.end) {
+                block.end += 1;
+            } else {
+                return block;
+            }
+        }
+    }
+
     /// Receives `sequence`; false if it had arrived before.
     #[inline]
     pub fn receive(&mut self, sequence: PacketNumber) -> bool {
@@ -184,6 +222,10 @@ impl Reassembly {
             self.early_count -= 1;
         }
     }
+}
+
+fn within(inner: &Range<PacketNumber>, outer: &Range<PacketNumber>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
 }
 
 #[cfg(test)]
@@ -226,7 +268,12 @@ mod tests {
                         start = to;
                         end = end.max(start + 1);
                     }
-                    _ => prop_assert_eq!(bits.first(start..end), set.first().copied()),
+                    _ => {
+                        prop_assert_eq!(bits.first(start..end), set.first().copied());
+                        bits.reserve(start..end);
+                        let missing = (start..end).find(|s| !set.contains(s));
+                        prop_assert_eq!(bits.first_missing(start..end), missing);
+                    }
                 }
             }
         }

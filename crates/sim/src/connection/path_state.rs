@@ -12,6 +12,7 @@ use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
+use crate::connection::way_back::WayBack;
 use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
 
@@ -23,8 +24,10 @@ pub(crate) const QUICK_ACKS: u32 = 16;
 pub(crate) struct Route {
     /// Index of the first hop in the network's table.
     pub first_hop: u32,
-    /// The line that brings acknowledgements back.
+    /// The line that brings acknowledgements back,
     pub return_line: u32,
+    /// or the first hop of the links that do.
+    pub first_hop_back: Option<u32>,
     /// Propagation delay there and back, s.
     pub propagation_s: f64,
     /// It does not open before this time,
@@ -74,12 +77,16 @@ pub(crate) struct PathState {
     pub rack: Option<Box<Rack>>,
     /// The sender's host, if it delays packets.
     pub host: Option<Box<Host>>,
+    /// The links that bring acknowledgements back, if the path names any.
+    pub way_back: Option<Box<WayBack>>,
     pub totals: PathTotals,
 }
 
 impl PathState {
     pub fn new(route: Route, tcp: &Tcp, window: u32, host_seed: u64) -> PathState {
+        let way_back = route.first_hop_back.map(WayBack::new);
         PathState {
+            way_back: way_back.map(Box::new),
             route,
             sender: Sender::new(tcp.keys.recovery != Recovery::NewReno),
             receiver: Reassembly::default(),

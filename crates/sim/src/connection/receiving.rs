@@ -101,6 +101,10 @@ impl Connection {
             data_cumulative,
             path: r,
         };
-        world.network.answer(world.now, path.route.return_line, ack);
+        if path.way_back.is_some() {
+            self.send_back(world, ack);
+        } else {
+            world.network.answer(world.now, path.route.return_line, ack);
+        }
     }
 }

@@ -6,6 +6,8 @@
 //! retransmission waits for the timer in both; `rack.rs` detects that too. The controller computes
 //! the window.
 
+use std::ops::Range;
+
 use crate::connection::bits::Bits;
 use crate::network::{Acknowledgement, PacketNumber};
 
@@ -87,6 +89,11 @@ impl Sender {
         (self.next - self.una) as u32
     }
 
+    /// Whether acknowledgements are selective.
+    pub fn is_selective(&self) -> bool {
+        self.selective
+    }
+
     /// The first packet not acknowledged.
     #[inline]
     pub fn una(&self) -> PacketNumber {
@@ -151,9 +158,9 @@ impl Sender {
         Some(sequence)
     }
 
-    /// Processes an acknowledgement.
+    /// Processes an acknowledgement and the blocks of packets that it reports beyond its own.
     #[inline]
-    pub fn on_ack(&mut self, ack: &Acknowledgement) -> AckOutcome {
+    pub fn on_ack(&mut self, ack: &Acknowledgement, blocks: &[Range<PacketNumber>]) -> AckOutcome {
         let mut outcome = AckOutcome::default();
         if ack.cumulative > self.una {
             outcome.delivered = self.advance(ack.cumulative);
@@ -163,6 +170,9 @@ impl Sender {
         }
         if self.selective && ack.selective > ack.cumulative {
             outcome.delivered += self.mark_arrived(ack.selective);
+        }
+        if !blocks.is_empty() {
+            outcome.delivered += self.mark_blocks(blocks);
         }
         if self.recovering && self.una >= self.recovery_point {
             self.recovering = false;
@@ -267,7 +277,31 @@ impl Sender {
         1
     }
 
+    #[inline]
     fn mark_arrived(&mut self, sequence: PacketNumber) -> u32 {
+        let new = self.note_arrived(sequence);
+        if new > 0 {
+            self.classify();
+        }
+        new
+    }
+
+    /// Marks all packets of blocks, and then those below them that are lost.
+    fn mark_blocks(&mut self, blocks: &[Range<PacketNumber>]) -> u32 {
+        let mut new = 0;
+        self.arrived_bits.reserve(self.una..self.next);
+        for block in blocks {
+            let (mut at, end) = (block.start.max(self.una), block.end.min(self.next));
+            while let Some(sequence) = self.arrived_bits.first_missing(at..end) {
+                new += self.note_arrived(sequence);
+                at = sequence + 1;
+            }
+        }
+        self.classify();
+        new
+    }
+
+    fn note_arrived(&mut self, sequence: PacketNumber) -> u32 {
         if !self.arrived_bits.insert(sequence, self.una..self.next) {
             return 0;
         }
@@ -280,13 +314,17 @@ impl Sender {
                 std::mem::swap(place, &mut mark);
             }
         }
-        // Packets below the third highest arrival have three arrivals above them.
+        1
+    }
+
+    /// Marks lost what is below the third highest arrival: three have arrived above it.
+    #[inline]
+    fn classify(&mut self) {
         let classified = self.highest[2].saturating_sub(1);
         for unseen in self.classified.max(self.una)..classified {
             self.mark_lost(unseen);
         }
         self.classified = self.classified.max(classified);
-        1
     }
 
     fn mark_lost(&mut self, sequence: PacketNumber) {

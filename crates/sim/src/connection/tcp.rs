@@ -4,6 +4,10 @@ use anabranch_net::Time;
 use anabranch_scenario as scenario;
 use anabranch_scenario::time::from_seconds;
 
+/// Headers of IPv4 and TCP without options, bytes: no acknowledgement is smaller, also where
+/// `header_bytes` are fewer, so that goodput counts whole packets.
+const IP_AND_TCP_BYTES: u16 = 40;
+
 /// How every endpoint of a scenario behaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Tcp {
@@ -12,6 +16,8 @@ pub(crate) struct Tcp {
     /// Some of them in the units of packets and timers: sizes in bytes,
     pub packet_bytes: u16,
     pub header_bytes: u16,
+    /// an acknowledgement without SACK blocks, also in bytes,
+    pub ack_bytes: u16,
     /// the floor of the retransmission timeout,
     pub min_rto: Time,
     /// the most unsent data in a path's queue, in packets,
@@ -28,6 +34,7 @@ impl Tcp {
             keys: keys.clone(),
             packet_bytes: packet_bytes as u16,
             header_bytes: header_bytes as u16,
+            ack_bytes: (header_bytes as u16).max(IP_AND_TCP_BYTES),
             min_rto: from_seconds(keys.min_rto_ms.get() * 1e-3),
             notsent: (keys.notsent_bytes.get() / payload).ceil() as u32,
             host_jitter: from_seconds(keys.host_jitter_us.get() * 1e-3 * 1e-3),

@@ -13,7 +13,12 @@ const STOP_S: f64 = 3.0;
 /// A scenario whose users stop, and which goes on until all that they sent must have arrived.
 pub fn ending() -> impl Strategy<Value = String> {
     // Losses in a row double the timeout: up to ten of them in this time.
-    scenario(Some(STOP_S), 600.0, workload().boxed())
+    scenario(Some(STOP_S), 600.0, workload().boxed(), false)
+}
+
+/// The same, with paths whose acknowledgements return over a link that carries data, too.
+pub fn two_way() -> impl Strategy<Value = String> {
+    scenario(Some(STOP_S), 600.0, workload().boxed(), true)
 }
 
 /// A scenario of endless transfers.
@@ -22,6 +27,7 @@ pub fn endless() -> impl Strategy<Value = String> {
         None,
         60.0,
         Just(String::from("workload = \"bulk\"")).boxed(),
+        false,
     )
 }
 
@@ -29,10 +35,12 @@ fn scenario(
     stop_s: Option<f64>,
     duration_s: f64,
     workload: BoxedStrategy<String>,
+    over_links: bool,
 ) -> impl Strategy<Value = String> {
     let links = collection::vec(link(), 1..=4);
     let parts = links.prop_flat_map(move |links| {
-        let flows = collection::vec(flow(links.len(), stop_s, workload.clone()), 1..=5);
+        let flow = flow(links.len(), stop_s, workload.clone(), over_links);
+        let flows = collection::vec(flow, 1..=5);
         (Just(links), tcp(), flows)
     });
     parts.prop_map(move |(links, tcp, flows)| {
@@ -133,16 +141,23 @@ fn flow(
     links: usize,
     stop_s: Option<f64>,
     workload: BoxedStrategy<String>,
+    over_links: bool,
 ) -> impl Strategy<Value = String> {
     let names: Vec<String> = (0..links).map(|i| format!("L{i}")).collect();
     let path = (
-        sample::subsequence(names, 1..=links.min(2)).prop_shuffle(),
+        sample::subsequence(names.clone(), 1..=links.min(2)).prop_shuffle(),
         option::of(0.0..100.0),
     );
-    let path = path.prop_map(|(links, back_ms)| match back_ms {
-        Some(ms) => format!("{{ links = {links:?}, return_delay_ms = {ms} }}"),
-        None => format!("{links:?}"),
-    });
+    let path = path.prop_map(
+        move |(links, back_ms): (Vec<String>, Option<f64>)| match back_ms {
+            Some(ms) if over_links => {
+                let back = format!("L{}", ms as usize % names.len());
+                format!("{{ links = {links:?}, back = [{back:?}] }}")
+            }
+            Some(ms) => format!("{{ links = {links:?}, return_delay_ms = {ms} }}"),
+            None => format!("{links:?}"),
+        },
+    );
     let algorithms: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
     let users = (1u32..=2, 0.0..1.0, 0.0..1.0);
     (

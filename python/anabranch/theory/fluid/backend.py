@@ -24,8 +24,11 @@ UNKNOWN = {
 class FluidRun:
     """One run over time. The seed has no effect: nothing is random.
 
-    Raises `ScenarioError` for a workload at random and for a rule written in Python.
+    Raises `ScenarioError` for a workload at random, for links on the way back and for a rule
+    written in Python.
     """
+
+    NAME = "fluid"
 
     def __init__(
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
@@ -35,10 +38,20 @@ class FluidRun:
                 f"{algorithm} is written in Python, so it has no derivatives: run it on sim"
             )
         self._scenario = scenario if algorithm is None else scenario.with_algorithm(algorithm)
+        self._check_ways_back()
         self._network = Network.of(self._scenario)
         self._schedule = Schedule.of(self._scenario)
         self.progress = 0.0
         self._cancelled = False
+
+    def _check_ways_back(self) -> None:
+        """The equations have no acknowledgements that wait or are lost."""
+        for flow in self._scenario.network()["flows"]:
+            if any(path["back"] for path in flow["paths"]):
+                raise ScenarioError(
+                    f"flows.{flow['name']}.paths: a way back over links (back) is not available on "
+                    f"{self.NAME}; run it with --on sim"
+                )
 
     def cancel(self) -> None:
         """Make `execute` raise `Cancelled`, now or when it is called."""
@@ -67,6 +80,8 @@ class EquilibriumRun(FluidRun):
     A file never ends. The table of transfers has the duration of each at the rate that its user has
     in equilibrium. Raises `ScenarioError` where flows, paths or links come or go after the warm-up.
     """
+
+    NAME = "equilibrium"
 
     def __init__(
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
