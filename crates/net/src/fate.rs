@@ -25,4 +25,11 @@ pub enum Cause {
     Random,
     /// The link was down, or went down before the packet was transmitted.
     Down,
+    /// CoDel or PIE dropped it, to hold the delay of the queue at its target.
+    Aqm,
+}
+
+impl Cause {
+    /// The number of causes.
+    pub const COUNT: usize = 5;
 }

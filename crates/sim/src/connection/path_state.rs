@@ -12,6 +12,7 @@ use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
+use crate::ecn::Ecn;
 use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
 
@@ -69,6 +70,7 @@ pub(crate) struct PathState {
     pub quick_acks: u32,
     pub last_arrived: Time,
     pub last_sent: Time,
+    pub ecn: Ecn,
     /// Loss detection by send times, if the scenario has it.
     pub rack: Option<Box<Rack>>,
     /// The sender's host, if it delays packets.
@@ -95,6 +97,7 @@ impl PathState {
             quick_acks: QUICK_ACKS,
             last_arrived: 0,
             last_sent: 0,
+            ecn: Ecn::default(),
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
             totals: PathTotals::default(),
