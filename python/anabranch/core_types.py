@@ -21,8 +21,10 @@ class Link(TypedDict):
     """Mean loss probability of random losses."""
     down_s: list[tuple[float, float]]
     """When the link is down: from, to."""
+    queue: Literal["drop_tail", "red", "pie", "policer", "codel", "fq_codel"]
+    """The queueing discipline."""
     red: list[tuple[float, float]] | None
-    """The curve of RED as points (queue in packets, drop probability); None: drop-tail."""
+    """The curve of RED as points (queue in packets, drop probability); None: another discipline."""
     limit_packets: int | None
     """Packets that may wait; None: any number."""
     limit_bytes: int | None
@@ -73,6 +75,8 @@ class PlainNetwork(TypedDict):
     initial_window_packets: float
     sample_s: float
     """Time between two samples."""
+    ecn: bool
+    """Whether endpoints use ECN."""
     links: list[Link]
     flows: list[Flow]
 
@@ -139,6 +143,7 @@ class FlowsTable(TypedDict):
     delivered_bytes: Integers
     sent_packets: Integers
     lost_packets: Integers
+    marked_packets: Integers
     retransmitted_packets: Integers
     timeouts: Integers
     spurious_timeouts: Integers
@@ -158,8 +163,11 @@ class PathsTable(TypedDict):
     lost_red: Integers
     lost_random: Integers
     lost_down: Integers
+    lost_aqm: Integers
     loss_probability: Floats
     loss_events: Integers
+    marked_packets: Integers
+    mark_events: Integers
     retransmitted_packets: Integers
     timeouts: Integers
     spurious_timeouts: Integers
@@ -180,6 +188,8 @@ class LinksTable(TypedDict):
     dropped_red: Integers
     dropped_random: Integers
     dropped_down: Integers
+    dropped_aqm: Integers
+    marked_packets: Integers
     loss_probability: Floats
     queue_packets: Floats
     queue_ms: Floats

@@ -41,6 +41,15 @@ pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
     if scenario.tcp.scheduler == Scheduler::RoundRobin {
         return unsupported("tcp.scheduler".to_owned(), "round-robin");
     }
+    if scenario.tcp.ecn {
+        return unsupported("tcp.ecn".to_owned(), "ECN");
+    }
+    for link in &scenario.links {
+        let queue = &link.config.queue;
+        if queue.decides_on_departure() {
+            return unsupported(format!("links.{}.queue", link.name), queue.name());
+        }
+    }
     let users: u64 = scenario
         .flows
         .iter()

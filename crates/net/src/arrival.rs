@@ -16,6 +16,8 @@ pub struct Backlog {
 pub(crate) struct Arrival {
     pub(crate) now: Time,
     pub(crate) bytes: u32,
+    /// Whether it may be marked instead of dropped (ECT, RFC 3168).
+    pub(crate) ecn_capable: bool,
     /// Whether the packet would have to wait.
     pub(crate) waits: bool,
     /// When the transmission of the last packet before it ends or ended.

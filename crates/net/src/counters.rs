@@ -20,9 +20,10 @@ impl Tally {
     }
 }
 
-/// Totals of a link at one time. Packets are counted when they are offered, because their fate is
-/// known then: `arrived` is always `accepted` plus the packets dropped for each [`Cause`]. Bits are
-/// counted when they leave.
+/// Totals of a link at one time. `arrived` is always `accepted`, the packets dropped for each
+/// [`Cause`], and those whose fate is not known yet: none at a [`Link`](crate::Link), which decides
+/// at the offer, and those that wait at a [`QueuedLink`](crate::QueuedLink). Bits are counted when
+/// they leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets offered.
@@ -35,7 +36,9 @@ pub struct Counters {
     pub delivered: Attobits,
     /// Sum over the accepted packets of the time from arrival to the start of transmission, ps.
     pub waited_ps: u128,
-    dropped: [Tally; 4],
+    /// Packets accepted that the link marked instead of dropping them.
+    pub marked: u64,
+    dropped: [Tally; Cause::COUNT],
 }
 
 impl Counters {
@@ -44,14 +47,22 @@ impl Counters {
         self.dropped[cause as usize]
     }
 
-    pub(crate) fn count_accepted(&mut self, bytes: u32, wait: Time) {
-        self.arrived.add(bytes);
-        self.accepted.add(bytes);
-        self.waited_ps += u128::from(wait);
+    /// Packets dropped, of every cause.
+    pub fn lost(&self) -> u64 {
+        self.dropped.iter().map(|tally| tally.packets).sum()
     }
 
-    pub(crate) fn count_dropped(&mut self, bytes: u32, cause: Cause) {
+    pub(crate) fn count_arrived(&mut self, bytes: u32) {
         self.arrived.add(bytes);
+    }
+
+    pub(crate) fn count_transmitted(&mut self, bytes: u32, wait: Time, marked: bool) {
+        self.accepted.add(bytes);
+        self.waited_ps += u128::from(wait);
+        self.marked += u64::from(marked);
+    }
+
+    pub(crate) fn count_lost(&mut self, bytes: u32, cause: Cause) {
         self.dropped[cause as usize].add(bytes);
     }
 }

@@ -17,7 +17,7 @@ pub enum Fate {
 /// Why a packet is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// The queue was full.
+    /// The queue was full, or a policer had no tokens.
     Overflow,
     /// RED dropped it early.
     Red,
@@ -25,4 +25,11 @@ pub enum Cause {
     Random,
     /// The link was down, or went down before the packet was transmitted.
     Down,
+    /// CoDel or PIE dropped it, to hold the delay of the queue at its target.
+    Aqm,
+}
+
+impl Cause {
+    /// The number of causes.
+    pub const COUNT: usize = 5;
 }

@@ -2,8 +2,10 @@
 //!
 //! A [`Link`] is offered one packet after the other and returns at once when each will be
 //! delivered, or why it is lost: the rate, the delay and the failures of a link are known functions
-//! of time, so nothing that happens later can change a packet's fate. There is no clock and no I/O
-//! in this crate: the simulator passes virtual time, the lab real time.
+//! of time, so nothing that happens later can change a packet's fate. A [`QueuedLink`] has CoDel or
+//! FQ-CoDel, which drop or reorder what waits; it knows a packet's fate when its transmission
+//! starts. There is no clock and no I/O in this crate: the simulator passes virtual time, the lab
+//! real time.
 //!
 //! ```
 //! use anabranch_net::{Fate, Link, LinkConfig, MILLISECOND};
@@ -14,6 +16,7 @@
 //! assert_eq!(link.offer(0, 1500), Fate::Delivered { at: 62_400_000_000 });
 //! ```
 
+mod aqm;
 mod arrival;
 mod counters;
 mod dice;
@@ -21,7 +24,9 @@ mod fate;
 mod link;
 mod loss;
 mod outages;
+mod policer;
 mod queue;
+mod queued_link;
 mod rate;
 mod red;
 mod scheduled;
@@ -29,13 +34,18 @@ pub mod time;
 mod trace;
 mod transmission;
 
+pub use aqm::codel::Codel;
+pub use aqm::fq_codel::FqCodel;
+pub use aqm::pie::Pie;
 pub use arrival::Backlog;
 pub use counters::{Counters, Tally};
 pub use dice::Dice;
 pub use fate::{Cause, Fate};
 pub use link::{Link, LinkConfig};
 pub use loss::Loss;
+pub use policer::Policer;
 pub use queue::Queue;
+pub use queued_link::{Departure, Offer, QueuedLink};
 pub use rate::Rate;
 pub use red::Red;
 pub use scheduled::Scheduled;

@@ -12,7 +12,7 @@ use crate::outages::Outages;
 use crate::queue::{Admission, Queue};
 use crate::rate::{Rate, Server};
 use crate::time::Time;
-use crate::transmission::{ATTOBITS_PER_BYTE, Attobits};
+use crate::transmission::{ATTOBITS_PER_BYTE, Attobits, Transmission};
 
 /// Parameters of a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,8 +79,9 @@ impl Link {
     ///
     /// # Panics
     /// If a constant rate is not within 1 to 10^12 bit/s, a probability is not within [0, 1],
-    /// RED's thresholds are out of order, or down intervals are empty, overlap or are out of
-    /// order: the caller checks user input.
+    /// RED's thresholds are out of order, the queue is that of a
+    /// [`QueuedLink`](crate::QueuedLink), or down intervals are empty, overlap or are out of order:
+    /// the caller checks user input.
     pub fn new(config: LinkConfig, seed: u64) -> Link {
         let mean_mbps = config.rate.mean_mbps();
         Link {
@@ -102,19 +103,30 @@ impl Link {
     /// returns its fate.
     #[inline]
     pub fn offer(&mut self, now: Time, bytes: u32) -> Fate {
-        match self.transmit(now, bytes) {
-            Ok((start, end)) => {
-                self.counters.count_accepted(bytes, start - now);
-                Fate::Delivered {
-                    at: end + self.delay,
-                }
+        self.decide(now, bytes, false).0
+    }
+
+    /// As [`offer`](Self::offer), of a packet that may be marked instead of dropped (ECT, RFC
+    /// 3168); returns also whether it is marked (CE).
+    pub fn offer_ecn_capable(&mut self, now: Time, bytes: u32) -> (Fate, bool) {
+        self.decide(now, bytes, true)
+    }
+
+    #[inline]
+    fn decide(&mut self, now: Time, bytes: u32, ecn_capable: bool) -> (Fate, bool) {
+        self.counters.count_arrived(bytes);
+        match self.transmit(now, bytes, ecn_capable) {
+            Ok((Transmission { start, end }, marked)) => {
+                self.counters.count_transmitted(bytes, start - now, marked);
+                let at = end + self.delay;
+                (Fate::Delivered { at }, marked)
             }
             Err(cause) => {
-                self.counters.count_dropped(bytes, cause);
+                self.counters.count_lost(bytes, cause);
                 if cause == Cause::Random {
                     self.count_lost(now, bytes);
                 }
-                Fate::Dropped(cause)
+                (Fate::Dropped(cause), false)
             }
         }
     }
@@ -168,8 +180,13 @@ impl Link {
         }
     }
 
-    /// Start and end of the packet's transmission.
-    fn transmit(&mut self, now: Time, bytes: u32) -> Result<(Time, Time), Cause> {
+    /// The packet's transmission, and whether the packet is marked.
+    fn transmit(
+        &mut self,
+        now: Time,
+        bytes: u32,
+        ecn_capable: bool,
+    ) -> Result<(Transmission, bool), Cause> {
         let backlog = self.queue(now);
         if self.outages.down_at(now) {
             return Err(Cause::Down);
@@ -177,11 +194,12 @@ impl Link {
         let arrival = Arrival {
             now,
             bytes,
+            ecn_capable,
             waits: self.server.waits(now),
             free_at: self.server.free_at(),
             backlog,
         };
-        self.admission.admit(&arrival, &mut self.dice)?;
+        let marked = self.admission.admit(&arrival, &mut self.dice)?;
         let transmission = self
             .server
             .serve(now, bytes, self.outages.next())
@@ -191,7 +209,7 @@ impl Link {
         if self.wire.loses(&mut self.dice) {
             return Err(Cause::Random);
         }
-        Ok((transmission.start, transmission.end))
+        Ok((transmission, marked))
     }
 
     fn advance(&mut self, now: Time) {

@@ -1,11 +1,16 @@
 //! Admission of packets to a link's queue.
 
+use crate::aqm::codel::Codel;
+use crate::aqm::fq_codel::FqCodel;
+use crate::aqm::pie::{self, Pie, Verdict};
 use crate::arrival::Arrival;
 use crate::dice::Dice;
 use crate::fate::Cause;
+use crate::policer::{Bucket, Policer};
 use crate::red::{Averager, Red};
 
-/// The queueing discipline of a link, always first in, first out.
+/// The queueing discipline of a link. All but the last two are first in, first out, and decide when
+/// a packet arrives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Queue {
     /// A packet that would have to wait is dropped if a limit would be exceeded with it.
@@ -17,6 +22,34 @@ pub enum Queue {
     },
     /// Random early detection.
     Red(Red),
+    /// PIE: drops at random, by a probability that holds the delay at a target.
+    Pie(Pie),
+    /// Policer: drops what exceeds a token bucket; what conforms waits without limit.
+    Policer(Policer),
+    /// CoDel: drops at the head while the delay stays above a target. Of a
+    /// [`QueuedLink`](crate::QueuedLink) only.
+    Codel(Codel),
+    /// Flows take turns, each with CoDel. Of a [`QueuedLink`](crate::QueuedLink) only.
+    FqCodel(FqCodel),
+}
+
+impl Queue {
+    /// What a scenario calls it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Queue::DropTail { .. } => "drop_tail",
+            Queue::Red(_) => "red",
+            Queue::Pie(_) => "pie",
+            Queue::Policer(_) => "policer",
+            Queue::Codel(_) => "codel",
+            Queue::FqCodel(_) => "fq_codel",
+        }
+    }
+
+    /// Whether it decides when packets leave, as only a [`QueuedLink`](crate::QueuedLink) can.
+    pub fn decides_on_departure(&self) -> bool {
+        matches!(self, Queue::Codel(_) | Queue::FqCodel(_))
+    }
 }
 
 /// A [`Queue`] and its state.
@@ -24,13 +57,15 @@ pub enum Queue {
 pub(crate) enum Admission {
     DropTail { packets: u32, bytes: u64 },
     Red(Averager),
+    Pie(Box<pie::Control>),
+    Policer(Box<Bucket>),
 }
 
 impl Admission {
     /// `mean_mbps` is the rate of the link.
     ///
     /// # Panics
-    /// If a parameter of RED is invalid.
+    /// If a parameter of RED is invalid, or the queue is that of a `QueuedLink`.
     pub(crate) fn new(queue: Queue, mean_mbps: f64) -> Admission {
         match queue {
             Queue::DropTail { packets, bytes } => Admission::DropTail {
@@ -38,27 +73,47 @@ impl Admission {
                 bytes: bytes.unwrap_or(u64::MAX),
             },
             Queue::Red(red) => Admission::Red(Averager::new(red, mean_mbps)),
+            Queue::Pie(pie) => Admission::Pie(Box::new(pie::Control::new(pie))),
+            Queue::Policer(policer) => Admission::Policer(Box::new(Bucket::new(&policer))),
+            Queue::Codel(_) | Queue::FqCodel(_) => panic!("{queue:?} needs a QueuedLink"),
         }
     }
 
-    /// Admits a packet, or returns why not.
-    pub(crate) fn admit(&mut self, arrival: &Arrival, dice: &mut Dice) -> Result<(), Cause> {
+    /// Admits a packet, and says whether it is marked, or returns why not.
+    pub(crate) fn admit(&mut self, arrival: &Arrival, dice: &mut Dice) -> Result<bool, Cause> {
         let backlog = arrival.backlog;
+        let mut marked = false;
         let (packets, bytes) = match self {
             Admission::DropTail { packets, bytes } => (*packets, *bytes),
             Admission::Red(averager) => {
-                if dice.chance(averager.drop_probability(arrival)) {
-                    return Err(Cause::Red);
+                let probability = averager.drop_probability(arrival);
+                if dice.chance(probability) {
+                    marked = arrival.ecn_capable && averager.marks(probability);
+                    if !marked {
+                        return Err(Cause::Red);
+                    }
                 }
                 (averager.limit_packets(), u64::MAX)
             }
+            Admission::Pie(control) => {
+                match control.judge(arrival, dice) {
+                    Verdict::Pass => {}
+                    Verdict::Mark => marked = true,
+                    Verdict::Drop => return Err(Cause::Aqm),
+                }
+                (control.limit_packets(), u64::MAX)
+            }
+            Admission::Policer(bucket) => match bucket.admits(arrival) {
+                true => (u32::MAX, u64::MAX),
+                false => return Err(Cause::Overflow),
+            },
         };
         let full = backlog.packets >= packets
             || bytes.saturating_sub(backlog.bytes) < u64::from(arrival.bytes);
         if arrival.waits && full {
             Err(Cause::Overflow)
         } else {
-            Ok(())
+            Ok(marked)
         }
     }
 }

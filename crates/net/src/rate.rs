@@ -80,6 +80,29 @@ impl Server {
         }
     }
 
+    /// The earliest time, from `now` on, at which a packet that arrived before can be transmitted.
+    pub(crate) fn ready(&self, now: Time) -> Time {
+        match self {
+            Server::Constant(server) => server.free_at.max(now),
+            Server::Trace(server) => server.next_from(now),
+        }
+    }
+
+    /// Whether packets wait for opportunities.
+    pub(crate) fn is_trace(&self) -> bool {
+        matches!(self, Server::Trace(_))
+    }
+
+    /// Transmits a packet that waited until now, a time that [`ready`](Self::ready) gave. None, and
+    /// nothing changes, if the transmission would not end before `deadline`.
+    pub(crate) fn start(&mut self, now: Time, bytes: u32, deadline: Time) -> Option<Transmission> {
+        match self {
+            Server::Constant(server) => server.serve(now, bytes, deadline),
+            // An opportunity serves what arrived before it.
+            Server::Trace(server) => server.serve(now - 1, bytes, deadline),
+        }
+    }
+
     /// Transmits a packet that arrives at `now`. None, and nothing changes, if the transmission
     /// would not end before `deadline`.
     pub(crate) fn serve(&mut self, now: Time, bytes: u32, deadline: Time) -> Option<Transmission> {

@@ -8,7 +8,7 @@ const TYPICAL_BYTES: u32 = 1500;
 
 /// Random early detection with a drop probability in three pieces: 0 up to `min_packets`, linear
 /// to `mid_probability` at `mid_packets`, linear to 1 at `max_packets` (OLIA draft, Sec. 3; after
-/// Floyd and Jacobson 1993). Packets are dropped, not marked, each independently of the others.
+/// Floyd and Jacobson 1993). Packets are dropped, or marked, each independently of the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Red {
     /// Queue up to which no packet is dropped.
@@ -24,6 +24,9 @@ pub struct Red {
     pub average_weight: Option<f64>,
     /// Maximum number of waiting packets, for any average.
     pub limit_packets: u32,
+    /// Mark packets that are ECN-capable instead of dropping them, below `max_packets` (RFC 3168,
+    /// section 7).
+    pub ecn: bool,
 }
 
 impl Red {
@@ -39,6 +42,7 @@ impl Red {
             mid_probability: 0.1,
             average_weight: None,
             limit_packets: (100.0 * scale).round() as u32,
+            ecn: true,
         }
     }
 
@@ -101,6 +105,11 @@ impl Averager {
 
     pub(crate) fn limit_packets(&self) -> u32 {
         self.red.limit_packets
+    }
+
+    /// Whether ECN-capable packets are marked instead of dropped at this drop probability.
+    pub(crate) fn marks(&self, probability: f64) -> bool {
+        self.red.ecn && probability < 1.0
     }
 
     /// Takes an arrival's sample of the queue and gives the probability of dropping it. While the

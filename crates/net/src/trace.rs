@@ -159,6 +159,15 @@ impl Opportunities {
         self.free_at
     }
 
+    /// When the first opportunity from `now` on is that is not used up.
+    pub(crate) fn next_from(&self, now: Time) -> Time {
+        let next = self.time_of(self.cursor);
+        match now.checked_sub(1) {
+            Some(before) if next <= before => self.time_of(self.first_after(before)),
+            _ => next,
+        }
+    }
+
     /// Bytes to be transmitted after `now`. While there are any, packets use every opportunity.
     pub(crate) fn backlog_bytes(&self, now: Time) -> u64 {
         if self.free_at <= now {

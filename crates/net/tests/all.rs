@@ -1,5 +1,6 @@
 //! Links, queues, losses and traces: laws, statistics and golden runs.
 
+mod aqm;
 mod golden;
 mod laws;
 mod statistics;

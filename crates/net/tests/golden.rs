@@ -233,6 +233,7 @@ fn step_red(threshold: f64, weight: f64) -> LinkConfig {
         mid_probability: 1.0,
         average_weight: Some(weight),
         limit_packets: 4,
+        ecn: false,
     };
     LinkConfig {
         queue: Queue::Red(red),
@@ -312,6 +313,7 @@ fn the_same_seed_gives_the_same_bits_on_every_machine() {
     let red = Red {
         average_weight: Some(0.1),
         limit_packets: 6,
+        ecn: false,
         ..Red::scaled(0.4) // 1, 2 and 4 packets
     };
     let loss = Loss::GilbertElliott {
@@ -347,5 +349,6 @@ fn letter(fate: Fate) -> char {
         Fate::Dropped(Cause::Red) => 'r',
         Fate::Dropped(Cause::Random) => 'x',
         Fate::Dropped(Down) => 'd',
+        Fate::Dropped(Cause::Aqm) => 'a',
     }
 }

@@ -1,7 +1,8 @@
 //! Laws that hold for every link and every sequence of offers.
 
 use anabranch_net::{
-    ATTOBITS_PER_BYTE, Cause, Fate, Link, LinkConfig, Loss, Queue, Rate, Red, Time, Trace,
+    ATTOBITS_PER_BYTE, Cause, Fate, Link, LinkConfig, Loss, Pie, Policer, Queue, Rate, Red, Time,
+    Trace,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -91,9 +92,40 @@ fn red() -> impl Strategy<Value = Queue> {
                     mid_probability,
                     average_weight,
                     limit_packets,
+                    ecn: true,
                 })
             },
         )
+}
+
+fn policer() -> impl Strategy<Value = Queue> {
+    (1e5..20e6f64, 1..6000u32).prop_map(|(bits_per_second, burst_bytes)| {
+        Queue::Policer(Policer {
+            bits_per_second,
+            burst_bytes,
+        })
+    })
+}
+
+fn pie() -> impl Strategy<Value = Queue> {
+    let times = (
+        1..20_000_000_000u64,
+        1..20_000_000_000u64,
+        0..50_000_000_000u64,
+    );
+    (times, 0.1..5.0f64, 0.1..5.0f64, 1..20u32).prop_map(
+        |((target, tupdate, max_burst), alpha, beta, limit_packets)| {
+            Queue::Pie(Pie {
+                target,
+                tupdate,
+                alpha,
+                beta,
+                max_burst,
+                limit_packets,
+                ecn: true,
+            })
+        },
+    )
 }
 
 fn loss() -> impl Strategy<Value = Loss> {
@@ -144,7 +176,7 @@ fn rate() -> impl Strategy<Value = Rate> {
 }
 
 fn queue() -> impl Strategy<Value = Queue> {
-    prop_oneof![drop_tail(), red()]
+    prop_oneof![drop_tail(), red(), pie(), policer()]
 }
 
 fn link() -> impl Strategy<Value = LinkConfig> {
@@ -266,7 +298,7 @@ proptest! {
         let delivered = |fate| matches!(fate, Fate::Delivered { .. });
         prop_assert_eq!(counted(counters.arrived), tally(&|_| true));
         prop_assert_eq!(counted(counters.accepted), tally(&delivered));
-        for cause in [Cause::Overflow, Cause::Red, Cause::Random, Cause::Down] {
+        for cause in [Cause::Overflow, Cause::Red, Cause::Random, Cause::Down, Cause::Aqm] {
             let expected = tally(&|fate| fate == Fate::Dropped(cause));
             prop_assert_eq!(counted(counters.dropped(cause)), expected);
         }
@@ -364,6 +396,9 @@ proptest! {
         let (packet_limit, byte_limit) = match &config.queue {
             Queue::DropTail { packets, bytes } => (*packets, *bytes),
             Queue::Red(red) => (Some(red.limit_packets), None),
+            Queue::Pie(pie) => (Some(pie.limit_packets), None),
+            Queue::Policer(_) => (None, None),
+            other => unreachable!("{other:?} is not drawn"),
         };
         let mut link = Link::new(config, 1);
         let mut now = 0;

@@ -14,14 +14,15 @@ pub fn network<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py,
     network.set_item("header_bytes", scenario.tcp.header_bytes)?;
     let initial_window = scenario.tcp.initial_window_packets.get();
     network.set_item("initial_window_packets", initial_window)?;
+    network.set_item("ecn", scenario.tcp.ecn)?;
     network.set_item("sample_s", scenario.measure.sample_ms.get() / 1e3)?;
     network.set_item("links", links?)?;
     network.set_item("flows", flows?)?;
     Ok(network)
 }
 
-/// `red` holds the points (queue, probability) of RED's curve, None for drop-tail; `limit_packets`
-/// is None where any number may wait.
+/// `queue` is the discipline; `red` holds the points (queue, probability) of RED's curve, None for
+/// other disciplines; `limit_packets` is None where any number may wait.
 fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
     let LinkConfig {
         delay,
@@ -41,18 +42,22 @@ fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
     entry.set_item("delay_ms", *delay as f64 / MILLISECOND as f64)?;
     entry.set_item("loss_probability", loss.mean())?;
     entry.set_item("down_s", down)?;
-    match queue {
-        Queue::Red(red) => {
-            entry.set_item("red", red.curve())?;
-            entry.set_item("limit_packets", red.limit_packets)?;
-            entry.set_item("limit_bytes", py.None())?;
-        }
-        Queue::DropTail { packets, bytes } => {
-            entry.set_item("red", py.None())?;
-            entry.set_item("limit_packets", packets)?;
-            entry.set_item("limit_bytes", bytes)?;
-        }
-    }
+    let red = match queue {
+        Queue::Red(red) => Some(red.curve()),
+        _ => None,
+    };
+    let (limit_packets, limit_bytes) = match queue {
+        Queue::DropTail { packets, bytes } => (*packets, *bytes),
+        Queue::Red(red) => (Some(red.limit_packets), None),
+        Queue::Pie(pie) => (Some(pie.limit_packets), None),
+        Queue::Policer(_) => (None, None),
+        Queue::Codel(codel) => (Some(codel.limit_packets), None),
+        Queue::FqCodel(fq_codel) => (Some(fq_codel.codel.limit_packets), None),
+    };
+    entry.set_item("queue", queue.name())?;
+    entry.set_item("red", red)?;
+    entry.set_item("limit_packets", limit_packets)?;
+    entry.set_item("limit_bytes", limit_bytes)?;
     Ok(entry)
 }
 

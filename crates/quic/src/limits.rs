@@ -43,6 +43,18 @@ pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
     if tcp.recovery == Recovery::NewReno {
         return unsupported("tcp.recovery".to_owned(), "newreno".to_owned());
     }
+    if tcp.ecn {
+        return unsupported("tcp.ecn".to_owned(), "ECN".to_owned());
+    }
+    for link in &scenario.links {
+        let queue = &link.config.queue;
+        if queue.decides_on_departure() {
+            return unsupported(
+                format!("links.{}.queue", link.name),
+                queue.name().to_owned(),
+            );
+        }
+    }
     for flow in &scenario.flows {
         if matches!(flow.workload, Workload::Gateway { .. }) {
             let key = format!("flows.{}.workload", flow.name);

@@ -6,6 +6,7 @@ pub(crate) mod foreign;
 pub(crate) mod key;
 mod link;
 mod phrase;
+mod queue;
 mod reader;
 pub(crate) mod schema;
 pub(crate) mod written;

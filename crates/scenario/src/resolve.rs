@@ -13,6 +13,8 @@ use crate::origin::Files;
 
 pub(crate) mod flows;
 mod links;
+mod picoseconds;
+mod queues;
 
 pub(crate) use flows::algorithm;
 

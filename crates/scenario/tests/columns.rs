@@ -45,12 +45,12 @@ fn the_columns_of_every_table() {
         .collect();
     let expected = [
         "flows: flow user start_s stop_s goodput_mbps delivered_bytes sent_packets lost_packets \
-         retransmitted_packets timeouts spurious_timeouts transfers_done",
+         marked_packets retransmitted_packets timeouts spurious_timeouts transfers_done",
         "paths: flow user path goodput_mbps delivered_bytes sent_packets lost_overflow lost_red \
-         lost_random lost_down loss_probability loss_events retransmitted_packets timeouts \
-         spurious_timeouts window_packets rtt_ms one_way_delay_ms",
+         lost_random lost_down lost_aqm loss_probability loss_events marked_packets mark_events \
+         retransmitted_packets timeouts spurious_timeouts window_packets rtt_ms one_way_delay_ms",
         "links: link rate_mbps throughput_mbps utilization arrived_packets dropped_overflow \
-         dropped_red dropped_random dropped_down loss_probability queue_packets queue_ms",
+         dropped_red dropped_random dropped_down dropped_aqm marked_packets loss_probability queue_packets queue_ms",
         "transfers: flow user start_s bytes duration_s",
         "flow_samples: time_s flow user delivered_bytes goodput_mbps kappa buffer_packets",
         "path_samples: time_s flow user path window_packets rtt_ms one_way_delay_ms \

@@ -17,6 +17,10 @@ pub(crate) enum Event {
     Link(u32),
     /// The first acknowledgement on a return line reaches its sender.
     Return(u32),
+    /// A transmission on a link with real queues can start.
+    Start(u32),
+    /// Such a link dropped packets while others were offered to it.
+    Dropped(u32),
     /// The retransmission timer of a path.
     Timeout { connection: u32, path: u16 },
     /// The timers of RACK of a path.

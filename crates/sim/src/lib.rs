@@ -25,8 +25,10 @@
 mod build;
 mod calendar;
 mod connection;
+mod ecn;
 mod network;
 mod prefetch;
 mod simulation;
+mod transmitter;
 
 pub use simulation::Simulation;

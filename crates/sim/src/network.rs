@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use anabranch_net::{Cause, Fate, Link, Time};
+use anabranch_net::{Cause, Fate, Link, Offer, Time};
 
 use crate::calendar::{Calendar, Event};
+use crate::ecn;
+use crate::transmitter::Transmitter;
 
 /// Counts the packets of a path or of a connection.
 pub(crate) type PacketNumber = u64;
@@ -23,6 +25,7 @@ pub(crate) struct Packet {
     pub bytes: u16,
     /// Whether it is an acknowledgement, on the links of its path's way back.
     pub is_ack: bool,
+    pub ecn: ecn::Bits,
 }
 
 /// An acknowledgement in the network.
@@ -39,6 +42,8 @@ pub(crate) struct Acknowledgement {
     /// Every number of the connection below this has arrived.
     pub data_cumulative: PacketNumber,
     pub path: u16,
+    /// Whether the receiver echoes a mark (ECE, RFC 3168).
+    pub echo: bool,
 }
 
 /// Items that arrive in the order in which they were sent.
@@ -72,7 +77,7 @@ impl<T> Line<T> {
 
 #[derive(Debug)]
 struct Wire {
-    link: Link,
+    link: Transmitter<Packet>,
     line: Line<Packet>,
 }
 
@@ -81,6 +86,13 @@ struct Wire {
 struct Return {
     delay: Time,
     line: Line<Acknowledgement>,
+}
+
+#[cold]
+fn offer_ecn_capable(link: &mut Link, now: Time, packet: &mut Packet) -> Fate {
+    let (fate, marked) = link.offer_ecn_capable(now, packet.bytes.into());
+    packet.ecn.marked |= marked;
+    fate
 }
 
 /// Marks the end of a route in [`Network::hops`].
@@ -97,7 +109,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub fn new(links: impl Iterator<Item = Link>) -> Network {
+    pub fn new(links: impl Iterator<Item = Transmitter<Packet>>) -> Network {
         let wires = links
             .map(|link| Wire {
                 link,
@@ -130,16 +142,25 @@ impl Network {
         }) as u32
     }
 
-    pub fn links(&mut self) -> impl Iterator<Item = &mut Link> {
+    pub fn links(&mut self) -> impl Iterator<Item = &mut Transmitter<Packet>> {
         self.wires.iter_mut().map(|wire| &mut wire.link)
     }
 
     /// Offers `packet` to the link of its current hop.
     #[inline]
-    pub fn send(&mut self, now: Time, packet: Packet) -> Result<(), Cause> {
+    pub fn send(&mut self, now: Time, mut packet: Packet) -> Result<(), Cause> {
         let number = self.hops[packet.hop as usize];
         let wire = &mut self.wires[number as usize];
-        match wire.link.offer(now, u32::from(packet.bytes)) {
+        let Transmitter::Fifo(link) = &mut wire.link else {
+            self.enqueue(now, number, packet);
+            return Ok(());
+        };
+        let fate = if packet.ecn.capable {
+            offer_ecn_capable(link, now, &mut packet)
+        } else {
+            link.offer(now, u32::from(packet.bytes))
+        };
+        match fate {
             Fate::Delivered { at } => {
                 if wire.line.push(at, packet) {
                     self.calendar.push(at, Event::Link(number));
@@ -147,6 +168,57 @@ impl Network {
                 Ok(())
             }
             Fate::Dropped(cause) => Err(cause),
+        }
+    }
+
+    /// Offers `packet` to a link with real queues.
+    #[cold]
+    fn enqueue(&mut self, now: Time, number: u32, packet: Packet) {
+        let Transmitter::Queued(link) = &mut self.wires[number as usize].link else {
+            return;
+        };
+        let planned = link.next_start();
+        link.offer(
+            now,
+            Offer {
+                packet,
+                bytes: packet.bytes.into(),
+                flow: u64::from(packet.connection) << 16 | u64::from(packet.path),
+                ecn_capable: packet.ecn.capable,
+            },
+        );
+        if link.has_dropped() {
+            self.calendar.push(now, Event::Dropped(number));
+        }
+        if planned.is_none()
+            && let Some(time) = link.next_start()
+        {
+            self.calendar.push(time, Event::Start(number));
+        }
+    }
+
+    /// Starts the transmission that is due on a link with real queues.
+    pub fn start(&mut self, now: Time, number: u32) {
+        let wire = &mut self.wires[number as usize];
+        let Transmitter::Queued(link) = &mut wire.link else {
+            return;
+        };
+        if let Some(mut departure) = link.start(now) {
+            departure.packet.ecn.marked |= departure.marked;
+            if wire.line.push(departure.at, departure.packet) {
+                self.calendar.push(departure.at, Event::Link(number));
+            }
+        }
+        if let Some(time) = link.next_start() {
+            self.calendar.push(time, Event::Start(number));
+        }
+    }
+
+    /// The packets that a link with real queues dropped since the last call.
+    pub fn take_dropped(&mut self, number: u32) -> Vec<(Packet, Cause)> {
+        match &mut self.wires[number as usize].link {
+            Transmitter::Queued(link) => link.take_dropped().collect(),
+            Transmitter::Fifo(_) => Vec::new(),
         }
     }
 

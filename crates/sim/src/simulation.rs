@@ -186,6 +186,11 @@ impl Simulation {
     fn handle_rare(&mut self, event: Event) {
         match event {
             Event::Link(_) | Event::Return(_) => unreachable!("handled above"),
+            Event::Start(link) => {
+                self.network.start(self.now, link);
+                self.account_drops(link);
+            }
+            Event::Dropped(link) => self.account_drops(link),
             Event::Timeout { connection, path } => {
                 self.prefetch_timers();
                 self.connect(connection, |connection, world| {
@@ -223,6 +228,14 @@ impl Simulation {
                 self.recorder.warm_up_ends(snapshot);
             }
             Event::Sample => self.sample(),
+        }
+    }
+
+    /// Tells connections of the packets that a link with real queues dropped.
+    fn account_drops(&mut self, link: u32) {
+        for (packet, cause) in self.network.take_dropped(link) {
+            self.connections[packet.connection as usize].on_drop(packet.path, cause);
+            self.retire_if_over(packet.connection);
         }
     }
 

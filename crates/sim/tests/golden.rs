@@ -10,9 +10,12 @@
 use std::fmt::Write;
 use std::{env, fs};
 
-use crate::common::{bits, run};
+use crate::common::{bits_of, run};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");
+
+/// Columns that came after the table was written: 0 in all its runs, and not in its hashes.
+const NEWER: [&str; 4] = ["lost_aqm", "dropped_aqm", "marked_packets", "mark_events"];
 
 const HEADER: &str = "\
 # One line per user of each run of golden.rs: payload delivered, goodput, packets sent and lost (by a
@@ -142,7 +145,10 @@ fn write_run(table: &mut String, text: &str) -> std::fmt::Result {
             flows.transfers_done[row],
         )?;
     }
-    writeln!(table, "{:>17} {:016x}", "every bit", hash(&bits(record)))
+    let newer = |name: &str| NEWER.contains(&name);
+    assert!(bits_of(record.clone(), newer).iter().all(|&word| word == 0));
+    let every = bits_of(record, |name| !newer(name));
+    writeln!(table, "{:>17} {:016x}", "every bit", hash(&every))
 }
 
 /// FNV-1a over 64-bit words.

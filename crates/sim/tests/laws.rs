@@ -119,9 +119,19 @@ fn check_counters(scenario: &Scenario, record: &Record) {
     assert_eq!(sum(&paths.lost_red), sum(&links.dropped_red));
     assert_eq!(sum(&paths.lost_random), sum(&links.dropped_random));
     assert_eq!(sum(&paths.lost_down), sum(&links.dropped_down));
+    assert_eq!(sum(&paths.lost_aqm), sum(&links.dropped_aqm));
+    // A marked packet may be marked again on the next link, or dropped there.
+    assert!(sum(&paths.marked_packets) <= sum(&links.marked_packets));
+    if !scenario.tcp.ecn {
+        assert_eq!(sum(&links.marked_packets), 0);
+    }
 
     let lost = |p: usize| {
-        paths.lost_overflow[p] + paths.lost_red[p] + paths.lost_random[p] + paths.lost_down[p]
+        paths.lost_overflow[p]
+            + paths.lost_red[p]
+            + paths.lost_random[p]
+            + paths.lost_down[p]
+            + paths.lost_aqm[p]
     };
     for p in 0..paths.len() {
         let arrived = paths.sent_packets[p] - lost(p);
@@ -157,7 +167,8 @@ fn check_counters(scenario: &Scenario, record: &Record) {
         let dropped = links.dropped_overflow[link]
             + links.dropped_red[link]
             + links.dropped_random[link]
-            + links.dropped_down[link];
+            + links.dropped_down[link]
+            + links.dropped_aqm[link];
         let delivered = (links.throughput_mbps[link] * duration_s / 8e-6).round() as u64;
         let packet_bytes = u64::from(scenario.tcp.packet_bytes.get());
         assert!(

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from anabranch.core_types import Link
+from anabranch.core_types import Link, PlainNetwork
 from anabranch.scenario import Scenario
 from anabranch.theory.array import Array
 
@@ -22,6 +22,8 @@ class Queues:
     """Packets that may wait; infinite where there is no limit."""
     random_loss: Array
     """Probability that a packet is lost on the wire."""
+    unmodelled: str | None = None
+    """The key and value of what the equations of queues do not describe."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,7 @@ class Network:
         return cls(
             links=[link["name"] for link in links],
             capacity=capacity,
-            queues=_queues(links, plain["packet_bytes"]),
+            queues=_queues(plain),
             routes=routes,
             base_rtt=routes.T @ delay + service + back,
             service=service,
@@ -142,7 +144,9 @@ def _routes(links_of_paths: Sequence[Sequence[int]], links: int) -> sparse.csr_a
     return sparse.csr_array(sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=shape))
 
 
-def _queues(links: Sequence[Link], packet_bytes: int) -> Queues:
+def _queues(plain: PlainNetwork) -> Queues:
+    links, packet_bytes = plain["links"], plain["packet_bytes"]
+
     def limit(link: Link) -> float:
         packets = float("inf") if link["limit_packets"] is None else link["limit_packets"]
         in_bytes = float("inf") if link["limit_bytes"] is None else link["limit_bytes"]
@@ -152,4 +156,12 @@ def _queues(links: Sequence[Link], packet_bytes: int) -> Queues:
         red=[None if link["red"] is None else np.array(link["red"]) for link in links],
         limit=np.array([limit(link) for link in links]),
         random_loss=np.array([link["loss_probability"] for link in links]),
+        unmodelled=_unmodelled(plain),
     )
+
+
+def _unmodelled(plain: PlainNetwork) -> str | None:
+    other = [link for link in plain["links"] if link["queue"] not in ("drop_tail", "red")]
+    if other:
+        return f"links.{other[0]['name']}.queue: {other[0]['queue']}"
+    return "tcp.ecn: ECN" if plain["ecn"] else None

@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{
-    Bytes, Count, DelayMs, NonNegative, Positive, Probability, RateMbps, TimeS,
-};
+use crate::file::queue::Queue;
+use crate::model::number::{DelayMs, NonNegative, Probability, RateMbps, TimeS};
 
 /// A link, one way. Give `rate_mbps` or `trace_file`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,50 +28,6 @@ pub struct Link {
     /// When the link is down: intervals in order that do not overlap.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub down: Vec<Outage>,
-}
-
-/// The queue of a link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Queue {
-    /// First in, first out; packets that do not fit are dropped. Give `packets`, `bytes` or both.
-    DropTail {
-        /// Maximum number of waiting packets.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        packets: Option<Count>,
-        /// Maximum number of waiting bytes.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        bytes: Option<Bytes>,
-    },
-    /// Random early detection; `queue.red = {}` is the OLIA draft's.
-    Red(Red),
-}
-
-/// Random early detection: drop probability 0 up to `min_packets`, linear to `mid_probability` at
-/// `mid_packets`, linear to 1 at `max_packets`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Red {
-    /// No packet is dropped below this queue length, packets. Default 25 per 10 Mbps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_packets: Option<Positive>,
-    /// The knee, packets. Default 50 per 10 Mbps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mid_packets: Option<Positive>,
-    /// Every packet is dropped from this queue length on, packets. Default 100 per 10 Mbps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_packets: Option<Positive>,
-    /// Drop probability at the knee. Default 0.1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mid_probability: Option<Probability>,
-    /// Weight of a new sample in the averaged queue, such as 0.002. Without it the
-    /// instantaneous queue is used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    pub average_weight: Option<Probability>,
-    /// Maximum number of waiting packets, for any average. Default `max_packets`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit_packets: Option<Count>,
 }
 
 /// Random loss on the wire.

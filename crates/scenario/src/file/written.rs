@@ -16,7 +16,8 @@ use crate::model::flows::Workload;
 use crate::model::measure::Measure;
 use crate::model::number::{Count, DelayMs, EndS, TimeS};
 
-pub use crate::file::link::{Link, Loss, Outage, Queue, Red};
+pub use crate::file::link::{Link, Loss, Outage};
+pub use crate::file::queue::{Codel, FqCodel, Pie, Policer, Queue, Red};
 use crate::model::tcp;
 
 /// An Anabranch scenario: links, flows, algorithms, workloads, seeds.

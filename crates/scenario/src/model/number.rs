@@ -179,6 +179,8 @@ bounded! {
     MeanBytes: Positive(f64), 1.0 to 1e15 "bytes";
     /// The size of a packet, bytes.
     PacketBytes: Count(u32), 1.0 to 65535.0 "bytes";
+    /// A number of queues to which flows are hashed.
+    Flows: Count(u32), 1.0 to 65536.0 "queues";
     /// A number of samples to which a slope can be fitted.
     Samples: Count(u32), 2.0 to 1e6 "samples";
     /// The weight of a connection that stands for several, packets.

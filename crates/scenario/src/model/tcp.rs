@@ -89,6 +89,10 @@ keys! {
     quick_acks: bool = false, linux: true;
     /// How losses are detected and repaired. Default: `sack`; profile `linux`: `rack`.
     recovery: Recovery = Recovery::Sack, linux: Recovery::Rack;
+    /// Packets may be marked instead of dropped by links with RED, CoDel, FQ-CoDel or PIE, and a
+    /// mark reduces the window as a loss does, at most once per round trip (RFC 3168;
+    /// docs/queues.md). Backend `sim` only. Default: false.
+    ecn: bool = false;
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
     /// The paths of a connection but the first open when MP_JOIN is over (RFC 8684): a round trip

@@ -96,6 +96,7 @@ table! {
         delivered_bytes: u64, "payload delivered in order to the application, bytes";
         sent_packets: u64, "data packets sent, retransmissions included";
         lost_packets: u64, "data packets that a link dropped";
+        marked_packets: u64, "data packets that arrived marked by a link (ECN)";
         retransmitted_packets: u64, "data packets sent again, on the same or another path";
         timeouts: u64, "retransmission timeouts";
         spurious_timeouts: u64, "timeouts undone because nothing was lost; 0 on kernel, which does not report them";
@@ -112,12 +113,15 @@ table! {
         goodput_mbps: f64, "delivered_bytes over the measurement window, Mbps";
         delivered_bytes: u64, "payload that first arrived over this path, bytes";
         sent_packets: u64, "data packets sent, retransmissions included";
-        lost_overflow: u64, "packets dropped by a full queue";
+        lost_overflow: u64, "packets dropped by a full queue or a policer";
         lost_red: u64, "packets dropped early by RED";
         lost_random: u64, "packets lost at random";
         lost_down: u64, "packets lost to a link that was down";
+        lost_aqm: u64, "packets dropped by CoDel, FQ-CoDel or PIE to hold a queue's delay";
         loss_probability: f64, "lost packets of every cause over sent packets";
         loss_events: u64, "reductions of the window after losses, at most one per round trip";
+        marked_packets: u64, "data packets that arrived marked by a link (ECN)";
+        mark_events: u64, "reductions of the window after marks, at most one per round trip";
         retransmitted_packets: u64, "data packets sent again over this path";
         timeouts: u64, "retransmission timeouts";
         spurious_timeouts: u64, "timeouts undone because nothing was lost; 0 on kernel, which does not report them";
@@ -135,10 +139,12 @@ table! {
         throughput_mbps: f64, "bits of delivered packets transmitted over the measurement window, Mbps";
         utilization: f64, "throughput_mbps over the link's mean rate within the measurement window";
         arrived_packets: u64, "packets offered to the link";
-        dropped_overflow: u64, "packets dropped by a full queue";
+        dropped_overflow: u64, "packets dropped by a full queue or a policer";
         dropped_red: u64, "packets dropped early by RED";
         dropped_random: u64, "packets lost at random";
         dropped_down: u64, "packets lost because the link was down";
+        dropped_aqm: u64, "packets dropped by CoDel, FQ-CoDel or PIE to hold the queue's delay";
+        marked_packets: u64, "packets marked instead of dropped (ECN)";
         loss_probability: f64, "dropped packets of every cause over arrived packets";
         queue_packets: f64, "packets that wait, mean of the samples";
         queue_ms: f64, "time in the queue, mean over the packets not dropped, ms";

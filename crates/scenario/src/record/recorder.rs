@@ -183,7 +183,7 @@ impl Recorder {
                 queue_packets: backlog.packets.into(),
                 queue_bytes: backlog.bytes,
                 throughput_mbps: throughput_mbps(before, now, snapshot.time - self.last.time),
-                dropped_packets: lost(now) - lost(before),
+                dropped_packets: now.lost() - before.lost(),
             });
         }
         if self.warm.is_some() {
@@ -237,6 +237,7 @@ impl Recorder {
                 delivered_bytes: received,
                 sent_packets: sum.sent_packets,
                 lost_packets: sum.lost_packets(),
+                marked_packets: sum.marked_packets,
                 retransmitted_packets: sum.retransmitted_packets,
                 timeouts: sum.timeouts,
                 spurious_timeouts: sum.spurious_timeouts,
@@ -259,8 +260,11 @@ impl Recorder {
                 lost_red: totals.lost[Cause::Red as usize],
                 lost_random: totals.lost[Cause::Random as usize],
                 lost_down: totals.lost[Cause::Down as usize],
+                lost_aqm: totals.lost[Cause::Aqm as usize],
                 loss_probability: share(totals.lost_packets(), totals.sent_packets),
                 loss_events: totals.loss_events,
+                marked_packets: totals.marked_packets,
+                mark_events: totals.mark_events,
                 retransmitted_packets: totals.retransmitted_packets,
                 timeouts: totals.timeouts,
                 spurious_timeouts: totals.spurious_timeouts,
@@ -292,7 +296,9 @@ impl Recorder {
                 dropped_red: dropped(Cause::Red),
                 dropped_random: dropped(Cause::Random),
                 dropped_down: dropped(Cause::Down),
-                loss_probability: share(lost(now) - lost(before), arrived),
+                dropped_aqm: dropped(Cause::Aqm),
+                marked_packets: now.marked - before.marked,
+                loss_probability: share(now.lost() - before.lost(), arrived),
                 queue_packets: self.queues[row].get(),
                 queue_ms: (now.waited_ps - before.waited_ps) as f64 * 1e-9 / accepted as f64,
             });
@@ -311,11 +317,6 @@ fn path_rows(slots: &[UserSlot], paths: usize) -> impl Iterator<Item = (&UserSlo
         .iter()
         .zip(ends)
         .flat_map(|(user, end)| (0..end - user.first_path).map(move |number| (user, number)))
-}
-
-/// Packets a link dropped, of every cause.
-fn lost(counters: &Counters) -> u64 {
-    counters.arrived.packets - counters.accepted.packets
 }
 
 /// What a link delivered within a time, per that time, rounded down to a millionth of a bit per

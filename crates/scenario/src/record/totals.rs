@@ -2,6 +2,8 @@
 
 use std::ops::{Add, AddAssign, Sub};
 
+use anabranch_net::Cause;
+
 /// Counts of one path. The counts of an interval are the difference of two of these.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathTotals {
@@ -14,9 +16,13 @@ pub struct PathTotals {
     /// Payload delivered, bytes.
     pub delivered_bytes: u64,
     /// Packets lost, by `anabranch_net::Cause`.
-    pub lost: [u64; 4],
+    pub lost: [u64; Cause::COUNT],
     /// Reductions of the window after losses.
     pub loss_events: u64,
+    /// Packets that arrived marked (CE, RFC 3168).
+    pub marked_packets: u64,
+    /// Reductions of the window after marks.
+    pub mark_events: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Timeouts that were undone, because nothing was lost.
@@ -38,6 +44,8 @@ impl PathTotals {
             delivered_bytes: int(self.delivered_bytes, o.delivered_bytes),
             lost: std::array::from_fn(|cause| int(self.lost[cause], o.lost[cause])),
             loss_events: int(self.loss_events, o.loss_events),
+            marked_packets: int(self.marked_packets, o.marked_packets),
+            mark_events: int(self.mark_events, o.mark_events),
             timeouts: int(self.timeouts, o.timeouts),
             spurious_timeouts: int(self.spurious_timeouts, o.spurious_timeouts),
             rtt_sum_s: float(self.rtt_sum_s, o.rtt_sum_s),

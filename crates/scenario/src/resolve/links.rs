@@ -1,17 +1,15 @@
 //! Links: traces read, queues sized.
 
-use anabranch_net::{LinkConfig, Loss, MILLISECOND, Queue, Rate, Red, SECOND, Time, Trace};
+use anabranch_net::{LinkConfig, Loss, MILLISECOND, Rate, SECOND, Time, Trace};
 use indexmap::IndexMap;
 
 use crate::file::key::{Fault, Key};
 use crate::file::written;
 use crate::model::links::Link;
-use crate::model::number::{Count, PacketBytes};
+use crate::model::number::PacketBytes;
 use crate::origin::Files;
-
-/// Default size of a drop-tail queue: this long at the link's rate, and at least this many packets.
-const DEFAULT_QUEUE_S: f64 = 0.1;
-const DEFAULT_QUEUE_PACKETS: f64 = 10.0;
+use crate::resolve::picoseconds::picoseconds;
+use crate::resolve::queues::queue;
 
 pub(super) fn links(
     links: &IndexMap<String, written::Link>,
@@ -76,66 +74,6 @@ fn rate(key: &Key, link: &written::Link, files: &mut Files<'_>) -> Result<Rate, 
     }
 }
 
-fn queue(
-    key: &Key,
-    queue: Option<&written::Queue>,
-    mbps: f64,
-    packet_bytes: PacketBytes,
-) -> Result<Queue, Fault> {
-    match queue {
-        None => {
-            let packets = DEFAULT_QUEUE_S * mbps * 1e6 / (8.0 * f64::from(packet_bytes.get()));
-            let packets = packets.ceil().max(DEFAULT_QUEUE_PACKETS) as u32;
-            Ok(Queue::DropTail {
-                packets: Some(packets),
-                bytes: None,
-            })
-        }
-        Some(written::Queue::DropTail {
-            packets: None,
-            bytes: None,
-        }) => Err(key
-            .key("drop_tail")
-            .fault("expected packets, bytes or both, got neither")),
-        Some(written::Queue::DropTail { packets, bytes }) => Ok(Queue::DropTail {
-            packets: packets.map(Count::get),
-            bytes: bytes.map(|bytes| bytes.get()),
-        }),
-        Some(written::Queue::Red(written)) => red(&key.key("red"), written, mbps).map(Queue::Red),
-    }
-}
-
-fn red(key: &Key, red: &written::Red, mbps: f64) -> Result<Red, Fault> {
-    let draft = Red::scaled(mbps);
-    let min_packets = red.min_packets.map_or(draft.min_packets, |x| x.get());
-    let mid_packets = red.mid_packets.map_or(draft.mid_packets, |x| x.get());
-    let max_packets = red.max_packets.map_or(draft.max_packets, |x| x.get());
-    if !(min_packets < mid_packets && mid_packets < max_packets) {
-        return Err(key.fault(format!(
-            "expected min_packets < mid_packets < max_packets, \
-             got {min_packets}, {mid_packets}, {max_packets}"
-        )));
-    }
-    let average_weight = red.average_weight.map(|x| x.get());
-    if average_weight == Some(0.0) {
-        return Err(key
-            .key("average_weight")
-            .fault("expected a weight above 0, got 0"));
-    }
-    Ok(Red {
-        min_packets,
-        mid_packets,
-        max_packets,
-        mid_probability: red
-            .mid_probability
-            .map_or(draft.mid_probability, |x| x.get()),
-        average_weight,
-        limit_packets: red
-            .limit_packets
-            .map_or(max_packets.ceil() as u32, |x| x.get()),
-    })
-}
-
 fn loss(loss: &written::Loss) -> Loss {
     match *loss {
         written::Loss::None => Loss::None,
@@ -176,8 +114,4 @@ fn down(key: &Key, outages: &[written::Outage]) -> Result<Vec<(Time, Time)>, Fau
         down.push((from, to));
     }
     Ok(down)
-}
-
-fn picoseconds(x: f64, unit: Time) -> Time {
-    (x * unit as f64).round() as Time
 }

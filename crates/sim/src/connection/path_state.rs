@@ -13,6 +13,7 @@ use crate::connection::sender::Sender;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
 use crate::connection::way_back::WayBack;
+use crate::ecn::Ecn;
 use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
 
@@ -73,6 +74,7 @@ pub(crate) struct PathState {
     pub last_arrived: Time,
     pub last_sent: Time,
     pub last_acked: Time,
+    pub ecn: Ecn,
     /// Loss detection by send times, if the scenario has it.
     pub rack: Option<Box<Rack>>,
     /// The sender's host, if it delays packets.
@@ -104,6 +106,7 @@ impl PathState {
             last_arrived: 0,
             last_sent: 0,
             last_acked: 0,
+            ecn: Ecn::default(),
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
             totals: PathTotals::default(),

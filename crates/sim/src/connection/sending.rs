@@ -11,6 +11,7 @@ use crate::connection::scheduler;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
+use crate::ecn;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 impl Connection {
@@ -60,9 +61,13 @@ impl Connection {
         if outcome.loss {
             self.controller.on_loss(r);
             path.totals.loss_events += 1;
+            path.ecn.on_reduced();
         }
         if path.rack.is_some() {
             outcome.loss |= self.detect_by_time(world, r, ack);
+        }
+        if ack.echo || self.paths[r].ecn.reduced_until.is_some() {
+            self.on_echo(r, ack.echo);
         }
         let path = &mut self.paths[r];
         let lost = path.sender.take_newly_lost();
@@ -92,6 +97,30 @@ impl Connection {
         }
     }
 
+    /// Reduces the window once per round trip while marks are echoed: as for a loss, but nothing is
+    /// sent again (RFC 3168, section 6.1.2).
+    #[cold]
+    fn on_echo(&mut self, r: usize, echo: bool) {
+        let path = &mut self.paths[r];
+        if path.sender.is_recovering() {
+            return;
+        }
+        if path
+            .ecn
+            .reduced_until
+            .is_some_and(|end| path.sender.una() >= end)
+        {
+            path.ecn.reduced_until = None;
+            self.controller.on_recovered(r);
+        }
+        if echo && path.ecn.reduced_until.is_none() {
+            path.ecn.reduced_until = Some(path.sender.next());
+            path.ecn.on_reduced();
+            path.totals.mark_events += 1;
+            self.controller.on_loss(r);
+        }
+    }
+
     /// An event of a path's retransmission timer.
     pub fn on_timer(&mut self, world: &mut World, r: u16) {
         let index = usize::from(r);
@@ -111,6 +140,7 @@ impl Connection {
         self.controller.on_timeout(r);
         let path = &mut self.paths[r];
         path.time_out(world.now, world.tcp);
+        path.ecn.on_reduced();
         path.window = self.controller.window(r) as u32;
         if self.several && self.linux_scheduler.is_none() {
             let lost = path.take_lost_data();
@@ -191,7 +221,7 @@ impl Connection {
         path.totals.retransmitted_packets += 1;
         let data = path.data_of(sequence);
         let is_first = sequence == path.sender.una();
-        self.transmit(world, r, sequence, data);
+        self.transmit(world, r, sequence, data, ecn::Bits::default());
         if is_first {
             // The timer starts anew (RFC 6675 section 6 leaves this open; Linux and ns-2 do so):
             // otherwise, at small RTTs, every other fast retransmission ends in a timeout.
@@ -244,7 +274,12 @@ impl Connection {
         if self.several {
             path.carry(data);
         }
-        self.transmit(world, r, sequence, data);
+        let ecn = if world.tcp.keys.ecn {
+            path.ecn.of_new()
+        } else {
+            ecn::Bits::default()
+        };
+        self.transmit(world, r, sequence, data, ecn);
         if self.paths[r].rack.is_some() {
             self.restart_probing(world, r);
         }
@@ -272,6 +307,7 @@ impl Connection {
         r: usize,
         sequence: PacketNumber,
         data_sequence: PacketNumber,
+        ecn: ecn::Bits,
     ) {
         let bytes = self.packet_bytes(world.tcp, data_sequence);
         let path = &mut self.paths[r];
@@ -289,6 +325,7 @@ impl Connection {
             path: r as u16,
             bytes,
             is_ack: false,
+            ecn,
         };
         self.in_network += 1;
         self.emit(world, packet);

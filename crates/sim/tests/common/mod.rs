@@ -26,10 +26,15 @@ pub fn run(text: &str, seed: u64) -> Record {
 /// Every number of a record, bit by bit. Unlike with `==`, not-a-number equals itself; which of its
 /// many forms it takes is up to the machine.
 pub fn bits(record: Record) -> Vec<u64> {
-    let tables = record.tables().into_iter();
-    let columns = tables.flat_map(|(_, columns)| columns.into_iter().map(|(_, column)| column));
+    bits_of(record, |_| true)
+}
+
+/// The same for the columns with these names.
+pub fn bits_of(record: Record, chosen: impl Fn(&str) -> bool) -> Vec<u64> {
+    let columns = record.tables().into_iter().flat_map(|(_, columns)| columns);
     columns
-        .flat_map(|column| match column {
+        .filter(|(name, _)| chosen(name))
+        .flat_map(|(_, column)| match column {
             Column::U32(values) => values.into_iter().map(u64::from).collect(),
             Column::U64(values) => values,
             Column::F64(values) => values.into_iter().map(number_bits).collect::<Vec<_>>(),

@@ -76,6 +76,20 @@ fn queue() -> impl Strategy<Value = String> {
         (1..100).prop_map(|packets| format!("queue.drop_tail = {{ packets = {packets} }}")),
         (1500..100_000).prop_map(|bytes| format!("queue.drop_tail = {{ bytes = {bytes} }}")),
         Just(String::from("queue.red = {}")),
+        Just(String::from(
+            "queue.codel = { target_ms = 3, interval_ms = 40 }"
+        )),
+        (1..60).prop_map(|limit| {
+            format!(
+                "queue.fq_codel = {{ flows = 2, quantum_bytes = 300, limit_packets = {limit} }}"
+            )
+        }),
+        Just(String::from(
+            "queue.pie = { target_ms = 5, max_burst_ms = 0 }"
+        )),
+        (1500..40_000).prop_map(|bytes| {
+            format!("queue.policer = {{ rate_mbps = 1, burst_bytes = {bytes} }}")
+        }),
         (0.002..1.0).prop_map(|weight| {
             format!(
                 "queue.red = {{ min_packets = 5, mid_packets = 15, max_packets = 30, \
@@ -121,13 +135,19 @@ fn tcp() -> impl Strategy<Value = String> {
         sample::select(vec!["sack", "newreno", "rack"]),
         buffer,
         sample::select(vec!["min-rtt", "round-robin", "linux"]),
-        (sample::select(vec!["rfc", "linux"]), any::<bool>(), any::<bool>(), sample::select(vec![0, 100, 5000])),
+        (
+            sample::select(vec!["rfc", "linux"]),
+            any::<bool>(),
+            any::<bool>(),
+            sample::select(vec![0, 100, 5000]),
+            any::<bool>(),
+        ),
     )
         .prop_map(
             |(bytes, initial, ssthresh, smallest, delayed, recovery, buffer, scheduler, more)| {
-                let (profile, undo, quick, jitter) = more;
+                let (profile, undo, quick, jitter, ecn) = more;
                 format!(
-                    "profile = \"{profile}\"\nundo = {undo}\nquick_acks = {quick}\n\
+                    "profile = \"{profile}\"\necn = {ecn}\nundo = {undo}\nquick_acks = {quick}\n\
                  host_jitter_us = {jitter}\npacket_bytes = {bytes}\ninitial_window_packets = {initial}\n\
                  initial_ssthresh_packets = {ssthresh}\nmin_ssthresh_packets = {smallest}\n\
                  delayed_acks = {delayed}\nrecovery = \"{recovery}\"\n\

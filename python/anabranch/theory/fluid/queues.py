@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
 from anabranch.theory.network import Network
 
@@ -42,6 +43,12 @@ class Backlogs:
 
     @classmethod
     def of(cls, network: Network) -> "Backlogs":
+        """The map of a network; raises `ScenarioError` for a queue without one."""
+        if network.queues.unmodelled:
+            raise ScenarioError(
+                f"{network.queues.unmodelled} is not available in the equations of queues; run it "
+                "with --on sim"
+            )
         limits = np.minimum(network.queues.limit, UNLIMITED)
         curves = [
             _drop_tail(limit) if red is None else np.asarray(red, dtype=float)

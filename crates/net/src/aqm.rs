@@ -1,0 +1,6 @@
+//! Active queue management of this decade: disciplines that hold the delay of a queue at a target.
+
+pub(crate) mod codel;
+pub(crate) mod fifo;
+pub(crate) mod fq_codel;
+pub(crate) mod pie;
