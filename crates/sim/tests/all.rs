@@ -11,3 +11,4 @@ mod ns2;
 mod one_path_truth;
 mod opening;
 mod repair;
+mod schedulers;
