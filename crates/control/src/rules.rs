@@ -243,6 +243,7 @@ impl AnyController {
         on_loss(&mut self, r: usize);
         on_recovered(&mut self, r: usize);
         on_timeout(&mut self, r: usize);
+        penalise(&mut self, r: usize);
         keep_for_undo(&mut self, r: usize);
         on_spurious(&mut self, r: usize);
         on_idle(&mut self, r: usize, now: f64);

@@ -1,6 +1,6 @@
 //! What this machine and the kernel backend can't run: errors, and warnings for ignored keys.
 
-use anabranch_scenario::{Scenario, Scheduler, Tcp, Workload};
+use anabranch_scenario::{Scenario, Tcp, Workload};
 
 use crate::error::Error;
 use crate::hosts::address::{MAX_PATHS, MAX_USERS};
@@ -38,8 +38,8 @@ pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
         let text = format!("{key}: {what} is not available on kernel; run it with --on sim");
         Err(Error::new(text))
     };
-    if scenario.tcp.scheduler == Scheduler::RoundRobin {
-        return unsupported("tcp.scheduler".to_owned(), "round-robin");
+    if let Some(refusal) = scenario.tcp.scheduler.refusal("kernel") {
+        return Err(Error::new(refusal));
     }
     if scenario.tcp.ecn {
         return unsupported("tcp.ecn".to_owned(), "ECN");

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use anabranch_scenario::{Recovery, Scenario, Scheduler, Workload};
+use anabranch_scenario::{Recovery, Scenario, Workload};
 
 use crate::transport::{MAX_PATHS, UDP_HEADERS};
 
@@ -37,8 +37,8 @@ pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         let what = format!("less than {smallest} bytes");
         return unsupported("tcp.packet_bytes".to_owned(), what);
     }
-    if tcp.scheduler == Scheduler::RoundRobin {
-        return unsupported("tcp.scheduler".to_owned(), "round-robin".to_owned());
+    if let Some(refusal) = tcp.scheduler.refusal("quic") {
+        return Err(Unsupported(refusal));
     }
     if tcp.recovery == Recovery::NewReno {
         return unsupported("tcp.recovery".to_owned(), "newreno".to_owned());

@@ -47,7 +47,7 @@ pub use file::document::Document;
 pub use file::key::{Fault, Key};
 pub use file::schema::schema;
 pub use model::adjust::Adjust;
-pub use model::endpoint::{Profile, Recovery, RtoFloor, Scheduler};
+pub use model::endpoint::{Profile, Recovery, RtoFloor};
 pub use model::flows::{Flow, Path, Workload};
 pub use model::links::Link;
 pub use model::measure::Measure;
@@ -56,6 +56,7 @@ pub use model::number::{
     PeriodS, Positive, PositiveOrInfinite, Probability, RateMbps, RatePerS, SampleMs, Samples,
     TimeS, TimeoutMs,
 };
+pub use model::scheduler::Scheduler;
 pub use model::size::Size;
 pub use model::tcp::Tcp;
 pub use origin::Inputs;

@@ -6,5 +6,6 @@ pub(crate) mod flows;
 pub(crate) mod links;
 pub(crate) mod measure;
 pub(crate) mod number;
+pub(crate) mod scheduler;
 pub(crate) mod size;
 pub(crate) mod tcp;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
-use anabranch_scenario::Scheduler;
+use anabranch_scenario as scenario;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::seconds;
 
@@ -13,6 +13,7 @@ use crate::connection::bits::Reassembly;
 use crate::connection::gateway::Gateway;
 use crate::connection::linux_scheduler::LinuxScheduler;
 use crate::connection::path_state::{PathState, Route};
+use crate::connection::scheduler::Scheduler;
 use crate::connection::tcp::Tcp;
 use crate::network::{Network, Packet, PacketNumber};
 use crate::prefetch::prefetch;
@@ -67,6 +68,8 @@ pub(crate) struct Connection {
     pub(crate) file_bytes: u64,
     /// The files that are sent, if this is the connection of a gateway.
     pub(crate) gateway: Option<Box<Gateway>>,
+    /// Chooses the path of the next packet.
+    pub(crate) scheduler: Scheduler,
     /// Assigns data to the paths, if the scenario has Linux' scheduler.
     pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
     /// The seed of the delays in the sender's host.
@@ -92,11 +95,11 @@ impl Connection {
         started_at: Time,
         controller: AnyController,
         routes: &[Route],
-        scheduler: Scheduler,
+        scheduler: scenario::Scheduler,
         host_seed: u64,
     ) -> Connection {
         let several = routes.len() > 1;
-        let uses_linux = several && scheduler == Scheduler::Linux;
+        let uses_linux = several && scheduler == scenario::Scheduler::Linux;
         Connection {
             number,
             user,
@@ -109,6 +112,7 @@ impl Connection {
             data_end: 0,
             file_bytes: 0,
             gateway: None,
+            scheduler: Scheduler::new(scheduler, several),
             linux_scheduler: uses_linux.then(Box::default),
             host_seed,
             reinjections: VecDeque::new(),

@@ -13,4 +13,5 @@ mod ns2_two_way;
 mod one_path_truth;
 mod opening;
 mod repair;
+mod schedulers;
 mod way_back;

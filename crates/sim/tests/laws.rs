@@ -8,7 +8,7 @@ mod timeouts;
 use std::thread;
 
 use anabranch_net::Rate;
-use anabranch_scenario::{Record, Recovery, Scenario, Scheduler, Workload};
+use anabranch_scenario::{Record, Recovery, Scenario, Workload};
 use anabranch_sim::Simulation;
 use proptest::prelude::*;
 
@@ -311,7 +311,7 @@ proptest! {
         let again = &flows.retransmitted_packets;
         prop_assert!(record.paths.loss_events.iter().all(|&losses| losses == 0));
         let probes = scenario.tcp.recovery == Recovery::Rack;
-        let resends = probes || scenario.tcp.scheduler == Scheduler::Linux;
+        let resends = probes || scenario.tcp.scheduler.repeats();
         prop_assert!(resends || again.iter().all(|&packets| packets == 0), "again: {again:?}");
     }
 

@@ -43,17 +43,3 @@ pub enum Recovery {
     /// One hole per round trip (RFC 6582).
     NewReno,
 }
-
-/// The choice of the path that gets the next packet of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheduler {
-    /// The path with the smallest smoothed RTT whose window has room.
-    MinRtt,
-    /// The paths in turn, as far as their windows have room.
-    RoundRobin,
-    /// Linux 6.18's, for connections with several paths: a send buffer that grows with the windows,
-    /// bursts of up to 64 kB that are queued at a path until its window has room, and
-    /// retransmission of the oldest data over an idle path.
-    Linux,
-}

@@ -5,8 +5,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::endpoint::{Profile, Recovery, RtoFloor, Scheduler};
+use crate::model::endpoint::{Profile, Recovery, RtoFloor};
 use crate::model::number::{Count, JitterUs, PacketBytes, PositiveOrInfinite, TimeoutMs};
+use crate::model::scheduler::Scheduler;
 
 /// Declares the keys: `name: Type = value;`, with `, linux: value` where that profile has another.
 macro_rules! keys {

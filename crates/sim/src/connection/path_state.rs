@@ -139,6 +139,11 @@ impl PathState {
         self.data.get(place).copied().unwrap_or(sequence)
     }
 
+    /// Whether data was sent over this path in a packet that is not acknowledged.
+    pub fn holds(&self, data_sequence: PacketNumber) -> bool {
+        self.data.contains(&data_sequence)
+    }
+
     /// The data of lost packets, to be reinjected. Each packet's is returned once, also after
     /// several timeouts.
     pub fn take_lost_data(&mut self) -> impl Iterator<Item = PacketNumber> {

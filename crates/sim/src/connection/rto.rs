@@ -85,6 +85,11 @@ impl Rto {
         self.is_measured().then(|| from_seconds(self.srtt))
     }
 
+    /// Smoothed deviation of the samples (RFC 6298's RTTVAR), s; 0 before the first.
+    pub fn deviation_s(&self) -> f64 {
+        self.deviation
+    }
+
     /// Whether there was a sample.
     pub fn is_measured(&self) -> bool {
         self.srtt > 0.0

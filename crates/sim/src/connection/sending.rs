@@ -7,7 +7,7 @@ use anabranch_net::Time;
 use anabranch_scenario::time::seconds;
 
 use crate::calendar::Event;
-use crate::connection::scheduler;
+use crate::connection::scheduler::{Scheduler, View};
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
@@ -89,7 +89,10 @@ impl Connection {
         }
         let opened = ack.data_cumulative > self.data_una;
         self.data_una = self.data_una.max(ack.data_cumulative);
-        if self.starved && opened || !self.reinjections.is_empty() || self.linux_scheduler.is_some()
+        if self.starved && opened
+            || !self.reinjections.is_empty()
+            || self.linux_scheduler.is_some()
+            || self.scheduler.may_wait()
         {
             self.fill_windows(world);
         } else {
@@ -142,7 +145,8 @@ impl Connection {
         path.time_out(world.now, world.tcp);
         path.ecn.on_reduced();
         path.window = self.controller.window(r) as u32;
-        if self.several && self.linux_scheduler.is_none() {
+        let all_send_all = matches!(self.scheduler, Scheduler::Redundant(_));
+        if self.several && self.linux_scheduler.is_none() && !all_send_all {
             let lost = path.take_lost_data();
             self.reinjections.extend(lost.map(|data| (data, r as u16)));
         }
@@ -174,12 +178,7 @@ impl Connection {
             while self.paths[r].has_room() && self.retransmit(world, r) {}
         }
         self.starved = false;
-        while let Some(r) = scheduler::pick(
-            world.tcp.keys.scheduler,
-            &self.paths,
-            &self.controller,
-            self.turn,
-        ) {
+        while let Some(r) = self.pick(world) {
             // Data must not be reinjected over the path on which it timed out.
             let sent = self.send_next(world, r)
                 || (0..self.paths.len())
@@ -190,9 +189,44 @@ impl Connection {
             }
             self.turn = r;
         }
+        if self.starved && self.data_next < self.data_end {
+            self.on_blocked(world);
+        }
         for path in &mut self.paths {
             path.window_limited = !path.has_room();
         }
+    }
+
+    fn pick(&mut self, world: &World) -> Option<usize> {
+        let (scheduler, view) = self.scheduler_and_view(world);
+        scheduler.pick(&view)
+    }
+
+    /// Only the receive window stops some path.
+    fn on_blocked(&mut self, world: &mut World) {
+        let (scheduler, view) = self.scheduler_and_view(world);
+        scheduler.on_blocked(&view);
+        self.send_oldest_again(world);
+    }
+
+    /// The scheduler, and what it decides by.
+    pub(crate) fn scheduler_and_view(&mut self, world: &World) -> (&mut Scheduler, View<'_>) {
+        let end = self.data_end.min(self.window_end(world.tcp));
+        let view = View {
+            now: world.now,
+            paths: &self.paths,
+            controller: &self.controller,
+            last: self.turn,
+            unsent: end.saturating_sub(self.data_next) + self.reinjections.len() as u64,
+            receive_buffer: world.tcp.keys.receive_buffer_packets.get().into(),
+        };
+        (&mut self.scheduler, view)
+    }
+
+    /// The receive window ends before this data.
+    fn window_end(&self, tcp: &Tcp) -> PacketNumber {
+        let buffer = tcp.keys.receive_buffer_packets.get();
+        self.data_una.saturating_add(buffer.into())
     }
 
     /// Fills one path's window: all others are full, or there is no data to send.
@@ -233,6 +267,9 @@ impl Connection {
     /// Reinjects data over a path, or sends new data.
     #[inline]
     pub(super) fn send_next(&mut self, world: &mut World, r: usize) -> bool {
+        if let Scheduler::Redundant(_) = self.scheduler {
+            return self.send_redundantly(world, r);
+        }
         let data = match self.next_reinjection(r) {
             Some(data) => {
                 self.paths[r].totals.retransmitted_packets += 1;
@@ -252,10 +289,7 @@ impl Connection {
     /// Takes the next new data below `end`, if the receiver has room for it.
     #[inline]
     pub(crate) fn next_new(&mut self, tcp: &Tcp, end: PacketNumber) -> Option<PacketNumber> {
-        let window_end = self
-            .data_una
-            .saturating_add(tcp.keys.receive_buffer_packets.get().into());
-        if self.data_next >= end.min(window_end) {
+        if self.data_next >= end.min(self.window_end(tcp)) {
             return None;
         }
         let data = self.data_next;

@@ -4,6 +4,7 @@
 //! packets for a connection to back off for minutes.
 
 use anabranch_control::RULES;
+use anabranch_scenario::Scheduler;
 use proptest::prelude::*;
 use proptest::{collection, option, sample};
 
@@ -123,6 +124,11 @@ fn outages() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Any scheduler, by its name.
+pub fn scheduler() -> impl Strategy<Value = &'static str> {
+    sample::select(Scheduler::ALL).prop_map(|scheduler| scheduler.name())
+}
+
 fn tcp() -> impl Strategy<Value = String> {
     let buffer = prop_oneof![1u32..10, 10u32..200, Just(100_000)];
     let ssthresh = prop_oneof![Just("inf"), Just("8")];
@@ -134,7 +140,7 @@ fn tcp() -> impl Strategy<Value = String> {
         any::<bool>(),
         sample::select(vec!["sack", "newreno", "rack"]),
         buffer,
-        sample::select(vec!["min-rtt", "round-robin", "linux"]),
+        scheduler(),
         (
             sample::select(vec!["rfc", "linux"]),
             any::<bool>(),

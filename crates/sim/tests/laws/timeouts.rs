@@ -1,13 +1,14 @@
 //! Random scenarios in which nothing is lost, reordered or down, as TOML.
 //!
 //! The timeout of every profile exceeds the smoothed RTT, and so the smallest RTT, by at least 200
-//! ms, or is at least 1 s. Linux' scheduler has a timer of its own, after which it sends data again
-//! over an idle path, so half of the scenarios have another. A tail loss probe may be a
-//! retransmission before any timeout, so half of `linux`'s scenarios detect losses without it.
+//! ms, or is at least 1 s. A tail loss probe may be a retransmission before any timeout, so half of
+//! `linux`'s scenarios detect losses without it.
 
 use anabranch_control::RULES;
 use proptest::prelude::*;
 use proptest::{collection, sample};
+
+use super::random;
 
 /// What packets may wait in all queues of a path, s: with 40 ms for a delayed acknowledgement less
 /// than the 200 ms by which the shortest timeout of any profile exceeds the smoothed RTT.
@@ -49,19 +50,20 @@ fn scenario(
     });
     let links = collection::vec(link, PATH_LINKS);
     let flows = collection::vec(flow(), flows);
-    let scheduler = sample::select(vec!["min-rtt", "linux"]);
     let recovery = sample::select(vec!["sack", "rack"]);
-    (links, flows, scheduler, recovery).prop_map(move |(links, flows, scheduler, recovery)| {
-        let links = links.iter().enumerate();
-        let links = links.map(|(i, link)| format!("links.L{i} = {link}\n"));
-        format!(
-            "measure.duration_s = 120\n\
+    (links, flows, random::scheduler(), recovery).prop_map(
+        move |(links, flows, scheduler, recovery)| {
+            let links = links.iter().enumerate();
+            let links = links.map(|(i, link)| format!("links.L{i} = {link}\n"));
+            format!(
+                "measure.duration_s = 120\n\
              tcp = {{ profile = \"{profile}\", receive_buffer_packets = {buffer}, \
              scheduler = \"{scheduler}\", recovery = \"{recovery}\" }}\n{}{}",
-            links.collect::<String>(),
-            flows.concat(),
-        )
-    })
+                links.collect::<String>(),
+                flows.concat(),
+            )
+        },
+    )
 }
 
 fn flow() -> impl Strategy<Value = String> {
