@@ -28,7 +28,7 @@ LINE = 0.2
 """Height of a line of text above or below the panels, inches."""
 LETTERS = 74
 """Letters of small text in the width."""
-OTHERS = "#d4d4d4"
+OTHERS = "#c4c4c4"
 """Lines of all other rules, behind the one of the panel."""
 BASELINES = ("--", ":")
 
@@ -56,7 +56,7 @@ def _panels(
     across = min(ACROSS, len(rules))
     rows = -(-len(rules) // across)
     caption = _caption(outcome)
-    lines = caption.count("\n") + 1 + (1 if keys else 0) + 1
+    lines = caption.count("\n") + 3
     with matplotlib.rc_context(SHEET):
         figure = Figure(figsize=(WIDTH, PANEL * rows + LINE * lines + 0.2))
         grid = figure.subplots(rows, across, sharex=True, sharey=True, squeeze=False)
@@ -77,12 +77,25 @@ def _panels(
         for column in range(across):
             used = [row for row in range(rows) if row * across + column < len(rules)]
             grid[used[-1], column].tick_params(labelbottom=True)
-        if keys:
-            figure.legend(handles=keys, loc="outside upper center", ncols=len(keys))
         figure.supylabel(y, fontsize="medium")
         figure.supxlabel(x, fontsize="medium")
-        figure.suptitle(caption, x=0.01, ha="left", fontsize="small", color=LABELS)
+        _key(figure, keys, caption)
     return figure
+
+
+def _key(figure: Figure, keys: Sequence[Any], caption: str, across: int = 3) -> None:
+    """What lines mean, under the caption, above the panels."""
+    legend = figure.legend(
+        handles=keys,
+        title=caption,
+        title_fontsize="small",
+        alignment="left",
+        loc="outside upper left",
+        ncols=min(across, len(keys)),
+        handletextpad=0.5,
+        columnspacing=1.2,
+    )
+    legend.get_title().set_color(LABELS)
 
 
 def _caption(outcome: Outcome) -> str:
@@ -148,8 +161,7 @@ def _plane(outcome: Outcome, drawing: Plane) -> Figure:
             for rule in rules
             for colour, marker in [style(rule, rules)]
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, handletextpad=0.1)
-        figure.suptitle(_caption(outcome), x=0.01, ha="left", fontsize="small", color=LABELS)
+        _key(figure, handles, _caption(outcome), 4)
     return figure
 
 
@@ -196,7 +208,9 @@ def _distribution(outcome: Outcome, drawing: Distribution) -> Figure:
             _count(axes, values, drawing.tail, color=INK, linestyle=dash, linewidth=1.0, zorder=3)
         if drawing.tail:
             axes.set(xscale="log", yscale="log")
-            axes.xaxis.set_major_formatter("{x:g}")
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter("{x:g}")
+                axis.set_minor_formatter("")
 
     keys: list[Any] = [Line2D([], [], color=OTHERS, label="the other rules")]
     for label, dash in zip(labels.values(), BASELINES, strict=False):

@@ -25,13 +25,17 @@ class Column:
 
 
 def columns(entries: Entries) -> list[Column]:
-    """The columns of the table: a measure in each of its cases."""
+    """The columns of the table: a measure in each of its cases, which are named if several."""
     return [
-        Column(name, case, f"{one.label}, {entries.cases[case].label}", one.digits)
+        Column(name, case, _title(one, entries.cases[case].label), one.digits)
         for name, one in entries.measures.items()
         if one.in_table
         for case in one.cases
     ]
+
+
+def _title(measure: Measure, case: str) -> str:
+    return measure.label if len(measure.cases) == 1 else f"{measure.label}, {case}"
 
 
 def measured(entries: Entries, done: Done) -> Iterator[dict[str, object]]:
