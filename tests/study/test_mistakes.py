@@ -39,7 +39,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("old, new, message", MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize(("old", "new", "message"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_is_one_line_with_file_and_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
 ) -> None:

@@ -71,9 +71,7 @@ def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: A
     assert run.stdout == ""
 
 
-def test_what_is_stored_does_not_run_again(
-    tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = outcome.study("tiny", ["lia"], quick=True, store=tiny / "kept")
 
     def never(*_: object) -> bytes:
@@ -182,7 +180,7 @@ def test_every_kind_of_figure_has_a_panel_per_rule_or_case(tiny: Path) -> None:
     }
     planned = runs.plan(found.study, ["reno", "lia"], "sim", True)
     for drawing, panels in kinds.items():
-        samples = Samples.of(drawing)
+        samples = Samples(drawing)
         for done in runs.execute(planned, None, None, None):
             samples.add(done)
         changed = type(entries)(**{**vars(entries), "figure": drawing})

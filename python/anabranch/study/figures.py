@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
@@ -16,7 +16,7 @@ from anabranch.figures.style import BAND, INK, LABELS, SHEET, style
 from anabranch.study.drawings import Curve, Distribution, Plane, Time
 from anabranch.study.outcome import Outcome
 from anabranch.study.traces import rates_at
-from anabranch.study.values import Column, cells
+from anabranch.study.values import numbers
 
 WIDTH = 5.0
 """Width of every figure, inches."""
@@ -30,7 +30,7 @@ LETTERS = 74
 """Letters of small text in the width."""
 OTHERS = "#c4c4c4"
 """Lines of all other rules, behind the one of the panel."""
-BASELINES = ("--", ":")
+BASELINES: tuple[Literal["--", ":"], ...] = ("--", ":")
 
 Draw = Callable[[Axes, str], None]
 
@@ -110,8 +110,8 @@ def _curve(outcome: Outcome, drawing: Curve) -> Figure:
     place = range(len(drawing.cases))
 
     def one(axes: Axes, rule: str) -> None:
-        numbers = [cells(table, [rule], Column(drawing.measure, c, "", 0)) for c in drawing.cases]
-        means = [n[rule]["value"] if n else np.nan for n in numbers]
+        found = [numbers(table, [rule], drawing.measure, case) for case in drawing.cases]
+        means = [n[rule]["value"] if n else np.nan for n in found]
         colour, marker = style(rule, rules)
         axes.plot(place, means, color=colour, marker=marker, markersize=3.5)
 
@@ -138,8 +138,8 @@ def _plane(outcome: Outcome, drawing: Plane) -> Figure:
         figure = Figure(figsize=(WIDTH, height))
         panels = figure.subplots(len(drawing.cases), 1, sharex=True, sharey=True, squeeze=False)
         for axes, case in zip(panels.flat, drawing.cases, strict=True):
-            xs = cells(table, rules, Column(drawing.x_measure, case, "", 0))
-            ys = cells(table, rules, Column(drawing.y_measure, case, "", 0))
+            xs = numbers(table, rules, drawing.x_measure, case)
+            ys = numbers(table, rules, drawing.y_measure, case)
             for rule in xs.keys() & ys.keys():
                 x, y = xs[rule], ys[rule]
                 colour, marker = style(rule, rules)
@@ -229,5 +229,3 @@ def _count(axes: Axes, values: pd.Series, tail: bool, **look: Any) -> None:
     ordered = np.sort(values.to_numpy())
     rank = np.arange(len(ordered)) / len(ordered)
     axes.step(ordered, 1 - rank if tail else rank, where="pre" if tail else "post", **look)
-
-

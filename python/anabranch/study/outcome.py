@@ -49,7 +49,7 @@ class Outcome:
 
     def cell(self, column: Column) -> dict[str, str]:
         """A column of the table in words, by rule; missing where nothing was measured."""
-        found = values.cells(self.table, self.rules, column)
+        found = values.numbers(self.table, self.rules, column.measure, column.case)
         form = f".{column.digits}f"
         return {
             rule: interval(number["value"], number["value_ci95"], form)
@@ -63,8 +63,7 @@ class Outcome:
 
     def _judged(self) -> Mapping[str, pd.Series]:
         verdict = self.study.entries.verdict
-        column = Column(verdict.measure, verdict.case, "", 0)
-        return values.cells(self.table, self.rules, column)
+        return values.numbers(self.table, self.rules, verdict.measure, verdict.case)
 
     def markdown(self) -> list[str]:
         """The table in Markdown: a row per rule."""
@@ -120,7 +119,7 @@ def study(
     entries = planned.study.entries
     rows: list[dict[str, object]] = []
     failures: dict[str, str] = {}
-    samples = Samples.of(entries.figure)
+    samples = Samples(entries.figure)
     for done in execute(planned, store, jobs, progress):
         if done.failure is not None:
             failures[f"{done.case}, {done.rule}, seed {done.seed}"] = done.failure
@@ -133,5 +132,6 @@ def study(
     compared = [key for key, case in entries.cases.items() if case.rules is None]
     ran = [one.algorithm for one in planned.points if one.values["case"] in compared]
     found = values.relative(entries, pd.DataFrame(rows))
-    return Outcome(planned.study, on, quick, list(dict.fromkeys(ran)), planned.seeds, found, samples, failures)
-
+    return Outcome(
+        planned.study, on, quick, list(dict.fromkeys(ran)), planned.seeds, found, samples, failures
+    )

@@ -18,11 +18,6 @@ class Samples:
     parts: dict[tuple[str, str], list[pd.DataFrame]] = field(default_factory=dict)
     """By case and rule, one per seed."""
 
-    @classmethod
-    def of(cls, drawing: Drawing) -> "Samples":
-        """None so far."""
-        return cls(drawing)
-
     def add(self, done: Done) -> None:
         """Take what the figure needs of a run."""
         if done.result is None or done.case not in self.drawing.cases:

@@ -90,9 +90,9 @@ def mahimahi(trace: Steps | Walk) -> bytes:
     return "".join(f"{ms}\n" for ms in [*times, end_ms]).encode()
 
 
-def rates_at(trace: Steps | Walk, times_s: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> (
-    "np.ndarray[tuple[int], np.dtype[np.float64]]"
-):
+def rates_at(
+    trace: Steps | Walk, times_s: "np.ndarray[tuple[int], np.dtype[np.float64]]"
+) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """The rate at these times, Mbps; the trace repeats."""
     seconds, rates = (np.array(column) for column in zip(*trace.steps(), strict=True))
     ends = np.cumsum(seconds)

@@ -47,7 +47,9 @@ def measured(entries: Entries, done: Done) -> Iterator[dict[str, object]]:
             value = measure(one.quantity, done.result, **one.parameters)
         except ScenarioError:  # such as no transfer that finished
             value = float("nan")
-        yield dict(zip([*KEYS, "value"], (name, done.case, done.rule, done.seed, value), strict=True))
+        yield dict(
+            zip([*KEYS, "value"], (name, done.case, done.rule, done.seed, value), strict=True)
+        )
 
 
 def relative(entries: Entries, rows: pd.DataFrame) -> pd.DataFrame:
@@ -62,7 +64,7 @@ def _relative(name: str, one: Measure, rows: pd.DataFrame) -> pd.DataFrame:
     if not one.best_of:
         return chosen
     baselines = of_measure[of_measure["case"].isin(one.best_of)]
-    best = baselines.groupby("case")["value"].mean().max()
+    best = baselines.groupby(["case", "rule"])["value"].mean().max()
     return chosen.assign(value=chosen["value"] / best)
 
 
@@ -71,8 +73,10 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return mean_with_interval(rows, ["measure", "case", "rule"], ["value"])
 
 
-def cells(found: pd.DataFrame, rules: Sequence[str], column: Column) -> Mapping[str, pd.Series]:
-    """Mean and interval of one column, by rule."""
-    here = found[(found["measure"] == column.measure) & (found["case"] == column.case)]
+def numbers(
+    found: pd.DataFrame, rules: Sequence[str], measure: str, case: str
+) -> Mapping[str, pd.Series]:
+    """Mean and interval of a measure in a case, by rule."""
+    here = found[(found["measure"] == measure) & (found["case"] == case)]
     by_rule = here.set_index("rule")[["value", "value_ci95"]]
     return {rule: by_rule.loc[rule] for rule in rules if rule in by_rule.index}
