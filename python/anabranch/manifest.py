@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -129,12 +130,7 @@ def write(
         table.to_parquet(directory / f"{name}.parquet", index=False)
         files[f"{name}.parquet"] = (directory / f"{name}.parquet").read_bytes()
     document = {
-        "anabranch": VERSION,
-        "command": command,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": _packages(),
+        **origin(command),
         "runs": asdict(runs),
         "warnings": warnings,
         "scenario": {
@@ -146,6 +142,24 @@ def write(
         "files": {name: _sha256(content) for name, content in files.items()},
     }
     (directory / MANIFEST).write_text(json_text(document) + "\n", encoding="utf-8")
+
+
+def origin(command: list[str] | None) -> dict[str, Any]:
+    """What wrote a directory: version, command line, date, Python, platform and packages."""
+    return {
+        "anabranch": VERSION,
+        "command": command,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": _packages(),
+    }
+
+
+def hashes(directory: Path) -> dict[str, str]:
+    """The SHA-256 of the files in a directory, by name."""
+    files = sorted(file for file in directory.iterdir() if file.is_file())
+    return {file.name: _sha256(file.read_bytes()) for file in files}
 
 
 @cache

@@ -4,7 +4,9 @@ Without `from_s` and `to_s` a quantity covers the measurement window, as the tot
 With either it is the mean of the samples that end between them, times in s.
 """
 
-from anabranch.papers.quantities.table import quantity, rows, runs
+import numpy as np
+
+from anabranch.papers.quantities.table import quantity, rows, run_keys, runs
 from anabranch.result import Result, between
 
 
@@ -74,6 +76,19 @@ def path_rtt_ms(
         return float(rows(result.paths, flow=flow, path=path)["rtt_ms"].mean())
     samples = between(rows(result.path_samples, flow=flow, path=path), from_s, to_s)
     return float(samples["rtt_ms"].mean())
+
+
+@quantity
+def time_below(result: Result, flow: str, mbps: float, bin_s: float = 1.0) -> float:
+    """The fraction of the time in which a user's goodput is below `mbps`, the mean over users.
+
+    The goodput is averaged over bins of `bin_s`, within the measurement window.
+    """
+    samples = between(rows(result.flow_samples, flow=flow), result.scenario.warmup_s, None)
+    # A sample belongs to the bin in which it ends.
+    number = np.ceil(samples["time_s"] / bin_s - 1e-9)
+    keys = [samples[key] for key in (*run_keys(samples), "user")]
+    return float((samples["goodput_mbps"].groupby([*keys, number]).mean() < mbps).mean())
 
 
 @quantity

@@ -1,0 +1,61 @@
+"""What a study writes: table, numbers per seed, figure, its own files, and a manifest."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from anabranch import manifest
+from anabranch.figures import style
+from anabranch.files import MANIFEST
+from anabranch.formats import json_text
+from anabranch.study.figures import draw
+from anabranch.study.outcome import Outcome
+
+
+def write(outcome: Outcome, directory: Path, command: list[str] | None = None) -> None:
+    """Write into an existing directory; `command` is the command line that led to it.
+
+    `study.json` is what --json prints. `values.parquet` has a row per measure, case, rule and seed;
+    `table.md`, `figure.svg` and `figure.png` show them. The scenarios ran with the traces beside
+    them and the values of `study.toml`.
+    """
+    for file in sorted(outcome.study.folder.glob("*.toml")):
+        shutil.copy(file, directory / file.name)
+    for name, trace in outcome.study.inputs().items():
+        (directory / name).write_bytes(trace)
+    outcome.rows.to_parquet(directory / "values.parquet", index=False)
+    (directory / "table.md").write_text("\n".join(page(outcome)) + "\n", encoding="utf-8")
+    (directory / "study.json").write_text(json_text(outcome.as_dict()) + "\n", encoding="utf-8")
+    style.save(draw(outcome), directory / "figure")
+    runs = {
+        "study": outcome.study.name,
+        "backend": outcome.backend,
+        "quick": outcome.quick,
+        "rules": list(outcome.rules),
+        "seeds": list(outcome.seeds),
+        "failures": dict(outcome.failures),
+    }
+    document = {**manifest.origin(command), "study": runs, "files": manifest.hashes(directory)}
+    (directory / MANIFEST).write_text(json_text(document) + "\n", encoding="utf-8")
+
+
+def page(outcome: Outcome) -> list[str]:
+    """The study in Markdown: what it asks, its verdict and its table."""
+    entries = outcome.study.entries
+    count = len(outcome.seeds)
+    over = "one seed" if count == 1 else f"means and 95 % intervals over {count} seeds"
+    form = ", quick form" if outcome.quick else ""
+    return [
+        f"### {outcome.study.name}: {entries.title}",
+        "",
+        f"{entries.question} On {outcome.backend}, {over}{form}.",
+        "",
+        f"**{outcome.verdict}**",
+        "",
+        *outcome.markdown(),
+    ]
+
+
+def pages(outcomes: Sequence[Outcome]) -> list[str]:
+    """Several studies, one after the other."""
+    return [line for outcome in outcomes for line in [*page(outcome), ""]][:-1]

@@ -1,0 +1,66 @@
+"""What a figure needs of single runs: samples over time, or values to count."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from anabranch.result import Result
+from anabranch.study.drawings import Curve, Distribution, Drawing, Plane, Time
+from anabranch.study.runs import Done
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The extracts of the runs that a figure draws; none for figures of measures."""
+
+    drawing: Drawing
+    parts: dict[tuple[str, str], list[pd.DataFrame]] = field(default_factory=dict)
+    """By case and rule, one per seed."""
+
+    def add(self, done: Done) -> None:
+        """Take what the figure needs of a run."""
+        if done.result is None or done.case not in self.drawing.cases:
+            return
+        extract = _extract(self.drawing, done.result)
+        if extract is not None:
+            self.parts.setdefault((done.case, done.rule), []).append(extract)
+
+
+def _extract(drawing: Drawing, result: Result) -> pd.DataFrame | None:
+    match drawing:
+        case Time():
+            return over_time(drawing, result)
+        case Distribution():
+            return counted(drawing, result)
+        case Curve() | Plane():
+            return None
+
+
+def over_time(drawing: Time, result: Result) -> pd.DataFrame:
+    """`time_s`, the middle of each bin, and `value`, the mean over the users of the flow."""
+    table, _, column = drawing.column.partition(".")
+    samples: pd.DataFrame = getattr(result, table)
+    chosen = samples[samples["flow"] == drawing.flow]
+    if drawing.path is not None:
+        chosen = chosen[chosen["path"] == drawing.path]
+    chosen = chosen[chosen["time_s"].between(drawing.from_s, drawing.to_s, inclusive="right")]
+    users = chosen["user"].nunique()
+    sums = chosen.groupby("time_s")[column].sum().reset_index(name="value")
+    # A sample belongs to the bin in which it ends.
+    number = np.ceil(sums["time_s"] / drawing.bin_s - 1e-9) - 0.5
+    means = sums["value"].groupby(number * drawing.bin_s).mean() / users
+    return means.rename_axis("time_s").reset_index()
+
+
+def counted(drawing: Distribution, result: Result) -> pd.DataFrame:
+    """`value`, one row per transfer, or per bin of the samples of each user."""
+    table, _, column = drawing.of.partition(".")
+    rows: pd.DataFrame = getattr(result, table)
+    rows = rows[rows["flow"] == drawing.flow]
+    if table == "transfers":
+        return rows[[column]].rename(columns={column: "value"})
+    rows = rows[rows["time_s"] > result.scenario.warmup_s]
+    number = np.ceil(rows["time_s"] / drawing.bin_s - 1e-9)
+    means = rows.groupby([rows["user"], number])[column].mean()
+    return means.reset_index(drop=True).to_frame("value")

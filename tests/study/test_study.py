@@ -1,0 +1,189 @@
+"""`anabranch study`: every rule of the table, a table, a figure, a verdict, and what is kept."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from anabranch.scenario import rules
+from anabranch.study import figures, folder, outcome, runs
+from anabranch.study.drawings import Distribution, Plane, Time
+from anabranch.study.entries import Verdict
+from anabranch.study.samples import Samples
+from anabranch.study.verdict import judge
+from conftest import Anabranch
+from study.tiny import write
+
+EIGHT = [
+    "applications",
+    "bdp",
+    "carriers",
+    "dynamics",
+    "loss",
+    "satellite",
+    "schedulers",
+    "shared",
+]
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder beside that of the one study that there is."""
+    (tmp_path / "studies").mkdir()
+    write(tmp_path / "studies", monkeypatch)
+    return tmp_path
+
+
+def test_a_study_from_its_folder_to_its_directory(tiny: Path, anabranch: Anabranch) -> None:
+    out = tiny / "out"
+    run = anabranch("study", "tiny", "--rules", "reno,lia", "--out", out, "--store", tiny / "kept")
+    assert run.returncode == 0, run.stderr
+
+    found = json.loads((out / "tiny" / "study.json").read_text())
+    share = {row["rule"]: row for row in found["table"] if row["measure"] == "share"}
+    # Two uncoupled paths beside one: two thirds of the link. LIA takes one path's share, a half.
+    assert share["reno"]["value"] == pytest.approx(2 / 3, abs=0.1)
+    assert share["lia"]["value"] == pytest.approx(0.5, abs=0.12)
+    assert share["lia"]["value_ci95"] > 0
+    assert found["verdict"].startswith("Share beside 1 TCP: lia 0.")
+    assert {*found["holds"], *found["fails"], *found["undecided"]} == {"reno", "lia"}
+    assert found["verdict"] in " ".join(run.stdout.split())
+
+    # Goodput beside a TCP over that of CUBIC alone, which has all of the link: about the share.
+    gain = {row["rule"]: row["value"] for row in found["table"] if row["measure"] == "gain"}
+    assert gain["reno"] == pytest.approx(share["reno"]["value"], abs=0.05)
+    assert set(gain) == {"reno", "lia"}, "a baseline is no row"
+
+    manifest = json.loads((out / "tiny" / "manifest.json").read_text())
+    written = {file.name for file in (out / "tiny").iterdir()}
+    assert set(manifest["files"]) == written - {"manifest.json"}
+    assert {"figure.svg", "figure.png", "table.md", "values.parquet", "slow.trace"} <= written
+    assert manifest["study"]["seeds"] == [1, 2]
+
+
+def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: Anabranch) -> None:
+    (tiny / "out" / "tiny").mkdir(parents=True)
+    (tiny / "out" / "tiny" / "mine").write_text("")
+    run = anabranch("study", "tiny", "--rules", "lia", "--out", tiny / "out")
+    assert run.returncode == 2
+    assert "the directory is not empty" in run.stderr
+    assert run.stdout == ""
+
+
+def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = outcome.study("tiny", ["lia"], quick=True, store=tiny / "kept")
+
+    def never(*_: object) -> bytes:
+        raise AssertionError("it runs again")
+
+    monkeypatch.setattr("anabranch.sweeps.execute.run_point", never)
+    again = outcome.study("tiny", ["lia"], quick=True, store=tiny / "kept")
+    pd.testing.assert_frame_equal(first.rows, again.rows)
+    with pytest.raises(AssertionError, match="it runs again"):
+        outcome.study("tiny", ["olia"], quick=True, store=tiny / "kept")
+
+
+def test_a_new_rule_of_the_table_joins(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    joins = {**rules()[0], "name": "new", "studied_as": "generalized:beta=0.5"}
+    monkeypatch.setattr(runs, "rules", lambda: [rules()[0], joins])
+    found = outcome.study("tiny", quick=True)
+    assert list(found.rules) == ["reno", "generalized:beta=0.5"]
+    assert len(figures.draw(found).axes) == 2, "a panel each"
+
+
+def test_every_rule_of_the_table_runs_where_the_backend_has_it() -> None:
+    assert runs.every_rule("sim") == [rule["studied_as"] for rule in rules()]
+    assert "cubic" not in runs.every_rule("fluid")
+    assert "lia" in runs.every_rule("fluid")
+
+
+def test_a_backend_without_a_study_is_one_error_that_names_it(anabranch: Anabranch) -> None:
+    run = anabranch("study", "shared", "schedulers", "satellite", "--on", "fluid")
+    assert run.returncode == 2
+    assert run.stderr == (
+        "anabranch: not defined on fluid: schedulers, satellite; for the others: "
+        "anabranch study shared --on fluid\n"
+    )
+    run = anabranch("study", "schedulers", "--on", "quic")
+    assert run.stderr == "anabranch: not defined on quic: schedulers: expected --on sim\n"
+
+
+def test_the_list_names_question_backends_sources_and_what_is_missing(
+    anabranch: Anabranch,
+) -> None:
+    listed = json.loads(anabranch("study", "list", "--json").stdout)
+    assert [one["study"] for one in listed] == EIGHT
+    for one in listed:
+        assert one["question"].endswith("?")
+        assert one["sources"]
+        assert one["not_modelled"]
+        assert "sim" in one["on"]
+    assert "shared" in anabranch("study", "list").stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["shared", "--all"], ["shard"]])
+def test_an_unclear_choice_is_one_line_with_a_remedy(
+    anabranch: Anabranch, arguments: list[str]
+) -> None:
+    run = anabranch("study", *arguments)
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert "expected" in run.stderr
+
+
+@pytest.mark.parametrize("name", EIGHT)
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_scenario_of_a_study_is_valid(name: str, quick: bool) -> None:
+    study = folder.open_study(name)
+    planned = runs.plan(study, ["lia"], "sim", quick)
+    assert set(planned.scenarios) == set(study.entries.cases)
+    for scenario in planned.scenarios.values():
+        assert scenario.warmup_s < scenario.duration_s
+    for measure in study.entries.measures.values():
+        ends_s = [planned.scenarios[case].duration_s for case in measure.cases]
+        assert measure.parameters.get("to_s", 0) <= min(ends_s)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EIGHT)
+def test_every_study_measures_and_draws(name: str) -> None:
+    found = outcome.study(name, ["reno", "lia"], quick=True)
+    assert not found.failures
+    assert found.table["value"].notna().all()
+    assert figures.draw(found).axes
+
+
+def test_bounds_and_intervals_decide() -> None:
+    verdict = Verdict("share", "one", "says", "holds", at_most=0.5)
+    numbers = {
+        "in": pd.Series({"value": 0.4, "value_ci95": 0.05}),
+        "out": pd.Series({"value": 0.7, "value_ci95": 0.1}),
+        "across": pd.Series({"value": 0.45, "value_ci95": 0.1}),
+        "one seed": pd.Series({"value": 0.45, "value_ci95": float("nan")}),
+        "nothing": pd.Series({"value": float("nan"), "value_ci95": float("nan")}),
+    }
+    judged = judge(verdict, numbers)
+    assert judged.holds == ["in", "one seed"]
+    assert judged.fails == ["out"]
+    assert judged.undecided == ["across", "nothing"]
+
+
+def test_every_kind_of_figure_has_a_panel_per_rule_or_case(tiny: Path) -> None:
+    found = outcome.study("tiny", ["reno", "lia"], quick=True)
+    entries = found.study.entries
+    common = {"case": "one", "flow": "two", "y": "y"}
+    kinds = {
+        Plane("share", "gain", ("one",), "x", "y"): 1,
+        Time(**common, column="flow_samples.goodput_mbps", capacity=("slow.trace",), base=1): 2,
+        Distribution(**common, of="flow_samples.goodput_mbps", x="x", bin_s=1): 2,
+    }
+    planned = runs.plan(found.study, ["reno", "lia"], "sim", True)
+    for drawing, panels in kinds.items():
+        samples = Samples(drawing)
+        for done in runs.execute(planned, None, None, None):
+            samples.add(done)
+        changed = type(entries)(**{**vars(entries), "figure": drawing})
+        study = type(found.study)("tiny", found.study.folder, changed)
+        drawn = figures.draw(outcome.Outcome(**{**vars(found), "study": study, "samples": samples}))
+        assert len(drawn.axes) == panels, drawing
