@@ -18,6 +18,7 @@ import statistics
 import struct
 import sys
 import time
+from typing import Any
 
 from bed import SERVER, Bed, Link, inside
 
@@ -61,7 +62,7 @@ def send_held(algorithm: str, path: int | None) -> None:
         sock.sendall(block)
 
 
-def receive_held(ready: object, results: object, seconds: float) -> None:
+def receive_held(ready: Any, results: Any, seconds: float) -> None:
     """Mbps from the start of the connection."""
     listener = listen()  # open for the joins of further paths
     ready.set()
@@ -84,7 +85,7 @@ def send_kept(algorithm: str, path: int | None) -> None:
         sock.sendall(body)
 
 
-def receive_kept(ready: object, results: object, seconds: float) -> None:
+def receive_kept(ready: Any, results: Any, seconds: float) -> None:
     """Mbps of requests of 1 MB, one after the other."""
     listener = listen()  # open for the joins of further paths
     ready.set()
@@ -107,7 +108,7 @@ def send_stamped(algorithm: str, path: int | None) -> None:
         sock.sendall(struct.pack("d", time.monotonic()) + rest)
 
 
-def receive_stamped(ready: object, results: object, seconds: float) -> None:
+def receive_stamped(ready: Any, results: Any, seconds: float) -> None:
     """Median and 99th percentile of the time from write to read, ms."""
     listener = listen()  # open for the joins of further paths
     ready.set()
@@ -132,7 +133,7 @@ KINDS = {
 }
 
 
-def measure(bed: Bed, kind: str, algorithm: str, path: int | None, seconds: float):
+def measure(bed: Bed, kind: str, algorithm: str, path: int | None, seconds: float) -> Any:
     """Runs one connection."""
     sender, receiver = KINDS[kind]
     context = multiprocessing.get_context("fork")
@@ -148,7 +149,14 @@ def measure(bed: Bed, kind: str, algorithm: str, path: int | None, seconds: floa
             process.join()
 
 
-def run(kind: str, links: list[Link], algorithm: str, path: int | None, seed: int, options):
+def run(
+    kind: str,
+    links: list[Link],
+    algorithm: str,
+    path: int | None,
+    seed: int,
+    options: argparse.Namespace,
+) -> Any:
     """One connection in a bed of its own; prints a warning if packets were late."""
     limits = {"ipv4/tcp_wmem": options.tcp_wmem, "ipv4/tcp_rmem": options.tcp_rmem}
     sysctls = {

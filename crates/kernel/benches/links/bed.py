@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 SERVER = "10.78.0.1"
 
@@ -46,7 +47,7 @@ def new_namespace() -> int:
     return namespace
 
 
-def inside(namespace: int, function: Callable[..., object], *arguments: object):
+def inside(namespace: int, function: Callable[..., object], *arguments: object) -> Any:
     """Starts a process that runs a function in a namespace."""
 
     def body() -> None:
@@ -120,7 +121,7 @@ class Pipe:
                 os.write(self.out, packet)
 
 
-def forward(clients: list[int], server: int, links: list[Link], seed: int, late_s: object) -> None:
+def forward(clients: list[int], server: int, links: list[Link], seed: int, late_s: Any) -> None:
     """Forwards packets until it is ended; notes the 99th percentile of lateness."""
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
