@@ -15,8 +15,9 @@ struct subflow {
 	u32 between_losses;
 	u32 round_end; /* snd_nxt when this round trip began */
 	u32 round_samples;
-	u16 is_due; /* the rule, which runs once per round trip, runs at the next acknowledgement */
-	u16 holds; /* slow start does not grow in this round trip */
+	u16 needed_windows; /* of the send buffer */
+	u8 is_due; /* the rule, which runs once per round trip, runs at the next acknowledgement */
+	u8 holds; /* slow start does not grow in this round trip */
 	u64 round_sum_us;
 	soft round_rtt;
 	soft loss_interval;

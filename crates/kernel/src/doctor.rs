@@ -31,7 +31,13 @@ pub struct Check {
 /// All requirements, in the order in which to fix them, then advice on this network namespace.
 pub fn checks() -> Vec<Check> {
     let mut checks = requirements();
-    checks.extend([limits(), endpoints(), default()]);
+    checks.extend([
+        limits(),
+        endpoints(),
+        default(),
+        send_buffers(),
+        fragments(),
+    ]);
     checks
 }
 
@@ -240,5 +246,40 @@ fn default() -> Check {
         },
         needed_for: "programs that do not select one themselves",
         remedy: "anabranch-kernel load lia --pin, and anabranch-kernel default lia",
+    }
+}
+
+const FAST_PATHS: &str = "a fast path beside one with a small window";
+
+/// The third number of `tcp_wmem` is the largest send buffer of a subflow, bytes.
+fn send_buffers() -> Check {
+    let sizes = read("/proc/sys/net/ipv4/tcp_wmem");
+    let largest = sizes.split_whitespace().nth(2);
+    let largest: u64 = largest.and_then(|size| size.parse().ok()).unwrap_or(0);
+    Check {
+        what: "send buffers of up to 4 MB",
+        ok: largest >= 4 << 20,
+        found: format!("net.ipv4.tcp_wmem = {sizes}"),
+        required: false,
+        needed_for: FAST_PATHS,
+        remedy: "sysctl net.ipv4.tcp_wmem=\"4096 16384 4194304\"",
+    }
+}
+
+/// Without pages of high order the scheduler assigns 4 kB as a unit instead of 32 kB. The key is in
+/// the initial network namespace only.
+fn fragments() -> Check {
+    let disabled = read("/proc/sys/net/core/high_order_alloc_disable");
+    Check {
+        what: "fragments of 4 kB (docs/harm.md)",
+        ok: disabled == "1",
+        found: if disabled.is_empty() {
+            "not shown in this network namespace".to_owned()
+        } else {
+            format!("net.core.high_order_alloc_disable = {disabled}")
+        },
+        required: false,
+        needed_for: FAST_PATHS,
+        remedy: "sysctl net.core.high_order_alloc_disable=1",
     }
 }
