@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use anabranch_control::{Algorithm, Coupling, Info, RULES};
+use anabranch_control::{Algorithm, Coupling, Info, RULES, SpecError};
 use anyhow::{Error, Result, anyhow, bail, ensure};
 
 /// An algorithm for the kernel: a rule of the table, compiled.
@@ -105,7 +105,8 @@ impl FromStr for Choice {
             _ => bail!("{name}: expected buffers=large or buffers=linux, once"),
         };
         let specification = format!("{}{}", program.rule, parameters.join(":"));
-        let algorithm = Algorithm::parse(&specification).map_err(Error::msg)?;
+        let as_named = |error: SpecError| error.message.replacen(program.rule, name, 1);
+        let algorithm = Algorithm::parse(&specification).map_err(|e| anyhow!(as_named(e)))?;
         ensure!(
             matches!(algorithm.coupling(), Coupling::Always | Coupling::Never),
             "{text}: the kernel's programs cannot detect shared bottlenecks: expected \
