@@ -17,6 +17,7 @@ mod network;
 
 use std::env;
 use std::fs;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anabranch_kernel::{Choice, Cost, Loaded, PROGRAMS, costs, load, registered};
@@ -35,7 +36,7 @@ links.B = { rate_mbps = 20, delay_ms = 30 }
 flows = [{ name = "one", paths = [["A"], ["B"]] }]
 "#;
 
-fn main() {
+fn main() -> ExitCode {
     let mut arguments = env::args().skip(1).filter(|text| text != "--bench");
     let only = arguments.next();
     let pairs = arguments
@@ -48,11 +49,17 @@ fn main() {
             .map(|program| program.name.to_owned())
             .collect(),
     };
-    let peers = Peers::load();
     let mut timed: Vec<Timed> = choices
         .iter()
         .filter_map(|choice| Timed::load(choice))
         .collect();
+    if timed.is_empty() {
+        eprintln!(
+            "harm: nothing to measure: `anabranch-kernel unload --all`, and stop each `load`"
+        );
+        return ExitCode::FAILURE;
+    }
+    let peers = Peers::load();
     print_goodput(&timed, pairs);
 
     timed.extend(["cubic", "reno"].map(|name| Timed {
@@ -61,6 +68,7 @@ fn main() {
         loaded: None,
     }));
     print_times(&timed, &peers, pairs);
+    ExitCode::SUCCESS
 }
 
 /// An algorithm whose programs are timed.
@@ -77,7 +85,7 @@ impl Timed {
         let choice: Choice = text.parse().unwrap();
         let name = choice.program.name.to_owned();
         if registered().unwrap().contains(&name) {
-            println!("{text}: not measured, registered by another");
+            eprintln!("harm: {text} is not measured: it is registered already");
             return None;
         }
         Some(Timed {
@@ -171,6 +179,14 @@ fn mean_ns((calls, time_ns): (u64, u64)) -> f64 {
     time_ns as f64 / calls as f64
 }
 
+/// The mean, or a dash for an algorithm without this hook.
+fn shown_ns(calls: (u64, u64)) -> String {
+    match calls.0 {
+        0 => "-".to_owned(),
+        _ => format!("{:.0}", mean_ns(calls)),
+    }
+}
+
 /// In runs of their own, because the statistics themselves cost time.
 fn print_times(algorithms: &[Timed], peers: &Peers, rounds: u32) {
     let setting = fs::read_to_string(STATISTICS).unwrap();
@@ -194,10 +210,11 @@ fn print_times(algorithms: &[Timed], peers: &Peers, rounds: u32) {
         );
         println!("| ---              | --:            | --:         | --:            | --:     |");
         for (Timed { text, .. }, spent) in algorithms.iter().zip(&spent) {
-            let (mean, pkts_acked) = (mean_ns(spent.cong_avoid), mean_ns(spent.pkts_acked));
             println!(
-                "| {text:16} | {mean:14.0} | {:11.2} | {pkts_acked:14.0} | {:7} |",
-                mean / cubic,
+                "| {text:16} | {:>14} | {:11.2} | {:>14} | {:7} |",
+                shown_ns(spent.cong_avoid),
+                mean_ns(spent.cong_avoid) / cubic,
+                shown_ns(spent.pkts_acked),
                 spent.cong_avoid.0
             );
         }

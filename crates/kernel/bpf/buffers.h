@@ -1,10 +1,10 @@
-/* Limits of what a subflow of Multipath TCP may hold.
+/* Limits of what a subflow of Multipath TCP may hold, set once per round trip.
  *
- * Linux' scheduler gives a subflow without data the next 32 kB, however small its window is, and
- * the receiver waits for them. Meanwhile the connection's send buffer, the sum of its subflows',
- * fills, and subflows with large windows idle: with the kernel's buffers a coupled connection can
- * get less than its best path alone (docs/harm.md). The remedy is both larger buffers and less
- * unsent data in each subflow; neither suffices alone.
+ * Linux' scheduler gives a subflow without data the next fragment of 32 kB, however small its
+ * window is, and the receiver waits for it. Meanwhile the connection's send buffer, the sum of its
+ * subflows', fills, and subflows with large windows idle (docs/harm.md). Therefore a subflow has at
+ * most one window of unsent data, and a send buffer for the time that a sibling takes to send a
+ * fragment. A fragment itself cannot be made smaller here.
  */
 #pragma once
 
@@ -12,30 +12,67 @@
 
 #define SOL_TCP 6
 #define TCP_NOTSENT_LOWAT 25
+#define LARGEST_LIMIT (1U << 30) /* bytes */
 
 /* Size of a socket's send buffer, windows: tcp_sndbuf_expand in the kernel. */
 #define KERNELS_WINDOWS 2
 
-/* Set by the loader; zeros leave both to the kernel. */
-const volatile struct {
-	u32 windows; /* send buffer, in windows */
-	u32 notsent; /* unsent data, bytes */
-} buffers SEC(".rodata.buffers") = {};
+/* The most data that the scheduler assigns as a unit: 32 kB in packets of 1500 bytes. */
+#define FRAGMENT_PACKETS 22
+
+/* Largest send buffer, in windows. Set by the loader; 0 leaves all limits to the kernel. */
+const volatile u32 largest_windows SEC(".rodata.buffers") = 0;
 
 /* The socket's limit takes precedence over its namespace's, so it must not be larger. */
 static inline void limit_unsent_data(struct sock *sk)
 {
 	const struct net *net = sk->__sk_common.skc_net.net;
-	u32 limit = buffers.notsent;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u64 window = (u64)tp->snd_cwnd * tp->mss_cache;
+	u32 limit = window < LARGEST_LIMIT ? window : LARGEST_LIMIT;
 
-	if (!limit || !mptcp_connection(sk))
+	if (net && net->ipv4.sysctl_tcp_notsent_lowat < limit)
+		limit = net->ipv4.sysctl_tcp_notsent_lowat;
+	if (tp->notsent_lowat != limit)
+		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &limit, sizeof(limit));
+}
+
+/* Windows of this subflow in the time that its slowest sibling takes to send a fragment. */
+static inline u32 needed_windows(const struct sock *sk, const struct mptcp_sock *connection)
+{
+	const struct list_head *head = &connection->conn_list, *node = head->next;
+	u32 own_rtt = ((const struct tcp_sock *)sk)->srtt_us;
+	u64 needed = 0;
+
+	for (u32 i = 0; i < MAX_WALK && own_rtt && node && node != head; i++) {
+		const struct mptcp_subflow_context *context = next_sibling(&node, sk, connection);
+
+		if (!context)
+			continue;
+		const struct tcp_sock *tp = KERNEL(tcp_sock, context->tcp_sock);
+		u64 window = tp->snd_cwnd ? tp->snd_cwnd : 1;
+		u64 windows = (u64)FRAGMENT_PACKETS * tp->srtt_us / (window * own_rtt);
+
+		if (windows > needed)
+			needed = windows;
+	}
+	return needed < largest_windows ? needed : largest_windows;
+}
+
+/* Called once per round trip. */
+static inline void adapt_buffers(struct sock *sk)
+{
+	const struct mptcp_sock *connection = mptcp_connection(sk);
+
+	if (!largest_windows || !connection)
 		return;
-	if (net && net->ipv4.sysctl_tcp_notsent_lowat <= limit)
-		return;
-	bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &limit, sizeof(limit));
+	limit_unsent_data(sk);
+	subflow_of(sk)->needed_windows = needed_windows(sk, connection);
 }
 
 static inline u32 send_buffer_windows(struct sock *sk)
 {
-	return buffers.windows && mptcp_connection(sk) ? buffers.windows : KERNELS_WINDOWS;
+	u32 needed = subflow_of(sk)->needed_windows;
+
+	return mptcp_connection(sk) && needed > KERNELS_WINDOWS ? needed : KERNELS_WINDOWS;
 }

@@ -56,6 +56,7 @@ static inline void init_subflow(struct tcp_sock *tp, struct subflow *s)
 	s->round_end = tp->snd_nxt;
 	s->holds = 0;
 	s->keeps = READS & (MEMORY | EPOCH);
+	s->needed_windows = 0;
 	forget_increase(s);
 	s->magic = MAGIC;
 }
@@ -64,7 +65,7 @@ SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
 	init_subflow((struct tcp_sock *)sk, subflow_of(sk));
-	limit_unsent_data(sk);
+	adapt_buffers(sk);
 }
 
 SEC("struct_ops")
@@ -177,6 +178,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		return;
 	s->round_end = tp->snd_nxt;
 	s->round_sum_us = s->round_samples = 0;
+	adapt_buffers(sk);
 }
 
 #define NAME_OF(rule) QUOTED(rule)

@@ -126,6 +126,7 @@ struct tcp_sock {
 	u32 max_packets_out;
 	u32 lost;
 	u32 data_segs_out;
+	u32 notsent_lowat;
 	u32 rate_delivered;
 	u32 rate_interval_us;
 	u8 is_cwnd_limited : 1;

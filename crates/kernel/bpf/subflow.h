@@ -15,7 +15,8 @@ struct subflow {
 	u32 between_losses;
 	u32 round_end; /* snd_nxt when this round trip began */
 	u32 round_samples;
-	u16 is_due; /* the rule, which runs once per round trip, runs at the next acknowledgement */
+	u8 needed_windows; /* of the send buffer */
+	u8 is_due; /* the rule, which runs once per round trip, runs at the next acknowledgement */
 	u8 holds; /* slow start does not grow in this round trip */
 	u8 keeps; /* MEMORY or EPOCH, or neither: which of the two the rule keeps */
 	u64 round_sum_us;

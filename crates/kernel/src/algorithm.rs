@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use anabranch_control::{Algorithm, Coupling, Info, RULES};
+use anabranch_control::{Algorithm, Coupling, Info, RULES, SpecError};
 use anyhow::{Error, Result, anyhow, bail, ensure};
 
 /// An algorithm for the kernel: a rule of the table, compiled.
@@ -55,8 +55,8 @@ impl Program {
 /// What a subflow of Multipath TCP may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buffers {
-    /// Send buffers of 16 windows with 16 KiB of unsent data, so that a subflow with a small window
-    /// does not keep the others from sending (`bpf/buffers.h`).
+    /// Unsent data of one window, and a send buffer for as long as the slowest subflow takes to
+    /// send what the scheduler assigns as a unit, at most 64 windows (`bpf/buffers.h`).
     #[default]
     Large,
     /// Linux' own: 2 windows, without a limit of unsent data.
@@ -64,11 +64,11 @@ pub enum Buffers {
 }
 
 impl Buffers {
-    /// Send buffer in windows, and unsent data in bytes; 0 leaves it to the kernel.
-    pub(crate) fn limits(self) -> [u32; 2] {
+    /// Largest send buffer, in windows; 0 leaves all limits to the kernel.
+    pub(crate) fn largest_windows(self) -> u32 {
         match self {
-            Buffers::Large => [16, 16 << 10],
-            Buffers::Linux => [0, 0],
+            Buffers::Large => 64,
+            Buffers::Linux => 0,
         }
     }
 }
@@ -105,7 +105,8 @@ impl FromStr for Choice {
             _ => bail!("{name}: expected buffers=large or buffers=linux, once"),
         };
         let specification = format!("{}{}", program.rule, parameters.join(":"));
-        let algorithm = Algorithm::parse(&specification).map_err(Error::msg)?;
+        let as_named = |error: SpecError| error.message.replacen(program.rule, name, 1);
+        let algorithm = Algorithm::parse(&specification).map_err(|e| anyhow!(as_named(e)))?;
         ensure!(
             matches!(algorithm.coupling(), Coupling::Always | Coupling::Never),
             "{text}: the kernel's programs cannot detect shared bottlenecks: expected \

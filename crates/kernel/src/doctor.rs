@@ -28,10 +28,23 @@ pub struct Check {
     pub remedy: &'static str,
 }
 
+impl Check {
+    /// Whether it is a requirement that this machine does not meet.
+    pub fn is_missing(&self) -> bool {
+        self.required && !self.ok
+    }
+}
+
 /// All requirements, in the order in which to fix them, then advice on this network namespace.
 pub fn checks() -> Vec<Check> {
     let mut checks = requirements();
-    checks.extend([limits(), endpoints(), default()]);
+    checks.extend([
+        limits(),
+        endpoints(),
+        default(),
+        send_buffers(),
+        fragments(),
+    ]);
     checks
 }
 
@@ -56,7 +69,7 @@ pub(crate) fn why_rejected() -> String {
 fn missing_for(needs: &[&str]) -> Vec<String> {
     requirements()
         .into_iter()
-        .filter(|check| !check.ok && needs.contains(&check.needed_for))
+        .filter(|check| check.is_missing() && needs.contains(&check.needed_for))
         .map(|check| format!("{}: {}; {}", check.what, check.found, check.remedy))
         .collect()
 }
@@ -71,6 +84,15 @@ fn read(path: &str) -> String {
         .unwrap_or_default()
         .trim()
         .to_owned()
+}
+
+/// Some keys are in the initial network namespace only.
+fn shown(key: &str, value: &str) -> String {
+    if value.is_empty() {
+        format!("{key} is not shown in this network namespace")
+    } else {
+        format!("{key} = {value}")
+    }
 }
 
 /// Links that register a congestion control were added in 6.4.
@@ -113,7 +135,7 @@ fn jit() -> Check {
         what: "BPF's just-in-time compiler",
         // Not every user may read it; kernels without this key always compile.
         ok: on != "0",
-        found: format!("net.core.bpf_jit_enable = {on}"),
+        found: shown("net.core.bpf_jit_enable", &on),
         required: true,
         needed_for: LOADING,
         remedy: "sysctl net.core.bpf_jit_enable=1",
@@ -240,5 +262,35 @@ fn default() -> Check {
         },
         needed_for: "programs that do not select one themselves",
         remedy: "anabranch-kernel load lia --pin, and anabranch-kernel default lia",
+    }
+}
+
+const FAST_PATHS: &str = "a fast path beside one with a small window";
+
+/// The third number of `tcp_wmem` is the largest send buffer of a subflow, bytes.
+fn send_buffers() -> Check {
+    let sizes = read("/proc/sys/net/ipv4/tcp_wmem");
+    let largest = sizes.split_whitespace().nth(2);
+    let largest: u64 = largest.and_then(|size| size.parse().ok()).unwrap_or(0);
+    Check {
+        what: "send buffers of up to 4 MB",
+        ok: largest >= 4 << 20,
+        found: format!("net.ipv4.tcp_wmem = {sizes}"),
+        required: false,
+        needed_for: FAST_PATHS,
+        remedy: "sysctl net.ipv4.tcp_wmem=\"4096 16384 4194304\"",
+    }
+}
+
+/// Without pages of high order the scheduler assigns 4 kB as a unit instead of 32 kB.
+fn fragments() -> Check {
+    let disabled = read("/proc/sys/net/core/high_order_alloc_disable");
+    Check {
+        what: "fragments of 4 kB (docs/harm.md)",
+        ok: disabled == "1",
+        found: shown("net.core.high_order_alloc_disable", &disabled),
+        required: false,
+        needed_for: FAST_PATHS,
+        remedy: "sysctl net.core.high_order_alloc_disable=1",
     }
 }

@@ -202,8 +202,8 @@ fn open(choice: &Choice) -> Result<OpenObject> {
                 initialise(&mut map, &bits.collect::<Vec<u8>>())?;
             }
             Some(".rodata.buffers") => {
-                let limits = choice.buffers.limits().map(u32::to_ne_bytes);
-                initialise(&mut map, limits.as_flattened())?;
+                let windows = choice.buffers.largest_windows();
+                initialise(&mut map, &windows.to_ne_bytes())?;
             }
             Some(".rodata.coupling") => {
                 let is_uncoupled = u32::from(choice.algorithm.coupling() == Coupling::Never);

@@ -131,7 +131,7 @@ Examples:
         #[arg(long, conflicts_with = "listen", required_unless_present = "listen")]
         once: bool,
     },
-    /// Checks the requirements of the algorithms, and says how to meet them.
+    /// Checks the requirements of the algorithms, and says how to meet them; fails if one is MISSING.
     Doctor {
         /// Prints JSON.
         #[arg(long)]
@@ -195,10 +195,10 @@ fn run(command: Command) -> Result<ExitCode> {
             } else {
                 text
             })?;
-            return Ok(if doctor::missing().is_empty() {
-                ExitCode::SUCCESS
-            } else {
+            return Ok(if checks.iter().any(doctor::Check::is_missing) {
                 ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
             });
         }
     }
@@ -215,6 +215,7 @@ fn status(json: bool, watch: bool) -> Result<()> {
         print(&match (json, watch) {
             (true, true) => serde_json::to_string(&status)? + "\n",
             (true, false) => serde_json::to_string_pretty(&status)? + "\n",
+            (false, _) if stdout().is_terminal() => report::fit_terminal(&status.text()),
             (false, _) => status.text(),
         })?;
         if !watch {

@@ -2,13 +2,15 @@
 
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
-use std::thread;
 
 use anabranch_kernel::{
     Choice, Loaded, Namespace, Program, load as register, namespaces, path_of, pins, refresh,
     replace, set_default, unrestricted,
 };
 use anyhow::{Result, ensure};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 /// Registers all, or none if one fails; with `replaces` those that are pinned are replaced first.
 pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
@@ -28,12 +30,7 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     let loaded = new.iter().map(|choice| register(choice));
     let loaded = loaded.collect::<Result<Vec<Loaded>>>()?;
     if !pin && !replaces {
-        report("registered", &new, ", until Ctrl-C");
-        refresh_all(choices)?;
-        // The kernel unregisters them when the process ends, however it ends.
-        loop {
-            thread::park();
-        }
+        return keep(loaded, choices);
     }
     for (i, algorithm) in loaded.into_iter().enumerate() {
         if let Err(error) = algorithm.pin() {
@@ -45,6 +42,22 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     }
     report("registered", &new, ", until unload");
     refresh_all(choices)
+}
+
+/// Waits for the signal that ends this process. The kernel unregisters the algorithms when it ends,
+/// however it ends; what a signal can catch also names the defaults that are left.
+fn keep(loaded: Vec<Loaded>, choices: &[Choice]) -> Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    report(
+        "registered",
+        &choices.iter().collect::<Vec<_>>(),
+        ", until Ctrl-C",
+    );
+    refresh_all(choices)?;
+    let signal = signals.forever().next().unwrap_or(SIGTERM);
+    drop(loaded);
+    warn_of_defaults(|name| choices.iter().any(|choice| choice.program.name == name));
+    Ok(emulate_default_handler(signal)?)
 }
 
 fn report(what: &str, choices: &[&Choice], until: &str) {
@@ -77,9 +90,15 @@ pub fn unload(names: &[String]) -> Result<()> {
             eprintln!("unregistered {name}");
         }
     }
-    // Unloading itself does not need the permission to list them.
+    warn_of_defaults(|name| names.iter().any(|other| other == name));
+    Ok(())
+}
+
+/// Names the network namespaces whose default is an algorithm that was unregistered.
+fn warn_of_defaults(is_unregistered: impl Fn(&str) -> bool) {
+    // Unregistering itself does not need the permission to list them.
     let left = namespaces().unwrap_or_default();
-    for namespace in left.iter().filter(|one| names.contains(&one.algorithm)) {
+    for namespace in left.iter().filter(|one| is_unregistered(&one.algorithm)) {
         eprintln!(
             "anabranch-kernel: {} is still the default of {}, whose new sockets keep its program: \
              anabranch-kernel default{}",
@@ -88,7 +107,6 @@ pub fn unload(names: &[String]) -> Result<()> {
             option(namespace)
         );
     }
-    Ok(())
 }
 
 /// Sets the default of each namespace, or of this process'.

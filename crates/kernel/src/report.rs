@@ -8,6 +8,7 @@ use anabranch_kernel::{
 };
 use anyhow::Result;
 use serde::Serialize;
+use textwrap::{Options, WordSplitter, termwidth};
 
 use crate::operations::describe;
 
@@ -139,7 +140,7 @@ fn connection_text(connection: &Connection, present: &[u32]) -> String {
     }
     writeln!(
         text,
-        "\n  {:13} {:>9} {:>10} {:>14} {:>8} {:>8} {:>6}  path",
+        "\n  {:13} {:>9} {:>10} {:>14} {:>8} {:>8} {:>6}",
         "algorithm", "window", "rtt", "rate", "loss", "alpha", "share"
     )
     .expect("a string");
@@ -153,7 +154,7 @@ fn connection_text(connection: &Connection, present: &[u32]) -> String {
         let earlier = registration.is_some_and(|id| !present.is_empty() && !present.contains(&id));
         writeln!(
             text,
-            "  {:13} {:9.2} {:7.1} ms {rate:>14} {:6.3} % {alpha:>8} {:4.0} %  {} -> {}{}{}",
+            "  {:13} {:9.2} {:7.1} ms {rate:>14} {:6.3} % {alpha:>8} {:4.0} %\n    {} -> {}{}{}",
             subflow.algorithm,
             subflow.window,
             subflow.rtt_ms,
@@ -167,6 +168,17 @@ fn connection_text(connection: &Connection, present: &[u32]) -> String {
         .expect("a string");
     }
     text
+}
+
+/// Wraps lines that are longer than the terminal.
+pub fn fit_terminal(text: &str) -> String {
+    let fit = |line: &str| {
+        let options = Options::new(termwidth())
+            .subsequent_indent("    ")
+            .word_splitter(WordSplitter::NoHyphenation);
+        textwrap::fill(line, options) + "\n"
+    };
+    text.lines().map(fit).collect()
 }
 
 /// `list`: every algorithm, its rule and parameters.

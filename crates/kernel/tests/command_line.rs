@@ -102,6 +102,14 @@ fn an_error_is_one_line() {
             &["load", "lia", "balia:cap"],
             "balia: expected parameter=value, got \"cap\"",
         ),
+        (
+            &["load", "vegas_k:kappa=-1"],
+            "vegas_k: kappa = -1 is out of range: expected a number from",
+        ),
+        (
+            &["load", "vegas_k:foo=1"],
+            "unknown parameter \"foo\" of vegas_k: expected one of kappa",
+        ),
         (&["load", "lia", "balia", "lia"], "lia is named twice"),
         (
             &["load", "balia:"],
@@ -192,6 +200,7 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
         "ok       the limit of additional subflows: ",
         "note     endpoints of Multipath TCP: none here",
         "note     the default congestion control: ",
+        "net.core.bpf_jit_enable is not shown in this network namespace\n",
     ] {
         assert!(found.contains(expected), "{expected}: {found}");
     }
@@ -210,6 +219,7 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
     let expected = "MISSING  the BPF file system: other users may write in /sys/fs/bpf\n         \
                     needed for load --pin: chmod 700 /sys/fs/bpf";
     assert!(found.contains(expected), "{found}");
+    assert_eq!(shared.status.code(), Some(1), "{found}");
 
     let deficient = "mount -t tmpfs none /sys/kernel/btf
         umount --lazy /sys/fs/bpf
@@ -332,13 +342,14 @@ fn status_shows_each_subflow() {
         "registered: ",
         "Multipath TCP, token ",
         "  lia ",
-        "10.77.1.1:",
+        "    10.77.1.1:",
     ] {
         assert!(
             words.contains(expected) && !words.contains('\x1b'),
             "{words}"
         );
     }
+    assert!(words.lines().all(|line| line.len() <= 80), "{words}");
 }
 
 /// In a mount namespace of its own, with the capabilities that the unit grants.

@@ -26,6 +26,11 @@ fn status_shows_version_parameters_and_stale_rates() {
     let expected =
         format!("registered: lia {version} (pinned), vegas_k:kappa=3 {version} (pinned)");
     assert!(shown.contains(&expected), "{shown}");
+    let wrapped = on_terminal(40, "status");
+    let expected = format!(
+        "registered: lia {version} (pinned),\r\n    vegas_k:kappa=3 {version} (pinned)\r\n"
+    );
+    assert!(wrapped.contains(&expected), "{wrapped}");
 
     let network = Network::new(1, Some(50));
     let _sink = network.sink();
@@ -41,6 +46,15 @@ fn status_shows_version_parameters_and_stale_rates() {
         assert_eq!(subflow.is_stale(), subflow.rate_age_s > 1.0);
         subflow.share == 0.0 && text.contains("stale ")
     });
+}
+
+/// What the program writes to a terminal with this many columns.
+fn on_terminal(columns: usize, arguments: &str) -> String {
+    let binary = env!("CARGO_BIN_EXE_anabranch-kernel");
+    let command = format!("stty cols {columns} rows 24; exec {binary} {arguments}");
+    let mut script = Command::new("script");
+    let output = script.args(["-qec", &command, "/dev/null"]).output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
 }
 
 #[test]

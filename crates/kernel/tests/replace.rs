@@ -1,12 +1,13 @@
 //! Replacing, unloading and loading again while connections and network namespaces use a program.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::process::{self, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
@@ -16,6 +17,7 @@ use crate::common::network::{Host, Network, connect, connect_by_default, new_nam
 use crate::common::program::{own_bpf_fs, programs, run};
 use crate::common::{can_load, lock_names, objects, wait_until, wait_until_freed};
 use anabranch_kernel::connections;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
@@ -255,5 +257,42 @@ fn namespaces_with_an_unloaded_program_are_reported_and_load_sets_their_default_
     );
     drop((file, socket));
     run(&["unload", "lia"]);
+    wait_until_freed(&before);
+}
+
+#[test]
+fn load_that_is_terminated_names_the_defaults_that_are_left() {
+    if !can_load() {
+        return;
+    }
+    let _lock = lock_names();
+    let before = objects();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch-kernel"));
+    let mut loading = command
+        .args(["load", "lia"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(loading.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "registered lia, until Ctrl-C\n");
+    let file = new_namespace(|| {
+        run(&["default", "lia"]);
+        File::open("/proc/thread-self/ns/net").unwrap()
+    });
+    let path = format!("/proc/{}/fd/{}", process::id(), file.as_raw_fd());
+
+    kill_process(Pid::from_child(&loading), Signal::TERM).unwrap();
+    let mut left = String::new();
+    said.read_to_string(&mut left).unwrap();
+    let status = loading.wait().unwrap();
+    let expected = format!(
+        "lia is still the default of the network namespace {path}, whose new sockets keep its \
+         program: anabranch-kernel default --namespace {path}\n"
+    );
+    assert!(left.contains(&expected), "{left}");
+    assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
+    drop(file);
     wait_until_freed(&before);
 }

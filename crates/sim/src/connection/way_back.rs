@@ -105,6 +105,7 @@ impl Connection {
             path: ack.path,
             bytes: world.tcp.ack_bytes + option,
             is_ack: true,
+            ecn: Default::default(),
         };
         if let Err(cause) = world.network.send(world.now, packet) {
             self.on_drop(&packet, cause);

@@ -1,0 +1,220 @@
+"""Two hosts and the links between them: namespaces without names, TUN devices, a forwarder."""
+
+import ctypes
+import fcntl
+import multiprocessing
+import os
+import random
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+SERVER = "10.78.0.1"
+
+
+@dataclass(frozen=True)
+class Link:
+    """One path: rate in Mbps, round-trip time in ms, loss probability, queue in packets."""
+
+    rate_mbps: float
+    rtt_ms: float
+    loss: float = 0.0
+    queue: int = 100
+
+
+def enter(namespace: int) -> None:
+    """Moves the calling thread into a network namespace."""
+    if ctypes.CDLL(None, use_errno=True).setns(namespace, 0x40000000) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+def new_namespace() -> int:
+    """A network namespace that ends with its last descriptor; the caller stays in its own."""
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) != 0:
+        raise OSError(ctypes.get_errno(), "unshare: run it as root")
+    namespace = os.open("/proc/self/ns/net", os.O_RDONLY)
+    enter(own)
+    os.close(own)
+    return namespace
+
+
+def inside(namespace: int, function: Callable[..., object], *arguments: object) -> Any:
+    """Starts a process that runs a function in a namespace."""
+
+    def body() -> None:
+        enter(namespace)
+        function(*arguments)
+
+    process = multiprocessing.get_context("fork").Process(target=body, daemon=True)
+    process.start()
+    return process
+
+
+def configure(namespace: int, commands: list[str], sysctls: dict[str, str]) -> None:
+    """Runs commands of iproute2, and sets kernel parameters, in a namespace."""
+
+    def body() -> None:
+        for key, value in sysctls.items():
+            with open(f"/proc/sys/net/{key}", "w", encoding="ascii") as file:
+                file.write(value)
+        for command in commands:
+            subprocess.run(["ip", *command.split()], check=True, stdout=subprocess.DEVNULL)
+
+    process = inside(namespace, body)
+    process.join()
+    if process.exitcode:
+        sys.exit("links: cannot configure a namespace (see above)")
+
+
+def tun(namespace: int, name: str) -> int:
+    """Opens a TUN device in a namespace."""
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    enter(namespace)
+    device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+    fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1001))
+    enter(own)
+    os.close(own)
+    return device
+
+
+class Pipe:
+    """One direction of a link; packets leave in order, `rate_bps` 0 only delays."""
+
+    def __init__(
+        self, out: int, delay_s: float, rate_bps: float, queue: int, loss: float, seed: int
+    ):
+        self.out, self.delay_s, self.rate_bps = out, delay_s, rate_bps
+        self.queue, self.loss = queue, loss
+        self.random = random.Random(seed)
+        self.free_s = 0.0
+        self.departures: deque[float] = deque()
+        self.packets: deque[tuple[float, bytes]] = deque()
+
+    def offer(self, packet: bytes, now: float) -> None:
+        """Accepts or loses a packet."""
+        if not self.rate_bps:
+            self.packets.append((now + self.delay_s, packet))
+            return
+        while self.departures and self.departures[0] <= now:
+            self.departures.popleft()
+        if len(self.departures) >= self.queue or self.random.random() < self.loss:
+            return
+        self.free_s = max(self.free_s, now) + len(packet) * 8 / self.rate_bps
+        self.departures.append(self.free_s)
+        self.packets.append((self.free_s + self.delay_s, packet))
+
+    def deliver(self, now: float, late: list[float]) -> None:
+        """Writes what is due."""
+        while self.packets and self.packets[0][0] <= now:
+            due, packet = self.packets.popleft()
+            late.append(now - due)
+            with suppress(BlockingIOError):
+                os.write(self.out, packet)
+
+
+def forward(clients: list[int], server: int, links: list[Link], seed: int, late_s: Any) -> None:
+    """Forwards packets until it is ended; notes the 99th percentile of lateness."""
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+    there = [
+        Pipe(server, x.rtt_ms / 2e3, x.rate_mbps * 1e6, x.queue, x.loss, seed * 16 + k)
+        for k, x in enumerate(links)
+    ]
+    back = [Pipe(d, x.rtt_ms / 2e3, 0, 0, 0, 0) for d, x in zip(clients, links, strict=True)]
+    path_of = dict(zip(clients, there, strict=True))
+    late: list[float] = []
+    while True:
+        heads = [pipe.packets[0][0] for pipe in there + back if pipe.packets]
+        wait = max(min(heads) - time.monotonic(), 0) if heads else None
+        readable, _, _ = select.select([*clients, server], [], [], wait)
+        for device in readable:
+            while True:
+                try:
+                    packet = os.read(device, 2048)
+                except BlockingIOError:
+                    break
+                if packet[0] >> 4 != 4:
+                    continue
+                # Of a packet to the client the address says which path: 10.77.k.1.
+                pipe = path_of[device] if device != server else back[packet[18]]
+                pipe.offer(packet, time.monotonic())
+        now = time.monotonic()
+        for pipe in there + back:
+            pipe.deliver(now, late)
+        if len(late) > 5000:
+            late_s.value = max(late_s.value, statistics.quantiles(late, n=100)[98])
+            late.clear()
+
+
+class Bed:
+    """Two hosts, a forwarder between them."""
+
+    def __init__(self, links: list[Link], seed: int, sysctls: dict[str, str], veth: bool = False):
+        self.client, self.server = new_namespace(), new_namespace()
+        self.late_s = multiprocessing.Value("d", 0.0)
+        self.forwarder = None
+        self.devices: list[int] = []
+        count = len(links)
+        configure(self.client, ["link set lo up"], sysctls)
+        configure(self.server, ["link set lo up"], sysctls)
+        if veth:
+            self.join_by_veth(count)
+        else:
+            clients = [tun(self.client, f"p{k}") for k in range(count)]
+            server = tun(self.server, "s")
+            self.devices = [*clients, server]
+            self.address(count)
+            configure(
+                self.server,
+                [
+                    f"addr add {SERVER}/32 dev s",
+                    "link set s up txqueuelen 10000",
+                    "route add 10.77.0.0/16 dev s",
+                ],
+                {},
+            )
+            self.forwarder = inside(self.client, forward, clients, server, links, seed, self.late_s)
+        for host in self.client, self.server:
+            configure(host, ["mptcp limits set subflow 4 add_addr_accepted 4"], {})
+
+    def address(self, count: int) -> None:
+        """Addresses, routes by source address and endpoints of the client."""
+        commands = []
+        for k in range(count):
+            commands += [
+                f"addr add 10.77.{k}.1/32 dev p{k}",
+                f"link set p{k} up txqueuelen 10000",
+                f"rule add from 10.77.{k}.1 table {100 + k}",
+                f"route add {SERVER} dev p{k} table {100 + k} src 10.77.{k}.1",
+            ]
+            if k:
+                commands.append(f"mptcp endpoint add 10.77.{k}.1 dev p{k} subflow")
+        commands.append(f"route add {SERVER} dev p0 src 10.77.0.1")
+        configure(self.client, commands, {})
+
+    def join_by_veth(self, count: int) -> None:
+        """Unshaped links."""
+        commands = [f"addr add {SERVER}/32 dev lo"]
+        for k in range(count):
+            server = f"/proc/{os.getpid()}/fd/{self.server}"
+            configure(self.client, [f"link add p{k} type veth peer s{k} netns {server}"], {})
+            commands += [f"link set s{k} up", f"route add 10.77.{k}.1 dev s{k}"]
+        configure(self.server, commands, {})
+        self.address(count)
+
+    def close(self) -> None:
+        """Ends the forwarder and closes the devices and namespaces."""
+        if self.forwarder:
+            self.forwarder.terminate()
+            self.forwarder.join()
+        for descriptor in [*self.devices, self.client, self.server]:
+            os.close(descriptor)
