@@ -158,9 +158,9 @@ impl Sender {
         Some(sequence)
     }
 
-    /// Processes an acknowledgement and the blocks of packets that it reports beyond its own.
+    /// Processes an acknowledgement.
     #[inline]
-    pub fn on_ack(&mut self, ack: &Acknowledgement, blocks: &[Range<PacketNumber>]) -> AckOutcome {
+    pub fn on_ack(&mut self, ack: &Acknowledgement) -> AckOutcome {
         let mut outcome = AckOutcome::default();
         if ack.cumulative > self.una {
             outcome.delivered = self.advance(ack.cumulative);
@@ -170,9 +170,6 @@ impl Sender {
         }
         if self.selective && ack.selective > ack.cumulative {
             outcome.delivered += self.mark_arrived(ack.selective);
-        }
-        if !blocks.is_empty() {
-            outcome.delivered += self.mark_blocks(blocks);
         }
         if self.recovering && self.una >= self.recovery_point {
             self.recovering = false;
@@ -286,8 +283,11 @@ impl Sender {
         new
     }
 
-    /// Marks all packets of blocks, and then those below them that are lost.
-    fn mark_blocks(&mut self, blocks: &[Range<PacketNumber>]) -> u32 {
+    /// Marks all packets of the blocks that an acknowledgement of all below `cumulative` reports,
+    /// and then those below them that are lost; gives how many were not known to have arrived.
+    /// [`on_ack`](Self::on_ack) comes after it.
+    #[cold]
+    pub fn on_blocks(&mut self, cumulative: PacketNumber, blocks: &[Range<PacketNumber>]) -> u32 {
         let mut new = 0;
         self.arrived_bits.reserve(self.una..self.next);
         for block in blocks {
@@ -297,10 +297,12 @@ impl Sender {
                 at = sequence + 1;
             }
         }
+        self.classified = self.classified.max(cumulative);
         self.classify();
         new
     }
 
+    #[inline]
     fn note_arrived(&mut self, sequence: PacketNumber) -> u32 {
         if !self.arrived_bits.insert(sequence, self.una..self.next) {
             return 0;

@@ -1,7 +1,5 @@
 //! The sending side of a connection: acknowledgements, timers, and which packet is sent when.
 
-use std::ops::Range;
-
 use anabranch_control::Ack;
 use anabranch_net::Time;
 use anabranch_scenario::time::seconds;
@@ -15,24 +13,13 @@ use crate::ecn;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 impl Connection {
-    /// An acknowledgement reaches the sender over a return line.
+    /// An acknowledgement reaches the sender.
     #[inline]
     pub fn on_ack(&mut self, world: &mut World, ack: &Acknowledgement) {
-        self.process_ack(world, ack, &[]);
-    }
-
-    /// Processes an acknowledgement with the blocks of packets that it reports beyond its own.
-    #[inline(always)]
-    pub(super) fn process_ack(
-        &mut self,
-        world: &mut World,
-        ack: &Acknowledgement,
-        blocks: &[Range<PacketNumber>],
-    ) {
         self.in_network -= 1;
         let r = usize::from(ack.path);
         let path = &mut self.paths[r];
-        let mut outcome = path.sender.on_ack(ack, blocks);
+        let mut outcome = path.sender.on_ack(ack);
         let rtt_s = seconds(world.now - ack.sent_at);
         path.totals.rtt_sum_s += rtt_s;
         path.totals.rtt_samples += 1;

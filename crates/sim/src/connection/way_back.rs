@@ -7,6 +7,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use anabranch_control::Ack;
+use anabranch_scenario::time::seconds;
+
 use crate::calendar::Event;
 use crate::connection::bits::Reassembly;
 use crate::connection::{Connection, World};
@@ -118,11 +121,33 @@ impl Connection {
         }
     }
 
+    /// Takes the packets of an acknowledgement's blocks to have arrived. As those that duplicates
+    /// report, they do not open the window (RFC 5681, section 3.2, step 1).
+    fn report_blocks(&mut self, world: &World, sacking: &Sacking) {
+        let r = usize::from(sacking.ack.path);
+        let sender = &mut self.paths[r].sender;
+        let packets = sender.on_blocks(sacking.ack.cumulative, &sacking.blocks);
+        if packets > 0 {
+            self.controller.on_ack(
+                r,
+                &Ack {
+                    now: seconds(world.now),
+                    sent_at: seconds(sacking.ack.sent_at),
+                    packets,
+                    rtt: None,
+                    queue_delay: None,
+                    window_limited: false,
+                },
+            );
+        }
+    }
+
     /// An acknowledgement reaches the sender over links.
     pub fn on_ack_packet(&mut self, world: &mut World, packet: &Packet) {
         let way_back = self.paths[usize::from(packet.path)].way_back.as_mut();
         if let Some(sacking) = way_back.and_then(|way_back| way_back.take(packet.sequence)) {
-            self.process_ack(world, &sacking.ack, &sacking.blocks);
+            self.report_blocks(world, &sacking);
+            self.on_ack(world, &sacking.ack);
         }
     }
 }
@@ -131,12 +156,13 @@ impl Connection {
 mod tests {
     use super::*;
 
-    /// The blocks reported after each of these packets has arrived.
-    fn reported(arrivals: &[PacketNumber]) -> Vec<Vec<Range<PacketNumber>>> {
+    /// The first and last packets of the blocks reported after each of these has arrived.
+    fn reported(arrivals: &[PacketNumber]) -> Vec<Vec<(PacketNumber, PacketNumber)>> {
         let (mut way_back, mut receiver) = (WayBack::new(0), Reassembly::default());
         let report = |&sequence: &PacketNumber| {
             receiver.receive(sequence);
-            way_back.report(&receiver, sequence).to_vec()
+            let blocks = way_back.report(&receiver, sequence).iter();
+            blocks.map(|block| (block.start, block.end - 1)).collect()
         };
         arrivals.iter().map(report).collect()
     }
@@ -149,11 +175,11 @@ mod tests {
             reported(&[0, 2, 4, 6, 3, 1]),
             [
                 vec![],
-                vec![2..3],
-                vec![4..5, 2..3],
-                vec![6..7, 4..5, 2..3],
-                vec![2..5, 6..7],
-                vec![6..7],
+                vec![(2, 2)],
+                vec![(4, 4), (2, 2)],
+                vec![(6, 6), (4, 4), (2, 2)],
+                vec![(2, 4), (6, 6)],
+                vec![(6, 6)],
             ]
         );
     }
@@ -162,9 +188,9 @@ mod tests {
     #[test]
     fn a_block_is_all_that_has_arrived_around_a_packet() {
         let blocks = reported(&[1, 2, 5, 7, 9, 3, 4]);
-        assert_eq!(blocks[4], [9..10, 7..8, 5..6]);
-        assert_eq!(blocks[5], [1..4, 9..10, 7..8]);
-        assert_eq!(blocks[6], [1..6, 9..10, 7..8]);
+        assert_eq!(blocks[4], [(9, 9), (7, 7), (5, 5)]);
+        assert_eq!(blocks[5], [(1, 3), (9, 9), (7, 7)]);
+        assert_eq!(blocks[6], [(1, 5), (9, 9), (7, 7)]);
     }
 
     #[test]

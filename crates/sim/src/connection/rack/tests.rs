@@ -28,7 +28,7 @@ fn ack(
         data_cumulative: 0,
         path: 0,
     };
-    sender.on_ack(&ack, &[]);
+    sender.on_ack(&ack);
     rack.on_ack(sender, &ack, at + 100)
 }
 
@@ -77,7 +77,7 @@ fn after_a_spurious_timeout_what_was_sent_before_it_can_be_lost() {
         data_cumulative: 0,
         path: 0,
     };
-    sender.on_ack(&first, &[]);
+    sender.on_ack(&first);
     sender.undo_timeout();
     rack.after_timeout(true);
     rack.on_ack(&mut sender, &first, 100);
