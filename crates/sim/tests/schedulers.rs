@@ -114,3 +114,46 @@ fn redundant_survives_the_loss_of_a_path() {
         "{duration_ms} ms: min-RTT waits for the timer"
     );
 }
+
+#[test]
+fn zz_probe() {
+    for (name, links) in [
+        (
+            "paper",
+            [
+                "rate_mbps = 8, delay_ms = 10, queue.drop_tail = { packets = 53 }",
+                "rate_mbps = 2, delay_ms = 75, queue.drop_tail = { packets = 333 }",
+            ],
+        ),
+        (
+            "q100",
+            [
+                "rate_mbps = 40, delay_ms = 5, queue.drop_tail = { packets = 100 }",
+                SLOW,
+            ],
+        ),
+        ("q20", [QUICK, SLOW]),
+    ] {
+        for buffer in [20, 40, 70, 100, 133, 200, 300] {
+            let more = format!(
+                "measure = {{ duration_s = 60, warmup_s = 20 }}\ntcp.receive_buffer_packets = {buffer}"
+            );
+            let goodput =
+                |links: &[&str], s: &str| user(links, s, "\"bulk\"", &more).flows.goodput_mbps[0];
+            let alone = goodput(&links[..1], "min-rtt");
+            print!("{name} B={buffer} alone {alone:.2}:");
+            for s in [
+                "min-rtt",
+                "round-robin",
+                "linux",
+                "blest",
+                "ecf",
+                "redundant",
+                "opportunistic",
+            ] {
+                print!(" {s} {:.2}", goodput(&links, s) / alone);
+            }
+            println!();
+        }
+    }
+}
