@@ -24,8 +24,12 @@ UNKNOWN = {
 class FluidRun:
     """One run over time. The seed has no effect: nothing is random.
 
-    Raises `ScenarioError` for a workload at random and for a rule written in Python.
+    Raises `ScenarioError` for a workload at random, for a rule written in Python, and for a
+    scheduler that the equations do not have.
     """
+
+    backend = "fluid"
+    """What `run` calls it."""
 
     def __init__(
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
@@ -35,6 +39,7 @@ class FluidRun:
                 f"{algorithm} is written in Python, so it has no derivatives: run it on sim"
             )
         self._scenario = scenario if algorithm is None else scenario.with_algorithm(algorithm)
+        scenario.check_scheduler(self.backend)
         self._network = Network.of(self._scenario)
         self._schedule = Schedule.of(self._scenario)
         self.progress = 0.0
@@ -67,6 +72,8 @@ class EquilibriumRun(FluidRun):
     A file never ends. The table of transfers has the duration of each at the rate that its user has
     in equilibrium. Raises `ScenarioError` where flows, paths or links come or go after the warm-up.
     """
+
+    backend = "equilibrium"
 
     def __init__(
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
