@@ -55,6 +55,8 @@ class Scenario:
 
         Raises `ScenarioError`.
         """
+    def check_scheduler(self, backend: str) -> None:
+        """Raise `ScenarioError` if the backend of this name does not have its scheduler."""
     def network(self) -> PlainNetwork:
         """Links and flows as plain data."""
     @property
@@ -192,6 +194,9 @@ def expected_one_of(word: str, known: list[str]) -> str:
 
 def rules() -> list[RuleInfo]:
     """The table of rules, in its order."""
+
+def schedulers() -> list[str]:
+    """The names of the schedulers (`tcp.scheduler`), in the order of docs/schedulers.md."""
 
 def couplings() -> list[tuple[str, str]]:
     """What `coupling` may be in an algorithm, and what each means; the default first."""

@@ -12,6 +12,7 @@ from anabranch._core import (
     couplings,
     expected_one_of,
     rules,
+    schedulers,
     schema,
 )
 
@@ -24,6 +25,7 @@ __all__ = [
     "load",
     "path_names",
     "rules",
+    "schedulers",
     "schema",
     "settings",
     "toml_value",

@@ -20,6 +20,7 @@ enum Operation {
     Loss,
     Recovered,
     Timeout,
+    Penalise,
     KeptLoss,
     Spurious,
     Idle {
@@ -48,6 +49,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::KeptLoss),
         2 => Just(Operation::Recovered),
         1 => Just(Operation::Timeout),
+        1 => Just(Operation::Penalise),
         1 => Just(Operation::Spurious),
         1 => (0.0..100.0).prop_map(|after| Operation::Idle { after }),
         1 => (0.0..1e3).prop_map(|packets| Operation::SetSsthresh { packets }),
@@ -79,6 +81,7 @@ fn apply(controller: &mut AnyController, now: &mut f64, r: usize, operation: &Op
         Operation::Loss => controller.on_loss(r),
         Operation::Recovered => controller.on_recovered(r),
         Operation::Timeout => controller.on_timeout(r),
+        Operation::Penalise => controller.penalise(r),
         Operation::KeptLoss => {
             controller.keep_for_undo(r);
             controller.on_loss(r);

@@ -34,7 +34,7 @@ mod _core {
         record::columns,
         rounds::Rounds,
         rule::Path,
-        rules::{algorithm, couplings, expected_one_of, rules, schema},
+        rules::{algorithm, couplings, expected_one_of, rules, schedulers, schema},
         run::Run,
         scenario::Scenario,
         sharing::share,

@@ -1,6 +1,7 @@
 //! The table of algorithms and the schema of scenario files.
 
 use anabranch_control::{Coupling, Property, RULES};
+use anabranch_scenario::Scheduler;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -42,6 +43,12 @@ fn rule<'py>(py: Python<'py>, info: &anabranch_control::Info) -> PyResult<Bound<
 pub fn couplings() -> Vec<(&'static str, &'static str)> {
     let each = Coupling::ALL.iter();
     each.map(|one| (one.name(), one.meaning())).collect()
+}
+
+/// The names of the schedulers, in the order of docs/schedulers.md.
+#[pyfunction]
+pub fn schedulers() -> Vec<&'static str> {
+    Scheduler::ALL.iter().map(|one| one.name()).collect()
 }
 
 /// The canonical form of an algorithm: "max" is "lia". Raises ScenarioError for one there is not.

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
-use crate::errors::raise;
+use crate::errors::{ScenarioError, raise};
 use crate::network;
 
 /// A scenario, checked and complete.
@@ -135,6 +135,12 @@ impl Scenario {
     /// Raises ScenarioError.
     fn with_algorithm(&self, spec: &str) -> PyResult<Scenario> {
         self.0.with_algorithm(spec).map(Scenario).map_err(raise)
+    }
+
+    /// Raises ScenarioError if the backend of this name does not have the scenario's scheduler.
+    fn check_scheduler(&self, backend: &str) -> PyResult<()> {
+        let refusal = self.0.tcp.scheduler.refusal(backend);
+        refusal.map_or(Ok(()), |text| Err(ScenarioError::new_err(text)))
     }
 
     /// What theory needs of it, as plain data: `packet_bytes`, `header_bytes`, `links`, `flows`.

@@ -7,7 +7,7 @@ use std::thread;
 use anabranch_control::RULES;
 use anabranch_quic::Simulation;
 use anabranch_scenario::columns::Column;
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Scheduler};
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse(text.as_bytes(), "a test", &[]).unwrap_or_else(|error| panic!("{error}"))
@@ -253,8 +253,12 @@ fn what_is_not_available_is_refused() {
         refused(&set("tcp.packet_bytes", "1000")),
         "tcp.packet_bytes: less than 1228 bytes is not available on quic; run it with --on sim"
     );
+    for scheduler in Scheduler::ALL {
+        let refusal = scheduler.refusal("quic").unwrap_or_default();
+        assert_eq!(refused(&set("tcp.scheduler", scheduler.name())), refusal);
+    }
     assert_eq!(
-        refused(&set("tcp.scheduler", "'round-robin'")),
+        refused(&set("tcp.scheduler", "round-robin")),
         "tcp.scheduler: round-robin is not available on quic; run it with --on sim"
     );
     let way_back = "[{ links = ['R1'], back = ['R2'] }]";

@@ -6,5 +6,6 @@ mod inputs;
 mod laws;
 mod phrases;
 mod recorder;
+mod schedulers;
 mod warnings;
 mod whole_files;

@@ -18,6 +18,8 @@ use anabranch_scenario::recorder::PathTotals;
 use anabranch_scenario::recorder::{PathGauge, Recorder, Snapshot, UserGauge};
 use anabranch_scenario::time::{from_seconds, seconds};
 
+#[cfg(test)]
+mod limited;
 mod user;
 mod users;
 

@@ -139,9 +139,10 @@ impl PathState {
         self.data.get(place).copied().unwrap_or(sequence)
     }
 
-    /// Whether data was sent over this path in a packet that is not acknowledged.
-    pub fn holds(&self, data_sequence: PacketNumber) -> bool {
-        self.data.contains(&data_sequence)
+    /// The first data from `from` on that was sent over this path in a packet that is not
+    /// acknowledged.
+    pub fn first_data(&self, from: PacketNumber) -> Option<PacketNumber> {
+        self.data.iter().copied().filter(|&data| data >= from).min()
     }
 
     /// The data of lost packets, to be reinjected. Each packet's is returned once, also after

@@ -193,7 +193,7 @@ impl Connection {
     fn on_blocked(&mut self, world: &mut World) {
         let (scheduler, view) = self.scheduler_and_view(world);
         scheduler.on_blocked(&view);
-        self.send_oldest_again(world);
+        self.resend_what_blocks(world);
     }
 
     /// The scheduler, and what it decides by.

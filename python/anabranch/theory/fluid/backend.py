@@ -24,11 +24,12 @@ UNKNOWN = {
 class FluidRun:
     """One run over time. The seed has no effect: nothing is random.
 
-    Raises `ScenarioError` for a workload at random, for links on the way back and for a rule
-    written in Python.
+    Raises `ScenarioError` for a workload at random, for links on the way back, for a scheduler that
+    the equations do not have and for a rule written in Python.
     """
 
-    NAME = "fluid"
+    backend = "fluid"
+    """What `run` calls it."""
 
     def __init__(
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
@@ -39,6 +40,7 @@ class FluidRun:
             )
         self._scenario = scenario if algorithm is None else scenario.with_algorithm(algorithm)
         self._check_ways_back()
+        scenario.check_scheduler(self.backend)
         self._network = Network.of(self._scenario)
         self._schedule = Schedule.of(self._scenario)
         self.progress = 0.0
@@ -50,7 +52,7 @@ class FluidRun:
             if any(path["back"] for path in flow["paths"]):
                 raise ScenarioError(
                     f"flows.{flow['name']}.paths: a way back over links (back) is not available on "
-                    f"{self.NAME}; run it with --on sim"
+                    f"{self.backend}; run it with --on sim"
                 )
 
     def cancel(self) -> None:
@@ -81,7 +83,7 @@ class EquilibriumRun(FluidRun):
     in equilibrium. Raises `ScenarioError` where flows, paths or links come or go after the warm-up.
     """
 
-    NAME = "equilibrium"
+    backend = "equilibrium"
 
     def __init__(
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None

@@ -1,24 +1,28 @@
 //! Opportunistic retransmission, and penalisation of slow paths (Raiciu et al., NSDI 2012, section
 //! 4.2), beside min-RTT.
 //!
-//! Where the receive window stops a path that has room, the path sends the oldest data again if a
-//! slower path holds it, and the window of that path is halved. Each packet is sent again once, and
-//! a path is penalised at most once per RTT. The kernel of the first authors counts the RTT of the
-//! path that sends again; here it is the penalised path's own, in which its window takes effect.
-//! That kernel sends again only where the RTTs differ by a factor of four or the slow window is at
-//! most 4 packets; the paper has no such condition, nor have we.
+//! Where the receive window stops a path that has room, the path sends again what slower paths hold,
+//! oldest first, and the window of such a path is halved. Each packet is sent again once, and a path
+//! is penalised at most once per RTT.
+//!
+//! The kernel of the first authors sends only the oldest packet of all again, and only if the RTTs
+//! differ by a factor of four or the slow window is at most 4 packets; it counts the RTT of the path
+//! that sends. The paper speaks of the data that holds up the window, and has no such condition: if
+//! the oldest packet alone is sent, every packet of the slow path stops the fast one for a round
+//! trip (docs/schedulers.md). A penalised path is spared for its own RTT, in which the new window
+//! takes effect.
 
 use anabranch_net::Time;
 use anabranch_scenario::time::from_seconds;
 
-use crate::connection::scheduler::{Scheduler, shortest};
+use crate::connection::scheduler::{Scheduler, View, shortest};
 use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
 
-/// What was done about the oldest data, and when.
+/// What was sent again, and which paths were penalised.
 #[derive(Debug, Default)]
 pub(crate) struct Opportunistic {
-    /// All data below this has been sent again, or has arrived.
+    /// All data below this has been sent again, has arrived, or is on no slower path.
     resent: PacketNumber,
     /// When each path may be penalised again.
     spared_until: Vec<Time>,
@@ -38,33 +42,44 @@ impl Opportunistic {
     }
 }
 
+/// The first data from `from` on that a path slower than `fast` holds, and that path.
+fn held(view: &View, fast: usize, from: PacketNumber) -> Option<(PacketNumber, usize)> {
+    let rtt = |r: usize| view.controller.path(r).rtt;
+    let slower = |r: &usize| rtt(*r).is_finite() && rtt(*r) > rtt(fast);
+    let paths = (0..view.paths.len()).filter(slower);
+    paths
+        .filter_map(|r| Some((view.paths[r].first_data(from)?, r)))
+        .min()
+}
+
 impl Connection {
-    /// The receive window stops the connection: sends the oldest data again over the fastest path
-    /// with room, if a slower one holds it.
-    pub(crate) fn send_oldest_again(&mut self, world: &mut World) {
-        let oldest = self.data_una;
+    /// The receive window stops the connection: sends data again that slower paths hold, over the
+    /// fastest path with room.
+    pub(crate) fn resend_what_blocks(&mut self, world: &mut World) {
+        while let Some((fast, data, slow)) = self.what_blocks(world) {
+            let rtt = from_seconds(self.controller.path(slow).rtt);
+            if let Scheduler::Opportunistic(state) = &mut self.scheduler
+                && state.penalises(slow, world.now, rtt)
+            {
+                self.controller.penalise(slow);
+                self.paths[slow].window = self.controller.window(slow) as u32;
+            }
+            self.paths[fast].totals.retransmitted_packets += 1;
+            self.send_first(world, fast, data);
+        }
+    }
+
+    /// The path that sends again, the data, and the slower path that holds it.
+    fn what_blocks(&mut self, world: &World) -> Option<(usize, PacketNumber, usize)> {
+        let una = self.data_una;
         let (scheduler, view) = self.scheduler_and_view(world);
         let Scheduler::Opportunistic(state) = scheduler else {
-            return;
+            return None;
         };
-        let Some(fast) = shortest(&view) else { return };
-        let rtt = |r: usize| view.controller.path(r).rtt;
-        let holds = |r: &usize| view.paths[*r].holds(oldest);
-        let Some(slow) = (0..view.paths.len()).find(holds) else {
-            return;
-        };
-        let measured = rtt(slow).is_finite();
-        let slower = measured && rtt(slow) > rtt(fast) && !view.paths[fast].holds(oldest);
-        if !slower || oldest < state.resent {
-            return;
-        }
-        state.resent = oldest + 1;
-        if state.penalises(slow, world.now, from_seconds(rtt(slow))) {
-            self.controller.penalise(slow);
-            self.paths[slow].window = self.controller.window(slow) as u32;
-        }
-        self.paths[fast].totals.retransmitted_packets += 1;
-        self.send_first(world, fast, oldest);
+        let fast = shortest(&view)?;
+        let (data, slow) = held(&view, fast, una.max(state.resent))?;
+        state.resent = data + 1;
+        Some((fast, data, slow))
     }
 }
 
