@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import ScenarioError
-from anabranch.study import folder
+from anabranch.study import folder, runs
 from study.tiny import STUDY, write
 
 MISTAKES = {
@@ -51,6 +51,30 @@ def test_a_mistake_is_one_line_with_file_and_key(
     assert str(raised.value).startswith("tiny/study.toml: ")
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'flow = "two"',
+            'flow = "tow"',
+            "tiny/study.toml: measures.share.flow: unknown 'tow', exp",
+        ),
+        (
+            '"goodput_share"\nflow = "two"',
+            '"link_utilization"\nlink = "b"',
+            "share.link: unknown 'b'",
+        ),
+    ],
+)
+def test_a_name_that_a_scenario_lacks_is_found_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    write(tmp_path, monkeypatch, STUDY.replace(old, new, 1))
+    with pytest.raises(ScenarioError) as raised:
+        runs.plan(folder.open_study("tiny"), ["lia"], "sim", True)
+    assert message in str(raised.value)
 
 
 def test_an_unknown_study_is_named_with_those_that_exist() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from anabranch.scenario import rules
+from anabranch.scenario import ScenarioError, rules
 from anabranch.study import figures, folder, outcome, runs
 from anabranch.study.drawings import Distribution, Plane, Time
 from anabranch.study.entries import Verdict
@@ -98,15 +98,19 @@ def test_every_rule_of_the_table_runs_where_the_backend_has_it() -> None:
     assert "lia" in runs.every_rule("fluid")
 
 
-def test_a_backend_without_a_study_is_one_error_that_names_it(anabranch: Anabranch) -> None:
-    run = anabranch("study", "shared", "schedulers", "satellite", "--on", "fluid")
-    assert run.returncode == 2
-    assert run.stderr == (
-        "anabranch: not defined on fluid: schedulers, satellite; for the others: "
-        "anabranch study shared --on fluid\n"
+def test_a_backend_without_a_study_is_one_error_that_names_it() -> None:
+    opened = [folder.open_study(name) for name in ("shared", "schedulers", "satellite")]
+    with pytest.raises(ScenarioError) as raised:
+        runs.check_backend(opened, "fluid")
+    assert str(raised.value) == (
+        "not defined on fluid: schedulers, satellite; for the others: "
+        "anabranch study shared --on fluid"
     )
-    run = anabranch("study", "schedulers", "--on", "quic")
-    assert run.stderr == "anabranch: not defined on quic: schedulers: expected --on sim\n"
+    with pytest.raises(
+        ScenarioError, match=r"^not defined on quic: schedulers: expected --on sim$"
+    ):
+        runs.check_backend(opened[1:2], "quic")
+    runs.check_backend(opened[:1], "kernel")
 
 
 def test_the_list_names_question_backends_sources_and_what_is_missing(

@@ -102,8 +102,9 @@ def study_command(
     if page:
         from anabranch.study.report import pages
 
-        used = " ".join(["anabranch", *sys.argv[1:]]).partition(" --page")[0]
-        put_section(page, COMMAND, pages(found), used)
+        what = "--all" if every else " ".join(chosen)
+        form = " --quick" if quick else ""
+        put_section(page, COMMAND, pages(found), f"anabranch study {what}{form} --on {on}")
     failed = sum(len(outcome.failures) for outcome in found)
     if failed:
         note(f"anabranch: {failed} runs failed")

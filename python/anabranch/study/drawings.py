@@ -15,7 +15,7 @@ class Curve:
     kind: ClassVar = "curve"
     measure: str
     cases: tuple[str, ...]
-    """In the order of the axis."""
+    """In the order of the axis, on which each has the first word of its label."""
     x: str
     y: str
     reference: tuple[float, ...] = ()
@@ -91,6 +91,7 @@ class Time:
         columns, tables = _core.columns(), ("flow_samples", "path_samples")
         known = [f"{table}.{name}" for table in tables for name in columns[table]]
         where.at("column").one_of(self.column, known)
+        _check_bin(self.bin_s, where)
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,21 @@ class Distribution:
 
     measures: ClassVar[Mapping[str, str]] = {}
 
+    def validate(self, where: Where) -> None:
+        """Test that samples have bins."""
+        if self.of.endswith("goodput_mbps"):
+            _check_bin(self.bin_s, where)
+
     @property
     def cases(self) -> tuple[str, ...]:
         """The cases that it draws."""
         return (self.case, *self.baselines)
+
+
+def _check_bin(bin_s: float, where: Where) -> None:
+    """Raise the error of a bin without a width."""
+    if bin_s <= 0:
+        raise where.at("bin_s").error(f"expected more than 0, got {bin_s:g}")
 
 
 Drawing = Annotated[Curve | Plane | Time | Distribution, Tag("kind")]

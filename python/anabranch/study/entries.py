@@ -129,6 +129,8 @@ class Entries:
             place.one_of(case, list(self.cases))
         for place, measure in self._named_measures(where):
             place.one_of(measure, list(self.measures))
+        for i, name in enumerate(getattr(self.figure, "capacity", ())):
+            where.at("figure").at("capacity").at(i).one_of(name, list(self.traces))
         judged = self.measures[self.verdict.measure]
         where.at("verdict").at("case").one_of(self.verdict.case, judged.cases)
 

@@ -83,7 +83,7 @@ def _panels(
     return figure
 
 
-def _key(figure: Figure, keys: Sequence[Any], caption: str, across: int = 3) -> None:
+def _key(figure: Figure, keys: Sequence[Any], caption: str) -> None:
     """What lines mean, under the caption, above the panels."""
     legend = figure.legend(
         handles=keys,
@@ -91,7 +91,7 @@ def _key(figure: Figure, keys: Sequence[Any], caption: str, across: int = 3) -> 
         title_fontsize="small",
         alignment="left",
         loc="outside upper left",
-        ncols=min(across, len(keys)),
+        ncols=min(3, len(keys)),
         handletextpad=0.5,
         columnspacing=1.2,
     )
@@ -132,7 +132,7 @@ def _curve(outcome: Outcome, drawing: Curve) -> Figure:
 
 def _plane(outcome: Outcome, drawing: Plane) -> Figure:
     table, rules = outcome.table, list(outcome.rules)
-    rows = -(-len(rules) // 4)
+    rows = -(-len(rules) // 3)
     with matplotlib.rc_context(SHEET):
         height = 2.1 * len(drawing.cases) + LINE * (rows + 2)
         figure = Figure(figsize=(WIDTH, height))
@@ -161,7 +161,7 @@ def _plane(outcome: Outcome, drawing: Plane) -> Figure:
             for rule in rules
             for colour, marker in [style(rule, rules)]
         ]
-        _key(figure, handles, _caption(outcome), 4)
+        _key(figure, handles, _caption(outcome))
     return figure
 
 

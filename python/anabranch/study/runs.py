@@ -6,6 +6,7 @@ from pathlib import Path
 
 from anabranch import kernel
 from anabranch.asked import algorithms_of
+from anabranch.papers.entries.reader import Where
 from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, known_backend
 from anabranch.scenario import Scenario, ScenarioError, rules, toml_value
@@ -77,7 +78,27 @@ def plan(study: Study, chosen: Sequence[str] | None, on: str, quick: bool) -> Pl
             for seed in seeds:
                 how = (name, None, seed, on, True)
                 points.append(point(scenario, {"case": key}, *how, traces))
+    _check_names(study, scenarios)
     return Plan(study, names, seeds, on, quick, scenarios, points)
+
+
+def _check_names(study: Study, scenarios: Mapping[str, Scenario]) -> None:
+    """Raise `ScenarioError` where a measure or the figure names a flow or link that is not there.
+
+    Without it a wrong name would look like a run in which nothing was measured.
+    """
+    file, figure = Where(f"{study.name}/study.toml"), study.entries.figure
+    named = [
+        (file.at("measures").at(name), one.parameters, (*one.cases, *one.best_of))
+        for name, one in study.entries.measures.items()
+    ]
+    named.append((file.at("figure"), vars(figure), figure.cases))
+    for where, values, cases in named:
+        for case in cases:
+            flows, links = scenarios[case].flow_names, scenarios[case].link_names
+            for key, known in (("flow", flows), ("to", flows), ("link", links)):
+                if key in values:
+                    where.at(key).one_of(values[key], known)
 
 
 def _scenario(study: Study, case: Case, quick: bool, inputs: dict[str, bytes]) -> Scenario:
