@@ -169,7 +169,7 @@ def start(links: Sequence[Link], algorithm: str = "cubic") -> Iterator[Lab]:
     paths = ", ".join(f'["{name}"]' for name in names)
     lines += [
         f'flows = [{{ name = "near", paths = [{paths}] }}]',
-        "tcp.receive_buffer_packets = 20000",
+        "tcp = { rmem_max_bytes = 60_000_000, wmem_max_bytes = 60_000_000 }",
     ]
     with run_scenario("\n".join(lines) + "\n") as lab:
         # The gateway configures the kernel's path manager itself.

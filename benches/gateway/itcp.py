@@ -111,7 +111,10 @@ def lab(options: argparse.Namespace, carrier: str) -> Iterator[Lab]:
     flows = ", ".join(
         f'{{ name = "near{i}", paths = [["access{i}", "bottleneck"]] }}' for i in (1, 2)
     )
-    head = 'algorithm = "cubic"\nmeasure.duration_s = 1\ntcp.receive_buffer_packets = 20000\n'
+    head = (
+        'algorithm = "cubic"\nmeasure.duration_s = 1\n'
+        "tcp = { rmem_max_bytes = 60_000_000, wmem_max_bytes = 60_000_000 }\n"
+    )
     text = head + links(options.speed, payload_share(carrier)) + f"flows = [{flows}]\n"
     with run_scenario(text) as running:
         yield running

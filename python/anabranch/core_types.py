@@ -118,6 +118,7 @@ class RuleInfo(TypedDict):
     increase_cancels: bool
     """Whether the increase is a difference of two terms that may cancel."""
     leaves_capacity: str | None
+    caution: str | None
     """Why it does not use 95 % of every set of paths where it is alone."""
     keeps_overshoot: bool
     """Whether an overshoot of slow start lasts for minutes."""

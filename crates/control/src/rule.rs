@@ -31,6 +31,9 @@ pub trait Rule: Clone + Debug {
     /// Why, by its own equations, the rule alone on a set of paths does not always use 95 % of them
     /// where the only losses are at queues of one bandwidth-delay product.
     const LEAVES_CAPACITY: Option<&'static str> = None;
+    /// Where a user must expect much less goodput than from other rules; programs that offer the
+    /// rule print it.
+    const CAUTION: Option<&'static str> = None;
     /// Whether a window far above the equilibrium shrinks so slowly that an overshoot of slow start
     /// lasts for minutes.
     const KEEPS_OVERSHOOT: bool = false;

@@ -95,6 +95,7 @@ properties! {
     equilibrium_by_loss: bool = EQUILIBRIUM_BY_LOSS,
     increase_cancels: bool = INCREASE_CANCELS,
     leaves_capacity: Option<&'static str> = LEAVES_CAPACITY,
+    caution: Option<&'static str> = CAUTION,
     keeps_overshoot: bool = KEEPS_OVERSHOOT,
     weight: Option<&'static str> = WEIGHT,
     variant_of: Option<&'static str> = VARIANT_OF,

@@ -43,6 +43,7 @@ pub fn checks() -> Vec<Check> {
         endpoints(),
         default(),
         send_buffers(),
+        receive_buffers(),
         fragments(),
     ]);
     checks
@@ -267,19 +268,34 @@ fn default() -> Check {
 
 const FAST_PATHS: &str = "a fast path beside one with a small window";
 
-/// The third number of `tcp_wmem` is the largest send buffer of a subflow, bytes.
 fn send_buffers() -> Check {
     let sizes = read("/proc/sys/net/ipv4/tcp_wmem");
-    let largest = sizes.split_whitespace().nth(2);
-    let largest: u64 = largest.and_then(|size| size.parse().ok()).unwrap_or(0);
     Check {
         what: "send buffers of up to 4 MB",
-        ok: largest >= 4 << 20,
-        found: format!("net.ipv4.tcp_wmem = {sizes}"),
+        ok: largest(&sizes) >= 4 << 20,
+        found: shown("net.ipv4.tcp_wmem", &sizes),
         required: false,
         needed_for: FAST_PATHS,
         remedy: "sysctl net.ipv4.tcp_wmem=\"4096 16384 4194304\"",
     }
+}
+
+fn receive_buffers() -> Check {
+    let sizes = read("/proc/sys/net/ipv4/tcp_rmem");
+    Check {
+        what: "receive buffers of up to 6 MB, on the receiver",
+        ok: largest(&sizes) >= 6 << 20,
+        found: shown("net.ipv4.tcp_rmem", &sizes),
+        required: false,
+        needed_for: FAST_PATHS,
+        remedy: "sysctl net.ipv4.tcp_rmem=\"4096 131072 6291456\"",
+    }
+}
+
+/// The third number of `tcp_wmem` and `tcp_rmem`, bytes.
+fn largest(sizes: &str) -> u64 {
+    let largest = sizes.split_whitespace().nth(2);
+    largest.and_then(|size| size.parse().ok()).unwrap_or(0)
 }
 
 /// Without pages of high order the scheduler assigns 4 kB as a unit instead of 32 kB.

@@ -19,6 +19,14 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
         let before = choices[..i].iter().any(|other| other.program.name == name);
         ensure!(!before, "{name} is named twice");
     }
+    for program in choices.iter().map(|choice| choice.program) {
+        if let Some(caution) = program.info().caution {
+            eprintln!(
+                "anabranch-kernel: {}: {caution} (docs/kernel.md)",
+                program.name
+            );
+        }
+    }
     let pinned = if replaces { pins::pinned()? } else { vec![] };
     let (old, new): (Vec<&Choice>, Vec<&Choice>) = choices
         .iter()

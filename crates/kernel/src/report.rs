@@ -187,6 +187,9 @@ pub fn list() -> String {
     for program in PROGRAMS {
         let info = program.info();
         writeln!(text, "{:13} {}", program.name, info.summary).expect("a string");
+        if let Some(caution) = info.caution {
+            writeln!(text, "{:13}   caution: {caution}", "").expect("a string");
+        }
         for parameter in info.parameters {
             let (name, default, meaning) = (parameter.name, parameter.default, parameter.meaning);
             writeln!(text, "{:13}   {name}={default}: {meaning}", "").expect("a string");

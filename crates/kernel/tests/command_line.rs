@@ -204,12 +204,17 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
     ] {
         assert!(found.contains(expected), "{expected}: {found}");
     }
-    let changed =
-        script("ip mptcp limits set subflow 0; ip mptcp endpoint add 192.0.2.7 subflow; $0 doctor");
+    let changed = script(
+        "ip mptcp limits set subflow 0; ip mptcp endpoint add 192.0.2.7 subflow
+        echo 4096 16384 4000000 > /proc/sys/net/ipv4/tcp_wmem
+        echo 4096 131072 6000000 > /proc/sys/net/ipv4/tcp_rmem; $0 doctor",
+    );
     let found = text(&changed.stdout);
     for expected in [
         "note     the limit of additional subflows: ",
         "ok       endpoints of Multipath TCP: 192.0.2.7 ",
+        "note     send buffers of up to 4 MB: ",
+        "note     receive buffers of up to 6 MB, on the receiver: ",
     ] {
         assert!(found.contains(expected), "{expected}: {found}");
     }

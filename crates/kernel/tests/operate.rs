@@ -20,7 +20,14 @@ fn status_shows_version_parameters_and_stale_rates() {
     }
     let _lock = lock_names();
     let _pins = own_bpf_fs();
-    run(&["load", "vegas_k:kappa=3", "lia", "--pin"]);
+    let said = run(&["load", "vegas_k:kappa=3", "lia", "--pin"]);
+    let caution = "vegas_k: a delayed ACK is a queue to it: ";
+    assert!(
+        said.starts_with(&format!("anabranch-kernel: {caution}")),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 2, "{said}");
+    assert!(run(&["list"]).contains("caution: a delayed ACK is a queue to it: "));
     let version = env!("CARGO_PKG_VERSION");
     let shown = run(&["status"]);
     let expected =

@@ -33,6 +33,8 @@ impl Rule for Vegas {
     }];
     const DELAY_BASED: bool = true;
     const ALTERNATE_SLOW_START: bool = true;
+    const CAUTION: Option<&'static str> =
+        Some("a delayed ACK is a queue to it: with kappa = 1 it leaves clean paths idle, less with 4");
     const WEIGHT: Option<&'static str> = Some("kappa");
     /// Linux has a `vegas` of its own, without a weight.
     const LINUX_NAME: Option<&'static str> = Some("vegas_k");

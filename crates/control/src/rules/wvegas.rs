@@ -82,6 +82,8 @@ impl Rule for Wvegas {
         },
     ];
     const DELAY_BASED: bool = true;
+    const CAUTION: Option<&'static str> =
+        Some("beside Reno at a drop-tail queue six times total_alpha it gets a quarter or less");
     type Memory<S: Scalar> = WvegasMemory<S>;
 
     fn with(values: &[f64]) -> Wvegas {

@@ -8,7 +8,8 @@ rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a
 
 `--kind held` (default) sends without end; `kept` sends 1 MB per request over one connection and
 prints the rate of the requests; `delay` prints the time from write to read of a sender that writes
-as fast as it can; `unshaped` sends over two veth links, in pairs with Reno.
+as fast as it can, median and 99th percentile; `unshaped` sends over two veth links, in pairs with
+Reno. `--jobs` runs several beds at once; a warning says if packets were late.
 """
 
 import argparse
@@ -18,6 +19,9 @@ import statistics
 import struct
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from bed import SERVER, Bed, Link, inside
@@ -26,6 +30,9 @@ MPTCP, CONGESTION, PORT = 262, 13, 5001
 BLOCK = 1 << 17
 REQUEST_BYTES = 1_000_000
 MESSAGE_BYTES = 1250
+
+FORK = multiprocessing.get_context("fork")
+CLOSED = suppress(BrokenPipeError, ConnectionResetError)  # the receiver ends first
 
 CELLS = {
     "a": [Link(25, 40), Link(10, 120, 0.008)],
@@ -46,6 +53,13 @@ def open_connection(algorithm: str, path: int | None) -> socket.socket:
     return sock
 
 
+def require(algorithm: str) -> None:
+    """Multipath TCP runs the default, without an error, where a name is not registered."""
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control", encoding="ascii") as file:
+        if algorithm not in file.read().split():
+            sys.exit(f"links: {algorithm} is not registered: anabranch-kernel load {algorithm}")
+
+
 def listen() -> socket.socket:
     """The server's listening socket."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
@@ -58,8 +72,9 @@ def listen() -> socket.socket:
 def send_held(algorithm: str, path: int | None) -> None:
     """Sends without end."""
     sock, block = open_connection(algorithm, path), bytes(BLOCK)
-    while True:
-        sock.sendall(block)
+    with CLOSED:
+        while True:
+            sock.sendall(block)
 
 
 def receive_held(ready: Any, results: Any, seconds: float) -> None:
@@ -81,8 +96,9 @@ def receive_held(ready: Any, results: Any, seconds: float) -> None:
 def send_kept(algorithm: str, path: int | None) -> None:
     """Answers requests."""
     sock, body = open_connection(algorithm, path), bytes(REQUEST_BYTES)
-    while sock.recv(1):
-        sock.sendall(body)
+    with CLOSED:
+        while sock.recv(1):
+            sock.sendall(body)
 
 
 def receive_kept(ready: Any, results: Any, seconds: float) -> None:
@@ -96,7 +112,10 @@ def receive_kept(ready: Any, results: Any, seconds: float) -> None:
         sock.sendall(b"r")
         left = REQUEST_BYTES
         while left:
-            left -= sock.recv_into(buffer, min(left, len(buffer)))
+            got = sock.recv_into(buffer, min(left, len(buffer)))
+            if not got:
+                sys.exit("links: the sender has closed the connection")
+            left -= got
         done += 1
     results.put(done * REQUEST_BYTES * 8e-6 / (time.monotonic() - start))
 
@@ -104,8 +123,9 @@ def receive_kept(ready: Any, results: Any, seconds: float) -> None:
 def send_stamped(algorithm: str, path: int | None) -> None:
     """Messages that begin with the time at which they were written."""
     sock, rest = open_connection(algorithm, path), bytes(MESSAGE_BYTES - 8)
-    while True:
-        sock.sendall(struct.pack("d", time.monotonic()) + rest)
+    with CLOSED:
+        while True:
+            sock.sendall(struct.pack("d", time.monotonic()) + rest)
 
 
 def receive_stamped(ready: Any, results: Any, seconds: float) -> None:
@@ -136,8 +156,7 @@ KINDS = {
 def measure(bed: Bed, kind: str, algorithm: str, path: int | None, seconds: float) -> Any:
     """Runs one connection."""
     sender, receiver = KINDS[kind]
-    context = multiprocessing.get_context("fork")
-    ready, results = context.Event(), context.Queue()
+    ready, results = FORK.Event(), FORK.Queue()
     server = inside(bed.server, receiver, ready, results, seconds)
     ready.wait(10)
     client = inside(bed.client, sender, algorithm, path)
@@ -168,11 +187,13 @@ def run(
         "mptcp/enabled": "1",
         **dict(item.split("=") for item in options.sysctl),
     }
+    require(algorithm)
     bed = Bed(links, seed, sysctls, veth=kind == "unshaped")
     try:
         result = measure(bed, kind, algorithm, path, options.seconds)
     finally:
         bed.close()
+    require(algorithm)
     if bed.late_s.value > 1e-3:
         print(f"late: {bed.late_s.value * 1e3:.1f} ms at the 99th percentile", file=sys.stderr)
     return result
@@ -187,47 +208,87 @@ def options() -> argparse.Namespace:
     parser.add_argument("--algorithms", default="reno,lia,olia,balia")
     parser.add_argument("--kind", choices=KINDS, default="held")
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--best", type=float, help="goodput of the best path, if known")
+    parser.add_argument(
+        "--best", default="", metavar="CELL=MBPS,...", help="the best path's rate where it is known"
+    )
     parser.add_argument("--tcp-wmem", default="4096,16384,4194304")
     parser.add_argument("--tcp-rmem", default="4096,131072,6291456")
     parser.add_argument("--sysctl", action="append", default=[], metavar="ipv4/KEY=VALUE")
     return parser.parse_args()
 
 
+class Table:
+    """Measures with several beds at once and prints rows."""
+
+    def __init__(self, pool: ProcessPoolExecutor, arguments: argparse.Namespace):
+        self.pool, self.arguments = pool, arguments
+        self.seeds = range(arguments.seed, arguments.seed + arguments.runs)
+        self.best = dict(item.split("=") for item in arguments.best.split(",") if item)
+
+    def runs(self, links: list[Link], algorithm: str, path: int | None = None) -> list[Future[Any]]:
+        """A run for each seed."""
+        kind, arguments = self.arguments.kind, self.arguments
+        return [
+            self.pool.submit(run, kind, links, algorithm, path, seed, arguments)
+            for seed in self.seeds
+        ]
+
+    def rates(self, cell: str, algorithms: list[str]) -> Iterator[str]:
+        """Rows of rates and of their ratio to the best path, which Reno has alone."""
+        links = CELLS[cell]
+        paths = [] if cell in self.best else [self.runs(links, "reno", k) for k in range(2)]
+        found = [self.runs(links, algorithm) for algorithm in algorithms]
+        best = max((_mean(runs) for runs in paths), default=float(self.best.get(cell, 0)))
+        yield f"best path | {best:.1f} |"
+        for algorithm, runs in zip(algorithms, found, strict=True):
+            each = " ".join(f"{one.result():.1f}" for one in runs)
+            yield f"{algorithm} | {_mean(runs):.1f}, {_mean(runs) / best:.2f} | {each}"
+
+    def delays(self, cell: str, algorithms: list[str]) -> Iterator[str]:
+        """Rows of the median and the 99th percentile."""
+        found = [self.runs(CELLS[cell], algorithm) for algorithm in algorithms]
+        for algorithm, runs in zip(algorithms, found, strict=True):
+            each = ", ".join("{:.0f} / {:.0f} ms".format(*one.result()) for one in runs)
+            yield f"{algorithm} | {each}"
+
+    def ratios(self, algorithms: list[str]) -> Iterator[str]:
+        """Rows of rates over unshaped links beside Reno's; Reno beside itself shows the error."""
+        links = [Link(0, 0)] * 2
+        for algorithm in algorithms:
+            pairs = [
+                [
+                    self.pool.submit(
+                        run, "unshaped", links, name, None, seed, self.arguments
+                    ).result()
+                    for name in ("reno", algorithm)
+                ]
+                for seed in self.seeds
+            ]
+            reno, ours = (statistics.mean(values) for values in zip(*pairs, strict=True))
+            yield f"{algorithm} | {ours:.0f}, {ours / reno:.2f}"
+
+
+def _mean(runs: list[Future[Any]]) -> float:
+    return statistics.mean(one.result() for one in runs)
+
+
 def main() -> None:
     """Prints a row per cell and algorithm."""
     arguments = options()
     algorithms = arguments.algorithms.split(",")
-    kind = arguments.kind
-    seeds = range(arguments.seed, arguments.seed + arguments.runs)
-    for cell in ["veth"] if kind == "unshaped" else arguments.cells.split(","):
-        links = [Link(0, 0)] * 2 if kind == "unshaped" else CELLS[cell]
-        if kind == "delay":
-            for algorithm in algorithms:
-                found = [run(kind, links, algorithm, None, seed, arguments) for seed in seeds]
-                median, late = (statistics.mean(values) for values in zip(*found, strict=True))
-                print(f"| {cell} | {algorithm} | {median:.0f} / {late:.0f} ms |", flush=True)
-            continue
-        if kind == "unshaped":
-            for algorithm in algorithms:
-                pairs = [
-                    [run(kind, links, name, None, seed, arguments) for name in ("reno", algorithm)]
-                    for seed in seeds
-                ]
-                reno, ours = (statistics.mean(values) for values in zip(*pairs, strict=True))
-                print(f"| {cell} | {algorithm} | {ours:.0f} | {ours / reno:.2f} |", flush=True)
-            continue
-        best = arguments.best or max(
-            run(kind, links, "reno", path, seeds[0], arguments) for path in range(len(links))
-        )
-        print(f"| {cell} | best path | {best:.1f} | |", flush=True)
-        for algorithm in algorithms:
-            found = [run(kind, links, algorithm, None, seed, arguments) for seed in seeds]
-            mean = statistics.mean(found)
-            each = " ".join(f"{x:.1f}" for x in found)
-            print(f"| {cell} | {algorithm} | {mean:.1f}, {mean / best:.2f} | {each} |", flush=True)
+    with ProcessPoolExecutor(arguments.jobs, FORK) as pool:
+        table = Table(pool, arguments)
+        if arguments.kind == "unshaped":
+            for row in table.ratios(algorithms):
+                print(f"| veth | {row} |", flush=True)
+            return
+        for cell in arguments.cells.split(","):
+            rows = table.delays if arguments.kind == "delay" else table.rates
+            for row in rows(cell, algorithms):
+                print(f"| {cell} | {row} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -201,13 +201,24 @@ fn route_command(tcp: &Tcp, family: &Family, device: &str, rest: &str) -> String
     command + "\n"
 }
 
+/// The largest receive and send buffer of a socket, bytes: the third numbers of `tcp_rmem` and
+/// `tcp_wmem`. The kernel accounts about twice a packet's size as buffer memory.
+pub fn largest_buffers(tcp: &Tcp) -> [u64; 2] {
+    let packets = u64::from(tcp.receive_buffer_packets.get());
+    let taken = (packets * u64::from(tcp.packet_bytes.get()) * 2).min(i32::MAX as u64);
+    [tcp.rmem_max_bytes, tcp.wmem_max_bytes].map(|largest| taken.min(largest.get().into()))
+}
+
+/// A value of `tcp_rmem` or `tcp_wmem`.
+fn buffers(first: u64, largest: u64) -> String {
+    format!("4096 {} {largest}", first.min(largest))
+}
+
 /// Kernel parameters of the calling thread's namespace.
 fn parameters(tcp: &Tcp) -> Result<(), Error> {
-    // The kernel accounts about twice a packet's size as buffer memory.
-    let packets = u64::from(tcp.receive_buffer_packets.get());
-    let max = (packets * u64::from(tcp.packet_bytes.get()) * 2).min(i32::MAX as u64);
-    let from = |first: u64| format!("4096 {} {max}", first.min(max));
-    let (receive, send) = (from(FIRST_RECEIVE_BYTES), from(FIRST_SEND_BYTES));
+    let [largest_receive, largest_send] = largest_buffers(tcp);
+    let receive = buffers(FIRST_RECEIVE_BYTES, largest_receive);
+    let send = buffers(FIRST_SEND_BYTES, largest_send);
     let sack = if tcp.recovery != Recovery::NewReno {
         "1"
     } else {

@@ -96,6 +96,13 @@ keys! {
     ecn: bool = false;
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
+    /// On kernel: the largest receive buffer of a connection, bytes (`net.ipv4.tcp_rmem`), if that
+    /// is less than `receive_buffer_packets` take. Default: 6291456, as distributions have it.
+    rmem_max_bytes: Count = Count::constant(6 << 20);
+    /// On kernel, and with Linux' scheduler: the largest send buffer of a path, bytes
+    /// (`net.ipv4.tcp_wmem`), if that is less than `receive_buffer_packets` take. Default: 4194304,
+    /// as distributions have it.
+    wmem_max_bytes: Count = Count::constant(4 << 20);
     /// The paths of a connection but the first open when MP_JOIN is over (RFC 8684): a round trip
     /// of the first path after its start and two of their own, without queues; if false, with the
     /// connection. Default: true.

@@ -61,10 +61,11 @@ fn packet_memory(packet_bytes: u16) -> u64 {
     (u64::from(packet_bytes) + 536).next_power_of_two() + 256
 }
 
-/// The limit of a path's buffer, bytes: twice the full packets that the receive buffer holds, as
-/// the lab sets it (`tcp_wmem[2]`).
+/// The limit of a path's buffer, bytes: the namespace's (`tcp_wmem[2]`), at most twice the full
+/// packets that the receive buffer holds, as the lab sets it.
 fn largest_buffer(tcp: &Tcp) -> u64 {
-    2 * u64::from(tcp.keys.receive_buffer_packets.get()) * u64::from(tcp.packet_bytes)
+    let taken = 2 * u64::from(tcp.keys.receive_buffer_packets.get()) * u64::from(tcp.packet_bytes);
+    taken.min(tcp.keys.wmem_max_bytes.get().into())
 }
 
 /// Full packets in `bytes` of payload, at least one.
@@ -293,7 +294,8 @@ mod tests {
     }
 
     /// 16 windows of 10 packets of 2304 bytes, as `ss -m` shows for the programs of crates/kernel;
-    /// no more than twice 100 packets of 1500 bytes where the receive buffer has 100.
+    /// no more than twice 100 packets of 1500 bytes where the receive buffer has 100, and no more
+    /// than the namespace allows.
     #[test]
     fn a_path_has_a_buffer_of_as_many_windows_as_the_scenario_says() {
         let mut tcp = Tcp::new(&anabranch_scenario::Tcp::default());
@@ -305,6 +307,10 @@ mod tests {
         let mut queue = SendQueue::default();
         queue.expand(&tcp, 10);
         assert_eq!(queue.buffer, 300_000);
+        tcp.keys.wmem_max_bytes = count(200_000.0);
+        let mut queue = SendQueue::default();
+        queue.expand(&tcp, 10);
+        assert_eq!(queue.buffer, 200_000);
     }
 
     /// 32 kB are 22 payloads of 1448 bytes, and 16 384 bytes 11.3: the path gets a twelfth packet
