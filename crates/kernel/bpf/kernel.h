@@ -23,10 +23,12 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum {
 	BPF_F_NO_PREALLOC = 1,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
+	BPF_RB_NO_WAKEUP = 1,
 };
 
 #include <bpf/bpf_helpers.h>
@@ -112,6 +114,7 @@ struct inet_connection_sock {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	u64 tcp_mstamp;
 	u64 delivered_mstamp;
 	u32 mss_cache;
 	u32 snd_cwnd;

@@ -107,9 +107,9 @@ impl FromStr for Choice {
         let specification = format!("{}{}", program.rule, parameters.join(":"));
         let algorithm = Algorithm::parse(&specification).map_err(Error::msg)?;
         ensure!(
-            matches!(algorithm.coupling(), Coupling::Always | Coupling::Never),
-            "{text}: the kernel's programs cannot detect shared bottlenecks: expected \
-             coupling=always or coupling=never"
+            algorithm.coupling() != Coupling::Rfc8382,
+            "{text}: the kernel's programs do not detect shared bottlenecks by RFC 8382: expected \
+             coupling=shared"
         );
         Ok(Choice {
             program,

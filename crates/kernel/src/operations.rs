@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::thread;
 
 use anabranch_kernel::{
-    Choice, Loaded, Namespace, Program, load as register, namespaces, path_of, pins, refresh,
-    replace, set_default, unrestricted,
+    Choice, Grouper, Loaded, Namespace, Program, ensure_pinnable, load as register, namespaces,
+    path_of, pins, refresh, replace, set_default, unrestricted,
 };
 use anyhow::{Result, ensure};
 
@@ -16,6 +16,9 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
         let name = choice.program.name;
         let before = choices[..i].iter().any(|other| other.program.name == name);
         ensure!(!before, "{name} is named twice");
+    }
+    if pin || replaces {
+        choices.iter().try_for_each(ensure_pinnable)?;
     }
     let pinned = if replaces { pins::pinned()? } else { vec![] };
     let (old, new): (Vec<&Choice>, Vec<&Choice>) = choices
@@ -31,9 +34,7 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
         report("registered", &new, ", until Ctrl-C");
         refresh_all(choices)?;
         // The kernel unregisters them when the process ends, however it ends.
-        loop {
-            thread::park();
-        }
+        return decide_groups(&loaded);
     }
     for (i, algorithm) in loaded.into_iter().enumerate() {
         if let Err(error) = algorithm.pin() {
@@ -45,6 +46,27 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     }
     report("registered", &new, ", until unload");
     refresh_all(choices)
+}
+
+/// Decides for the programs with `coupling=shared` which subflows are coupled, for ever.
+fn decide_groups(loaded: &[Loaded]) -> Result<()> {
+    let mut groupers = Vec::new();
+    for algorithm in loaded {
+        groupers.extend(algorithm.grouper()?.map(|grouper| (algorithm, grouper)));
+    }
+    if groupers.is_empty() {
+        loop {
+            thread::park();
+        }
+    }
+    loop {
+        for (algorithm, grouper) in &mut groupers {
+            for groups in grouper.update()? {
+                println!("{} {groups}", algorithm.choice().program.name);
+            }
+        }
+        thread::sleep(Grouper::PERIOD);
+    }
 }
 
 fn report(what: &str, choices: &[&Choice], until: &str) {
