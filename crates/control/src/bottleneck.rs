@@ -14,9 +14,12 @@ use rfc8382::Rfc8382;
 mod correlation;
 mod rfc8382;
 
-/// A detector of shared bottlenecks.
+/// A detector of shared bottlenecks, for one connection.
 #[derive(Clone, Debug)]
-pub(crate) enum Detector {
+pub struct Detector(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
     Correlation(Correlation),
     Rfc8382(Rfc8382),
 }
@@ -24,18 +27,19 @@ pub(crate) enum Detector {
 impl Detector {
     /// The detector of this kind of coupling, without paths; `None` if it needs none.
     pub fn new(coupling: Coupling) -> Option<Detector> {
-        match coupling {
-            Coupling::Always | Coupling::Never => None,
-            Coupling::Shared => Some(Detector::Correlation(Correlation::default())),
-            Coupling::Rfc8382 => Some(Detector::Rfc8382(Rfc8382::default())),
-        }
+        let kind = match coupling {
+            Coupling::Always | Coupling::Never => return None,
+            Coupling::Shared => Kind::Correlation(Correlation::default()),
+            Coupling::Rfc8382 => Kind::Rfc8382(Rfc8382::default()),
+        };
+        Some(Detector(kind))
     }
 
     /// Appends a path.
     pub fn add_path(&mut self) {
-        match self {
-            Detector::Correlation(detector) => detector.add_path(),
-            Detector::Rfc8382(detector) => detector.add_path(),
+        match &mut self.0 {
+            Kind::Correlation(detector) => detector.add_path(),
+            Kind::Rfc8382(detector) => detector.add_path(),
         }
     }
 
@@ -43,15 +47,15 @@ impl Detector {
     /// at `now` (s). The groups, if they were decided anew: for each path the lowest path of its
     /// group.
     pub fn on_delay(&mut self, r: usize, now: f64, sent_at: f64, delay: f64) -> Option<Vec<usize>> {
-        match self {
-            Detector::Correlation(detector) => detector.on_delay(r, now, sent_at, delay),
-            Detector::Rfc8382(detector) => detector.on_delay(r, now, delay),
+        match &mut self.0 {
+            Kind::Correlation(detector) => detector.on_delay(r, now, sent_at, delay),
+            Kind::Rfc8382(detector) => detector.on_delay(r, now, delay),
         }
     }
 
     /// Packets of path `r` were declared lost.
     pub fn on_lost(&mut self, r: usize, packets: u32) {
-        if let Detector::Rfc8382(detector) = self {
+        if let Kind::Rfc8382(detector) = &mut self.0 {
             detector.on_lost(r, packets);
         }
     }

@@ -45,6 +45,7 @@ mod soft;
 
 pub use ack::Ack;
 pub use algorithm::{Algorithm, SpecError};
+pub use bottleneck::Detector;
 pub use controller::{
     Controller, LOSS_INTERVAL_GAIN, MAX_WINDOW, Phase, SMALLEST_SSTHRESH,
     SMALLEST_SSTHRESH_ONE_PATH,

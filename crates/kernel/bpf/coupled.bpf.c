@@ -10,6 +10,7 @@
  *   an RTT sample falls back to the kernel's Reno.
  * - A subflow is coupled with the siblings that its connection lists at that moment: those
  *   established, not closing, with an RTT; at most MAX_PATHS.
+ * - With `coupling=shared` a subflow is coupled with the siblings of its group (groups.h).
  * - A backup is coupled while it has packets in flight, and when its own growth is computed.
  * - A sibling with another algorithm is coupled with its window and RTT, and no losses.
  * - The window keeps its fraction, and grows by the rule's increase for each acknowledged packet.
@@ -65,6 +66,7 @@ SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
 	init_subflow((struct tcp_sock *)sk, subflow_of(sk));
+	remove_group(sk);
 	adapt_buffers(sk);
 }
 
@@ -79,6 +81,7 @@ void BPF_PROG(release, struct sock *sk)
 {
 	subflow_of(sk)->magic = 0;
 	remove_weight(sk);
+	remove_group(sk);
 }
 
 /* The window after a loss. Its fraction is kept for when the window is at the threshold again. */
@@ -171,6 +174,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 			s->base_rtt_us = sample->rtt_us;
 		s->round_sum_us += sample->rtt_us;
 		s->round_samples++;
+		note_delay(sk, sample->rtt_us);
 	}
 	round_ended = (s32)(tp->snd_una - s->round_end) > 0 && s->round_samples;
 	note_round(s, round_ended);

@@ -1,15 +1,13 @@
 /* How a subflow reads the input of its rule: its own state, and its siblings'. */
 #pragma once
 
+#include "groups.h"
 #include "path.h"
 #include "subflow.h"
 #include "weight.h"
 
 /* The rule's parameters. */
 const volatile soft parameters[MAX_PARAMETERS] SEC(".rodata.parameters") = {};
-
-/* Whether no subflow is coupled: each is a connection of its own to the rule. */
-const volatile u32 is_uncoupled SEC(".rodata.coupling") = 0;
 
 /* Whether a sibling is coupled. A backup is while it has packets in flight: an idle one would only
  * reduce the others' increase.
@@ -91,16 +89,19 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 #endif
 }
 
-/* Appends the siblings to this socket's own path. */
-static inline void read_siblings(struct connection *c, const struct sock *sk,
+/* Appends the siblings that are coupled with this socket to its own path. */
+static inline void read_siblings(struct connection *c, struct sock *sk,
 				 const struct mptcp_sock *connection)
 {
 	const struct list_head *head = &connection->conn_list, *node = head->next;
+	u32 group = coupling == SHARED ? own_group(sk) : 0;
 
 	for (u32 i = 0; i < MAX_WALK && node && node != head && c->count < MAX_PATHS; i++) {
 		const struct mptcp_subflow_context *context = next_sibling(&node, sk, connection);
 
 		if (!context)
+			continue;
+		if (group && !is_of_group(group, context->tcp_sock, context->token))
 			continue;
 		const struct tcp_sock *tp = KERNEL(tcp_sock, context->tcp_sock);
 
@@ -132,7 +133,7 @@ static __noinline bool gather(struct connection *c, struct sock *sk, bool with_s
 	own_weight(c, sk, connection);
 	read_path(c, 0, OWN, tp, subflow_of(sk));
 	c->count = 1;
-	if (connection && with_siblings && !is_uncoupled)
+	if (connection && with_siblings && coupling != NEVER)
 		read_siblings(c, sk, connection);
 	return true;
 }

@@ -108,9 +108,9 @@ impl FromStr for Choice {
         let as_named = |error: SpecError| error.message.replacen(program.rule, name, 1);
         let algorithm = Algorithm::parse(&specification).map_err(|e| anyhow!(as_named(e)))?;
         ensure!(
-            matches!(algorithm.coupling(), Coupling::Always | Coupling::Never),
-            "{text}: the kernel's programs cannot detect shared bottlenecks: expected \
-             coupling=always or coupling=never"
+            algorithm.coupling() != Coupling::Rfc8382,
+            "{text}: the kernel's programs do not detect shared bottlenecks by RFC 8382: expected \
+             coupling=shared"
         );
         Ok(Choice {
             program,

@@ -28,6 +28,7 @@
 mod algorithm;
 mod connections;
 pub mod doctor;
+mod groups;
 mod load;
 mod namespaces;
 pub mod pins;
@@ -36,7 +37,8 @@ mod registry;
 
 pub use algorithm::{Buffers, Choice, PROGRAMS, Program};
 pub use connections::{Connection, Lister, Subflow, connections};
-pub use load::{Cost, Loaded, costs, load, replace, set_weight};
+pub use groups::{Grouper, Groups};
+pub use load::{Cost, Loaded, costs, ensure_pinnable, load, replace, set_weight};
 pub use namespaces::{Namespace, namespaces, outdated, path_of, refresh, set_default};
 pub use registrations::{Registration, registrations};
 pub use registry::{registered, unrestricted};

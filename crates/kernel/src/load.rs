@@ -14,6 +14,7 @@ use libbpf_rs::{
 
 use crate::algorithm::{Choice, Program};
 use crate::doctor::why_rejected;
+use crate::groups::Grouper;
 use crate::pins;
 use crate::registry::is_registered;
 
@@ -60,6 +61,7 @@ pub fn load(choice: &Choice) -> Result<Loaded> {
 ///
 /// [`refresh`]: crate::refresh
 pub fn replace(choice: &Choice) -> Result<()> {
+    ensure_pinnable(choice)?;
     let name = choice.program.name;
     pins::ensure_own()?;
     let path = pins::path(name, "link");
@@ -128,6 +130,7 @@ impl Loaded {
     /// Pins the registration in the BPF file system, so that it outlives this process, until
     /// [`pins::unpin`] or the next boot.
     pub fn pin(mut self) -> Result<()> {
+        ensure_pinnable(&self.choice)?;
         let name = self.choice.program.name;
         pins::prepare(name)?;
         // The registration last: without it the next `load` removes the other pins.
@@ -139,6 +142,16 @@ impl Loaded {
         self.link
             .pin(pins::path(name, "link"))
             .with_context(|| format!("cannot pin {name}"))
+    }
+
+    /// What decides which subflows are coupled; `None` without `coupling=shared`.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses access to the maps.
+    pub fn grouper(&self) -> Result<Option<Grouper>> {
+        let has_groups = self.choice.algorithm.coupling() == Coupling::Shared;
+        has_groups.then(|| Grouper::new(&self.object)).transpose()
     }
 
     /// The weights of single sockets.
@@ -179,6 +192,20 @@ pub fn costs(object: &Object) -> Result<Vec<Cost>> {
         .collect())
 }
 
+/// Refuses an algorithm that cannot be pinned, because it needs a process while it is registered.
+///
+/// # Errors
+///
+/// With `coupling=shared`.
+pub fn ensure_pinnable(choice: &Choice) -> Result<()> {
+    ensure!(
+        choice.algorithm.coupling() != Coupling::Shared,
+        "{choice} cannot be pinned: `anabranch-kernel load` decides which subflows are coupled while \
+         it runs; leave out --pin and --replace"
+    );
+    Ok(())
+}
+
 fn load_object(open: OpenObject, name: &str) -> Result<Object> {
     let rejected = || format!("the kernel rejected {name}: {}", why_rejected());
     open.load().with_context(rejected)
@@ -206,8 +233,15 @@ fn open(choice: &Choice) -> Result<OpenObject> {
                 initialise(&mut map, &windows.to_ne_bytes())?;
             }
             Some(".rodata.coupling") => {
-                let is_uncoupled = u32::from(choice.algorithm.coupling() == Coupling::Never);
-                initialise(&mut map, &is_uncoupled.to_ne_bytes())?;
+                let coupling = match choice.algorithm.coupling() {
+                    Coupling::Never => 1u32,
+                    Coupling::Shared => 2,
+                    _ => 0,
+                };
+                initialise(&mut map, &coupling.to_ne_bytes())?;
+            }
+            Some("delays" | "reports" | "groups" | "groups_valid") => {
+                map.set_autocreate(choice.algorithm.coupling() == Coupling::Shared)?;
             }
             Some(".rodata.about") => {
                 let text = format!("{} {choice}", env!("CARGO_PKG_VERSION"));

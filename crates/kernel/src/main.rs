@@ -48,6 +48,7 @@ Examples:
   anabranch-kernel load lia olia
   anabranch-kernel load balia:cap=inf --pin
   anabranch-kernel load lia:coupling=never     each subflow by itself
+  anabranch-kernel load lia:coupling=shared    only subflows with a common bottleneck are coupled
   anabranch-kernel load lia:buffers=linux      without larger send buffers and less unsent data
   anabranch-kernel load --all --pin
   anabranch-kernel load balia --replace        its name stays registered meanwhile")]

@@ -2,10 +2,11 @@
 
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
+use std::thread;
 
 use anabranch_kernel::{
-    Choice, Loaded, Namespace, Program, load as register, namespaces, path_of, pins, refresh,
-    replace, set_default, unrestricted,
+    Choice, Grouper, Loaded, Namespace, Program, ensure_pinnable, load as register, namespaces,
+    path_of, pins, refresh, replace, set_default, unrestricted,
 };
 use anyhow::{Result, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -26,6 +27,9 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
                 program.name
             );
         }
+    }
+    if pin || replaces {
+        choices.iter().try_for_each(ensure_pinnable)?;
     }
     let pinned = if replaces { pins::pinned()? } else { vec![] };
     let (old, new): (Vec<&Choice>, Vec<&Choice>) = choices
@@ -62,10 +66,32 @@ fn keep(loaded: Vec<Loaded>, choices: &[Choice]) -> Result<()> {
         ", until Ctrl-C",
     );
     refresh_all(choices)?;
-    let signal = signals.forever().next().unwrap_or(SIGTERM);
+    let signal = decide_groups(&loaded, &mut signals)?;
     drop(loaded);
     warn_of_defaults(|name| choices.iter().any(|choice| choice.program.name == name));
     Ok(emulate_default_handler(signal)?)
+}
+
+/// Decides for the programs with `coupling=shared` which subflows are coupled, until a signal.
+fn decide_groups(loaded: &[Loaded], signals: &mut Signals) -> Result<i32> {
+    let mut groupers = Vec::new();
+    for algorithm in loaded {
+        groupers.extend(algorithm.grouper()?.map(|grouper| (algorithm, grouper)));
+    }
+    if groupers.is_empty() {
+        return Ok(signals.forever().next().unwrap_or(SIGTERM));
+    }
+    loop {
+        if let Some(signal) = signals.pending().next() {
+            return Ok(signal);
+        }
+        for (algorithm, grouper) in &mut groupers {
+            for groups in grouper.update()? {
+                println!("{} {groups}", algorithm.choice().program.name);
+            }
+        }
+        thread::sleep(Grouper::PERIOD);
+    }
 }
 
 fn report(what: &str, choices: &[&Choice], until: &str) {

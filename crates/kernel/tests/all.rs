@@ -13,5 +13,6 @@ mod operate;
 mod reneging;
 mod replace;
 mod robust;
+mod shared_bottlenecks;
 mod skipped_program;
 mod traffic;

@@ -127,6 +127,18 @@ impl Network {
         ));
     }
 
+    /// The server has, and signals, the address 10.77.k.2 on this link as well.
+    pub fn add_address(&self, link: usize, k: usize) {
+        let (client, server) = (self.name(Host::Client), self.name(Host::Server));
+        ip(&format!(
+            "-n {server} address add 10.77.{k}.2/24 dev v{link}"
+        ));
+        ip(&format!("-n {client} route add 10.77.{k}.0/24 dev v{link}"));
+        ip(&format!(
+            "-n {server} mptcp endpoint add 10.77.{k}.2 dev v{link} signal"
+        ));
+    }
+
     /// The server withdraws the address: the subflows that use it are closed.
     pub fn remove_endpoint(&self, k: usize) {
         let (server, address) = (self.name(Host::Server), format!("10.77.{k}.2"));

@@ -1,0 +1,106 @@
+//! `coupling=shared`: which subflows of a connection a loaded program couples.
+//!
+//! The program reports RTTs (`bpf/groups.h`), and the simulator's detector decides on them. Nothing
+//! here is a rule of its own.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
+use rustix::time::{ClockId, clock_gettime};
+
+mod decision;
+
+pub use decision::Groups;
+use decision::{Change, Decisions, Report};
+
+/// Groups are valid for this long: a few times [`Grouper::PERIOD`], so that a busy machine does not
+/// couple all subflows now and then.
+const VALID: Duration = Duration::from_secs(2);
+
+/// Decides for the subflows of one loaded algorithm. Once it is dropped, or not updated for 2 s,
+/// the program couples all subflows of a connection.
+#[derive(Debug)]
+pub struct Grouper {
+    reports: RingBuffer<'static>,
+    received: Rc<RefCell<Vec<Report>>>,
+    groups: MapHandle,
+    valid: MapHandle,
+    decisions: Decisions,
+}
+
+impl Grouper {
+    /// How often [`update`](Grouper::update) is to be called: twice in an interval of the detector.
+    pub const PERIOD: Duration = Duration::from_millis(100);
+
+    /// For a program that is loaded with `coupling=shared`.
+    pub(crate) fn new(object: &Object) -> Result<Grouper> {
+        let map = |name: &str| {
+            let mut maps = object.maps();
+            let found = maps.find(|map| map.name() == name);
+            MapHandle::try_from(&found.expect("bpf/groups.h has it")).context("cannot open a map")
+        };
+        let ring = map("reports")?;
+        let received = Rc::new(RefCell::new(Vec::new()));
+        let receiver = received.clone();
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&ring, move |bytes| {
+            receiver.borrow_mut().extend(Report::read(bytes));
+            0
+        })?;
+        Ok(Grouper {
+            reports: builder.build().context("cannot read the delays")?,
+            received,
+            groups: map("groups")?,
+            valid: map("groups_valid")?,
+            decisions: Decisions::default(),
+        })
+    }
+
+    /// Reads the new delays, decides, and confirms the groups. Returns the groups of the
+    /// connections for which they have changed.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses access to a map.
+    pub fn update(&mut self) -> Result<Vec<Groups>> {
+        self.reports.consume().context("cannot read the delays")?;
+        let now = now();
+        let received = self.received.take();
+        let changed = self.decisions.update(&received, now.as_micros() as u64);
+        for change in self.decisions.take_changes() {
+            self.enter(&change)?;
+        }
+        let until = (now + VALID).as_nanos() as u64;
+        self.valid
+            .update(&0u32.to_ne_bytes(), &until.to_ne_bytes(), MapFlags::ANY)
+            .context("cannot confirm the groups")?;
+        Ok(changed)
+    }
+
+    fn enter(&self, change: &Change) -> Result<()> {
+        let key = change.subflow.to_ne_bytes();
+        match change.group {
+            None => {
+                // The program has removed it if the socket is closed.
+                let _ = self.groups.delete(&key);
+                Ok(())
+            }
+            Some(group) => {
+                let value = [change.token, group].map(u32::to_ne_bytes);
+                let entered = self
+                    .groups
+                    .update(&key, value.as_flattened(), MapFlags::ANY);
+                entered.context("cannot enter the group of a subflow")
+            }
+        }
+    }
+}
+
+/// The clock of the program's reports.
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::Monotonic);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
