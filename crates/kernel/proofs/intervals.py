@@ -24,6 +24,10 @@ class OutOfRange(Exception):
     """A result that may be saturated."""
 
 
+class Infeasible(Exception):
+    """Answers that exclude each other."""
+
+
 @dataclass
 class Case:
     """Answers to the comparisons that the intervals leave open, by their operands."""
@@ -32,13 +36,18 @@ class Case:
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def less(self, a: "Interval", b: "Interval") -> bool:
-        """Whether a < b."""
+        """Whether a < b. The bounds of both become what that leaves. Raises `Infeasible`."""
         if a.high < b.low or a.text == b.text or a.low >= b.high:
             return a.high < b.low
         if (a.text, b.text) not in self.asked:
             self.asked.append((a.text, b.text))
         number = self.asked.index((a.text, b.text))
-        return self.answers[number] if number < len(self.answers) else True
+        answer = self.answers[number] if number < len(self.answers) else True
+        low, high = (a, b) if answer else (b, a)
+        low.high, high.low = min(low.high, high.high), max(low.low, high.low)
+        if low.low > low.high or high.low > high.high:
+            raise Infeasible
+        return answer
 
 
 class Interval:
@@ -50,13 +59,15 @@ class Interval:
     def __init__(self, low: float, high: float, text: str, case: Case) -> None:
         self.low, self.high, self.text, self.case = low, high, text, case
 
-    def _of(self, other: Any) -> "Interval":
+    @staticmethod
+    def of(other: Any, case: Case) -> "Interval":
+        """A number as an interval."""
         if isinstance(other, Interval):
             return other
         near = float(other)
         exact = math.isinf(near) or Fraction(near) == Fraction(other)
         low, high = (near, near) if exact else _widened(near, near)
-        return Interval(low, high, str(other), self.case)
+        return Interval(low, high, str(other), case)
 
     def _rounded(self, ends: Sequence[float], text: str) -> "Interval":
         low, high = _widened(min(ends), max(ends))
@@ -66,38 +77,38 @@ class Interval:
         return Interval(low, high, text, self.case)
 
     def __add__(self, other: Any) -> "Interval":
-        b = self._of(other)
+        b = self.of(other, self.case)
         return self._rounded([self.low + b.low, self.high + b.high], f"({self.text}+{b.text})")
 
     def __sub__(self, other: Any) -> "Interval":
-        b = self._of(other)
+        b = self.of(other, self.case)
         return self._rounded([self.low - b.high, self.high - b.low], f"({self.text}-{b.text})")
 
     def __rsub__(self, other: Any) -> "Interval":
-        return self._of(other) - self
+        return self.of(other, self.case) - self
 
     def __mul__(self, other: Any) -> "Interval":
-        b = self._of(other)
+        b = self.of(other, self.case)
         ends = [x * y for x in (self.low, self.high) for y in (b.low, b.high)]
         return self._rounded(ends, f"({self.text}*{b.text})")
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __truediv__(self, other: Any) -> "Interval":
-        b = self._of(other)
+        b = self.of(other, self.case)
         if b.low <= 0 <= b.high:
             raise DivisionByZero(f"{self.text} / {b.text}")
         ends = [x / y for x in (self.low, self.high) for y in (b.low, b.high)]
         return self._rounded(ends, f"({self.text}/{b.text})")
 
     def __rtruediv__(self, other: Any) -> "Interval":
-        return self._of(other) / self
+        return self.of(other, self.case) / self
 
     def __lt__(self, other: Any) -> bool:
-        return self.case.less(self, self._of(other))
+        return self.case.less(self, self.of(other, self.case))
 
     def __gt__(self, other: Any) -> bool:
-        return self.case.less(self._of(other), self)
+        return self.case.less(self.of(other, self.case), self)
 
     def __ge__(self, other: Any) -> bool:
         return not self < other

@@ -57,12 +57,6 @@ MUTANTS = (
         "soft_mantissa(a) <= soft_mantissa(b) ? 32 : 31",
     ),
     Mutant(
-        "soft_div",
-        "a division by 0 where the divisor is 0",
-        "\tif (!b)\n\t\treturn sign | SOFT_LARGEST;\n\tshift",
-        "\tshift",
-    ),
-    Mutant(
         "soft_add",
         "what is subtracted is rounded towards zero",
         "y = (soft_sign(a) == soft_sign(b) ? y : -y) >> distance;",

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from anabranch import _core
-from intervals import Case, DivisionByZero, Interval, OutOfRange
+from intervals import Case, DivisionByZero, Infeasible, Interval, OutOfRange
 
 KERNEL = Path(__file__).parent.parent / "bpf" / "rules"
 MOST_CASES = 20_000
@@ -112,9 +112,12 @@ def _cases(law: _core.Law, paths: int, box: Sequence[Bounds], found: Found) -> I
             State(*(Interval(*one, f"{name}{r}", case) for name, one in zip(FIELDS, box)))
             for r in range(paths)
         ]
-        for pair in law.evaluate_in(states):
-            first = states[0].window
-            found.note(*(first._of(number) for number in pair))
+        try:
+            pairs = law.evaluate_in(states)
+        except Infeasible:
+            pairs = []
+        for pair in pairs:
+            found.note(*(Interval.of(number, case) for number in pair))
         for number in range(len(answers), len(case.asked)):
             waiting.append([*answers, *[True] * (number - len(answers)), False])
         if found.cases > MOST_CASES:

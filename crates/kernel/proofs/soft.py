@@ -13,9 +13,9 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path as File
 
 import z3
 
@@ -27,7 +27,7 @@ from decide import PROVED, REFUTED, Verdict, check, check_duties
 from exact import result
 from ir import Module
 from mutants import MUTANTS, Mutant
-from terms import value
+from terms import Path, value
 
 TIMEOUT_S = 300.0
 """Time for one case; what is not decided then is unknown."""
@@ -56,6 +56,8 @@ class Function:
     @property
     def domain(self) -> z3.BoolRef:
         """The arguments of which its claims are."""
+        if self.name == "soft_of":
+            return z3.BoolVal(True)
         if self.name == "soft_scaled":
             return claims.exponent_in_range()
         return z3.And(valid(A), valid(B))
@@ -105,28 +107,27 @@ def prove(
         if rust is None:
             continue
         if one.name == "soft_scaled":
-            of = [program.run(one.name, [A, z3.BitVecVal(0, 64)]), rust.run("soft_of", [A])]
-            yield from _equal("soft_of", *of, z3.BoolVal(True), timeout_s)
+            of = program.run(one.name, [A, z3.BitVecVal(0, 64)])
+            yield from equal(Function("soft_of", ()), of, rust.run("soft_of", [A]), timeout_s)
         elif one.rust:
             there = rust.run(one.rust, [A, B])
-            yield from _equal(one.name, paths, there, one.domain, timeout_s, one.is_flag)
+            yield from equal(one, paths, there, timeout_s)
 
 
-def _equal(
-    name: str,
-    paths: Sequence,
-    there: Sequence,
-    domain: z3.BoolRef,
-    timeout_s: float,
-    is_flag: bool = False,
+def equal(
+    one: Function, paths: Sequence[Path], there: Sequence[Path], timeout_s: float
 ) -> Iterator[Verdict]:
-    top, other = (31 if is_flag else 63), value(there)
+    """The results are those of `Soft`; sums by the distance of the exponents, as above."""
+    top, other = (31 if one.is_flag else 63), value(there)
 
     def same(r: z3.BitVecRef) -> z3.BoolRef:
         return z3.Extract(top, 0, r) == z3.Extract(top, 0, other)
 
-    yield check(name, EQUAL, paths, [Case("", domain, claim=same)], timeout_s)
-    yield check_duties(name, NO_PANIC, there, domain, timeout_s)
+    cases: Iterable[Case] = [Case("", one.domain, claim=same)]
+    if one.name in ("soft_add", "soft_sub"):
+        cases = (replace(case, claim=same) for case in claims.sums(claims.rounded))
+    yield check(one.name, EQUAL, paths, cases, timeout_s)
+    yield check_duties(one.name, NO_PANIC, there, one.domain, timeout_s)
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Found:
         return self.verdict.result == REFUTED and self.expected != self.got
 
 
-def refute(mutant: Mutant, directory: Path, timeout_s: float) -> Found:
+def refute(mutant: Mutant, directory: File, timeout_s: float, run: bool = True) -> Found:
     """Prove the function of the mutant until a claim fails; run the counterexample."""
     source = directory / "soft.h"
     source.write_text(mutant.of(built.SOFT.read_text()))
@@ -152,7 +153,7 @@ def refute(mutant: Mutant, directory: Path, timeout_s: float) -> Found:
     (function,) = (one for one in FUNCTIONS if one.name == mutant.function)
     verdicts = prove([function], program, None, timeout_s)
     verdict = next((one for one in verdicts if one.result != PROVED), None)
-    if verdict is None or verdict.counterexample is None:
+    if verdict is None or verdict.counterexample is None or not run:
         return Found(mutant, verdict or Verdict(mutant.function, "all"), 0, 0)
     a, b = verdict.counterexample
     call = built.native(source, directory)
@@ -166,7 +167,7 @@ def main() -> int:
     )
     names = [one.name for one in FUNCTIONS]
     parser.add_argument("--only", action="append", choices=names, help="this function; repeatable")
-    parser.add_argument("--object", type=Path, help="a compiled program instead of soft.h")
+    parser.add_argument("--object", type=File, help="a compiled program instead of soft.h")
     parser.add_argument("--mutants", action="store_true", help="errors in soft.h instead")
     parser.add_argument("--timeout-s", type=float, default=TIMEOUT_S, help="time for one case")
     parser.add_argument("--json", action="store_true", help="a JSON document per line")
@@ -175,13 +176,13 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             run = _mutants if arguments.mutants else _proofs
-            return 0 if run(arguments, chosen, Path(folder)) else 1
+            return 0 if run(arguments, chosen, File(folder)) else 1
     except built.Missing as error:
         print(f"{error}: install it (Debian: clang; https://rustup.rs)", file=sys.stderr)
         return 2
 
 
-def _proofs(arguments: argparse.Namespace, chosen: Sequence[str], folder: Path) -> bool:
+def _proofs(arguments: argparse.Namespace, chosen: Sequence[str], folder: File) -> bool:
     program = Program(arguments.object or built.bpf(built.SOFT, folder))
     functions = [one for one in FUNCTIONS if one.name in chosen]
     proved = True
@@ -194,7 +195,7 @@ def _proofs(arguments: argparse.Namespace, chosen: Sequence[str], folder: Path) 
     return proved
 
 
-def _mutants(arguments: argparse.Namespace, chosen: Sequence[str], folder: Path) -> bool:
+def _mutants(arguments: argparse.Namespace, chosen: Sequence[str], folder: File) -> bool:
     found = True
     for mutant in MUTANTS:
         if mutant.function not in chosen:
