@@ -74,13 +74,14 @@ pub(crate) struct PathState {
     pub last_arrived: Time,
     pub last_sent: Time,
     pub last_acked: Time,
-    pub ecn: Ecn,
     /// Loss detection by send times, if the scenario has it.
     pub rack: Option<Box<Rack>>,
     /// The sender's host, if it delays packets.
     pub host: Option<Box<Host>>,
     /// The links that bring acknowledgements back, if the path names any.
     pub way_back: Option<Box<WayBack>>,
+    /// What both ends know of marks, if the scenario has ECN.
+    pub ecn: Option<Box<Ecn>>,
     pub totals: PathTotals,
 }
 
@@ -106,7 +107,7 @@ impl PathState {
             last_arrived: 0,
             last_sent: 0,
             last_acked: 0,
-            ecn: Ecn::default(),
+            ecn: tcp.keys.ecn.then(Box::default),
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
             totals: PathTotals::default(),
