@@ -29,6 +29,7 @@ mod pooling;
 mod rack;
 mod rack_timers;
 mod receiving;
+mod returning;
 mod rto;
 mod scheduler;
 mod sender;

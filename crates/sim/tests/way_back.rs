@@ -189,6 +189,10 @@ fn access(uploads: u32) -> Record {
 fn an_upload_through_a_deep_queue_starves_a_download() {
     let (alone, both) = (access(0), access(1));
     assert!(alone.flows.goodput_mbps[0] > 96.0);
+    println!(
+        "download alone {:?}, both {:?} Mbps, RTT {:.0?} ms",
+        alone.flows.goodput_mbps, both.flows.goodput_mbps, both.paths.rtt_ms
+    );
     let [download_mbps, upload_mbps] = both.flows.goodput_mbps[..] else {
         panic!("two users");
     };

@@ -7,13 +7,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use anabranch_control::Ack;
-use anabranch_scenario::time::seconds;
-
-use crate::calendar::Event;
 use crate::connection::bits::Reassembly;
-use crate::connection::{Connection, World};
-use crate::network::{Acknowledgement, Packet, PacketNumber};
+use crate::network::{Acknowledgement, PacketNumber};
 
 /// SACK blocks that fit beside a timestamp into TCP's 40 bytes of options (RFC 2018, section 3).
 const BLOCKS: usize = 3;
@@ -24,16 +19,26 @@ const EACH: u16 = 8;
 
 /// An acknowledgement and its SACK blocks, the latest first.
 #[derive(Debug)]
-struct Sacking {
-    ack: Acknowledgement,
-    blocks: Vec<Range<PacketNumber>>,
+pub(crate) struct Sacking {
+    pub ack: Acknowledgement,
+    pub blocks: Vec<Range<PacketNumber>>,
+}
+
+impl Sacking {
+    /// What the blocks add to an acknowledgement without them.
+    pub fn option_bytes(&self) -> u16 {
+        match self.blocks.len() as u16 {
+            0 => 0,
+            count => FIXED + count * EACH,
+        }
+    }
 }
 
 /// The links of a path's acknowledgements, and those that are on their way.
 #[derive(Debug)]
 pub(crate) struct WayBack {
     /// Index of the first hop in the network's table.
-    first_hop: u32,
+    pub first_hop: u32,
     /// The acknowledgements sent since the last one that arrived, and the number of the first.
     /// Those that are lost stay until a later one arrives: a path keeps their order.
     sent: VecDeque<Sacking>,
@@ -55,7 +60,11 @@ impl WayBack {
 
     /// The blocks to report when `sequence` has arrived: first the one around it, then those that
     /// were reported before (RFC 2018, section 4).
-    fn report(&mut self, receiver: &Reassembly, sequence: PacketNumber) -> &[Range<PacketNumber>] {
+    pub fn report(
+        &mut self,
+        receiver: &Reassembly,
+        sequence: PacketNumber,
+    ) -> &[Range<PacketNumber>] {
         let next = receiver.next();
         self.recent.retain(|block| block.start > next);
         if sequence > next {
@@ -68,87 +77,17 @@ impl WayBack {
     }
 
     /// Stores an acknowledgement; gives its number.
-    fn push(&mut self, sacking: Sacking) -> PacketNumber {
+    pub fn push(&mut self, sacking: Sacking) -> PacketNumber {
         self.sent.push_back(sacking);
         self.first + self.sent.len() as PacketNumber - 1
     }
 
     /// Takes the acknowledgement of this number. Those before it are lost.
-    fn take(&mut self, number: PacketNumber) -> Option<Sacking> {
+    pub fn take(&mut self, number: PacketNumber) -> Option<Sacking> {
         let lost = (number - self.first) as usize;
         self.first = number + 1;
         self.sent.drain(..lost);
         self.sent.pop_front()
-    }
-}
-
-impl Connection {
-    /// Sends an acknowledgement over the links of its path's way back.
-    #[cold]
-    pub(super) fn send_back(&mut self, world: &mut World, ack: Acknowledgement) {
-        let path = &mut self.paths[usize::from(ack.path)];
-        let Some(way_back) = &mut path.way_back else {
-            return;
-        };
-        let blocks = if path.sender.is_selective() {
-            way_back.report(&path.receiver, ack.selective).to_vec()
-        } else {
-            Vec::new()
-        };
-        let option = match blocks.len() as u16 {
-            0 => 0,
-            count => FIXED + count * EACH,
-        };
-        let packet = Packet {
-            sent_at: world.now,
-            connection: ack.connection,
-            sequence: way_back.push(Sacking { ack, blocks }),
-            data_sequence: 0,
-            hop: way_back.first_hop,
-            path: ack.path,
-            bytes: world.tcp.ack_bytes + option,
-            is_ack: true,
-            ecn: Default::default(),
-        };
-        if let Err(cause) = world.network.send(world.now, packet) {
-            self.on_drop(&packet, cause);
-            if self.is_over() {
-                world
-                    .network
-                    .calendar
-                    .push(world.now, Event::Over(self.number));
-            }
-        }
-    }
-
-    /// Takes the packets of an acknowledgement's blocks to have arrived. As those that duplicates
-    /// report, they do not open the window (RFC 5681, section 3.2, step 1).
-    fn report_blocks(&mut self, world: &World, sacking: &Sacking) {
-        let r = usize::from(sacking.ack.path);
-        let sender = &mut self.paths[r].sender;
-        let packets = sender.on_blocks(sacking.ack.cumulative, &sacking.blocks);
-        if packets > 0 {
-            self.controller.on_ack(
-                r,
-                &Ack {
-                    now: seconds(world.now),
-                    sent_at: seconds(sacking.ack.sent_at),
-                    packets,
-                    rtt: None,
-                    queue_delay: None,
-                    window_limited: false,
-                },
-            );
-        }
-    }
-
-    /// An acknowledgement reaches the sender over links.
-    pub fn on_ack_packet(&mut self, world: &mut World, packet: &Packet) {
-        let way_back = self.paths[usize::from(packet.path)].way_back.as_mut();
-        if let Some(sacking) = way_back.and_then(|way_back| way_back.take(packet.sequence)) {
-            self.report_blocks(world, &sacking);
-            self.on_ack(world, &sacking.ack);
-        }
     }
 }
 
