@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from anabranch.result import Result
 from anabranch.scenario import ScenarioError, rules
 from anabranch.study import figures, folder, outcome, runs
 from anabranch.study.drawings import Distribution, Plane, Time
@@ -124,6 +125,14 @@ def test_the_list_names_question_backends_sources_and_what_is_missing(
         assert one["not_modelled"]
         assert "sim" in one["on"]
     assert "shared" in anabranch("study", "list").stdout
+
+
+def test_a_run_in_real_time_that_was_too_late_is_named(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, anabranch: Anabranch
+) -> None:
+    monkeypatch.setattr(Result, "late_runs", lambda _: pd.DataFrame({"seed": [1]}))
+    run = anabranch("study", "tiny", "--quick", "--rules", "lia")
+    assert "tiny: one, lia, seed 1: packets were too late to count" in run.stderr
 
 
 @pytest.mark.parametrize("arguments", [[], ["shared", "--all"], ["shard"]])

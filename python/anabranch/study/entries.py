@@ -31,7 +31,7 @@ class Case:
     """One network, in which every rule runs."""
 
     label: str
-    """Its name in tables and figures."""
+    """Name in tables and figures."""
     scenario: str = "scenario.toml"
     """The file, in the study's folder."""
     set: Values = field(default_factory=dict)

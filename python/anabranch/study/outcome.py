@@ -36,6 +36,8 @@ class Outcome:
     """What the figure draws from single runs."""
     failures: Mapping[str, str]
     """The runs that failed, with the reason."""
+    late: Sequence[str]
+    """The runs in real time that were too late to count (docs/lab.md)."""
 
     @property
     def table(self) -> pd.DataFrame:
@@ -93,6 +95,7 @@ class Outcome:
             "verdict": self.verdict,
             **{name: list(rules) for name, rules in vars(judged).items()},
             "failures": dict(self.failures),
+            "late": list(self.late),
         }
 
 
@@ -119,19 +122,22 @@ def study(
     entries = planned.study.entries
     rows: list[dict[str, object]] = []
     failures: dict[str, str] = {}
+    late: list[str] = []
     samples = Samples(entries.figure)
     for done in execute(planned, store, jobs, progress):
-        if done.failure is not None:
-            failures[f"{done.case}, {done.rule}, seed {done.seed}"] = done.failure
+        label = f"{done.case}, {done.rule}, seed {done.seed}"
+        if done.result is None:
+            failures[label] = done.failure or ""
             continue
+        if len(done.result.late_runs()):
+            late.append(label)
         rows += values.measured(entries, done)
         samples.add(done)
     if not rows:
         label, reason = next(iter(failures.items()))
         raise ScenarioError(f"study {name}: every run failed; {label}: {reason}")
     compared = [key for key, case in entries.cases.items() if case.rules is None]
-    ran = [one.algorithm for one in planned.points if one.values["case"] in compared]
+    ran = dict.fromkeys(one.algorithm for one in planned.points if one.values["case"] in compared)
     found = values.relative(entries, pd.DataFrame(rows))
-    return Outcome(
-        planned.study, on, quick, list(dict.fromkeys(ran)), planned.seeds, found, samples, failures
-    )
+    what = (planned.study, on, quick, list(ran), planned.seeds)
+    return Outcome(*what, found, samples, failures, late)

@@ -29,7 +29,7 @@ class Plan:
     on: str
     quick: bool
     scenarios: Mapping[str, Scenario]
-    """By case."""
+    """The scenario of each case."""
     points: Sequence[Point]
 
 

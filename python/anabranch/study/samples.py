@@ -16,7 +16,7 @@ class Samples:
 
     drawing: Drawing
     parts: dict[tuple[str, str], list[pd.DataFrame]] = field(default_factory=dict)
-    """By case and rule, one per seed."""
+    """One per seed, by case and rule."""
 
     def add(self, done: Done) -> None:
         """Take what the figure needs of a run."""
