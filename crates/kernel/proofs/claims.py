@@ -210,9 +210,7 @@ def quotients(claim: Callable[..., z3.BoolRef]) -> Iterator[Case]:
         yield Case(name, z3.And(both, order), claim=_quotient_claim(claim, shift))
 
 
-def _quotient_claim(
-    claim: Callable[..., z3.BoolRef], shift: int
-) -> Callable[[Word], z3.BoolRef]:
+def _quotient_claim(claim: Callable[..., z3.BoolRef], shift: int) -> Callable[[Word], z3.BoolRef]:
     """About 2^31 <= m_a 2^shift / m_b < 2^32, multiplied by m_b."""
     e = exponent(A) - exponent(B) - shift
     a, b = mantissa(A, 72) << shift, mantissa(B, 72)
@@ -282,7 +280,9 @@ def fixed() -> Iterator[Case]:
     for one in range(-32, 31):
         field = z3.BitVecVal(one - 32 + BIAS, 16)
         for negative in (0, 1):
-            known = z3.substitute(_normal("h", field), (z3.BitVec("sh", 1), z3.BitVecVal(negative, 1)))
+            known = z3.substitute(
+                _normal("h", field), (z3.BitVec("sh", 1), z3.BitVecVal(negative, 1))
+            )
             yield Case(f"2^{one}", z3.BoolVal(True), ((A, known),), partial(about, one))
     ends = z3.Or(A == 0, shift > 30, shift < -32)
     yield Case("0, at least 2^30, below 2^-32", z3.And(valid(A), ends), claim=at_end)
