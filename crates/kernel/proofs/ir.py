@@ -56,7 +56,7 @@ class UnknownInstruction(Exception):
 
 @dataclass
 class Function:
-    """Its parameters, and the lines of each block."""
+    """Names of parameters, and the lines of each block."""
 
     parameters: list[str]
     first: str
