@@ -53,7 +53,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python formats \
 	documentation types build compile compile-real-time real-time rust-beside rust-alone \
-	python-beside python-alone alone test-kernel test-kernels bench fuzz miri lab dist wheel deb test-dist \
+	python-beside python-alone alone test-kernel test-kernels prove-soft bench fuzz miri lab dist wheel deb test-dist \
 	matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
@@ -147,6 +147,13 @@ test-kernel:
 # On Debian's 6.12 and newest kernel, in QEMU. Not part of the gate.
 test-kernels:
 	crates/kernel/qemu/test-kernels
+
+# The arithmetic of the kernel's programs, proved for all inputs, and the rules in intervals
+# (docs/kernel.md). Needs clang. `make test-all` runs the same.
+prove-soft: build
+	$(BIN)/python crates/kernel/proofs/soft.py
+	$(BIN)/python crates/kernel/proofs/soft.py --mutants
+	$(BIN)/python crates/kernel/proofs/rules.py
 
 # The kernel backend, beside the Python that uses it (docs/lab.md).
 lab: $(VENV)/.anabranch

@@ -3,6 +3,7 @@
 import ctypes
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,7 +39,9 @@ def ir(directory: Path) -> str:
 def native(source: Path, directory: Path) -> Callable[[str, int, int], int]:
     """A function of the header on this machine: its name and two words to a word."""
     command = ["cc", "-shared", "-fPIC", "-O2", "-w", "-x", "c"]
-    library = ctypes.CDLL(str(_compiled(command, source, directory / "soft.so")))
+    # A loader gives the library that it has loaded from the same path.
+    to = Path(tempfile.mkdtemp(dir=directory), "soft.so")
+    library = ctypes.CDLL(str(_compiled(command, source, to)))
 
     def call(name: str, a: int, b: int) -> int:
         function = getattr(library, name)

@@ -108,6 +108,13 @@ def within(v: Word, e: Word, r: Word) -> z3.BoolRef:
     return z3.Or(saturated, z3.And(no_wrap, z3.ULE(error << 32, exact)))
 
 
+def nearest_is_within() -> Case:
+    """The nearest number, here `a`, to any v 2^e with v of 98 bits, as many as sums take."""
+    v, e = z3.BitVec("v", 98), z3.BitVec("e", EXPONENT)
+    near = z3.And(valid(A), v != 0, _near(v, exponent(A) - e, z3.Extract(31, 0, A)))
+    return Case("", near, claim=lambda r: within(v, e, r))
+
+
 def smaller(a: Word, b: Word) -> z3.BoolRef:
     """Whether the value of a is below that of b."""
     return z3.If(
@@ -134,54 +141,36 @@ def _normal(name: str, e: Word) -> Word:
     return z3.Concat(s, z3.BitVecVal(0, 15), e, z3.BitVecVal(1, 1), m)
 
 
-def sums(claim: Callable[..., z3.BoolRef]) -> Iterator[Case]:
-    """Cases of a + b, by the distance of the exponents.
+def sums() -> Iterator[Case]:
+    """Cases of a + b with |a| >= |b|, by the distance of the exponents. The sum commutes.
 
     Where it is above 63, the smaller operand is any quantity below 2^32, of which the larger's
     last bit is worth 2^64: what it is does not matter.
     """
-    if claim is rounded:
-        yield Case("b = 0", z3.And(valid(A), B == 0), claim=lambda r: r == A)
-        yield Case("a = 0", z3.And(valid(B), B != 0, A == 0), claim=lambda r: r == B)
-    for larger, smaller_one in ((A, B), (B, A)):
-        for distance in range(65):
-            high = _normal("h", z3.BitVec("eh", 16))
-            low_exponent = z3.BitVec("eh", 16) - distance
-            if distance == 64:
-                low_exponent = z3.BitVec("el", 16)
-            low = _normal("l", low_exponent)
-            wide = z3.ZeroExt(24, z3.BitVec("eh", 16)) - z3.ZeroExt(24, low_exponent)
-            apart = wide > 63 if distance == 64 else wide == distance
-            if distance == 0:
-                apart = z3.UGE(mantissa(high), mantissa(low))
-            yield Case(
-                f"{'ba'[larger is A]} is larger, exponents {distance} apart",
-                apart,
-                ((larger, high), (smaller_one, low)),
-                _sum_claim(claim, distance, high, low),
-            )
+    yield Case("b = 0", z3.And(valid(A), B == 0), claim=lambda r: r == A)
+    for distance in range(65):
+        high_exponent = z3.BitVec("eh", 16)
+        low_exponent = z3.BitVec("el", 16) if distance == 64 else high_exponent - distance
+        high, low = _normal("h", high_exponent), _normal("l", low_exponent)
+        apart = z3.ZeroExt(24, high_exponent) - z3.ZeroExt(24, low_exponent)
+        assumed = apart > 63 if distance == 64 else apart == distance
+        if distance == 0:
+            assumed = z3.UGE(mantissa(high), mantissa(low))
+        yield Case(
+            f"exponents {distance} apart",
+            assumed,
+            ((A, high), (B, low)),
+            _sum_claim(distance, high, low),
+        )
 
 
-def _sum_claim(
-    claim: Callable[..., z3.BoolRef],
-    distance: int,
-    high: Word,
-    low: Word,
-) -> Callable[[Word], z3.BoolRef]:
-    bits = 34 + distance
-    x = mantissa(high, bits) << distance
-    y = mantissa(low, bits)
+def _sum_claim(distance: int, high: Word, low: Word) -> Callable[[Word], z3.BoolRef]:
+    bits, e = 34 + distance, exponent(high) - distance
+    x, y = mantissa(high, bits) << distance, mantissa(low, bits)
     if distance == 64:
         y = z3.ZeroExt(bits - 32, z3.BitVec("any", 32))
     v = z3.If(sign(high) == sign(low), x + y, x - y)
-    e = exponent(high) - distance
-    some = z3.BitVec("any", 32) != 0
-
-    def about(r: Word) -> z3.BoolRef:
-        found = claim(v, e, sign(high), r) if claim is rounded else claim(v, e, r)
-        return z3.Implies(some, found) if distance == 64 else found
-
-    return about
+    return lambda r: z3.Implies(y != 0, rounded(v, e, sign(high), r))
 
 
 def products(claim: Callable[..., z3.BoolRef]) -> Iterator[Case]:
@@ -210,9 +199,7 @@ def quotients(claim: Callable[..., z3.BoolRef]) -> Iterator[Case]:
         yield Case(name, z3.And(both, order), claim=_quotient_claim(claim, shift))
 
 
-def _quotient_claim(
-    claim: Callable[..., z3.BoolRef], shift: int
-) -> Callable[[Word], z3.BoolRef]:
+def _quotient_claim(claim: Callable[..., z3.BoolRef], shift: int) -> Callable[[Word], z3.BoolRef]:
     """About 2^31 <= m_a 2^shift / m_b < 2^32, multiplied by m_b."""
     e = exponent(A) - exponent(B) - shift
     a, b = mantissa(A, 72) << shift, mantissa(B, 72)
@@ -282,7 +269,9 @@ def fixed() -> Iterator[Case]:
     for one in range(-32, 31):
         field = z3.BitVecVal(one - 32 + BIAS, 16)
         for negative in (0, 1):
-            known = z3.substitute(_normal("h", field), (z3.BitVec("sh", 1), z3.BitVecVal(negative, 1)))
+            known = z3.substitute(
+                _normal("h", field), (z3.BitVec("sh", 1), z3.BitVecVal(negative, 1))
+            )
             yield Case(f"2^{one}", z3.BoolVal(True), ((A, known),), partial(about, one))
     ends = z3.Or(A == 0, shift > 30, shift < -32)
     yield Case("0, at least 2^30, below 2^-32", z3.And(valid(A), ends), claim=at_end)

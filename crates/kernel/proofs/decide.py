@@ -44,7 +44,8 @@ def check(
     verdict = Verdict(function, says)
     for case, path in product(cases, paths):
         assert case.claim
-        assert path.value is not None
+        if path.value is None:
+            continue
         claim = case.claim(path.value)
         taken = replace(case, assumed=z3.And(case.assumed, path.condition))
         if z3.is_false(z3.simplify(z3.substitute(taken.assumed, *case.replaced))):

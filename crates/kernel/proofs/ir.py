@@ -43,12 +43,8 @@ COMPARISONS: dict[str, Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]] = {
     "sle": lambda a, b: a <= b,
 }
 OVERFLOWS: dict[str, Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]] = {
-    "sadd": lambda a, b: z3.Not(
-        z3.And(z3.BVAddNoOverflow(a, b, True), z3.BVAddNoUnderflow(a, b))
-    ),
-    "ssub": lambda a, b: z3.Not(
-        z3.And(z3.BVSubNoOverflow(a, b), z3.BVSubNoUnderflow(a, b, True))
-    ),
+    "sadd": lambda a, b: z3.Not(z3.And(z3.BVAddNoOverflow(a, b, True), z3.BVAddNoUnderflow(a, b))),
+    "ssub": lambda a, b: z3.Not(z3.And(z3.BVSubNoOverflow(a, b), z3.BVSubNoUnderflow(a, b, True))),
     "uadd": lambda a, b: z3.Not(z3.BVAddNoOverflow(a, b, False)),
     "usub": lambda a, b: z3.Not(z3.BVSubNoUnderflow(a, b, False)),
 }
@@ -60,7 +56,7 @@ class UnknownInstruction(Exception):
 
 @dataclass
 class Function:
-    """Its parameters, and the lines of each block."""
+    """Names of parameters, and the lines of each block."""
 
     parameters: list[str]
     first: str
@@ -160,9 +156,7 @@ def _chosen(lines: list[str], came_from: str, values: Values) -> Values:
 def _arguments(text: str) -> list[tuple[str, str]]:
     """Type and operand of each argument."""
     text = re.sub(r"range\([^)]*\) ", "", text)
-    return [
-        (words[0], words[-1]) for words in (one.split() for one in text.split(", ")) if words
-    ]
+    return [(words[0], words[-1]) for words in (one.split() for one in text.split(", ")) if words]
 
 
 def _operand(typed: tuple[str, str], values: Values) -> z3.BitVecRef:
@@ -188,9 +182,7 @@ def _execute(line: str, values: Values, path: Path) -> None:
     elif found := re.match(rf"icmp {FLAGS}(\w+) (i\d+) ({OPERAND}), ({OPERAND})$", text):
         a, b = (_operand((found[2], found[n]), values) for n in (3, 4))
         values[target] = z3.simplify(_bit(COMPARISONS[found[1]](a, b)))
-    elif found := re.match(
-        rf"select i1 ({OPERAND}), (i\d+) ({OPERAND}), i\d+ ({OPERAND})$", text
-    ):
+    elif found := re.match(rf"select i1 ({OPERAND}), (i\d+) ({OPERAND}), i\d+ ({OPERAND})$", text):
         a, b = (_operand((found[2], found[n]), values) for n in (3, 4))
         values[target] = z3.simplify(z3.If(_operand(("i1", found[1]), values) == 1, a, b))
     elif found := re.match(rf"(zext|sext|trunc) {FLAGS}(i\d+) ({OPERAND}) to i(\d+)$", text):

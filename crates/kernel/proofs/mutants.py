@@ -12,6 +12,9 @@ class Mutant:
     old: str
     new: str
 
+    def __str__(self) -> str:
+        return f"{self.function}: {self.says}"
+
     def of(self, source: str) -> str:
         """The source with the error. Raises `ValueError` if the text is not there once."""
         if source.count(self.old) != 1:

@@ -10,7 +10,7 @@ comparisons. Exit code 1 if a divisor may be 0 or a result may be saturated.
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -94,7 +94,8 @@ def bounds(rule: str, paths: int) -> Found:
     """Bounds over all states with so many paths."""
     law, found = _core.Law(rule), Found(rule, paths)
     try:
-        for box in product(*FIELDS.values()):
+        for ranges in product(*FIELDS.values()):
+            box = dict(zip(FIELDS, ranges, strict=True))
             for case in _cases(law, paths, box, found):
                 found.cases += case
     except (DivisionByZero, OutOfRange, OverflowError) as error:
@@ -102,14 +103,16 @@ def bounds(rule: str, paths: int) -> Found:
     return found
 
 
-def _cases(law: _core.Law, paths: int, box: Sequence[Bounds], found: Found) -> Iterator[int]:
+def _cases(law: _core.Law, paths: int, box: Mapping[str, Bounds], found: Found) -> Iterator[int]:
     """Evaluate the rule in each case of its comparisons."""
     waiting: list[list[bool]] = [[]]
     while waiting:
         answers = waiting.pop()
         case = Case(answers)
         states = [
-            State(*(Interval(*one, f"{name}{r}", case) for name, one in zip(FIELDS, box)))
+            State(
+                *(Interval(*box[name], f"{name}{r}", case) for name in FIELDS),
+            )
             for r in range(paths)
         ]
         try:

@@ -1,4 +1,4 @@
-"""What an execution of a loop-free function for every input at once gives: its paths, in z3's terms.
+"""The paths of a loop-free function that is executed for every input at once, in z3's terms.
 
 Products and quotients of two variables are uninterpreted functions, with what is known of them, so
 that a solver does not have to multiply. `exactly` gives them their meaning.
