@@ -132,7 +132,9 @@ Examples:
         #[arg(long, conflicts_with = "listen", required_unless_present = "listen")]
         once: bool,
     },
-    /// Checks the requirements of the algorithms, and says how to meet them; fails if one is MISSING.
+    /// Checks the requirements of the algorithms, and says how to meet them.
+    ///
+    /// Fails if it prints MISSING.
     Doctor {
         /// Prints JSON.
         #[arg(long)]

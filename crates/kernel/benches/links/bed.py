@@ -144,7 +144,7 @@ def forward(clients: list[int], server: int, links: list[Link], seed: int, late_
                     break
                 if packet[0] >> 4 != 4:
                     continue
-                # Of a packet to the client the address says which path: 10.77.k.1.
+                # The address of a packet to the client says which path: 10.77.k.1.
                 pipe = path_of[device] if device != server else back[packet[18]]
                 pipe.offer(packet, time.monotonic())
         now = time.monotonic()
