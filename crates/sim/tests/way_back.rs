@@ -179,8 +179,8 @@ fn access(uploads: u32) -> Record {
 /// The upload fills the queue of 450 kB, 720 ms, and halves its window when it overflows; the
 /// download's acknowledgements wait in it. When the RTT was still 20 ms, the download's first slow
 /// start ended where its window overflowed what the way down holds, 167 + 200 packets: ssthresh is
-/// at most 367. From then on the window grows by one packet per RTT of at least 250 ms, to 367 + 4
-/// * 60 = 607 packets at most: in an RTT of 500 ms these are 14 Mbps. To fill the link it would
+/// at most 367. From then on the window grows by one packet per RTT of at least 250 ms, by at most
+/// 240 in 60 s to 607 packets: in an RTT of 500 ms these are 14 Mbps. To fill the link it would
 /// take 100 Mbps * 0.5 s = 4200 packets.
 ///
 /// The acknowledgements of the download meet in the queue between two packets of the upload, which

@@ -156,8 +156,8 @@ fn duplicates_after_a_timeout_do_not_free_the_window() {
     assert_eq!(sender.in_flight(), 0);
 }
 
-/// Of ten packets 0, 4 and 8 are lost, and the acknowledgements of 1 to 7, too: that of 9 reports
-/// the three blocks, the latest first. Below the third highest arrival, 6, are 0 and 4.
+/// Ten packets, of which 0, 4 and 8 are lost, and the acknowledgements of 1 to 7, too: that of 9
+/// reports the three blocks, the latest first. Below the third highest arrival, 6, are 0 and 4.
 #[test]
 fn blocks_report_what_lost_acknowledgements_did() {
     let mut sender = sender(true, 10);
