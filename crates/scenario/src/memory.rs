@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 const USER_BYTES: f64 = 2048.0;
 /// A packet in flight or waiting, with its place in the sender's and the receiver's lists, bytes.
 const PACKET_BYTES: f64 = 64.0;
-/// Its acknowledgement where it returns over links, with SACK blocks, bytes.
+/// An acknowledgement on links of its way back, with SACK blocks, bytes.
 const ACK_BYTES: f64 = 192.0;
 /// A row of the samples or of the finished files, in vectors that grow by doubling, bytes.
 const ROW_BYTES: f64 = 128.0;

@@ -236,7 +236,7 @@ fn a_scenario_too_large_for_the_memory() {
     ]);
 }
 
-/// A file of 10^6 bytes has 691 packets of 1448; each has an acknowledgement of 192 B more on the way.
+/// A file of 10^6 bytes has 691 packets of 1448, each with an acknowledgement of 192 B.
 #[test]
 fn acknowledgements_over_links_need_memory() {
     let bytes = |text: &str| {

@@ -15,7 +15,7 @@ use crate::connection::linux_scheduler::LinuxScheduler;
 use crate::connection::path_state::{PathState, Route};
 use crate::connection::scheduler::Scheduler;
 use crate::connection::tcp::Tcp;
-use crate::network::{Network, Packet, PacketNumber};
+use crate::network::{Network, PacketNumber};
 use crate::prefetch::prefetch;
 
 mod bits;
@@ -218,10 +218,10 @@ impl Connection {
     }
 
     /// A packet was dropped by a link. Lost acknowledgements are counted by the link alone.
-    pub fn on_drop(&mut self, packet: &Packet, cause: anabranch_net::Cause) {
+    pub fn on_drop(&mut self, path: u16, is_ack: bool, cause: anabranch_net::Cause) {
         self.in_network -= 1;
-        if !packet.is_ack {
-            self.paths[usize::from(packet.path)].totals.lost[cause as usize] += 1;
+        if !is_ack {
+            self.paths[usize::from(path)].totals.lost[cause as usize] += 1;
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::build::{self, Plan};
 use crate::calendar::Event;
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
-use crate::network::{Network, Packet};
+use crate::network::{Network, Packet, PacketNumber};
 use crate::prefetch::prefetch;
 use crate::simulation::user::User;
 use anabranch_scenario::recorder::PathTotals;
@@ -257,13 +257,14 @@ impl Simulation {
     fn arrive(&mut self, mut packet: Packet) {
         if self.network.step(&mut packet) {
             if let Err(cause) = self.network.send(self.now, packet) {
-                self.connections[packet.connection as usize].on_drop(&packet, cause);
+                let connection = &mut self.connections[packet.connection as usize];
+                connection.on_drop(packet.path, packet.is_ack, cause);
                 self.retire_if_over(packet.connection);
             }
             return;
         }
         if packet.is_ack {
-            return self.arrive_back(&packet);
+            return self.arrive_back(packet.connection, packet.path, packet.sequence);
         }
         let completed = self.connect(packet.connection, |connection, world| {
             connection.on_packet(world, &packet)
@@ -275,11 +276,11 @@ impl Simulation {
 
     /// An acknowledgement reaches the sender over links.
     #[cold]
-    fn arrive_back(&mut self, packet: &Packet) {
-        self.connect(packet.connection, |connection, world| {
-            connection.on_ack_packet(world, packet);
+    fn arrive_back(&mut self, number: u32, path: u16, ack: PacketNumber) {
+        self.connect(number, |connection, world| {
+            connection.on_returned(world, path, ack);
         });
-        self.retire_if_over(packet.connection);
+        self.retire_if_over(number);
     }
 
     /// Records the completed file, or all completed files of a gateway.

@@ -1,5 +1,5 @@
-//! Acknowledgements that return over links: with a way back that is never congested nothing changes;
-//! where they are lost or wait, the effect is derived by hand.
+//! Acknowledgements that return over links: with a way back that is never congested nothing
+//! changes; where they are lost or wait, the effect is derived by hand.
 
 use anabranch_scenario::{Record, columns};
 
@@ -103,9 +103,9 @@ fn duration_s(record: &Record) -> f64 {
     record.transfers.duration_s[0]
 }
 
-/// A window of 30 packets over 40 ms and 1.2 ms per packet is never full: nothing is lost on the way
-/// there. Each packet is acknowledged, so that 10 000 acknowledgements of 52 bytes are offered to
-/// the link back, and one for each packet sent twice. All are lost or delivered.
+/// A window of 30 packets over 40 ms and 1.2 ms per packet is never full: nothing is lost on the
+/// way there. Each packet is acknowledged, so that 10 000 acknowledgements of 52 bytes are offered
+/// to the link back, and one for each packet sent twice. All are lost or delivered.
 #[test]
 fn acknowledgements_are_conserved_on_the_link_back() {
     let lossy = "rate_mbps = 1, loss.bernoulli.probability = 0.1";
@@ -126,14 +126,15 @@ fn acknowledgements_are_conserved_on_the_link_back() {
 }
 
 /// A fifth of the acknowledgements is lost. Every packet that is sent again was lost on the way
-/// there, and the file takes at most 1 % longer: windows grow by what is acknowledged, not by the
-/// number of acknowledgements. (An acknowledgement of the last packets has no successor; with this
-/// seed it arrives.)
+/// there, and the file takes at most 1 % longer over a queue of two bandwidth-delay products, 5 %
+/// over one of a third: windows grow by what is acknowledged, not by the number of
+/// acknowledgements. (An acknowledgement of the last packets has no successor; with this seed it
+/// arrives.)
 #[test]
 fn a_lost_acknowledgement_is_replaced_by_the_next_one() {
     let calm = "rate_mbps = 1000";
     let lossy = "rate_mbps = 1000, loss.bernoulli.probability = 0.2";
-    for queue in [10, 60] {
+    for (queue, most) in [(10, 1.05), (60, 1.01)] {
         let [calm, lossy] = [calm, lossy].map(|back| file(20_000, queue, back, ""));
         for record in [&calm, &lossy] {
             let lost = record.flows.lost_packets[0];
@@ -144,7 +145,7 @@ fn a_lost_acknowledgement_is_replaced_by_the_next_one() {
         let [calm_s, lossy_s] = [&calm, &lossy].map(duration_s);
         println!("queue {queue}: {calm_s:.3} s, {lossy_s:.3} s with losses of acknowledgements");
         assert!(
-            lossy_s < 1.01 * calm_s,
+            lossy_s < most * calm_s,
             "{lossy_s} s, {calm_s} s without losses"
         );
     }
@@ -178,9 +179,9 @@ fn access(uploads: u32) -> Record {
 /// The upload fills the queue of 450 kB, 720 ms, and halves its window when it overflows; the
 /// download's acknowledgements wait in it. When the RTT was still 20 ms, the download's first slow
 /// start ended where its window overflowed what the way down holds, 167 + 200 packets: ssthresh is
-/// at most 367. From then on the window grows by one packet per RTT of at least 250 ms, to 367 + 4 *
-/// 60 = 607 packets at most: in an RTT of 500 ms these are 14 Mbps. To fill the link it would take
-/// 100 Mbps * 0.5 s = 4200 packets.
+/// at most 367. From then on the window grows by one packet per RTT of at least 250 ms, by at most
+/// 240 in 60 s to 607 packets: in an RTT of 500 ms these are 14 Mbps. To fill the link it would
+/// take 100 Mbps * 0.5 s = 4200 packets.
 ///
 /// The acknowledgements of the download meet in the queue between two packets of the upload, which
 /// take 2.4 ms each, and leave 0.08 ms apart (ACK compression): the download sends bursts, and its

@@ -164,4 +164,4 @@ def test_a_way_back_over_links_is_refused(backend: str) -> None:
     """
     refused = rf"flows.f.paths: a way back over links \(back\) is not available on {backend}; run"
     with pytest.raises(ScenarioError, match=refused):
-        run(Scenario.parse(text), on=backend)
+        anabranch.run(Scenario.parse(text), on=backend)

@@ -37,7 +37,7 @@ pub struct Path {
     /// The links that bring ACKs back, in order: ACKs queue there and are lost there. None: ACKs
     /// return after a pure delay, never queue and are never lost.
     pub back: Vec<usize>,
-    /// That pure delay, or the propagation delay of the links of `back`, ms.
+    /// The pure delay, or the propagation delay of the links of `back`, ms.
     pub return_delay_ms: DelayMs,
     /// Time at which it opens, s, or with its user if that starts later. At most the flow's
     /// `start_s` for the first path, and for each path at least the time of the one before it.

@@ -1,12 +1,9 @@
 //! A connection's acknowledgements on the links of their way back.
 
-use anabranch_control::Ack;
-use anabranch_scenario::time::seconds;
-
 use crate::calendar::Event;
 use crate::connection::way_back::Sacking;
 use crate::connection::{Connection, World};
-use crate::network::{Acknowledgement, Packet};
+use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 impl Connection {
     /// Sends an acknowledgement over the links of its path's way back.
@@ -35,7 +32,7 @@ impl Connection {
             ecn: Default::default(),
         };
         if let Err(cause) = world.network.send(world.now, packet) {
-            self.on_drop(&packet, cause);
+            self.on_drop(packet.path, packet.is_ack, cause);
             if self.is_over() {
                 world
                     .network
@@ -45,33 +42,14 @@ impl Connection {
         }
     }
 
-    /// Takes the packets of an acknowledgement's blocks to have arrived. As those that duplicates
-    /// report, they do not open the window (RFC 5681, section 3.2, step 1).
-    fn report_blocks(&mut self, world: &World, sacking: &Sacking) {
-        let r = usize::from(sacking.ack.path);
-        let sender = &mut self.paths[r].sender;
-        let packets = sender.on_blocks(sacking.ack.cumulative, &sacking.blocks);
-        if packets > 0 {
-            self.controller.on_ack(
-                r,
-                &Ack {
-                    now: seconds(world.now),
-                    sent_at: seconds(sacking.ack.sent_at),
-                    packets,
-                    rtt: None,
-                    queue_delay: None,
-                    window_limited: false,
-                },
-            );
-        }
-    }
-
-    /// An acknowledgement reaches the sender over links.
-    pub fn on_ack_packet(&mut self, world: &mut World, packet: &Packet) {
-        let way_back = self.paths[usize::from(packet.path)].way_back.as_mut();
-        if let Some(sacking) = way_back.and_then(|way_back| way_back.take(packet.sequence)) {
-            self.report_blocks(world, &sacking);
-            self.on_ack(world, &sacking.ack);
-        }
+    /// The acknowledgement of this number reaches the sender of a path over links.
+    pub fn on_returned(&mut self, world: &mut World, r: u16, number: PacketNumber) {
+        let path = &mut self.paths[usize::from(r)];
+        let way_back = path.way_back.as_mut();
+        let Some(Sacking { ack, blocks }) = way_back.and_then(|way| way.take(number)) else {
+            return;
+        };
+        path.sender.on_blocks(ack.cumulative, &blocks);
+        self.on_ack(world, &ack);
     }
 }

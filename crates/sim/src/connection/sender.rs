@@ -38,6 +38,8 @@ pub(crate) struct Sender {
     arrived: u32,
     /// Packets declared lost and not sent again yet.
     lost: u32,
+    /// Packets reported by the blocks of the acknowledgement that is processed next.
+    reported: u32,
     /// Packets declared lost since this was last taken.
     newly_lost: u32,
     /// `next` when the last recovery began.
@@ -64,6 +66,7 @@ impl Sender {
             next: 0,
             arrived: 0,
             lost: 0,
+            reported: 0,
             newly_lost: 0,
             recovery_point: 0,
             recovering: false,
@@ -161,12 +164,15 @@ impl Sender {
     /// Processes an acknowledgement.
     #[inline]
     pub fn on_ack(&mut self, ack: &Acknowledgement) -> AckOutcome {
-        let mut outcome = AckOutcome::default();
+        let mut outcome = AckOutcome {
+            delivered: std::mem::take(&mut self.reported),
+            ..AckOutcome::default()
+        };
         if ack.cumulative > self.una {
-            outcome.delivered = self.advance(ack.cumulative);
+            outcome.delivered += self.advance(ack.cumulative);
             outcome.advanced = true;
         } else if !self.selective && self.outstanding() > 0 {
-            outcome.delivered = self.count_duplicate();
+            outcome.delivered += self.count_duplicate();
         }
         if self.selective && ack.selective > ack.cumulative {
             outcome.delivered += self.mark_arrived(ack.selective);
@@ -284,22 +290,19 @@ impl Sender {
     }
 
     /// Marks all packets of the blocks that an acknowledgement of all below `cumulative` reports,
-    /// and then those below them that are lost; gives how many were not known to have arrived.
-    /// [`on_ack`](Self::on_ack) comes after it.
+    /// and then those below them that are lost. [`on_ack`](Self::on_ack) processes the rest.
     #[cold]
-    pub fn on_blocks(&mut self, cumulative: PacketNumber, blocks: &[Range<PacketNumber>]) -> u32 {
-        let mut new = 0;
+    pub fn on_blocks(&mut self, cumulative: PacketNumber, blocks: &[Range<PacketNumber>]) {
         self.arrived_bits.reserve(self.una..self.next);
         for block in blocks {
             let (mut at, end) = (block.start.max(self.una), block.end.min(self.next));
             while let Some(sequence) = self.arrived_bits.first_missing(at..end) {
-                new += self.note_arrived(sequence);
+                self.reported += self.note_arrived(sequence);
                 at = sequence + 1;
             }
         }
         self.classified = self.classified.max(cumulative);
         self.classify();
-        new
     }
 
     #[inline]

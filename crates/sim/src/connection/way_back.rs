@@ -39,8 +39,8 @@ impl Sacking {
 pub(crate) struct WayBack {
     /// Index of the first hop in the network's table.
     pub first_hop: u32,
-    /// The acknowledgements sent since the last one that arrived, and the number of the first.
-    /// Those that are lost stay until a later one arrives: a path keeps their order.
+    /// The acknowledgements sent since the last one that arrived, and the number of the first. A
+    /// lost one stays until a later one arrives, because a path keeps their order.
     sent: VecDeque<Sacking>,
     first: PacketNumber,
     /// The blocks last reported, the latest first.
