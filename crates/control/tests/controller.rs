@@ -306,8 +306,8 @@ fn no_window_grows_without_bound() {
 }
 
 /// Halved from 10 and from 2.5, but not below 1. In avoidance ssthresh is the new window, but at
-/// least 1 with several paths, so that the path stays in avoidance; in slow start there is none yet.
-/// In recovery the loss has reduced the window.
+/// least 1 with several paths, so that the path stays in avoidance; in slow start there is none
+/// yet. In recovery the loss has reduced the window.
 #[test]
 fn a_penalised_path_has_half_its_window() {
     let mut controller = in_avoidance("reno", &[10.0, 10.0]);

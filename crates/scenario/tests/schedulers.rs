@@ -29,7 +29,10 @@ fn each_scheduler_is_read_and_written_by_its_name() {
     for scheduler in Scheduler::ALL {
         assert!(error.contains(scheduler.name()), "{error}");
     }
-    assert!(error.contains("tcp.scheduler=blast: unknown value"), "{error}");
+    assert!(
+        error.contains("tcp.scheduler=blast: unknown value"),
+        "{error}"
+    );
     assert!(error.ends_with("(did you mean blest?)"), "{error}");
 }
 

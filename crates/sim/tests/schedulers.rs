@@ -47,9 +47,10 @@ fn a_small_receive_buffer_blocks_the_quick_path_with_min_rtt_alone() {
 }
 
 /// The network of Raiciu et al., section 4.2: Wi-Fi of 8 Mbps and 20 ms with a queue of 80 ms, and
-/// 3G of 2 Mbps and 150 ms with a queue of 2 s. 3G holds 2 Mbps times 2.15 s, 358 packets, and Wi-Fi
-/// 66: all receive buffers are less. Where Wi-Fi's window fills the buffer, 3G adds nothing; at 133
-/// packets, 200 kB, both together have more than Wi-Fi alone. At 100 packets it is hardly less.
+/// 3G of 2 Mbps and 150 ms with a queue of 2 s. 3G holds 2 Mbps times 2.15 s, 358 packets, and
+/// Wi-Fi 66: all receive buffers are less. Where Wi-Fi's window fills the buffer, 3G adds nothing;
+/// at 133 packets, 200 kB, both together have more than Wi-Fi alone. At 100 packets it is hardly
+/// less.
 #[test]
 fn opportunistic_retransmission_has_no_less_than_the_best_path() {
     let wifi = "rate_mbps = 8, delay_ms = 10, queue.drop_tail = { packets = 53 }";
@@ -96,11 +97,11 @@ fn file(links: &[&str], scheduler: &str, packets: u64, more: &str) -> (f64, Reco
     (duration_ms, record)
 }
 
-/// The far path joins at 20 + 2 * 200 = 420 ms and sends a window of 30, whose acknowledgements come
-/// from 621 ms on. By then the near path has sent 600 packets and a window of 47, so that less than
-/// 60 of 730 are left. They take less than 110 ms over the near path, and over the far one at least
-/// 201: it gets no more. The near path delivers 700 packets by 10 + 700 ms. A packet that min-RTT
-/// sends over the far path at 621 ms or later arrives at 722 ms or later.
+/// The far path joins at 20 + 2 * 200 = 420 ms and sends a window of 30, whose acknowledgements
+/// come from 621 ms on. By then the near path has sent 600 packets and a window of 47, so that less
+/// than 60 of 730 are left. They take less than 110 ms over the near path, and over the far one at
+/// least 201: it gets no more. The near path delivers 700 packets by 10 + 700 ms. A packet that
+/// min-RTT sends over the far path at 621 ms or later arrives at 722 ms or later.
 #[test]
 fn ecf_waits_for_the_fast_path_with_the_end_of_a_file() {
     let (duration_ms, record) = file(&[NEAR, FAR], "ecf", 730, "");
@@ -112,8 +113,8 @@ fn ecf_waits_for_the_fast_path_with_the_end_of_a_file() {
 
 const AT_ONCE: &str = "tcp.join_handshake = false";
 
-/// The near path delivers 500 packets by 510 ms. The far one sends copies: 30, and then one for each
-/// of its acknowledgements, which come from 201 ms on, as far as the data has not arrived.
+/// The near path delivers 500 packets by 510 ms. The far one sends copies: 30, and then one for
+/// each of its acknowledgements, which come from 201 ms on, as far as the data has not arrived.
 #[test]
 fn redundant_takes_as_long_as_the_best_path_and_uses_both() {
     let (duration_ms, record) = file(&[NEAR, FAR], "redundant", 500, AT_ONCE);
@@ -126,8 +127,8 @@ fn redundant_takes_as_long_as_the_best_path_and_uses_both() {
     );
 }
 
-/// One of two equal paths goes down for good at 0.1 s: the other has all data in flight, too, and no
-/// timer is waited for. A second path that is down between 0.2 and 0.3 s changes nothing either,
+/// One of two equal paths goes down for good at 0.1 s: the other has all data in flight, too, and
+/// no timer is waited for. A second path that is down between 0.2 and 0.3 s changes nothing either,
 /// where the first is the best path all the time.
 #[test]
 fn redundant_survives_the_loss_of_a_path() {

@@ -2,13 +2,14 @@
 //!
 //! With `k` packets to be sent, waiting for the fastest path takes `n RTT_f`, `n = 1 + k / CWND_f`,
 //! and sending over a slower one at least its RTT. The slower path waits if `n RTT_f < (1 + waiting
-//! beta) (RTT_s + delta)` and `k / CWND_s RTT_s >= 2 RTT_f + delta`; `delta` is the larger deviation
-//! of both RTTs, and `waiting`, 1 after a decision to wait, makes the next alike (beta = 1/4).
+//! beta) (RTT_s + delta)` and `k / CWND_s RTT_s >= 2 RTT_f + delta`; `delta` is the larger
+//! deviation of both RTTs, and `waiting`, 1 after a decision to wait, makes the next alike (beta =
+//! 1/4).
 //!
-//! As printed, with `k / CWND` below 1 for the end of a file, the second condition would send a last
-//! packet over the slow path at once. The authors' kernel module counts at least one round trip in
-//! both, and so do we. `k` is what the receive window lets be sent: the send buffer is as large as
-//! the receive buffer, where the module has Linux' of its time.
+//! As printed, with `k / CWND` below 1 for the end of a file, the second condition would send a
+//! last packet over the slow path at once. The authors' kernel module counts at least one round
+//! trip in both, and so do we. `k` is what the receive window lets be sent: the send buffer is as
+//! large as the receive buffer, where the module has Linux' of its time.
 
 use crate::connection::scheduler::{Choice, View, choice};
 

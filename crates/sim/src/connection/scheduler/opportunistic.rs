@@ -1,16 +1,15 @@
 //! Opportunistic retransmission, and penalisation of slow paths (Raiciu et al., NSDI 2012, section
 //! 4.2), beside min-RTT.
 //!
-//! Where the receive window stops a path that has room, the path sends again what slower paths hold,
-//! oldest first, and the window of such a path is halved. Each packet is sent again once, and a path
-//! is penalised at most once per RTT.
+//! Where the receive window stops a path that has room, the path sends again what slower paths
+//! hold, oldest first, and the window of such a path is halved. Each packet is sent again once, and
+//! a path is penalised at most once per RTT.
 //!
 //! The kernel of the first authors sends only the oldest packet of all again, and only if the RTTs
-//! differ by a factor of four or the slow window is at most 4 packets; it counts the RTT of the path
-//! that sends. The paper speaks of the data that holds up the window, and has no such condition: if
-//! the oldest packet alone is sent, every packet of the slow path stops the fast one for a round
-//! trip (docs/schedulers.md). A penalised path is spared for its own RTT, in which the new window
-//! takes effect.
+//! differ by a factor of four or the slow window is at most 4 packets; it counts the RTT of the
+//! path that sends. Here there is no such condition, and more than the oldest packet is sent,
+//! because else every packet of the slow path stops the fast one for a round trip. A penalised path
+//! is spared for its own RTT, in which the new window takes effect.
 
 use anabranch_net::Time;
 use anabranch_scenario::time::from_seconds;

@@ -31,7 +31,8 @@ impl Redundant {
 }
 
 impl Connection {
-    /// Sends over path `r` what it has not sent yet: a copy, or new data. False if there is neither.
+    /// Sends over path `r` what it has not sent yet: a copy, or new data. False if there is
+    /// neither.
     pub(crate) fn send_redundantly(&mut self, world: &mut World, r: usize) -> bool {
         let una = self.data_una;
         let Scheduler::Redundant(redundant) = &mut self.scheduler else {
