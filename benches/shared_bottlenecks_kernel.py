@@ -1,6 +1,6 @@
 """`coupling=shared` in the kernel, over networks whose bottlenecks are known.
 
-    .venv/bin/python benches/shared_bottlenecks_kernel.py [networks] [networks at a time]
+    .venv/bin/python benches/shared_bottlenecks_kernel.py [networks] [at a time] [rule]
 
 As root, with `anabranch-kernel` and `anabranch-lab` (docs/lab.md). Prints a Markdown table for
 docs/shared-bottlenecks.md: decisions at the end of each run, and the user's goodput beside that
@@ -29,16 +29,15 @@ import anabranch
 from anabranch.kernel import ALGORITHMS
 
 PROGRAM = os.environ.get("ANABRANCH_KERNEL", "anabranch-kernel")
-RULE = "lia"
 COUPLINGS = ("always", "shared", "never")
 OVERRIDES = {"measure.duration_s": 24, "measure.warmup_s": 9}
 DECISION = re.compile(r"token (\w+): groups ([\d ]+)$")
 
 
 @contextmanager
-def loaded(coupling: str, output: Path) -> Iterator[None]:
+def loaded(rule: str, coupling: str, output: Path) -> Iterator[None]:
     """The rule, registered with this coupling while the context is open."""
-    command = [PROGRAM, "load", f"{RULE}:coupling={coupling}"]
+    command = [PROGRAM, "load", f"{rule}:coupling={coupling}"]
     with (
         output.open("w") as stdout,
         subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True) as process,
@@ -52,7 +51,7 @@ def loaded(coupling: str, output: Path) -> Iterator[None]:
             process.terminate()
             process.wait()
             # The kernel frees the name a little later.
-            while RULE in ALGORITHMS.read_text().split():
+            while rule in ALGORITHMS.read_text().split():
                 time.sleep(0.05)
 
 
@@ -65,11 +64,11 @@ def decisions(output: Path) -> list[bool]:
     return [len(groups) == 2 and groups[0] != groups[1] for groups in last.values()]
 
 
-def goodput(network: Network, directory: Path) -> tuple[float, bool]:
+def goodput(network: Network, rule: str, directory: Path) -> tuple[float, bool]:
     """The user's goodput, Mbps, and whether the emulation was late."""
     file = directory / f"{network.seed}.toml"
     file.write_text(network.text)
-    result = anabranch.run(file, RULE, [network.seed], set=OVERRIDES, on="kernel")
+    result = anabranch.run(file, rule, [network.seed], set=OVERRIDES, on="kernel")
     of_user = result.flows[result.flows.flow == "user"]
     return float(of_user.goodput_mbps.iloc[0]), not result.late_runs().empty
 
@@ -89,7 +88,7 @@ def ratio(ours: list[float], others: list[float]) -> str:
     return f"{a.sum() / b.sum():.3f} ({low:.3f} to {high:.3f})"
 
 
-def row(shared: bool, count: int, at_a_time: int) -> str:
+def row(shared: bool, count: int, at_a_time: int, rule: str) -> str:
     """A row of the table."""
     rates: dict[str, list[float]] = {coupling: [] for coupling in COUPLINGS}
     separated, late = [], 0
@@ -99,8 +98,10 @@ def row(shared: bool, count: int, at_a_time: int) -> str:
         for first in range(0, len(todo), at_a_time):
             batch = todo[first : first + at_a_time]
             for coupling in COUPLINGS:
-                with loaded(coupling, output):
-                    for rate, was_late in pool.map(lambda one: goodput(one, directory), batch):
+                with loaded(rule, coupling, output):
+                    for rate, was_late in pool.map(
+                        lambda one: goodput(one, rule, directory), batch
+                    ):
                         rates[coupling].append(rate)
                         late += was_late
                 if coupling == "shared":
@@ -115,14 +116,14 @@ def row(shared: bool, count: int, at_a_time: int) -> str:
     )
 
 
-def main(count: str = "100", at_a_time: str = "4") -> None:
+def main(count: str = "100", at_a_time: str = "4", rule: str = "lia") -> None:
     """Prints the table over `count` networks, half of them with a shared bottleneck."""
     print(
         "| bottlenecks | networks | wrong at the end, % | shared / always | shared / never | late |"
     )
     print("|---|--:|--:|--:|--:|--:|")
     for shared in (True, False):
-        print(row(shared, int(count) // 2, int(at_a_time)), flush=True)
+        print(row(shared, int(count) // 2, int(at_a_time), rule), flush=True)
 
 
 if __name__ == "__main__":
