@@ -90,22 +90,20 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 }
 
 /* Appends the siblings that are coupled with this socket to its own path. */
-static inline void read_siblings(struct connection *c, struct sock *sk,
+static inline void read_siblings(struct connection *c, const struct sock *sk,
 				 const struct mptcp_sock *connection)
 {
 	const struct list_head *head = &connection->conn_list, *node = head->next;
-	u32 group = coupling == SHARED ? own_group(sk) : 0;
 
 	for (u32 i = 0; i < MAX_WALK && node && node != head && c->count < MAX_PATHS; i++) {
 		const struct mptcp_subflow_context *context = next_sibling(&node, sk, connection);
 
 		if (!context)
 			continue;
-		if (group && !is_of_group(group, context->tcp_sock, context->token))
-			continue;
 		const struct tcp_sock *tp = KERNEL(tcp_sock, context->tcp_sock);
 
-		if (is_coupled(context, tp)) {
+		if (is_coupled(context, tp) &&
+		    !(coupling == SHARED && is_separate(sk, context->tcp_sock, context->token))) {
 			read_path(c, c->count, SIBLINGS, tp,
 				  (const struct subflow *)tp->inet_conn.icsk_ca_priv);
 			c->count++;

@@ -130,20 +130,15 @@ static inline u32 group_of(const struct sock *sk, u32 token)
 	return found && found->token == token ? found->group : 0;
 }
 
-/* The group of this subflow, 0 if it is coupled with all. */
-static __noinline u32 own_group(struct sock *sk)
+/* Whether two subflows of a connection are known to have different groups. */
+static __noinline bool is_separate(const struct sock *sk, const struct sock *sibling, u32 token)
 {
 	u32 zero = 0;
 	const u64 *valid = bpf_map_lookup_elem(&groups_valid, &zero);
 
 	if (!valid || *valid < bpf_ktime_get_ns())
-		return 0;
-	return group_of(sk, token_of(sk));
-}
+		return false;
+	u32 own = group_of(sk, token), other = group_of(sibling, token);
 
-static __noinline bool is_of_group(u32 group, const struct sock *sibling, u32 token)
-{
-	u32 other = group_of(sibling, token);
-
-	return !other || other == group;
+	return own && other && own != other;
 }

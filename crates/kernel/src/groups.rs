@@ -71,7 +71,7 @@ impl Grouper {
         let received = self.received.take();
         let changed = self.decisions.update(&received, now.as_micros() as u64);
         for change in self.decisions.take_changes() {
-            self.enter(&change)?;
+            self.enter(&change);
         }
         let until = (now + VALID).as_nanos() as u64;
         self.valid
@@ -80,22 +80,18 @@ impl Grouper {
         Ok(changed)
     }
 
-    fn enter(&self, change: &Change) -> Result<()> {
+    /// Fails where the program has removed the entry, because the socket is closed, and where the
+    /// map is full: without a group the subflow is coupled with all others.
+    fn enter(&self, change: &Change) {
         let key = change.subflow.to_ne_bytes();
-        match change.group {
-            None => {
-                // The program has removed it if the socket is closed.
-                let _ = self.groups.delete(&key);
-                Ok(())
-            }
+        let _ = match change.group {
+            None => self.groups.delete(&key),
             Some(group) => {
                 let value = [change.token, group].map(u32::to_ne_bytes);
-                let entered = self
-                    .groups
-                    .update(&key, value.as_flattened(), MapFlags::ANY);
-                entered.context("cannot enter the group of a subflow")
+                self.groups
+                    .update(&key, value.as_flattened(), MapFlags::ANY)
             }
-        }
+        };
     }
 }
 

@@ -1,6 +1,6 @@
 //! `load`, `unload` and `default`, with what they report.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::PathBuf;
 use std::thread;
 
@@ -87,7 +87,9 @@ fn decide_groups(loaded: &[Loaded], signals: &mut Signals) -> Result<i32> {
         }
         for (algorithm, grouper) in &mut groupers {
             for groups in grouper.update()? {
-                println!("{} {groups}", algorithm.choice().program.name);
+                let name = algorithm.choice().program.name;
+                // The decisions go on without a reader.
+                let _ = writeln!(stdout(), "{name} {groups}");
             }
         }
         thread::sleep(Grouper::PERIOD);

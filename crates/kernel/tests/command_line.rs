@@ -112,6 +112,14 @@ fn an_error_is_one_line() {
         ),
         (&["load", "lia", "balia", "lia"], "lia is named twice"),
         (
+            &["load", "lia", "olia:coupling=shared", "--pin"],
+            "olia:coupling=shared cannot be pinned: `anabranch-kernel load` decides which",
+        ),
+        (
+            &["load", "lia:coupling=rfc8382"],
+            "lia:coupling=rfc8382: the kernel's programs do not detect shared bottlenecks by RFC",
+        ),
+        (
             &["load", "balia:"],
             "balia: expected parameter=value, got \"\"",
         ),

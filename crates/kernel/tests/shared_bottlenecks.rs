@@ -1,9 +1,11 @@
 //! `coupling=shared`: only subflows with a common bottleneck are coupled. Semicoupled's alpha is 1
 //! for a subflow that is coupled to none (coupling.rs).
 
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::common::network::{Host, Network, connect, send_for};
 use crate::common::{SEND_TIME, can_load, lock_names, objects, wait_until, wait_until_freed};
@@ -11,60 +13,82 @@ use anabranch_kernel::{Grouper, Groups, Loaded, connections, load};
 
 const ALGORITHM: &str = "semicoupled:coupling=shared";
 
-/// A connection with two subflows that sends until it is dropped.
+/// The detector waits for 3 s.
+const DECIDED: Duration = Duration::from_secs(5);
+
+/// A connection with two subflows that sends, and other traffic on link 0, until it is dropped.
 struct Sending<'a> {
     network: &'a Network,
     stop: Arc<AtomicBool>,
-    thread: Option<thread::JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Sending<'_> {
     fn over(network: &Network) -> Sending<'_> {
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = network.spawn(Host::Client, move || {
+        let (stopped, also_stopped) = (stop.clone(), stop.clone());
+        let user = network.spawn(Host::Client, move || {
             let mut stream = connect("semicoupled", true);
             while !stopped.load(Relaxed) {
                 send_for(&mut stream, SEND_TIME / 10);
             }
         });
+        let other = network.spawn(Host::Client, move || fill_and_pause(&also_stopped));
         Sending {
             network,
             stop,
-            thread: Some(thread),
+            threads: vec![user, other],
         }
     }
 
-    /// Whether either subflow is coupled to none: its alpha is 1, and with a sibling that has a
-    /// packet of 20 or more it is at most 0.95.
-    fn are_alone(&self) -> Vec<bool> {
+    /// Whether the second subflow is coupled to none: its alpha is 1.
+    fn is_alone(&self) -> Option<bool> {
         let listed = self.network.inside(Host::Client, || connections().unwrap());
-        let subflows = listed.into_iter().flat_map(|one| one.subflows);
-        subflows.map(|one| one.alpha.unwrap() > 0.95).collect()
+        let mut subflows: Vec<_> = listed.into_iter().flat_map(|one| one.subflows).collect();
+        subflows.sort_by_key(|subflow| subflow.remote);
+        Some(subflows.get(1)?.alpha? > 0.95)
     }
 }
 
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        let result = self.thread.take().map(thread::JoinHandle::join);
-        if !thread::panicking() {
-            result.map(Result::unwrap);
+        for thread in self.threads.drain(..) {
+            let result = thread.join();
+            if !thread::panicking() {
+                result.unwrap();
+            }
         }
     }
 }
 
-/// Decides until the subflows have been in these groups, and coupled accordingly, for 30 decisions.
+/// Sends 16 Mbps over link 0, of 20 Mbps, for 300 ms, and nothing for 300 ms, so that its queue
+/// varies other than that of link 1.
+fn fill_and_pause(stopped: &AtomicBool) {
+    let socket = UdpSocket::bind("10.77.0.1:0").unwrap();
+    while !stopped.load(Relaxed) {
+        for _ in 0..30 {
+            for _ in 0..20 {
+                // Nobody listens.
+                let _ = socket.send_to(&[0; 1000], "10.77.0.2:9");
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        thread::sleep(Duration::from_millis(300));
+    }
+}
+
+/// Decides until the subflows have been in these groups, and coupled accordingly, six times in
+/// succession: just after a loss, alpha is off.
 fn decide_until(grouper: &mut Grouper, sending: &Sending, numbers: [u32; 2]) {
     let mut last: Option<Groups> = None;
-    let mut settled = 0;
-    let alone = numbers[0] != numbers[1];
+    let (start, mut settled) = (Instant::now(), 0);
     wait_until(&format!("the groups {numbers:?}"), || {
         last = grouper.update().unwrap().pop().or(last.take());
         let decided = last.as_ref().is_some_and(|last| last.numbers == numbers);
-        let coupled = sending.are_alone() == [alone; 2];
+        let coupled = sending.is_alone() == Some(numbers[0] != numbers[1]);
         settled = if decided && coupled { settled + 1 } else { 0 };
-        settled == 30
+        start.elapsed() > DECIDED && settled >= 6
     });
 }
 
@@ -76,6 +100,7 @@ fn loaded() -> (Loaded, Grouper) {
 
 /// Each link has a queue of its own.
 #[test]
+#[ignore = "slow, and a busy machine delays both links alike; run by make test-all"]
 fn subflows_over_two_links_are_separated_until_nobody_decides() {
     if !can_load() {
         return;
@@ -89,7 +114,7 @@ fn subflows_over_two_links_are_separated_until_nobody_decides() {
     decide_until(&mut grouper, &sending, [1, 2]);
     // Its groups are valid for two seconds more.
     drop((loaded, grouper));
-    wait_until("all are coupled", || sending.are_alone() == [false; 2]);
+    wait_until("it is coupled", || sending.is_alone() == Some(false));
     drop(sending);
     drop((sink, network));
     wait_until_freed(&before);
@@ -97,6 +122,7 @@ fn subflows_over_two_links_are_separated_until_nobody_decides() {
 
 /// Both addresses of the server are behind one queue.
 #[test]
+#[ignore = "slow, and a busy machine delays both links alike; run by make test-all"]
 fn subflows_over_one_link_stay_coupled() {
     if !can_load() {
         return;
