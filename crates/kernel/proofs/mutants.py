@@ -73,9 +73,9 @@ MUTANTS = (
     ),
     Mutant(
         "soft_sub",
-        "0 becomes a negative zero",
+        "the sum instead of the difference",
         "b ? b ^ SOFT_SIGN : 0",
-        "b ^ SOFT_SIGN",
+        "b",
     ),
     Mutant(
         "soft_less",

@@ -43,7 +43,7 @@ evaluated by itself: the rules distinguish them."""
 
 @dataclass
 class Found:
-    """Bounds of one rule with so many paths."""
+    """Bounds of one rule over all states of connections of one size."""
 
     rule: str
     paths: int
@@ -91,7 +91,7 @@ def names() -> list[str]:
 
 
 def bounds(rule: str, paths: int) -> Found:
-    """Bounds over all states with so many paths."""
+    """Bounds over all states of this number of paths."""
     law, found = _core.Law(rule), Found(rule, paths)
     try:
         for ranges in product(*FIELDS.values()):
