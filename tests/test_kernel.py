@@ -125,6 +125,7 @@ def test_an_algorithm_that_only_the_kernel_has_is_one_there(
         (["--algorithm", "generalized"], "load it with `anabranch-kernel load generalized`"),
         (["--algorithm", "balia:cap=inf"], "parameters are set when an algorithm is loaded"),
         (["--set", "tcp.scheduler=round-robin"], "round-robin is not available on kernel"),
+        (["--set", "tcp.ecn=true"], "tcp.ecn: ECN is not available on kernel"),
     ],
 )
 def test_what_the_kernel_can_not_run_is_one_line(

@@ -257,6 +257,15 @@ fn what_is_not_available_is_refused() {
         refused(&set("tcp.scheduler", "'round-robin'")),
         "tcp.scheduler: round-robin is not available on quic; run it with --on sim"
     );
+    assert_eq!(
+        refused(&set("tcp.ecn", "true")),
+        "tcp.ecn: ECN is not available on quic; run it with --on sim"
+    );
+    assert_eq!(
+        refused(&set("links.R1.queue.fq_codel", "{}")),
+        "links.R1.queue: fq_codel is not available on quic; run it with --on sim"
+    );
+    assert_eq!(refused(&set("links.R1.queue.pie", "{}")), "");
     assert_eq!(refused(&set("tcp.packet_bytes", "1228")), "");
 }
 

@@ -13,6 +13,7 @@ use crate::origin::Files;
 
 pub(crate) mod flows;
 mod links;
+mod picoseconds;
 mod queues;
 
 pub(crate) use flows::algorithm;

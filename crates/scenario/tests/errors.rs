@@ -111,7 +111,10 @@ fn a_value_of_the_wrong_type() {
         ["packet_bytes = 1500", "recovery = 3", "10: tcp.recovery: expected a string"],
         ["[measure]\nduration_s = 120\nwarmup_s = 20\n", "measure = [120, 20]\n", "5: measure: expected a table, got a list"],
         ["queue.red = {}", "queue = 3", "15: links.R1.queue: expected a table, such as queue.drop_tail = { packets = 100 }, got 3"],
-        ["queue.red = {}", "queue.codel = {}", "15: links.R1.queue: unknown value \"codel\", expected one of drop_tail, red"],
+        ["queue.red = {}", "queue.sfq = {}", "15: links.R1.queue: unknown value \"sfq\", expected one of drop_tail, red, codel, fq_codel, pie"],
+        ["queue.red = {}", "queue.codel = { target_ms = 0 }", "15: links.R1.queue.codel.target_ms: expected a number above 0, got 0"],
+        ["queue.red = {}", "queue.fq_codel = { flows = 1e6 }", "15: links.R1.queue.fq_codel.flows: expected 1 to 65536 queues, got 1000000"],
+        ["queue.red = {}", "queue.pie = { quantum_bytes = 3 }", "15: links.R1.queue.pie: unknown field \"quantum_bytes\""],
         ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key, such as queue.drop_tail = { packets = 100 }"],
         ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown value \"bulky\", expected one of bulk, file, on_off, poisson, gateway (did you mean bulk?)"],
     ]);

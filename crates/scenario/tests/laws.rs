@@ -82,7 +82,10 @@ fn defaults_are_as_documented() {
         flows = [{ name = \"f\", paths = [[\"a\", \"b\"]] }]\n\
         links.a = { rate_mbps = 10, delay_ms = 20 }\n\
         links.b = { rate_mbps = 0.1, delay_ms = 2.5 }\n\
-        links.c = { rate_mbps = 30, delay_ms = 0, queue.red = {} }\n";
+        links.c = { rate_mbps = 30, delay_ms = 0, queue.red = {} }\n\
+        links.d = { rate_mbps = 30, delay_ms = 0, queue.codel = {} }\n\
+        links.e = { rate_mbps = 30, delay_ms = 0, queue.fq_codel = {} }\n\
+        links.f = { rate_mbps = 30, delay_ms = 0, queue.pie = {} }\n";
     let scenario = Scenario::parse(text.as_bytes(), "defaults.toml", &[]).expect("it is good");
     let queues: Vec<String> = scenario
         .links
@@ -94,7 +97,26 @@ fn defaults_are_as_documented() {
     assert_eq!(
         queues[2],
         "Red(Red { min_packets: 75.0, mid_packets: 150.0, max_packets: 300.0, \
-         mid_probability: 0.1, average_weight: None, limit_packets: 300 })"
+         mid_probability: 0.1, average_weight: None, limit_packets: 300, ecn: true })"
+    );
+    // Times in ps: RFC 8289, RFC 8290 and RFC 8033, and the limits of Linux.
+    let codel = |limit| {
+        format!(
+            "Codel {{ target: 5000000000, interval: 100000000000, limit_packets: {limit}, ecn: true }}"
+        )
+    };
+    assert_eq!(queues[3], format!("Codel({})", codel(1000)));
+    assert_eq!(
+        queues[4],
+        format!(
+            "FqCodel(FqCodel {{ codel: {}, quantum_bytes: 1514, flows: 1024 }})",
+            codel(10240)
+        )
+    );
+    assert_eq!(
+        queues[5],
+        "Pie(Pie { target: 15000000000, tupdate: 15000000000, alpha: 0.125, beta: 1.25, \
+         max_burst: 150000000000, limit_packets: 1000, ecn: true })"
     );
     assert_eq!(scenario.flows[0].paths[0].return_delay_ms.get(), 22.5);
     assert_eq!(scenario.seeds, [1]);

@@ -1,7 +1,5 @@
 //! Explicit congestion notification (RFC 3168): what packets and endpoints of a path know of it.
 
-use crate::network::PacketNumber;
-
 /// The bits of a data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bits {
@@ -21,7 +19,7 @@ pub(crate) struct Ecn {
     /// The next new packet carries CWR.
     reduced: bool,
     /// Until everything below this is acknowledged, the window is not reduced again.
-    pub reduced_until: Option<PacketNumber>,
+    pub reduced_until: Option<u64>,
 }
 
 impl Ecn {

@@ -75,7 +75,7 @@ impl<T> Line<T> {
 
 #[derive(Debug)]
 struct Wire {
-    link: Transmitter,
+    link: Transmitter<Packet>,
     line: Line<Packet>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub fn new(links: impl Iterator<Item = Transmitter>) -> Network {
+    pub fn new(links: impl Iterator<Item = Transmitter<Packet>>) -> Network {
         let wires = links
             .map(|link| Wire {
                 link,
@@ -140,7 +140,7 @@ impl Network {
         }) as u32
     }
 
-    pub fn links(&mut self) -> impl Iterator<Item = &mut Transmitter> {
+    pub fn links(&mut self) -> impl Iterator<Item = &mut Transmitter<Packet>> {
         self.wires.iter_mut().map(|wire| &mut wire.link)
     }
 

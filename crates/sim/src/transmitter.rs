@@ -2,22 +2,20 @@
 
 use anabranch_net::{Backlog, Counters, Link, LinkConfig, QueuedLink, Time};
 
-use crate::network::Packet;
-
 /// A link that decides a packet's fate when it is offered, or when it leaves its queue.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly every link is of the larger kind"
 )]
-pub(crate) enum Transmitter {
+pub(crate) enum Transmitter<P> {
     Fifo(Link),
-    Queued(Box<QueuedLink<Packet>>),
+    Queued(Box<QueuedLink<P>>),
 }
 
-impl Transmitter {
+impl<P> Transmitter<P> {
     /// An idle link at time 0.
-    pub fn new(config: &LinkConfig, seed: u64) -> Transmitter {
+    pub fn new(config: &LinkConfig, seed: u64) -> Transmitter<P> {
         match QueuedLink::new(config, seed) {
             Some(link) => Transmitter::Queued(Box::new(link)),
             None => Transmitter::Fifo(Link::new(config.clone(), seed)),

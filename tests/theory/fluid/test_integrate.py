@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -180,6 +181,22 @@ def test_rules_and_workloads_without_a_fluid_model_are_errors() -> None:
         run(web)
     with pytest.raises(ScenarioError, match="cubic has no fluid model"):
         run(SMALL.replace('"reno"', '"cubic"'))
+
+
+@pytest.mark.parametrize("backend", ["fluid", "equilibrium"])
+@pytest.mark.parametrize(
+    ("set_to", "message"),
+    [
+        ({"links.R1.queue.codel": "{}"}, "links.R1.queue: codel is not available in the equations"),
+        ({"links.R1.queue.pie": "{}"}, "links.R1.queue: pie is not available in the equations"),
+        ({"tcp.ecn": "true"}, "tcp.ecn: ECN is not available in the equations"),
+    ],
+)
+def test_queues_without_equations_are_errors(
+    backend: Literal["fluid", "equilibrium"], set_to: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        anabranch.run(Scenario.parse(SMALL, set=set_to), on=backend)
 
 
 def test_a_rule_in_python_has_no_derivatives() -> None:

@@ -8,6 +8,7 @@ use crate::file::written;
 use crate::model::links::Link;
 use crate::model::number::PacketBytes;
 use crate::origin::Files;
+use crate::resolve::picoseconds::picoseconds;
 use crate::resolve::queues::queue;
 
 pub(super) fn links(
@@ -113,8 +114,4 @@ fn down(key: &Key, outages: &[written::Outage]) -> Result<Vec<(Time, Time)>, Fau
         down.push((from, to));
     }
     Ok(down)
-}
-
-pub(super) fn picoseconds(x: f64, unit: Time) -> Time {
-    (x * unit as f64).round() as Time
 }

@@ -5,7 +5,7 @@ use anabranch_net::{Codel, FqCodel, MILLISECOND, Pie, Queue, Red, Time};
 use crate::file::key::{Fault, Key};
 use crate::file::written;
 use crate::model::number::{Count, Flows, PacketBytes, Positive, TimeoutMs};
-use crate::resolve::links::picoseconds;
+use crate::resolve::picoseconds::picoseconds;
 
 /// Default size of a drop-tail queue: this long at the link's rate, and at least this many packets.
 const DEFAULT_QUEUE_S: f64 = 0.1;

@@ -1,0 +1,316 @@
+"""CoDel, FQ-CoDel and PIE of the links beside an implementation of the RFCs' pseudocode.
+
+    .venv/bin/python benches/queues.py
+
+The same arrivals, drawn once, go through `cargo run -p anabranch-net --example queue` and through
+the classes below, which share no code with the links: floating-point seconds, lists, and the
+pseudocode of RFC 8289 (section 5), RFC 8290 (section 4) and RFC 8033 (section 4, with the marks of
+section 5.1). Printed for each: the median and the 95th percentile of the time that packets wait,
+drops and marks, and the deviation of the links from the pseudocode.
+
+Linux' own queues are the better peer, but not every kernel has them: `tc qdisc add dev DEVICE root
+codel` says so. This script does not use them.
+"""
+
+import math
+import random
+import subprocess
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+RATE_MBPS = 12.0
+DURATION_S = 120.0
+MTU = 1500
+
+
+@dataclass
+class Packet:
+    at: float
+    flow: int
+    size: int
+    capable: bool
+    marked: bool = False
+
+
+@dataclass
+class Fates:
+    waits_ms: list[float] = field(default_factory=list)
+    drops: int = 0
+    marks: int = 0
+
+    def row(self) -> list[float]:
+        median, p95 = np.percentile(self.waits_ms, [50, 95])
+        return [float(median), float(p95), float(self.drops), float(self.marks)]
+
+
+class CodelQueue:
+    """RFC 8289, section 5."""
+
+    TARGET, INTERVAL = 0.005, 0.100
+
+    def __init__(self, fates: Fates, limit: float = 1000) -> None:
+        self.packets: deque[Packet] = deque()
+        self.fates, self.limit = fates, limit
+        self.first_above_time = self.drop_next = 0.0
+        self.count = self.lastcount = 0
+        self.dropping = False
+
+    def bytes(self) -> int:
+        return sum(packet.size for packet in self.packets)
+
+    def __len__(self) -> int:
+        return len(self.packets)
+
+    def enque(self, packet: Packet) -> None:
+        if len(self.packets) >= self.limit:
+            self.fates.drops += 1
+        else:
+            self.packets.append(packet)
+
+    def control_law(self, t: float) -> float:
+        return t + self.INTERVAL / math.sqrt(self.count)
+
+    def dodeque(self, now: float) -> tuple[Packet | None, bool]:
+        if not self.packets:
+            self.first_above_time = 0.0
+            return None, False
+        p = self.packets.popleft()
+        if now - p.at < self.TARGET or self.bytes() <= MTU:
+            self.first_above_time = 0.0
+        elif self.first_above_time == 0.0:
+            self.first_above_time = now + self.INTERVAL
+        elif now >= self.first_above_time:
+            return p, True
+        return p, False
+
+    def drop(self, packet: Packet | None) -> bool:
+        """Drop a packet; false if it is marked instead."""
+        if packet is not None and packet.capable:
+            packet.marked = True
+            return False
+        self.fates.drops += 1
+        return True
+
+    def deque(self, now: float) -> Packet | None:
+        p, ok_to_drop = self.dodeque(now)
+        if self.dropping:
+            if not ok_to_drop:
+                self.dropping = False
+            while self.dropping and now >= self.drop_next:
+                self.count += 1
+                if not self.drop(p):
+                    self.drop_next = self.control_law(self.drop_next)
+                    break
+                p, ok_to_drop = self.dodeque(now)
+                if not ok_to_drop:
+                    self.dropping = False
+                else:
+                    self.drop_next = self.control_law(self.drop_next)
+        elif ok_to_drop:
+            if self.drop(p):
+                p, ok_to_drop = self.dodeque(now)
+            self.dropping = True
+            delta = self.count - self.lastcount
+            self.count = 1
+            if delta > 1 and now - self.drop_next < 16 * self.INTERVAL:
+                self.count = delta
+            self.drop_next = self.control_law(now)
+            self.lastcount = self.count
+        return p
+
+
+class FqCodelQueue:
+    """RFC 8290, section 4, with a queue per flow: no two flows are hashed to the same."""
+
+    QUANTUM, LIMIT = 1514, 10240
+
+    def __init__(self, fates: Fates) -> None:
+        self.fates = fates
+        self.queues: dict[int, CodelQueue] = {}
+        self.credits: dict[int, int] = {}
+        self.new: list[int] = []
+        self.old: list[int] = []
+
+    def __len__(self) -> int:
+        return sum(len(queue) for queue in self.queues.values())
+
+    def enque(self, packet: Packet) -> None:
+        flow = packet.flow
+        queue = self.queues.setdefault(flow, CodelQueue(self.fates, math.inf))
+        queue.enque(packet)
+        if flow not in self.new and flow not in self.old:
+            self.credits[flow] = self.QUANTUM
+            self.new.append(flow)
+        if len(self) > self.LIMIT:
+            raise NotImplementedError("the arrivals must not exceed the limit")
+
+    def deque(self, now: float) -> Packet | None:
+        while self.new or self.old:
+            source = self.new if self.new else self.old
+            flow = source[0]
+            if self.credits[flow] <= 0:
+                self.credits[flow] += self.QUANTUM
+                self.old.append(source.pop(0))
+                continue
+            packet = self.queues[flow].deque(now)
+            if packet is not None:
+                self.credits[flow] -= packet.size
+                return packet
+            source.pop(0)
+            if source is self.new and self.old:
+                self.old.append(flow)
+        return None
+
+
+class PieQueue:
+    """RFC 8033, section 4; the departure rate is known."""
+
+    QDELAY_REF = T_UPDATE = 0.015
+    ALPHA, BETA, MAX_BURST, LIMIT = 0.125, 1.25, 0.150, 1000
+
+    def __init__(self, fates: Fates) -> None:
+        self.fates = fates
+        self.packets: deque[Packet] = deque()
+        self.size = 0
+        self.drop_prob = self.qdelay_old = 0.0
+        self.burst_allowance = self.MAX_BURST
+        self.random = random.Random(1)
+
+    def __len__(self) -> int:
+        return len(self.packets)
+
+    def enque(self, packet: Packet) -> None:
+        early = self.burst_allowance <= 0 and self.drop_early()
+        if early and packet.capable and self.drop_prob <= 0.1:
+            packet.marked = True
+        elif early or len(self.packets) >= self.LIMIT:
+            self.fates.drops += 1
+            return
+        self.packets.append(packet)
+        self.size += packet.size
+
+    def drop_early(self) -> bool:
+        calm = self.qdelay_old < self.QDELAY_REF / 2 and self.drop_prob < 0.2
+        if calm or self.size <= 2 * MTU:
+            return False
+        return self.random.random() < self.drop_prob
+
+    def deque(self, now: float) -> Packet | None:
+        if not self.packets:
+            return None
+        packet = self.packets.popleft()
+        self.size -= packet.size
+        return packet
+
+    def calculate_drop_prob(self) -> None:
+        qdelay = self.size * 8 / (RATE_MBPS * 1e6)
+        p = self.ALPHA * (qdelay - self.QDELAY_REF) + self.BETA * (qdelay - self.qdelay_old)
+        for below, divisor in ((1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8)):
+            if self.drop_prob < below:
+                p /= divisor
+                break
+        else:
+            if self.drop_prob < 0.1:
+                p /= 2
+            elif p > 0.02:
+                p = 0.02
+        self.drop_prob += p
+        calm = qdelay < self.QDELAY_REF / 2 and self.qdelay_old < self.QDELAY_REF / 2
+        if calm:
+            self.drop_prob *= 0.98
+        self.drop_prob = min(max(self.drop_prob, 0.0), 1.0)
+        self.burst_allowance = max(0.0, self.burst_allowance - self.T_UPDATE)
+        if calm and self.drop_prob == 0:
+            self.burst_allowance = self.MAX_BURST
+        self.qdelay_old = qdelay
+
+
+PSEUDOCODE = {"codel": CodelQueue, "fq_codel": FqCodelQueue, "pie": PieQueue}
+
+
+def arrivals(capable: bool) -> list[Packet]:
+    """Three flows at random that change their rates, together 60 to 140 % of the link's, and one
+    that sends a small packet every 20 ms."""
+    draw = random.Random(7)
+    packets = []
+    for flow in range(3):
+        time, change, mean = 0.0, 0.0, 0.0
+        while time < DURATION_S:
+            if time >= change:
+                mean = draw.uniform(0.2, 0.47) * RATE_MBPS * 1e6
+                change = time + draw.uniform(1.0, 4.0)
+            packets.append(Packet(time, flow, MTU, capable))
+            time += draw.expovariate(mean / (8 * MTU))
+    packets += [Packet(0.02 * i + 0.0003, 3, 200, capable) for i in range(int(DURATION_S / 0.02))]
+    return sorted(packets, key=lambda packet: packet.at)
+
+
+def by_pseudocode(name: str, offered: list[Packet]) -> Fates:
+    fates = Fates()
+    queue = PSEUDOCODE[name](fates)
+    free = 0.0
+    update = PieQueue.T_UPDATE if name == "pie" else math.inf
+
+    def serve(until: float) -> None:
+        nonlocal free
+        while len(queue) and free <= until:
+            packet = queue.deque(free)
+            if packet is not None:
+                fates.waits_ms.append(1e3 * (free - packet.at))
+                fates.marks += packet.marked
+                free += packet.size * 8 / (RATE_MBPS * 1e6)
+
+    for packet in offered:
+        while update <= packet.at:
+            serve(update)
+            queue.calculate_drop_prob()
+            update += PieQueue.T_UPDATE
+        serve(packet.at)
+        if not len(queue) and free < packet.at:
+            free = packet.at
+        queue.enque(packet)
+    serve(math.inf)
+    return fates
+
+
+def by_link(name: str, offered: list[Packet]) -> Fates:
+    lines = (f"{it.at!r} {it.flow} {it.size} {int(it.capable)}\n" for it in offered)
+    command = ["cargo", "run", "-q", "--release", "-p", "anabranch-net", "--example", "queue"]
+    done = subprocess.run(
+        [*command, "--", name, str(RATE_MBPS)],
+        input="".join(lines),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    fates = Fates()
+    for line in done.stdout.splitlines():
+        _, _, fate, wait_ms = line.split()
+        if fate == "dropped":
+            fates.drops += 1
+        else:
+            fates.waits_ms.append(float(wait_ms))
+            fates.marks += fate == "marked"
+    return fates
+
+
+def main() -> None:
+    print(f"{'queue':10} {'ECN':4} {'':12} {'median ms':>10} {'95 % ms':>10} {'drops':>8} {'marks':>8}")
+    for name in PSEUDOCODE:
+        for capable in (False, True):
+            theirs = by_pseudocode(name, arrivals(capable)).row()
+            ours = by_link(name, arrivals(capable)).row()
+            label = f"{name:10} {'on' if capable else 'off':4}"
+            for who, row in (("pseudocode", theirs), ("link", ours)):
+                print(f"{label} {who:12} {row[0]:10.3f} {row[1]:10.3f} {row[2]:8.0f} {row[3]:8.0f}")
+            apart = [
+                f"{100 * (our - their) / their:+.1f} %" if their else ("0" if our == 0 else f"{our:g}")
+                for our, their in zip(ours, theirs, strict=True)
+            ]
+            print(f"{label} {'deviation':12} {apart[0]:>10} {apart[1]:>10} {apart[2]:>8} {apart[3]:>8}")
+
+
+if __name__ == "__main__":
+    main()
