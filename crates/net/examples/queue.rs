@@ -4,7 +4,7 @@
 //! transmitted or dropped: flow, time of arrival (s), `sent`, `marked` or `dropped`, and the time it
 //! waited until then (ms).
 
-use std::io::{BufRead, BufWriter, Write, stdin, stdout};
+use std::io::{BufWriter, Write, stdin, stdout};
 
 use anabranch_net::time::{from_seconds, seconds};
 use anabranch_net::{

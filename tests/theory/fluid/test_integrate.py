@@ -196,7 +196,7 @@ def test_queues_without_equations_are_errors(
     backend: Literal["fluid", "equilibrium"], set_to: dict[str, str], message: str
 ) -> None:
     with pytest.raises(ScenarioError, match=message):
-        anabranch.run(Scenario.parse(SMALL, set=set_to), on=backend)
+        anabranch.run(Scenario.parse(SMALL, set=list(set_to.items())), on=backend)
 
 
 def test_a_rule_in_python_has_no_derivatives() -> None:
