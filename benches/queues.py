@@ -16,6 +16,7 @@ import math
 import random
 import subprocess
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -296,20 +297,27 @@ def by_link(name: str, offered: list[Packet]) -> Fates:
     return fates
 
 
+COLUMNS = ("median ms", "95 % ms", "drops", "marks")
+
+
+def line(label: str, who: str, cells: Sequence[str]) -> str:
+    return f"{label:14} {who:11}" + "".join(f"{cell:>11}" for cell in cells)
+
+
 def main() -> None:
-    print(f"{'queue':10} {'ECN':4} {'':12} {'median ms':>10} {'95 % ms':>10} {'drops':>8} {'marks':>8}")
+    print(line("queue, ECN", "", COLUMNS))
     for name in PSEUDOCODE:
         for capable in (False, True):
+            label = f"{name}, {'on' if capable else 'off'}"
             theirs = by_pseudocode(name, arrivals(capable)).row()
             ours = by_link(name, arrivals(capable)).row()
-            label = f"{name:10} {'on' if capable else 'off':4}"
             for who, row in (("pseudocode", theirs), ("link", ours)):
-                print(f"{label} {who:12} {row[0]:10.3f} {row[1]:10.3f} {row[2]:8.0f} {row[3]:8.0f}")
+                print(line(label, who, [f"{value:.6g}" for value in row]))
+            both = zip(ours, theirs, strict=True)
             apart = [
-                f"{100 * (our - their) / their:+.1f} %" if their else ("0" if our == 0 else f"{our:g}")
-                for our, their in zip(ours, theirs, strict=True)
+                f"{100 * (our / their - 1):+.1f} %" if their else f"{our:+g}" for our, their in both
             ]
-            print(f"{label} {'deviation':12} {apart[0]:>10} {apart[1]:>10} {apart[2]:>8} {apart[3]:>8}")
+            print(line(label, "deviation", apart))
 
 
 if __name__ == "__main__":

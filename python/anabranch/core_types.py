@@ -21,7 +21,7 @@ class Link(TypedDict):
     """Mean loss probability of random losses."""
     down_s: list[tuple[float, float]]
     """When the link is down: from, to."""
-    queue: Literal["drop_tail", "red", "pie", "codel", "fq_codel"]
+    queue: Literal["drop_tail", "red", "pie", "policer", "codel", "fq_codel"]
     """The queueing discipline."""
     red: list[tuple[float, float]] | None
     """The curve of RED as points (queue in packets, drop probability); None: another discipline."""

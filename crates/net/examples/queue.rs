@@ -1,8 +1,9 @@
 //! Sends recorded arrivals through a queue with its published values: `queue NAME RATE_MBPS`, NAME
-//! one of drop_tail, codel, fq_codel, pie. Each line of the input is an arrival, in order: time
-//! (s), flow (a number), bytes, whether ECN-capable (0 or 1). Each line of the output is a packet
-//! transmitted or dropped: flow, time of arrival (s), `sent`, `marked` or `dropped`, and the time it
-//! waited until then (ms).
+//! one of drop_tail, codel, fq_codel, pie.
+//!
+//! Each line of the input is an arrival, in order: time (s), flow (a number), bytes, whether
+//! ECN-capable (0 or 1). Each line of the output is a packet transmitted or dropped: flow, time of
+//! arrival (s), `sent`, `marked` or `dropped`, and the time it waited until then (ms).
 
 use std::io::{BufWriter, Write, stdin, stdout};
 

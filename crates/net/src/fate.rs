@@ -17,7 +17,7 @@ pub enum Fate {
 /// Why a packet is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// The queue was full.
+    /// The queue was full, or a policer had no tokens.
     Overflow,
     /// RED dropped it early.
     Red,

@@ -106,8 +106,8 @@ impl Link {
         self.decide(now, bytes, false).0
     }
 
-    /// As [`offer`](Self::offer), of a packet that may be marked instead of dropped (ECT, RFC 3168);
-    /// returns also whether it is marked (CE).
+    /// As [`offer`](Self::offer), of a packet that may be marked instead of dropped (ECT, RFC
+    /// 3168); returns also whether it is marked (CE).
     pub fn offer_ecn_capable(&mut self, now: Time, bytes: u32) -> (Fate, bool) {
         self.decide(now, bytes, true)
     }

@@ -6,6 +6,7 @@ use crate::aqm::pie::{self, Pie, Verdict};
 use crate::arrival::Arrival;
 use crate::dice::Dice;
 use crate::fate::Cause;
+use crate::policer::{Bucket, Policer};
 use crate::red::{Averager, Red};
 
 /// The queueing discipline of a link. All but the last two are first in, first out, and decide when
@@ -23,6 +24,8 @@ pub enum Queue {
     Red(Red),
     /// PIE: drops at random, by a probability that holds the delay at a target.
     Pie(Pie),
+    /// Policer: drops what exceeds a token bucket; what conforms waits without limit.
+    Policer(Policer),
     /// CoDel: drops at the head while the delay stays above a target. Of a
     /// [`QueuedLink`](crate::QueuedLink) only.
     Codel(Codel),
@@ -37,6 +40,7 @@ impl Queue {
             Queue::DropTail { .. } => "drop_tail",
             Queue::Red(_) => "red",
             Queue::Pie(_) => "pie",
+            Queue::Policer(_) => "policer",
             Queue::Codel(_) => "codel",
             Queue::FqCodel(_) => "fq_codel",
         }
@@ -54,6 +58,7 @@ pub(crate) enum Admission {
     DropTail { packets: u32, bytes: u64 },
     Red(Averager),
     Pie(Box<pie::Control>),
+    Policer(Box<Bucket>),
 }
 
 impl Admission {
@@ -69,6 +74,7 @@ impl Admission {
             },
             Queue::Red(red) => Admission::Red(Averager::new(red, mean_mbps)),
             Queue::Pie(pie) => Admission::Pie(Box::new(pie::Control::new(pie))),
+            Queue::Policer(policer) => Admission::Policer(Box::new(Bucket::new(&policer))),
             Queue::Codel(_) | Queue::FqCodel(_) => panic!("{queue:?} needs a QueuedLink"),
         }
     }
@@ -97,6 +103,10 @@ impl Admission {
                 }
                 (control.limit_packets(), u64::MAX)
             }
+            Admission::Policer(bucket) => match bucket.admits(arrival) {
+                true => (u32::MAX, u64::MAX),
+                false => return Err(Cause::Overflow),
+            },
         };
         let full = backlog.packets >= packets
             || bytes.saturating_sub(backlog.bytes) < u64::from(arrival.bytes);

@@ -20,9 +20,9 @@ use crate::transmission::{ATTOBITS_PER_BYTE, Attobits};
 pub struct Offer<T> {
     /// What the link returns when the packet leaves it.
     pub packet: T,
-    /// Its size, headers included.
+    /// Size in bytes, headers included.
     pub bytes: u32,
-    /// Its flow: packets of one flow stay in order.
+    /// Flow: packets of one flow stay in order.
     pub flow: u64,
     /// Whether it may be marked instead of dropped (ECT, RFC 3168).
     pub ecn_capable: bool,
@@ -84,7 +84,9 @@ impl<T> QueuedLink<T> {
                 assert!(fq_codel.flows > 0, "FQ-CoDel has no queues");
                 Discipline::FqCodel(Scheduler::new(fq_codel.clone(), seed))
             }
-            Queue::DropTail { .. } | Queue::Red(_) | Queue::Pie(_) => return None,
+            Queue::DropTail { .. } | Queue::Red(_) | Queue::Pie(_) | Queue::Policer(_) => {
+                return None;
+            }
         };
         Some(QueuedLink {
             delay: config.delay,

@@ -1,8 +1,8 @@
 //! CoDel, FQ-CoDel and PIE without endpoints: the packets arrive at times given here.
 
 use anabranch_net::{
-    Cause, Codel, Departure, Fate, FqCodel, Link, LinkConfig, Loss, MILLISECOND, Offer, Pie, Queue,
-    QueuedLink, Rate, Red, SECOND, Time, Trace,
+    Cause, Codel, Departure, Fate, FqCodel, Link, LinkConfig, Loss, MILLISECOND, Offer, Pie,
+    Policer, Queue, QueuedLink, Rate, Red, SECOND, Time, Trace,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -269,6 +269,33 @@ fn red_marks_below_its_upper_threshold_and_drops_from_there_on() {
         marked > 0 && link.counters(0).marked == marked as u64,
         "{marked}"
     );
+}
+
+/// A bucket of 4500 bytes that fills by 1500 per 2 ms, half of the link's rate. At once pass three
+/// packets; then one each at 2, 4 and 6 ms, however many are offered; after 6 ms without an offer,
+/// at 13 ms, three again. What passes is transmitted at the link's rate.
+#[test]
+fn a_policer_passes_a_burst_and_then_its_rate() {
+    let policer = Queue::Policer(Policer {
+        bits_per_second: ONE_PACKET_PER_MS / 2.0,
+        burst_bytes: 4500,
+    });
+    let mut link = Link::new(link(policer), 1);
+    let mut passed = |ms: u64, offers: usize| {
+        let fates = (0..offers).map(|_| link.offer(ms * MILLISECOND, 1500));
+        fates
+            .filter(|fate| match fate {
+                Fate::Delivered { .. } => true,
+                Fate::Dropped(cause) => {
+                    assert_eq!(*cause, Cause::Overflow);
+                    false
+                }
+            })
+            .count()
+    };
+    let counts: Vec<usize> = (0..8).map(|ms| passed(ms, 4)).collect();
+    assert_eq!(counts, [3, 0, 1, 0, 1, 0, 1, 0]);
+    assert_eq!(passed(13, 4), 3);
 }
 
 fn queues() -> impl Strategy<Value = Queue> {

@@ -1,7 +1,8 @@
 //! Laws that hold for every link and every sequence of offers.
 
 use anabranch_net::{
-    ATTOBITS_PER_BYTE, Cause, Fate, Link, LinkConfig, Loss, Pie, Queue, Rate, Red, Time, Trace,
+    ATTOBITS_PER_BYTE, Cause, Fate, Link, LinkConfig, Loss, Pie, Policer, Queue, Rate, Red, Time,
+    Trace,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -97,6 +98,15 @@ fn red() -> impl Strategy<Value = Queue> {
         )
 }
 
+fn policer() -> impl Strategy<Value = Queue> {
+    (1e5..20e6f64, 1..6000u32).prop_map(|(bits_per_second, burst_bytes)| {
+        Queue::Policer(Policer {
+            bits_per_second,
+            burst_bytes,
+        })
+    })
+}
+
 fn pie() -> impl Strategy<Value = Queue> {
     let times = (
         1..20_000_000_000u64,
@@ -166,7 +176,7 @@ fn rate() -> impl Strategy<Value = Rate> {
 }
 
 fn queue() -> impl Strategy<Value = Queue> {
-    prop_oneof![drop_tail(), red(), pie()]
+    prop_oneof![drop_tail(), red(), pie(), policer()]
 }
 
 fn link() -> impl Strategy<Value = LinkConfig> {
@@ -387,6 +397,7 @@ proptest! {
             Queue::DropTail { packets, bytes } => (*packets, *bytes),
             Queue::Red(red) => (Some(red.limit_packets), None),
             Queue::Pie(pie) => (Some(pie.limit_packets), None),
+            Queue::Policer(_) => (None, None),
             other => unreachable!("{other:?} is not drawn"),
         };
         let mut link = Link::new(config, 1);

@@ -50,6 +50,7 @@ fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
         Queue::DropTail { packets, bytes } => (*packets, *bytes),
         Queue::Red(red) => (Some(red.limit_packets), None),
         Queue::Pie(pie) => (Some(pie.limit_packets), None),
+        Queue::Policer(_) => (None, None),
         Queue::Codel(codel) => (Some(codel.limit_packets), None),
         Queue::FqCodel(fq_codel) => (Some(fq_codel.codel.limit_packets), None),
     };

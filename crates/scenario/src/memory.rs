@@ -128,6 +128,7 @@ fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
             packets.min(bytes.map_or(f64::INFINITY, |bytes| bytes as f64 / packet_bytes))
         }
         Queue::Red(red) => f64::from(red.limit_packets),
+        Queue::Policer(policer) => f64::from(policer.burst_bytes) / packet_bytes,
         Queue::Pie(pie) => f64::from(pie.limit_packets),
         Queue::Codel(codel) => f64::from(codel.limit_packets),
         Queue::FqCodel(fq_codel) => f64::from(fq_codel.codel.limit_packets),

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::number::{Bytes, Count, DelayMs, Flows, Positive, Probability, TimeoutMs};
+use crate::model::number::{
+    Bytes, Count, DelayMs, Flows, Positive, Probability, RateMbps, TimeoutMs,
+};
 
 /// The queue of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +29,8 @@ pub enum Queue {
     FqCodel(FqCodel),
     /// PIE (RFC 8033), which holds the delay of the queue at a target by random drops on arrival.
     Pie(Pie),
+    /// A policer: packets that exceed a token bucket are dropped, and the others wait without limit.
+    Policer(Policer),
 }
 
 /// Random early detection: drop probability 0 up to `min_packets`, linear to `mid_probability` at
@@ -129,4 +133,14 @@ pub struct Pie {
     /// at most 0.1. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
+}
+
+/// A policer: a token bucket, full at first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Policer {
+    /// Rate at which tokens arrive, Mbps (10^6 bits per second, headers included).
+    pub rate_mbps: RateMbps,
+    /// The most tokens, bytes: what passes at once after a pause. At least a packet.
+    pub burst_bytes: Count,
 }

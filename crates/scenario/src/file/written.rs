@@ -17,7 +17,7 @@ use crate::model::measure::Measure;
 use crate::model::number::{Count, DelayMs, EndS, TimeS};
 
 pub use crate::file::link::{Link, Loss, Outage};
-pub use crate::file::queue::{Codel, FqCodel, Pie, Queue, Red};
+pub use crate::file::queue::{Codel, FqCodel, Pie, Policer, Queue, Red};
 use crate::model::tcp;
 
 /// An Anabranch scenario: links, flows, algorithms, workloads, seeds.

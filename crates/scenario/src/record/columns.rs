@@ -113,7 +113,7 @@ table! {
         goodput_mbps: f64, "delivered_bytes over the measurement window, Mbps";
         delivered_bytes: u64, "payload that first arrived over this path, bytes";
         sent_packets: u64, "data packets sent, retransmissions included";
-        lost_overflow: u64, "packets dropped by a full queue";
+        lost_overflow: u64, "packets dropped by a full queue or a policer";
         lost_red: u64, "packets dropped early by RED";
         lost_random: u64, "packets lost at random";
         lost_down: u64, "packets lost to a link that was down";
@@ -139,7 +139,7 @@ table! {
         throughput_mbps: f64, "bits of delivered packets transmitted over the measurement window, Mbps";
         utilization: f64, "throughput_mbps over the link's mean rate within the measurement window";
         arrived_packets: u64, "packets offered to the link";
-        dropped_overflow: u64, "packets dropped by a full queue";
+        dropped_overflow: u64, "packets dropped by a full queue or a policer";
         dropped_red: u64, "packets dropped early by RED";
         dropped_random: u64, "packets lost at random";
         dropped_down: u64, "packets lost because the link was down";

@@ -1,6 +1,6 @@
 //! Queues of links: published values where none are written.
 
-use anabranch_net::{Codel, FqCodel, MILLISECOND, Pie, Queue, Red, Time};
+use anabranch_net::{Codel, FqCodel, MILLISECOND, Pie, Policer, Queue, Red, Time};
 
 use crate::file::key::{Fault, Key};
 use crate::file::written;
@@ -40,6 +40,9 @@ pub(super) fn queue(
         Some(written::Queue::Codel(written)) => Ok(Queue::Codel(codel(written))),
         Some(written::Queue::FqCodel(written)) => Ok(Queue::FqCodel(fq_codel(written))),
         Some(written::Queue::Pie(written)) => Ok(Queue::Pie(pie(written))),
+        Some(written::Queue::Policer(written)) => {
+            policer(&key.key("policer"), written, packet_bytes).map(Queue::Policer)
+        }
     }
 }
 
@@ -118,6 +121,24 @@ fn pie(written: &written::Pie) -> Pie {
             .map_or(published.limit_packets, Count::get),
         ecn: written.ecn.unwrap_or(published.ecn),
     }
+}
+
+fn policer(
+    key: &Key,
+    written: &written::Policer,
+    packet_bytes: PacketBytes,
+) -> Result<Policer, Fault> {
+    let burst_bytes = written.burst_bytes.get();
+    if burst_bytes < packet_bytes.get() {
+        return Err(key.key("burst_bytes").fault(format!(
+            "expected at least tcp.packet_bytes, which is {packet_bytes}, got {burst_bytes}: no \
+             full packet would ever pass"
+        )));
+    }
+    Ok(Policer {
+        bits_per_second: written.rate_mbps.get() * 1e6,
+        burst_bytes,
+    })
 }
 
 /// A time as written, or the published one.

@@ -79,6 +79,9 @@ fn queue() -> impl Strategy<Value = String> {
         Just(String::from(
             "queue.pie = { target_ms = 5, max_burst_ms = 0 }"
         )),
+        (1500..40_000).prop_map(|bytes| {
+            format!("queue.policer = {{ rate_mbps = 1, burst_bytes = {bytes} }}")
+        }),
         (0.002..1.0).prop_map(|weight| {
             format!(
                 "queue.red = {{ min_packets = 5, mid_packets = 15, max_packets = 30, \
