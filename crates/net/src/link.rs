@@ -108,11 +108,13 @@ impl Link {
 
     /// As [`offer`](Self::offer), of a packet that may be marked instead of dropped (ECT, RFC
     /// 3168); returns also whether it is marked (CE).
+    #[inline(never)]
     pub fn offer_ecn_capable(&mut self, now: Time, bytes: u32) -> (Fate, bool) {
         self.decide(now, bytes, true)
     }
 
-    #[inline]
+    /// Inlined always: `offer` is on the path of every packet, and its packets are never marked.
+    #[inline(always)]
     fn decide(&mut self, now: Time, bytes: u32, ecn_capable: bool) -> (Fate, bool) {
         self.counters.count_arrived(bytes);
         match self.transmit(now, bytes, ecn_capable) {
@@ -181,6 +183,7 @@ impl Link {
     }
 
     /// The packet's transmission, and whether the packet is marked.
+    #[inline(always)]
     fn transmit(
         &mut self,
         now: Time,

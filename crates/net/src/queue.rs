@@ -80,11 +80,20 @@ impl Admission {
     }
 
     /// Admits a packet, and says whether it is marked, or returns why not.
+    #[inline(always)]
     pub(crate) fn admit(&mut self, arrival: &Arrival, dice: &mut Dice) -> Result<bool, Cause> {
-        let backlog = arrival.backlog;
+        match self {
+            Admission::DropTail { packets, bytes } => fits(arrival, *packets, *bytes, false),
+            other => other.admit_early(arrival, dice),
+        }
+    }
+
+    /// The same for queues that may drop a packet although there is room.
+    #[inline(never)]
+    fn admit_early(&mut self, arrival: &Arrival, dice: &mut Dice) -> Result<bool, Cause> {
         let mut marked = false;
-        let (packets, bytes) = match self {
-            Admission::DropTail { packets, bytes } => (*packets, *bytes),
+        let packets = match self {
+            Admission::DropTail { .. } => unreachable!("decided above"),
             Admission::Red(averager) => {
                 let probability = averager.drop_probability(arrival);
                 if dice.chance(probability) {
@@ -93,7 +102,7 @@ impl Admission {
                         return Err(Cause::Red);
                     }
                 }
-                (averager.limit_packets(), u64::MAX)
+                averager.limit_packets()
             }
             Admission::Pie(control) => {
                 match control.judge(arrival, dice) {
@@ -101,19 +110,26 @@ impl Admission {
                     Verdict::Mark => marked = true,
                     Verdict::Drop => return Err(Cause::Aqm),
                 }
-                (control.limit_packets(), u64::MAX)
+                control.limit_packets()
             }
             Admission::Policer(bucket) => match bucket.admits(arrival) {
-                true => (u32::MAX, u64::MAX),
+                true => u32::MAX,
                 false => return Err(Cause::Overflow),
             },
         };
-        let full = backlog.packets >= packets
-            || bytes.saturating_sub(backlog.bytes) < u64::from(arrival.bytes);
-        if arrival.waits && full {
-            Err(Cause::Overflow)
-        } else {
-            Ok(marked)
-        }
+        fits(arrival, packets, u64::MAX, marked)
+    }
+}
+
+/// Admits a packet if it need not wait, or within these limits on what waits.
+#[inline(always)]
+fn fits(arrival: &Arrival, packets: u32, bytes: u64, marked: bool) -> Result<bool, Cause> {
+    let backlog = arrival.backlog;
+    let full = backlog.packets >= packets
+        || bytes.saturating_sub(backlog.bytes) < u64::from(arrival.bytes);
+    if arrival.waits && full {
+        Err(Cause::Overflow)
+    } else {
+        Ok(marked)
     }
 }

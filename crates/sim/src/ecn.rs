@@ -1,14 +1,25 @@
 //! Explicit congestion notification (RFC 3168): what packets and endpoints of a path know of it.
 
-/// The bits of a data packet.
+/// The bits of a data packet, in one byte, because every packet has them; 0 without ECN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bits {
-    /// A link may mark it instead of dropping it (ECT).
-    pub capable: bool,
+pub(crate) struct Bits(u8);
+
+impl Bits {
+    /// A link may mark the packet instead of dropping it (ECT).
+    pub const CAPABLE: Bits = Bits(1);
     /// A link marked it (CE).
-    pub marked: bool,
+    pub const MARKED: Bits = Bits(2);
     /// The sender has reduced its window since the last echo (CWR).
-    pub reduced: bool,
+    pub const REDUCED: Bits = Bits(4);
+
+    #[inline]
+    pub fn has(self, bit: Bits) -> bool {
+        self.0 & bit.0 != 0
+    }
+
+    pub fn set(&mut self, bit: Bits) {
+        self.0 |= bit.0;
+    }
 }
 
 /// The state of both ends of a path.
@@ -24,28 +35,71 @@ pub(crate) struct Ecn {
 
 impl Ecn {
     /// The receiver gets a packet; true if it was marked.
-    #[inline]
     pub fn receive(&mut self, bits: Bits) -> bool {
-        if bits.reduced {
+        if bits.has(Bits::REDUCED) {
             self.echoing = false;
         }
-        self.echoing |= bits.marked;
-        bits.marked
+        self.echoing |= bits.has(Bits::MARKED);
+        bits.has(Bits::MARKED)
     }
 
     /// The bits of a packet that is sent for the first time; retransmissions have none (RFC 3168,
     /// section 6.1.5).
-    #[inline]
     pub fn of_new(&mut self) -> Bits {
-        Bits {
-            capable: true,
-            marked: false,
-            reduced: std::mem::take(&mut self.reduced),
+        let mut bits = Bits::CAPABLE;
+        if std::mem::take(&mut self.reduced) {
+            bits.set(Bits::REDUCED);
         }
+        bits
     }
 
     /// The window was reduced, for any reason: the receiver is told.
     pub fn on_reduced(&mut self) {
         self.reduced = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(marked: bool, reduced: bool) -> Bits {
+        let mut bits = Bits::CAPABLE;
+        if marked {
+            bits.set(Bits::MARKED);
+        }
+        if reduced {
+            bits.set(Bits::REDUCED);
+        }
+        bits
+    }
+
+    #[test]
+    fn a_mark_is_echoed_until_the_sender_says_that_it_has_reduced_its_window() {
+        let mut ecn = Ecn::default();
+        let echoes = [
+            packet(false, false),
+            packet(true, false),
+            packet(false, false),
+            packet(false, true),
+            packet(false, false),
+            // Marked on its way: the reduction that it tells of was for an earlier mark.
+            packet(true, true),
+        ]
+        .map(|bits| {
+            ecn.receive(bits);
+            ecn.echoing
+        });
+        assert_eq!(echoes, [false, true, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_reduction_is_told_once() {
+        let mut ecn = Ecn::default();
+        ecn.on_reduced();
+        assert_eq!(
+            [(); 2].map(|()| ecn.of_new().has(Bits::REDUCED)),
+            [true, false]
+        );
     }
 }

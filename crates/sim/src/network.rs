@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use anabranch_net::{Cause, Fate, Link, Offer, Time};
+use anabranch_net::{Cause, Fate, Offer, Time};
 
 use crate::calendar::{Calendar, Event};
-use crate::ecn;
+use crate::ecn::Bits;
 use crate::transmitter::Transmitter;
 
 /// Counts the packets of a path or of a connection.
@@ -23,7 +23,7 @@ pub(crate) struct Packet {
     pub hop: u32,
     pub path: u16,
     pub bytes: u16,
-    pub ecn: ecn::Bits,
+    pub ecn: Bits,
 }
 
 /// An acknowledgement in the network.
@@ -86,13 +86,6 @@ struct Return {
     line: Line<Acknowledgement>,
 }
 
-#[cold]
-fn offer_ecn_capable(link: &mut Link, now: Time, packet: &mut Packet) -> Fate {
-    let (fate, marked) = link.offer_ecn_capable(now, packet.bytes.into());
-    packet.ecn.marked |= marked;
-    fate
-}
-
 /// Marks the end of a route in [`Network::hops`].
 const END: u32 = u32::MAX;
 
@@ -146,18 +139,43 @@ impl Network {
 
     /// Offers `packet` to the link of its current hop.
     #[inline]
-    pub fn send(&mut self, now: Time, mut packet: Packet) -> Result<(), Cause> {
+    pub fn send(&mut self, now: Time, packet: Packet) -> Result<(), Cause> {
         let number = self.hops[packet.hop as usize];
         let wire = &mut self.wires[number as usize];
         let Transmitter::Fifo(link) = &mut wire.link else {
             self.enqueue(now, number, packet);
             return Ok(());
         };
-        let fate = if packet.ecn.capable {
-            offer_ecn_capable(link, now, &mut packet)
-        } else {
-            link.offer(now, u32::from(packet.bytes))
+        if packet.ecn.has(Bits::CAPABLE) {
+            return self.send_ecn_capable(now, number, packet);
+        }
+        match link.offer(now, u32::from(packet.bytes)) {
+            Fate::Delivered { at } => {
+                if wire.line.push(at, packet) {
+                    self.calendar.push(at, Event::Link(number));
+                }
+                Ok(())
+            }
+            Fate::Dropped(cause) => Err(cause),
+        }
+    }
+
+    /// Offers a packet that may be marked to a link that decides at once.
+    #[cold]
+    fn send_ecn_capable(
+        &mut self,
+        now: Time,
+        number: u32,
+        mut packet: Packet,
+    ) -> Result<(), Cause> {
+        let wire = &mut self.wires[number as usize];
+        let Transmitter::Fifo(link) = &mut wire.link else {
+            return Ok(());
         };
+        let (fate, marked) = link.offer_ecn_capable(now, packet.bytes.into());
+        if marked {
+            packet.ecn.set(Bits::MARKED);
+        }
         match fate {
             Fate::Delivered { at } => {
                 if wire.line.push(at, packet) {
@@ -182,7 +200,7 @@ impl Network {
                 packet,
                 bytes: packet.bytes.into(),
                 flow: u64::from(packet.connection) << 16 | u64::from(packet.path),
-                ecn_capable: packet.ecn.capable,
+                ecn_capable: packet.ecn.has(Bits::CAPABLE),
             },
         );
         if link.has_dropped() {
@@ -202,7 +220,9 @@ impl Network {
             return;
         };
         if let Some(mut departure) = link.start(now) {
-            departure.packet.ecn.marked |= departure.marked;
+            if departure.marked {
+                departure.packet.ecn.set(Bits::MARKED);
+            }
             if wire.line.push(departure.at, departure.packet) {
                 self.calendar.push(departure.at, Event::Link(number));
             }

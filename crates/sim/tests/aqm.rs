@@ -164,3 +164,18 @@ fn an_endpoint_without_ecn_is_not_marked() {
     );
     assert!(record.links.dropped_aqm[0] > 0);
 }
+
+/// Retransmissions are not ECN-capable (RFC 3168, section 6.1.5): RED, which acts on 3 in 10
+/// packets that find another waiting, marks what is new and drops what is sent again.
+#[test]
+fn retransmissions_are_dropped_where_new_packets_are_marked() {
+    let queue = "loss.bernoulli.probability = 0.01, queue.red = { min_packets = 0.5, \
+                 mid_packets = 1, max_packets = 900, mid_probability = 0.3 }";
+    let record = at_distance(1.0, queue, "ecn = true", &[BULK], 60.0);
+    let (lost, again) = (
+        record.paths.lost_red[0],
+        record.paths.retransmitted_packets[0],
+    );
+    assert!(0 < lost && lost < again, "{lost} of {again}");
+    assert!(record.links.marked_packets[0] > 10 * lost);
+}

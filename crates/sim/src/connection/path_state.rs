@@ -70,11 +70,12 @@ pub(crate) struct PathState {
     pub quick_acks: u32,
     pub last_arrived: Time,
     pub last_sent: Time,
-    pub ecn: Ecn,
     /// Loss detection by send times, if the scenario has it.
     pub rack: Option<Box<Rack>>,
     /// The sender's host, if it delays packets.
     pub host: Option<Box<Host>>,
+    /// What both ends know of marks, if the scenario has ECN.
+    pub ecn: Option<Box<Ecn>>,
     pub totals: PathTotals,
 }
 
@@ -97,7 +98,7 @@ impl PathState {
             quick_acks: QUICK_ACKS,
             last_arrived: 0,
             last_sent: 0,
-            ecn: Ecn::default(),
+            ecn: tcp.keys.ecn.then(Box::default),
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
             totals: PathTotals::default(),

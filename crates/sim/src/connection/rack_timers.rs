@@ -8,7 +8,7 @@ use crate::connection::rack::{Detected, Probe};
 use crate::connection::receiving::ACK_DELAY;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
-use crate::ecn;
+use crate::ecn::Bits;
 use crate::network::Acknowledgement;
 
 /// What the probe timeout has beyond two RTTs (Linux' `TCP_TIMEOUT_MIN`, two ticks of 1 ms).
@@ -116,7 +116,7 @@ impl Connection {
             let path = &mut self.paths[r];
             path.totals.retransmitted_packets += 1;
             let data = path.data_of(end - 1);
-            self.transmit(world, r, end - 1, data, ecn::Bits::default());
+            self.transmit(world, r, end - 1, data, Bits::default());
         }
         let path = &mut self.paths[r];
         if let Some(rack) = &mut path.rack {

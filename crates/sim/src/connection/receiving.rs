@@ -27,7 +27,9 @@ impl Connection {
             totals.delivered_bytes += u64::from(packet.bytes - world.tcp.header_bytes);
             totals.one_way_sum_s += seconds(world.now - packet.sent_at);
         }
-        path.totals.marked_packets += u64::from(path.ecn.receive(packet.ecn));
+        if let Some(ecn) = &mut path.ecn {
+            path.totals.marked_packets += u64::from(ecn.receive(packet.ecn));
+        }
         let may_wait = world.tcp.keys.delayed_acks && expected && !had_hole;
         let may_wait =
             may_wait && !(world.tcp.keys.quick_acks && self.is_quick(world, packet.path));
@@ -101,7 +103,7 @@ impl Connection {
             selective,
             data_cumulative,
             path: r,
-            echo: path.ecn.echoing,
+            echo: path.ecn.as_ref().is_some_and(|ecn| ecn.echoing),
         };
         world.network.answer(world.now, path.route.return_line, ack);
     }

@@ -9,7 +9,7 @@ use crate::connection::scheduler;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
-use crate::ecn;
+use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 impl Connection {
@@ -47,12 +47,14 @@ impl Connection {
         if outcome.loss {
             self.controller.on_loss(r);
             path.totals.loss_events += 1;
-            path.ecn.on_reduced();
+            if let Some(ecn) = &mut path.ecn {
+                ecn.on_reduced();
+            }
         }
         if path.rack.is_some() {
             outcome.loss |= self.detect_by_time(world, r, ack);
         }
-        if ack.echo || self.paths[r].ecn.reduced_until.is_some() {
+        if self.paths[r].ecn.is_some() {
             self.on_echo(r, ack.echo);
         }
         let path = &mut self.paths[r];
@@ -88,20 +90,17 @@ impl Connection {
     #[cold]
     fn on_echo(&mut self, r: usize, echo: bool) {
         let path = &mut self.paths[r];
-        if path.sender.is_recovering() {
+        let (Some(ecn), false) = (&mut path.ecn, path.sender.is_recovering()) else {
             return;
-        }
-        if path
-            .ecn
-            .reduced_until
-            .is_some_and(|end| path.sender.una() >= end)
-        {
-            path.ecn.reduced_until = None;
+        };
+        let una = path.sender.una();
+        if ecn.reduced_until.is_some_and(|end| una >= end) {
+            ecn.reduced_until = None;
             self.controller.on_recovered(r);
         }
-        if echo && path.ecn.reduced_until.is_none() {
-            path.ecn.reduced_until = Some(path.sender.next());
-            path.ecn.on_reduced();
+        if echo && ecn.reduced_until.is_none() {
+            ecn.reduced_until = Some(path.sender.next());
+            ecn.on_reduced();
             path.totals.mark_events += 1;
             self.controller.on_loss(r);
         }
@@ -126,7 +125,9 @@ impl Connection {
         self.controller.on_timeout(r);
         let path = &mut self.paths[r];
         path.time_out(world.now, world.tcp);
-        path.ecn.on_reduced();
+        if let Some(ecn) = &mut path.ecn {
+            ecn.on_reduced();
+        }
         path.window = self.controller.window(r) as u32;
         if self.several && self.linux_scheduler.is_none() {
             let lost = path.take_lost_data();
@@ -207,7 +208,7 @@ impl Connection {
         path.totals.retransmitted_packets += 1;
         let data = path.data_of(sequence);
         let is_first = sequence == path.sender.una();
-        self.transmit(world, r, sequence, data, ecn::Bits::default());
+        self.transmit(world, r, sequence, data, Bits::default());
         if is_first {
             // The timer starts anew (RFC 6675 section 6 leaves this open; Linux and ns-2 do so):
             // otherwise, at small RTTs, every other fast retransmission ends in a timeout.
@@ -260,12 +261,8 @@ impl Connection {
         if self.several {
             path.carry(data);
         }
-        let ecn = if world.tcp.keys.ecn {
-            path.ecn.of_new()
-        } else {
-            ecn::Bits::default()
-        };
-        self.transmit(world, r, sequence, data, ecn);
+        let ecn = path.ecn.as_mut().map(|ecn| ecn.of_new());
+        self.transmit(world, r, sequence, data, ecn.unwrap_or_default());
         if self.paths[r].rack.is_some() {
             self.restart_probing(world, r);
         }
@@ -293,7 +290,7 @@ impl Connection {
         r: usize,
         sequence: PacketNumber,
         data_sequence: PacketNumber,
-        ecn: ecn::Bits,
+        ecn: Bits,
     ) {
         let bytes = self.packet_bytes(world.tcp, data_sequence);
         let path = &mut self.paths[r];
