@@ -32,6 +32,12 @@ links.c.loss.bernoulli = {{ probability = 0.1 }}
 links.c.down = [{{ from_s = 1, to_s = 2 }}]
 links.d.rate_mbps = 9
 links.d.delay_ms = 5
+links.e = {{ rate_mbps = 9, delay_ms = 5, queue.codel = {{ target_ms = 9 }} }}
+links.f = {{ rate_mbps = 9, delay_ms = 5, queue.fq_codel = {{ flows = 9 }} }}
+links.g = {{ rate_mbps = 9, delay_ms = 5, queue.pie = {{ tupdate_ms = 9 }} }}
+links.h.rate_mbps = 9
+links.h.delay_ms = 5
+links.h.queue.policer = {{ rate_mbps = 9, burst_bytes = 1500 }}
 links.d.loss.gilbert_elliott = {{ good_to_bad = 0.1, bad_to_good = 1 }}
 [[flows]]
 name = "bulk"

@@ -29,7 +29,7 @@ pub enum Queue {
     FqCodel(FqCodel),
     /// PIE (RFC 8033), which holds the delay of the queue at a target by random drops on arrival.
     Pie(Pie),
-    /// A policer: packets that exceed a token bucket are dropped, and the others wait without limit.
+    /// A policer: packets that exceed a token bucket are dropped, the others wait without limit.
     Policer(Policer),
 }
 
