@@ -52,6 +52,7 @@ impl Counters {
         self.dropped.iter().map(|tally| tally.packets).sum()
     }
 
+    #[inline(always)]
     pub(crate) fn count_arrived(&mut self, bytes: u32) {
         self.arrived.add(bytes);
     }

@@ -116,14 +116,15 @@ impl Link {
     /// Inlined always: `offer` is on the path of every packet, and its packets are never marked.
     #[inline(always)]
     fn decide(&mut self, now: Time, bytes: u32, ecn_capable: bool) -> (Fate, bool) {
-        self.counters.count_arrived(bytes);
         match self.transmit(now, bytes, ecn_capable) {
             Ok((Transmission { start, end }, marked)) => {
+                self.counters.count_arrived(bytes);
                 self.counters.count_transmitted(bytes, start - now, marked);
                 let at = end + self.delay;
                 (Fate::Delivered { at }, marked)
             }
             Err(cause) => {
+                self.counters.count_arrived(bytes);
                 self.counters.count_lost(bytes, cause);
                 if cause == Cause::Random {
                     self.count_lost(now, bytes);
@@ -202,7 +203,7 @@ impl Link {
             free_at: self.server.free_at(),
             backlog,
         };
-        let marked = self.admission.admit(&arrival, &mut self.dice)?;
+        let marked = self.admission.admit(&arrival, &mut self.dice)? && ecn_capable;
         let transmission = self
             .server
             .serve(now, bytes, self.outages.next())

@@ -115,7 +115,7 @@ fn a_value_of_the_wrong_type() {
         ["queue.red = {}", "queue.policer = { rate_mbps = 5, burst_bytes = 1499 }", "15: links.R1.queue.policer.burst_bytes: expected at least tcp.packet_bytes, which is 1500, got 1499: no full packet would ever pass"],
         ["queue.red = {}", "queue.codel = { target_ms = 0 }", "15: links.R1.queue.codel.target_ms: expected a number above 0, got 0"],
         ["queue.red = {}", "queue.fq_codel = { flows = 1e6 }", "15: links.R1.queue.fq_codel.flows: expected 1 to 65536 queues, got 1000000"],
-        ["queue.red = {}", "queue.pie = { quantum_bytes = 3 }", "15: links.R1.queue.pie: unknown field \"quantum_bytes\""],
+        ["queue.red = {}", "queue.pie = { quantum_bytes = 3 }", "15: links.R1.queue.pie.quantum_bytes: unknown key, expected one of target_ms, tupdate_ms, alpha, beta, max_burst_ms, limit_packets, ecn"],
         ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key, such as queue.drop_tail = { packets = 100 }"],
         ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown value \"bulky\", expected one of bulk, file, on_off, poisson, gateway (did you mean bulk?)"],
     ]);

@@ -1,8 +1,9 @@
 //! Explicit congestion notification (RFC 3168): what packets and endpoints of a path know of it.
 
-/// The bits of a data packet, in one byte, because every packet has them; 0 without ECN.
+/// The bits of a packet or of an acknowledgement; 0 without ECN. Numbers, because a `bool` would
+/// change how every packet is copied (the niche of its `Option`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bits(u8);
+pub(crate) struct Bits(u16);
 
 impl Bits {
     /// A link may mark the packet instead of dropping it (ECT).
@@ -11,6 +12,8 @@ impl Bits {
     pub const MARKED: Bits = Bits(2);
     /// The sender has reduced its window since the last echo (CWR).
     pub const REDUCED: Bits = Bits(4);
+    /// The receiver echoes a mark (ECE).
+    pub const ECHO: Bits = Bits(8);
 
     #[inline]
     pub fn has(self, bit: Bits) -> bool {
@@ -26,7 +29,7 @@ impl Bits {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ecn {
     /// The receiver echoes a mark in each acknowledgement until it sees the sender's CWR.
-    pub echoing: bool,
+    echoing: bool,
     /// The next new packet carries CWR.
     reduced: bool,
     /// Until everything below this is acknowledged, the window is not reduced again.
@@ -41,6 +44,15 @@ impl Ecn {
         }
         self.echoing |= bits.has(Bits::MARKED);
         bits.has(Bits::MARKED)
+    }
+
+    /// The bits of an acknowledgement.
+    pub fn of_ack(&self) -> Bits {
+        if self.echoing {
+            Bits::ECHO
+        } else {
+            Bits::default()
+        }
     }
 
     /// The bits of a packet that is sent for the first time; retransmissions have none (RFC 3168,
@@ -88,7 +100,7 @@ mod tests {
         ]
         .map(|bits| {
             ecn.receive(bits);
-            ecn.echoing
+            ecn.of_ack().has(Bits::ECHO)
         });
         assert_eq!(echoes, [false, true, true, false, false, true]);
     }

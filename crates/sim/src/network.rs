@@ -40,8 +40,7 @@ pub(crate) struct Acknowledgement {
     /// Every number of the connection below this has arrived.
     pub data_cumulative: PacketNumber,
     pub path: u16,
-    /// Whether the receiver echoes a mark (ECE, RFC 3168).
-    pub echo: bool,
+    pub ecn: Bits,
 }
 
 /// Items that arrive in the order in which they were sent.
@@ -142,13 +141,10 @@ impl Network {
     pub fn send(&mut self, now: Time, packet: Packet) -> Result<(), Cause> {
         let number = self.hops[packet.hop as usize];
         let wire = &mut self.wires[number as usize];
-        let Transmitter::Fifo(link) = &mut wire.link else {
-            self.enqueue(now, number, packet);
-            return Ok(());
+        let (Transmitter::Fifo(link), false) = (&mut wire.link, packet.ecn.has(Bits::CAPABLE))
+        else {
+            return self.send_marking(now, number, packet);
         };
-        if packet.ecn.has(Bits::CAPABLE) {
-            return self.send_ecn_capable(now, number, packet);
-        }
         match link.offer(now, u32::from(packet.bytes)) {
             Fate::Delivered { at } => {
                 if wire.line.push(at, packet) {
@@ -160,16 +156,12 @@ impl Network {
         }
     }
 
-    /// Offers a packet that may be marked to a link that decides at once.
+    /// Offers a packet that may be marked, or any packet to a link with real queues.
     #[cold]
-    fn send_ecn_capable(
-        &mut self,
-        now: Time,
-        number: u32,
-        mut packet: Packet,
-    ) -> Result<(), Cause> {
+    fn send_marking(&mut self, now: Time, number: u32, mut packet: Packet) -> Result<(), Cause> {
         let wire = &mut self.wires[number as usize];
         let Transmitter::Fifo(link) = &mut wire.link else {
+            self.enqueue(now, number, packet);
             return Ok(());
         };
         let (fate, marked) = link.offer_ecn_capable(now, packet.bytes.into());

@@ -6,6 +6,7 @@ use anabranch_scenario::time::{SECOND, seconds};
 use crate::calendar::Event;
 use crate::connection::path_state::QUICK_ACKS;
 use crate::connection::{Connection, World};
+use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
@@ -103,7 +104,10 @@ impl Connection {
             selective,
             data_cumulative,
             path: r,
-            echo: path.ecn.as_ref().is_some_and(|ecn| ecn.echoing),
+            ecn: path
+                .ecn
+                .as_ref()
+                .map_or(Bits::default(), |ecn| ecn.of_ack()),
         };
         world.network.answer(world.now, path.route.return_line, ack);
     }

@@ -55,7 +55,7 @@ impl Connection {
             outcome.loss |= self.detect_by_time(world, r, ack);
         }
         if self.paths[r].ecn.is_some() {
-            self.on_echo(r, ack.echo);
+            self.on_echo(r, ack.ecn.has(Bits::ECHO));
         }
         let path = &mut self.paths[r];
         let lost = path.sender.take_newly_lost();

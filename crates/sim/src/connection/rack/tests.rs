@@ -27,7 +27,7 @@ fn ack(
         selective,
         data_cumulative: 0,
         path: 0,
-        echo: false,
+        ecn: Default::default(),
     };
     sender.on_ack(&ack);
     rack.on_ack(sender, &ack, at + 100)
@@ -77,7 +77,7 @@ fn after_a_spurious_timeout_what_was_sent_before_it_can_be_lost() {
         selective: 0,
         data_cumulative: 0,
         path: 0,
-        echo: false,
+        ecn: Default::default(),
     };
     sender.on_ack(&first);
     sender.undo_timeout();

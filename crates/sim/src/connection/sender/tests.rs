@@ -10,7 +10,7 @@ fn ack(cumulative: PacketNumber, selective: PacketNumber) -> Acknowledgement {
         selective,
         data_cumulative: 0,
         path: 0,
-        echo: false,
+        ecn: Default::default(),
     }
 }
 
