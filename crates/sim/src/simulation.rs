@@ -236,7 +236,7 @@ impl Simulation {
     /// Tells connections of the packets that a link with real queues dropped.
     fn account_drops(&mut self, link: u32) {
         for (packet, cause) in self.network.take_dropped(link) {
-            self.connections[packet.connection as usize].on_drop(&packet, cause);
+            self.connections[packet.connection as usize].on_drop(packet.path, packet.is_ack, cause);
             self.retire_if_over(packet.connection);
         }
     }
