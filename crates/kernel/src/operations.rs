@@ -20,14 +20,6 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
         let before = choices[..i].iter().any(|other| other.program.name == name);
         ensure!(!before, "{name} is named twice");
     }
-    for program in choices.iter().map(|choice| choice.program) {
-        if let Some(caution) = program.info().caution {
-            eprintln!(
-                "anabranch-kernel: {}: {caution} (docs/kernel.md)",
-                program.name
-            );
-        }
-    }
     if pin || replaces {
         choices.iter().try_for_each(ensure_pinnable)?;
     }
@@ -41,6 +33,14 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     report("replaced", &old, "");
     let loaded = new.iter().map(|choice| register(choice));
     let loaded = loaded.collect::<Result<Vec<Loaded>>>()?;
+    for program in choices.iter().map(|choice| choice.program) {
+        if let Some(caution) = program.info().caution {
+            eprintln!(
+                "anabranch-kernel: {}: {caution} (docs/kernel.md)",
+                program.name
+            );
+        }
+    }
     if !pin && !replaces {
         return keep(loaded, choices);
     }

@@ -66,26 +66,3 @@ fn a_subflow_has_at_most_a_window_and_a_burst_of_unsent_data() {
         );
     }
 }
-
-/// At 2 Mbps the slow path needs 130 ms for a fragment of 22 packets, more than six round trips of
-/// the fast one. The buffer never shrinks, so it may be of a window that no sample has, but a
-/// window that is double a sampled one is not missed.
-#[test]
-fn a_send_buffer_grows_beside_a_slow_sibling() {
-    if !can_load() {
-        return;
-    }
-    let _lock = lock_names();
-    let network = Network::new(1, Some(50));
-    network.add_link(1, Some(2));
-    network.add_endpoint(1, "");
-    let _sink = network.sink();
-    let [large, linux] = ["lia", "lia:buffers=linux"].map(|specification| {
-        let samples = samples(&network, specification, true);
-        largest(&samples, "tb") as f64 / (largest(&samples, "cwnd:") * PACKET_MEMORY) as f64
-    });
-    assert!(
-        linux < 4.0 && large > 5.0,
-        "windows: {large}; with buffers=linux {linux}"
-    );
-}

@@ -248,6 +248,7 @@ mod tests {
         let route = Route {
             first_hop: 0,
             return_line: 0,
+            first_hop_back: None,
             propagation_s: 0.0,
             opens_at: 0,
             join_delay: 0,

@@ -143,6 +143,7 @@ mod tests {
                 selective: 0,
                 data_cumulative: 0,
                 path: 0,
+                ecn: Default::default(),
             },
             blocks: Vec::new(),
         };
