@@ -11,7 +11,6 @@ use anabranch_kernel::load;
 const SEND_TIME: Duration = Duration::from_millis(1500);
 /// Payload of a packet of 1500 bytes, and the memory that the kernel accounts for it.
 const PAYLOAD: u64 = 1448;
-const PACKET_MEMORY: u64 = 2304;
 /// The most that the scheduler assigns at once.
 const BURST: u64 = 1 << 16;
 
