@@ -9,7 +9,7 @@ use crate::common::{can_load, lock_names};
 use anabranch_kernel::load;
 
 const SEND_TIME: Duration = Duration::from_millis(1500);
-/// Payload of a packet of 1500 bytes, and the memory that the kernel accounts for it.
+/// Payload of a packet of 1500 bytes.
 const PAYLOAD: u64 = 1448;
 /// The most that the scheduler assigns at once.
 const BURST: u64 = 1 << 16;

@@ -19,9 +19,9 @@
 //!
 //! Chosen after results were seen: the minimal timeout; the agent of the rows with one upload,
 //! where ns-2's two agents differ from each other by more than the simulator from the nearer one;
-//! and the networks: one with 1 + 1 flows at 100 and 5 Mbps (-3.7, +1.7) is left out, and so are 10
-//! + 2 and 5 + 2 flows at 20 and 5 Mbps (Sack1: +9.9, +5.8 back). None of these differences is
-//! explained, nor is the last row.
+//! and the networks: one with 1 flow each way at 100 and 5 Mbps (-3.7, +1.7) is left out, and so
+//! are those with 10 or 5 flows there and 2 back at 20 and 5 Mbps (Sack1: +9.9, +5.8 back). None of
+//! these differences is explained, nor is the last row.
 
 use crate::common::run;
 use crate::ns2::{ask, skip};
