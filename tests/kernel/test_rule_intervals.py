@@ -16,8 +16,8 @@ def interval(low: float, high: float, name: str = "x") -> Interval:
 
 
 def test_the_rules_are_those_of_the_kernel_with_an_increase_per_packet():
-    # Ten headers, of which vegas_k and wvegas act once per round trip.
-    assert len(rules.names()) == 8
+    # Eleven headers, of which vegas_k and wvegas act once per round trip.
+    assert len(rules.names()) == 9
     assert {"lia", "olia", "balia"} < set(rules.names())
 
 

@@ -185,6 +185,10 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ),  # a share equal to the load does not exceed it
         # The second sample has 9 and 2 packets before it and 6 and 9 after it; a gets 8 of 8.
         ("backlogged_share", {"flow": "a", "packets": 1}, 1.0),
+        # Users of a have 1 and 3, and 1 and 5 Mbps; over 2 s they have 2 and 3.
+        ("time_below", {"flow": "a", "mbps": 2.0, "from_s": 0}, 0.5),
+        ("time_below", {"flow": "a", "mbps": 4.0, "from_s": 0}, 0.75),
+        ("time_below", {"flow": "a", "mbps": 2.5, "from_s": 0, "bin_s": 2.0}, 0.5),
         # Durations 4, 2, 1, 1: the largest quarter is 4, the next is 2.
         ("tail_index_hill", {"largest": 0.25}, 1 / np.log(2)),
         # On the grid i = 0 ... 29 of 4^(i/29) log2 P is 0 at i = 0, -1 up to 14, -2 beyond. Least

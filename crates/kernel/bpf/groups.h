@@ -1,4 +1,4 @@
-/* Which subflows of a connection are coupled.
+/* Groups of the subflows of a connection that are coupled.
  *
  * With SHARED those with a common bottleneck are. The program reports RTTs in a ring buffer; the
  * loader (src/groups.rs) runs the detector of crates/control on them, and enters each subflow's
@@ -56,7 +56,7 @@ struct membership {
 	u32 group; /* at least 1 */
 };
 
-/* By the address of the subflow's socket. */
+/* Groups by the address of the subflow's socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -112,7 +112,7 @@ fn subflows_over_two_links_are_separated_until_nobody_decides() {
     let sink = network.sink();
     let sending = Sending::over(&network);
     decide_until(&mut grouper, &sending, [1, 2]);
-    // Its groups are valid for two seconds more.
+    // Groups stay valid for two seconds more.
     drop((loaded, grouper));
     wait_until("it is coupled", || sending.is_alone() == Some(false));
     drop(sending);

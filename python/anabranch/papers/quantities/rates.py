@@ -79,12 +79,15 @@ def path_rtt_ms(
 
 
 @quantity
-def time_below(result: Result, flow: str, mbps: float, bin_s: float = 1.0) -> float:
+def time_below(
+    result: Result, flow: str, mbps: float, bin_s: float = 1.0, from_s: float | None = None
+) -> float:
     """The fraction of the time in which a user's goodput is below `mbps`, the mean over users.
 
-    The goodput is averaged over bins of `bin_s`, within the measurement window.
+    The goodput is averaged over bins of `bin_s`, from `from_s`, or the end of the warm-up, on.
     """
-    samples = between(rows(result.flow_samples, flow=flow), result.scenario.warmup_s, None)
+    begin = result.scenario.warmup_s if from_s is None else from_s
+    samples = between(rows(result.flow_samples, flow=flow), begin, None)
     # A sample belongs to the bin in which it ends.
     number = np.ceil(samples["time_s"] / bin_s - 1e-9)
     keys = [samples[key] for key in (*run_keys(samples), "user")]
