@@ -86,7 +86,7 @@ pub struct Codel {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FqCodel {
-    /// Acceptable delay of a queue that stands, ms. Default: 5.
+    /// Acceptable delay of a standing queue, ms. Default: 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_ms: Option<TimeoutMs>,
     /// How long the delay must stay above the target before the first drop, ms. Default: 100.
