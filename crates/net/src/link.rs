@@ -203,7 +203,7 @@ impl Link {
             free_at: self.server.free_at(),
             backlog,
         };
-        let marked = self.admission.admit(&arrival, &mut self.dice)? && ecn_capable;
+        let marked = self.admission.admit(arrival, &mut self.dice)? && ecn_capable;
         let transmission = self
             .server
             .serve(now, bytes, self.outages.next())

@@ -88,7 +88,13 @@ impl Wire {
     }
 
     /// Decides the fate of the next packet transmitted.
+    #[inline(always)]
     pub(crate) fn loses(&mut self, dice: &mut Dice) -> bool {
+        !matches!(self.loss, Loss::None) && self.loses_at_random(dice)
+    }
+
+    #[inline(never)]
+    fn loses_at_random(&mut self, dice: &mut Dice) -> bool {
         match self.loss {
             Loss::None => false,
             Loss::Bernoulli { probability } => dice.chance(probability),

@@ -81,10 +81,13 @@ impl Admission {
 
     /// Admits a packet, and says whether it is marked, or returns why not.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, arrival: &Arrival, dice: &mut Dice) -> Result<bool, Cause> {
+    pub(crate) fn admit(&mut self, arrival: Arrival, dice: &mut Dice) -> Result<bool, Cause> {
         match self {
-            Admission::DropTail { packets, bytes } => fits(arrival, *packets, *bytes, false),
-            other => other.admit_early(arrival, dice),
+            Admission::DropTail { packets, bytes } => fits(&arrival, *packets, *bytes, false),
+            other => {
+                // Moved, so that the arrival at a drop-tail queue need not be in memory.
+                other.admit_early(&{ arrival }, dice)
+            }
         }
     }
 

@@ -71,6 +71,9 @@ pub(crate) struct Connection {
     pub(crate) gateway: Option<Box<Gateway>>,
     /// Chooses the path of the next packet.
     pub(crate) scheduler: Scheduler,
+    /// Whether an acknowledgement on one path may let another send, even if nothing stopped that
+    /// but the scheduler.
+    fills_all: bool,
     /// Assigns data to the paths, if the scenario has Linux' scheduler.
     pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
     /// The seed of the delays in the sender's host.
@@ -101,6 +104,7 @@ impl Connection {
     ) -> Connection {
         let several = routes.len() > 1;
         let uses_linux = several && scheduler == scenario::Scheduler::Linux;
+        let scheduler = Scheduler::new(scheduler, several);
         Connection {
             number,
             user,
@@ -113,7 +117,8 @@ impl Connection {
             data_end: 0,
             file_bytes: 0,
             gateway: None,
-            scheduler: Scheduler::new(scheduler, several),
+            fills_all: uses_linux || scheduler.may_wait(),
+            scheduler,
             linux_scheduler: uses_linux.then(Box::default),
             host_seed,
             reinjections: VecDeque::new(),

@@ -1,7 +1,7 @@
 //! Explicit congestion notification (RFC 3168): what packets and endpoints of a path know of it.
 
-/// The bits of a packet or of an acknowledgement; 0 without ECN. Numbers, because a `bool` would
-/// change how every packet is copied (the niche of its `Option`).
+/// The bits of a packet or of an acknowledgement; 0 of data without ECN. Numbers, because a `bool`
+/// would change how every packet is copied (the niche of its `Option`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bits(u16);
 
@@ -14,6 +14,8 @@ impl Bits {
     pub const REDUCED: Bits = Bits(4);
     /// The receiver echoes a mark (ECE).
     pub const ECHO: Bits = Bits(8);
+    /// The packet is an acknowledgement, on the links of its path's way back.
+    pub const ACK: Bits = Bits(16);
 
     #[inline]
     pub fn has(self, bit: Bits) -> bool {

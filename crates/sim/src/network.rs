@@ -23,9 +23,15 @@ pub(crate) struct Packet {
     pub hop: u32,
     pub path: u16,
     pub bytes: u16,
+    pub bits: Bits,
+}
+
+impl Packet {
     /// Whether it is an acknowledgement, on the links of its path's way back.
-    pub is_ack: bool,
-    pub ecn: Bits,
+    #[inline]
+    pub fn is_ack(&self) -> bool {
+        self.bits.has(Bits::ACK)
+    }
 }
 
 /// An acknowledgement in the network.
@@ -143,7 +149,7 @@ impl Network {
     pub fn send(&mut self, now: Time, packet: Packet) -> Result<(), Cause> {
         let number = self.hops[packet.hop as usize];
         let wire = &mut self.wires[number as usize];
-        let (Transmitter::Fifo(link), false) = (&mut wire.link, packet.ecn.has(Bits::CAPABLE))
+        let (Transmitter::Fifo(link), false) = (&mut wire.link, packet.bits.has(Bits::CAPABLE))
         else {
             return self.send_marking(now, number, packet);
         };
@@ -168,7 +174,7 @@ impl Network {
         };
         let (fate, marked) = link.offer_ecn_capable(now, packet.bytes.into());
         if marked {
-            packet.ecn.set(Bits::MARKED);
+            packet.bits.set(Bits::MARKED);
         }
         match fate {
             Fate::Delivered { at } => {
@@ -194,7 +200,7 @@ impl Network {
                 packet,
                 bytes: packet.bytes.into(),
                 flow: u64::from(packet.connection) << 16 | u64::from(packet.path),
-                ecn_capable: packet.ecn.has(Bits::CAPABLE),
+                ecn_capable: packet.bits.has(Bits::CAPABLE),
             },
         );
         if link.has_dropped() {
@@ -215,7 +221,7 @@ impl Network {
         };
         if let Some(mut departure) = link.start(now) {
             if departure.marked {
-                departure.packet.ecn.set(Bits::MARKED);
+                departure.packet.bits.set(Bits::MARKED);
             }
             if wire.line.push(departure.at, departure.packet) {
                 self.calendar.push(departure.at, Event::Link(number));

@@ -236,7 +236,11 @@ impl Simulation {
     /// Tells connections of the packets that a link with real queues dropped.
     fn account_drops(&mut self, link: u32) {
         for (packet, cause) in self.network.take_dropped(link) {
-            self.connections[packet.connection as usize].on_drop(packet.path, packet.is_ack, cause);
+            self.connections[packet.connection as usize].on_drop(
+                packet.path,
+                packet.is_ack(),
+                cause,
+            );
             self.retire_if_over(packet.connection);
         }
     }
@@ -258,12 +262,12 @@ impl Simulation {
         if self.network.step(&mut packet) {
             if let Err(cause) = self.network.send(self.now, packet) {
                 let connection = &mut self.connections[packet.connection as usize];
-                connection.on_drop(packet.path, packet.is_ack, cause);
+                connection.on_drop(packet.path, packet.is_ack(), cause);
                 self.retire_if_over(packet.connection);
             }
             return;
         }
-        if packet.is_ack {
+        if packet.is_ack() {
             return self.arrive_back(packet.connection, packet.path, packet.sequence);
         }
         let completed = self.connect(packet.connection, |connection, world| {

@@ -62,8 +62,7 @@ mod tests {
             hop: 0,
             path: 0,
             bytes: 1,
-            is_ack: false,
-            ecn: Default::default(),
+            bits: Default::default(),
         };
         let times: Vec<Time> = (0..1000).map(|number| number / 2 * 7).collect();
         let scheduled = (0..1000).filter(|&number| {

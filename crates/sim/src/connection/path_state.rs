@@ -13,7 +13,7 @@ use crate::connection::sender::Sender;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
 use crate::connection::way_back::WayBack;
-use crate::ecn::Ecn;
+use crate::ecn::{Bits, Ecn};
 use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
 
@@ -82,6 +82,8 @@ pub(crate) struct PathState {
     pub way_back: Option<Box<WayBack>>,
     /// What both ends know of marks, if the scenario has ECN.
     pub ecn: Option<Box<Ecn>>,
+    /// The bits of the acknowledgements.
+    pub echo: Bits,
     pub totals: PathTotals,
 }
 
@@ -108,6 +110,7 @@ impl PathState {
             last_sent: 0,
             last_acked: 0,
             ecn: tcp.keys.ecn.then(Box::default),
+            echo: Bits::default(),
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
             totals: PathTotals::default(),

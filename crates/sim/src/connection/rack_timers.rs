@@ -134,7 +134,7 @@ impl Connection {
     /// Sends the next data of the path's queue, or new data; false if there is none.
     fn send_queued_or_new(&mut self, world: &mut World, r: usize) -> bool {
         let Some(scheduler) = &mut self.linux_scheduler else {
-            return self.send_next(world, r);
+            return self.send_scheduled(world, r);
         };
         let Some((data, again)) = scheduler.take(r) else {
             return false;

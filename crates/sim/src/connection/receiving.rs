@@ -6,7 +6,6 @@ use anabranch_scenario::time::{SECOND, seconds};
 use crate::calendar::Event;
 use crate::connection::path_state::QUICK_ACKS;
 use crate::connection::{Connection, World};
-use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
@@ -29,7 +28,8 @@ impl Connection {
             totals.one_way_sum_s += seconds(world.now - packet.sent_at);
         }
         if let Some(ecn) = &mut path.ecn {
-            path.totals.marked_packets += u64::from(ecn.receive(packet.ecn));
+            path.totals.marked_packets += u64::from(ecn.receive(packet.bits));
+            path.echo = ecn.of_ack();
         }
         let may_wait = world.tcp.keys.delayed_acks && expected && !had_hole;
         let may_wait =
@@ -104,10 +104,7 @@ impl Connection {
             selective,
             data_cumulative,
             path: r,
-            ecn: path
-                .ecn
-                .as_ref()
-                .map_or(Bits::default(), |ecn| ecn.of_ack()),
+            ecn: path.echo,
         };
         if path.way_back.is_some() {
             self.send_back(world, ack);

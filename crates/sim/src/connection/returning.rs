@@ -3,6 +3,7 @@
 use crate::calendar::Event;
 use crate::connection::way_back::Sacking;
 use crate::connection::{Connection, World};
+use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 impl Connection {
@@ -28,11 +29,10 @@ impl Connection {
             hop: way_back.first_hop,
             path: ack.path,
             bytes,
-            is_ack: true,
-            ecn: Default::default(),
+            bits: Bits::ACK,
         };
         if let Err(cause) = world.network.send(world.now, packet) {
-            self.on_drop(packet.path, packet.is_ack, cause);
+            self.on_drop(packet.path, true, cause);
             if self.is_over() {
                 world
                     .network

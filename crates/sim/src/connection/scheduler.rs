@@ -60,7 +60,6 @@ impl Scheduler {
 
     /// Whether an acknowledgement on one path may let another send, even if nothing stopped that
     /// but the scheduler.
-    #[inline]
     pub fn may_wait(&self) -> bool {
         !matches!(self, Scheduler::MinRtt | Scheduler::RoundRobin)
     }

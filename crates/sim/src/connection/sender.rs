@@ -162,7 +162,7 @@ impl Sender {
     }
 
     /// Processes an acknowledgement.
-    #[inline]
+    #[inline(always)]
     pub fn on_ack(&mut self, ack: &Acknowledgement) -> AckOutcome {
         let mut outcome = AckOutcome {
             delivered: std::mem::take(&mut self.reported),
@@ -231,7 +231,7 @@ impl Sender {
         self.recovery_point = self.next;
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, cumulative: PacketNumber) -> u32 {
         let passed = self.una..cumulative;
         let mut delivered = (cumulative - self.una) as u32;

@@ -13,8 +13,9 @@ use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 impl Connection {
-    /// An acknowledgement reaches the sender.
-    #[inline]
+    /// An acknowledgement reaches the sender. Inlined always: the event loop calls it once per
+    /// packet, and the cold path of acknowledgements over links once more.
+    #[inline(always)]
     pub fn on_ack(&mut self, world: &mut World, ack: &Acknowledgement) {
         self.in_network -= 1;
         let r = usize::from(ack.path);
@@ -78,11 +79,7 @@ impl Connection {
         }
         let opened = ack.data_cumulative > self.data_una;
         self.data_una = self.data_una.max(ack.data_cumulative);
-        if self.starved && opened
-            || !self.reinjections.is_empty()
-            || self.linux_scheduler.is_some()
-            || self.scheduler.may_wait()
-        {
+        if self.starved && opened || !self.reinjections.is_empty() || self.fills_all {
             self.fill_windows(world);
         } else {
             self.fill_window(world, r);
@@ -168,9 +165,9 @@ impl Connection {
         self.starved = false;
         while let Some(r) = self.pick(world) {
             // Data must not be reinjected over the path on which it timed out.
-            let sent = self.send_next(world, r)
+            let sent = self.send_scheduled(world, r)
                 || (0..self.paths.len())
-                    .any(|other| self.paths[other].has_room() && self.send_next(world, other));
+                    .any(|other| self.paths[other].has_room() && self.send_scheduled(world, other));
             if !sent {
                 self.starved = true;
                 break;
@@ -252,12 +249,17 @@ impl Connection {
         true
     }
 
+    /// Sends what the scheduler sends next over a path.
+    pub(super) fn send_scheduled(&mut self, world: &mut World, r: usize) -> bool {
+        match self.scheduler {
+            Scheduler::Redundant(_) => self.send_redundantly(world, r),
+            _ => self.send_next(world, r),
+        }
+    }
+
     /// Reinjects data over a path, or sends new data.
     #[inline]
-    pub(super) fn send_next(&mut self, world: &mut World, r: usize) -> bool {
-        if let Scheduler::Redundant(_) = self.scheduler {
-            return self.send_redundantly(world, r);
-        }
+    fn send_next(&mut self, world: &mut World, r: usize) -> bool {
         let data = match self.next_reinjection(r) {
             Some(data) => {
                 self.paths[r].totals.retransmitted_packets += 1;
@@ -296,8 +298,8 @@ impl Connection {
         if self.several {
             path.carry(data);
         }
-        let ecn = path.ecn.as_mut().map(|ecn| ecn.of_new());
-        self.transmit(world, r, sequence, data, ecn.unwrap_or_default());
+        let bits = path.ecn.as_mut().map(|ecn| ecn.of_new());
+        self.transmit(world, r, sequence, data, bits.unwrap_or_default());
         if self.paths[r].rack.is_some() {
             self.restart_probing(world, r);
         }
@@ -325,7 +327,7 @@ impl Connection {
         r: usize,
         sequence: PacketNumber,
         data_sequence: PacketNumber,
-        ecn: Bits,
+        bits: Bits,
     ) {
         let bytes = self.packet_bytes(world.tcp, data_sequence);
         let path = &mut self.paths[r];
@@ -342,8 +344,7 @@ impl Connection {
             hop: path.route.first_hop,
             path: r as u16,
             bytes,
-            is_ack: false,
-            ecn,
+            bits,
         };
         self.in_network += 1;
         self.emit(world, packet);
