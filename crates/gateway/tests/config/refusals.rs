@@ -12,6 +12,7 @@ use super::tables::{FAR, NEAR};
 use super::{Written, folder};
 
 const PAGE: &str = "docs/reference/gateway.md";
+const GUIDE: &str = "docs/how-to/gateway.md";
 
 /// The dotted key of an entry: `paths[0].name`.
 fn dotted(header: &str, key: &str) -> String {
@@ -113,7 +114,7 @@ fn the_examples_and_those_of_the_documentation_are_valid_but_for_their_keys() {
     let mut texts: Vec<String> = examples
         .map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("an example"))
         .collect();
-    let page = fs::read_to_string(root.join(PAGE)).expect(PAGE);
+    let page = fs::read_to_string(root.join(GUIDE)).expect(GUIDE);
     let blocks = page.split("```toml\n").skip(1);
     texts.extend(blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()));
     assert_eq!(texts.len(), 4);

@@ -73,7 +73,8 @@ keys! {
     /// connection with one path always has.
     min_ssthresh_packets: Count = Count::constant(1);
     /// Compute a loss-based rule's increase once per round trip of a path, as the kernel programs
-    /// do (docs/how-to/kernel.md), instead of for every packet acknowledged. Default: false.
+    /// do (docs/notebook/kernel-measured.md), instead of for every packet acknowledged.
+    /// Default: false.
     increase_per_round: bool = false;
     /// The floor of the retransmission timeout, ms. Default: 1000 (RFC 6298); profile `linux`: 200.
     min_rto_ms: TimeoutMs = TimeoutMs::constant(1000.0), linux: TimeoutMs::constant(200.0);
