@@ -149,13 +149,13 @@ test-kernels:
 	crates/kernel/qemu/test-kernels
 
 # The arithmetic of the kernel's programs, proved for all inputs, and the rules in intervals
-# (docs/kernel.md). Needs clang. `make test-all` runs the same.
+# (docs/notebook/kernel-measured.md). Needs clang. `make test-all` runs the same.
 prove-soft: build
 	$(BIN)/python crates/kernel/proofs/soft.py
 	$(BIN)/python crates/kernel/proofs/soft.py --mutants
 	$(BIN)/python crates/kernel/proofs/rules.py
 
-# The kernel backend, beside the Python that uses it (docs/lab.md).
+# The kernel backend, beside the Python that uses it (docs/how-to/lab.md).
 lab: $(VENV)/.anabranch
 	cargo build --quiet --release -p anabranch-lab
 	install $(TARGET)/release/anabranch-lab $(BIN)

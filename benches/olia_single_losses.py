@@ -1,7 +1,7 @@
 """OLIA in generated scenarios: packets beside the equilibrium and the model of single losses.
 
 The worst and the median deviation of a flow's share, in per cent, as in
-docs/theory-meets-packets.md. `python benches/olia_single_losses.py [17 18 19]`
+docs/notebook/theory-meets-packets.md. `python benches/olia_single_losses.py [17 18 19]`
 """
 
 import sys

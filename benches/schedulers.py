@@ -1,6 +1,7 @@
 """Schedulers and rules over two paths: goodput beside the best path, and times of short files.
 
-`python benches/schedulers.py` prints the tables of docs/schedulers.md: networks with different
+`python benches/schedulers.py` prints the tables of
+docs/notebook/schedulers-measured.md: networks with different
 ratios of RTT, rate and loss, and one of LTE and a satellite link. About ten minutes.
 """
 

@@ -1,4 +1,4 @@
-"""Errors of shared-bottleneck detection, and its effect on goodput: docs/shared-bottlenecks.md.
+"""Errors of shared-bottleneck detection, and its effect: docs/notebook/shared-bottlenecks.md.
 
     .venv/bin/python benches/shared_bottlenecks.py [errors|cells|moves|goodput] [runs]
 

@@ -19,7 +19,7 @@ CARRIERS = ("quic", "mptcp")
 OVERHEAD_BYTES = {
     # IPv4 20, UDP 8; QUIC: first byte 1, connection id 8, packet number 2, tag 16, STREAM frame 7.
     "quic": 62,
-    # IPv4 20, TCP 20, timestamps 12, Multipath TCP's mapping 20 (docs/lab.md: 1428 of 1500), and
+    # IPv4 20, TCP 20, timestamps 12, Multipath TCP's mapping 20 (docs/reference/lab.md), and
     # per 16 kB TLS 22 and the frame 7, in a packet of 1500 bytes 3.
     "mptcp": 75,
 }

@@ -1,4 +1,4 @@
-"""Generated networks: goodput over QUIC beside the simulator and the equilibrium (docs/quic.md).
+"""Generated networks: goodput over QUIC and others (docs/notebook/quic-measured.md).
 
 A network has 3 to 6 links and 2 to 5 flows of one to three users, each with 1 to 3 paths of one or
 two links; its number is the seed. The fourth column is the simulator with what is known of QUIC:

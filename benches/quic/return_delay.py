@@ -1,4 +1,4 @@
-"""The effect of acknowledgements that return over the first path (docs/quic.md), isolated.
+"""The effect of acknowledgements over the first path (docs/notebook/quic-measured.md), isolated.
 
 Two users with two paths of 20 and 160 ms, and two more on each link. Over QUIC the library returns
 all acknowledgements over the first path; here the simulator does too, in the third row.

@@ -196,7 +196,7 @@ def rules() -> list[RuleInfo]:
     """The table of rules, in its order."""
 
 def schedulers() -> list[str]:
-    """The names of the schedulers (`tcp.scheduler`), in the order of docs/schedulers.md."""
+    """The names of the schedulers (`tcp.scheduler`), ordered as in docs/reference/schedulers.md."""
 
 def couplings() -> list[tuple[str, str]]:
     """What `coupling` may be in an algorithm, and what each means; the default first."""

@@ -25,8 +25,8 @@ def _returns(scenario: Scenario) -> Iterator[str]:
                 f"flows[{i}].paths: flow {flow['name']!r} has return delays of {each} ms, but over "
                 f"QUIC all its acknowledgements return over the first path, in {delays[0]:g} ms: "
                 "RTTs and shares are those of another network, until the backend returns "
-                "acknowledgements per path (docs/quic.md): give its paths one return_delay_ms, or "
-                "run it on sim"
+                "acknowledgements per path (docs/reference/quic.md): give its paths one "
+                "return_delay_ms, or run it on sim"
             )
 
 
@@ -48,5 +48,5 @@ def _drop_tail(scenario: Scenario) -> Iterator[str]:
             f"{names} drop-tail: the equations give all packets there one loss probability, as "
             "RED's curve does; bursts of losses share otherwise, and with quiet hosts "
             "(tcp.host_jitter_us = 0) a path over two such links got a fifth of it "
-            "(docs/theory-fluid.md): use queue.red, or run it on sim"
+            "(docs/notebook/theory-fluid.md): use queue.red, or run it on sim"
         )

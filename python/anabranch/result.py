@@ -145,7 +145,8 @@ class Result:
     link_samples: pd.DataFrame
     lateness: pd.DataFrame | None = None
     """Per run in real time: how late its packets were delivered, and whether it was too late to
-    count (docs/lab.md): packets, median_us, p99_us, worst_us, too_late. None on other backends."""
+    count (docs/reference/lab.md): packets, median_us, p99_us, worst_us, too_late. None on other
+    backends."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """The algorithms that are not in the tables because a run failed, with the reason."""
     rules_in_python: tuple[str, ...] = ()

@@ -74,12 +74,13 @@ def run(
     0 to 1. Ctrl-C cancels every run at once.
 
     `on`: "sim", packets; "fluid", the rules' differential equations; "equilibrium", the stationary
-    point of these (docs/theory-fluid.md); "quic", QUIC endpoints in virtual time (docs/quic.md); or
-    "kernel", real Linux hosts in real time (docs/lab.md), one run after the other by default. There
-    an algorithm may be any that the kernel has, such as "bbr".
+    point of these (docs/notebook/theory-fluid.md); "quic", QUIC endpoints in virtual time
+    (docs/reference/quic.md); or "kernel", real Linux hosts in real time (docs/reference/lab.md),
+    one run after the other by default. There an algorithm may be any that the kernel has, such as
+    "bbr".
 
     `qlog`: a directory for the events of each end of each connection, as qlog files in a folder per
-    run (docs/quic.md); only on "quic". Raises FileExistsError where it is not empty.
+    run (docs/reference/quic.md); only on "quic". Raises FileExistsError where it is not empty.
 
     `tolerate`: errors by which an algorithm may fail without ending the others. It is then not in
     the tables, and `Result.failures` has the reason; if all fail, the first error is raised.

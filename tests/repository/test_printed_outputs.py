@@ -23,10 +23,10 @@ from repository.printed import (
     replaced,
 )
 
-# docs/rules.md is written and compared by `cargo test -p anabranch-control`.
+# docs/reference/rules.md is written and compared by `cargo test -p anabranch-control`.
 PAGES = [
     ROOT / "README.md",
-    *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "rules.md"),
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "rules.md"),
 ]
 LANGUAGES = ("console", "python", "toml")
 

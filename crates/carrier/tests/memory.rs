@@ -56,7 +56,7 @@ async fn settled() -> usize {
     allocated()
 }
 
-/// What docs/gateway.md says that data takes which was received and is not read, bytes.
+/// What docs/reference/gateway.md says that data takes which was received and is not read, bytes.
 fn stated(streams: usize, unread: usize) -> usize {
     streams * (64 << 10) + 5 * unread / 2
 }

@@ -1,7 +1,7 @@
 //! Increase and decrease of every rule in a handful of states, pinned as a table; and the page that
 //! lists the rules.
 //!
-//! To regenerate `golden.txt` and `docs/rules.md` after a new rule or an intended change:
+//! To regenerate `golden.txt` and `docs/reference/rules.md` after a new rule or an intended change:
 //!
 //! ```text
 //! UPDATE_GOLDEN=1 cargo test -p anabranch-control golden

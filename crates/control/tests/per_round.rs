@@ -106,7 +106,8 @@ const RULES: [(&str, f64, f64); 6] = [
 ];
 
 proptest! {
-    /// `docs/kernel.md`: in one round trip the path's window w, in packets, gets w
+    /// `docs/notebook/kernel-measured.md`: in one round trip the path's window w, in packets, gets
+    /// w
     /// acknowledgements. Each adds between `low / w` and `high / w`, whichever state the increase
     /// is computed from, so the two windows differ by `high - low` at most; with OLIA w itself may
     /// fall by 1/2 on the way, and the exact increase is larger by as much.
@@ -136,7 +137,8 @@ proptest! {
         }
     }
 
-    /// `docs/kernel.md`: without losses the relative error of the increase is at most
+    /// `docs/notebook/kernel-measured.md`: without losses the relative error of the increase is at
+    /// most
     /// `3 (1 + max rtt / min rtt) / w`, w the smallest window: LIA's increase changes at most three
     /// times as much as the windows, and in a round trip of the path another with an RTT shorter by
     /// q grows by

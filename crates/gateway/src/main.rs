@@ -108,7 +108,7 @@ Examples:
 }
 
 /// Makes all threads use one heap. With glibc's default, one for each, memory grows in steps during
-/// mixed traffic (docs/gateway-measured.md).
+/// mixed traffic (docs/notebook/gateway-measured.md).
 fn share_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: no other thread exists, and the call has no other condition.

@@ -2,9 +2,9 @@
  *
  * Linux' scheduler gives a subflow without data the next fragment of 32 kB, however small its
  * window is, and the receiver waits for it. Meanwhile the connection's send buffer, the sum of its
- * subflows', fills, and subflows with large windows idle (docs/harm.md). Therefore a subflow has at
- * most one window of unsent data, and a send buffer for the time that a sibling takes to send a
- * fragment. A fragment itself cannot be made smaller here.
+ * subflows', fills, and subflows with large windows idle (docs/notebook/harm.md). Therefore a
+ * subflow has at most one window of unsent data, and a send buffer for the time that a sibling
+ * takes to send a fragment. A fragment itself cannot be made smaller here.
  */
 #pragma once
 

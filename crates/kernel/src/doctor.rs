@@ -302,7 +302,7 @@ fn largest(sizes: &str) -> u64 {
 fn fragments() -> Check {
     let disabled = read("/proc/sys/net/core/high_order_alloc_disable");
     Check {
-        what: "fragments of 4 kB (docs/harm.md)",
+        what: "fragments of 4 kB (docs/notebook/harm.md)",
         ok: disabled == "1",
         found: shown("net.core.high_order_alloc_disable", &disabled),
         required: false,

@@ -36,7 +36,7 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     for program in choices.iter().map(|choice| choice.program) {
         if let Some(caution) = program.info().caution {
             eprintln!(
-                "anabranch-kernel: {}: {caution} (docs/kernel.md)",
+                "anabranch-kernel: {}: {caution} (docs/notebook/kernel-measured.md)",
                 program.name
             );
         }

@@ -35,7 +35,7 @@ RemainAfterExit=yes
 ExecStart=/usr/sbin/ip netns add blue
 UNIT
 
-# The drop-in of docs/kernel.md.
+# The drop-in of docs/how-to/kernel.md.
 cat >"$units/anabranch-default@lia.service.d/blue.conf" <<'UNIT'
 [Unit]
 Requires=netns-blue.service

@@ -273,7 +273,7 @@ impl Lab {
         if agents.discarded_windows > 0 {
             warnings.push(format!(
                 "{} samples of windows above {MAX_WINDOW} packets were discarded: the kernel \
-                 skipped a BPF program (docs/kernel.md)",
+                 skipped a BPF program (docs/reference/kernel.md)",
                 agents.discarded_windows
             ));
         }

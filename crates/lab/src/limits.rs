@@ -90,6 +90,6 @@ pub fn ignored_keys(tcp: &Tcp) -> Vec<String> {
     ];
     let ignored = keys.into_iter().filter(|(_, differs)| *differs);
     ignored
-        .map(|(key, _)| format!("tcp.{key} has no effect on kernel (docs/lab.md)"))
+        .map(|(key, _)| format!("tcp.{key} has no effect on kernel (docs/reference/lab.md)"))
         .collect()
 }

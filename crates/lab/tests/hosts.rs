@@ -184,11 +184,11 @@ fn ignored_keys_are_reported_in_a_warning() {
     assert_eq!(warning("tcp.initial_window_packets = 4"), None);
     assert_eq!(
         warning("tcp.header_bytes = 0").as_deref(),
-        Some("tcp.header_bytes has no effect on kernel (docs/lab.md)")
+        Some("tcp.header_bytes has no effect on kernel (docs/reference/lab.md)")
     );
     assert_eq!(
         warning("tcp.min_ssthresh_packets = 2").as_deref(),
-        Some("tcp.min_ssthresh_packets has no effect on kernel (docs/lab.md)")
+        Some("tcp.min_ssthresh_packets has no effect on kernel (docs/reference/lab.md)")
     );
 }
 

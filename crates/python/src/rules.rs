@@ -45,7 +45,7 @@ pub fn couplings() -> Vec<(&'static str, &'static str)> {
     each.map(|one| (one.name(), one.meaning())).collect()
 }
 
-/// The names of the schedulers, in the order of docs/schedulers.md.
+/// The names of the schedulers, in the order of docs/reference/schedulers.md.
 #[pyfunction]
 pub fn schedulers() -> Vec<&'static str> {
     Scheduler::ALL.iter().map(|one| one.name()).collect()

@@ -3,7 +3,7 @@
 //! A [`Simulation`] runs one scenario with one seed: real QUIC endpoints with real TLS 1.3 (the
 //! library noq-proto, which does no I/O) send datagrams over the links of `anabranch-net`. Each
 //! connection has one controller, which its paths share. The result has the tables of every
-//! backend; `docs/quic.md` says what differs.
+//! backend; `docs/reference/quic.md` says what differs.
 //!
 //! ```
 //! use anabranch_quic::Simulation;

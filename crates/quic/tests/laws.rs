@@ -77,7 +77,7 @@ fn two_paths_fill_both_links() {
 
 /// The library sends the acknowledgements of every path back over path 0, n0-computer/noq issue
 /// 799: the smallest RTT of path 1 is 30 ms forward and 10 ms back, not 60 ms. When this fails the
-/// library has been mended: say so in docs/quic.md.
+/// library has been mended: say so in docs/reference/quic.md.
 #[test]
 fn acknowledgements_of_all_paths_return_over_path_0() {
     let record = run(&scenario(TWO_LINKS), 1);

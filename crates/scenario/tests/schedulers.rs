@@ -5,7 +5,10 @@ use std::{env, fs};
 
 use anabranch_scenario::{Scenario, Scheduler, schema};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schedulers.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/schedulers.md"
+);
 const BEGIN: &str = "<!-- table: UPDATE_GOLDEN=1 cargo test -p anabranch-scenario schedulers -->\n";
 const END: &str = "<!-- end of table -->\n";
 
@@ -65,7 +68,7 @@ fn table() -> String {
 
 #[test]
 fn the_page_of_schedulers_has_the_table() {
-    let page = fs::read_to_string(PAGE).expect("docs/schedulers.md is in the tree");
+    let page = fs::read_to_string(PAGE).expect("docs/reference/schedulers.md is in the tree");
     let (before, rest) = page.split_once(BEGIN).expect("the table begins");
     let (found, after) = rest.split_once(END).expect("the table ends");
     if env::var_os("UPDATE_GOLDEN").is_some() {

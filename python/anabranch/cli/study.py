@@ -130,7 +130,7 @@ def _run(
     for run, reason in found.failures.items():
         warn(f"{one.name}: {run}: {reason}")
     for run in found.late:
-        warn(f"{one.name}: {run}: packets were too late to count; see docs/lab.md")
+        warn(f"{one.name}: {run}: packets were too late to count; see docs/reference/lab.md")
     if not as_json:
         _table(found)
     with output(out / one.name if out else None, force) as stage:

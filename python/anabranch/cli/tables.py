@@ -243,8 +243,8 @@ def _notes(result: "Result") -> None:
     for run in result.late_runs().to_dict(orient="records"):
         STDOUT.print(
             f"\nlate: {run['algorithm']}, seed {run['seed']}: packets were delivered up to "
-            f"{run['p99_us'] / 1000:.1f} ms late (99th percentile; docs/lab.md), more than the "
-            "1 ms up to which results count.",
+            f"{run['p99_us'] / 1000:.1f} ms late (99th percentile; docs/reference/lab.md), more "
+            "than the 1 ms up to which results count.",
             soft_wrap=True,
         )
     for name, reason in result.failures.items():

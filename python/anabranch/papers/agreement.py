@@ -25,8 +25,8 @@ from anabranch.runner import Progress, known_backend
 from anabranch.scenario import ScenarioError
 
 Means = dict[tuple[str, str, str], tuple[float, float, bool] | None]
-"""Mean, half its 95 % interval and whether a run was too late (docs/lab.md), by item, metric and
-case; None where theory did not converge.
+"""Mean, half its 95 % interval and whether a run was too late (docs/reference/lab.md), by item,
+metric and case; None where theory did not converge.
 
 Cases for which a backend has no number are absent.
 """
@@ -47,7 +47,7 @@ class Line:
     interval: Mapping[str, float | None]
     """Half the 95 % interval by backend."""
     late: Sequence[str] = ()
-    """The backends with a run that was too late (docs/lab.md)."""
+    """The backends with a run that was too late (docs/reference/lab.md)."""
 
     def difference(self, backend: str, other: str) -> float | None:
         """The difference of two backends' means relative to that of `other`."""

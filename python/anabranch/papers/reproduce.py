@@ -50,7 +50,7 @@ class Measured:
     unsolved: Sequence[Name] = ()
     """The numbers for which theory did not converge."""
     late: Sequence[Name] = ()
-    """The numbers with a run that was too late (docs/lab.md)."""
+    """The numbers with a run that was too late (docs/reference/lab.md)."""
 
 
 def reproduce(

@@ -37,7 +37,7 @@ class Outcome:
     failures: Mapping[str, str]
     """The runs that failed, with the reason."""
     late: Sequence[str]
-    """The runs in real time that were too late to count (docs/lab.md)."""
+    """The runs in real time that were too late to count (docs/reference/lab.md)."""
 
     @property
     def table(self) -> pd.DataFrame:

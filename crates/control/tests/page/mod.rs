@@ -1,4 +1,4 @@
-//! `docs/rules.md`, the page that lists every rule of the table.
+//! `docs/reference/rules.md`, the page that lists every rule of the table.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anabranch_control::{Coupling, Info, Parameter, RULES};
 
-pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules.md");
+pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/rules.md");
 const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/bpf/rules");
 
 const HEADER: &str = "\
@@ -37,7 +37,7 @@ const COUPLING: &str = "
 
 Every rule also takes `coupling`, such as `lia:coupling=shared`: a layer above the rule that divides
 a connection's paths into groups, each a connection of its own to the rule. The kernel's programs
-and theory have `always` alone. See `docs/shared-bottlenecks.md`.
+and theory have `always` alone. See `docs/notebook/shared-bottlenecks.md`.
 
 | coupling | meaning |
 |---|---|
@@ -75,7 +75,8 @@ const CAUTION: &str = "
 Expect much less goodput than from other rules in these cases. `vegas` alone over two clean paths
 of 20 Mbps with RTTs of 20 and 60 ms has 4 of 38 Mbps in the simulator with `tcp.profile = \"linux\"`,
 and 38 without delayed ACKs; `wvegas` over two paths beside Reno has 0.28 of a link of 12 Mbps with
-a queue of 60 packets, 0.14 with 120, and 0.65 with 30. `docs/kernel.md` has the kernel's figures.
+a queue of 60 packets, 0.14 with 120, and 0.65 with 30. `docs/notebook/kernel-measured.md` has
+the kernel's figures.
 
 ";
 

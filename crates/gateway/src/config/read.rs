@@ -170,7 +170,7 @@ fn role(document: &Document<'_>) -> Option<&'static str> {
 fn parse<'t>(file: &'t str, text: &'t str) -> Result<Document<'t>, Error> {
     let document = Document::parse(file, text, &[])?;
     if document.is_empty() {
-        let message = "expected a configuration, got an empty file: see docs/gateway.md";
+        let message = "expected a configuration, got an empty file: see docs/reference/gateway.md";
         return Err(Error::of_file(file, message));
     }
     Ok(document)

@@ -75,7 +75,7 @@ fn tunnel(tunnel: &Tunnel, paths: Option<usize>) -> Vec<Fault> {
     if rule.info().delay_based && tunnel.carrier == Carrier::Quic && paths != Some(1) {
         let message = format!(
             "{} follows the delay, and over QUIC the acknowledgements of all paths return on one: \
-             a loss-based rule is safer here (docs/gateway.md)",
+             a loss-based rule is safer here (docs/reference/gateway.md)",
             rule.name()
         );
         warnings.push(key.fault(message));

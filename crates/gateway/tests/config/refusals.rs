@@ -1,4 +1,5 @@
-//! A wrong value of each key is refused with file, line, key and remedy; docs/gateway.md has each.
+//! A wrong value of each key is refused with file, line, key and remedy;
+//! docs/reference/gateway.md has each.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,6 +10,9 @@ use anabranch_gateway::keys::KeyPair;
 
 use super::tables::{FAR, NEAR};
 use super::{Written, folder};
+
+const PAGE: &str = "docs/reference/gateway.md";
+const GUIDE: &str = "docs/how-to/gateway.md";
 
 /// The dotted key of an entry: `paths[0].name`.
 fn dotted(header: &str, key: &str) -> String {
@@ -50,7 +54,7 @@ fn a_wrong_value_of_each_key_is_refused_at_its_line() {
 fn the_cases_above_have_every_key_and_so_has_the_documentation() {
     let (folder, peer) = folder();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(root.join("docs/gateway.md")).expect("docs/gateway.md");
+    let page = fs::read_to_string(root.join(PAGE)).expect(PAGE);
     for (role, tables) in [("near", NEAR), ("far", FAR)] {
         for (i, (header, keys)) in tables.iter().enumerate() {
             let known = known(&Written::new(tables, &peer), header, folder.path());
@@ -68,7 +72,7 @@ fn the_cases_above_have_every_key_and_so_has_the_documentation() {
                 let name = dotted(header, &key).replace("[0]", "[]");
                 assert!(
                     page.contains(&format!("| `{name}` |")),
-                    "docs/gateway.md: {name} of {role}"
+                    "{PAGE}: {name} of {role}"
                 );
             }
         }
@@ -110,7 +114,7 @@ fn the_examples_and_those_of_the_documentation_are_valid_but_for_their_keys() {
     let mut texts: Vec<String> = examples
         .map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("an example"))
         .collect();
-    let page = fs::read_to_string(root.join("docs/gateway.md")).expect("docs/gateway.md");
+    let page = fs::read_to_string(root.join(GUIDE)).expect(GUIDE);
     let blocks = page.split("```toml\n").skip(1);
     texts.extend(blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()));
     assert_eq!(texts.len(), 4);

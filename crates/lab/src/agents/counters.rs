@@ -65,7 +65,7 @@ impl Agents<'_> {
 
 /// Adds a subflow to the gauge of its path. Returns false, and adds nothing, if its window is above
 /// [`MAX_WINDOW`]: no rule sets one, so the kernel has skipped a BPF program and read uninitialised
-/// stack memory as its result (docs/kernel.md).
+/// stack memory as its result (docs/reference/kernel.md).
 fn add(gauge: &mut PathGauge, subflow: &Subflow) -> bool {
     if f64::from(subflow.window) > MAX_WINDOW {
         gauge.add_window(None);

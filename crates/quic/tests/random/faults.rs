@@ -71,8 +71,8 @@ fn paths_that_are_closed_in_turn_are_opened_again() {
 
 /// The library's receiver sends no acknowledgements to a new address before the path is validated,
 /// the sender cannot answer the challenge while its window is full, and after three PTOs validation
-/// has failed for good. When this fails the library has been mended: say so in docs/quic.md, and
-/// rebind every path in the random sequences.
+/// has failed for good. When this fails the library has been mended: say so in
+/// docs/reference/quic.md, and rebind every path in the random sequences.
 #[test]
 fn a_path_that_is_rebound_while_its_link_is_down_never_recovers_alone() {
     let rebind = Event::Path(1, 0, Operation::Rebind);

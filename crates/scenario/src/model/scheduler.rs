@@ -1,6 +1,6 @@
 //! The schedulers of Multipath TCP, one after the other. The key `tcp.scheduler`, its JSON Schema,
-//! the errors of backends that lack one, the laws and the table of docs/schedulers.md are made from
-//! this table.
+//! the errors of backends that lack one, the laws and the table of
+//! docs/reference/schedulers.md are made from this table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ macro_rules! schedulers {
     };
 }
 
-/// Every backend: `quic` has a scheduler of its own (docs/quic.md), and the equations have none.
+/// Every backend: `quic` has its own scheduler (docs/reference/quic.md), the equations have none.
 const ALL: &[&str] = &["sim", "quic", "kernel", "fluid", "equilibrium"];
 /// All but the endpoints of others.
 const OURS: &[&str] = &["sim", "fluid", "equilibrium"];

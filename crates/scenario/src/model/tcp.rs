@@ -73,7 +73,8 @@ keys! {
     /// connection with one path always has.
     min_ssthresh_packets: Count = Count::constant(1);
     /// Compute a loss-based rule's increase once per round trip of a path, as the kernel programs
-    /// do (docs/kernel.md), instead of for every packet acknowledged. Default: false.
+    /// do (docs/notebook/kernel-measured.md), instead of for every packet acknowledged.
+    /// Default: false.
     increase_per_round: bool = false;
     /// The floor of the retransmission timeout, ms. Default: 1000 (RFC 6298); profile `linux`: 200.
     min_rto_ms: TimeoutMs = TimeoutMs::constant(1000.0), linux: TimeoutMs::constant(200.0);
@@ -92,7 +93,7 @@ keys! {
     recovery: Recovery = Recovery::Sack, linux: Recovery::Rack;
     /// Packets may be marked instead of dropped by links with RED, CoDel, FQ-CoDel or PIE, and a
     /// mark reduces the window as a loss does, at most once per round trip (RFC 3168;
-    /// docs/queues.md). Backend `sim` only. Default: false.
+    /// docs/reference/queues.md). Backend `sim` only. Default: false.
     ecn: bool = false;
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
@@ -123,8 +124,8 @@ keys! {
     /// than others (phase effects, Floyd and Jacobson 1992). The usual remedy is one packet time of
     /// the bottleneck (ns-2's `overhead_`); equal losses take ten
     /// (`crates/sim/tests/laws/jitter.rs`). Default: 0; profile `linux`: 100, because the lab's
-    /// packets are 24 us late in the median and 75 us at the 99th percentile (docs/lab.md); uniform
-    /// up to 100 us has 50 and 99 us.
+    /// packets are 24 us late in the median and 75 us at the 99th percentile
+    /// (docs/reference/lab.md); uniform up to 100 us has 50 and 99 us.
     host_jitter_us: JitterUs = JitterUs::constant(0.0), linux: JitterUs::constant(100.0);
 }
 

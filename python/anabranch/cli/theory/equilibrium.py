@@ -79,7 +79,7 @@ def packets(
 
         anabranch theory packets --quick
 
-        anabranch theory packets --out results/packets --page docs/theory-meets-packets.md
+        anabranch theory packets --out results/packets --page docs/notebook/theory-meets-packets.md
     """
     from anabranch.figures import packets as figure
     from anabranch.files import put_section, section

@@ -129,7 +129,7 @@ def band(rule: str) -> tuple[float, float]:
 
 
 def reason(rule: str, scenario: int, isolated: bool) -> str | None:
-    """Why a cell may be outside its band: docs/theory-meets-packets.md has the experiments."""
+    """Why a cell may be outside its band: experiments of docs/notebook/theory-meets-packets.md."""
     if not isolated:
         return "the rule has infinitely many equilibria there, and packets stay near another one"
     return EXPLAINED.get((rule, scenario)) or EXPLAINED.get(("", scenario))

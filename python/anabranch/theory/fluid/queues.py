@@ -10,7 +10,7 @@ from anabranch.theory.network import Network
 
 STANDING_SHARE = 0.7
 """Mean length of a drop-tail queue that drops packets, over its limit: senders fill it, lose
-packets and reduce their windows. docs/theory-fluid.md has the experiment."""
+packets and reduce their windows. docs/notebook/theory-fluid.md has the experiment."""
 
 PRICE_AT_LIMIT = 0.1
 """Loss probability when the backlog of a drop-tail queue exceeds the standing queue by the limit.

@@ -31,7 +31,7 @@ EXPECTED = {
     ("reno", True): {"harm": REFUTED},
     ("reno", False): {"harm": REFUTED},
     ("lia", True): {"C0": REFUTED},
-    # RTTs from 2.92 to 1 apart, docs/theory-guarantees.md.
+    # RTTs from 2.92 to 1 apart, docs/notebook/theory-guarantees.md.
     ("lia", False): {"C0": REFUTED, "C2": REFUTED},
     ("balia", True): {"C0": REFUTED, "C1": REFUTED, "C2": REFUTED, "best": REFUTED},
 }
@@ -51,7 +51,7 @@ def test_two_paths_are_decided(rule: str, equal: bool) -> None:
 @pytest.mark.parametrize("rule", ["coupled", "semicoupled", "lia", "generalized"])
 def test_three_paths_agree_with_the_search(rule: str) -> None:
     found = prove(rule, paths=[3], rtts=[True], requirements=["C0", "C2", "C3", "C4", "C5"])
-    # Balia's table I at equal RTTs, as docs/theory-guarantees.md has it.
+    # Balia's table I at equal RTTs, as docs/notebook/theory-guarantees.md has it.
     fails = {"coupled": {"C2", "C3"}}.get(rule, {"C0"})
     assert {one.requirement for one in found.verdicts if one.result == REFUTED} == fails
     assert {one.result for one in found.verdicts} == {PROVED, REFUTED}
