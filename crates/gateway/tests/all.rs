@@ -7,6 +7,7 @@ mod operation;
 mod parsers;
 mod process;
 mod strangers;
+mod systemd;
 mod traffic;
 mod units;
 mod virtual_time;

@@ -1,6 +1,7 @@
 //! The programs in the kernel, each property in a file.
 
 mod bits;
+mod boot;
 mod buffers;
 mod command_line;
 mod common;
