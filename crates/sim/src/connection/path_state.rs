@@ -6,6 +6,7 @@ use anabranch_net::Time;
 use anabranch_scenario::Recovery;
 
 use crate::connection::bits::Reassembly;
+use crate::connection::delivery::Packets;
 use crate::connection::host::Host;
 use crate::connection::rack::Rack;
 use crate::connection::rto::{Rto, longest};
@@ -82,6 +83,8 @@ pub(crate) struct PathState {
     pub way_back: Option<Box<WayBack>>,
     /// What both ends know of marks, if the scenario has ECN.
     pub ecn: Option<Box<Ecn>>,
+    /// What is noted of outstanding packets, if the rule acts by delivery rates.
+    pub packets: Option<Box<Packets>>,
     pub totals: PathTotals,
 }
 
@@ -110,6 +113,7 @@ impl PathState {
             ecn: tcp.keys.ecn.then(Box::default),
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
+            packets: None,
             totals: PathTotals::default(),
         }
     }
