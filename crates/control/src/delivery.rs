@@ -2,8 +2,11 @@
 //! draft-cheng-iccrg-delivery-rate-estimation. Names are the draft's: `C.` is [`Delivery`], `P.`
 //! is [`Stamp`], `RS.` is [`Sample`]. Volumes are in packets, times in s, rates in packets/s.
 
-/// RTTs are compared to this relative accuracy: times are sums of seconds.
+/// An interval may be so much shorter than the RTT with which it is compared: times are rounded.
 const ACCURACY: f64 = 1e-6;
+
+/// Nanoseconds per second: RTTs that a clock of this accuracy finds equal are equal.
+const CLOCK: f64 = 1e9;
 
 /// What the sender notes of a packet when it is sent (section 4.1.2.1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -58,6 +61,13 @@ pub struct Sample {
     pub in_flight: f64,
     /// `C.is_cwnd_limited`: whether the window was full at some time of the last round trip.
     pub is_cwnd_limited: bool,
+}
+
+impl Sample {
+    /// `C.inflight` before the acknowledgement.
+    pub fn prior_in_flight(&self) -> f64 {
+        self.in_flight + self.newly_acked + self.newly_lost
+    }
 }
 
 /// The sender's account of a path's deliveries (section 4.1.2.1.1).
@@ -145,7 +155,7 @@ impl Delivery {
         let is_reliable = interval > 0.0 && interval >= min_rtt * (1.0 - ACCURACY);
         Some(Sample {
             now,
-            rtt,
+            rtt: rtt.map(|rtt| libm::round(rtt * CLOCK) / CLOCK),
             newly_acked: core::mem::take(&mut self.newly_acked),
             newly_lost: core::mem::take(&mut self.newly_lost),
             prior_delivered: packet.delivered,

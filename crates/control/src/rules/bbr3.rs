@@ -58,14 +58,25 @@ const MIN_SEND_QUANTUM: f64 = 2.0;
 /// - Exit of Startup by losses ([section 5.3.1.3], in prose): the rate of a "single full round
 ///   trip" is `RS.lost / RS.tx_in_flight`, a "sequence range" is a run of packets that were sent
 ///   one after the other, and `C.has_selective_acks` is true.
+/// - `SaveStateUponLoss` is called when a recovery begins, as in the prose of [section 5.5.11.1] and
+///   in Linux, and not by `NoteLoss`, too ([section 5.5.10.2]): there `StartProbeBW_DOWN` forgets
+///   that there was a loss in this round, so that the second lost packet of an acknowledgement
+///   would overwrite `BBR.undo_state` and nothing could be undone.
+/// - A precautionary probe ([section 5.3.3.6]) ends where `C.inflight` before the acknowledgement
+///   reaches `BBR.inflight_longterm`, which is in whole packets after a loss; both as in Linux. The
+///   window is bounded by the same value, and an acknowledgement leaves less than a window in
+///   flight, so that otherwise the probe ends with the losses that it is to avoid.
 /// - After a timeout `C.inflight` is 0, because the endpoints declare all lost, so `C.cwnd` is 1
 ///   ([section 5.6.4.4]) up to the next acknowledgement.
 /// - An acknowledgement without a new packet changes nothing; [section 5.2.3] does not say.
 ///
 /// [section 5.6.2]: https://www.ietf.org/archive/id/draft-ietf-ccwg-bbr-06.html#section-5.6.2
+/// [section 5.3.3.6]: https://www.ietf.org/archive/id/draft-ietf-ccwg-bbr-06.html#section-5.3.3
 /// [section 5.3.3.8.3]: https://www.ietf.org/archive/id/draft-ietf-ccwg-bbr-06.html#section-5.3.3
 /// [section 5.5.8.2]: https://www.ietf.org/archive/id/draft-ietf-ccwg-bbr-06.html#section-5.5.8
 /// [section 5.3.1.3]: https://www.ietf.org/archive/id/draft-ietf-ccwg-bbr-06.html#section-5.3.1
+/// [section 5.5.10.2]: https://www.ietf.org/archive/id/draft-ietf-ccwg-bbr-06.html#section-5.5.10
+/// [section 5.5.11.1]: https://www.ietf.org/archive/id/draft-ietf-ccwg-bbr-06.html#section-5.5.11
 /// [section 5.6.4.4]: https://www.ietf.org/archive/id/draft-ietf-ccwg-bbr-06.html#section-5.6.4
 /// [section 5.2.3]: https://www.ietf.org/archive/id/draft-ietf-ccwg-bbr-06.html#section-5.2.3
 #[derive(Clone, Debug)]

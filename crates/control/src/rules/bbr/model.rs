@@ -92,12 +92,11 @@ impl BbrMemory {
     fn is_next_cycle_phase(&self, rs: &Sample) -> bool {
         let is_full_length = rs.now - self.cycle_stamp > self.min_rtt;
         let gain = self.pacing_gain();
-        let prior_in_flight = rs.in_flight + rs.newly_acked + rs.newly_lost;
         if gain > 1.0 {
-            let is_high = prior_in_flight + 1.0 >= self.inflight(self.max_bw, gain);
+            let is_high = rs.prior_in_flight() + 1.0 >= self.inflight(self.max_bw, gain);
             is_full_length && (rs.newly_lost > 0.0 || is_high)
         } else if gain < 1.0 {
-            is_full_length || prior_in_flight <= self.inflight(self.max_bw, 1.0)
+            is_full_length || rs.prior_in_flight() <= self.inflight(self.max_bw, 1.0)
         } else {
             is_full_length
         }

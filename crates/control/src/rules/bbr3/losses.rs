@@ -31,7 +31,7 @@ impl Bbr3Memory {
         self.prev_probe_too_high = true;
         self.is_bw_probe_sample = false;
         if !packet.is_app_limited {
-            self.inflight_longterm = at.max(self.target_inflight() * BETA);
+            self.inflight_longterm = libm::floor(at.max(self.target_inflight() * BETA));
         }
         if self.state == Bbr3State::ProbeBwUp {
             self.undo_state = Some(Bbr3State::ProbeBwUp);
@@ -42,7 +42,6 @@ impl Bbr3Memory {
     fn note_loss(&mut self, connection: &Delivery, packet: &Stamp) {
         if !self.is_loss_in_round {
             self.loss_round_delivered = connection.delivered;
-            self.save_state_upon_loss();
         }
         self.is_loss_in_round = true;
         self.lost_ranges += u32::from(packet.packet_id != self.last_lost_id + 1);

@@ -152,7 +152,7 @@ impl Bbr3Memory {
     }
 
     fn is_time_to_go_down(&mut self, rs: &Sample) -> bool {
-        if self.prev_probe_too_high && rs.in_flight >= self.inflight_longterm {
+        if self.prev_probe_too_high && rs.prior_in_flight() >= self.inflight_longterm {
             self.prev_probe_precautionary = true;
             return true;
         }
