@@ -106,6 +106,8 @@ class RuleInfo(TypedDict):
     parameters: list[Parameter]
     delay_based: bool
     """It acts once per round trip and has no increase per acknowledged packet."""
+    by_rate: bool
+    """It acts on samples of the delivery rate, paces, and has no increase either."""
     alternate_slow_start: bool
     """In slow start it grows in every other round trip only."""
     fluid: bool

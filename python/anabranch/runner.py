@@ -40,6 +40,8 @@ class Backend:
     """Whether the seed matters; if not, only the first seed runs."""
     real_time: bool = False
     """Whether runs at the same time disturb one another."""
+    algorithms: tuple[str, ...] = ()
+    """Names that only this backend has, where they do not depend on the machine."""
     qlog: bool = False
     """Whether its runs take a folder `qlog` for the events of each connection."""
 
@@ -48,7 +50,7 @@ BACKENDS = {
     "sim": Backend("anabranch._core:Run"),
     "fluid": Backend("anabranch.theory.fluid.backend:FluidRun", random=False),
     "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
-    "quic": Backend("anabranch._core:Run.over_quic", qlog=True),
+    "quic": Backend("anabranch._core:Run.over_quic", algorithms=("noq-bbr3",), qlog=True),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 
@@ -76,8 +78,8 @@ def run(
     `on`: "sim", packets; "fluid", the rules' differential equations; "equilibrium", the stationary
     point of these (docs/notebook/theory-fluid.md); "quic", QUIC endpoints in virtual time
     (docs/reference/quic.md); or "kernel", real Linux hosts in real time (docs/reference/lab.md),
-    one run after the other by default. There an algorithm may be any that the kernel has, such as
-    "bbr".
+    one run after the other by default. There an algorithm may be any that the kernel has; on "quic"
+    also "noq-bbr3", the QUIC library's own BBR.
 
     `qlog`: a directory for the events of each end of each connection, as qlog files in a folder per
     run (docs/reference/quic.md); only on "quic". Raises FileExistsError where it is not empty.
@@ -177,7 +179,7 @@ def choices(
     """
     backend = known_backend(on)
     make = resolve_name(backend.path)
-    own = make.algorithms() if hasattr(make, "algorithms") else ()
+    own = make.algorithms() if hasattr(make, "algorithms") else backend.algorithms
     chosen = seeds_of(seeds, scenario.seeds)
     rules = algorithms_of(scenario, algorithm, own)
     return rules, chosen if backend.random else chosen[:1]

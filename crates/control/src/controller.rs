@@ -4,12 +4,14 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::ack::Ack;
+use crate::delivery::Delivery;
 use crate::path::Path;
 use crate::rule::Rule;
 
 use grouping::Grouping;
 use undo::BeforeLoss;
 
+mod by_rate;
 mod grouping;
 mod losses;
 mod per_round;
@@ -84,6 +86,8 @@ pub struct Controller<R: Rule> {
     /// For each path what its last timeout or kept loss changed, if that may be undone. Empty until
     /// there is one.
     before_loss: Vec<BeforeLoss<R>>,
+    /// The deliveries of each path; empty unless the rule acts by delivery rates.
+    deliveries: Vec<Delivery>,
     /// The groups that are coupled; `None` if all paths are.
     grouping: Option<Box<Grouping<R::Memory<f64>>>>,
 }
@@ -105,6 +109,7 @@ impl<R: Rule> Controller<R> {
             memory: Vec::with_capacity(paths),
             state: Vec::with_capacity(paths),
             before_loss: Vec::new(),
+            deliveries: Vec::new(),
             grouping: None,
         };
         (0..paths).for_each(|_| controller.add_path());
@@ -134,6 +139,9 @@ impl<R: Rule> Controller<R> {
         self.state[r] = PathState::NEW;
         if let Some(before) = self.before_loss.get_mut(r) {
             *before = None;
+        }
+        if let Some(delivery) = self.deliveries.get_mut(r) {
+            *delivery = Delivery::default();
         }
     }
 
@@ -213,15 +221,19 @@ impl<R: Rule> Controller<R> {
         if self.round_ends(r, ack) {
             self.end_round(r, ack.window_limited);
         }
-        if ack.window_limited {
+        if ack.window_limited && !R::BY_RATE {
             self.grow(r, ack.packets);
         }
     }
 
     /// Path `r` sends again at `now` (s) after it was idle for longer than its timeout: the window
-    /// falls back to the initial one, in slow start (RFC 5681, section 4.1).
+    /// falls back to the initial one, in slow start (RFC 5681, section 4.1). A rule by delivery
+    /// rates decides for itself, when the first packet is sent.
     pub fn on_idle(&mut self, r: usize, now: f64) {
         self.state[r].last_ack = now;
+        if R::BY_RATE {
+            return;
+        }
         let path = &mut self.paths[r];
         if path.window > self.initial_window {
             path.window = self.initial_window;

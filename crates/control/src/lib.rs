@@ -36,6 +36,7 @@ mod algorithm;
 mod bottleneck;
 mod controller;
 mod coupling;
+mod delivery;
 mod itcp;
 mod path;
 mod rule;
@@ -51,8 +52,9 @@ pub use controller::{
     SMALLEST_SSTHRESH_ONE_PATH,
 };
 pub use coupling::Coupling;
+pub use delivery::{Delivery, Event, Sample, Stamp, WindowedMax};
 pub use itcp::{Adjuster, BufferSample, RateAdjustment, Trend};
-pub use path::{Path, fastest_rate, total_rate, total_window};
+pub use path::{PACING_GAIN, Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};
 pub use rules::{AnyController, AnyRule, Custom, External, Info, Property, RULES};
 pub use scalar::{Dual, Scalar};

@@ -2,6 +2,9 @@
 
 use crate::scalar::Scalar;
 
+/// `N` of RFC 9002, section 7.7: a sender that paces by its window sends so many windows per RTT.
+pub const PACING_GAIN: f64 = 1.25;
+
 /// The state of one path that a rule may use, in packets and seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Path<S> {
@@ -39,6 +42,11 @@ impl<S: Scalar> Path<S> {
     #[inline]
     pub fn rate(&self) -> S {
         self.window / self.rtt
+    }
+
+    /// The rate of a sender that paces by its window, packets/s: RFC 9002, section 7.7.
+    pub fn pacing_rate(&self) -> S {
+        S::from_f64(PACING_GAIN) * self.rate()
     }
 
     /// The same path in another number type: `convert` applied to every field.

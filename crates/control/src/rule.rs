@@ -2,6 +2,7 @@
 
 use core::fmt::Debug;
 
+use crate::delivery::{Delivery, Event};
 use crate::path::Path;
 use crate::scalar::Scalar;
 
@@ -10,7 +11,8 @@ use crate::scalar::Scalar;
 ///
 /// A loss-based rule is the pair [`increase`](Rule::increase) and [`decrease`](Rule::decrease). A
 /// delay-based rule acts once per round trip, in [`on_round`](Rule::on_round), and may keep
-/// [`Memory`](Rule::Memory) of each path.
+/// [`Memory`](Rule::Memory) of each path. A rule by delivery rates acts at every event, in
+/// [`on_event`](Rule::on_event), and sets a [`pacing_rate`](Rule::pacing_rate), too.
 pub trait Rule: Clone + Debug {
     /// The name in scenario files, on the command line and in results.
     const NAME: &'static str;
@@ -24,6 +26,9 @@ pub trait Rule: Clone + Debug {
     const PARAMETERS: &'static [Parameter] = &[];
     /// Whether the rule acts once per round trip instead of once per acknowledged packet.
     const DELAY_BASED: bool = false;
+    /// Whether the rule sets the window at every event of a path, by samples of its delivery rate.
+    /// The endpoint reports each packet, and paces.
+    const BY_RATE: bool = false;
     /// Whether slow start grows in every other round trip only. A round without growth sends one
     /// window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked at the end of these
     /// rounds only.
@@ -39,7 +44,7 @@ pub trait Rule: Clone + Debug {
     const KEEPS_OVERSHOOT: bool = false;
     /// Whether `I_r` and `D_r` at a state describe the rule, so that it has a fluid model. False
     /// where they depend on the time since the last loss.
-    const FLUID: bool = !Self::DELAY_BASED;
+    const FLUID: bool = !Self::DELAY_BASED && !Self::BY_RATE;
     /// Whether the rule with its defaults is NewReno over one path: `I = 1/w`, `D = w/2`.
     const RENO_ON_ONE_PATH: bool = Self::FLUID;
     /// Whether windows and RTTs alone give the loss probability of the equilibrium, `phi_r`.
@@ -65,7 +70,7 @@ pub trait Rule: Clone + Debug {
     fn with(values: &[f64]) -> Self;
 
     /// `I_r`: change of the window of path `r` per acknowledged packet, packets. May be negative.
-    /// Never called for delay-based rules.
+    /// Never called for delay-based rules and for rules by delivery rates.
     fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S;
 
     /// `D_r`: decrease of the window of path `r` at a loss, packets.
@@ -86,6 +91,23 @@ pub trait Rule: Clone + Debug {
 
     /// Called at a loss on the path that this memory belongs to.
     fn on_loss<S: Scalar>(&self, _memory: &mut Self::Memory<S>) {}
+
+    /// The window of a path after an event, packets. Called for rules by delivery rates.
+    fn on_event(
+        &self,
+        path: &Path<f64>,
+        _memory: &mut Self::Memory<f64>,
+        _delivery: &mut Delivery,
+        _event: &Event,
+    ) -> f64 {
+        path.window
+    }
+
+    /// The rate at which a path sends at most, packets/s; infinite if it is not paced. A rule that
+    /// sets windows may give [`Path::pacing_rate`].
+    fn pacing_rate(&self, _path: &Path<f64>, _memory: &Self::Memory<f64>) -> f64 {
+        f64::INFINITY
+    }
 
     /// The window with which the path leaves slow start, packets; `None` to stay. Called at the end
     /// of each round trip in slow start.

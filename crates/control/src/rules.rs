@@ -2,6 +2,8 @@
 
 mod custom;
 
+pub use bbr::{BbrMemory, BbrMode};
+pub use bbr3::{Bbr3Memory, Bbr3State};
 pub use custom::{Custom, External};
 pub use wvegas::WvegasMemory;
 
@@ -10,6 +12,7 @@ use alloc::string::String;
 use crate::ack::Ack;
 use crate::controller::{Controller, Phase};
 use crate::coupling::Coupling;
+use crate::delivery::Stamp;
 use crate::path::Path;
 use crate::rule::{Parameter, Rule, phi};
 use crate::scalar::Scalar;
@@ -89,6 +92,7 @@ properties! {
     summary: &'static str = SUMMARY,
     source: &'static str = SOURCE,
     delay_based: bool = DELAY_BASED,
+    by_rate: bool = BY_RATE,
     alternate_slow_start: bool = ALTERNATE_SLOW_START,
     fluid: bool = FLUID,
     reno_on_one_path: bool = RENO_ON_ONE_PATH,
@@ -172,6 +176,8 @@ rules! { $
     rsf_lb: RsfLb,
     vegas: Vegas,
     wvegas: Wvegas,
+    bbr: Bbr,
+    bbr3: Bbr3,
 }
 
 impl AnyRule {
@@ -248,6 +254,13 @@ impl AnyController {
         keep_for_undo(&mut self, r: usize);
         on_spurious(&mut self, r: usize);
         on_idle(&mut self, r: usize, now: f64);
+        is_by_rate(&self) -> bool;
+        pacing_rate(&self, r: usize) -> f64;
+        on_packet_sent(&mut self, r: usize, now: f64, size: f64, in_flight: f64) -> Stamp;
+        on_packet_delivered(&mut self, r: usize, now: f64, packet: &Stamp);
+        on_packet_lost(&mut self, r: usize, now: f64, packet: &Stamp);
+        on_packets_processed(&mut self, r: usize, now: f64, rtt: Option<f64>, in_flight: f64);
+        on_app_limited(&mut self, r: usize, in_flight: f64);
     }
 
     /// [`Rule::weight`].

@@ -117,9 +117,9 @@ fn only_what_differs_from_the_defaults_is_printed_in_the_order_of_the_table() {
 fn an_unknown_algorithm_lists_the_known_ones() {
     let names: Vec<_> = RULES.iter().map(|info| info.name).collect();
     assert_eq!(
-        error("bbr"),
+        error("bbr9"),
         format!(
-            "unknown algorithm \"bbr\": expected one of {}",
+            "unknown algorithm \"bbr9\": expected one of {}",
             names.join(", ")
         )
     );

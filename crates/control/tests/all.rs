@@ -1,6 +1,7 @@
 //! What the rules and the controller guarantee, each property in a file.
 
 mod algorithm;
+mod bbr3;
 mod common;
 mod controller;
 mod coupled_cubic;

@@ -14,6 +14,9 @@ use crate::record;
 use crate::rule::PythonRule;
 use crate::scenario::Scenario;
 
+/// The name of the QUIC library's BBR among the algorithms of `quic`.
+const LIBRARY_BBR: &str = "noq-bbr3";
+
 /// Wall time between two checks of the cancel flag: short for a person, long for the simulator.
 const SLICE: Duration = Duration::from_millis(20);
 
@@ -26,12 +29,13 @@ const LONGEST_SLICE_S: f64 = 0.1;
 /// A run in virtual time.
 trait Virtual: Sized {
     /// Flows without an algorithm of their own run `rule`, if there is one. Connections over QUIC
-    /// are logged in the folder `qlog`.
+    /// are logged in the folder `qlog`, and run the library's BBR instead of a rule if so asked.
     fn begin(
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
         qlog: Option<&Path>,
+        library_bbr: bool,
     ) -> PyResult<Self>;
     fn run_until(&mut self, time_s: f64);
     fn finish(self) -> PyResult<Record>;
@@ -43,6 +47,7 @@ impl Virtual for anabranch_sim::Simulation {
         seed: u64,
         rule: Option<Arc<PythonRule>>,
         _: Option<&Path>,
+        _: bool,
     ) -> PyResult<Self> {
         Ok(match rule {
             None => Self::new(scenario, seed),
@@ -65,8 +70,10 @@ impl Virtual for anabranch_quic::Simulation {
         seed: u64,
         rule: Option<Arc<PythonRule>>,
         qlog: Option<&Path>,
+        library_bbr: bool,
     ) -> PyResult<Self> {
         let simulation = match rule {
+            None if library_bbr => Self::with_library_bbr(scenario, seed),
             None => Self::new(scenario, seed),
             Some(rule) => Self::with_custom_rule(scenario, seed, rule),
         };
@@ -105,6 +112,7 @@ pub struct Run {
     scenario: anabranch_scenario::Scenario,
     seed: u64,
     custom: Option<Custom>,
+    library_bbr: bool,
     qlog: Option<PathBuf>,
     progress: AtomicU64,
     cancelled: AtomicBool,
@@ -125,7 +133,7 @@ impl Run {
         Run::on(Backend::Tcp, scenario, algorithm, seed, rule, None)
     }
 
-    /// The same over QUIC; each end of each connection is logged in the folder `qlog`. Raises
+    /// The same over QUIC, also with the library's BBR ("noq-bbr3"); each end of each connection is logged in the folder `qlog`. Raises
     /// ScenarioError for what is not available over QUIC, and `execute` raises OSError if a file of
     /// `qlog` cannot be written.
     #[staticmethod]
@@ -151,7 +159,8 @@ impl Run {
             Backend::Tcp => self.simulate::<anabranch_sim::Simulation>(rule),
             Backend::Quic => self.simulate::<anabranch_quic::Simulation>(rule),
         })?;
-        let name = self.custom.as_ref().map(|custom| custom.name.as_str());
+        let custom = self.custom.as_ref().map(|custom| custom.name.as_str());
+        let name = custom.or(self.library_bbr.then_some(LIBRARY_BBR));
         record::tables(py, record, &self.scenario, name)
     }
 
@@ -182,6 +191,9 @@ impl Run {
         rule: Option<Py<PyAny>>,
         qlog: Option<PathBuf>,
     ) -> PyResult<Run> {
+        let library_bbr =
+            matches!(backend, Backend::Quic) && algorithm.as_deref() == Some(LIBRARY_BBR);
+        let algorithm = algorithm.filter(|_| !library_bbr);
         let (scenario, custom) = match (rule, algorithm) {
             (None, None) => (scenario.0.clone(), None),
             (None, Some(spec)) => (scenario.0.with_algorithm(&spec).map_err(raise)?, None),
@@ -195,6 +207,7 @@ impl Run {
             scenario,
             seed,
             custom,
+            library_bbr,
             qlog,
             progress: AtomicU64::new(0.0_f64.to_bits()),
             cancelled: AtomicBool::new(false),
@@ -203,7 +216,13 @@ impl Run {
 
     fn simulate<V: Virtual>(&self, rule: Option<Arc<PythonRule>>) -> PyResult<Record> {
         let qlog = self.qlog.as_deref();
-        let mut simulation = V::begin(&self.scenario, self.seed, rule.clone(), qlog)?;
+        let mut simulation = V::begin(
+            &self.scenario,
+            self.seed,
+            rule.clone(),
+            qlog,
+            self.library_bbr,
+        )?;
         let end_s = self.scenario.measure.duration_s.get();
         let (mut now_s, mut slice_s) = (0.0, FIRST_SLICE_S);
         while now_s < end_s {

@@ -9,6 +9,7 @@ use noq_proto::congestion::Bbr3Config;
 
 mod allowance;
 mod clock;
+mod packets;
 mod path;
 
 pub use allowance::Allowance;
@@ -47,6 +48,11 @@ impl PathReport {
     /// What the path may send now beside its window.
     pub fn allowance(&self) -> &Allowance {
         &self.allowance
+    }
+
+    /// The window that the library's BBR sets, packets.
+    pub fn bbr_window(&self) -> Option<f64> {
+        self.bbr_window
     }
 
     /// Whether the congestion window limits what is sent, as far as the library knows. It takes an

@@ -39,8 +39,8 @@ pub struct Simulation {
     tls: Tls,
     calendar: Calendar,
     links: Links,
-    /// The controller of a connection of each flow, without paths.
-    controllers: Vec<AnyController>,
+    /// The controller of a connection of each flow, without paths; `None`: the library's BBR.
+    controllers: Vec<Option<AnyController>>,
     /// The routes of each flow's paths.
     routes: Vec<Vec<Route>>,
     slots: Vec<UserSlot>,
@@ -79,6 +79,21 @@ impl Simulation {
         Simulation::with_rule(scenario, seed, Some(&rule))
     }
 
+    /// A run of `scenario` in which flows without an algorithm of their own run the library's BBR
+    /// (draft-ietf-ccwg-bbr), each path by itself.
+    ///
+    /// # Errors
+    /// If this backend does not support something in the scenario.
+    pub fn with_library_bbr(scenario: &Scenario, seed: u64) -> Result<Simulation, Unsupported> {
+        let mut simulation = Simulation::new(scenario, seed)?;
+        for (flow, controller) in simulation.controllers.iter_mut().enumerate() {
+            if !scenario.has_own_algorithm(flow) {
+                *controller = None;
+            }
+        }
+        Ok(simulation)
+    }
+
     fn with_rule(
         scenario: &Scenario,
         seed: u64,
@@ -111,7 +126,10 @@ impl Simulation {
             tls: Tls::new(),
             calendar,
             links,
-            controllers: controllers(scenario, custom),
+            controllers: controllers(scenario, custom)
+                .into_iter()
+                .map(Some)
+                .collect(),
             routes,
             endless: vec![None; slots.len()],
             users: start.users.clone(),

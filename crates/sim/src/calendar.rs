@@ -27,6 +27,8 @@ pub(crate) enum Event {
     Rack { connection: u32, path: u16 },
     /// The first packet of a path that waits in the sender's host leaves it.
     Leave { connection: u32, path: u16 },
+    /// The pacing timer of a path.
+    Pace { connection: u32, path: u16 },
     /// The delayed-ACK timer of a path.
     DelayedAck { connection: u32, path: u16 },
     /// The last packet of a connection was an acknowledgement that a link dropped.

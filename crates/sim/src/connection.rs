@@ -19,6 +19,7 @@ use crate::network::{Network, PacketNumber};
 use crate::prefetch::prefetch;
 
 mod bits;
+mod delivery;
 mod gateway;
 mod host;
 mod leaving;
@@ -138,7 +139,8 @@ impl Connection {
                 .set_ssthresh(r, tcp.keys.initial_ssthresh_packets.get());
             let window = self.controller.window(r) as u32;
             let seed = element_seed(self.host_seed, kind::HOSTS, r);
-            let path = PathState::new(route.clone(), tcp, window, seed);
+            let mut path = PathState::new(route.clone(), tcp, window, seed);
+            path.packets = self.controller.is_by_rate().then(Box::default);
             self.paths.push(path);
         }
     }
@@ -148,7 +150,7 @@ impl Connection {
         for r in 0..self.paths.len() {
             if self.paths[r].is_stale(world.now, world.tcp) {
                 self.controller.on_idle(r, seconds(world.now));
-                self.paths[r].window = self.controller.window(r) as u32;
+                self.open_window(world.now, r);
             }
         }
         self.data_end = ENDLESS;

@@ -204,6 +204,11 @@ impl Simulation {
                     connection.on_rack_timer(world, path);
                 });
             }
+            Event::Pace { connection, path } => {
+                self.connect(connection, |connection, world| {
+                    connection.on_pacing_timer(world, path);
+                });
+            }
             Event::Leave { connection, path } => {
                 self.connect(connection, |connection, world| {
                     connection.on_leave(world, path);

@@ -176,7 +176,7 @@ def test_jumps_and_kinks():
     assert not (kink(Law("semicoupled"), states) > CHANGE).any()
 
 
-@pytest.mark.parametrize("spec", ["vegas", "wvegas", "cubic"])
+@pytest.mark.parametrize("spec", ["vegas", "wvegas", "cubic", "bbr3"])
 def test_rules_without_a_phi_are_not_judged(spec):
     found = check(spec, paths=[2], users=20)
     assert found.verdicts == {}

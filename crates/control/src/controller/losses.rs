@@ -1,17 +1,23 @@
 //! Losses: what a loss event, its repair and a timeout change.
 
 use crate::controller::{Controller, LOSS_INTERVAL_GAIN, Phase};
+use crate::delivery::Event;
 use crate::rule::Rule;
 
 impl<R: Rule> Controller<R> {
     /// A loss event on path `r`: the window falls by the rule's decrease, to no less than the
     /// smallest ssthresh, and does not change until [`on_recovered`](Controller::on_recovered). The
-    /// endpoint reports at most one per round trip; in recovery it is ignored.
+    /// endpoint reports at most one per round trip; in recovery it is ignored. A rule by delivery
+    /// rates sets the window itself.
     pub fn on_loss(&mut self, r: usize) {
         if self.state[r].phase == Phase::Recovery {
             return;
         }
         self.count_loss(r);
+        self.state[r].phase = Phase::Recovery;
+        if R::BY_RATE {
+            return self.tell(r, &Event::Recovery);
+        }
         self.cut_ssthresh(r);
         let ssthresh = self.state[r].ssthresh;
         let path = &mut self.paths[r];
@@ -20,11 +26,13 @@ impl<R: Rule> Controller<R> {
         path.window = path.window.min(ssthresh);
         path.epoch_window = path.window;
         path.age = 0.0;
-        self.state[r].phase = Phase::Recovery;
     }
 
     /// All that was outstanding on path `r` at the loss is acknowledged: recovery is over.
     pub fn on_recovered(&mut self, r: usize) {
+        if R::BY_RATE {
+            self.tell(r, &Event::Recovered);
+        }
         if self.state[r].phase == Phase::Recovery {
             self.resume(r);
         }
@@ -41,9 +49,14 @@ impl<R: Rule> Controller<R> {
             return;
         }
         self.keep_for_undo(r);
+        if R::BY_RATE {
+            self.tell(r, &Event::Timeout);
+        }
         if self.state[r].phase != Phase::Recovery {
             self.count_loss(r);
-            self.cut_ssthresh(r);
+            if !R::BY_RATE {
+                self.cut_ssthresh(r);
+            }
         }
         self.state[r].phase = Phase::SlowStart;
         self.state[r].timed_out = true;

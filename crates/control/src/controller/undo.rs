@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::controller::{Controller, Phase};
+use crate::delivery::Event;
 use crate::path::Path;
 use crate::rule::Rule;
 
@@ -41,12 +42,17 @@ impl<R: Rule> Controller<R> {
             queue_delay: path.queue_delay,
             ..before.path
         };
-        self.memory[r] = before.memory;
+        if !R::BY_RATE {
+            self.memory[r] = before.memory;
+        }
         let state = &mut self.state[r];
         state.phase = before.phase;
         state.ssthresh = before.ssthresh;
         state.timed_out = false;
         state.increase = f64::NAN;
+        if R::BY_RATE {
+            self.tell(r, &Event::Spurious);
+        }
     }
 
     /// Keeps what a loss of path `r` is about to change, for

@@ -4,14 +4,12 @@ use std::any::Any;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use anabranch_control::Ack;
+use anabranch_control::{Ack, PACING_GAIN};
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
+use super::packets::Packets;
 use super::{SharedController, State};
-
-/// The library's pacing without an allowance, windows per round trip.
-const PACING_GAIN: f64 = 1.25;
 
 impl ControllerFactory for SharedController {
     fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
@@ -33,6 +31,7 @@ impl ControllerFactory for SharedController {
             mtu: mtu.into(),
             acked: Acked::default(),
             recovery_began: None,
+            packets: Packets::default(),
             bbr,
         })
     }
@@ -70,6 +69,7 @@ pub struct PathController {
     mtu: u64,
     acked: Acked,
     recovery_began: Option<Instant>,
+    packets: Packets,
     bbr: Option<Box<dyn Controller>>,
 }
 
@@ -113,8 +113,16 @@ impl Controller for PathController {
         if let Some(bbr) = &mut self.bbr {
             bbr.on_packet_sent(now, bytes, number);
         }
+        let r = self.index();
         if let Some(mut state) = self.registration.lock() {
-            let report = &mut state.paths[self.index()];
+            if state.controller.is_by_rate() {
+                let packets = |bytes: u64| bytes as f64 / self.mtu as f64;
+                let in_flight = packets(state.paths[r].in_flight_bytes);
+                let (at, size) = (state.clock.seconds(now), packets(bytes.into()));
+                let stamp = state.controller.on_packet_sent(r, at, size, in_flight);
+                self.packets.on_sent(number, stamp);
+            }
+            let report = &mut state.paths[r];
             report.in_flight_bytes += u64::from(bytes);
             report.silent_since.get_or_insert(now);
             report.allowance.on_sent(bytes.into());
@@ -139,6 +147,7 @@ impl Controller for PathController {
         if let Some(bbr) = &mut self.bbr {
             bbr.on_ack(now, sent, bytes, number, app_limited, rtt);
         }
+        self.packets.on_acknowledged(number);
         self.acked.packets += 1;
         self.acked.bytes += bytes;
         self.acked.newest = self.acked.newest.max(Some(sent));
@@ -201,12 +210,21 @@ impl Controller for PathController {
                 window_limited,
             },
         );
+        if controller.is_by_rate() {
+            let in_flight = in_flight as f64 / self.mtu as f64;
+            if app_limited {
+                controller.on_app_limited(r, in_flight);
+            }
+            let now = clock.seconds(now);
+            self.packets.report(controller, r, now, rtt, in_flight);
+        }
     }
 
     fn on_packet_lost(&mut self, bytes: u16, number: u64, now: Instant) {
         if let Some(bbr) = &mut self.bbr {
             bbr.on_packet_lost(bytes, number, now);
         }
+        self.packets.on_lost(number);
         let r = self.index();
         let Some(mut state) = self.registration.lock() else {
             return;
@@ -242,6 +260,8 @@ impl Controller for PathController {
             state.controller.keep_for_undo(r);
             state.controller.on_loss(r);
         }
+        let at = state.clock.seconds(now);
+        self.packets.report_losses(&mut state.controller, r, at);
         drop(state);
         if is_persistent {
             self.recovery_began = None;
@@ -278,8 +298,8 @@ impl Controller for PathController {
             .window(window, report.in_flight_bytes, self.mtu)
     }
 
-    /// The rate of the allowance. It takes the place of the library's pacing, by the window, and
-    /// so does not exceed it.
+    /// The rate at which the rule paces, and that of the allowance. The latter takes the place of
+    /// the library's pacing, by the window, and so does not exceed it.
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = match &self.bbr {
             Some(bbr) => bbr.metrics(),
@@ -287,6 +307,10 @@ impl Controller for PathController {
         };
         metrics.congestion_window = self.window();
         let state = self.registration.shared.lock();
+        let rule = state.controller.pacing_rate(self.index()) * self.mtu as f64;
+        if self.bbr.is_none() && rule.is_finite() {
+            metrics.pacing_rate = Some(rule.max(1.0) as u64);
+        }
         if let Some(rate) = state.paths[self.index()].allowance.rate {
             let path = state.controller.path(self.index());
             let window = self.congestion_window(&state) as f64;
@@ -301,6 +325,7 @@ impl Controller for PathController {
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(PathController {
             registration: self.registration.clone(),
+            packets: self.packets.clone(),
             bbr: self.bbr.as_ref().map(|bbr| bbr.clone_box()),
             ..*self
         })

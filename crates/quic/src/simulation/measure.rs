@@ -39,7 +39,7 @@ impl Simulation {
             connection.pair.controller().read(|controller, reports| {
                 for (r, report) in reports.iter().enumerate() {
                     let (gauge, path) = (&mut gauges[first + r], controller.path(r));
-                    gauge.add_window(Some(path.window));
+                    gauge.add_window(Some(report.bbr_window().unwrap_or(path.window)));
                     gauge.in_flight += report.in_flight_bytes.div_ceil(datagram_bytes);
                     gauge.group = controller.group(r) as u32;
                     if path.rtt.is_finite() {

@@ -41,19 +41,23 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// A connection of `paths` paths, of which path 0 opens at once. Equal seeds give datagrams of
-    /// equal sizes at equal times. Both ends write to `qlog`.
+    /// equal sizes at equal times. Without a controller it is the library's BBR. Both ends write to
+    /// `qlog`.
     pub fn new(
         paths: usize,
         now: Time,
         seed: u64,
         settings: &Settings,
         tls: &Tls,
-        (controller, initial_ssthresh): (AnyController, f64),
+        (controller, initial_ssthresh): (Option<AnyController>, f64),
         qlog: Option<ConnectionQlog>,
     ) -> Pair {
         let clock = Clock::start();
         let mut dice = Dice::new(seed);
-        let controller = SharedController::new(clock, controller, initial_ssthresh);
+        let controller = match controller {
+            Some(controller) => SharedController::new(clock, controller, initial_ssthresh),
+            None => SharedController::bbr(clock),
+        };
         controller.open(0);
         let mut sender = settings.sender(paths, &controller);
         let mut receiver = settings.receiver(paths);

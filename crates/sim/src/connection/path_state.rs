@@ -6,6 +6,7 @@ use anabranch_net::Time;
 use anabranch_scenario::Recovery;
 
 use crate::connection::bits::Reassembly;
+use crate::connection::delivery::Packets;
 use crate::connection::host::Host;
 use crate::connection::rack::Rack;
 use crate::connection::rto::{Rto, longest};
@@ -84,6 +85,8 @@ pub(crate) struct PathState {
     pub ecn: Option<Box<Ecn>>,
     /// The bits of the acknowledgements.
     pub echo: Bits,
+    /// What is noted of outstanding packets, if the rule acts by delivery rates.
+    pub packets: Option<Box<Packets>>,
     pub totals: PathTotals,
 }
 
@@ -113,6 +116,7 @@ impl PathState {
             echo: Bits::default(),
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
+            packets: None,
             totals: PathTotals::default(),
         }
     }

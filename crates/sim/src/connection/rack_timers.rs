@@ -75,7 +75,8 @@ impl Connection {
         let Some(rack) = &mut path.rack else { return };
         let detected = rack.detect(&mut path.sender, world.now);
         self.on_detected(world, r, &detected);
-        self.paths[r].window = self.controller.window(r) as u32;
+        self.report_losses(world.now, r);
+        self.open_window(world.now, r);
         if detected.loss {
             self.retransmit(world, r);
         }

@@ -131,6 +131,16 @@ impl Sender {
         self.lost_bits.contains(sequence)
     }
 
+    /// The first packet from `from` on that is lost and not sent again yet.
+    pub fn first_lost(&self, from: PacketNumber) -> Option<PacketNumber> {
+        self.lost_bits.first(from..self.next)
+    }
+
+    /// Whether a packet above the first hole has arrived.
+    pub fn has_arrived(&self, sequence: PacketNumber) -> bool {
+        sequence >= self.una && self.arrived_bits.contains(sequence)
+    }
+
     /// Whether a lost packet waits to be sent again.
     #[inline]
     pub fn has_lost(&self) -> bool {

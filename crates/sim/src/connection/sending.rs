@@ -65,6 +65,10 @@ impl Connection {
             self.controller.on_lost(r, lost);
         }
         path.window = self.controller.window(r) as u32;
+        if path.packets.is_some() {
+            self.report_deliveries(world, r, ack);
+        }
+        let path = &mut self.paths[r];
         if outcome.advanced {
             path.forget_backoff();
             path.forget_acknowledged();
@@ -103,7 +107,10 @@ impl Connection {
             ecn.reduced_until = Some(path.sender.next());
             ecn.on_reduced();
             path.totals.mark_events += 1;
-            self.controller.on_loss(r);
+            // BBR ignores marks (draft-ietf-ccwg-bbr-06, section 3.7).
+            if !self.controller.is_by_rate() {
+                self.controller.on_loss(r);
+            }
         }
     }
 
@@ -129,7 +136,11 @@ impl Connection {
         if let Some(ecn) = &mut path.ecn {
             ecn.on_reduced();
         }
-        path.window = self.controller.window(r) as u32;
+        if path.packets.is_some() {
+            self.report_losses(world.now, r);
+        }
+        self.open_window(world.now, r);
+        let path = &mut self.paths[r];
         let all_send_all = matches!(self.scheduler, Scheduler::Redundant(_));
         if self.several && self.linux_scheduler.is_none() && !all_send_all {
             let lost = path.take_lost_data();
@@ -174,8 +185,11 @@ impl Connection {
             }
             self.turn = r;
         }
-        if self.starved && self.data_next < self.data_end {
-            self.on_blocked(world);
+        if self.starved {
+            self.note_app_limited();
+            if self.data_next < self.data_end {
+                self.on_blocked(world);
+            }
         }
         for path in &mut self.paths {
             path.window_limited = !path.has_room();
@@ -220,6 +234,7 @@ impl Connection {
         while self.paths[r].has_room() {
             if !self.retransmit(world, r) && !self.send_next(world, r) {
                 self.starved = true;
+                self.note_app_limited();
                 self.paths[r].window_limited = false;
                 return;
             }
@@ -348,6 +363,9 @@ impl Connection {
         };
         self.in_network += 1;
         self.emit(world, packet);
+        if self.paths[r].packets.is_some() {
+            self.note_sent(world, r, sequence, bytes);
+        }
         if self.paths[r].timer.deadline().is_none() {
             self.restart_timer(world, r);
         }

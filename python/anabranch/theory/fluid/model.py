@@ -160,6 +160,10 @@ def _group(network: Network, spec: str, settled: bool) -> Group:
         raise ScenarioError(
             f"{law.name} acts once per round trip, so it has no increase per packet"
         )
+    if row(law.name)["by_rate"]:
+        raise ScenarioError(
+            f"{law.name} has no fluid model, because it acts on delivery rates: run it on sim"
+        )
     if not row(law.name)["fluid"]:
         raise ScenarioError(
             f"{law.name} has no fluid model, because its window follows the time since the last "

@@ -117,7 +117,7 @@ def test_a_missing_solver_is_named_with_the_extra(monkeypatch, anabranch) -> Non
     assert 'pip install "anabranch[prove]"' in done.stderr
 
 
-@pytest.mark.parametrize("rule", ["cubic", "vegas"])
+@pytest.mark.parametrize("rule", ["cubic", "vegas", "bbr3"])
 def test_a_rule_without_phi_is_refused_with_the_reason(rule: str, anabranch) -> None:
     done = anabranch("theory", "prove", rule)
     assert done.returncode == 2

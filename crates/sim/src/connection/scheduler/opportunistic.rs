@@ -61,7 +61,7 @@ impl Connection {
                 && state.penalises(slow, world.now, rtt)
             {
                 self.controller.penalise(slow);
-                self.paths[slow].window = self.controller.window(slow) as u32;
+                self.open_window(world.now, slow);
             }
             self.paths[fast].totals.retransmitted_packets += 1;
             self.send_first(world, fast, data);

@@ -67,7 +67,8 @@ class ProvedRule:
             )
         if not law.fluid:
             raise ScenarioError(
-                f"{law.name} follows the time since the last loss: it has no phi of the rates"
+                f"{law.name} has no phi of the rates: it follows the time since the last loss, or "
+                "delivery rates"
             )
         return cls(law.name, law.evaluate_in)
 

@@ -1,0 +1,212 @@
+//! Paths whose rule acts by delivery rates: what is noted of each packet, and pacing.
+//!
+//! A path that must wait has no room: its window is closed to what is in flight until the pacing
+//! timer expires. Paths of other rules have none of this.
+
+use std::collections::VecDeque;
+
+use anabranch_control::Stamp;
+use anabranch_net::Time;
+use anabranch_scenario::time::{from_seconds, seconds};
+
+use crate::calendar::Event;
+use crate::connection::timer::{Timer, TimerEvent};
+use crate::connection::{Connection, World};
+use crate::network::{Acknowledgement, PacketNumber};
+
+/// What became of an outstanding packet since it was sent last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    InFlight,
+    Lost,
+    Arrived,
+}
+
+/// An outstanding packet.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    stamp: Stamp,
+    fate: Fate,
+    /// Whether it was sent more than once, so that its RTT is not known.
+    again: bool,
+}
+
+/// The outstanding packets of a path, and when it may send.
+#[derive(Debug, Default)]
+pub(crate) struct Packets {
+    /// By sequence number, from `first` on.
+    sent: VecDeque<Sent>,
+    first: PacketNumber,
+    /// When the next packet may be sent (`C.next_send_time`).
+    next_send: Time,
+    timer: Timer,
+}
+
+impl Packets {
+    fn note_sent(&mut self, sequence: PacketNumber, stamp: Stamp) {
+        let place = (sequence - self.first) as usize;
+        let again = place < self.sent.len();
+        let sent = Sent {
+            stamp,
+            fate: Fate::InFlight,
+            again,
+        };
+        if again {
+            self.sent[place] = sent;
+        } else {
+            self.sent.push_back(sent);
+        }
+    }
+
+    /// The packet, if it was not known to have arrived.
+    fn arrives(&mut self, sequence: PacketNumber) -> Option<Sent> {
+        let place = sequence.checked_sub(self.first)? as usize;
+        let sent = self.sent.get_mut(place)?;
+        let before = std::mem::replace(&mut sent.fate, Fate::Arrived);
+        (before != Fate::Arrived).then_some(*sent)
+    }
+
+    /// Forgets the packets below `una`; gives those that were not known to have arrived.
+    fn advance(&mut self, una: PacketNumber) -> Vec<Sent> {
+        let passed = (una - self.first).min(self.sent.len() as u64) as usize;
+        self.first += passed as u64;
+        let passed = self.sent.drain(..passed);
+        passed.filter(|sent| sent.fate != Fate::Arrived).collect()
+    }
+
+    /// The packet, if it was not known to be lost.
+    fn is_lost(&mut self, sequence: PacketNumber) -> Option<Stamp> {
+        let place = sequence.checked_sub(self.first)? as usize;
+        let sent = self.sent.get_mut(place)?;
+        let before = std::mem::replace(&mut sent.fate, Fate::Lost);
+        (before == Fate::InFlight).then_some(sent.stamp)
+    }
+}
+
+impl Connection {
+    /// Sets the window of path `r` to the controller's, or closes it if the path must wait.
+    #[cold]
+    pub(super) fn open_window(&mut self, now: Time, r: usize) {
+        let path = &mut self.paths[r];
+        path.window = self.controller.window(r) as u32;
+        let waits = path.packets.as_ref().is_some_and(|it| now < it.next_send);
+        if waits {
+            path.window = path.window.min(path.sender.in_flight());
+        }
+    }
+
+    /// Notes a packet that is sent, the scoreboard's already, and when the next one may be.
+    #[cold]
+    pub(super) fn note_sent(
+        &mut self,
+        world: &mut World,
+        r: usize,
+        sequence: PacketNumber,
+        bytes: u16,
+    ) {
+        let path = &mut self.paths[r];
+        let Some(packets) = &mut path.packets else {
+            return;
+        };
+        let (now, size) = (
+            seconds(world.now),
+            f64::from(bytes) / f64::from(world.tcp.packet_bytes),
+        );
+        let before = f64::from(path.sender.in_flight() - 1);
+        let stamp = self.controller.on_packet_sent(r, now, size, before);
+        packets.note_sent(sequence, stamp);
+        let gap_s = size / self.controller.pacing_rate(r);
+        packets.next_send = packets.next_send.max(world.now) + from_seconds(gap_s);
+        if packets.next_send > world.now {
+            path.window = path.window.min(path.sender.in_flight());
+            if let Some(time) = packets.timer.start(packets.next_send) {
+                self.schedule_pacing(world, r, time);
+            }
+        }
+    }
+
+    fn schedule_pacing(&self, world: &mut World, r: usize, time: Time) {
+        let event = Event::Pace {
+            connection: self.number,
+            path: r as u16,
+        };
+        world.network.calendar.push(time, event);
+    }
+
+    /// An event of a path's pacing timer.
+    pub fn on_pacing_timer(&mut self, world: &mut World, r: u16) {
+        let index = usize::from(r);
+        // As for the retransmission timer: this may be another connection by now.
+        let packets = self.paths.get_mut(index).and_then(|p| p.packets.as_mut());
+        let Some(packets) = packets else {
+            return;
+        };
+        match packets.timer.on_event(world.now) {
+            TimerEvent::Stale => {}
+            TimerEvent::Later(time) => self.schedule_pacing(world, index, time),
+            TimerEvent::Expired => {
+                self.open_window(world.now, index);
+                self.fill_windows(world);
+            }
+        }
+    }
+
+    /// Reports the packets that an acknowledgement shows to have arrived or to be lost, after the
+    /// scoreboard has processed it, and opens the window.
+    #[cold]
+    pub(super) fn report_deliveries(&mut self, world: &World, r: usize, ack: &Acknowledgement) {
+        let path = &mut self.paths[r];
+        let Some(packets) = &mut path.packets else {
+            return;
+        };
+        let mut arrived = packets.advance(path.sender.una());
+        if path.way_back.is_some() {
+            let known = path.sender.una()..path.sender.next();
+            let known = known.filter(|&sequence| path.sender.has_arrived(sequence));
+            arrived.extend(known.filter_map(|sequence| packets.arrives(sequence)));
+        } else if path.sender.has_arrived(ack.selective) {
+            arrived.extend(packets.arrives(ack.selective));
+        }
+        let now = seconds(world.now);
+        for sent in &arrived {
+            self.controller.on_packet_delivered(r, now, &sent.stamp);
+        }
+        self.report_losses(world.now, r);
+        // The RTT of the packet sent last (section 5.5.7.1), or the echoed time of the first one.
+        let newest = arrived.last().filter(|sent| !sent.again);
+        let sent_at = newest.map_or(seconds(ack.sent_at), |sent| sent.stamp.send_time);
+        let in_flight = self.paths[r].sender.in_flight().into();
+        self.controller
+            .on_packets_processed(r, now, Some(now - sent_at), in_flight);
+        self.open_window(world.now, r);
+    }
+
+    /// Reports the packets that the scoreboard has declared lost.
+    #[cold]
+    pub(super) fn report_losses(&mut self, now: Time, r: usize) {
+        let path = &mut self.paths[r];
+        let Some(packets) = &mut path.packets else {
+            return;
+        };
+        let mut from = path.sender.una();
+        while let Some(sequence) = path.sender.first_lost(from) {
+            if let Some(stamp) = packets.is_lost(sequence) {
+                self.controller.on_packet_lost(r, seconds(now), &stamp);
+            }
+            from = sequence + 1;
+        }
+    }
+
+    /// The application has no data for the paths that have room.
+    pub(super) fn note_app_limited(&mut self) {
+        if self.data_next < self.data_end {
+            return; // The receive window limits the sender (section 4.1.1.3.1).
+        }
+        for (r, path) in self.paths.iter().enumerate() {
+            if path.packets.is_some() && path.has_room() {
+                let in_flight = path.sender.in_flight().into();
+                self.controller.on_app_limited(r, in_flight);
+            }
+        }
+    }
+}
