@@ -49,6 +49,8 @@ class Flow(TypedDict):
 
     name: str
     count: int
+    packet_bytes: int
+    """Size of its full packets on the wire, headers included."""
     algorithm: str
     start_s: float
     start_spread_s: float
@@ -56,7 +58,7 @@ class Flow(TypedDict):
     stop_s: float | None
     """None: the end of the run."""
     paths: list[NetworkPath]
-    workload: Literal["bulk", "file", "on_off", "poisson", "gateway"]
+    workload: Literal["bulk", "file", "on_off", "poisson", "gateway", "messages"]
     bytes: NotRequired[int]
     """Size of the file, where `workload` is "file"."""
     on_s: NotRequired[float]

@@ -58,6 +58,15 @@ name = "poisson"
 paths = [["a"]]
 workload.poisson = {{ rate_per_s = 1, size.pareto = {{ mean_bytes = 1e4, shape = 1.5 }} }}
 [[flows]]
+name = "periodic messages"
+paths = [["a"]]
+packet_bytes = 300
+workload.messages = {{ size_bytes = 100, interval_ms = 20 }}
+[[flows]]
+name = "listed messages"
+paths = [["a"]]
+workload.messages.list = [{{ time_s = 1, bytes = 100 }}]
+[[flows]]
 name = "gateway"
 paths = [["d"]]
 algorithm = "vegas"

@@ -70,6 +70,14 @@ def test_a_schedule_is_in_the_order_of_the_network():
     assert len(schedule.start_s) == network.users
 
 
+def test_messages_and_packet_sizes_have_no_model():
+    messages = "workload.messages = { size_bytes = 100, interval_ms = 20 }\n"
+    with pytest.raises(ScenarioError, match="because its messages are single packets"):
+        Schedule.of(Scenario.parse(COMING_AND_GOING + messages))
+    with pytest.raises(ScenarioError, match="packets of 300 bytes beside those of 1500"):
+        Network.of(Scenario.parse(COMING_AND_GOING + "packet_bytes = 300\n"))
+
+
 def test_a_flow_that_pauses_has_a_schedule_and_no_interval():
     text = COMING_AND_GOING + "workload.on_off = { on_s = 2, off_s = 1 }\n"
     schedule = Schedule.of(Scenario.parse(text))

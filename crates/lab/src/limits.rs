@@ -66,6 +66,14 @@ pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
         if matches!(flow.workload, Workload::Gateway { .. }) {
             return unsupported(format!("flows.{}.workload", flow.name), "a gateway");
         }
+        if matches!(flow.workload, Workload::Messages(_)) {
+            let key = format!("flows.{}.workload", flow.name);
+            return unsupported(key, "a workload of messages");
+        }
+        if flow.packet_bytes != scenario.tcp.packet_bytes {
+            let key = format!("flows.{}.packet_bytes", flow.name);
+            return unsupported(key, "a packet size of its own");
+        }
         if flow.paths.len() > MAX_PATHS {
             let what = format!("more than {MAX_PATHS} paths");
             return unsupported(format!("flows.{}.paths", flow.name), &what);

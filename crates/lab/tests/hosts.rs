@@ -142,6 +142,19 @@ fn unsupported_scenarios_are_errors_of_one_line() {
             "flows.g.workload: a gateway is not available on kernel",
         ),
         (
+            format!(
+                "{one}\n[[flows]]\nname = \"m\"\npaths = [[\"A\"]]\n\
+                 workload.messages = {{ size_bytes = 9, interval_ms = 9 }}"
+            ),
+            None,
+            "flows.m.workload: a workload of messages is not available on kernel",
+        ),
+        (
+            format!("{one}\n[[flows]]\nname = \"p\"\npaths = [[\"A\"]]\npacket_bytes = 900"),
+            None,
+            "flows.p.packet_bytes: a packet size of its own is not available on kernel",
+        ),
+        (
             format!("tcp.scheduler = \"round-robin\"\n{TWO_LINKS}"),
             None,
             "tcp.scheduler: round-robin is not",

@@ -67,6 +67,7 @@ fn flow<'py>(py: Python<'py>, flow: &Flow) -> PyResult<Bound<'py, PyDict>> {
     let entry = PyDict::new(py);
     entry.set_item("name", &flow.name)?;
     entry.set_item("count", flow.count.get())?;
+    entry.set_item("packet_bytes", flow.packet_bytes.get())?;
     entry.set_item("algorithm", flow.algorithm.to_string())?;
     entry.set_item("start_s", flow.start_s.get())?;
     entry.set_item("start_spread_s", flow.start_spread_s.get())?;
@@ -85,6 +86,7 @@ fn flow<'py>(py: Python<'py>, flow: &Flow) -> PyResult<Bound<'py, PyDict>> {
         }
         Workload::Poisson { .. } => "poisson",
         Workload::Gateway { .. } => "gateway",
+        Workload::Messages(_) => "messages",
     };
     entry.set_item("workload", workload)?;
     Ok(entry)

@@ -60,6 +60,14 @@ pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
             let key = format!("flows.{}.workload", flow.name);
             return unsupported(key, "a gateway".to_owned());
         }
+        if matches!(flow.workload, Workload::Messages(_)) {
+            let key = format!("flows.{}.workload", flow.name);
+            return unsupported(key, "a workload of messages".to_owned());
+        }
+        if flow.packet_bytes != tcp.packet_bytes {
+            let key = format!("flows.{}.packet_bytes", flow.name);
+            return unsupported(key, "a packet size of its own".to_owned());
+        }
         if flow.paths.len() > MAX_PATHS {
             let key = format!("flows.{}.paths", flow.name);
             return unsupported(key, format!("more than {MAX_PATHS} paths"));

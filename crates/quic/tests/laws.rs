@@ -274,6 +274,15 @@ fn what_is_not_available_is_refused() {
         refused(&set("links.R1.queue.fq_codel", "{}")),
         "links.R1.queue: fq_codel is not available on quic; run it with --on sim"
     );
+    let messages = "{ messages = { size_bytes = 9, interval_ms = 9 } }";
+    assert_eq!(
+        refused(&set("flows[0].workload", messages)),
+        "flows.user.workload: a workload of messages is not available on quic; run it with --on sim"
+    );
+    assert_eq!(
+        refused(&set("flows[0].packet_bytes", "1300")),
+        "flows.user.packet_bytes: a packet size of its own is not available on quic; run it with --on sim"
+    );
     assert_eq!(refused(&set("links.R1.queue.pie", "{}")), "");
     assert_eq!(refused(&set("tcp.packet_bytes", "1228")), "");
 }

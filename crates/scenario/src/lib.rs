@@ -51,6 +51,7 @@ pub use model::endpoint::{Profile, Recovery, RtoFloor};
 pub use model::flows::{Flow, Path, Workload};
 pub use model::links::Link;
 pub use model::measure::Measure;
+pub use model::messages::{Message, Messages};
 pub use model::number::{
     AboveOne, Bytes, Count, DelayMs, EndS, JitterUs, Kappa, MeanBytes, NonNegative, PacketBytes,
     PeriodS, Positive, PositiveOrInfinite, Probability, RateMbps, RatePerS, SampleMs, Samples,

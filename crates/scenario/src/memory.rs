@@ -76,14 +76,16 @@ fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> 
             let users = f64::from(flow.count.get());
             let state = users * (1.0 + flow.paths.len() as f64) * USER_BYTES;
             let packets = outstanding_packets(scenario, flow) * packet_bytes(flow);
-            let kind = match flow.workload {
-                Workload::Gateway { .. } => "gateway",
-                _ => "poisson",
+            let (kind, rate, remedy) = match flow.workload {
+                Workload::Gateway { .. } => ("gateway", Some("rate_per_s"), "lower rate_per_s"),
+                Workload::Messages(_) => ("messages", None, "send fewer messages"),
+                _ => ("poisson", Some("rate_per_s"), "lower rate_per_s"),
             };
-            let arrivals = key.key("workload").key(kind).key("rate_per_s");
+            let arrivals = key.key("workload").key(kind);
+            let arrivals = rate.map_or(arrivals.clone(), |rate| arrivals.key(rate));
             [
                 (key.key("count"), state + packets, "lower count"),
-                (arrivals, files_bytes(scenario, flow), "lower rate_per_s"),
+                (arrivals, files_bytes(scenario, flow), remedy),
             ]
         })
 }
@@ -100,7 +102,7 @@ fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
     let buffer = f64::from(tcp.receive_buffer_packets.get());
     let per_user = match flow.workload {
         Workload::File { bytes } => {
-            let payload = tcp.packet_bytes.get() - tcp.header_bytes;
+            let payload = flow.packet_bytes.get() - tcp.header_bytes;
             (bytes.get() as f64 / f64::from(payload)).ceil().min(buffer)
         }
         _ => buffer,
@@ -109,7 +111,7 @@ fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
     let network: f64 = flow
         .paths
         .iter()
-        .map(|path| path_packets(scenario, path))
+        .map(|path| path_packets(scenario, path, f64::from(flow.packet_bytes.get())))
         .sum();
     let users = f64::from(flow.count.get());
     (users * per_user).min((users * first_windows).max(OVERSHOOT * network))
@@ -117,9 +119,8 @@ fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
 
 /// Packets that a path holds: those that its slowest link sends in a round trip and a timeout, and
 /// those in its queues.
-fn path_packets(scenario: &Scenario, path: &Path) -> f64 {
+fn path_packets(scenario: &Scenario, path: &Path, packet_bytes: f64) -> f64 {
     let links = || path.links.iter().map(|&link| &scenario.links[link]);
-    let packet_bytes = f64::from(scenario.tcp.packet_bytes.get());
     let forward_s: f64 = links()
         .map(|link| link.config.delay as f64 / SECOND as f64)
         .sum();
@@ -154,13 +155,20 @@ fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
     }
 }
 
-/// What the files of a Poisson workload or a gateway need: a row each when they are done, and a
-/// connection, or a place in the gateway's buffer, for each that is open, which is at least one in
-/// a hundred and the share that exceeds the paths' rate.
+/// What the files of a Poisson workload or a gateway, or messages, need: a row each when they are
+/// done, and a connection, or a place in a buffer, for each that is open, which is at least one in a
+/// hundred and the share that exceeds the paths' rate.
 fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {
     let connection_bytes = (1.0 + flow.paths.len() as f64) * USER_BYTES;
-    let (rate_per_s, size, open_bytes) = match &flow.workload {
-        Workload::Poisson { rate_per_s, size } => (rate_per_s.get(), size, connection_bytes),
+    let duration_s = scenario.measure.duration_s.get();
+    let (rate_per_s, mean_bytes, open_bytes) = match &flow.workload {
+        Workload::Messages(messages) => {
+            let (number, bytes) = messages.within(duration_s);
+            (number / duration_s, bytes / number.max(1.0), FILE_BYTES)
+        }
+        Workload::Poisson { rate_per_s, size } => {
+            (rate_per_s.get(), size.mean_bytes(), connection_bytes)
+        }
         Workload::Gateway {
             clients,
             rate_per_s,
@@ -168,19 +176,19 @@ fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {
             ..
         } => {
             let files_per_s = f64::from(clients.get()) * rate_per_s.get();
-            (files_per_s, size, FILE_BYTES)
+            (files_per_s, size.mean_bytes(), FILE_BYTES)
         }
         _ => return 0.0,
     };
     let files_per_s = f64::from(flow.count.get()) * rate_per_s;
-    let offered_mbps = files_per_s * size.mean_bytes() * 8.0 / 1e6;
+    let offered_mbps = files_per_s * mean_bytes * 8.0 / 1e6;
     let rate_mbps: f64 = flow
         .paths
         .iter()
         .map(|path| narrowest_mbps(scenario, path))
         .sum();
     let open = (1.0 - rate_mbps / offered_mbps).max(0.01);
-    let files = files_per_s * scenario.measure.duration_s.get();
+    let files = files_per_s * duration_s;
     files * (ROW_BYTES + open * open_bytes)
 }
 

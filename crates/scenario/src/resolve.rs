@@ -13,6 +13,7 @@ use crate::origin::Files;
 
 pub(crate) mod flows;
 mod links;
+mod messages;
 mod picoseconds;
 mod queues;
 
@@ -31,7 +32,7 @@ pub(crate) fn resolve(
     let tcp = file.tcp.resolve();
     check_tcp(&tcp)?;
     let links = links::links(&file.links, tcp.packet_bytes, files)?;
-    let flows = flows::flows(file)?;
+    let flows = flows::flows(file, &tcp, &links, files)?;
     Ok((tcp, links, flows))
 }
 

@@ -1,9 +1,10 @@
 //! The complete scenario.
 
 use crate::file::written;
-use crate::model::flows::Flow;
+use crate::model::flows::{Flow, Workload};
 use crate::model::links::Link;
 use crate::model::measure::Measure;
+use crate::model::messages::Messages;
 use crate::model::tcp::Tcp;
 use crate::origin::{Inputs, Origin, names_in_one_folder};
 
@@ -67,13 +68,21 @@ impl Scenario {
         &self.origin.inputs
     }
 
-    /// As [`to_toml`](Self::to_toml), with names of trace files that are unique within one folder;
+    /// As [`to_toml`](Self::to_toml), with names of its files that are unique within one folder;
     /// and the contents of these files by that name.
     pub fn to_folder(&self) -> (String, Inputs) {
         let names = names_in_one_folder(self.inputs());
         let mut scenario = self.clone();
         for link in scenario.written.links.values_mut() {
             if let Some(file) = &mut link.trace_file {
+                file.clone_from(&names[file.as_str()]);
+            }
+        }
+        for flow in &mut scenario.written.flows {
+            if let Workload::Messages(Messages {
+                file: Some(file), ..
+            }) = &mut flow.workload
+            {
                 file.clone_from(&names[file.as_str()]);
             }
         }

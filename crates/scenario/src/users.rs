@@ -8,6 +8,7 @@ use anabranch_net::time::from_seconds;
 use anabranch_net::{Dice, Time};
 
 use crate::model::flows::{Flow, Workload};
+use crate::model::messages::Messages;
 use crate::model::tcp::Tcp;
 use crate::scenario::Scenario;
 use crate::seed::{element_seed, kind};
@@ -21,12 +22,14 @@ pub struct UserSlot {
     pub number: u32,
     /// The row of its first path in the record.
     pub first_path: u32,
-    /// When it begins; a Poisson process begins with its first file.
+    /// When it begins; a Poisson process begins with its first file, and messages with the first.
     pub start: Time,
     /// When it stops; `None`: at the end of the run.
     pub stop: Option<Time>,
     /// Random numbers of the user.
     pub dice: Dice,
+    /// Messages that it has submitted.
+    pub messages: u64,
 }
 
 /// What a user does when its workload begins or resumes, or has its next file.
@@ -50,9 +53,24 @@ impl UserSlot {
             Workload::OnOff { on_s, .. } => Some(now + from_seconds(on_s.get())),
             _ => None,
         };
+        if let Workload::Messages(messages) = workload {
+            return Some(self.submit(messages, now));
+        }
         let next = next_gap(workload, &mut self.dice).map(|gap| now + gap);
         let file = next_size(workload, &mut self.dice);
         Some(Begun { file, pause, next })
+    }
+
+    /// The message that is due at `now`.
+    fn submit(&mut self, messages: &Messages, now: Time) -> Begun {
+        let number = self.messages;
+        self.messages += 1;
+        let wait = messages.time(number).zip(messages.time(number + 1));
+        Begun {
+            file: Some(messages.bytes(number)),
+            pause: None,
+            next: wait.map(|(this, next)| now + (next - this)),
+        }
     }
 
     /// When the user resumes if it pauses at `now`; `None`: never.
@@ -148,7 +166,10 @@ pub fn user_slots(scenario: &Scenario, seed: u64) -> Vec<UserSlot> {
             let spread_s = flow.start_spread_s.get() * dice.uniform();
             let start = from_seconds(flow.start_s.get() + spread_s);
             // A Poisson process begins with a gap, not with a file.
-            let first = next_gap(&flow.workload, &mut dice).unwrap_or(0);
+            let first = match &flow.workload {
+                Workload::Messages(messages) => messages.time(0).unwrap_or(0),
+                other => next_gap(other, &mut dice).unwrap_or(0),
+            };
             slots.push(UserSlot {
                 flow: index as u32,
                 number,
@@ -156,6 +177,7 @@ pub fn user_slots(scenario: &Scenario, seed: u64) -> Vec<UserSlot> {
                 start: start + first,
                 stop: flow.stop_s.map(|stop| from_seconds(stop.get())),
                 dice,
+                messages: 0,
             });
             first_path += flow.paths.len() as u32;
         }
@@ -187,7 +209,7 @@ fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
     let size = match workload {
         Workload::File { bytes } => return Some(bytes.get()),
         Workload::Poisson { size, .. } | Workload::Gateway { size, .. } => size,
-        Workload::Bulk | Workload::OnOff { .. } => return None,
+        Workload::Bulk | Workload::OnOff { .. } | Workload::Messages(_) => return None,
     };
     Some(size.draw(dice))
 }

@@ -110,7 +110,7 @@ impl Scenario {
             } => (f64::from(clients.get()) * rate_per_s.get(), size),
             _ => return None,
         };
-        let packet_bytes = f64::from(self.tcp.packet_bytes.get());
+        let packet_bytes = f64::from(flow.packet_bytes.get());
         let on_the_wire = packet_bytes / (packet_bytes - f64::from(self.tcp.header_bytes));
         let bytes = size.effective_mean_bytes() * on_the_wire;
         Some(f64::from(flow.count.get()) * per_s * bytes * 8e-6)

@@ -1,6 +1,6 @@
 //! Every bad scenario gives one line that names file, line and key, and says what was expected.
 
-use anabranch_scenario::Scenario;
+use anabranch_scenario::{Inputs, Scenario};
 
 /// A good scenario; each case makes one thing in it bad. `name` is line 1, `rate_mbps` of R1 13.
 pub const GOOD: &str = r#"name = "two links"
@@ -117,7 +117,7 @@ fn a_value_of_the_wrong_type() {
         ["queue.red = {}", "queue.fq_codel = { flows = 1e6 }", "15: links.R1.queue.fq_codel.flows: expected 1 to 65536 queues, got 1000000"],
         ["queue.red = {}", "queue.pie = { quantum_bytes = 3 }", "15: links.R1.queue.pie.quantum_bytes: unknown key, expected one of target_ms, tupdate_ms, alpha, beta, max_burst_ms, limit_packets, ecn"],
         ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key, such as queue.drop_tail = { packets = 100 }"],
-        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown value \"bulky\", expected one of bulk, file, on_off, poisson, gateway (did you mean bulk?)"],
+        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown value \"bulky\", expected one of bulk, file, on_off, poisson, gateway, messages (did you mean bulk?)"],
     ]);
 }
 
@@ -146,6 +146,7 @@ fn a_number_out_of_range() {
         ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.gamma = 1.2 }", "32: flows[1].workload.gateway.adjust.gamma: expected a probability from 0 to 1, got 1.2"],
         ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.samples = 1 }", "32: flows[1].workload.gateway.adjust.samples: expected 2 to 1000000 samples, got 1"],
         ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.max_kappa = 0.5 }", "32: flows[1].workload.gateway.adjust.max_kappa: expected 1 to 1000000 packets, got 0.5"],
+        ["file = { bytes = 1e6 }", "messages = { size_bytes = 0, interval_ms = 1 }", "32: flows[1].workload.messages.size_bytes: expected a whole number of bytes, at least 1, got 0"],
         ["packet_bytes = 1500", "initial_ssthresh_packets = 0", "10: tcp.initial_ssthresh_packets: expected a number above 0, or inf, got 0"],
         ["packet_bytes = 1500", "packet_bytes = 65536", "10: tcp.packet_bytes: expected 1 to 65535 bytes, got 65536"],
         ["duration_s = 120", "duration_s = 1e9", "6: measure.duration_s: expected 0 to 10000000 s, got 1000000000"],
@@ -215,6 +216,13 @@ fn things_that_contradict_each_other() {
         ["return_delay_ms = 60", "back = [\"R3\"]", "30: flows[1].paths[0].back[0]: unknown link \"R3\", expected one of R1, R2"],
         ["[\"R2\", \"R1\"]]", "{ links = [\"R1\"], start_s = 9 }, [\"R2\"]]", "26: flows[0].paths[2].start_s: expected at least 9, the start_s of the path before it, got 0: list the paths in the order in which they open"],
         ["name = \"type2\"", "name = \"type1\"", "29: flows[1].name: expected a unique name, got \"type1\" again"],
+        ["file = { bytes = 1e6 }", "messages = {}", "32: flows[1].workload.messages: expected size_bytes and interval_ms, or list, or file, got none"],
+        ["file = { bytes = 1e6 }", "messages = { size_bytes = 9 }", "32: flows[1].workload.messages: expected size_bytes and interval_ms, or list, or file, got size_bytes without interval_ms"],
+        ["file = { bytes = 1e6 }", "messages = { interval_ms = 9 }", "32: flows[1].workload.messages: expected size_bytes and interval_ms, or list, or file, got interval_ms without size_bytes"],
+        ["file = { bytes = 1e6 }", "messages = { interval_ms = 9, size_bytes = 9, file = \"x\" }", "32: flows[1].workload.messages: expected size_bytes and interval_ms, or list, or file, got more than one of them"],
+        ["file = { bytes = 1e6 }", "messages.list = [{ time_s = 2, bytes = 1 }, { time_s = 1, bytes = 1 }]", "32: flows[1].workload.messages.list[1].time_s: expected at least 2, the time_s of the message before, got 1"],
+        ["file = { bytes = 1e6 }", "messages.file = \"none.csv\"", "32: flows[1].workload.messages.file: none.csv: file not found"],
+        ["stop_s = 100", "packet_bytes = 52", "33: flows[1].packet_bytes: expected more than tcp.header_bytes, which is 52, got 52"],
         ["name = \"type2\"", "name = \"\"", "29: flows[1].name: expected a name, got \"\""],
         ["stop_s = 100", "stop_s = 5\nstart_s = 5", "33: flows[1].stop_s: expected more than start_s + start_spread_s, which is 5, got 5"],
         ["stop_s = 100", "stop_s = 5\nstart_spread_s = 10", "33: flows[1].stop_s: expected more than start_s + start_spread_s, which is 10, got 5"],
@@ -245,6 +253,83 @@ fn acknowledgements_over_links_need_memory() {
     };
     let over_links = GOOD.replace("return_delay_ms = 60", "back = [\"R2\"]");
     assert_eq!(bytes(&over_links) - bytes(GOOD), 691 * 192);
+}
+
+/// A message is a row, and one in a hundred has a place in a list: (128 + 0.64) B x 1.2 x 10^8.
+#[test]
+fn too_many_messages_are_refused() {
+    let messages = "messages = { size_bytes = 1, interval_ms = 0.001 }";
+    let text = GOOD.replace("file = { bytes = 1e6 }", messages);
+    let expected = "bad.toml:32: flows[1].workload.messages: expected a run that needs at most 4 \
+                    GiB, got an estimate of 14.4 GiB: send fewer messages or raise \
+                    measure.max_memory_gib";
+    assert_eq!(error(text, &[]), expected);
+}
+
+/// A flow with packets of its own size through a policer, and over two paths with Linux' scheduler.
+#[test]
+fn a_packet_size_that_does_not_fit() {
+    let policer = "{ policer = { rate_mbps = 5, burst_bytes = 1800 } }";
+    let set = [
+        ("links.R1.queue", policer),
+        ("flows[0].packet_bytes", "2000"),
+    ];
+    let expected = "bad.toml: --set flows[0].packet_bytes=2000: expected at most \
+                    links.R1.queue.policer.burst_bytes, which is 1800, got 2000: no full packet \
+                    would ever pass";
+    assert_eq!(error(GOOD, &set), expected);
+    let set = [("tcp.scheduler", "linux"), ("flows[0].packet_bytes", "900")];
+    let expected = "bad.toml: --set flows[0].packet_bytes=900: expected a flow of one path, or \
+                    another tcp.scheduler: Linux' scheduler counts its buffers in packets of \
+                    tcp.packet_bytes";
+    assert_eq!(error(GOOD, &set), expected);
+    assert_eq!(error(GOOD, &set[1..]), "no error");
+}
+
+/// A file of messages, each fault at its line.
+#[test]
+fn a_file_of_messages() {
+    let text = GOOD.replace("file = { bytes = 1e6 }", "messages.file = \"m.csv\"");
+    let of = |content: &str| {
+        let inputs = Inputs::from([("m.csv".to_owned(), content.as_bytes().into())]);
+        let read = Scenario::parse_with(text.as_bytes(), "bad.toml", &[], &inputs, None);
+        read.map_or_else(|error| error.to_string(), |_| "no error".to_owned())
+    };
+    let start = "bad.toml:32: flows[1].workload.messages.file: m.csv: ";
+    let cases = [
+        (
+            "",
+            "line 1: expected the header \"time_s,bytes\", found \"\"",
+        ),
+        (
+            "0,1\n",
+            "line 1: expected the header \"time_s,bytes\", found \"0,1\"",
+        ),
+        (
+            "time_s,bytes\n",
+            "expected a message, got none after the header",
+        ),
+        (
+            "time_s,bytes\n0;1\n",
+            "line 2: expected a time in s and a size in bytes, such as 0.02,160, found \"0;1\"",
+        ),
+        (
+            "time_s,bytes\n\n-1,1\n",
+            "line 3: time_s: expected a number of at least 0, got -1",
+        ),
+        (
+            "time_s,bytes\n1,0\n",
+            "line 2: bytes: expected a whole number of bytes, at least 1, got 0",
+        ),
+        (
+            "time_s,bytes\n1,1\n0.5,1\n",
+            "message 2: expected at least 1, the time_s of the message before, got 0.5",
+        ),
+    ];
+    for (content, fault) in cases {
+        assert_eq!(of(content), format!("{start}{fault}"));
+    }
+    assert_eq!(of("time_s,bytes\r\n0.5,160\r\n0.5,1e3\r\n"), "no error");
 }
 
 /// A gateway holds the files in lists, not as connections: (128 B + 64 B) x 1.2 x 10^8 files.

@@ -56,6 +56,8 @@ pub(crate) struct Connection {
     /// The row of its user in the record.
     pub user: u32,
     pub started_at: Time,
+    /// A full packet on the wire, bytes.
+    pub packet_bytes: u16,
     pub controller: AnyController,
     /// The open paths: paths open in order.
     pub paths: Vec<PathState>,
@@ -68,7 +70,8 @@ pub(crate) struct Connection {
     pub(crate) data_end: PacketNumber,
     /// Payload of a file, 0 for a workload without end.
     pub(crate) file_bytes: u64,
-    /// The files that are sent, if this is the connection of a gateway.
+    /// The files that are sent, if this is the connection of a gateway, or the messages of an
+    /// application.
     pub(crate) gateway: Option<Box<Gateway>>,
     /// Chooses the path of the next packet.
     pub(crate) scheduler: Scheduler,
@@ -100,16 +103,18 @@ impl Connection {
         started_at: Time,
         controller: AnyController,
         routes: &[Route],
-        scheduler: scenario::Scheduler,
+        tcp: &Tcp,
         host_seed: u64,
     ) -> Connection {
         let several = routes.len() > 1;
+        let scheduler = tcp.keys.scheduler;
         let uses_linux = several && scheduler == scenario::Scheduler::Linux;
         let scheduler = Scheduler::new(scheduler, several);
         Connection {
             number,
             user,
             started_at,
+            packet_bytes: tcp.packet_bytes,
             paths: Vec::with_capacity(routes.len()),
             several,
             controller,
@@ -147,17 +152,22 @@ impl Connection {
 
     /// Begins or resumes a bulk transfer.
     pub fn resume(&mut self, world: &mut World) {
+        self.restart_after_idle(world);
+        self.data_end = ENDLESS;
+        self.fill_windows(world);
+    }
+
+    /// Lets windows that are out of date fall back (RFC 5681, section 4.1).
+    fn restart_after_idle(&mut self, world: &World) {
         for r in 0..self.paths.len() {
             if self.paths[r].is_stale(world.now, world.tcp) {
                 self.controller.on_idle(r, seconds(world.now));
                 self.open_window(world.now, r);
             }
         }
-        self.data_end = ENDLESS;
-        self.fill_windows(world);
     }
 
-    /// Sends no new data from now on, except a gateway's.
+    /// Sends no new data from now on, except what is in a gateway or a message.
     pub fn pause(&mut self) {
         if self.gateway.is_none() {
             self.data_end = self.data_next;
@@ -167,7 +177,7 @@ impl Connection {
     /// Sends a file of `bytes` of payload.
     pub fn send_file(&mut self, world: &mut World, bytes: u64) {
         self.file_bytes = bytes;
-        self.data_end = bytes.div_ceil(world.tcp.payload());
+        self.data_end = bytes.div_ceil(self.payload(world.tcp));
         self.fill_windows(world);
     }
 
@@ -188,6 +198,12 @@ impl Connection {
                 .is_none_or(|scheduler| scheduler.is_empty())
     }
 
+    /// Payload of a full packet, bytes.
+    #[inline]
+    pub fn payload(&self, tcp: &Tcp) -> u64 {
+        u64::from(self.packet_bytes - tcp.header_bytes)
+    }
+
     /// Payload of the file, 0 for a workload without end.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
@@ -196,9 +212,9 @@ impl Connection {
     /// Payload the application has received in order.
     pub fn received_bytes(&self, tcp: &Tcp) -> u64 {
         if let Some(gateway) = &self.gateway {
-            return gateway.payload_of(tcp, self.data_received());
+            return gateway.payload_of(self.payload(tcp), self.data_received());
         }
-        let bytes = self.data_received() * tcp.payload();
+        let bytes = self.data_received() * self.payload(tcp);
         if self.file_bytes > 0 {
             bytes.min(self.file_bytes)
         } else {

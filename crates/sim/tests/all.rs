@@ -7,6 +7,7 @@ mod fill;
 mod gateway;
 mod golden;
 mod laws;
+mod messages;
 mod mptcp;
 mod ns2;
 mod ns2_two_way;

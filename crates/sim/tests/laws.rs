@@ -70,7 +70,10 @@ fn check_everything_arrived(scenario: &Scenario, record: &Record) {
                 assert_eq!(bytes % payload, 0);
                 bytes / payload
             }
-            Workload::File { .. } | Workload::Poisson { .. } | Workload::Gateway { .. } => {
+            Workload::File { .. }
+            | Workload::Poisson { .. }
+            | Workload::Gateway { .. }
+            | Workload::Messages(_) => {
                 assert_eq!(user.files().iter().sum::<u64>(), bytes, "bytes of files");
                 user.files().iter().map(|file| file.div_ceil(payload)).sum()
             }

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from anabranch.core_types import Link, PlainNetwork
-from anabranch.scenario import Scenario
+from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.array import Array
 
 
@@ -112,6 +112,13 @@ class Network:
         chosen = scenario if algorithm is None else scenario.with_algorithm(algorithm)
         plain = chosen.network()
         links, flows = plain["links"], plain["flows"]
+        for flow in flows:
+            if flow["packet_bytes"] != plain["packet_bytes"]:
+                raise ScenarioError(
+                    f"flow {flow['name']}: packets of {flow['packet_bytes']} bytes beside those of "
+                    f"{plain['packet_bytes']} have no model, which counts links in packets: run it "
+                    "on sim, or remove packet_bytes of the flow"
+                )
         bits = plain["packet_bytes"] * 8
         capacity = np.array([link["rate_mbps"] * 1e6 / bits for link in links])
         delay = np.array([link["delay_ms"] / 1e3 for link in links])

@@ -47,7 +47,7 @@ class Schedule:
             if flow["workload"] not in ("bulk", "file", "on_off"):
                 raise ScenarioError(
                     f"flow {flow['name']}: workload {flow['workload']} has no fluid model, because "
-                    "its files come at random: run it on sim, or make it bulk, file or on_off"
+                    f"its {_units(flow)}: run it on sim, or make it bulk, file or on_off"
                 )
         users = [(flow, k) for flow in plain["flows"] for k in range(flow["count"])]
         sizes = [len(flow["paths"]) for flow, _ in users]
@@ -128,6 +128,11 @@ def intervals(scenario: Scenario) -> list[Interval]:
             start = made.pop().from_s
         made.append(Interval(start, stop, present))
     return made
+
+
+def _units(flow: Flow) -> str:
+    small = flow["workload"] == "messages"
+    return "messages are single packets" if small else "files come at random"
 
 
 def _start(flow: Flow, number: int, spread: bool) -> float:

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::flows::Workload;
 use crate::model::measure::Measure;
-use crate::model::number::{Count, DelayMs, EndS, TimeS};
+use crate::model::number::{Count, DelayMs, EndS, PacketBytes, TimeS};
 
 pub use crate::file::link::{Link, Loss, Outage};
 pub use crate::file::queue::{Codel, FqCodel, Pie, Policer, Queue, Red};
@@ -83,6 +83,10 @@ pub struct Flow {
     /// Parameters of that algorithm; `anabranch list` shows them.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub parameters: IndexMap<String, f64>,
+    /// Size of the flow's full data packets on the wire, headers included, bytes. Default:
+    /// `tcp.packet_bytes`. `sim` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_bytes: Option<PacketBytes>,
     /// What each user sends.
     #[serde(default)]
     pub workload: Workload,

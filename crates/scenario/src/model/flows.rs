@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::adjust::Adjust;
-use crate::model::number::{Bytes, Count, DelayMs, EndS, PeriodS, RatePerS, TimeS};
+use crate::model::messages::Messages;
+use crate::model::number::{Bytes, Count, DelayMs, EndS, PacketBytes, PeriodS, RatePerS, TimeS};
 use crate::model::size::Size;
 
 /// A group of identical users.
@@ -19,6 +20,8 @@ pub struct Flow {
     pub paths: Vec<Path>,
     /// The congestion-control algorithm.
     pub algorithm: Algorithm,
+    /// Size of its full data packets on the wire, headers included, bytes.
+    pub packet_bytes: PacketBytes,
     /// What each user sends.
     pub workload: Workload,
     /// The earliest start, s.
@@ -85,4 +88,8 @@ pub enum Workload {
         #[serde(skip_serializing_if = "Option::is_none")]
         adjust: Option<Adjust>,
     },
+    /// Messages of known sizes at known times on one persistent connection, such as requests,
+    /// measurements or packets of speech: a message begins a packet of its own, and waits for those
+    /// before it.
+    Messages(Messages),
 }

@@ -1,17 +1,28 @@
 //! Flows: names turned into indexes, algorithms looked up.
 
 use anabranch_control::{Algorithm, RULES};
+use anabranch_net::Queue;
 use indexmap::{IndexMap, IndexSet};
 
 use crate::error::{self, expected_one_of, with_suggestion};
 use crate::file::key::{Fault, Key};
 use crate::file::written;
 use crate::model::flows::{Flow, Path, Workload};
-use crate::model::number::{DelayMs, TimeS};
+use crate::model::links::Link;
+use crate::model::number::{DelayMs, PacketBytes, TimeS};
+use crate::model::scheduler::Scheduler;
+use crate::model::tcp::Tcp;
+use crate::origin::Files;
+use crate::resolve::messages::messages;
 
 type Links = IndexMap<String, written::Link>;
 
-pub(super) fn flows(file: &written::Scenario) -> Result<Vec<Flow>, Fault> {
+pub(super) fn flows(
+    file: &written::Scenario,
+    tcp: &Tcp,
+    links: &[Link],
+    files: &mut Files<'_>,
+) -> Result<Vec<Flow>, Fault> {
     let key = Key::root("flows");
     if file.flows.is_empty() {
         return Err(key.fault("expected at least one flow, got none"));
@@ -28,18 +39,68 @@ pub(super) fn flows(file: &written::Scenario) -> Result<Vec<Flow>, Fault> {
             return Err(key.key("name").fault(message));
         }
         check_times(&key, flow)?;
+        let paths = paths(&key.key("paths"), flow, &file.links)?;
         flows.push(Flow {
             name: flow.name.clone(),
             count: flow.count,
-            paths: paths(&key.key("paths"), flow, &file.links)?,
+            packet_bytes: packet_bytes(&key.key("packet_bytes"), flow, &paths, tcp, links)?,
+            paths,
             algorithm: algorithm(file, i)?,
-            workload: flow.workload.clone(),
+            workload: workload(&key.key("workload"), &flow.workload, files)?,
             start_s: flow.start_s,
             start_spread_s: flow.start_spread_s,
             stop_s: flow.stop_s,
         });
     }
     Ok(flows)
+}
+
+/// The size of a flow's packets: its own, or the scenario's.
+fn packet_bytes(
+    key: &Key,
+    flow: &written::Flow,
+    paths: &[Path],
+    tcp: &Tcp,
+    links: &[Link],
+) -> Result<PacketBytes, Fault> {
+    let Some(own) = flow.packet_bytes else {
+        return Ok(tcp.packet_bytes);
+    };
+    if own.get() <= tcp.header_bytes {
+        return Err(key.fault(format!(
+            "expected more than tcp.header_bytes, which is {}, got {own}",
+            tcp.header_bytes
+        )));
+    }
+    if paths.len() > 1 && tcp.scheduler == Scheduler::Linux {
+        return Err(key.fault(
+            "expected a flow of one path, or another tcp.scheduler: Linux' scheduler counts its \
+             buffers in packets of tcp.packet_bytes",
+        ));
+    }
+    for &link in paths.iter().flat_map(|path| &path.links) {
+        let Link { name, config } = &links[link];
+        if let Queue::Policer(policer) = &config.queue
+            && policer.burst_bytes < own.get()
+        {
+            return Err(key.fault(format!(
+                "expected at most links.{name}.queue.policer.burst_bytes, which is {}, got {own}: \
+                 no full packet would ever pass",
+                policer.burst_bytes
+            )));
+        }
+    }
+    Ok(own)
+}
+
+/// What a user sends, with the messages of a file.
+fn workload(key: &Key, written: &Workload, files: &mut Files<'_>) -> Result<Workload, Fault> {
+    match written {
+        Workload::Messages(written) => {
+            messages(&key.key("messages"), written, files).map(Workload::Messages)
+        }
+        other => Ok(other.clone()),
+    }
 }
 
 fn check_times(key: &Key, flow: &written::Flow) -> Result<(), Fault> {

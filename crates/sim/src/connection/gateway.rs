@@ -1,4 +1,5 @@
-//! The gateway of an aggregate connection: the files it holds, one packet of each in turn.
+//! The gateway of an aggregate connection: the files it holds, one packet of each in turn. The
+//! messages of an application are files that are sent one after the other.
 //!
 //! The connection delivers in order, so the receiver has a file as soon as it has the file's last
 //! packet and all before it. So the gateway keeps one number per file in transit, and no state per
@@ -9,7 +10,6 @@ use std::collections::VecDeque;
 use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
 
-use crate::connection::tcp::Tcp;
 use crate::network::PacketNumber;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,19 @@ pub(crate) struct File {
     pub bytes: u64,
 }
 
+/// The choice of the file that gives the next packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Each file in turn.
+    #[default]
+    InTurn,
+    /// The one that came first, until it is sent.
+    Arrival,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Gateway {
+    order: Order,
     /// Files that are not completely sent, and their remaining packets; the next in turn is first.
     waiting: VecDeque<(File, u64)>,
     /// Files that are completely sent but not delivered, and the number of their last packet.
@@ -37,6 +48,19 @@ struct Adjustment {
 }
 
 impl Gateway {
+    /// The queue of an application's messages.
+    pub fn of_messages() -> Gateway {
+        Gateway {
+            order: Order::Arrival,
+            ..Gateway::default()
+        }
+    }
+
+    /// Whether it is the queue of an application's messages.
+    pub fn has_messages(&self) -> bool {
+        self.order == Order::Arrival
+    }
+
     /// An empty gateway; `adjuster` adjusts its kappa, if there is one.
     pub fn new(adjuster: Option<Adjuster>, dice: Dice) -> Gateway {
         let adjustment = adjuster.map(|adjuster| Adjustment { adjuster, dice });
@@ -75,28 +99,28 @@ impl Gateway {
         let Some((file, packets)) = self.waiting.pop_front() else {
             return;
         };
-        if packets > 1 {
-            self.waiting.push_back((file, packets - 1));
-        } else {
-            self.in_transit.push_back((data, file));
+        match self.order {
+            _ if packets == 1 => self.in_transit.push_back((data, file)),
+            Order::InTurn => self.waiting.push_back((file, packets - 1)),
+            Order::Arrival => self.waiting.push_front((file, packets - 1)),
         }
     }
 
-    /// The size of a packet: full, except for the last of a file. A packet sent again after its
-    /// file was delivered counts as full.
-    pub fn packet_bytes(&self, tcp: &Tcp, data: PacketNumber) -> u16 {
+    /// Bytes that a packet lacks of a full one: the last of a file is as long as what is left. A
+    /// packet sent again after its file was delivered counts as full.
+    pub fn lacking(&self, payload: u64, data: PacketNumber) -> u16 {
         match self
             .in_transit
             .binary_search_by_key(&data, |&(last, _)| last)
         {
-            Ok(place) => tcp.packet_bytes - lacking(tcp, &self.in_transit[place].1),
-            Err(_) => tcp.packet_bytes,
+            Ok(place) => lacking(payload, &self.in_transit[place].1),
+            Err(_) => 0,
         }
     }
 
     /// Payload of the first `received` packets.
-    pub fn payload_of(&self, tcp: &Tcp, received: PacketNumber) -> u64 {
-        received * tcp.payload() - self.lacked
+    pub fn payload_of(&self, payload: u64, received: PacketNumber) -> u64 {
+        received * payload - self.lacked
     }
 
     /// Whether the first `received` packets complete a file that was not delivered yet.
@@ -107,35 +131,27 @@ impl Gateway {
             .is_some_and(|&(last, _)| last < received)
     }
 
-    pub fn deliver(&mut self, tcp: &Tcp, received: PacketNumber) -> Option<File> {
+    pub fn deliver(&mut self, payload: u64, received: PacketNumber) -> Option<File> {
         if !self.has_file(received) {
             return None;
         }
         let (_, file) = self.in_transit.pop_front()?;
-        self.lacked += u64::from(lacking(tcp, &file));
+        self.lacked += u64::from(lacking(payload, &file));
         Some(file)
     }
 }
 
 /// Bytes by which the last packet of a file is shorter than a full one.
-fn lacking(tcp: &Tcp, file: &File) -> u16 {
-    (file.bytes.next_multiple_of(tcp.payload()) - file.bytes) as u16
+fn lacking(payload: u64, file: &File) -> u16 {
+    (file.bytes.next_multiple_of(payload) - file.bytes) as u16
 }
 
 #[cfg(test)]
 mod tests {
-    use anabranch_scenario::PacketBytes;
-
     use super::*;
 
-    /// Packets of 1000 bytes, 900 of them payload.
-    fn tcp() -> Tcp {
-        Tcp::new(&anabranch_scenario::Tcp {
-            packet_bytes: PacketBytes::try_from(1000.0).expect("in range"),
-            header_bytes: 100,
-            ..Default::default()
-        })
-    }
+    /// Packets have 1000 bytes, of which this is payload.
+    const PAYLOAD: u64 = 900;
 
     fn file(bytes: u64) -> File {
         File {
@@ -172,20 +188,30 @@ mod tests {
     fn the_last_packet_of_a_file_is_as_long_as_what_is_left() {
         let gateway = three_files();
         let bytes: Vec<u16> = (0..6)
-            .map(|data| gateway.packet_bytes(&tcp(), data))
+            .map(|data| 1000 - gateway.lacking(PAYLOAD, data))
             .collect();
         assert_eq!(bytes, [1000, 1000, 1000, 1000, 101, 800]);
+    }
+
+    /// A of 3 packets, then B of 2: the last packets are 2 of A and 4 of B.
+    #[test]
+    fn messages_are_sent_one_after_the_other() {
+        let mut messages = Gateway::of_messages();
+        messages.waiting.extend([(file(2500), 3), (file(1800), 2)]);
+        (0..5).for_each(|data| messages.take(data));
+        let last: Vec<_> = messages.in_transit.iter().map(|(data, _)| *data).collect();
+        assert_eq!(last, [2, 4]);
     }
 
     #[test]
     fn a_file_is_delivered_with_its_last_packet_and_all_before_it() {
         let mut gateway = three_files();
-        assert_eq!(gateway.deliver(&tcp(), 3), None);
-        assert_eq!(gateway.deliver(&tcp(), 5), Some(file(1800)));
-        assert_eq!(gateway.deliver(&tcp(), 5), Some(file(1)));
-        assert_eq!(gateway.deliver(&tcp(), 5), None);
-        assert_eq!(gateway.payload_of(&tcp(), 5), 4 * 900 + 1);
-        assert_eq!(gateway.deliver(&tcp(), 6), Some(file(2500)));
-        assert_eq!(gateway.payload_of(&tcp(), 6), 2500 + 1800 + 1);
+        assert_eq!(gateway.deliver(PAYLOAD, 3), None);
+        assert_eq!(gateway.deliver(PAYLOAD, 5), Some(file(1800)));
+        assert_eq!(gateway.deliver(PAYLOAD, 5), Some(file(1)));
+        assert_eq!(gateway.deliver(PAYLOAD, 5), None);
+        assert_eq!(gateway.payload_of(PAYLOAD, 5), 4 * 900 + 1);
+        assert_eq!(gateway.deliver(PAYLOAD, 6), Some(file(2500)));
+        assert_eq!(gateway.payload_of(PAYLOAD, 6), 2500 + 1800 + 1);
     }
 }

@@ -1,4 +1,5 @@
-//! The connection of a gateway: files arrive and are delivered, and the buffer adjusts kappa.
+//! The connection of a gateway: files arrive and are delivered, and the buffer adjusts kappa. So is
+//! that of an application which sends messages, without kappa.
 
 use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
@@ -16,8 +17,15 @@ impl Connection {
         self.gateway = Some(Box::new(gateway));
     }
 
-    /// A file arrives at the gateway. A persistent connection keeps its window over idle times.
+    /// Makes this the connection of an application that sends messages.
+    pub fn queue_messages(&mut self) {
+        self.gateway = Some(Box::new(Gateway::of_messages()));
+    }
+
+    /// A file arrives at the gateway, whose persistent connection keeps its window over idle times;
+    /// or the application submits a message.
     pub fn pool_file(&mut self, world: &mut World, bytes: u64) {
+        let payload = self.payload(world.tcp);
         let Some(gateway) = &mut self.gateway else {
             return;
         };
@@ -25,19 +33,23 @@ impl Connection {
             arrived_at: world.now,
             bytes,
         };
-        let packets = bytes.div_ceil(world.tcp.payload());
+        let packets = bytes.div_ceil(payload);
+        let has_messages = gateway.has_messages();
         gateway.push(file, packets);
+        if has_messages {
+            self.restart_after_idle(world);
+        }
         self.data_end = self.data_end.saturating_add(packets);
         self.fill_windows(world);
     }
 
     /// The next file that the receiver has completely.
     pub fn deliver_file(&mut self, tcp: &Tcp) -> Option<File> {
-        let received = self.data_received();
-        self.gateway.as_mut()?.deliver(tcp, received)
+        let (payload, received) = (self.payload(tcp), self.data_received());
+        self.gateway.as_mut()?.deliver(payload, received)
     }
 
-    /// Data in the gateway that was never sent, packets; 0 without a gateway.
+    /// Data in the gateway or of messages that was never sent, packets; 0 for other workloads.
     pub fn buffer_packets(&self) -> u64 {
         match self.gateway {
             Some(_) => self.data_end - self.data_next,

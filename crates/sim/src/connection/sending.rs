@@ -344,7 +344,7 @@ impl Connection {
         data_sequence: PacketNumber,
         bits: Bits,
     ) {
-        let bytes = self.packet_bytes(world.tcp, data_sequence);
+        let bytes = self.bytes_of(world.tcp, data_sequence);
         let path = &mut self.paths[r];
         path.totals.sent_packets += 1;
         path.last_sent = world.now;
@@ -373,14 +373,14 @@ impl Connection {
 
     /// The size of a packet: full, except for the end of a file.
     #[inline]
-    fn packet_bytes(&self, tcp: &Tcp, data_sequence: PacketNumber) -> u16 {
+    fn bytes_of(&self, tcp: &Tcp, data_sequence: PacketNumber) -> u16 {
         if let Some(gateway) = &self.gateway {
-            return gateway.packet_bytes(tcp, data_sequence);
+            return self.packet_bytes - gateway.lacking(self.payload(tcp), data_sequence);
         }
         if self.file_bytes == 0 || data_sequence + 1 < self.data_end {
-            return tcp.packet_bytes;
+            return self.packet_bytes;
         }
-        let rest = self.file_bytes - data_sequence * tcp.payload();
+        let rest = self.file_bytes - data_sequence * self.payload(tcp);
         tcp.header_bytes + rest as u16
     }
 }

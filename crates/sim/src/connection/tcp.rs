@@ -41,7 +41,7 @@ impl Tcp {
         }
     }
 
-    /// Payload of a full packet.
+    /// Payload of a full packet of a flow without a size of its own.
     pub fn payload(&self) -> u64 {
         u64::from(self.packet_bytes - self.header_bytes)
     }

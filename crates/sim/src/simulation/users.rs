@@ -1,4 +1,4 @@
-//! Actions of users: begin, pause, open connections, add files to gateways.
+//! Actions of users: begin, pause, open connections, add files to gateways and submit messages.
 
 use anabranch_control::Adjuster;
 use anabranch_scenario::Workload;
@@ -22,10 +22,10 @@ impl Simulation {
         if let Some(next) = begun.next {
             self.network.calendar.push(next, Event::Begin(user));
         }
-        let pools = matches!(workload, Workload::Gateway { .. });
+        let pools = matches!(workload, Workload::Gateway { .. } | Workload::Messages(_));
         match begun.file {
             Some(bytes) if pools => {
-                let number = self.gateway(user);
+                let number = self.persistent(user);
                 self.connect(number, |connection, world| {
                     connection.pool_file(world, bytes)
                 });
@@ -60,13 +60,16 @@ impl Simulation {
 
     fn open(&mut self, user: u32) -> u32 {
         let number = self.spare.pop().unwrap_or(self.connections.len() as u32);
-        let plan = &self.plans[self.users[user as usize].slot.flow as usize];
+        let flow = self.users[user as usize].slot.flow as usize;
+        let plan = &self.plans[flow];
+        let packet_bytes = self.scenario.flows[flow].packet_bytes.get() as u16;
         let host_seed = host_seed(self.seed, user, self.now);
-        let (now, scheduler) = (self.now, self.tcp.keys.scheduler);
+        let now = self.now;
         let routes = &plan.routes;
         let controller = plan.controller.clone();
-        let mut connection =
-            Connection::new(number, user, now, controller, routes, scheduler, host_seed);
+        let tcp = &self.tcp;
+        let mut connection = Connection::new(number, user, now, controller, routes, tcp, host_seed);
+        connection.packet_bytes = packet_bytes;
         connection.open_paths(now, routes, &self.tcp);
         for route in &routes[connection.paths.len()..] {
             let event = Event::OpenPath(number);
@@ -95,8 +98,8 @@ impl Simulation {
         }
     }
 
-    /// The persistent connection of a user's gateway; the first file opens it.
-    fn gateway(&mut self, user: u32) -> u32 {
+    /// The persistent connection of a user's gateway or messages; the first of them opens it.
+    fn persistent(&mut self, user: u32) -> u32 {
         if let Some(number) = self.users[user as usize].connection {
             return number;
         }
@@ -109,6 +112,10 @@ impl Simulation {
                 adjust: Some(adjust),
                 ..
             } => Some(Adjuster::new(adjust.parameters(), connection.kappa())),
+            Workload::Messages(_) => {
+                connection.queue_messages();
+                return number;
+            }
             _ => None,
         };
         connection.pool(adjuster, adjuster_dice(self.seed, user));

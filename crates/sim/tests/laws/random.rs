@@ -223,5 +223,8 @@ fn workload() -> impl Strategy<Value = String> {
             "workload.gateway = {{ clients = {clients}, rate_per_s = {rate}, \
              size.exponential = {{ mean_bytes = {mean} }} }}"
         )),
+        (1u64..3000, 40u32..500).prop_map(|(bytes, ms)| format!(
+            "workload.messages = {{ size_bytes = {bytes}, interval_ms = {ms} }}"
+        )),
     ]
 }
