@@ -36,6 +36,9 @@ def proofs(subject: Subject, items: Mapping[str, Item], quick: bool) -> list[Ver
         found = verdicts.prove(subject.text, paths, rtts, wanted, limit).verdicts
     except ScenarioError as reason:
         return [not_tested(name, item, str(reason)) for name, item in items.items()]
+    except ZeroDivisionError:
+        why = "phi = I/D does not exist: the rule divides by 0, or D is 0"
+        return [not_tested(name, item, why) for name, item in items.items()]
     except Exception as error:  # such as a function of floats only, in a rule in Python
         why = f"the rule is no formula: {type(error).__name__}: {error}"
         return [not_tested(name, item, why) for name, item in items.items()]

@@ -1,7 +1,8 @@
 """Judge a rule: item zero, the items of RFC 9743, and what theory adds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def judge(
     opened = open_store(store) if store is None or isinstance(store, Path) else store
     try:
         runs = Runs(subject, seeds, opened, jobs)
-        found = _judged(entries, chosen, runs, quick, progress or (lambda _: None))
+        found = _judged(entries, chosen, runs, quick, progress or _silent)
     finally:
         if opened is not store:
             opened.close()
@@ -146,9 +147,8 @@ def _judged(
     for name, own in planned.items():
         try:
             numbers[name] = _numbers(items[name], own, runs)
-            numbers[name] += search.search(
-                entries, name, items[name], numbers[name], quick, _again(items[name], runs)
-            )
+            more = partial(numbers_at, items[name], runs=runs)
+            numbers[name] += search.search(entries, name, items[name], numbers[name], quick, more)
         except ScenarioError as error:
             reasons[name] = str(error)
     verdicts = {name: not_tested(name, items[name], why) for name, why in reasons.items()}
@@ -242,13 +242,11 @@ def _numbers(item: Item, networks: Sequence[Network], runs: Runs) -> list[Number
     return found
 
 
-def _again(item: Item, runs: Runs) -> Callable[[Sequence[Network]], list[Number]]:
-    """Runs and measures further points of an item."""
+def numbers_at(item: Item, networks: Sequence[Network], runs: Runs) -> list[Number]:
+    """Run networks of an item and measure them."""
+    _run({one.item: item for one in networks}, {networks[0].item: networks}, runs, _silent)
+    return _numbers(item, networks, runs)
 
-    def more(networks: Sequence[Network]) -> list[Number]:
-        _run(
-            {one.item: item for one in networks}, {networks[0].item: networks}, runs, lambda _: None
-        )
-        return _numbers(item, networks, runs)
 
-    return more
+def _silent(_: float) -> None:
+    """No progress."""

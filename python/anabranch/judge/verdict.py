@@ -163,7 +163,8 @@ def of_numbers(name: str, item: Item, numbers: Sequence[Number]) -> Verdict:
     says = f"{point}{shown.measure.label}: {shown.in_words}"
     worst = verdict.worst
     if result == FAILS and worst is not None and worst is not shown:
-        says += f"; worst at {worst.network.label}: {worst.in_words}"
+        label = "" if worst.measure is shown.measure else f"{worst.measure.label} "
+        says += f"; worst at {worst.network.label}: {label}{worst.in_words}"
     return Verdict(name, item, result, says, numbers)
 
 
