@@ -43,7 +43,7 @@ def test_a_small_number_is_no_failure_beside_a_smaller_one() -> None:
 def test_what_cannot_be_measured_fails_unless_the_reference_has_nothing_either() -> None:
     nothing = number(GOODPUT, [math.nan, 2.0], [4.0, 6.0])
     assert not nothing.holds
-    assert nothing.in_words == "nothing to measure (goodput)"
+    assert nothing.in_words == "nothing was measured, as where no file ended"
     assert nothing.as_dict()["value"] is None
     assert number(GOODPUT, [1.0], [math.nan]).holds
 

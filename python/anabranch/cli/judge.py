@@ -141,11 +141,11 @@ def _judge(
 
 
 def _print(judgement: "Judgement", place: Path | None) -> None:
-    table = tables.new_table("", "item", "result", "what was found")
+    table = tables.new_table("", "result", "item: what was found")
     for one in judgement.verdicts:
         found = one.says + (f" ({one.state})" if one.state else "")
         where = "" if one.item.section in ("0", "theory") else one.item.section
-        table.add_row(where, one.item.title, one.result, found)
+        table.add_row(where, one.result, f"{one.item.title}: {found}")
     form = ", quick form" if judgement.quick else ""
     seeds = len(judgement.seeds)
     heading = f"{judgement.subject.name}, RFC {judgement.rfc}, {seeds} seeds{form}"

@@ -7,6 +7,7 @@ from anabranch.judge.entries import open_items
 from anabranch.judge.networks import Network, of_file
 from anabranch.judge.outcome import Judgement, numbers_at
 from anabranch.judge.runs import Runs, open_store
+from anabranch.judge.shorten import shortened
 from anabranch.judge.subject import Subject
 from anabranch.judge.verdict import Number, Verdict
 from anabranch.scenario import Scenario, ScenarioError
@@ -34,20 +35,24 @@ def write(judgement: Judgement, directory: Path) -> list[str]:
 def text_of(judgement: Judgement, verdict: Verdict, number: Number) -> tuple[str, dict[str, bytes]]:
     """The scenario of a counterexample as TOML, and its traces, by name.
 
-    Its seeds are the one that crosses the bound alone, by most.
+    It has the seed that alone crosses the bound by most, and is as short as it can be.
     """
-    subject, item, scenario = judgement.subject, verdict.item, number.network.scenario
+    subject, item = judgement.subject, verdict.item
+    short = shortened(subject, item, number)
+    scenario = short.network.scenario
     if subject.written is None:
         scenario = scenario.with_algorithm(subject.name)
-    seeds = number.counterexample_seeds
+    seeds = list(short.seeds)
     scenario = Scenario.parse(
         scenario.text, scenario.source, [("seeds", str(seeds))], scenario.inputs
     )
     text, traces = scenario.to_folder()
+    mean = f"mean of {len(number.seeds)} seeds, {number.network.scenario.duration_s:g} s each"
     lines = [
         f"# anabranch judge, item {verdict.name}: {item.section} {item.title}",
-        f"# {number.network.label}",
-        f"# {number.measure.label}: {number.in_words}, mean of {len(number.seeds)} seeds",
+        f"# {number.network.label}. {number.measure.label}: {number.in_words}, {mean}.",
+        f"# Here, for {scenario.duration_s:g} s with seed {' and '.join(map(str, seeds))}: "
+        f"{short.in_words}.",
         f"# Again: {again_command(subject, Path(f'{verdict.name}.toml'))}",
     ]
     if subject.written is not None:

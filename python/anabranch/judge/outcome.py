@@ -63,12 +63,11 @@ class Judgement:
 
     @property
     def in_words(self) -> str:
-        """The counts in a sentence."""
-        counts = self.counts
-        return (
-            f"{len(self.verdicts)} items: {counts[HOLDS]} hold, {counts[FAILS]} fail, "
-            f"{counts[NOT_TESTED]} not tested"
-        )
+        """The counts in a sentence, of the RFC's items and of ours."""
+        rfc = [one for one in self.verdicts if one.item.level != "own"]
+        own = [one for one in self.verdicts if one.item.level == "own"]
+        parts = ((f"RFC {self.rfc}", rfc), ("beyond it", own))
+        return "; ".join(f"{name}: {_counted(part)}" for name, part in parts if part)
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data for JSON."""
@@ -118,6 +117,12 @@ def judge(
             opened.close()
     zero = _item_zero(subject, oddity)
     return Judgement(subject, quick, seeds, entries.rfc, [zero, *found])
+
+
+def _counted(verdicts: Sequence[Verdict]) -> str:
+    counts = [sum(one.result == result for one in verdicts) for result in (HOLDS, FAILS)]
+    left = len(verdicts) - sum(counts)
+    return f"{counts[0]} hold, {counts[1]} fail, {left} not tested"
 
 
 def _item_zero(subject: Subject, oddity: sanity.Oddity | None) -> Verdict:
@@ -197,10 +202,7 @@ def workloads_of(text: str) -> list[str]:
 def _no_equations(subject: Subject) -> str | None:
     if subject.written is not None:
         return "a rule in Python has no differential equations: add it to the table"
-    row = next(rule for rule in rules() if rule["name"] == subject.name.partition(":")[0])
-    if not row["fluid"]:
-        return f"{subject.name} depends on the time since the last loss: it has no equations"
-    return None
+    return None  # a backend says itself which rules of the table it lacks
 
 
 def _run(

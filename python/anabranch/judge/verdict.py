@@ -62,7 +62,7 @@ class Number:
         """The number and its bound, such as "0.031 > 0.020 (2 x reno's 0.010)"."""
         form = f".{self.measure.digits}f"
         if math.isnan(self.value):
-            return f"nothing to measure ({self.measure.label})"
+            return "nothing was measured, as where no file ended"
         sign = (
             ("<" if self.measure.lower else ">")
             if not self.holds
