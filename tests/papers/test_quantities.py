@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,8 @@ def frames(**tables: dict[str, list]) -> Result:
     names = ("flows", "paths", "links", "transfers")
     samples = ("flow_samples", "path_samples", "link_samples")
     made = {name: pd.DataFrame(tables.get(name, {})) for name in names + samples}
-    return Result(scenario=None, backend="sim", keys=("algorithm", "seed"), **made)
+    window = SimpleNamespace(warmup_s=0.0, duration_s=2.0)
+    return Result(scenario=window, backend="sim", keys=("algorithm", "seed"), **made)
 
 
 RUN = frames(
@@ -30,6 +32,8 @@ RUN = frames(
         "goodput_mbps": [1.0, 3.0, 0.5],
         "transfers_done": [2, 3, 0],
         "timeouts": [3, 5, 7],
+        "sent_packets": [100, 300, 50],
+        "lost_packets": [2, 4, 5],
     },
     paths={
         "flow": ["a", "a", "a", "a", "b"],
@@ -45,6 +49,7 @@ RUN = frames(
         "loss_probability": [0.01, 0.02],
         "utilization": [0.5, 0.9],
         "queue_packets": [4.0, 7.0],
+        "queue_ms": [5.0, 12.0],
     },
     transfers={
         "flow": ["a", "a", "a", "b"],
@@ -68,6 +73,8 @@ RUN = frames(
         "user": [0, 0, 1] * 4,
         "path": [0, 1, 0] * 4,
         "window_packets": [4.0, 4.0, 10.0, 4.0, 2.0, 10.0, 8.0, 2.0, 10.0, 4.0, 2.0, 10.0],
+        "one_way_delay_ms": [10.0, 20.0, 30.0] * 4,
+        "lost_packets": [1, 0, 2] * 4,
         "rtt_ms": [50.0, 70.0, 60.0] * 2 + [90.0, 70.0, 60.0] * 2,
         "goodput_mbps": [0.0, 1.0, 2.0, 1.0, 1.0, 2.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0],
     },
@@ -75,6 +82,8 @@ RUN = frames(
         "time_s": [1.0, 1.0, 2.0, 2.0],
         "link": ["R1", "R2"] * 2,
         "queue_packets": [2, 0, 6, 14],
+        "dropped_packets": [10, 0, 30, 0],
+        "throughput_mbps": [0.12, 1.0, 0.12, 1.0],
     },
 )
 
@@ -189,6 +198,23 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("time_below", {"flow": "a", "mbps": 2.0, "from_s": 0}, 0.5),
         ("time_below", {"flow": "a", "mbps": 4.0, "from_s": 0}, 0.75),
         ("time_below", {"flow": "a", "mbps": 2.5, "from_s": 0, "bin_s": 2.0}, 0.5),
+        ("link_queue_ms", {"link": "R2"}, 12.0),
+        # A packet of 1500 bytes is 0.012 Mb: 10 pass in each second, 10 and then 30 are dropped.
+        ("link_loss_peak", {"link": "R1", "bin_s": 1.0}, 0.75),
+        ("link_loss_peak", {"link": "R1", "bin_s": 2.0}, 40 / 60),
+        ("user_loss_probability", {"flow": "a"}, 6 / 400),
+        ("delay_quantile_ms", {"flow": "a", "share": 0.5}, 20.0),
+        # 105 packets a path in 2 s.
+        ("packets_per_rtt", {"flow": "a", "rtt_ms": 100.0}, 5.25),
+        ("path_lost_packets", {"flow": "a"}, 4.0),  # 4, 0 and 8
+        ("path_lost_packets", {"flow": "a", "from_s": 1.0}, 2.0),
+        # The mean over three users and two seconds is 14 / 6. User 0 of a has 1 and then 3 Mbps.
+        ("starved_s", {"flow": "b"}, 1.0),
+        ("starved_s", {"flow": "a"}, 0.0),
+        ("starved_s", {"flow": "a", "below": 0.5}, 1.0),
+        ("starved_s", {"flow": "a", "below": 1.5}, 2.0),
+        # The sums 18, 16, 20, 16 have the variance 11 / 3; the windows 4, 1 and 0.
+        ("window_synchrony", {"flow": "a"}, 11 / 15),
         # Durations 4, 2, 1, 1: the largest quarter is 4, the next is 2.
         ("tail_index_hill", {"largest": 0.25}, 1 / np.log(2)),
         # On the grid i = 0 ... 29 of 4^(i/29) log2 P is 0 at i = 0, -1 up to 14, -2 beyond. Least

@@ -5,6 +5,7 @@ in a file of this folder; a new file needs a line in the import below.
 """
 
 from anabranch.papers.quantities import (
+    congestion,
     fairness,
     gateways,
     ordering,
@@ -19,6 +20,7 @@ from anabranch.papers.quantities.table import QUANTITIES, measure, quantity
 
 __all__ = [
     "QUANTITIES",
+    "congestion",
     "fairness",
     "gateways",
     "measure",

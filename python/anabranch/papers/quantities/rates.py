@@ -42,8 +42,9 @@ def goodput_share(result: Result, flow: str) -> float:
 
 @quantity
 def relative_goodput(result: Result, flow: str, to: str) -> float:
-    """Goodput of one user of a flow over that of one user of the flow `to`."""
-    return user_goodput_mbps(result, flow) / user_goodput_mbps(result, to)
+    """Goodput of one user of a flow over that of one user of `to`; infinite where that has none."""
+    other = user_goodput_mbps(result, to)
+    return user_goodput_mbps(result, flow) / other if other else float("inf")
 
 
 @quantity

@@ -1,0 +1,171 @@
+"""Items that are no runs: proofs of requirements, and operations per decision."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from anabranch import _core
+from anabranch.judge.entries import Item
+from anabranch.judge.sanity import State
+from anabranch.judge.subject import Subject
+from anabranch.judge.verdict import FAILS, HOLDS, NOT_TESTED, Verdict, not_tested
+from anabranch.rule import in_file, load_rule
+from anabranch.scenario import ScenarioError
+
+SOLVERS = ("z3", "cvc5", "sympy")
+"""Modules of the extra `prove`."""
+PATHS = 8
+"""Paths of the connection whose operations are counted."""
+
+
+def proofs(subject: Subject, items: Mapping[str, Item], quick: bool) -> list[Verdict]:
+    """The verdicts of `theory prove` on the requirements of these items.
+
+    `quick`: two paths at equal RTTs, 2 s for a formula; else two and three paths, any RTTs, too.
+    """
+    missing = [name for name in SOLVERS if find_spec(name) is None]
+    if missing:
+        why = f'needs {", ".join(missing)}: pip install "anabranch[prove]"'
+        return [not_tested(name, item, why) for name, item in items.items()]
+    from anabranch.theory.guarantees.proofs import verdicts
+
+    wanted = [item.requirement or name for name, item in items.items()]
+    paths, rtts, limit = ((2,), (True,), 2.0) if quick else ((2, 3), (True, False), 10.0)
+    try:
+        found = verdicts.prove(subject.text, paths, rtts, wanted, limit).verdicts
+    except ScenarioError as reason:
+        return [not_tested(name, item, str(reason)) for name, item in items.items()]
+    except ZeroDivisionError:
+        why = "phi = I/D does not exist: the rule divides by 0, or D is 0"
+        return [not_tested(name, item, why) for name, item in items.items()]
+    except Exception as error:  # such as a function of floats only, in a rule in Python
+        why = f"the rule is no formula: {type(error).__name__}: {error}"
+        return [not_tested(name, item, why) for name, item in items.items()]
+    by_name = {
+        name: [one for one in found if one.requirement == (item.requirement or name)]
+        for name, item in items.items()
+    }
+    return [_proof(name, items[name], own) for name, own in by_name.items()]
+
+
+def _proof(name: str, item: Item, own: list[Any]) -> Verdict:
+    refuted = next((one for one in own if one.result == "refuted"), None)
+    if refuted is not None:
+        says = f"refuted for {refuted.setting}: {refuted.why}"
+        return Verdict(name, item, FAILS, says, state=str(refuted.state))
+    unknown = next((one for one in own if one.result != "proved"), None)
+    if unknown is not None:
+        return Verdict(name, item, NOT_TESTED, f"undecided for {unknown.setting}: {unknown.why}")
+    settings = " and ".join(dict.fromkeys(one.setting for one in own))
+    return Verdict(name, item, HOLDS, f"proved for {settings}")
+
+
+@dataclass
+class Counted:
+    """A number that counts the operations on it and on what comes of it."""
+
+    value: float
+    count: list[int]
+    """The number of operations, shared by all."""
+
+    def _with(self, other: Any, operation: Callable[[float, float], float]) -> "Counted":
+        self.count[0] += 1
+        return Counted(operation(self.value, float(other)), self.count)
+
+    def __add__(self, other: Any) -> "Counted":
+        return self._with(other, lambda a, b: a + b)
+
+    def __radd__(self, other: Any) -> "Counted":
+        return self._with(other, lambda a, b: b + a)
+
+    def __sub__(self, other: Any) -> "Counted":
+        return self._with(other, lambda a, b: a - b)
+
+    def __rsub__(self, other: Any) -> "Counted":
+        return self._with(other, lambda a, b: b - a)
+
+    def __mul__(self, other: Any) -> "Counted":
+        return self._with(other, lambda a, b: a * b)
+
+    def __rmul__(self, other: Any) -> "Counted":
+        return self._with(other, lambda a, b: b * a)
+
+    def __truediv__(self, other: Any) -> "Counted":
+        return self._with(other, lambda a, b: a / b)
+
+    def __rtruediv__(self, other: Any) -> "Counted":
+        return self._with(other, lambda a, b: b / a)
+
+    def __pow__(self, other: Any) -> "Counted":
+        return self._with(other, lambda a, b: a**b)
+
+    def __neg__(self) -> "Counted":
+        return self._with(0, lambda a, _: -a)
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compared(self.value < float(other))
+
+    def __le__(self, other: Any) -> bool:
+        return self._compared(self.value <= float(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compared(self.value > float(other))
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compared(self.value >= float(other))
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared(self.value == float(other))  # type: ignore[arg-type]
+
+    def __float__(self) -> float:
+        return self.value
+
+    def _compared(self, answer: bool) -> bool:
+        self.count[0] += 1
+        return answer
+
+
+@dataclass
+class CountedPath:
+    """A path whose state counts operations."""
+
+    count: list[int]
+    number: int
+    read: set[str] = field(default_factory=set)
+
+    def __getattr__(self, name: str) -> Any:
+        state = State(10.0 + self.number, 0.1, 0.09, 0.1, 0.01, 50, 80, 100, 14, 14, 8, 1.0)
+        found = getattr(state, name)
+        self.read.add(name)
+        if name == "rate":
+            self.count[0] += 1
+        return Counted(found, self.count)
+
+
+def operations(subject: Subject, name: str, item: Item) -> Verdict:
+    """Arithmetic operations and comparisons of one increase and one decrease, of 8 paths."""
+    count = [0]
+    paths = [CountedPath(count, number) for number in range(PATHS)]
+    place = in_file(subject.text)
+    try:
+        if place is not None:
+            rule = load_rule(*place)
+            for r in range(PATHS):
+                rule.increase(r, paths)
+                rule.decrease(r, paths)
+        else:
+            law = _core.Law(subject.text)
+            if law.delay_based:
+                why = "acts once per round trip, not per packet: it has no increase to count"
+                return not_tested(name, item, f"{law.name} {why}")
+            law.evaluate_in(paths)
+    except Exception as error:
+        why = f"the rule cannot be counted: {type(error).__name__}: {error}"
+        return not_tested(name, item, why)
+    assert item.at_most is not None
+    each = count[0] / PATHS
+    result = HOLDS if each <= item.at_most else FAILS
+    sign = "<=" if result == HOLDS else ">"
+    says = f"{each:.0f} {sign} {item.at_most:g} operations for a decision with {PATHS} paths"
+    return Verdict(name, item, result, says)

@@ -1,0 +1,233 @@
+"""`anabranch judge` from a rule to its directory, and three bad rules."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from anabranch.judge import report
+from anabranch.judge.outcome import Judgement, judge
+from anabranch.scenario import rules
+from anabranch.sweeps.store import Directory, Memory
+from conftest import Anabranch
+from judge.tiny import write
+
+ROOT = Path(__file__).parents[2]
+BAD = ROOT / "examples" / "bad_rules.py"
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder beside that of the items that there are."""
+    (tmp_path / "judge").mkdir()
+    write(tmp_path / "judge", monkeypatch)
+    return tmp_path
+
+
+def test_a_bad_rule_from_its_file_to_a_counterexample_that_runs(
+    tiny: Path, anabranch: Anabranch
+) -> None:
+    out = tiny / "out"
+    rule = f"{BAD}:Stubborn"
+    run = anabranch("judge", rule, "--out", out)
+    assert run.returncode == 1, run.stderr
+
+    found = json.loads((out / "judge.json").read_text())
+    by_name = {one["item"]: one for one in found["items"]}
+    assert by_name["sane"]["result"] == "holds"
+    assert by_name["later"]["result"] == "not tested"
+    harm = by_name["victim"]
+    assert harm["result"] == "fails"
+    # Who never backs off leaves a Reno flow far less than a half; the smallest network shows it.
+    assert harm["counterexample"]["point"] == "1 flow"
+    assert harm["counterexample"]["value"] < harm["counterexample"]["bound"]
+    assert found["counts"]["fails"] == 1
+
+    file = out / "counterexamples" / "victim.toml"
+    again = anabranch("judge", rule, "--again", file, "--json")
+    assert again.returncode == 1, again.stderr
+    (number,) = json.loads(again.stdout)
+    assert not number["holds"]
+    (seed,) = number["seeds"]
+    assert number["seeds"][seed] == harm["counterexample"]["seeds"][seed], "the same run"
+    assert anabranch("judge", "reno", "--again", file).returncode == 0
+
+    manifest = json.loads((out / "manifest.json").read_text())
+    written = {str(f.relative_to(out)) for f in out.rglob("*") if f.is_file()}
+    assert set(manifest["files"]) == written - {"manifest.json"}
+    assert manifest["judge"]["rule"] == rule
+
+
+def test_a_counterexample_of_a_named_rule_is_a_scenario_of_its_own(
+    tiny: Path, anabranch: Anabranch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        tiny / "judge",
+        monkeypatch,
+        (tiny / "judge" / "judge.toml")
+        .read_text()
+        .replace("at_least_of_reference = 0.75", "at_least_of_reference = 1.5", 1),
+    )
+    assert anabranch("judge", "lia", "--items", "victim", "--out", tiny / "out").returncode == 1
+    file = tiny / "out" / "counterexamples" / "victim.toml"
+    assert 'algorithm = "lia"' in file.read_text()
+    assert anabranch("run", file).returncode == 0
+
+
+def test_reno_is_its_own_reference(tiny: Path) -> None:
+    found = judge("reno", ["victim"])
+    (one, two) = found["victim"].numbers
+    assert [one.margin, two.margin] == pytest.approx([1 / 0.75] * 2)
+
+
+def test_the_worst_network_is_searched_for_and_named(tiny: Path) -> None:
+    found = judge("reno", ["box"], quick=True)
+    numbers = found["box"].numbers
+    # Two points and, in a round of the search, two around the worst of them.
+    assert len(numbers) == 4
+    worst = min(numbers[:2], key=lambda one: one.margin)
+    for near in numbers[2:]:
+        ratio = near.network.sampled["rate_mbps"] / worst.network.sampled["rate_mbps"]
+        # A quarter of log(8) to either side.
+        assert 8**-0.26 < ratio < 8**0.26
+
+
+def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = judge("lia", ["victim"], store=tiny / "kept")
+    judge("olia", ["victim"], store=tiny / "kept")
+
+    def never(*_: object) -> bytes:
+        raise AssertionError("it runs again")
+
+    monkeypatch.setattr("anabranch.sweeps.execute.run_point", never)
+    again = judge("lia", ["victim"], store=tiny / "kept")
+    assert again.as_dict() == first.as_dict()
+    with pytest.raises(AssertionError, match="it runs again"):
+        judge("balia", ["victim"], store=tiny / "kept")
+
+
+def test_rules_in_one_store_keep_each_others_points(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rule in ("lia", "olia"):
+        judge(rule, ["victim"], store=tiny / "kept")
+    kept = Directory.existing(tiny / "kept")
+    definition = kept.definition()
+    assert definition is not None
+    # Two points and two seeds of lia, olia and reno.
+    assert len(set(definition["points"])) == 12
+    assert set(definition["points"]) == set(kept.stored())
+    kept.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_an_item_that_fails_in_a_run_of_another_backend_is_not_tested(tiny: Path) -> None:
+    kept = Memory()
+    found = judge("lia", ["victim"], store=kept)
+    assert found["victim"].result in ("holds", "fails")
+    (later,) = judge("lia", ["later"], store=kept).verdicts[1:]
+    assert (later.result, later.says) == ("not tested", "there are none")
+
+
+def test_a_rule_without_equations_is_not_tested_by_them() -> None:
+    found = judge("cubic", ["stability"], quick=True)
+    assert found["stability"].result == "not tested"
+    assert "cubic" in found["stability"].says
+    python = judge(f"{BAD}:Starving", ["equilibrium"], quick=True)
+    assert python["equilibrium"].result == "not tested"
+
+
+def test_the_page_is_self_contained_and_small(tiny: Path) -> None:
+    found = judge("lia", quick=True)
+    page = report.html(found, [])
+    for one in found.verdicts:
+        assert one.item.title in page
+    assert not re.search(r"(src|href)=\"(https?:)?//|<script|@import|url\(", page)
+    assert len(page.encode()) < 300_000
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_a_table_of_several_rules(tiny: Path) -> None:
+    found = [judge(rule, ["victim", "later"], quick=True) for rule in ("reno", "lia")]
+    lines = report.survey(found)
+    assert lines[0] == "| item | `reno` | `lia` |"
+    assert lines[2].startswith("| 5.2.1 Harm | yes |")
+    assert lines[3] == "| 7.6 Receivers | · | · |"
+    assert lines[-1] == "| items: not tested | 1 | 1 |"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "expected a RULE, such as lia or my_rule.py:MyRule, or --all"),
+        (["lia", "--all"], "expected a RULE"),
+        (["--again", "x.toml", "--all"], "--again needs the RULE"),
+        (["lia", "--page", "x.md"], "--page is for the table of --all"),
+        (["liaa"], "did you mean lia"),
+        (["lia", "--items", "5.1.9"], "--items: unknown '5.1.9'"),
+        (["lia", "--again", "missing.toml"], "missing.toml: No such file"),
+        (
+            ["lia", "--again", str(ROOT / "examples" / "two_links.toml")],
+            "expected a counterexample",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], message: str, anabranch: Anabranch) -> None:
+    run = anabranch("judge", *arguments)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: Anabranch) -> None:
+    (tiny / "out").mkdir()
+    (tiny / "out" / "mine").write_text("")
+    run = anabranch("judge", "lia", "--out", tiny / "out")
+    assert run.returncode == 2
+    assert "not empty" in run.stderr
+    assert run.stdout == ""
+
+
+FAULTS = {"Stubborn": "heavy-loss", "Overfilling": "bufferbloat", "Starving": "starvation"}
+"""The item of the RFC that names what is wrong with each bad rule."""
+
+
+def test_a_rule_that_never_backs_off_is_found() -> None:
+    found = judge(f"{BAD}:Stubborn", [FAULTS["Stubborn"]], quick=True)
+    assert found[FAULTS["Stubborn"]].result == "fails"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_bad_rule_is_found_with_a_counterexample_that_runs(
+    name: str, tmp_path: Path, anabranch: Anabranch
+) -> None:
+    out = tmp_path / "out"
+    assert anabranch("judge", f"{BAD}:{name}", "--quick", "--out", out).returncode == 1
+    found = json.loads((out / "judge.json").read_text())
+    failed = {one["item"] for one in found["items"] if one["result"] == "fails"}
+    assert FAULTS[name] in failed
+    assert "harm-reno" in failed
+    files = sorted((out / "counterexamples").glob("*.toml"))
+    assert {file.stem for file in files} >= {FAULTS[name], "harm-reno"}
+    for file in files:
+        again = anabranch("judge", f"{BAD}:{name}", "--again", file)
+        assert again.returncode == 1, file.stem
+    assert (out / "report.html").stat().st_size < 300_000
+
+
+@pytest.mark.slow
+def test_every_rule_of_the_table_is_judged() -> None:
+    kept = Memory()
+    found: dict[str, Judgement] = {
+        row["name"]: judge(row["studied_as"], quick=True, store=kept) for row in rules()
+    }
+    for name, one in found.items():
+        assert one["sane"].result == "holds", name
+        assert one["silence"].result == "holds", f"{name}: the controller backs off, not the rule"
+    # Over one path Reno is compared with itself; over two it is two flows, and is told so.
+    reno = {one.name for one in found["reno"].of("fails")}
+    assert "shared" in reno
+    assert not reno & {"harm-reno", "bufferbloat", "many-flows", "short", "starvation"}
+    assert found["lia"]["shared"].result == "holds"

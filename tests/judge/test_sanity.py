@@ -1,0 +1,111 @@
+"""Item zero: rules in Python that are none."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from anabranch.judge import sanity
+from anabranch.judge.subject import Subject
+from conftest import Anabranch
+
+HEAD = "import math\nimport anabranch\n\nclass Odd(anabranch.Rule):\n"
+
+
+def rule(path: Path, *lines: str) -> Subject:
+    file = path / "odd.py"
+    file.write_text(HEAD + "".join(f"    {line}\n" for line in lines))
+    return Subject.of(f"{file}:Odd")
+
+
+def test_a_rule_of_the_kind_that_is_meant_is_sane(tmp_path: Path) -> None:
+    lines = ("def increase(self, r, paths):", "    return 1 / paths[r].window")
+    assert sanity.check(rule(tmp_path, *lines)) is None
+    assert sanity.check(Subject.of("wvegas")) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            ("n = 0", "def increase(self, r, paths):", "    self.n += 1", "    return 1 / self.n"),
+            r"increase gives .* and then .* for the same state",
+        ),
+        (
+            ("def increase(self, r, paths):", "    return -1e9"),
+            r"increase gives -1e\+09: more than the window is",
+        ),
+        (
+            ("def increase(self, r, paths):", "    return 1.5"),
+            "increase gives 1.5: faster than slow start",
+        ),
+        (
+            (
+                "def increase(self, r, paths):",
+                "    return 0.01",
+                "def decrease(self, r, paths):",
+                "    return 2 * paths[r].window",
+            ),
+            "decrease gives .*: more than the window is",
+        ),
+    ],
+)
+def test_a_senseless_rule_is_told_with_a_state(
+    lines: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    oddity = sanity.check(rule(tmp_path, *lines))
+    assert oddity is not None
+    assert re.match(says, oddity.says), oddity.says
+    assert "window=" in oddity.state
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return float('nan')", "increase gives nan for path 0 of .*expected a finite number"),
+        ("return math.inf", "increase gives inf"),
+        ("return None", "increase gives None"),
+        ("return 1 / 0", r"odd.py:6: ZeroDivisionError: division by zero \(for path 0 of"),
+        ("return paths[r].windw", "odd.py:6: a path has no windw: .*did you mean window"),
+        ("return paths[r + 1].window", "odd.py:6: IndexError"),
+    ],
+)
+def test_a_rule_that_cannot_run_is_an_error_with_its_place(
+    body: str, message: str, tmp_path: Path, anabranch: Anabranch
+) -> None:
+    rule(tmp_path, "def increase(self, r, paths):", f"    {body}")
+    run = anabranch("judge", f"{tmp_path / 'odd.py'}:Odd", "--quick")
+    assert run.returncode == 2
+    assert re.search(message, run.stderr), run.stderr
+    assert run.stdout == ""
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_a_file_that_cannot_be_read_is_an_error_with_its_place(
+    tmp_path: Path, anabranch: Anabranch
+) -> None:
+    file = tmp_path / "odd.py"
+    assert "no such file" in anabranch("judge", f"{file}:Odd").stderr
+    file.write_text("x = 1\n\nraise OSError('no disk')\n")
+    assert f"{file}:3: OSError: no disk" in anabranch("judge", f"{file}:Odd").stderr
+    file.write_text(HEAD + "    def increase(self, r, paths):\n        return 0\n")
+    run = anabranch("judge", f"{file}:Od")
+    assert run.returncode == 2
+    assert "no class Od with the methods increase and decrease" in run.stderr
+    assert "did you mean Odd" in run.stderr
+
+
+def test_what_a_file_prints_is_not_in_the_answer(tmp_path: Path, anabranch: Anabranch) -> None:
+    subject = rule(tmp_path, "def increase(self, r, paths):", "    return 0")
+    assert subject.file is not None
+    subject.file.write_text(subject.file.read_text() + "print('hello')\n")
+    run = anabranch("judge", f"{subject.file}:Odd", "--items", "7.6", "--json")
+    assert run.stdout.startswith("{")
+    assert "hello" in run.stderr
+
+
+def test_a_changed_file_has_another_key(tmp_path: Path) -> None:
+    one = rule(tmp_path, "def increase(self, r, paths):", "    return 0").key
+    other = rule(tmp_path, "def increase(self, r, paths):", "    return 0.1").key
+    assert one != other
+    assert rule(tmp_path, "def increase(self, r, paths):", "    return 0").key == one
