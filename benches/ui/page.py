@@ -1,13 +1,14 @@
 """How soon the page of `anabranch ui` shows something, in headless Chromium; and its screenshots.
 
-    python benches/ui/page.py                      first paint, sizes, and a slider of every scenario
-    python benches/ui/page.py --screenshots DIR    screenshots: 1280 px dark and light, 420 px, a qlog
+    python benches/ui/page.py                      first paint, sizes, a slider of every scenario
+    python benches/ui/page.py --screenshots DIR    1280 px and 420 px, dark and light, text, a qlog
 
 The last line says whether both promises of docs/ui.md hold, and the exit code is 1 if not.
 """
 
 import argparse
 import base64
+import io
 import shutil
 import statistics
 import subprocess
@@ -17,7 +18,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+
+from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
@@ -27,6 +29,8 @@ from gateway.browser import Browser  # noqa: E402
 FIRST_PAINT_MS = 1000
 EFFECT_MS = 300
 LOADS = 5
+COLOURS = 128
+"""Of a screenshot, so that it is small."""
 CATCH = """
 window.faults = [];
 addEventListener("error", (event) => faults.push(event.message));
@@ -41,9 +45,12 @@ MOVE = """(() => {
   slider.value = Number(slider.value) + (slider.max - slider.min) / 20;
   slider.dispatchEvent(new Event("input"));
 })()"""
-TIMES = """["drawn", "complete"].map((name) => performance.getEntriesByName(name)[0].startTime - moved)"""
+TIMES = """["drawn", "complete"].map((name) => {
+  return performance.getEntriesByName(name)[0].startTime - moved;
+})"""
 WIDE = """[...document.querySelectorAll("body *")]
-  .filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5 && !one.closest(".wide, .topology, .skip"))
+  .filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5)
+  .filter((one) => !one.closest(".wide, .topology, .skip"))
   .map((one) => `${one.tagName}.${one.className}`)"""
 FIRST = """(() => {
   const name = "first-contentful-paint";
@@ -104,7 +111,9 @@ def first_paint(page: Browser, address: str) -> list[float]:
 
 def effects(page: Browser) -> dict[str, list[float]]:
     """Of every item of the gallery: ms from a move of its first slider to charts and to the end."""
-    items = page.evaluate("[...document.querySelectorAll('#gallery button')].map((b) => b.dataset.id)")
+    items = page.evaluate(
+        "[...document.querySelectorAll('#gallery button')].map((b) => b.dataset.id)"
+    )
     found = {}
     for item in items:
         page.evaluate("performance.clearMarks()")
@@ -135,7 +144,14 @@ def screenshots(page: Browser, address: str, folder: Path) -> None:
         scenario = ROOT / "examples" / "gateway_links.toml"
         anabranch.run(scenario, "olia", 1, set=short, on="quic", qlog=logs)
         with server(logs) as (second, _):
-            shoot(page, second, folder / "ui-qlog.png", 1280, "light", wait="!!document.querySelector('#log-view canvas')")
+            shoot(
+                page,
+                second,
+                folder / "ui-qlog.png",
+                1280,
+                "light",
+                wait="!!document.querySelector('#log-view canvas')",
+            )
 
 
 def shoot(
@@ -155,10 +171,13 @@ def shoot(
     time.sleep(0.5)
     # Of a narrow page the whole; of a wide one what is seen first.
     shot = page.call("Page.captureScreenshot", captureBeyondViewport=width < 800)
-    file.write_bytes(base64.b64decode(shot["data"]))
+    picture = Image.open(io.BytesIO(base64.b64decode(shot["data"])))
+    picture.convert("RGB").quantize(COLOURS).save(file, optimize=True)
     faults = page.evaluate("faults")
     wide = page.evaluate(WIDE)
-    print(f"{file}: {page.evaluate('document.documentElement.scrollWidth')} px wide", *wide, *faults)
+    print(
+        f"{file}: {page.evaluate('document.documentElement.scrollWidth')} px wide", *wide, *faults
+    )
 
 
 def main() -> int:
@@ -174,7 +193,10 @@ def main() -> int:
     slow = {item: times[0] for item, times in found.items() if times[0] > EFFECT_MS}
     first = [times[0] for times in found.values()]
     whole = [times[1] for times in found.values()]
-    print(f"a slider's effect: {statistics.median(first):.0f} ms, {max(first):.0f} ms at most; ", end="")
+    print(
+        f"a slider's effect: {statistics.median(first):.0f} ms, {max(first):.0f} ms at most; ",
+        end="",
+    )
     print(f"the whole run: {statistics.median(whole):.0f} ms, {max(whole):.0f} ms at most")
     holds = max(paints) < FIRST_PAINT_MS and not slow
     print("holds" if holds else f"does not hold: {max(paints):.0f} ms, {slow}")

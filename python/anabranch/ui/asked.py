@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anabranch._core import algorithm
 from anabranch.runner import BACKENDS
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.ui.gallery import item
@@ -26,7 +27,7 @@ class Asked:
 
     scenario: Scenario
     rules: list[str | None]
-    """None is the scenario's own choice."""
+    """Canonical names; None where every flow has its own, so that there is one run."""
     seed: int
     on: str
 
@@ -68,6 +69,6 @@ def asked(document: Mapping[str, Any], folder: Path) -> Asked:
         raise ScenarioError(f"seed: expected a whole number from 0 on, got {seed!r}")
     if on not in BACKENDS_OF_PAGE:
         raise ScenarioError(f"on: expected one of {', '.join(BACKENDS_OF_PAGE)}, got {on!r}")
-    if scenario.algorithm is None:  # every flow has its own, so there is one run
-        rules = [None]
-    return Asked(scenario, rules, seed, on)
+    if scenario.algorithm is None:
+        return Asked(scenario, [None], seed, on)
+    return Asked(scenario, [algorithm(rule or scenario.algorithm) for rule in rules], seed, on)

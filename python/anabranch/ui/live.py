@@ -8,6 +8,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from anabranch import _core
+from anabranch.asked import OWN
 from anabranch.caveats import caveats
 from anabranch.papers.topology import topology
 from anabranch.runner import BACKENDS
@@ -124,12 +125,11 @@ def described(scenario: Scenario) -> Event:
 async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
     """The events of a request, until all its runs are done; whatever ends it cancels them."""
     scenario = asked.scenario
-    names = [rule or scenario.algorithm or "own" for rule in asked.rules]
     warnings = [*scenario.warnings, *caveats(scenario, asked.on)]
     yield {
         "type": "plan",
         **described(scenario),
-        "runs": [{"rule": _core.algorithm(name) if name != "own" else name} for name in names],
+        "runs": [{"rule": rule or OWN} for rule in asked.rules],
         "on": asked.on,
         "seed": asked.seed,
         "warnings": warnings,

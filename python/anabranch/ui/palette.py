@@ -13,9 +13,9 @@ GROUNDS = {"light": "#ffffff", "dark": "#15191e"}
 CONTRAST = 3.0
 """The least contrast of a line with its ground (WCAG 2.2, success criterion 1.4.11)."""
 
-FLOWS = [*colours("wvegas", "lia"), OTHERS[0][0], *colours("rsf-lb", "olia-printed", "semicoupled")]
-FLOWS += [*colours("generalized"), OTHERS[2][0], *colours("cubic", "rsf-db")]
-"""Flows and links of a scenario, one after the other."""
+RULES = ("wvegas", "lia", "olia", "rsf-db", "semicoupled", "generalized", "olia-printed", "cubic")
+FLOWS = colours(*RULES)
+"""Flows and links of a scenario, one after the other: colours that stay apart in both schemes."""
 
 CANVAS_DASHES = {"-": [], "--": [7, 4], ":": [2, 3], "-.": [7, 3, 2, 3]}
 """Matplotlib's line styles as lengths of dashes and gaps, px."""

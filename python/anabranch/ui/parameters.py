@@ -51,7 +51,9 @@ def _of_link(link: Link, written: dict[str, Any]) -> list[dict[str, Any]]:
         found.append(_discipline(group, key, link))
     if link["queue"] == "drop_tail" and link["limit_packets"] is not None:
         limit = link["limit_packets"]
-        slider = _slider(group, "limit", "packets", f"{key}.queue", limit, 1, max(200, 4 * limit), 1)
+        slider = _slider(
+            group, "limit", "packets", f"{key}.queue", limit, 1, max(200, 4 * limit), 1
+        )
         slider |= {"toml": "{drop_tail={packets=%}}"}
         found.append(slider)
     return found

@@ -155,7 +155,9 @@ def _path(event: dict[str, Any], data: dict[str, Any]) -> str | None:
 
 
 def _short(data: dict[str, Any]) -> str:
-    plain = [f"{key} {value}" for key, value in data.items() if isinstance(value, str | int | float)]
+    plain = [
+        f"{key} {value}" for key, value in data.items() if isinstance(value, str | int | float)
+    ]
     return ", ".join(plain)[:120]
 
 
@@ -193,7 +195,7 @@ def _held(line: Line, time: Array) -> list[float | None]:
 
 
 def _rate(line: Line, time: Array) -> list[float | None]:
-    """What was sent, Mbps: the mean over a hundredth of the span, at least 5 ms, up to each time."""
+    """What was sent, Mbps: the mean over a hundredth of the span, at least 5 ms, to each time."""
     if not line.time_ms:
         return [None] * len(time)
     width = max((time[-1] - time[0]) / 100, 5.0)

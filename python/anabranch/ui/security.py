@@ -54,7 +54,9 @@ class Guard:
                 message = {**message, "headers": [*message["headers"], *own]}
             await send(message)
 
-        headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]}
+        headers = {
+            name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]
+        }
         answer = self._refusal(scope, headers) or self._welcome(scope)
         if answer is None and not self._knows(headers):
             answer = _refused(401, "open the address with the token that anabranch ui printed")

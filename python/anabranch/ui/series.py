@@ -109,7 +109,9 @@ class Thinner:
         """A row per sample, a column per line."""
         flows, paths, links = (tables[f"{name}_samples"] for name in ("flow", "path", "link"))
         lines = {"time": _matrix(flows["time_s"], self._users)[:, :1]}
-        lines["goodput"] = self._over_users(_matrix(flows["goodput_mbps"], self._users), paths=False)
+        lines["goodput"] = self._over_users(
+            _matrix(flows["goodput_mbps"], self._users), paths=False
+        )
         for name, column in PATH_LINES.items():
             lines[name] = self._over_users(_matrix(paths[column], self._paths), paths=True)
         for name, column in LINK_LINES.items():
@@ -137,7 +139,8 @@ def _mean(values: Array) -> Array:
     there = np.isfinite(values)
     count = there.sum(axis=1)
     total = np.where(there, values, 0.0).sum(axis=1)
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    unknown = np.full(total.shape, np.nan)
+    return np.asarray(np.divide(total, count, out=unknown, where=count > 0))
 
 
 def _numbers(values: Array) -> list[float | None]:

@@ -52,7 +52,11 @@ def totals(scenario: Scenario, tables: Mapping[str, Table]) -> dict[str, Any]:
 
 
 _PATHS = {"goodput_mbps": "goodput_mbps", "rtt_ms": "rtt_ms", "window_packets": "window_packets"}
-_LINKS = {"utilization": "utilization", "queue_packets": "queue_packets", "loss": "loss_probability"}
+_LINKS = {
+    "utilization": "utilization",
+    "queue_packets": "queue_packets",
+    "loss": "loss_probability",
+}
 
 
 def optimum(scenario: Scenario) -> dict[str, Any]:
