@@ -244,6 +244,13 @@ class Run:
 
         Raises `Cancelled` soon after `cancel`, and what the rule raises.
         """
+    def samples(self) -> Tables | None:
+        """The samples since the last call, with empty tables of totals; None: no answer yet.
+
+        A call asks the run for the answer of the next one, which is there within some 20 ms, from
+        another thread than that of `execute`. Those after the last answer are in `execute`'s tables
+        alone.
+        """
     @property
     def progress(self) -> float:
         """The fraction done, 0 to 1."""

@@ -1,8 +1,8 @@
 //! One run in virtual time, over the simulator's TCP or over QUIC.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_scenario::Record;
@@ -38,6 +38,7 @@ trait Virtual: Sized {
         library_bbr: bool,
     ) -> PyResult<Self>;
     fn run_until(&mut self, time_s: f64);
+    fn so_far(&self) -> &Record;
     fn finish(self) -> PyResult<Record>;
 }
 
@@ -57,6 +58,10 @@ impl Virtual for anabranch_sim::Simulation {
 
     fn run_until(&mut self, time_s: f64) {
         self.run_until(time_s);
+    }
+
+    fn so_far(&self) -> &Record {
+        self.so_far()
     }
 
     fn finish(self) -> PyResult<Record> {
@@ -89,6 +94,10 @@ impl Virtual for anabranch_quic::Simulation {
         self.run_until(time_s);
     }
 
+    fn so_far(&self) -> &Record {
+        self.so_far()
+    }
+
     fn finish(self) -> PyResult<Record> {
         Ok(self.finish_with_qlog()?)
     }
@@ -116,6 +125,16 @@ pub struct Run {
     qlog: Option<PathBuf>,
     progress: AtomicU64,
     cancelled: AtomicBool,
+    samples: Mutex<Samples>,
+}
+
+/// What passes samples from a run to those who watch it.
+#[derive(Default)]
+struct Samples {
+    asked: bool,
+    /// The rows of each table that were given before.
+    given: [usize; 3],
+    ready: Option<Record>,
 }
 
 #[pymethods]
@@ -159,9 +178,18 @@ impl Run {
             Backend::Tcp => self.simulate::<anabranch_sim::Simulation>(rule),
             Backend::Quic => self.simulate::<anabranch_quic::Simulation>(rule),
         })?;
-        let custom = self.custom.as_ref().map(|custom| custom.name.as_str());
-        let name = custom.or(self.library_bbr.then_some(LIBRARY_BBR));
-        record::tables(py, record, &self.scenario, name)
+        self.tables(py, record)
+    }
+
+    /// The samples since the last call, as the tables of `execute` without totals; None if there is
+    /// no answer yet. A call asks the run for the answer of the next one, within some 20 ms.
+    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let ready = {
+            let mut samples = self.watched();
+            samples.asked = true;
+            samples.ready.take()
+        };
+        ready.map(|record| self.tables(py, record)).transpose()
     }
 
     /// The fraction done, 0 to 1.
@@ -211,7 +239,28 @@ impl Run {
             qlog,
             progress: AtomicU64::new(0.0_f64.to_bits()),
             cancelled: AtomicBool::new(false),
+            samples: Mutex::default(),
         })
+    }
+
+    fn tables<'py>(&self, py: Python<'py>, record: Record) -> PyResult<Bound<'py, PyDict>> {
+        let custom = self.custom.as_ref().map(|custom| custom.name.as_str());
+        let name = custom.or(self.library_bbr.then_some(LIBRARY_BBR));
+        record::tables(py, record, &self.scenario, name)
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Samples> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies the samples that somebody has asked for.
+    fn give_samples(&self, record: &Record) {
+        let mut samples = self.watched();
+        if samples.asked {
+            samples.ready = Some(record.samples_since(samples.given));
+            samples.given = record.sample_rows();
+            samples.asked = false;
+        }
     }
 
     fn simulate<V: Virtual>(&self, rule: Option<Arc<PythonRule>>) -> PyResult<Record> {
@@ -237,6 +286,7 @@ impl Run {
             }
             self.progress
                 .store((now_s / end_s).to_bits(), Ordering::Relaxed);
+            self.give_samples(simulation.so_far());
             let stretch = SLICE.as_secs_f64() / begun.elapsed().as_secs_f64();
             slice_s = LONGEST_SLICE_S.min(slice_s * stretch.clamp(0.5, 2.0));
         }

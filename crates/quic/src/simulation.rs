@@ -167,6 +167,11 @@ impl Simulation {
         self.now = self.now.max(until);
     }
 
+    /// The samples so far.
+    pub fn so_far(&self) -> &Record {
+        self.recorder.so_far()
+    }
+
     /// Runs to the end and returns the measurements.
     pub fn finish(mut self) -> Record {
         self.run_until(self.duration_s());

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from typer.core import TyperCommand
 
-from anabranch.cli import examples, harm, judge, notes, papers, run, study, sweep, tables
+from anabranch.cli import examples, harm, judge, notes, papers, run, study, sweep, tables, ui
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
@@ -69,6 +69,7 @@ harm.register(app)
 sweep.register(app)
 study.register(app)
 judge.register(app)
+ui.register(app)
 
 
 @app.command("list")

@@ -1,4 +1,8 @@
-"""A scenario's network as inline SVG: flows to the left, their paths through links to the right."""
+"""A scenario's network as inline SVG: flows to the left, their paths through links to the right.
+
+Attributes say what is what, for pages on which a click selects it: `data-flow` and `data-path`,
+indexes of the flow and of its path, and `data-link`, the link's name.
+"""
 
 from collections.abc import Sequence
 from html import escape
@@ -66,7 +70,10 @@ class _Drawing:
     def link(self, number: int) -> str:
         x, y = self.left[number], self.link_y[number]
         box = f'x="{x}" y="{y:.0f}" width="{LINK_WIDTH}" height="{self.box_height(number):.0f}"'
-        return f'<rect {box} rx="5"/>' + _text(x + 10, y + 4, _link_lines(self.links[number]))
+        name = f'data-link="{escape(self.links[number]["name"])}"'
+        return f'<rect {name} {box} rx="5"/>' + _text(
+            x + 10, y + 4, _link_lines(self.links[number])
+        )
 
     def path(self, number: int) -> str:
         """From the flow through its links; a second path is dashed."""
@@ -85,7 +92,8 @@ class _Drawing:
             d += f" H{x}"
         d += f" h{STUB - 4} m-6 -4 l6 4 l-6 4"
         several = " several" if paths > 1 else ""
-        return f'<path class="p{order % 3}{several}" d="{d}"/>'
+        which = f'data-flow="{index}" data-path="{order}"'
+        return f'<path {which} class="p{order % 3}{several}" d="{d}"/>'
 
 
 Box = tuple[int, int | None]

@@ -72,6 +72,11 @@ macro_rules! table {
                 self.len() == 0
             }
 
+            /// The rows from this one on.
+            pub fn since(&self, first: usize) -> $table {
+                $table { $($column: self.$column[first..].to_vec(),)+ }
+            }
+
             /// The columns by name, in the order of the declaration.
             pub fn columns(self) -> Vec<(&'static str, Column)> {
                 vec![$((stringify!($column), self.$column.into())),+]
@@ -224,6 +229,26 @@ pub struct Record {
 }
 
 impl Record {
+    /// The samples that follow the given number of rows of `flow_samples`, `path_samples` and
+    /// `link_samples`, without totals.
+    pub fn samples_since(&self, [flows, paths, links]: [usize; 3]) -> Record {
+        Record {
+            flow_samples: self.flow_samples.since(flows),
+            path_samples: self.path_samples.since(paths),
+            link_samples: self.link_samples.since(links),
+            ..Record::default()
+        }
+    }
+
+    /// The number of rows of `flow_samples`, `path_samples` and `link_samples`.
+    pub fn sample_rows(&self) -> [usize; 3] {
+        [
+            self.flow_samples.len(),
+            self.path_samples.len(),
+            self.link_samples.len(),
+        ]
+    }
+
     /// The columns of the tables, by the name of the table.
     pub fn describe() -> [(&'static str, &'static [Description]); 7] {
         [

@@ -119,6 +119,11 @@ impl Recorder {
         }
     }
 
+    /// The samples so far; totals come with [`finish`](Self::finish).
+    pub fn so_far(&self) -> &Record {
+        &self.record
+    }
+
     /// Ends the warm-up: totals are counted from here.
     pub fn warm_up_ends(&mut self, snapshot: Snapshot) {
         self.warm = Some(snapshot);

@@ -1,0 +1,1 @@
+"""The local page: `anabranch ui` (docs/ui.md). Needs the extra `ui`."""

@@ -1,0 +1,218 @@
+"""A qlog file as one graph per path: window, bytes in flight, rates, RTTs, and events.
+
+JSON text sequences, JSON lines and JSON of draft-ietf-quic-qlog-main-schema, with the events of
+draft-ietf-quic-qlog-quic-events; names of older drafts (`recovery:metrics_updated`) are read, too.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anabranch.scenario import ScenarioError
+from anabranch.theory.array import Array
+
+METRICS = {
+    "congestion_window": ("window_kb", 1e-3),
+    "bytes_in_flight": ("in_flight_kb", 1e-3),
+    "pacing_rate": ("pacing_mbps", 1e-6),
+    "smoothed_rtt": ("rtt_ms", 1.0),
+    "latest_rtt": ("latest_rtt_ms", 1.0),
+}
+"""What of `recovery_metrics_updated` is drawn, under which name, in which part of its unit."""
+
+POINTS = 1500
+"""Points of a line; what is zoomed into is read again."""
+
+SPANS = 120
+"""Spans of time in which events of one kind on one path are one mark."""
+
+FRAMES = ("path_", "max_path")
+"""Beginnings of the types of frames that are events of a path."""
+
+NO_EVENTS = ("path_ack", "path_new_connection_id", "path_retire_connection_id")
+"""Beginnings of those of them that say nothing of the path."""
+
+
+@dataclass
+class Line:
+    """Values of a metric as they changed."""
+
+    time_ms: list[float] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Log:
+    """A file, by path."""
+
+    title: str
+    lines: dict[str, dict[str, Line]] = field(default_factory=dict)
+    """By path and name."""
+    sent: dict[str, Line] = field(default_factory=dict)
+    """Bytes of each packet that was sent, by path."""
+    events: list[tuple[float, str | None, str, str]] = field(default_factory=list)
+    """Time, path or None for all of them, kind, and details."""
+    end_ms: float = 0.0
+
+
+@lru_cache(maxsize=2)
+def read(file: Path) -> Log:
+    """Read a file. Raises `ScenarioError` where it is no qlog."""
+    log, lost = Log(file.stem), list[tuple[float, str]]()
+    try:
+        for event in _events(file, log):
+            _take(log, event, lost)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ScenarioError(f"{file}: expected a qlog file: {error!r}") from None
+    log.events += [(time, None, "lost", trigger) for time, trigger in lost]
+    if not log.lines and not log.sent:
+        raise ScenarioError(f"{file}: no packets and no metrics of recovery in it")
+    return log
+
+
+def _events(file: Path, log: Log) -> Iterator[dict[str, Any]]:
+    """The events of a file, in order."""
+    with file.open(encoding="utf-8") as text:
+        first = text.read(1)
+        text.seek(0)
+        if first == "{" and file.suffix == ".qlog":
+            try:
+                document = json.load(text)
+            except json.JSONDecodeError:
+                text.seek(0)
+            else:
+                for trace in document.get("traces", [document.get("trace", {})]):
+                    log.title = str(trace.get("title", document.get("title", log.title)))
+                    yield from trace["events"]
+                return
+        for line in text:
+            record = line.strip("\x1e \r\n")
+            # Half of a file may be timers that are set, of which nothing is shown.
+            if record and not ("timer_updated" in record and "expired" not in record):
+                event = json.loads(record)
+                if "time" in event:
+                    yield event
+                else:
+                    log.title = str(event.get("title", log.title))
+
+
+def _take(log: Log, event: dict[str, Any], lost: list[tuple[float, str]]) -> None:
+    time, data = float(event["time"]), event.get("data", {})
+    kind = event["name"].rpartition(":")[2].removeprefix("recovery_")
+    path = _path(event, data)
+    log.end_ms = max(log.end_ms, time)
+    if kind == "metrics_updated":
+        name = path or "0"
+        # noq writes packet_lost without its path, just before the metrics of that path.
+        log.events += [(when, name, "lost", trigger) for when, trigger in lost]
+        lost.clear()
+        for key, (own, factor) in METRICS.items():
+            if key in data:
+                line = log.lines.setdefault(name, {}).setdefault(own, Line())
+                line.time_ms.append(time)
+                line.value.append(factor * float(data[key]))
+    elif kind == "packet_sent":
+        header, raw = data.get("header", {}), data.get("raw", {})
+        line = log.sent.setdefault(path or "0", Line())
+        line.time_ms.append(time)
+        line.value.append(float(header.get("length", raw.get("length", 0))))
+        _frames(log, time, path or "0", data, "sent")
+    elif kind == "packet_received":
+        _frames(log, time, path or "0", data, "received")
+    elif kind == "packet_lost":
+        trigger = str(data.get("trigger", "")).replace("_", " ")
+        if path is None:
+            lost.append((time, trigger))
+        else:
+            log.events.append((time, path, "lost", trigger))
+    elif kind == "timer_updated" or kind == "loss_timer_updated":
+        if data.get("event_type") == "expired" and data.get("timer_type") == "pto":
+            log.events.append((time, path, "timeout", "probe timeout"))
+    elif kind not in ("parameters_set", "datagrams_sent", "datagrams_received"):
+        log.events.append((time, path, kind.replace("_", " "), _short(data)))
+
+
+def _frames(log: Log, time: float, path: str, data: dict[str, Any], verb: str) -> None:
+    for frame in data.get("frames", ()):
+        kind = str(frame.get("frame_type", ""))
+        if kind.startswith(FRAMES) and not kind.startswith(NO_EVENTS):
+            rest = {key: value for key, value in frame.items() if key != "frame_type"}
+            log.events.append((time, path, f"{kind.replace('_', ' ')} {verb}", _short(rest)))
+
+
+def _path(event: dict[str, Any], data: dict[str, Any]) -> str | None:
+    """The path that an event names, however its draft does it."""
+    for place in (data, data.get("header") or {}, event):
+        if "path_id" in place:
+            return str(place["path_id"])
+    named = data.get("tuple_id", event.get("tuple", event.get("path")))
+    return str(named).removeprefix("p") if named not in (None, "") else None
+
+
+def _short(data: dict[str, Any]) -> str:
+    plain = [
+        f"{key} {value}" for key, value in data.items() if isinstance(value, str | int | float)
+    ]
+    return ", ".join(plain)[:120]
+
+
+def view(log: Log, from_ms: float | None = None, to_ms: float | None = None) -> dict[str, Any]:
+    """The graphs of a time span, by default the whole file: plain data for the page."""
+    start, stop = from_ms or 0.0, min(to_ms or log.end_ms, log.end_ms)
+    time = np.linspace(start, max(stop, start + 1e-3), POINTS)
+    paths = sorted(log.lines.keys() | log.sent.keys(), key=lambda name: (len(name), name))
+    return {
+        "title": log.title,
+        "end_ms": log.end_ms,
+        "time_ms": np.round(time, 4).tolist(),
+        "paths": [
+            {
+                "path": path,
+                "lines": {
+                    **{n: _held(line, time) for n, line in log.lines.get(path, {}).items()},
+                    "sent_mbps": _rate(log.sent.get(path, Line()), time),
+                },
+                "events": _marks(log, path, start, stop),
+            }
+            for path in paths
+        ],
+    }
+
+
+def _held(line: Line, time: Array) -> list[float | None]:
+    """The last value before each time."""
+    before = np.searchsorted(line.time_ms, time, side="right") - 1
+    values = np.asarray(line.value)[np.maximum(before, 0)]
+    return [
+        float(value) if known >= 0 else None
+        for value, known in zip(np.round(values, 4), before, strict=True)
+    ]
+
+
+def _rate(line: Line, time: Array) -> list[float | None]:
+    """What was sent, Mbps: the mean over a hundredth of the span, at least 5 ms, to each time."""
+    if not line.time_ms:
+        return [None] * len(time)
+    width = max((time[-1] - time[0]) / 100, 5.0)
+    total = np.concatenate([[0.0], np.cumsum(line.value)])
+    upto = total[np.searchsorted(line.time_ms, time, side="right")]
+    since = total[np.searchsorted(line.time_ms, time - width, side="right")]
+    return np.round((upto - since) * 8e-3 / width, 4).tolist()  # type: ignore[no-any-return]
+
+
+def _marks(log: Log, path: str, start: float, stop: float) -> list[dict[str, Any]]:
+    """Events of a path and of all paths; those of one kind that are close are one mark."""
+    marks: dict[tuple[str, int], dict[str, Any]] = {}
+    for time, own, kind, details in log.events:
+        if own in (path, None) and start <= time <= stop:
+            span = int((time - start) / max(stop - start, 1e-3) * SPANS)
+            mark = marks.setdefault(
+                (kind, span), {"time_ms": time, "kind": kind, "details": details, "count": 0}
+            )
+            mark["count"] += 1
+    return list(marks.values())

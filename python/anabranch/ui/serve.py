@@ -1,0 +1,42 @@
+"""The server's process: a socket on loopback, a token, and the browser."""
+
+import secrets
+import socket
+import webbrowser
+from collections.abc import Callable
+
+import uvicorn
+
+from anabranch.ui.app import make
+from anabranch.ui.opened import Opened
+
+LOOPBACK = "127.0.0.1"
+GRACE_S = 2
+"""How long open requests may last once the server ends; it cancels runs before."""
+
+
+def serve(
+    opened: Opened, port: int, browser: bool, said: Callable[[str], None], workers: int | None
+) -> None:
+    """Serve the page until Ctrl-C. `said` is called with its address once it can be opened.
+
+    Port 0 is any that is free. Raises OSError where the port is in use.
+    """
+    with socket.create_server((LOOPBACK, port)) as listener:
+        port = listener.getsockname()[1]
+        token = secrets.token_urlsafe(32)
+        address = f"http://{LOOPBACK}:{port}/?token={token}"
+        server = uvicorn.Server(
+            uvicorn.Config(
+                make(opened, token, port, workers),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_S,
+                ws="none",
+            )
+        )
+        said(address)
+        if browser:
+            webbrowser.open(address)
+        server.run(sockets=[listener])
