@@ -103,7 +103,12 @@ FIGURES: dict[str, Callable[[Result], Figure]] = {
 }
 
 
-def write(result: Result, directory: Path) -> None:
+def write(
+    result: Result,
+    directory: Path,
+    formats: Sequence[str] = ("svg", "png"),
+    width_cm: float | None = None,
+) -> None:
     """Write every figure into an existing directory, as SVG and as PNG."""
     for name, draw in FIGURES.items():
         save(draw(result), directory / name)
