@@ -20,6 +20,9 @@ IPERF = {
     },
 }
 
+QUICKLY = ["--format", "latex", "-q"]
+"""Figures take most of the time."""
+
 IDLE = "\t cubic rtt:0.026/0.014 bytes_acked:165 lastsnd:1508 app_limited minrtt:0.008"
 SS = """\
 State Recv-Q Send-Q Local Address:Port  Peer Address:Port
@@ -87,7 +90,7 @@ def test_run_prints_backends_side_by_side_with_the_measurement(
 ) -> None:
     out = tmp_path / "out"
     done = anabranch(
-        "run", small, "--on", "sim,equilibrium", "--measured", "one=900", "--out", out, "-q"
+        "run", small, "--on", "sim,equilibrium", "--measured", "one=900", "--out", out, *QUICKLY
     )
     assert done.returncode == 0
     assert "lia on sim" in done.stdout
@@ -96,6 +99,7 @@ def test_run_prints_backends_side_by_side_with_the_measurement(
     assert [row[2] for row in rows] == ["sim", "equilibrium"]
     assert "outside," in rows[0]
     assert "outside," not in rows[1]  # computed, so that there is no interval
+    assert (out / "sim" / "flows.tex").is_file()
     assert {file.name for file in out.iterdir()} == {"sim", "equilibrium"}
     again = anabranch("run", out / "equilibrium", "-q")
     assert "Identical to" in again.stdout
