@@ -68,7 +68,7 @@ def test_a_result_directory_repeats_itself_to_the_bit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # They take most of the time, and are the same if the tables are (figures/test_result.py).
-    monkeypatch.setattr(figures, "write", lambda *_: None)
+    monkeypatch.setattr(figures, "write", lambda *_, **__: None)
     written, again = tmp_path / "out", tmp_path / "again"
     options = ["--on", backend, "--set", "links.R1.rate_mbps=7", "--set", "name=Small"]
     options += ["--set", "measure.duration_s=3"]

@@ -16,6 +16,7 @@ import pytest
 
 import anabranch
 from anabranch.cli import tables
+from anabranch.cli.runs import comparison
 from conftest import SMALL
 
 
@@ -62,7 +63,7 @@ def test_runs_that_were_too_late_are_marked_in_tables(
     runs = {"algorithm": "lia", "seed": [1, 2], "p99_us": [80.0, 30_016.0]}
     lateness = pd.DataFrame(runs).assign(too_late=[False, True])
     result = replace(made_by_hand({1: [1.0, 3.0], 2: [2.0, 4.0]}), lateness=lateness)
-    for write in (tables.run, tables.comparison):
+    for write in (tables.run, lambda one: comparison.comparison([one])):
         write(result)
         printed = capsys.readouterr().out
         assert "lia (late)" in printed

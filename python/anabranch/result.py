@@ -16,7 +16,7 @@ from anabranch import manifest, result_warnings
 from anabranch._core import VERSION
 from anabranch.caveats import caveats
 from anabranch.files import refuse_full, staged
-from anabranch.formats import columns, records
+from anabranch.formats import columns, latex_table, records
 from anabranch.manifest import Manifest
 from anabranch.scenario import Scenario
 
@@ -325,16 +325,38 @@ class Result:
             **({"failures": dict(self.failures)} if self.failures else {}),
         }
 
-    def plot(self, kind: str = "goodput") -> "Figure":
-        """Draw "goodput" per flow, "windows" over time or "queues" over time, with Matplotlib.
+    def plot(
+        self, kind: str = "goodput", *, ax: Any = None, width_cm: float | None = None
+    ) -> "Figure":
+        """Draw a figure with Matplotlib; docs/figures.md shows each kind.
 
-        Raises ValueError for another kind, and for the result of a sweep.
+        "goodput" per flow, "goodput-rtt" of each rule, "windows", "queues" and "rates" over time,
+        "plane" of two windows, the distributions "rtt" and "completion", "network"; of the result
+        of a sweep "sweep", curves or a heat map. `ax`: the axes to draw in, one for each panel.
+        `width_cm`: of a new figure; a column of a paper has 8.8 cm.
+
+        Raises ValueError for another kind, for what the result does not have, and for too few axes.
         """
-        figures = resolve_name("anabranch.figures.result:FIGURES")  # above this module
-        if kind not in figures:
-            raise ValueError(f"unknown figure {kind!r}: expected one of {', '.join(figures)}")
-        figure: Figure = figures[kind](self)
+        draw = resolve_name("anabranch.figures.result:draw")  # above this module
+        figure: Figure = draw(self, kind, ax, width_cm)
         return figure
+
+    def animate(self, file: str | os.PathLike[str], *, frames: int = 100) -> None:
+        """Write windows and queues over time as an animated GIF, first seed and algorithm.
+
+        Raises ValueError for the result of a sweep.
+        """
+        resolve_name("anabranch.figures.animation:animate")(self, Path(file), frames)
+
+    def latex_tables(self) -> dict[str, str]:
+        """The summaries as LaTeX tables (booktabs), by name: flows, links, totals, transfers."""
+        tables = {
+            "flows": self.summary(),
+            "links": self.link_summary(),
+            "totals": self.totals(),
+            "transfers": self.transfer_summary(),
+        }
+        return {name: latex_table(table) for name, table in tables.items() if not table.empty}
 
     def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a Parquet file per table, also of `lateness`, the scenario and a manifest.

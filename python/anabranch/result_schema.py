@@ -31,6 +31,11 @@ SUMMARIES = {
         "median_s": ("number", "the median, s"),
         "p95_s": ("number", "the 95th percentile, s"),
     },
+    "gain": {
+        "flow": ("string", "name of a flow with several paths"),
+        "best_path": ("string", "the best of its paths"),
+        "gain": ("number", "goodput over that of a run with the best path alone, with Reno"),
+    },
     "optimum": {
         "efficiency": ("number", "goodput of all users over that at the optimum"),
         "jain_index": ("number", "Jain's index of the goodputs of all users"),
@@ -40,6 +45,19 @@ SUMMARIES = {
     },
 }
 """The rows of each summary: column to type and meaning."""
+
+MEASURED: dict[str, tuple[str | list[str], str]] = {
+    "backend": ("string", "what computed it"),
+    "algorithm": ("string", "of the run"),
+    "flow": ("string", "name of the flow"),
+    "quantity": ("string", "Mbps, of goodput; or RTT, ms"),
+    "measured": ("number", "as given, or read from a file"),
+    "computed": ("number", "mean over the seeds"),
+    "low": (["number", "null"], "95 % of runs are above it; null for one seed"),
+    "high": (["number", "null"], "95 % of runs are below it"),
+    "verdict": ("string", "inside, or how far from what was computed"),
+}
+"""The rows of `measured`."""
 
 
 def result_schema() -> dict[str, Any]:
@@ -58,7 +76,7 @@ def result_schema() -> dict[str, Any]:
     }
     properties = {
         "anabranch": _field("string", "version of Anabranch"),
-        "backend": _field("string", "what ran the scenario: sim, fluid, equilibrium or kernel"),
+        "backend": _field("string", "what ran the scenario, such as sim"),
         "scenario": _object(scenario, "The scenario, without the values that a sweep varied."),
         "algorithms": _list(_field("string", "what flows without an algorithm of their own ran")),
         "seeds": _list({"type": "integer", "minimum": 0}),
@@ -66,6 +84,7 @@ def result_schema() -> dict[str, Any]:
         "warnings": _list(_field("string", "what is probably not meant, or was approximated")),
         "tables": _object(tables, "The seven tables, over all algorithms and seeds."),
         "lateness": _lateness(),
+        "measured": _list(_object({name: _field(*field) for name, field in MEASURED.items()})),
         "failures": {
             "type": "object",
             "description": "algorithms that are in no table because a run failed, with the reason",
@@ -76,7 +95,7 @@ def result_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of `anabranch run` and `anabranch compare`",
         "description": "Totals are over the measurement window. null: not measured or modelled.",
-        **_object(properties, optional={"optimum", "lateness", "failures"}),
+        **_object(properties, optional={"gain", "measured", "optimum", "lateness", "failures"}),
     }
 
 
@@ -96,7 +115,7 @@ def _lateness() -> dict[str, Any]:
     return _list(rows) | {"description": meaning}
 
 
-def _field(kind: str, meaning: str) -> dict[str, Any]:
+def _field(kind: str | list[str], meaning: str) -> dict[str, Any]:
     return {"type": kind, "description": meaning}
 
 

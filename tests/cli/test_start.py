@@ -124,7 +124,7 @@ def test_a_scenario_may_come_from_stdin(
 def test_quiet_prints_errors_only(
     small: Path, tmp_path: Path, anabranch: Anabranch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "write", lambda *_: None)  # takes most of the time
+    monkeypatch.setattr(figures, "write", lambda *_, **__: None)  # takes most of the time
     odd = ["--set", "flows.one.start_s=7", "--force", "--out", tmp_path / "out"]
     usual, quiet = anabranch("run", small, *odd), anabranch("run", small, *odd, "--quiet")
     assert "anabranch: warning: " in usual.stderr

@@ -6,6 +6,7 @@ import pytest
 
 import anabranch
 from anabranch.cli import tables
+from anabranch.cli.runs import comparison
 
 OWN = {"flows.two.algorithm": "balia"}
 """With it every flow of the scenario `small` names its own algorithm."""
@@ -52,7 +53,7 @@ def test_without_own_rules_the_table_has_one_column_of_names(
 def test_a_comparison_says_what_a_flow_of_its_own_rule_ran(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tables.comparison(anabranch.run(small, ["lia", "olia"], seeds=1))
+    comparison.comparison([anabranch.run(small, ["lia", "olia"], seeds=1)])
     printed = capsys.readouterr().out
     assert "2× two, Mbps each" in printed
     assert "one (reno), Mbps" in printed

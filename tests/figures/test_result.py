@@ -8,17 +8,17 @@ from anabranch.figures import result as figures
 
 def test_figures_have_a_bar_or_panel_per_flow_and_algorithm(small: Path) -> None:
     result = anabranch.run(small, ["lia", "olia"], seeds=2)
-    (bars,) = figures.goodput(result).axes
+    (bars,) = result.plot().axes
     assert len(bars.patches) == 2 * 2
     assert [label.get_text() for label in bars.get_xticklabels()] == ["two", "one\n(reno)"]
-    windows = figures.windows(result).axes
+    windows = result.plot("windows").axes
     assert [(a.get_title(loc="left"), len(a.lines)) for a in windows] == [
         ("two (lia)", 2),
         ("two (olia)", 2),
         ("one (reno), beside lia", 1),
         ("one (reno), beside olia", 1),
     ]
-    assert len(figures.queues(result).axes) == 2 * 2
+    assert len(result.plot("queues").axes) == 2 * 2
 
 
 def test_the_same_result_gives_the_same_figures(small: Path, tmp_path: Path) -> None:

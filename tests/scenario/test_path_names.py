@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import anabranch
-from anabranch.figures import result as figures
 from anabranch.scenario import path_names
 from conftest import SMALL
 
@@ -16,6 +15,6 @@ def test_links_are_joined_and_equal_paths_are_numbered(small: Path) -> None:
 
 
 def test_the_figure_of_windows_names_the_links(small: Path) -> None:
-    figure = figures.windows(anabranch.run(small, seeds=1))
+    figure = anabranch.run(small, seeds=1).plot("windows")
     (legend,) = [axes.get_legend() for axes in figure.axes if axes.get_legend()]
     assert [text.get_text() for text in legend.get_texts()] == ["via R1", "via R2"]

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from anabranch.cli import examples, harm, judge, notes, papers, run, study, sweep, tables, ui
+from anabranch.cli import examples, harm, notes, papers, plot, run, study, sweep, tables
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
@@ -67,6 +68,7 @@ run.register(app)
 examples.register(app)
 harm.register(app)
 sweep.register(app)
+plot.register(app)
 study.register(app)
 judge.register(app)
 ui.register(app)

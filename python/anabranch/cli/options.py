@@ -1,6 +1,7 @@
 """Arguments and options that several commands share."""
 
 import sys
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -85,6 +86,64 @@ RttMs = Annotated[
         "--rtt-ms", min=0.001, metavar="MS", help="The RTT of every path. Default: its base RTT."
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """How figures are written."""
+
+    formats: tuple[str, ...] = ("svg", "png")
+    width_cm: float | None = None
+    """None: the width that suits the figure."""
+
+
+FORMATS = ("pdf", "svg", "png", "latex")
+WIDTHS = {"column": 8.8, "page": 18.1}
+"""Of a page with two columns, as of ACM and IEEE, cm."""
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if unknown := [name for name in given if name not in FORMATS]:
+        raise typer.BadParameter(f"expected some of {', '.join(FORMATS)}, got {unknown[0]!r}")
+    return given
+
+
+def _width_cm(text: str) -> float:
+    try:
+        found = WIDTHS.get(text) or float(text)
+    except ValueError:
+        found = 0.0
+    if not 4 <= found <= 100:
+        raise typer.BadParameter(f"expected column, page, or 4 to 100 cm, got {text!r}")
+    return found
+
+
+Formats = Annotated[
+    Any,
+    typer.Option(
+        "--format",
+        metavar="A,B,...",
+        parser=_formats,
+        help="Formats of the figures: pdf, svg, png; latex writes the summaries as tables. "
+        "Default: svg,png.",
+    ),
+]
+Width = Annotated[
+    Any,
+    typer.Option(
+        metavar="column|page|CM",
+        parser=_width_cm,
+        help="Width of the figures: column is 8.8 cm, page 18.1 cm, or so many cm.",
+    ),
+]
+
+
+def pictures(formats: Any, width: Any, needs: Path | None) -> Pictures:
+    """How figures are written. Raises `ScenarioError` where there is no directory for them."""
+    if needs is None and (formats or width):
+        raise ScenarioError(f"{'--format' if formats else '--width'} needs --out DIR")
+    return Pictures(formats or Pictures.formats, width)
 
 
 ANY = "reno"

@@ -1,42 +1,34 @@
 """`anabranch run` and `compare`."""
 
-import errno
-import os
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from anabranch.caveats import caveats
 from anabranch.cli import tables
-from anabranch.cli.notes import detail, note, warn
+from anabranch.cli.notes import warn
 from anabranch.cli.options import (
-    ANY,
     File,
     Force,
+    Formats,
     Jobs,
     Json,
+    Pictures,
     Set,
+    Width,
     names,
     out_option,
-    scenario_of,
+    pictures,
     seeds_option,
 )
+from anabranch.cli.runs.answer import Answer
+from anabranch.cli.runs.request import TOLERATED, Request, optima, say_where, write
 from anabranch.files import output
 from anabranch.scenario import ScenarioError
-from anabranch.theory.errors import NotConverged
-
-if TYPE_CHECKING:
-    from anabranch.result import Result
-    from anabranch.theory.optimum.optimum import Optimum
 
 FAILED = 1
 """Exit code when an algorithm of a comparison has failed, or a table is not repeated."""
-TOLERATED = (ScenarioError, NotConverged)
-"""The errors by which an algorithm may fail without ending a comparison."""
 
 # pandas, Matplotlib and theory are imported where they are used, because they are slow to load.
 
@@ -55,11 +47,37 @@ Out = Annotated[
     Path | None,
     out_option("Write tables (Parquet), scenario, traces, manifest and figures (SVG, PNG) to DIR."),
 ]
+WithGain = Annotated[
+    bool,
+    typer.Option(
+        "--gain",
+        help="Print what each flow with several paths gains over the best of them alone, with "
+        "Reno: a further run for each path.",
+    ),
+]
+Measurements = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measured",
+        metavar="FLOW=MBPS",
+        help="A goodput that you have measured, per user of the flow, to print beside the "
+        "computed one. Repeatable.",
+    ),
+]
+MeasuredFrom = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measured-from",
+        metavar="[FLOW=]FILE",
+        help="The same, read from the output of `iperf3 -J` or of `ss -tin`. Repeatable.",
+    ),
+]
 ON = typer.Option(
     "--on",
     metavar="BACKEND",
     help="The backend: sim, the default; fluid or equilibrium, the equations of the rules; "
-    "quic, QUIC endpoints in virtual time; or kernel, real Linux hosts in real time (as root).",
+    "quic, QUIC endpoints in virtual time; or kernel, real Linux hosts in real time (as root). "
+    "Several, as in sim,quic, are printed side by side; --out has a folder for each.",
     show_default=False,
 )
 Qlog = Annotated[
@@ -97,12 +115,19 @@ def run_command(
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw figures; without --out into results/.")
     ] = False,
+    formats: Formats = None,
+    width: Width = None,
     optimum: WithOptimum = False,
     on: Annotated[str | None, ON] = None,
+    measured: Measurements = None,
+    measured_from: MeasuredFrom = None,
     jobs: Jobs = None,
     qlog: Qlog = None,
 ) -> None:
     """Run a scenario and print the results of each flow and link.
+
+    Several backends, as in --on sim,equilibrium,quic, are printed side by side. A goodput that you
+    have measured is printed beside each: inside or outside the interval of 95 % of runs.
 
     A directory that --out has written is repeated: the same runs, compared to the bit; the exit
     code is 1 if a table differs.
@@ -120,17 +145,37 @@ def run_command(
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
 
         anabranch run examples/two_links.toml --on quic --qlog results/qlog
+
+        anabranch run examples/two_links.toml --on sim,equilibrium --measured two-path=9.1
+
+        anabranch run examples/two_links.toml --out results --format pdf,latex --width column
     """
     out = out or (Path("results") if plot else None)
+    look = pictures(formats, width, out)
     if file.is_dir():
         given: dict[str, object] = {"--algorithm": algorithm, "--seeds": seeds, "--set": set_}
         given |= {"--on": on, "--qlog": qlog}
+        given |= {"--measured": measured, "--measured-from": measured_from}
         _refuse(file, [option for option, value in given.items() if value is not None])
-        _repeat(file, optimum, as_json, out, force, jobs)
+        _repeat(file, optimum, as_json, out, force, look, jobs)
         return
-    best = _optima(file, set_) if optimum else None
-    answer = partial(_answer, best=best, as_json=as_json, in_words=tables.run)
-    _run("run", file, algorithm, seeds, set_, out, qlog, force, on or "sim", jobs, answer)
+    Request(
+        command="run",
+        file=file,
+        algorithm=algorithm,
+        seeds=seeds,
+        settings=set_,
+        on=names(on or "sim", "--on"),
+        jobs=jobs,
+        out=out,
+        qlog=qlog,
+        force=force,
+        pictures=look,
+        as_json=as_json,
+        optimum=optimum,
+        measured=measured or (),
+        measured_from=measured_from or (),
+    ).carry_out()
 
 
 def compare_command(
@@ -143,12 +188,17 @@ def compare_command(
     as_json: Json = False,
     out: Out = None,
     force: Force = False,
+    formats: Formats = None,
+    width: Width = None,
     optimum: WithOptimum = False,
+    gain: WithGain = False,
     on: Annotated[str, ON] = "sim",
+    measured: Measurements = None,
+    measured_from: MeasuredFrom = None,
     jobs: Jobs = None,
     qlog: Qlog = None,
 ) -> None:
-    """Run a scenario with several algorithms and print them side by side.
+    """Run a scenario with several algorithms and print them side by side, then what differs.
 
     An algorithm that fails is marked, with the reason; the others run on, and the exit code is 1.
     With --json: means and all seven tables, as `anabranch schema result` describes.
@@ -157,72 +207,40 @@ def compare_command(
 
         anabranch compare examples/two_links.toml --algorithm reno,lia,olia,balia --seeds 5
 
-        anabranch compare examples/two_links.toml --algorithm lia,wvegas --optimum
+        anabranch compare examples/two_links.toml --algorithm lia,wvegas --optimum --gain
 
         anabranch compare examples/two_links.toml --algorithm lia,olia --on kernel --jobs 2
     """
-    best = _optima(file, set_) if optimum else None
-    answer = partial(_answer, best=best, as_json=as_json, in_words=tables.comparison)
-    result = _run(
-        "compare", file, algorithm, seeds, set_, out, qlog, force, on, jobs, answer, TOLERATED
-    )
-    if result.failures:
+    results = Request(
+        command="compare",
+        file=file,
+        algorithm=algorithm,
+        seeds=seeds,
+        settings=set_,
+        on=names(on, "--on"),
+        jobs=jobs,
+        out=out,
+        qlog=qlog,
+        force=force,
+        pictures=pictures(formats, width, out),
+        as_json=as_json,
+        optimum=optimum,
+        gain=gain,
+        measured=measured or (),
+        measured_from=measured_from or (),
+    ).carry_out()
+    if any(result.failures for result in results):
         raise typer.Exit(FAILED)
 
 
-def _run(
-    command: str,
-    file: Path,
-    algorithm: str | None,
-    seeds: Any,
-    settings: list[str] | None,
-    out: Path | None,
-    qlog: Path | None,
-    force: bool,
-    on: str,
-    jobs: int | None,
-    answer: Callable[["Result"], None],
-    tolerate: tuple[type[Exception], ...] = (),
-) -> "Result":
-    """Run, answer, and write `out`: in this order, so that a full disk does not cost the answer."""
-    from anabranch.asked import seeds_of, stand_in
-    from anabranch.manifest import needed_bytes
-    from anabranch.runner import known_backend, run
-
-    chosen = names(algorithm) if algorithm is not None else None
-    scenario = scenario_of(file, settings, stand_in(chosen))
-    known = [*scenario.warnings, *caveats(scenario, on)]
-    for warning in known:
-        warn(warning)
-    # Output directories are opened first, so that one that cannot be written fails early.
-    runs = len(chosen or [""]) * len(seeds_of(seeds, scenario.seeds))
-    needed = needed_bytes(scenario, runs) if known_backend(on).random else 0
-    with output(out, force, needed) as stage:
-        with output(qlog, force) as logs, tables.progress(command) as progress:
-            result = run(
-                scenario,
-                chosen,
-                seeds,
-                on=on,
-                jobs=jobs,
-                qlog=logs,
-                progress=progress,
-                tolerate=tolerate,
-            )
-        for warning in result.warnings[len(known) :]:
-            warn(warning)
-        detail(f"{len(result.algorithms) * len(result.seeds)} runs on {on}")
-        answer(result)
-        kept = _write(result, stage) if stage else result.seeds
-    if out:
-        _say_where(out, kept, result.seeds)
-    if qlog:
-        note(f"Qlog files are in {qlog}")
-    return result
-
-
 def _repeat(
-    file: Path, optimum: bool, as_json: bool, out: Path | None, force: bool, jobs: int | None
+    file: Path,
+    optimum: bool,
+    as_json: bool,
+    out: Path | None,
+    force: bool,
+    look: Pictures,
+    jobs: int | None,
 ) -> None:
     """Repeat the runs of a result directory, answer, and say whether the tables are the same."""
     from anabranch.manifest import Manifest
@@ -231,17 +249,17 @@ def _repeat(
     stored = Manifest.read(file)
     for warning in warnings(stored):
         warn(warning)
-    best = _optima(file / "scenario.toml", None) if optimum else None
+    best = optima(file / "scenario.toml", None) if optimum else None
     with output(out, force) as stage:
         with tables.progress("run") as progress:
             again = repeat(stored, jobs, progress, TOLERATED)
         for warning in again.result.warnings:
             warn(warning)
-        _answer(again.result, best, as_json, tables.run)
-        kept = _write(again.result, stage) if stage else again.result.seeds
+        Answer(as_json, best=best).print([again.result])
+        kept = write(again.result, stage, look) if stage else again.result.seeds
     print(again.verdict, file=sys.stderr if as_json else sys.stdout)
     if out:
-        _say_where(out, kept, again.result.seeds)
+        say_where(out, kept, again.result.seeds)
     if again.differing:
         raise typer.Exit(FAILED)
 
@@ -252,62 +270,3 @@ def _refuse(file: Path, options: list[str]) -> None:
             f"{options[0]}: {file} is repeated as it ran; to change it: "
             f"anabranch run {file / 'scenario.toml'} {options[0]} ..."
         )
-
-
-def _write(result: "Result", stage: Path) -> list[int]:
-    """Write the seeds, or the first half, quarter, ... of them for which the disk has room.
-
-    Returns those that were written. Raises OSError where there is no room for one.
-    """
-    from anabranch.figures import result as figures
-
-    kept = result
-    while True:
-        try:
-            kept.write(stage, ["anabranch", *sys.argv[1:]])
-            figures.write(kept, stage)
-        except OSError as error:
-            half = len(kept.seeds) // 2
-            if error.errno != errno.ENOSPC or half == 0:
-                raise
-            for file in stage.iterdir():
-                file.unlink()
-            kept = result.of_seeds(kept.seeds[:half])
-        else:
-            return kept.seeds
-
-
-def _say_where(out: Path, kept: list[int], seeds: list[int]) -> None:
-    """Print where the results are. Raises OSError where some seeds had no room."""
-    if kept == seeds:
-        note(f"Tables and figures are in {out}")
-        return
-    some = ", ".join(map(str, kept))
-    text = f"{os.strerror(errno.ENOSPC)}: of {len(seeds)} seeds it has {some}"
-    raise OSError(errno.ENOSPC, text, str(out))
-
-
-def _optima(file: Path, settings: list[str] | None) -> list["Optimum"]:
-    """The optimum of each interval of a scenario; before the run, which may take long."""
-    from anabranch.theory.optimum.optimum import optima
-
-    return optima(scenario_of(file, settings, ANY))
-
-
-def _answer(
-    result: "Result",
-    best: list["Optimum"] | None,
-    as_json: bool,
-    in_words: Callable[["Result"], None],
-) -> None:
-    if best is None:
-        tables.answer(result, as_json, in_words)
-        return
-    from anabranch.cli.theory import optimum_tables
-    from anabranch.theory.optimum.distance import Beside, distance
-
-    def both(beside: Beside) -> None:
-        in_words(beside.result)
-        optimum_tables.distance(beside.distance)
-
-    tables.answer(Beside(result, distance(result, best)), as_json, both)

@@ -59,8 +59,8 @@ def print_json(document: Any) -> None:
 
 def run(result: "Result") -> None:
     """Per algorithm and flow, with the rule that the flow ran; then per algorithm and link."""
-    _headline(result)
-    late = _late(result)
+    headline(result)
+    late = late_algorithms(result)
     keys = len(result.cases) + 1
     summary = result.summary()
     names = _what_ran(result, summary)
@@ -73,24 +73,24 @@ def run(result: "Result") -> None:
             f"{last} (late)" if row["algorithm"] in late else last,
             row["flow"],
             str(row["users"]),
-            _interval(row, "goodput_mbps", 3),
-            _interval(row, "loss_probability", 5),
-            _interval(row, "rtt_ms", 1),
+            mean_with_half(row, "goodput_mbps", 3),
+            mean_with_half(row, "loss_probability", 5),
+            mean_with_half(row, "rtt_ms", 1),
         )
     heads = ["throughput (Mbps)", "utilization", "loss", "queue (packets)"]
     links = new_table(*result.cases, "link", *heads, keys=keys)
     for row in result.link_summary().to_dict(orient="records"):
         links.add_row(
-            *(_marked(str(row[case]), late) for case in result.cases),
+            *(marked(str(row[case]), late) for case in result.cases),
             row["link"],
-            _interval(row, "throughput_mbps", 3),
-            _interval(row, "utilization", 3),
-            _interval(row, "loss_probability", 5),
-            _interval(row, "queue_packets", 1),
+            mean_with_half(row, "throughput_mbps", 3),
+            mean_with_half(row, "utilization", 3),
+            mean_with_half(row, "loss_probability", 5),
+            mean_with_half(row, "queue_packets", 1),
         )
     STDOUT.print(flows, "", links, sep="\n")
     _transfers(result)
-    _notes(result)
+    notes(result)
 
 
 def _what_ran(result: "Result", summary: "DataFrame") -> list[str]:
@@ -117,44 +117,10 @@ def _transfers(result: "Result") -> None:
         table.add_row(
             *(str(row[case]) for case in result.cases),
             row["flow"],
-            _interval(row, "transfers", 1),
-            *(_interval(row, name, 3) for name in ("mean_s", "median_s", "p95_s")),
+            mean_with_half(row, "transfers", 1),
+            *(mean_with_half(row, name, 3) for name in ("mean_s", "median_s", "p95_s")),
         )
     STDOUT.print("", table, sep="\n")
-
-
-def comparison(result: "Result") -> None:
-    """One column per algorithm: goodput of each flow, total, fairness, use of each link."""
-    _headline(result)
-    late = _late(result)
-    table = new_table("", *(_marked(a, late) for a in result.algorithms), *result.failures)
-
-    def add(label: str, rows: Any, measure: str, digits: int) -> None:
-        by_name = {row["algorithm"]: row for row in rows.to_dict(orient="records")}
-        cells = [
-            _interval(by_name[a], measure, digits) if a in by_name else "-"
-            for a in result.algorithms
-        ]
-        table.add_row(label, *cells, *("failed" for _ in result.failures))
-
-    for flow, rows in result.summary().groupby("flow", sort=False):
-        users = rows["users"].iloc[0]
-        own = (rows["rule"] != rows["algorithm"]).any()
-        name = f"{flow} ({rows['rule'].iloc[0]})" if own else flow
-        label = f"{name}, Mbps" if users == 1 else f"{users}× {name}, Mbps each"
-        add(label, rows, "goodput_mbps", 3)
-    table.add_section()
-    add("total goodput, Mbps", result.totals(), "total_goodput_mbps", 2)
-    add("Jain's index over users", result.totals(), "jain_index", 4)
-    for link, rows in result.link_summary().groupby("link", sort=False):
-        add(f"utilization of {link}", rows, "utilization", 3)
-    table.add_section()
-    for flow, rows in result.transfer_summary().groupby("flow", sort=False):
-        add(f"{flow}, mean time of a file, s", rows, "mean_s", 3)
-        add("median", rows, "median_s", 3)
-        add("95th percentile", rows, "p95_s", 3)
-    STDOUT.print(table)
-    _notes(result)
 
 
 def rules(entries: "list[RuleInfo]") -> None:
@@ -218,27 +184,41 @@ _CLASS_STYLES = {
 }
 
 
-def _headline(result: "Result") -> None:
-    scenario, seeds = result.scenario, len(result.seeds)
-    intervals = "mean ± 95 % interval over" if seeds > 1 else "no interval from"
-    if seeds > 1 and result.is_deterministic():
-        intervals = "deterministic: the same with"
+def headline(result: "Result") -> None:
+    """Scenario, backend, time and what an interval is."""
+    scenario = result.scenario
     STDOUT.print(
-        f"{scenario.name or 'scenario'}: {scenario.warmup_s:g} to {scenario.duration_s:g} s, "
-        f"{intervals} {seeds} seed{'s' if seeds > 1 else ''}\n"
+        f"{scenario.name or 'scenario'}, on {result.backend}: {scenario.warmup_s:g} to "
+        f"{scenario.duration_s:g} s, {over_seeds(result)}\n"
     )
 
 
-def _late(result: "Result") -> set[str]:
+def over_seeds(result: "Result") -> str:
+    """What the intervals of a result are."""
+    from anabranch.runner import known_backend
+
+    seeds = len(result.seeds)
+    if not known_backend(result.backend).random:
+        return "computed, without seeds"
+    if seeds == 1:
+        return "no interval from 1 seed"
+    fixed = result.is_deterministic()
+    return (
+        f"{'deterministic: the same with' if fixed else 'mean ± 95 % interval over'} {seeds} seeds"
+    )
+
+
+def late_algorithms(result: "Result") -> set[str]:
     """The algorithms with a run that was too late."""
     return set(result.late_runs()["algorithm"])
 
 
-def _marked(name: str, late: set[str]) -> str:
+def marked(name: str, late: set[str]) -> str:
+    """An algorithm's name, with a mark where a run was too late."""
     return f"{name} (late)" if name in late else name
 
 
-def _notes(result: "Result") -> None:
+def notes(result: "Result") -> None:
     """Why results are marked as late or failed."""
     for run in result.late_runs().to_dict(orient="records"):
         STDOUT.print(
@@ -251,6 +231,7 @@ def _notes(result: "Result") -> None:
         STDOUT.print(f"\nfailed: {name}: {reason}", soft_wrap=True)
 
 
-def _interval(row: dict[Any, Any], measure: str, digits: int) -> str:
+def mean_with_half(row: dict[Any, Any], measure: str, digits: int) -> str:
+    """The mean of a row over seeds, and half its interval."""
     # A half-width of 0 is no interval: nothing in the runs is random.
     return interval(row[measure], row[f"{measure}_ci95"] or None, f".{digits}f")

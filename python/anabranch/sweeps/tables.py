@@ -1,5 +1,6 @@
 """The tables of a sweep, joined from its entries."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from anabranch.result import Result, jain_index
+from anabranch.result import TABLES, Result, jain_index
 from anabranch.scenario import Scenario, ScenarioError, toml_value
 from anabranch.sweeps.entry import decode
 from anabranch.sweeps.point import Point
-from anabranch.sweeps.store import Store
+from anabranch.sweeps.store import Directory, Store
 
 
 def join(scenario: Scenario, points: Sequence[Point], store: Store) -> Result:
@@ -48,6 +49,27 @@ def write(result: Result, directory: Path) -> None:
     for name, table in written.items():
         if not (name.endswith("_samples") and table.empty):
             table.to_parquet(directory / f"{name}.parquet", index=False)
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """The Result of a sweep's store, as far as the sweep was finished.
+
+    Raises `ScenarioError` for a directory that is no store, or whose sweep has no tables yet.
+    """
+    store = Directory.existing(path)
+    try:
+        definition = store.definition() or {}
+    finally:
+        store.close()
+    tables = {}
+    for name in TABLES:
+        file = Path(path) / f"{name}.parquet"
+        if not file.is_file() and not name.endswith("_samples"):
+            raise ScenarioError(f"{path}: the sweep is not finished: run it again to resume")
+        tables[name] = pd.read_parquet(file) if file.is_file() else pd.DataFrame()
+    keys = (*definition["over"], "algorithm", "seed")
+    scenario = Scenario.parse(definition["scenario"], str(path))
+    return Result(scenario=scenario, backend=definition["backend"], keys=keys, **tables)
 
 
 def totals(result: Result) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.runner import run
 from anabranch.scenario import Scenario
-from anabranch.theory.optimum.distance import Beside, distance, price_spread
+from anabranch.theory.optimum.distance import distance, price_spread
 from anabranch.theory.optimum.optimum import optima
 from conftest import Anabranch
 from theory.optimum.problems import TWO_LINKS
@@ -128,8 +128,8 @@ def test_the_warm_up_does_not_count(result):
 def test_a_user_without_goodput_has_an_infinite_gap_which_is_null_in_json(result):
     flows, paths = samples({"both": (5.0, 5.0), "above": (0.0,), "below": (5.0,)})
     made = replace(result, flow_samples=flows, path_samples=paths)
-    beside = Beside(result, distance(made, optima(SCENARIO)))
-    (row,) = json.loads(json.dumps(beside.as_dict(), allow_nan=False))["optimum"]
+    found = distance(made, optima(SCENARIO)).as_dict()
+    (row,) = json.loads(json.dumps(found, allow_nan=False))
     assert row["utility_gap"] is None
     assert row["efficiency"] == pytest.approx(1, abs=1e-5)
 

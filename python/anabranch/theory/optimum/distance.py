@@ -41,18 +41,6 @@ class Distance:
         return [dict(row) for row in plain.where(finite, None).to_dict(orient="records")]
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A run and its distance from the optimum."""
-
-    result: Result
-    distance: Distance
-
-    def as_dict(self) -> dict[str, Any]:
-        """The run's data with `optimum`."""
-        return {**self.result.as_dict(), "optimum": self.distance.as_dict()}
-
-
 def distance(result: Result, optima: Sequence[Optimum]) -> Distance:
     """Compare a run with the optima of its scenario, over the measurement window."""
     rows = []

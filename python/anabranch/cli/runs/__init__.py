@@ -1,0 +1,1 @@
+"""What `run` and `compare` do and print."""

@@ -1,0 +1,119 @@
+"""Goodput of each flow and rule: as bars, and beside the RTT."""
+
+from collections.abc import Sequence
+from functools import partial
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from anabranch.figures.panels import Drawing, Panel, caption, over_seeds
+from anabranch.figures.style import BARS, PAPER, style
+from anabranch.result import Result
+
+
+def goodput(result: Result) -> Drawing:
+    """Mean goodput per user of each flow, a bar per algorithm, with 95 % intervals over seeds.
+
+    A bar has the colour of the rule that the flow ran, and the marker of the run's algorithm.
+    """
+    summary = result.summary()
+    flows, algorithms = list(summary["flow"].unique()), result.algorithms
+    rules = rules_that_ran(result, summary)
+    return Drawing(
+        [Panel(partial(_bars, summary, algorithms, rules), y="goodput per user (Mbps)")],
+        caption(result, over_seeds(result)),
+        width=max(4.5, 0.5 + 0.45 * len(flows) * (len(algorithms) + 1)),
+        height=2.3,
+        legend=legend(rules, algorithms),
+    )
+
+
+def goodput_rtt(result: Result) -> Drawing:
+    """Goodput per user beside the RTT, a panel per flow, a point per algorithm.
+
+    With 95 % intervals over seeds. A point has the colour of the rule that the flow ran.
+    """
+    summary = result.summary()
+    rules = rules_that_ran(result, summary)
+    panels = []
+    for flow in summary["flow"].unique():
+        rows = summary[summary["flow"] == flow]
+        draw = partial(_points, rows, rules)
+        panels.append(Panel(draw, str(flow), "RTT (ms)", "goodput per user (Mbps)", row="all"))
+    text = caption(result, f"goodput beside RTT, {over_seeds(result)}")
+    width = min(9.0, max(5.0, 2.8 * len(panels)))
+    entries = legend(rules, result.algorithms)
+    return Drawing(panels, text, width, 2.2, share_x=False, legend=entries)
+
+
+def rules_that_ran(result: Result, rows: pd.DataFrame) -> list[str]:
+    """The algorithms, then the rules that flows name themselves."""
+    return list(dict.fromkeys([*result.algorithms, *rows["rule"]]))
+
+
+def legend(rules: Sequence[str], algorithms: Sequence[str]) -> list[tuple[Any, str]]:
+    """Colour of each rule, with the marker of an algorithm."""
+    entries: list[tuple[Any, str]] = []
+    for rule in rules:
+        patch = Patch(color=style(rule, rules)[0])
+        marked = (patch, Line2D([], [], **_marker(rule, rules)))
+        entries.append((marked if rule in algorithms else (patch,), rule))
+    return entries
+
+
+def _bars(
+    summary: pd.DataFrame, algorithms: Sequence[str], rules: Sequence[str], axes: Axes
+) -> None:
+    flows = list(summary["flow"].unique())
+    width = 0.8 / len(algorithms)
+    for i, algorithm in enumerate(algorithms):
+        rows = summary[summary["algorithm"] == algorithm].set_index("flow").reindex(flows)
+        x = np.arange(len(flows)) + (i - (len(algorithms) - 1) / 2) * width
+        colours = [style(rule, rules)[0] for rule in rows["rule"]]
+        axes.bar(x, rows["goodput_mbps"], 0.9 * width, color=colours)
+        intervals: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2}
+        means, half = rows["goodput_mbps"], rows["goodput_mbps_ci95"]
+        axes.errorbar(x, means, half, **_marker(algorithm, rules), **intervals)
+    figure = axes.figure
+    letters = max(8, int(13 * figure.bbox.width / figure.dpi / len(flows)))
+    ticks = [_named(summary[summary["flow"] == flow], letters) for flow in flows]
+    axes.set_xticks(range(len(flows)), ticks, rotation=0 if len(flows) <= 8 else 60)
+    axes.grid(axis="x", visible=False)
+
+
+def _points(rows: pd.DataFrame, rules: Sequence[str], axes: Axes) -> None:
+    for row in rows.to_dict(orient="records"):
+        colour = style(row["rule"], rules)[0]
+        look: dict[str, Any] = {
+            "markerfacecolor": colour,
+            "markeredgecolor": BARS,
+            "markeredgewidth": 0.5,
+        }
+        axes.errorbar(
+            row["rtt_ms"],
+            row["goodput_mbps"],
+            xerr=row["rtt_ms_ci95"],
+            yerr=row["goodput_mbps_ci95"],
+            linestyle="none",
+            marker=style(row["algorithm"], rules)[1],
+            markersize=7,
+            ecolor=colour,
+            elinewidth=0.9,
+            **look,
+        )
+
+
+def _named(rows: pd.DataFrame, letters: int) -> str:
+    """A flow in lines of this length, with its rule in a line of its own where that is its own."""
+    flow, rule = fill(str(rows["flow"].iloc[0]), letters), rows["rule"].iloc[0]
+    return f"{flow}\n({rule})" if (rows["rule"] != rows["algorithm"]).any() else flow
+
+
+def _marker(algorithm: str, among: Sequence[str]) -> dict[str, Any]:
+    look = {"color": BARS, "markersize": 3.5, "markerfacecolor": PAPER}
+    return {"linestyle": "none", "marker": style(algorithm, among)[1], **look}
