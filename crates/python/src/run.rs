@@ -25,13 +25,13 @@ const LONGEST_SLICE_S: f64 = 0.1;
 
 /// A run in virtual time.
 trait Virtual: Sized {
-    /// Flows without an algorithm of their own run `rule`, if there is one. Connections over QUIC
-    /// are logged in the folder `qlog`.
+    /// Flows without an algorithm of their own run `rule`, if there is one. Connections are logged
+    /// in the folder `log`: as pcapng, or over QUIC as qlog.
     fn begin(
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
-        qlog: Option<&Path>,
+        log: Option<&Path>,
     ) -> PyResult<Self>;
     fn run_until(&mut self, time_s: f64);
     fn finish(self) -> PyResult<Record>;
@@ -42,12 +42,17 @@ impl Virtual for anabranch_sim::Simulation {
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
-        _: Option<&Path>,
+        log: Option<&Path>,
     ) -> PyResult<Self> {
-        Ok(match rule {
+        let mut simulation = match rule {
             None => Self::new(scenario, seed),
             Some(rule) => Self::with_custom_rule(scenario, seed, rule),
-        })
+        };
+        if let Some(folder) = log {
+            std::fs::create_dir_all(folder)?;
+            simulation.write_pcap(folder);
+        }
+        Ok(simulation)
     }
 
     fn run_until(&mut self, time_s: f64) {
@@ -55,7 +60,7 @@ impl Virtual for anabranch_sim::Simulation {
     }
 
     fn finish(self) -> PyResult<Record> {
-        Ok(self.finish())
+        Ok(self.finish_with_pcap()?)
     }
 }
 
@@ -64,14 +69,14 @@ impl Virtual for anabranch_quic::Simulation {
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
-        qlog: Option<&Path>,
+        log: Option<&Path>,
     ) -> PyResult<Self> {
         let simulation = match rule {
             None => Self::new(scenario, seed),
             Some(rule) => Self::with_custom_rule(scenario, seed, rule),
         };
         let mut simulation = simulation.map_err(unsupported)?;
-        if let Some(folder) = qlog {
+        if let Some(folder) = log {
             std::fs::create_dir_all(folder)?;
             simulation.write_qlog(folder);
         }
@@ -105,7 +110,7 @@ pub struct Run {
     scenario: anabranch_scenario::Scenario,
     seed: u64,
     custom: Option<Custom>,
-    qlog: Option<PathBuf>,
+    log: Option<PathBuf>,
     progress: AtomicU64,
     cancelled: AtomicBool,
 }
@@ -113,16 +118,18 @@ pub struct Run {
 #[pymethods]
 impl Run {
     /// Flows without an algorithm of their own run `algorithm` (None: the scenario's choice), or
-    /// the Python object `rule`, which then goes by the name `algorithm`.
+    /// the Python object `rule`, which then goes by the name `algorithm`. The packets of each
+    /// sender are captured in the folder `pcap`; `execute` raises OSError if it cannot be written.
     #[new]
-    #[pyo3(signature = (scenario, algorithm, seed, rule=None))]
+    #[pyo3(signature = (scenario, algorithm, seed, rule=None, pcap=None))]
     fn new(
         scenario: &Scenario,
         algorithm: Option<String>,
         seed: u64,
         rule: Option<Py<PyAny>>,
+        pcap: Option<PathBuf>,
     ) -> PyResult<Run> {
-        Run::on(Backend::Tcp, scenario, algorithm, seed, rule, None)
+        Run::on(Backend::Tcp, scenario, algorithm, seed, rule, pcap)
     }
 
     /// The same over QUIC; each end of each connection is logged in the folder `qlog`. Raises
@@ -180,7 +187,7 @@ impl Run {
         algorithm: Option<String>,
         seed: u64,
         rule: Option<Py<PyAny>>,
-        qlog: Option<PathBuf>,
+        log: Option<PathBuf>,
     ) -> PyResult<Run> {
         let (scenario, custom) = match (rule, algorithm) {
             (None, None) => (scenario.0.clone(), None),
@@ -195,15 +202,15 @@ impl Run {
             scenario,
             seed,
             custom,
-            qlog,
+            log,
             progress: AtomicU64::new(0.0_f64.to_bits()),
             cancelled: AtomicBool::new(false),
         })
     }
 
     fn simulate<V: Virtual>(&self, rule: Option<Arc<PythonRule>>) -> PyResult<Record> {
-        let qlog = self.qlog.as_deref();
-        let mut simulation = V::begin(&self.scenario, self.seed, rule.clone(), qlog)?;
+        let log = self.log.as_deref();
+        let mut simulation = V::begin(&self.scenario, self.seed, rule.clone(), log)?;
         let end_s = self.scenario.measure.duration_s.get();
         let (mut now_s, mut slice_s) = (0.0, FIRST_SLICE_S);
         while now_s < end_s {

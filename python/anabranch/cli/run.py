@@ -70,6 +70,14 @@ Qlog = Annotated[
         "--qlog",
     ),
 ]
+Pcap = Annotated[
+    Path | None,
+    out_option(
+        "Write the packets at each sender as pcapng files, for Wireshark, to DIR, in a folder per "
+        "run. With --on sim only.",
+        "--pcap",
+    ),
+]
 WithOptimum = Annotated[
     bool, typer.Option("--optimum", help="Print how far each algorithm is from the optimum.")
 ]
@@ -101,6 +109,7 @@ def run_command(
     on: Annotated[str | None, ON] = None,
     jobs: Jobs = None,
     qlog: Qlog = None,
+    pcap: Pcap = None,
 ) -> None:
     """Run a scenario and print the results of each flow and link.
 
@@ -120,17 +129,19 @@ def run_command(
         anabranch run examples/two_links.toml --set links.left.rate_mbps=30 --json
 
         anabranch run examples/two_links.toml --on quic --qlog results/qlog
+
+        anabranch run examples/two_links.toml --pcap results/pcap
     """
     out = out or (Path("results") if plot else None)
     if file.is_dir():
         given: dict[str, object] = {"--algorithm": algorithm, "--seeds": seeds, "--set": set_}
-        given |= {"--on": on, "--qlog": qlog}
+        given |= {"--on": on, "--qlog": qlog, "--pcap": pcap}
         _refuse(file, [option for option, value in given.items() if value is not None])
         _repeat(file, optimum, as_json, out, force, jobs)
         return
     best = _optima(file, set_) if optimum else None
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.run)
-    _run("run", file, algorithm, seeds, set_, out, qlog, force, on or "sim", jobs, answer)
+    _run("run", file, algorithm, seeds, set_, out, qlog, pcap, force, on or "sim", jobs, answer)
 
 
 def compare_command(
@@ -147,6 +158,7 @@ def compare_command(
     on: Annotated[str, ON] = "sim",
     jobs: Jobs = None,
     qlog: Qlog = None,
+    pcap: Pcap = None,
 ) -> None:
     """Run a scenario with several algorithms and print them side by side.
 
@@ -164,7 +176,7 @@ def compare_command(
     best = _optima(file, set_) if optimum else None
     answer = partial(_answer, best=best, as_json=as_json, in_words=tables.comparison)
     result = _run(
-        "compare", file, algorithm, seeds, set_, out, qlog, force, on, jobs, answer, TOLERATED
+        "compare", file, algorithm, seeds, set_, out, qlog, pcap, force, on, jobs, answer, TOLERATED
     )
     if result.failures:
         raise typer.Exit(FAILED)
@@ -178,6 +190,7 @@ def _run(
     settings: list[str] | None,
     out: Path | None,
     qlog: Path | None,
+    pcap: Path | None,
     force: bool,
     on: str,
     jobs: int | None,
@@ -198,7 +211,11 @@ def _run(
     runs = len(chosen or [""]) * len(seeds_of(seeds, scenario.seeds))
     needed = needed_bytes(scenario, runs) if known_backend(on).random else 0
     with output(out, force, needed) as stage:
-        with output(qlog, force) as logs, tables.progress(command) as progress:
+        with (
+            output(qlog, force) as logs,
+            output(pcap, force) as packets,
+            tables.progress(command) as progress,
+        ):
             result = run(
                 scenario,
                 chosen,
@@ -206,6 +223,7 @@ def _run(
                 on=on,
                 jobs=jobs,
                 qlog=logs,
+                pcap=packets,
                 progress=progress,
                 tolerate=tolerate,
             )
@@ -218,6 +236,8 @@ def _run(
         _say_where(out, kept, result.seeds)
     if qlog:
         note(f"Qlog files are in {qlog}")
+    if pcap:
+        note(f"Pcapng files are in {pcap}")
     return result
 
 
