@@ -219,12 +219,18 @@ class Run:
     """A scenario with one algorithm and one seed, ready to run."""
 
     def __new__(
-        cls, scenario: Scenario, algorithm: str | None, seed: int, rule: object | None = None
+        cls,
+        scenario: Scenario,
+        algorithm: str | None,
+        seed: int,
+        rule: object | None = None,
+        pcap: str | os.PathLike[str] | None = None,
     ) -> Run:
         """A run in which the flows without an algorithm of their own run `algorithm`.
 
         None: the scenario's choice. With a Python object `rule` they run that, and `algorithm` is
-        its name. Raises `ScenarioError`.
+        its name. The packets of each sender are captured in the folder `pcap`. Raises
+        `ScenarioError`; `execute` raises OSError where a capture cannot be written.
         """
     @staticmethod
     def over_quic(

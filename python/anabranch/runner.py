@@ -44,13 +44,16 @@ class Backend:
     """Names that only this backend has, where they do not depend on the machine."""
     qlog: bool = False
     """Whether its runs take a folder `qlog` for the events of each connection."""
+    log: str = ""
+    """The kind of log of which its runs take a folder: "pcap" or "qlog"; none by default."""
 
 
 BACKENDS = {
-    "sim": Backend("anabranch._core:Run"),
+    "sim": Backend("anabranch._core:Run", log="pcap"),
     "fluid": Backend("anabranch.theory.fluid.backend:FluidRun", random=False),
     "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
     "quic": Backend("anabranch._core:Run.over_quic", algorithms=("noq-bbr3",), qlog=True),
+    "quic": Backend("anabranch._core:Run.over_quic", log="qlog"),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 
@@ -64,6 +67,7 @@ def run(
     on: str = "sim",
     jobs: int | None = None,
     qlog: str | os.PathLike[str] | None = None,
+    pcap: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     tolerate: tuple[type[Exception], ...] = (),
 ) -> Result:
@@ -83,6 +87,8 @@ def run(
 
     `qlog`: a directory for the events of each end of each connection, as qlog files in a folder per
     run (docs/reference/quic.md); only on "quic". Raises FileExistsError where it is not empty.
+    run (docs/quic.md); only on "quic". `pcap`: the same for the packets at each sender, as pcapng
+    files (docs/files.md); only on "sim". Raises FileExistsError where it is not empty.
 
     `tolerate`: errors by which an algorithm may fail without ending the others. It is then not in
     the tables, and `Result.failures` has the reason; if all fail, the first error is raised.
@@ -98,10 +104,13 @@ def run(
     1      olia        0.88
     """
     scenario = load(source, set, stand_in(algorithm))
-    if qlog is not None and not known_backend(on).qlog:
+    kind = known_backend(on).log
+    if qlog is not None and kind != "qlog":
         raise ScenarioError(f"qlog: {on} has no QUIC connections; run it with --on quic")
-    with _new_directory(qlog) as folder:
-        planned = plan(scenario, algorithm, seeds, on=on, qlog=folder)
+    if pcap is not None and kind != "pcap":
+        raise ScenarioError(f"pcap: {on} has no simulated packets of TCP; run it with --on sim")
+    with _new_directory(qlog if pcap is None else pcap) as folder:
+        planned = plan(scenario, algorithm, seeds, on=on, logs=folder)
         try:
             if tolerate:
                 return _collect_tolerantly(scenario, planned, on, jobs, progress, tolerate)
@@ -147,20 +156,21 @@ def plan(
     seeds: Seeds,
     point: Mapping[str, Any] | None = None,
     on: str = "sim",
-    qlog: Path | None = None,
+    logs: Path | None = None,
 ) -> list[Job]:
     """The runs of one scenario: each algorithm with each seed; `point` leads their columns.
 
-    A backend without randomness runs the first seed only. Each run gets a folder in `qlog`.
+    A backend without randomness runs the first seed only. Each run gets a folder in `logs`.
     """
-    make = resolve_name(known_backend(on).path)
+    backend = known_backend(on)
+    make = resolve_name(backend.path)
     rules, chosen = choices(scenario, algorithm, seeds, on)
     jobs = []
     for name, rule in rules.items():
         for seed in chosen:
             keys = {**(point or {}), "algorithm": name, "seed": seed}
             spec = None if name == OWN else name
-            log = {"qlog": qlog / _file_name(f"{name}-seed-{seed}")} if qlog else {}
+            log = {backend.log: logs / _file_name(f"{name}-seed-{seed}")} if logs else {}
             run = make(scenario, spec, seed, rule, **log)
             jobs.append(Job(keys, run, rule is not None))
     return jobs

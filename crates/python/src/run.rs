@@ -30,12 +30,15 @@ const LONGEST_SLICE_S: f64 = 0.1;
 trait Virtual: Sized {
     /// Flows without an algorithm of their own run `rule`, if there is one. Connections over QUIC
     /// are logged in the folder `qlog`, and run the library's BBR instead of a rule if so asked.
+    /// Flows without an algorithm of their own run `rule`, if there is one. Connections are logged
+    /// in the folder `log`: as pcapng, or over QUIC as qlog.
     fn begin(
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
         qlog: Option<&Path>,
         library_bbr: bool,
+        log: Option<&Path>,
     ) -> PyResult<Self>;
     fn run_until(&mut self, time_s: f64);
     fn so_far(&self) -> &Record;
@@ -49,11 +52,17 @@ impl Virtual for anabranch_sim::Simulation {
         rule: Option<Arc<PythonRule>>,
         _: Option<&Path>,
         _: bool,
+        log: Option<&Path>,
     ) -> PyResult<Self> {
-        Ok(match rule {
+        let mut simulation = match rule {
             None => Self::new(scenario, seed),
             Some(rule) => Self::with_custom_rule(scenario, seed, rule),
-        })
+        };
+        if let Some(folder) = log {
+            std::fs::create_dir_all(folder)?;
+            simulation.write_pcap(folder);
+        }
+        Ok(simulation)
     }
 
     fn run_until(&mut self, time_s: f64) {
@@ -65,7 +74,7 @@ impl Virtual for anabranch_sim::Simulation {
     }
 
     fn finish(self) -> PyResult<Record> {
-        Ok(self.finish())
+        Ok(self.finish_with_pcap()?)
     }
 }
 
@@ -76,6 +85,7 @@ impl Virtual for anabranch_quic::Simulation {
         rule: Option<Arc<PythonRule>>,
         qlog: Option<&Path>,
         library_bbr: bool,
+        log: Option<&Path>,
     ) -> PyResult<Self> {
         let simulation = match rule {
             None if library_bbr => Self::with_library_bbr(scenario, seed),
@@ -83,7 +93,7 @@ impl Virtual for anabranch_quic::Simulation {
             Some(rule) => Self::with_custom_rule(scenario, seed, rule),
         };
         let mut simulation = simulation.map_err(unsupported)?;
-        if let Some(folder) = qlog {
+        if let Some(folder) = log {
             std::fs::create_dir_all(folder)?;
             simulation.write_qlog(folder);
         }
@@ -123,6 +133,7 @@ pub struct Run {
     custom: Option<Custom>,
     library_bbr: bool,
     qlog: Option<PathBuf>,
+    log: Option<PathBuf>,
     progress: AtomicU64,
     cancelled: AtomicBool,
     samples: Mutex<Samples>,
@@ -140,16 +151,18 @@ struct Samples {
 #[pymethods]
 impl Run {
     /// Flows without an algorithm of their own run `algorithm` (None: the scenario's choice), or
-    /// the Python object `rule`, which then goes by the name `algorithm`.
+    /// the Python object `rule`, which then goes by the name `algorithm`. The packets of each
+    /// sender are captured in the folder `pcap`; `execute` raises OSError if it cannot be written.
     #[new]
-    #[pyo3(signature = (scenario, algorithm, seed, rule=None))]
+    #[pyo3(signature = (scenario, algorithm, seed, rule=None, pcap=None))]
     fn new(
         scenario: &Scenario,
         algorithm: Option<String>,
         seed: u64,
         rule: Option<Py<PyAny>>,
+        pcap: Option<PathBuf>,
     ) -> PyResult<Run> {
-        Run::on(Backend::Tcp, scenario, algorithm, seed, rule, None)
+        Run::on(Backend::Tcp, scenario, algorithm, seed, rule, pcap)
     }
 
     /// The same over QUIC, also with the library's BBR ("noq-bbr3"); each end of each connection is logged in the folder `qlog`. Raises
@@ -217,7 +230,7 @@ impl Run {
         algorithm: Option<String>,
         seed: u64,
         rule: Option<Py<PyAny>>,
-        qlog: Option<PathBuf>,
+        log: Option<PathBuf>,
     ) -> PyResult<Run> {
         let library_bbr =
             matches!(backend, Backend::Quic) && algorithm.as_deref() == Some(LIBRARY_BBR);
@@ -237,6 +250,7 @@ impl Run {
             custom,
             library_bbr,
             qlog,
+            log,
             progress: AtomicU64::new(0.0_f64.to_bits()),
             cancelled: AtomicBool::new(false),
             samples: Mutex::default(),
@@ -272,6 +286,8 @@ impl Run {
             qlog,
             self.library_bbr,
         )?;
+        let log = self.log.as_deref();
+        let mut simulation = V::begin(&self.scenario, self.seed, rule.clone(), log)?;
         let end_s = self.scenario.measure.duration_s.get();
         let (mut now_s, mut slice_s) = (0.0, FIRST_SLICE_S);
         while now_s < end_s {

@@ -24,6 +24,7 @@
 
 mod build;
 mod calendar;
+mod capture;
 mod connection;
 mod ecn;
 mod network;

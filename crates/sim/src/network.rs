@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use anabranch_capture::Capture;
 use anabranch_net::{Cause, Fate, Offer, Time};
 
 use crate::calendar::{Calendar, Event};
@@ -104,6 +105,8 @@ pub(crate) struct Network {
     returns: Vec<Return>,
     /// Every route: the numbers of its links, then `END`.
     hops: Vec<u32>,
+    /// The packets that pass taps, if any are captured.
+    pub capture: Option<Box<Capture>>,
 }
 
 impl Network {
@@ -141,7 +144,29 @@ impl Network {
     }
 
     pub fn links(&mut self) -> impl Iterator<Item = &mut Transmitter<Packet>> {
-        self.wires.iter_mut().map(|wire| &mut wire.link)
+        let links = self.wires.iter_mut().map(|wire| &mut wire.link);
+        links.filter(|link| !matches!(link, Transmitter::Tap))
+    }
+
+    /// Adds a tap, to be put into routes.
+    pub fn add_tap(&mut self) -> u32 {
+        self.wires.push(Wire {
+            link: Transmitter::Tap,
+            line: Line::new(),
+        });
+        self.wires.len() as u32 - 1
+    }
+
+    /// The links from a hop on.
+    pub fn route(&self, hop: u32) -> &[u32] {
+        let rest = &self.hops[hop as usize..];
+        let length = rest.iter().position(|&link| link == END);
+        &rest[..length.unwrap_or(rest.len())]
+    }
+
+    /// How long a return line delays acknowledgements.
+    pub fn return_delay(&self, line: u32) -> Time {
+        self.returns[line as usize].delay
     }
 
     /// Offers `packet` to the link of its current hop.
@@ -169,8 +194,7 @@ impl Network {
     fn send_marking(&mut self, now: Time, number: u32, mut packet: Packet) -> Result<(), Cause> {
         let wire = &mut self.wires[number as usize];
         let Transmitter::Fifo(link) = &mut wire.link else {
-            self.enqueue(now, number, packet);
-            return Ok(());
+            return self.enqueue(now, number, packet);
         };
         let (fate, marked) = link.offer_ecn_capable(now, packet.bytes.into());
         if marked {
@@ -187,11 +211,11 @@ impl Network {
         }
     }
 
-    /// Offers `packet` to a link with real queues.
+    /// Offers `packet` to a link with real queues, or captures it.
     #[cold]
-    fn enqueue(&mut self, now: Time, number: u32, packet: Packet) {
+    fn enqueue(&mut self, now: Time, number: u32, packet: Packet) -> Result<(), Cause> {
         let Transmitter::Queued(link) = &mut self.wires[number as usize].link else {
-            return;
+            return self.pass(now, packet);
         };
         let planned = link.next_start();
         link.offer(
@@ -211,6 +235,7 @@ impl Network {
         {
             self.calendar.push(time, Event::Start(number));
         }
+        Ok(())
     }
 
     /// Starts the transmission that is due on a link with real queues.
@@ -236,7 +261,7 @@ impl Network {
     pub fn take_dropped(&mut self, number: u32) -> Vec<(Packet, Cause)> {
         match &mut self.wires[number as usize].link {
             Transmitter::Queued(link) => link.take_dropped().collect(),
-            Transmitter::Fifo(_) => Vec::new(),
+            Transmitter::Fifo(_) | Transmitter::Tap => Vec::new(),
         }
     }
 

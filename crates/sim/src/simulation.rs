@@ -18,6 +18,7 @@ use anabranch_scenario::recorder::PathTotals;
 use anabranch_scenario::recorder::{PathGauge, Recorder, Snapshot, UserGauge};
 use anabranch_scenario::time::{from_seconds, seconds};
 
+mod capturing;
 #[cfg(test)]
 mod limited;
 mod user;
@@ -327,6 +328,9 @@ impl Simulation {
         let paths = std::mem::take(&mut connection.paths);
         for (retired, path) in self.retired[first..].iter_mut().zip(paths) {
             *retired += path.totals;
+        }
+        if let Some(capture) = &mut self.network.capture {
+            capture.close(number, self.now);
         }
         self.spare.push(number);
     }

@@ -11,6 +11,8 @@ use anabranch_net::{Backlog, Counters, Link, LinkConfig, QueuedLink, Time};
 pub(crate) enum Transmitter<P> {
     Fifo(Link),
     Queued(Box<QueuedLink<P>>),
+    /// No link: packets that pass are captured.
+    Tap,
 }
 
 impl<P> Transmitter<P> {
@@ -27,6 +29,7 @@ impl<P> Transmitter<P> {
         match self {
             Transmitter::Fifo(link) => link.counters(now),
             Transmitter::Queued(link) => link.counters(now),
+            Transmitter::Tap => Counters::default(),
         }
     }
 
@@ -35,6 +38,7 @@ impl<P> Transmitter<P> {
         match self {
             Transmitter::Fifo(link) => link.queue(now),
             Transmitter::Queued(link) => link.queue(),
+            Transmitter::Tap => Backlog::default(),
         }
     }
 }

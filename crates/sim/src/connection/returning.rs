@@ -19,6 +19,9 @@ impl Connection {
         } else {
             Vec::new()
         };
+        if world.network.route(way_back.first_hop).is_empty() {
+            return world.answer_captured(path.route.return_line, ack, &blocks);
+        }
         let sacking = Sacking { ack, blocks };
         let bytes = world.tcp.ack_bytes + sacking.option_bytes();
         let packet = Packet {
@@ -49,6 +52,7 @@ impl Connection {
         let Some(Sacking { ack, blocks }) = way_back.and_then(|way| way.take(number)) else {
             return;
         };
+        world.capture_ack(world.now, world.now, &ack, &blocks);
         path.sender.on_blocks(ack.cumulative, &blocks);
         self.on_ack(world, &ack);
     }

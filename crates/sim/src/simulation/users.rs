@@ -6,6 +6,7 @@ use anabranch_scenario::Workload;
 use super::Simulation;
 use crate::build::{adjuster_dice, host_seed};
 use crate::calendar::Event;
+use crate::capture::opening;
 use crate::connection::{Connection, World};
 
 impl Simulation {
@@ -74,6 +75,9 @@ impl Simulation {
         for route in &routes[connection.paths.len()..] {
             let event = Event::OpenPath(number);
             self.network.calendar.push(route.opens_at(now), event);
+        }
+        if let Some(capture) = &mut self.network.capture {
+            capture.open(number, user as usize, &opening(now, routes));
         }
         match self.connections.get_mut(number as usize) {
             Some(place) => *place = connection,
