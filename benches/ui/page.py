@@ -3,7 +3,7 @@
     python benches/ui/page.py                      first paint, sizes, a slider of every scenario
     python benches/ui/page.py --screenshots DIR    1280 px and 420 px, dark and light, text, a qlog
 
-The last line says whether both promises of docs/ui.md hold, and the exit code is 1 if not.
+The last line says whether both promises of docs/how-to/ui.md hold, and the exit code is 1 if not.
 """
 
 import argparse

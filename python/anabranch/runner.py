@@ -42,8 +42,6 @@ class Backend:
     """Whether runs at the same time disturb one another."""
     algorithms: tuple[str, ...] = ()
     """Names that only this backend has, where they do not depend on the machine."""
-    qlog: bool = False
-    """Whether its runs take a folder `qlog` for the events of each connection."""
     log: str = ""
     """The kind of log of which its runs take a folder: "pcap" or "qlog"; none by default."""
 
@@ -52,8 +50,7 @@ BACKENDS = {
     "sim": Backend("anabranch._core:Run", log="pcap"),
     "fluid": Backend("anabranch.theory.fluid.backend:FluidRun", random=False),
     "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
-    "quic": Backend("anabranch._core:Run.over_quic", algorithms=("noq-bbr3",), qlog=True),
-    "quic": Backend("anabranch._core:Run.over_quic", log="qlog"),
+    "quic": Backend("anabranch._core:Run.over_quic", algorithms=("noq-bbr3",), log="qlog"),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 
@@ -86,9 +83,9 @@ def run(
     also "noq-bbr3", the QUIC library's own BBR.
 
     `qlog`: a directory for the events of each end of each connection, as qlog files in a folder per
-    run (docs/reference/quic.md); only on "quic". Raises FileExistsError where it is not empty.
-    run (docs/quic.md); only on "quic". `pcap`: the same for the packets at each sender, as pcapng
-    files (docs/files.md); only on "sim". Raises FileExistsError where it is not empty.
+    run (docs/reference/quic.md); only on "quic". `pcap`: the same for the packets at each sender,
+    as pcapng files (docs/reference/files.md); only on "sim". Raises FileExistsError where it is not
+    empty.
 
     `tolerate`: errors by which an algorithm may fail without ending the others. It is then not in
     the tables, and `Result.failures` has the reason; if all fail, the first error is raised.

@@ -28,17 +28,15 @@ const LONGEST_SLICE_S: f64 = 0.1;
 
 /// A run in virtual time.
 trait Virtual: Sized {
-    /// Flows without an algorithm of their own run `rule`, if there is one. Connections over QUIC
-    /// are logged in the folder `qlog`, and run the library's BBR instead of a rule if so asked.
     /// Flows without an algorithm of their own run `rule`, if there is one. Connections are logged
-    /// in the folder `log`: as pcapng, or over QUIC as qlog.
+    /// in the folder `log`: as pcapng, or over QUIC as qlog. Connections over QUIC run the library's
+    /// BBR instead of a rule if so asked.
     fn begin(
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
-        qlog: Option<&Path>,
-        library_bbr: bool,
         log: Option<&Path>,
+        library_bbr: bool,
     ) -> PyResult<Self>;
     fn run_until(&mut self, time_s: f64);
     fn so_far(&self) -> &Record;
@@ -50,9 +48,8 @@ impl Virtual for anabranch_sim::Simulation {
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
-        _: Option<&Path>,
-        _: bool,
         log: Option<&Path>,
+        _: bool,
     ) -> PyResult<Self> {
         let mut simulation = match rule {
             None => Self::new(scenario, seed),
@@ -83,9 +80,8 @@ impl Virtual for anabranch_quic::Simulation {
         scenario: &anabranch_scenario::Scenario,
         seed: u64,
         rule: Option<Arc<PythonRule>>,
-        qlog: Option<&Path>,
-        library_bbr: bool,
         log: Option<&Path>,
+        library_bbr: bool,
     ) -> PyResult<Self> {
         let simulation = match rule {
             None if library_bbr => Self::with_library_bbr(scenario, seed),
@@ -132,7 +128,6 @@ pub struct Run {
     seed: u64,
     custom: Option<Custom>,
     library_bbr: bool,
-    qlog: Option<PathBuf>,
     log: Option<PathBuf>,
     progress: AtomicU64,
     cancelled: AtomicBool,
@@ -249,7 +244,6 @@ impl Run {
             seed,
             custom,
             library_bbr,
-            qlog,
             log,
             progress: AtomicU64::new(0.0_f64.to_bits()),
             cancelled: AtomicBool::new(false),
@@ -278,16 +272,14 @@ impl Run {
     }
 
     fn simulate<V: Virtual>(&self, rule: Option<Arc<PythonRule>>) -> PyResult<Record> {
-        let qlog = self.qlog.as_deref();
+        let log = self.log.as_deref();
         let mut simulation = V::begin(
             &self.scenario,
             self.seed,
             rule.clone(),
-            qlog,
+            log,
             self.library_bbr,
         )?;
-        let log = self.log.as_deref();
-        let mut simulation = V::begin(&self.scenario, self.seed, rule.clone(), log)?;
         let end_s = self.scenario.measure.duration_s.get();
         let (mut now_s, mut slice_s) = (0.0, FIRST_SLICE_S);
         while now_s < end_s {

@@ -8,8 +8,19 @@ from typing import Annotated, Literal
 import typer
 from typer.core import TyperCommand
 
-from anabranch.cli import examples, harm, judge, notes, papers, run, study, sweep, tables, ui
-from anabranch.cli import examples, harm, notes, papers, plot, run, study, sweep, tables
+from anabranch.cli import (
+    examples,
+    harm,
+    judge,
+    notes,
+    papers,
+    plot,
+    run,
+    study,
+    sweep,
+    tables,
+    ui,
+)
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing

@@ -158,15 +158,15 @@ def run_command(
         anabranch run examples/two_links.toml --on sim,equilibrium --measured two-path=9.1
 
         anabranch run examples/two_links.toml --out results --format pdf,latex --width column
+
         anabranch run examples/two_links.toml --pcap results/pcap
     """
     out = out or (Path("results") if plot else None)
     look = pictures(formats, width, out)
     if file.is_dir():
         given: dict[str, object] = {"--algorithm": algorithm, "--seeds": seeds, "--set": set_}
-        given |= {"--on": on, "--qlog": qlog}
-        given |= {"--measured": measured, "--measured-from": measured_from}
         given |= {"--on": on, "--qlog": qlog, "--pcap": pcap}
+        given |= {"--measured": measured, "--measured-from": measured_from}
         _refuse(file, [option for option, value in given.items() if value is not None])
         _repeat(file, optimum, as_json, out, force, look, jobs)
         return
@@ -180,6 +180,7 @@ def run_command(
         jobs=jobs,
         out=out,
         qlog=qlog,
+        pcap=pcap,
         force=force,
         pictures=look,
         as_json=as_json,
@@ -187,9 +188,6 @@ def run_command(
         measured=measured or (),
         measured_from=measured_from or (),
     ).carry_out()
-    best = _optima(file, set_) if optimum else None
-    answer = partial(_answer, best=best, as_json=as_json, in_words=tables.run)
-    _run("run", file, algorithm, seeds, set_, out, qlog, pcap, force, on or "sim", jobs, answer)
 
 
 def compare_command(
@@ -236,6 +234,7 @@ def compare_command(
         jobs=jobs,
         out=out,
         qlog=qlog,
+        pcap=pcap,
         force=force,
         pictures=pictures(formats, width, out),
         as_json=as_json,
@@ -245,72 +244,7 @@ def compare_command(
         measured_from=measured_from or (),
     ).carry_out()
     if any(result.failures for result in results):
-    best = _optima(file, set_) if optimum else None
-    answer = partial(_answer, best=best, as_json=as_json, in_words=tables.comparison)
-    result = _run(
-        "compare", file, algorithm, seeds, set_, out, qlog, pcap, force, on, jobs, answer, TOLERATED
-    )
-    if result.failures:
         raise typer.Exit(FAILED)
-
-
-def _run(
-    command: str,
-    file: Path,
-    algorithm: str | None,
-    seeds: Any,
-    settings: list[str] | None,
-    out: Path | None,
-    qlog: Path | None,
-    pcap: Path | None,
-    force: bool,
-    on: str,
-    jobs: int | None,
-    answer: Callable[["Result"], None],
-    tolerate: tuple[type[Exception], ...] = (),
-) -> "Result":
-    """Run, answer, and write `out`: in this order, so that a full disk does not cost the answer."""
-    from anabranch.asked import seeds_of, stand_in
-    from anabranch.manifest import needed_bytes
-    from anabranch.runner import known_backend, run
-
-    chosen = names(algorithm) if algorithm is not None else None
-    scenario = scenario_of(file, settings, stand_in(chosen))
-    known = [*scenario.warnings, *caveats(scenario, on)]
-    for warning in known:
-        warn(warning)
-    # Output directories are opened first, so that one that cannot be written fails early.
-    runs = len(chosen or [""]) * len(seeds_of(seeds, scenario.seeds))
-    needed = needed_bytes(scenario, runs) if known_backend(on).random else 0
-    with output(out, force, needed) as stage:
-        with (
-            output(qlog, force) as logs,
-            output(pcap, force) as packets,
-            tables.progress(command) as progress,
-        ):
-            result = run(
-                scenario,
-                chosen,
-                seeds,
-                on=on,
-                jobs=jobs,
-                qlog=logs,
-                pcap=packets,
-                progress=progress,
-                tolerate=tolerate,
-            )
-        for warning in result.warnings[len(known) :]:
-            warn(warning)
-        detail(f"{len(result.algorithms) * len(result.seeds)} runs on {on}")
-        answer(result)
-        kept = _write(result, stage) if stage else result.seeds
-    if out:
-        _say_where(out, kept, result.seeds)
-    if qlog:
-        note(f"Qlog files are in {qlog}")
-    if pcap:
-        note(f"Pcapng files are in {pcap}")
-    return result
 
 
 def _repeat(

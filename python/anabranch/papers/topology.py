@@ -69,10 +69,7 @@ class _Drawing:
         x, y = self.left[number], self.link_y[number]
         box = f'x="{x}" y="{y:.0f}" width="{LINK_WIDTH}" height="{self.box_height(number):.0f}"'
         name = f'data-link="{escape(self.links[number]["name"])}"'
-        return f'<rect {name} {box} rx="5"/>' + _text(
-            x + 10, y + 4, _link_lines(self.links[number])
-        )
-        return f'<rect {box} rx="5"/>' + _text(x + 10, y + 4, link_lines(self.links[number]))
+        return f'<rect {name} {box} rx="5"/>' + _text(x + 10, y + 4, link_lines(self.links[number]))
 
     def path(self, number: int) -> str:
         """From the flow through its links; a second path is dashed."""

@@ -1,1 +1,1 @@
-"""The local page: `anabranch ui` (docs/ui.md). Needs the extra `ui`."""
+"""The local page: `anabranch ui` (docs/how-to/ui.md). Needs the extra `ui`."""

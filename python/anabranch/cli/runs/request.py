@@ -40,6 +40,7 @@ class Request:
     jobs: int | None
     out: Path | None
     qlog: Path | None
+    pcap: Path | None
     force: bool
     pictures: Pictures
     as_json: bool
@@ -64,10 +65,11 @@ class Request:
         # Output directories are opened first, so that one that cannot be written fails early.
         with (
             output(self.out, self.force, self._needed(scenario, chosen)) as stage,
-            output(self.qlog, self.force) as logs,
+            output(self.qlog, self.force) as events,
+            output(self.pcap, self.force) as packets,
         ):
             for backend in self.on:
-                results.append(self._run(scenario, chosen, backend, logs))
+                results.append(self._run(scenario, chosen, backend, events, packets))
                 for warning in results[-1].warnings:
                     if warning not in shown:
                         warn(warning)
@@ -85,6 +87,8 @@ class Request:
             say_where(self.out, kept, fewest)
         if self.qlog:
             note(f"Qlog files are in {self.qlog}")
+        if self.pcap:
+            note(f"Pcapng files are in {self.pcap}")
         return results
 
     def _answer(self, scenario: Scenario) -> Answer:
@@ -112,10 +116,16 @@ class Request:
         return needed_bytes(scenario, runs) * sum(BACKENDS[on].random for on in self.on)
 
     def _run(
-        self, scenario: Scenario, chosen: Sequence[Any] | None, on: str, logs: Path | None
+        self,
+        scenario: Scenario,
+        chosen: Sequence[Any] | None,
+        on: str,
+        events: Path | None,
+        packets: Path | None,
     ) -> "Result":
         from anabranch.runner import BACKENDS, run
 
+        only = len(self.on) == 1  # which refuses a log that it does not have
         label = f"{self.command} on {on}" if len(self.on) > 1 else self.command
         with tables.progress(label) as progress:
             result = run(
@@ -124,7 +134,8 @@ class Request:
                 self.seeds,
                 on=on,
                 jobs=self.jobs,
-                qlog=logs if BACKENDS[on].qlog or len(self.on) == 1 else None,
+                qlog=events if BACKENDS[on].log == "qlog" or only else None,
+                pcap=packets if BACKENDS[on].log == "pcap" or only else None,
                 progress=progress,
                 tolerate=TOLERATED if self.command == "compare" else (),
             )
