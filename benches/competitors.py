@@ -1,6 +1,6 @@
 """The share that a user with two paths over one link has beside Reno, CUBIC and BBR.
 
-    .venv/bin/python benches/competitors.py [sim|quic] [seeds] [rule ...]
+    .venv/bin/python benches/competitors.py [sim|quic] [seeds] [Mbps,...] [rule ...]
 
 Prints the tables of docs/competitors.md: links of 12 and 100 Mbps with an RTT of 40 ms and a
 drop-tail queue of 1 and 4 bandwidth-delay products, a line per rule, a column per algorithm of the
@@ -49,10 +49,10 @@ def shares(backend: str, seeds: int, rule: str, rate_mbps: int, bdps: int) -> di
     return {other: float(share.loc[other].mean()) for other in beside}
 
 
-def main(backend: str = "sim", seeds: str = "3", *rules: str) -> None:
+def main(backend: str = "sim", seeds: str = "3", rates: str = "12,100", *rules: str) -> None:
     """Prints a table per link; a line follows as its runs end."""
     names = rules or [str(rule["name"]) for rule in anabranch.rules()]
-    for rate_mbps in (12, 100):
+    for rate_mbps in map(int, rates.split(",")):
         for bdps in (1, 4):
             print(f"\n{rate_mbps} Mbps, {bdps} BDP, {backend}:\n")
             print("| rule |" + "".join(f" beside {other} |" for other in BESIDE[backend]))

@@ -156,6 +156,8 @@ fn keeps_its_invariants(
             }
             // Back to the window before the timeout or loss.
             Operation::Spurious => {}
+            // A rule by delivery rates restores its window (Bbr3, section 5.6.4.4 of its draft).
+            Operation::Recovered if controller.is_by_rate() => {}
             _ => assert!(window <= earlier, "{name}: {operation:?} grew the window"),
         }
     }
