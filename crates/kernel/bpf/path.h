@@ -14,10 +14,12 @@
 #define RTT 2
 #define ROUND 4 /* base_rtt, round_rtt */
 #define QUEUE_DELAY 8
-#define LOSSES 16 /* since_loss, between_losses, loss_interval */
+#define SINCE_LOSS 16
 #define MEMORY 32
 #define PEAK 64
 #define EPOCH 128 /* epoch_window, age, prior_peak: of the own path only */
+#define BETWEEN_LOSSES 256
+#define LOSS_INTERVAL 512
 
 /* crates/control/src/path.rs. Packets and seconds. */
 struct path {
@@ -32,9 +34,13 @@ struct path {
 #if READS & QUEUE_DELAY
 	soft queue_delay;
 #endif
-#if READS & LOSSES
+#if READS & SINCE_LOSS
 	soft since_loss;
+#endif
+#if READS & BETWEEN_LOSSES
 	soft between_losses;
+#endif
+#if READS & LOSS_INTERVAL
 	soft loss_interval;
 #endif
 #if READS & PEAK

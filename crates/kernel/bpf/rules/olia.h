@@ -1,6 +1,6 @@
 /* crates/control/src/rules/olia.rs: draft-khalili-mptcp-congestion-control, section 3. */
 
-#define OWN (WINDOW | RTT | LOSSES)
+#define OWN (WINDOW | RTT | SINCE_LOSS | BETWEEN_LOSSES)
 #define SIBLINGS OWN
 
 #include "../path.h"
