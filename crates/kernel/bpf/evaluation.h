@@ -59,7 +59,11 @@ static inline void take_path(struct connection *c, u32 k, u32 fields, const stru
 	to->peak = fields & PEAK ? path->peak : 0;
 #endif
 #if READS & MEMORY
-	c->memory[k] = from->memory[k];
+	if (fields & MEMORY)
+		c->memory = from->memory[k];
+#endif
+#if READS & EQUILIBRIUM_RATE
+	to->equilibrium_rate = from->memory[k].equilibrium_rate;
 #endif
 }
 
@@ -82,6 +86,6 @@ static inline void evaluate_rule(struct evaluation *evaluation, struct connectio
 	evaluation->leaves_slow_start = leaves_slow_start(&c->paths[r]);
 	evaluation->change = on_round(r, c);
 #if READS & MEMORY
-	evaluation->memory[r] = c->memory[r];
+	evaluation->memory[r] = c->memory;
 #endif
 }

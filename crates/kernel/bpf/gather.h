@@ -80,7 +80,11 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 #endif
 #if READS & MEMORY
 	if (fields & MEMORY && is_ours && s->keeps & MEMORY)
-		c->memory[k & (MAX_PATHS - 1)] = s->memory;
+		c->memory = s->memory;
+#endif
+#if READS & EQUILIBRIUM_RATE
+	if (fields & EQUILIBRIUM_RATE && is_ours && s->keeps & MEMORY)
+		path->equilibrium_rate = s->memory.equilibrium_rate;
 #endif
 #if READS & PEAK
 	if (fields & PEAK && is_ours && s->keeps & EPOCH)

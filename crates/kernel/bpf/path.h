@@ -15,11 +15,12 @@
 #define ROUND 4 /* base_rtt, round_rtt */
 #define QUEUE_DELAY 8
 #define SINCE_LOSS 16
-#define MEMORY 32
+#define MEMORY 32 /* of the own path only */
 #define PEAK 64
 #define EPOCH 128 /* epoch_window, age, prior_peak: of the own path only */
 #define BETWEEN_LOSSES 256
 #define LOSS_INTERVAL 512
+#define EQUILIBRIUM_RATE 1024 /* of the memory */
 
 /* crates/control/src/path.rs. Packets and seconds. */
 struct path {
@@ -46,13 +47,16 @@ struct path {
 #if READS & PEAK
 	soft peak;
 #endif
+#if READS & EQUILIBRIUM_RATE
+	soft equilibrium_rate;
+#endif
 };
 
 /* What the methods of the trait Rule take: self, paths and memory. On the stack, of 512 bytes. */
 struct connection {
 	struct path paths[MAX_PATHS];
 #if READS & MEMORY
-	struct memory memory[MAX_PATHS];
+	struct memory memory;
 #endif
 #if READS & EPOCH
 	struct epoch epoch;
