@@ -55,7 +55,7 @@ static __noinline void end_round(struct sock *sk, bool limited)
 	if (!in_slow_start(tp)) {
 		change = on_round(0, &c);
 #if READS & MEMORY
-		s->memory = c.memory[0];
+		s->memory = c.memory;
 #endif
 		show_weight(s, &c);
 		if (limited || soft_less(change, 0))

@@ -46,16 +46,24 @@ static inline void take_path(struct connection *c, u32 k, u32 fields, const stru
 #if READS & QUEUE_DELAY
 	to->queue_delay = fields & QUEUE_DELAY ? path->queue_delay : 0;
 #endif
-#if READS & LOSSES
-	to->since_loss = fields & LOSSES ? path->since_loss : 0;
-	to->between_losses = fields & LOSSES ? path->between_losses : 0;
-	to->loss_interval = fields & LOSSES ? path->loss_interval : 0;
+#if READS & SINCE_LOSS
+	to->since_loss = fields & SINCE_LOSS ? path->since_loss : 0;
+#endif
+#if READS & BETWEEN_LOSSES
+	to->between_losses = fields & BETWEEN_LOSSES ? path->between_losses : 0;
+#endif
+#if READS & LOSS_INTERVAL
+	to->loss_interval = fields & LOSS_INTERVAL ? path->loss_interval : 0;
 #endif
 #if READS & PEAK
 	to->peak = fields & PEAK ? path->peak : 0;
 #endif
 #if READS & MEMORY
-	c->memory[k] = from->memory[k];
+	if (fields & MEMORY)
+		c->memory = from->memory[k];
+#endif
+#if READS & EQUILIBRIUM_RATE
+	to->equilibrium_rate = from->memory[k].equilibrium_rate;
 #endif
 }
 
@@ -78,6 +86,6 @@ static inline void evaluate_rule(struct evaluation *evaluation, struct connectio
 	evaluation->leaves_slow_start = leaves_slow_start(&c->paths[r]);
 	evaluation->change = on_round(r, c);
 #if READS & MEMORY
-	evaluation->memory[r] = c->memory[r];
+	evaluation->memory[r] = c->memory;
 #endif
 }

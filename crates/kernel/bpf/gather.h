@@ -66,16 +66,25 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 	if (fields & QUEUE_DELAY && is_ours)
 		path->queue_delay = soft_max(soft_sub(smoothed_rtt(tp), base_rtt(s)), 0);
 #endif
-#if READS & LOSSES
-	if (fields & LOSSES && is_ours) {
+#if READS & SINCE_LOSS
+	if (fields & SINCE_LOSS && is_ours)
 		path->since_loss = soft_of(s->since_loss);
+#endif
+#if READS & BETWEEN_LOSSES
+	if (fields & BETWEEN_LOSSES && is_ours)
 		path->between_losses = soft_of(s->between_losses);
+#endif
+#if READS & LOSS_INTERVAL
+	if (fields & LOSS_INTERVAL && is_ours)
 		path->loss_interval = s->loss_interval;
-	}
 #endif
 #if READS & MEMORY
 	if (fields & MEMORY && is_ours && s->keeps & MEMORY)
-		c->memory[k & (MAX_PATHS - 1)] = s->memory;
+		c->memory = s->memory;
+#endif
+#if READS & EQUILIBRIUM_RATE
+	if (fields & EQUILIBRIUM_RATE && is_ours && s->keeps & MEMORY)
+		path->equilibrium_rate = s->memory.equilibrium_rate;
 #endif
 #if READS & PEAK
 	if (fields & PEAK && is_ours && s->keeps & EPOCH)

@@ -14,10 +14,13 @@
 #define RTT 2
 #define ROUND 4 /* base_rtt, round_rtt */
 #define QUEUE_DELAY 8
-#define LOSSES 16 /* since_loss, between_losses, loss_interval */
-#define MEMORY 32
+#define SINCE_LOSS 16
+#define MEMORY 32 /* of the own path only */
 #define PEAK 64
 #define EPOCH 128 /* epoch_window, age, prior_peak: of the own path only */
+#define BETWEEN_LOSSES 256
+#define LOSS_INTERVAL 512
+#define EQUILIBRIUM_RATE 1024 /* of the memory */
 
 /* crates/control/src/path.rs. Packets and seconds. */
 struct path {
@@ -32,13 +35,20 @@ struct path {
 #if READS & QUEUE_DELAY
 	soft queue_delay;
 #endif
-#if READS & LOSSES
+#if READS & SINCE_LOSS
 	soft since_loss;
+#endif
+#if READS & BETWEEN_LOSSES
 	soft between_losses;
+#endif
+#if READS & LOSS_INTERVAL
 	soft loss_interval;
 #endif
 #if READS & PEAK
 	soft peak;
+#endif
+#if READS & EQUILIBRIUM_RATE
+	soft equilibrium_rate;
 #endif
 };
 
@@ -46,7 +56,7 @@ struct path {
 struct connection {
 	struct path paths[MAX_PATHS];
 #if READS & MEMORY
-	struct memory memory[MAX_PATHS];
+	struct memory memory;
 #endif
 #if READS & EPOCH
 	struct epoch epoch;

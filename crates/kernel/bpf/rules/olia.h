@@ -1,6 +1,6 @@
 /* crates/control/src/rules/olia.rs: draft-khalili-mptcp-congestion-control, section 3. */
 
-#define OWN (WINDOW | RTT | LOSSES)
+#define OWN (WINDOW | RTT | SINCE_LOSS | BETWEEN_LOSSES)
 #define SIBLINGS OWN
 
 #include "../path.h"
@@ -14,19 +14,22 @@ static inline soft quality(const struct path *path)
 
 static inline soft alpha(u32 r, const struct connection *c)
 {
-	soft qualities[MAX_PATHS] = {}, largest = 0, best = 0;
+	soft largest = 0, best = 0;
 	u64 size_of_m = 0, size_of_c = 0;
 	u32 m = 0, b = 0;
 
+	/* M and B as sets of bits, without a branch for the verifier to follow, and without an array,
+	 * which the stack has no space for: one that exceeds the largest so far empties the set.
+	 */
 	for_each_path(k, c) {
-		largest = soft_max(largest, c->paths[k].window);
-		qualities[k] = quality(&c->paths[k]);
-		best = soft_max(best, qualities[k]);
-	}
-	/* M and B as sets of bits, without a branch for the verifier to follow. */
-	for_each_path(k, c) {
-		m |= soft_at_least(c->paths[k].window, largest) << k;
-		b |= soft_at_least(qualities[k], best) << k;
+		soft window = c->paths[k].window, packets = quality(&c->paths[k]);
+
+		m &= soft_less(largest, window) - 1;
+		b &= soft_less(best, packets) - 1;
+		largest = soft_max(largest, window);
+		best = soft_max(best, packets);
+		m |= soft_at_least(window, largest) << k;
+		b |= soft_at_least(packets, best) << k;
 	}
 	for_each_path(k, c) {
 		size_of_m += m >> k & 1;

@@ -1,6 +1,6 @@
 /* crates/control/src/rules/rsf_lb.rs: RSF, equation 2. */
 
-#define OWN (WINDOW | RTT | LOSSES)
+#define OWN (WINDOW | RTT | SINCE_LOSS | LOSS_INTERVAL)
 #define SIBLINGS 0
 
 #include "../path.h"

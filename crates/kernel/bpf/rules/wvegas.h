@@ -1,7 +1,7 @@
 /* crates/control/src/rules/wvegas.rs: wVegas, algorithm 3. */
 
-#define OWN (WINDOW | ROUND | MEMORY)
-#define SIBLINGS MEMORY
+#define OWN (WINDOW | ROUND | MEMORY | EQUILIBRIUM_RATE)
+#define SIBLINGS EQUILIBRIUM_RATE
 
 #include "../delay.h"
 
@@ -13,7 +13,7 @@
 static inline soft on_round(u32 r, struct connection *c)
 {
 	const struct path *path = &c->paths[r];
-	struct memory *memory = &c->memory[r];
+	struct memory *memory = &c->memory;
 	soft rtt = path->round_rtt, diff = queued(path);
 	soft alpha = soft_max(memory->alpha, MIN_ALPHA(c)), window;
 
@@ -21,8 +21,9 @@ static inline soft on_round(u32 r, struct connection *c)
 		soft total = 0;
 
 		memory->equilibrium_rate = soft_div(path->window, rtt);
+		c->paths[r].equilibrium_rate = memory->equilibrium_rate;
 		for_each_path(k, c)
-			total = soft_add(total, c->memory[k].equilibrium_rate);
+			total = soft_add(total, c->paths[k].equilibrium_rate);
 		alpha = soft_mul(soft_div(memory->equilibrium_rate, total), TOTAL_ALPHA(c));
 		alpha = soft_max(alpha, MIN_ALPHA(c));
 	}
