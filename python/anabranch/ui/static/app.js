@@ -14,7 +14,7 @@ import { Sliders } from "./sliders.js";
 import { fromFragment, initial, toFragment } from "./state.js";
 
 const CHECK_MS = 150;
-const RERUN_MS = 40;
+const RERUN_MS = 120;
 
 let start;
 let state = initial();
@@ -81,10 +81,14 @@ function showControls() {
 // ------------------------------------------------------------------ runs
 
 let again = null;
+let ran = 0;
 
+// The first move of a slider runs at once; those that follow closely wait for one another.
 function rerunSoon() {
   clearTimeout(again);
-  again = setTimeout(run, RERUN_MS);
+  const wait = Math.max(0, ran + RERUN_MS - performance.now());
+  if (wait === 0) run();
+  else again = setTimeout(run, wait);
 }
 
 async function run() {
@@ -94,7 +98,7 @@ async function run() {
   const controller = new AbortController();
   running = controller;
   const begun = performance.now();
-  const fresh = state.a === "";
+  ran = begun;
   byId("stop").disabled = false;
   showProblem(null);
   say("Starting");
@@ -110,7 +114,6 @@ async function run() {
     else report(error);
   }
   ended();
-  if (fresh) showControls();
 }
 
 function ended() {
@@ -145,6 +148,7 @@ function showScenario(found) {
   sliders.show(found.parameters, state.set);
   showChanges(found);
   showFault(null);
+  if (state.a === "") showControls();
 }
 
 function showFault(error) {

@@ -107,8 +107,8 @@ export class Results {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     this.draw();
+    requestAnimationFrame(() => mark("complete"));
     this.say(failed ? "Failed" : `${took}: ${length} s on ${on}, seed ${seed}`);
-    mark("complete");
   }
 
   // ---------------------------------------------------------------- drawing
@@ -140,7 +140,7 @@ export class Results {
     this.showTime();
     if (!this.seen && this.runs.some((one) => one.points.time.length)) {
       this.seen = true;
-      mark("drawn");
+      requestAnimationFrame(() => mark("drawn"));
     }
   }
 
