@@ -141,6 +141,7 @@ async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
     }
     runs = [Work(scenario, rule, asked.seed, asked.on) for rule in asked.rules]
     references: list[Work] = []
+    stop = threading.Event()
     works = {pool.submit(work.execute): work for work in runs}
     left: set[asyncio.Future[Any]] = set(works)
     best: asyncio.Future[Any] | None = None
@@ -162,13 +163,14 @@ async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
                 yield {"type": "queued", "jobs": pool.jobs - len(left)}
             # Theory is in Python and would delay the first samples, which need its lock, too.
             if best is None and all(work.has_begun for work in computing):
-                best = pool.submit(lambda: optimum(scenario))
+                best = pool.submit(lambda: optimum(scenario, stop))
                 references = _equilibria(asked)
                 own = {pool.submit(work.execute): work for work in references}
                 works |= own
                 left |= {best, *own}
         yield {"type": "done"}
     finally:
+        stop.set()
         for work in (*runs, *references):
             work.cancel()
         for future in left:
