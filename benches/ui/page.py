@@ -30,7 +30,7 @@ FIRST_PAINT_MS = 1000
 EFFECT_MS = 300
 LOADS = 5
 COLOURS = 128
-"""Of a screenshot, so that it is small."""
+"""Colours of a screenshot: few, so that it is small."""
 CATCH = """
 window.faults = [];
 addEventListener("error", (event) => faults.push(event.message));
@@ -110,7 +110,7 @@ def first_paint(page: Browser, address: str) -> list[float]:
 
 
 def effects(page: Browser) -> dict[str, list[float]]:
-    """Of every item of the gallery: ms from a move of its first slider to charts and to the end."""
+    """Times from a move of the first slider to charts and to the end, ms, by item of the gallery."""
     items = page.evaluate(
         "[...document.querySelectorAll('#gallery button')].map((b) => b.dataset.id)"
     )
@@ -169,7 +169,7 @@ def shoot(
     if then:
         page.evaluate(then)
     time.sleep(0.5)
-    # Of a narrow page the whole; of a wide one what is seen first.
+    # The whole of a narrow page; what is seen first of a wide one.
     shot = page.call("Page.captureScreenshot", captureBeyondViewport=width < 800)
     picture = Image.open(io.BytesIO(base64.b64decode(shot["data"])))
     picture.convert("RGB").quantize(COLOURS).save(file, optimize=True)

@@ -21,7 +21,7 @@ from anabranch.ui.summary import optimum, totals
 
 Event = dict[str, Any]
 
-POLL_S = 0.05
+POLL_S = 0.03
 """Time between two looks at the samples of a run."""
 
 MOST_JOBS = 32
@@ -75,7 +75,8 @@ class Work:
 
     def __init__(self, scenario: Scenario, rule: str | None, seed: int, on: str) -> None:
         self.run: Any = None
-        self.error: str | None = None
+        self.has_begun = False
+        """Whether there have been samples, or there are none before the end."""
         self.thinner = Thinner(scenario)
         self.scenario = scenario
         self._cancelled = False
@@ -100,11 +101,15 @@ class Work:
 
     def samples(self) -> Event | None:
         """The points since the last call and the progress; None before there are any."""
+        if self.run is None:
+            return None
         if not hasattr(self.run, "samples"):
-            return None if self.run is None else {"progress": self.run.progress}
+            self.has_begun = True
+            return {"progress": self.run.progress}
         tables = self.run.samples()
         if tables is None:
             return None
+        self.has_begun = True
         return {"progress": self.run.progress, **self.thinner.add(tables)}
 
 
@@ -135,36 +140,46 @@ async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
         "warnings": warnings,
     }
     runs = [Work(scenario, rule, asked.seed, asked.on) for rule in asked.rules]
-    references = [] if asked.on == "equilibrium" else _equilibria(asked)
-    works = [*runs, *references]
-    waiting = {pool.submit(work.execute): work for work in works}
-    best = pool.submit(lambda: optimum(scenario))
-    left = {*waiting, best}
+    references: list[Work] = []
+    stop = threading.Event()
+    works = {pool.submit(work.execute): work for work in runs}
+    left: set[asyncio.Future[Any]] = set(works)
+    best: asyncio.Future[Any] | None = None
     try:
         while left:
             done, left = await asyncio.wait(left, timeout=POLL_S, return_when="FIRST_COMPLETED")
             for future in done:
                 if future is best:
                     yield {"type": "optimum", **future.result()}
-                elif (work := waiting[future]) in runs:
+                elif (work := works[future]) in runs:
                     yield _ended(work, runs.index(work), future)
                 else:
                     yield _reference(work, references.index(work), future)
-            for number, run in enumerate(runs):
-                if any(waiting.get(future) is run for future in left) and (new := run.samples()):
-                    yield {"type": "samples", "run": number, **new}
-            computing = [waiting[future] for future in left if waiting.get(future) in runs]
-            if computing and all(run.run is None for run in computing):
+            computing = [works[future] for future in left if works.get(future) in runs]
+            for work in computing:
+                if new := work.samples():
+                    yield {"type": "samples", "run": runs.index(work), **new}
+            if computing and all(work.run is None for work in computing):
                 yield {"type": "queued", "jobs": pool.jobs - len(left)}
+            # Theory is in Python and would delay the first samples, which need its lock, too.
+            if best is None and all(work.has_begun for work in computing):
+                best = pool.submit(lambda: optimum(scenario, stop))
+                references = _equilibria(asked)
+                own = {pool.submit(work.execute): work for work in references}
+                works |= own
+                left |= {best, *own}
         yield {"type": "done"}
     finally:
-        for work in works:
+        stop.set()
+        for work in (*runs, *references):
             work.cancel()
         for future in left:
             future.cancel()
 
 
 def _equilibria(asked: Asked) -> list[Work]:
+    if asked.on == "equilibrium":
+        return []
     return [Work(asked.scenario, rule, asked.seed, "equilibrium") for rule in asked.rules]
 
 

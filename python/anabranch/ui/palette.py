@@ -23,7 +23,7 @@ CANVAS_DASHES = {"-": [], "--": [7, 4], ":": [2, 3], "-.": [7, 3, 2, 3]}
 
 @cache
 def palette() -> dict[str, object]:
-    """By scheme the colours of rules and flows, and the dashes of a flow's paths."""
+    """The colours of rules and flows by scheme, and the dashes of a flow's paths."""
     rules = {name: colour for name, (colour, _) in styles().items()}
     schemes = {
         scheme: {

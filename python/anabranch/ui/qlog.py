@@ -52,7 +52,7 @@ class Log:
 
     title: str
     lines: dict[str, dict[str, Line]] = field(default_factory=dict)
-    """By path and name."""
+    """Metrics by path and name."""
     sent: dict[str, Line] = field(default_factory=dict)
     """Bytes of each packet that was sent, by path."""
     events: list[tuple[float, str | None, str, str]] = field(default_factory=list)

@@ -45,7 +45,7 @@ def groups(scenario: Scenario) -> list[Group]:
 
 
 def plan(scenario: Scenario) -> dict[str, Any]:
-    """Which lines there are, and the names of what they are about, for the page."""
+    """The lines that there are, and the names of what they are about, for the page."""
     network, names = scenario.network(), path_names(scenario)
     lines = groups(scenario)
     return {

@@ -1,10 +1,12 @@
 """What a run measured over its window, and what theory says of it, for bars and table."""
 
 from collections.abc import Mapping
+from threading import Event
 from typing import Any
 
 import numpy as np
 
+from anabranch._core import Cancelled
 from anabranch.result import jain_index
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
@@ -59,13 +61,19 @@ _LINKS = {
 }
 
 
-def optimum(scenario: Scenario) -> dict[str, Any]:
+def optimum(scenario: Scenario, stop: Event) -> dict[str, Any]:
     """Per flow the rate of a user at the proportionally fair optimum, Mbps, or why there is none.
 
-    Where flows or links come and go it is the mean over the measurement window.
+    Where flows or links come and go it is the mean over the measurement window. Raises `Cancelled`
+    soon after `stop` is set.
     """
+
+    def watch(_: float) -> None:
+        if stop.is_set():
+            raise Cancelled("the optimum was cancelled")
+
     try:
-        found = optima(scenario)
+        found = optima(scenario, progress=watch)
     except (ScenarioError, NotConverged) as error:
         return {"reason": str(error)}
     sums = dict.fromkeys(scenario.flow_names, 0.0)

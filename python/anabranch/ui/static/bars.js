@@ -89,9 +89,10 @@ function legend(runs, optimum) {
   if (optimum?.goodput_mbps) {
     items.push(make("li", {}, make("i", { className: "key-optimum" }), "optimum, proportionally fair"));
   }
-  const reasons = new Set([optimum?.reason, ...runs.map((run) => run.equilibrium?.reason)]);
+  const reasons = new Set(runs.map((run) => run.equilibrium?.reason && `No equilibrium: ${run.equilibrium.reason}`));
+  if (optimum?.reason) reasons.add(`No optimum: ${optimum.reason}`);
   reasons.delete(undefined);
-  const notes = [...reasons].map((reason) => make("p", { className: "small" }, `None of theory: ${reason}`));
+  const notes = [...reasons].map((reason) => make("p", { className: "small" }, reason));
   return make("div", { className: "bars-end" }, make("ul", { className: "keys" }, ...items), ...notes);
 }
 

@@ -162,6 +162,7 @@ export class Chart {
     plot.ctx.strokeStyle = colourOf("--ink");
     plot.ctx.globalAlpha = 0.55;
     plot.ctx.lineWidth = devicePixelRatio;
+    plot.ctx.setLineDash([]);
     plot.ctx.beginPath();
     plot.ctx.moveTo(x, top);
     plot.ctx.lineTo(x, top + height);

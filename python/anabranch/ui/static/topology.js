@@ -1,10 +1,11 @@
 // The scenario's network: a click or Enter on a path or link selects it; widths follow the time.
 
-import { make, number } from "./dom.js";
+import { number } from "./dom.js";
 import { dashOf, ofFlow } from "./palette.js";
 
 const WIDEST = 7;
 const NARROWEST = 1.5;
+const FITS = 420;
 
 export class Topology {
   constructor(place, select) {
@@ -28,6 +29,8 @@ export class Topology {
     for (const path of this.paths) this.#path(path);
     for (const link of this.links) this.#link(link);
     this.place.replaceChildren(this.svg);
+    // A wide network gets the whole row; beside the bars it would have to be scrolled.
+    this.place.closest(".overview").classList.toggle("stacked", Number(this.svg.getAttribute("width")) > FITS);
     if (focused) this.svg.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
     this.recolour();
   }
@@ -126,5 +129,3 @@ export class Topology {
     return title;
   }
 }
-
-export const emptyNote = () => make("p", { className: "small" }, "The network appears when the scenario is valid.");
