@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from itertools import cycle
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +20,7 @@ from anabranch.papers.entries.experiments import Group, Measure
 from anabranch.papers.entries.reader import Where, read
 from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Row, Table, measured, report_of
+from anabranch.papers.svg import Pictures
 from anabranch.theory.statement import Statement
 from anabranch.theory.statements import statements_of
 
@@ -217,6 +219,82 @@ def test_the_page_shows_every_claim_number_and_erratum() -> None:
     assert "0.770 ± 0.098" in text
     shown = [*report.scenarios.values(), *(erratum.correct for erratum in report.errata)]
     assert all(part in text for part in [*shown, report.command])
+
+
+def test_the_first_screen_links_every_claim_and_first_those_that_do_not_hold() -> None:
+    verdicts = cycle([Verdict.HOLDS, Verdict.UNDECIDED, Verdict.NOT_REPRODUCED, Verdict.FAILS])
+    made = olia(1.1)
+    items = [
+        replace(
+            item,
+            bars=(),
+            drawings=(),
+            claims=[replace(c, verdict=next(verdicts)) for c in item.claims],
+        )
+        for item in made.items
+    ]
+    report = replace(made, items=items)
+    strip, rest = html.html(report).split("</header>")[0].split("</ol>")
+    linked = r'href="#claim-([^"]+)"'
+    in_order = [claim.id for item in report.in_order for claim in item.claims]
+    assert re.findall(linked, strip) == in_order
+    open_claims = [*report.failed, *report.not_reproduced, *report.undecided]
+    assert 3 * len(open_claims) > 2 * len(in_order)
+    assert re.findall(linked, rest) == [claim.id for claim in open_claims]
+
+
+def test_our_studies_and_choices_are_behind_the_paper_s_tables() -> None:
+    page, report = olia_page(), olia(1.1, spread=0.01)
+    assert any(item.own for item in report.items)
+    assert report.items[0].own  # the file's first item
+    places = [page.index(f'<section id="{item.id}">') for item in report.in_order]
+    assert places == sorted(places)
+    assert [item.own for item in report.in_order] == sorted(item.own for item in report.items)
+    assert places[-1] < page.index('<section id="choices">')
+
+
+def test_the_quick_form_says_so_first() -> None:
+    report = replace(olia(1.1), items=[])
+    assert "Quick form" not in html.html(replace(report, quick=False))
+    header = html.html(replace(report, quick=True)).split("</header>")[0]
+    assert "Quick form" in header
+    assert "<code>anabranch reproduce olia</code>" in header
+
+
+FEW = ("losses", "floors")
+"""Items with a short table and with a long one."""
+
+
+def test_long_tables_are_folded_and_differences_are_coloured_by_distance() -> None:
+    report = olia(1.2)
+    page = html.html(replace(report, items=[item for item in report.items if item.id in FEW]))
+    tables = re.findall(r"<details( open)?>\s*<summary>(\d+) numbers?</summary>", page)
+    assert {bool(is_open) == (int(count) <= html.OPEN) for is_open, count in tables} == {True}
+    assert {bool(is_open) for is_open, _ in tables} == {True, False}
+    # Everything is 1.2 times what is printed, so within 30 % and not within 10 %.
+    assert 'class="n off" data-label="difference">+20%' in page
+    assert 'class="n near" data-label="difference">+20%' not in page
+
+
+def test_the_diagonal_has_a_point_for_every_printed_number() -> None:
+    report = olia(1.1, spread=0.01)
+    drawn = [
+        row
+        for item in report.items
+        for table in item.tables
+        if not table.repeats
+        for row in table.rows
+        if row.difference is not None
+    ]
+    svg = Pictures(report).diagonal()
+    assert svg
+    assert svg.count("<use ") - ticks(svg) == len(drawn)
+    assert Pictures(replace(report, items=[])).diagonal() is None
+
+
+def ticks(svg: str) -> int:
+    """Marks on the axes: those that are used twice or more with no colour of a rule."""
+    return sum(1 for use in re.findall(r"<use [^>]*>", svg) if "--series" not in use)
 
 
 def test_the_report_has_the_paper_s_statements_with_their_verdicts() -> None:

@@ -9,6 +9,9 @@ from anabranch.papers.summary import NEAR, Summary, cells
 from anabranch.papers.svg import Pictures
 from anabranch.papers.topology import topology
 
+OPEN = 12
+"""Tables with at most so many numbers are not folded."""
+
 
 def html(report: Report) -> str:
     """The page of one paper; the same report gives the same bytes."""
@@ -19,6 +22,8 @@ def html(report: Report) -> str:
         "report.html.j2",
         report=report,
         figures=figures,
+        diagonal=pictures.diagonal(),
+        OPEN=OPEN,
         networks=networks,
         colours=pictures.colours,
     )

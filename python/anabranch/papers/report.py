@@ -26,6 +26,9 @@ from anabranch.result import mean_with_interval, median_with_interval
 from anabranch.scenario import load
 from anabranch.theory.statement import Statement
 
+NEAR, OFF = 0.1, 0.3
+"""Relative differences of a measured number from the printed one, to which both are compared."""
+
 PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
 
 
@@ -48,6 +51,14 @@ class Row:
         if self.published is None or self.measured is None or self.published == 0:
             return None
         return (self.measured - self.published) / self.published
+
+    @property
+    def distance(self) -> str:
+        """The difference as a class: near, within 10 %; off, within 30 %; far; nothing for None."""
+        if self.difference is None:
+            return ""
+        away = abs(self.difference)
+        return "near" if away <= NEAR else "off" if away <= OFF else "far"
 
 
 @dataclass(frozen=True)
@@ -85,8 +96,8 @@ class Score:
             counts=count([claim for claim in claims if not claim.own]),
             own=count([claim for claim in claims if claim.own]),
             numbers=len(far),
-            within_10=sum(difference <= 0.1 for difference in far),
-            within_30=sum(difference <= 0.3 for difference in far),
+            within_10=sum(difference <= NEAR for difference in far),
+            within_30=sum(difference <= OFF for difference in far),
         )
 
     @property
@@ -122,11 +133,18 @@ class Item:
     """The metrics drawn as bars."""
     drawings: Sequence[Drawing] = ()
     """The other figures."""
+    own: bool = False
+    """Whether it is a study of ours, not a table or figure of the paper."""
 
     @property
     def score(self) -> Score:
         """The verdicts on its claims, and how near its numbers are."""
         return Score.of([self])
+
+    @property
+    def rows(self) -> int:
+        """The number of numbers in its tables."""
+        return sum(len(table.rows) for table in self.tables)
 
 
 @dataclass(frozen=True)
@@ -163,6 +181,8 @@ class Report:
     """How measured numbers are averaged over the seeds: mean or median."""
     command: str
     versions: Mapping[str, str]
+    quick: bool = False
+    """Whether the runs are few and short."""
 
     @property
     def claims(self) -> list[Claim]:
@@ -178,6 +198,16 @@ class Report:
     def undecided(self) -> list[Claim]:
         """Claims that the seeds do not decide."""
         return [claim for claim in self.claims if claim.verdict is Verdict.UNDECIDED]
+
+    @property
+    def not_reproduced(self) -> list[Claim]:
+        """Claims that fail, with the reason found."""
+        return [claim for claim in self.claims if claim.verdict is Verdict.NOT_REPRODUCED]
+
+    @property
+    def in_order(self) -> list[Item]:
+        """The paper's own tables and figures, then our studies."""
+        return sorted(self.items, key=lambda item: item.own)
 
     @property
     def score(self) -> Score:
@@ -273,6 +303,7 @@ def report_of(
         seeds=list(paper.quick.seeds if quick else paper.seeds),
         average=paper.average,
         command=f"anabranch reproduce {paper.name}" + (" --quick" if quick else ""),
+        quick=quick,
         versions={
             "anabranch": version("anabranch"),
             "Python": platform.python_version(),
@@ -312,7 +343,7 @@ def _item(
             made.append(sweep(figure, of_metric, item.metric(figure.metric)))
         elif (item.id, number) in drawings:
             made.append(drawings[item.id, number])
-    return Item(item.id, item.title, item.place, tables, claims, bars, made)
+    return Item(item.id, item.title, item.place, tables, claims, bars, made, item.own)
 
 
 def _table(metric: str, printed: Metric, means: pd.DataFrame) -> Table:

@@ -36,6 +36,8 @@ class Item:
     drops: Sequence[Drop] = ()
     figures: Sequence[Figure] = ()
     claims: Sequence[Stated] = ()
+    own: bool = False
+    """Whether it is a study of ours."""
 
     @classmethod
     def of(
@@ -52,6 +54,7 @@ class Item:
             drops=ours.drops,
             figures=[Bars()] if ours.figures is None else list(ours.each_figure()),
             claims=[claim for claim in claims if claim.item == id],
+            own=printed.own,
         )
 
     def metric(self, name: str) -> Metric:

@@ -62,6 +62,8 @@ class Printed:
     title: str
     place: str
     """Where in the paper."""
+    own: bool = False
+    """Whether it is a study of ours, and in no table or figure of the paper."""
     metrics: Mapping[str, Metric] = field(default_factory=dict, metadata=REST)
     """Metrics by name."""
 
