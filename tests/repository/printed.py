@@ -2,7 +2,8 @@
 
 A block is run unless the line before it is `<!-- not run: REASON, YYYY-MM-DD -->`. `console` has
 commands after `$ `, each with the output below it, if it is shown; `python` blocks of a page run
-one after the other; `toml` is a scenario.
+one after the other, at the place of the last; `toml` is a scenario. A block after
+`<!-- file: NAME -->` is written to the file NAME, as the reader of the page would do it.
 """
 
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MARKER = re.compile(r"<!-- not run: .+, \d{4}-\d\d-\d\d -->")
+FILE = re.compile(r"<!-- file: ([\w./-]+) -->")
 COLUMNS = "80"
 """The width for which outputs are printed."""
 
@@ -30,6 +32,8 @@ class Block:
     language: str
     lines: Sequence[str]
     marked: bool
+    file: str | None = None
+    """Where its reader writes it."""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.first + 1}"
@@ -51,7 +55,10 @@ def blocks(page: Path) -> Iterator[Block]:
     assert len(fences) % 2 == 0, f"{page}: a block is not closed"
     for start, end in zip(fences[::2], fences[1::2], strict=True):
         marked = start > 0 and bool(MARKER.fullmatch(lines[start - 1]))
-        yield Block(page, start + 1, lines[start][3:].strip(), lines[start + 1 : end], marked)
+        named = FILE.fullmatch(lines[start - 1]) if start > 0 else None
+        code, language = lines[start + 1 : end], lines[start][3:].strip()
+        language = language.removeprefix("{code-cell} ")  # of a notebook in MyST
+        yield Block(page, start + 1, language, code, marked, named[1] if named else None)
 
 
 def commands(block: Block) -> list[Command]:
@@ -89,10 +96,10 @@ class Workspace:
         else:
             programs = directory / "bin"
             programs.mkdir()
-            (programs / "anabranch").write_text(
-                f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m anabranch "$@"\n'
-            )
-            (programs / "anabranch").chmod(0o755)
+            for name, arguments in (("anabranch", " -m anabranch"), ("python", "")):
+                program = f'#!/bin/sh\nexec {shlex.quote(sys.executable)}{arguments} "$@"\n'
+                (programs / name).write_text(program)
+                (programs / name).chmod(0o755)
             self.python = sys.executable
             paths = [str(ROOT / "python"), self.environment.get("PYTHONPATH", "")]
             self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
@@ -114,6 +121,36 @@ class Workspace:
         )
         assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stderr}"
         return "\n".join(map(str.rstrip, done.stdout.split("\n"))).strip("\n").split("\n")
+
+
+def play(page: Path, workspace: Workspace) -> list[tuple[Block, list[str]]]:
+    """Run a page from top to bottom: its `console` blocks, with their lines as they are now.
+
+    Raises AssertionError for a command or Python code that fails.
+    """
+    found = list(blocks(page))
+    python = [block for block in found if block.language == "python" and runs(block)]
+    now = []
+    for block in found:
+        if block.file:
+            file = workspace.directory / block.file
+            file.write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+        elif block.language == "console" and runs(block):
+            entered = commands(block)
+            for command in entered:
+                command.output = workspace.output(command.text)
+            now.append((block, regenerated(block, entered)))
+        elif python and block is python[-1]:
+            code = "\n".join(line for block in python for line in block.lines)
+            # A library's own deprecations, with old versions of it, are no fault of the page.
+            flags = ["-W", "error", "-W", "default::DeprecationWarning"]
+            workspace.output([workspace.python, *flags, "-c", code])
+    return now
+
+
+def runs(block: Block) -> bool:
+    """Whether its commands or its code are run."""
+    return not block.marked and not block.file
 
 
 def regenerated(block: Block, found: Sequence[Command]) -> list[str]:

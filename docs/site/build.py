@@ -1,0 +1,51 @@
+"""Builds the documentation site: `python docs/site/build.py DIRECTORY`, or `make docs`.
+
+The pages of docs/ are copied, their blocks of code are run and compared with what the page prints,
+figures are those that the blocks have written, and the pages of the reference are generated.
+Sphinx then makes HTML of all of them; its warnings are errors.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+SITE = Path(__file__).parent
+ROOT = SITE.parents[1]
+sys.path[:0] = [str(SITE), str(ROOT / "tests"), str(ROOT / "python")]
+
+import generated  # noqa: E402
+import pages  # noqa: E402
+import played  # noqa: E402
+from sphinx.cmd.build import build_main  # noqa: E402
+
+
+def build(out: Path) -> int:
+    """Write the site to a directory, of which an earlier site is replaced. Sphinx' exit code."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source"
+        pages.copy(ROOT / "docs", source)
+        played.figures(ROOT / "docs", source)
+        generated.write(source)
+        pages.add_cells(source)
+        pages.add_tables_of_contents(source)
+        pages.mend_links(source, ROOT / "docs")
+        for name in ("conf.py", "mathml.py", "static", "templates"):
+            copy = shutil.copytree if (SITE / name).is_dir() else shutil.copy
+            copy(SITE / name, source / name)
+        html = Path(folder) / "html"
+        options = ["--fail-on-warning", "--keep-going", "--fresh-env", "--quiet", "-j", "auto"]
+        code = build_main([*options, "-b", "html", str(source), str(html)])
+        if code == 0:
+            for name in (".doctrees", ".buildinfo", "objects.inv"):
+                leftover = html / name
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
+            for leftover in html.rglob("*.map"):
+                leftover.unlink()
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.move(html, out)
+        return code
+
+
+if __name__ == "__main__":
+    sys.exit(build(Path(sys.argv[1])))

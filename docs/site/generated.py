@@ -1,0 +1,29 @@
+"""The generated pages of the reference."""
+
+import re
+from pathlib import Path
+
+import api
+import commands
+import rule_pages
+import tables
+
+ROOT = Path(__file__).parents[2]
+MENTION = re.compile(r"`?docs/(how-to|reference|notebook)/([\w-]+)\.md`?")
+"""A page as comments of the source name it."""
+
+
+def write(source: Path) -> None:
+    """Write every generated page."""
+    folder = source / "reference"
+    pages = {
+        "scenario": tables.scenario(ROOT),
+        "result-tables": tables.results(),
+        "metrics": tables.metrics(ROOT),
+        "commands": commands.page(),
+        "python": api.page(ROOT / "python" / "anabranch"),
+    }
+    for name, text in pages.items():
+        linked = MENTION.sub(r"[\2](../\1/\2.md)", text)
+        (folder / f"{name}.md").write_text(linked)
+    rule_pages.write(ROOT, folder)

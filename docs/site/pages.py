@@ -1,0 +1,80 @@
+"""The pages of docs/ as the source of the site."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+REPOSITORY = "https://github.com/anabranch/anabranch/blob/main"
+ROOMS = ("tutorials", "how-to", "reference", "notebook")
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+
+
+def copy(docs: Path, source: Path) -> None:
+    """Copy the start page, the rooms and their pictures."""
+    source.mkdir(parents=True)
+    shutil.copy(docs / "index.md", source)
+    for room in (*ROOMS, "img"):
+        shutil.copytree(docs / room, source / room)
+
+
+def add_cells(source: Path) -> None:
+    """Cells of notebooks are shown as blocks of Python; their headers are for Jupyter."""
+    for page in sorted((source / "how-to" / "lectures").glob("*.md")):
+        text = page.read_text().replace("```{code-cell} python", "```python")
+        page.write_text(re.sub(r"\A---\n.*?^---\n", "", text, flags=re.M | re.S))
+
+
+def without_code(text: str) -> str:
+    """The text with its blocks of code blank, line by line."""
+    lines, code = [], False
+    for line in text.split("\n"):
+        fence = line.startswith("```")
+        lines.append("" if code or fence else line)
+        code ^= fence
+    return "\n".join(lines)
+
+
+def title(page: Path) -> str:
+    """The first heading of a page."""
+    return next(line[2:] for line in page.read_text().splitlines() if line.startswith("# "))
+
+
+def add_tables_of_contents(source: Path) -> None:
+    """Every index is followed by the pages to which it links, in their order: the navigation."""
+    for index in (source / "index.md", *(source / room / "index.md" for room in ROOMS)):
+        text = index.read_text()
+        names = dict.fromkeys(m[2] for m in LINK.finditer(without_code(text)))
+        below = [name for name in names if name.endswith(".md") and not name.startswith("../")]
+        if index.parent == source:
+            below = [f"{room}/index.md" for room in ROOMS]
+        toctree = "\n".join(["", "```{toctree}", ":hidden:", "", *below, "```", ""])
+        index.write_text(text + toctree)
+
+
+def mend_links(source: Path, docs: Path) -> None:
+    """Links to files that are no pages of the site lead to the repository.
+
+    A link whose text is the name of a page's file gets the title of the page.
+    """
+    for page in sorted(source.rglob("*.md")):
+        folder = page.parent.relative_to(source)
+
+        def mended(match: re.Match[str], folder: Path = folder, page: Path = page) -> str:
+            text, target, anchor = match[1], match[2], match[3] or ""
+            if target.startswith(("http://", "https://")):
+                return match[0]
+            if (page.parent / target).exists():
+                named = (page.parent / target) if target.endswith(text) else None
+                return f"[{title(named) if named else text}]({target}{anchor})"
+            path = os.path.normpath(Path("docs") / folder / target)
+            if not (docs.parent / path).exists():
+                raise SystemExit(f"{folder / page.name}: {target} does not exist")
+            return f"[{text}]({REPOSITORY}/{path}{anchor})"
+
+        lines, code = [], False
+        for line in page.read_text().split("\n"):
+            fence = line.startswith("```")
+            code ^= fence
+            lines.append(line if code or fence else LINK.sub(mended, line))
+        page.write_text("\n".join(lines))
