@@ -37,6 +37,7 @@ mod bottleneck;
 mod controller;
 mod coupling;
 mod itcp;
+pub mod nada;
 mod path;
 mod rule;
 pub mod rules;
@@ -52,6 +53,7 @@ pub use controller::{
 };
 pub use coupling::Coupling;
 pub use itcp::{Adjuster, BufferSample, RateAdjustment, Trend};
+pub use nada::{MediaReport, Nada};
 pub use path::{Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};
 pub use rules::{AnyController, AnyRule, Custom, External, Info, Property, RULES};

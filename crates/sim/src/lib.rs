@@ -26,6 +26,7 @@ mod build;
 mod calendar;
 mod connection;
 mod ecn;
+mod media;
 mod network;
 mod prefetch;
 mod simulation;

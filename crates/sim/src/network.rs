@@ -11,6 +11,18 @@ use crate::transmitter::Transmitter;
 /// Counts the packets of a path or of a connection.
 pub(crate) type PacketNumber = u64;
 
+/// What a packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Data of a connection.
+    Data,
+    /// An acknowledgement, on the links of its path's way back.
+    Ack,
+    /// A part of a frame of media: `connection` is the number of its source, `data_sequence` that
+    /// of the frame.
+    Media,
+}
+
 /// A packet in the network. `hop`, its place on its route, is an index of [`Network::hops`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
@@ -23,8 +35,7 @@ pub(crate) struct Packet {
     pub hop: u32,
     pub path: u16,
     pub bytes: u16,
-    /// Whether it is an acknowledgement, on the links of its path's way back.
-    pub is_ack: bool,
+    pub kind: Kind,
     pub ecn: Bits,
 }
 

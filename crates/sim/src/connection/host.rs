@@ -62,7 +62,7 @@ mod tests {
             hop: 0,
             path: 0,
             bytes: 1,
-            is_ack: false,
+            kind: crate::network::Kind::Data,
             ecn: Default::default(),
         };
         let times: Vec<Time> = (0..1000).map(|number| number / 2 * 7).collect();

@@ -3,7 +3,7 @@
 use crate::calendar::Event;
 use crate::connection::way_back::Sacking;
 use crate::connection::{Connection, World};
-use crate::network::{Acknowledgement, Packet, PacketNumber};
+use crate::network::{Acknowledgement, Kind, Packet, PacketNumber};
 
 impl Connection {
     /// Sends an acknowledgement over the links of its path's way back.
@@ -28,11 +28,11 @@ impl Connection {
             hop: way_back.first_hop,
             path: ack.path,
             bytes,
-            is_ack: true,
+            kind: Kind::Ack,
             ecn: Default::default(),
         };
-        if let Err(cause) = world.network.send(world.now, packet) {
-            self.on_drop(packet.path, packet.is_ack, cause);
+        if world.network.send(world.now, packet).is_err() {
+            self.on_ack_drop();
             if self.is_over() {
                 world
                     .network

@@ -10,7 +10,7 @@ use crate::connection::tcp::Tcp;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
 use crate::ecn::Bits;
-use crate::network::{Acknowledgement, Packet, PacketNumber};
+use crate::network::{Acknowledgement, Kind, Packet, PacketNumber};
 
 impl Connection {
     /// An acknowledgement reaches the sender.
@@ -342,7 +342,7 @@ impl Connection {
             hop: path.route.first_hop,
             path: r as u16,
             bytes,
-            is_ack: false,
+            kind: Kind::Data,
             ecn,
         };
         self.in_network += 1;
