@@ -11,6 +11,7 @@ from tables import cell
 import anabranch
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 
+
 def write(root: Path, folder: Path) -> None:
     """Write `rules/NAME.md` for every rule, and the list of them, `rule-pages.md`."""
     rules = anabranch.rules()

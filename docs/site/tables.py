@@ -116,7 +116,9 @@ def _default(node: dict[str, Any]) -> str:
     """The default of the schema, or of the words of its description, where a profile has its own."""
     if "default" in node:
         return f"`{json.dumps(node['default'])}`"
-    words = re.search(r"[Dd]efault: `?([\w. -]+?)`?(?: \(|[.;,](?:\s|$))", node.get("description", ""))
+    words = re.search(
+        r"[Dd]efault: `?([\w. -]+?)`?(?: \(|[.;,](?:\s|$))", node.get("description", "")
+    )
     return f"`{words[1]}`" if words else ""
 
 

@@ -58,7 +58,7 @@ class Flow(TypedDict):
     stop_s: float | None
     """None: the end of the run."""
     paths: list[NetworkPath]
-    workload: Literal["bulk", "file", "on_off", "poisson", "gateway", "messages"]
+    workload: Literal["bulk", "file", "on_off", "poisson", "gateway", "messages", "media"]
     bytes: NotRequired[int]
     """Size of the file, where `workload` is "file"."""
     on_s: NotRequired[float]
@@ -249,6 +249,22 @@ class LinkSamplesTable(TypedDict):
     dropped_packets: Integers
 
 
+class MediaTable(TypedDict):
+    """Users that send media."""
+
+    flow: list[str]
+    user: Integers
+    rate_mbps: Floats
+    packets: Integers
+    lost_packets: Integers
+    delay_median_ms: Floats
+    delay_p99_ms: Floats
+    frames: Integers
+    late_frames: Integers
+    lost_frames: Integers
+    freezes: Integers
+
+
 class Tables(TypedDict):
     """What a run measured: columns of equal length by table. `columns()` has their meanings.
 
@@ -262,6 +278,8 @@ class Tables(TypedDict):
     flow_samples: FlowSamplesTable
     path_samples: PathSamplesTable
     link_samples: LinkSamplesTable
+    media: NotRequired[MediaTable]
+    """Where a flow sends media."""
 
 
 Served = TypedDict(

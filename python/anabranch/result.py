@@ -147,6 +147,9 @@ class Result:
     """Per run in real time: how late its packets were delivered, and whether it was too late to
     count (docs/reference/lab.md): packets, median_us, p99_us, worst_us, too_late. None on other
     backends."""
+    media: pd.DataFrame | None = None
+    """Per user that sends media: rate_mbps, packets, lost_packets, delay_median_ms, delay_p99_ms,
+    frames, freezes (docs/reference/workloads.md). None where no flow does."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """The algorithms that are not in the tables because a run failed, with the reason."""
     rules_in_python: tuple[str, ...] = ()
@@ -169,8 +172,13 @@ class Result:
 
     def of_seeds(self, seeds: Sequence[int]) -> "Result":
         """The result of these seeds alone."""
-        parts = self.tables() | ({} if self.lateness is None else {"lateness": self.lateness})
+        parts = self.tables() | self.more_tables()
         return replace(self, **{n: t[t["seed"].isin(seeds)] for n, t in parts.items() if len(t)})
+
+    def more_tables(self) -> dict[str, pd.DataFrame]:
+        """The tables that only some results have, by name: `lateness` and `media`."""
+        more = {"lateness": self.lateness, "media": self.media}
+        return {name: table for name, table in more.items() if table is not None}
 
     def late_runs(self) -> pd.DataFrame:
         """The rows of `lateness` of the runs that were too late; none on other backends."""
@@ -246,6 +254,20 @@ class Result:
         times = times.reindex(in_order[in_order.isin(times.index)])
         return mean_with_interval(times.reset_index(), [*self.cases, "flow"], measures)
 
+    def media_summary(self) -> pd.DataFrame:
+        """Per case and flow that sends media, mean over its users and 95 % interval over seeds.
+
+        `rate_mbps`, `delay_p99_ms`, `loss_probability`, `freezes` and `frames`, of a user.
+        """
+        measures = ["rate_mbps", "delay_p99_ms", "loss_probability", "freezes", "frames"]
+        if self.media is None:
+            return pd.DataFrame(columns=[*self.cases, "flow", *measures])
+        media = self.media.assign(
+            loss_probability=self.media["lost_packets"] / self.media["packets"]
+        )
+        users = media.groupby([*self.keys, "flow"], sort=False)[measures].mean().reset_index()
+        return mean_with_interval(users, [*self.cases, "flow"], measures)
+
     @property
     def warnings(self) -> list[str]:
         """Warnings of the scenario, of the backend (`anabranch.caveats`), and of these runs: a line
@@ -295,7 +317,8 @@ class Result:
         """All of it as plain data for JSON, as `anabranch schema result` describes.
 
         `flows`, `links`, `totals` and `transfers` are the rows of the summaries; `tables` has the
-        columns of all seven tables; `lateness` and `failures` are there if the result has them.
+        columns of all seven tables; `lateness`, `media` and `failures` are there if the result has
+        them.
         What was not measured is None.
 
         >>> from anabranch import run
@@ -321,7 +344,7 @@ class Result:
             "transfers": records(self.transfer_summary()),
             "warnings": self.warnings,
             "tables": {name: columns(table) for name, table in self.tables().items()},
-            **({} if self.lateness is None else {"lateness": records(self.lateness)}),
+            **{name: records(table) for name, table in self.more_tables().items()},
             **({"failures": dict(self.failures)} if self.failures else {}),
         }
 
@@ -359,7 +382,7 @@ class Result:
         return {name: latex_table(table) for name, table in tables.items() if not table.empty}
 
     def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write a Parquet file per table, also of `lateness`, the scenario and a manifest.
+        """Write a Parquet file per table, also of `more_tables`, the scenario and a manifest.
 
         All of them, or none. `anabranch run DIRECTORY` repeats the runs. Raises FileExistsError for
         a directory that is not empty, unless `force`.
@@ -382,7 +405,6 @@ class Result:
 
         `command` is the command line that led to this result.
         """
-        lateness = {} if self.lateness is None else {"lateness": self.lateness}
         runs = manifest.Runs(
             backend=self.backend,
             keys=self.keys,
@@ -391,7 +413,7 @@ class Result:
             rules_in_python=list(self.rules_in_python),
             failures=dict(self.failures),
         )
-        tables = self.tables() | lateness
+        tables = self.tables() | self.more_tables()
         manifest.write(directory, runs, self.scenario, tables, self.warnings, command)
 
     @staticmethod

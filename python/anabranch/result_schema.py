@@ -67,6 +67,7 @@ def result_schema() -> dict[str, Any]:
     ['flows', 'paths', 'links', 'transfers']
     """
     tables = {name: _table(columns) for name, columns in _core.columns().items()}
+    tables.pop("media")
     summaries = {name: _summary(name, columns) for name, columns in SUMMARIES.items()}
     scenario = {
         "name": _field("string", "empty where the file has none"),
@@ -85,6 +86,7 @@ def result_schema() -> dict[str, Any]:
         "tables": _object(tables, "The seven tables, over all algorithms and seeds."),
         "lateness": _lateness(),
         "measured": _list(_object({name: _field(*field) for name, field in MEASURED.items()})),
+        "media": _media(),
         "failures": {
             "type": "object",
             "description": "algorithms that are in no table because a run failed, with the reason",
@@ -95,7 +97,10 @@ def result_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of `anabranch run` and `anabranch compare`",
         "description": "Totals are over the measurement window. null: not measured or modelled.",
-        **_object(properties, optional={"gain", "measured", "optimum", "lateness", "failures"}),
+        **_object(
+            properties,
+            optional={"gain", "measured", "optimum", "lateness", "media", "failures"},
+        ),
     }
 
 
@@ -113,6 +118,16 @@ def _lateness() -> dict[str, Any]:
     rows = _object(row) | {"additionalProperties": True}
     meaning = "Lateness, on backends in real time: a row per run."
     return _list(rows) | {"description": meaning}
+
+
+def _media() -> dict[str, Any]:
+    described = _core.columns()["media"].items()
+    row = {
+        name: {"type": [kind, "null"] if kind == "number" else kind, "description": meaning}
+        for name, (kind, meaning) in described
+    }
+    meaning = "Media, where a flow sends any: a row per run and user."
+    return _list(_object(row) | {"additionalProperties": True}) | {"description": meaning}
 
 
 def _field(kind: str | list[str], meaning: str) -> dict[str, Any]:

@@ -67,6 +67,14 @@ name = "listed messages"
 paths = [["a"]]
 workload.messages.list = [{{ time_s = 1, bytes = 100 }}]
 [[flows]]
+name = "call"
+paths = [["a"]]
+workload.media = {{ rate_mbps = 1, late_ms = 100 }}
+[[flows]]
+name = "nada"
+paths = [["a"]]
+workload.media.nada = {{ max_mbps = 2 }}
+[[flows]]
 name = "gateway"
 paths = [["d"]]
 algorithm = "vegas"

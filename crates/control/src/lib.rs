@@ -38,6 +38,7 @@ mod controller;
 mod coupling;
 mod delivery;
 mod itcp;
+pub mod nada;
 mod path;
 mod rule;
 pub mod rules;
@@ -54,6 +55,7 @@ pub use controller::{
 pub use coupling::Coupling;
 pub use delivery::{Delivery, Event, Sample, Stamp, WindowedMax};
 pub use itcp::{Adjuster, BufferSample, RateAdjustment, Trend};
+pub use nada::{MediaReport, Nada};
 pub use path::{PACING_GAIN, Path, fastest_rate, total_rate, total_window};
 pub use rule::{Parameter, Rule, phi};
 pub use rules::{AnyController, AnyRule, Custom, External, Info, Property, RULES};

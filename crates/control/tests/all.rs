@@ -12,6 +12,7 @@ mod itcp;
 mod known_faults;
 mod laws;
 mod measured;
+mod nada;
 mod operations;
 mod page;
 mod per_round;

@@ -70,6 +70,10 @@ pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
             let key = format!("flows.{}.workload", flow.name);
             return unsupported(key, "a workload of messages");
         }
+        if matches!(flow.workload, Workload::Media(_)) {
+            let key = format!("flows.{}.workload", flow.name);
+            return unsupported(key, "a media source");
+        }
         if flow.packet_bytes != scenario.tcp.packet_bytes {
             let key = format!("flows.{}.packet_bytes", flow.name);
             return unsupported(key, "a packet size of its own");

@@ -87,6 +87,7 @@ fn flow<'py>(py: Python<'py>, flow: &Flow) -> PyResult<Bound<'py, PyDict>> {
         Workload::Poisson { .. } => "poisson",
         Workload::Gateway { .. } => "gateway",
         Workload::Messages(_) => "messages",
+        Workload::Media(_) => "media",
     };
     entry.set_item("workload", workload)?;
     Ok(entry)

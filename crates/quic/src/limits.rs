@@ -64,6 +64,10 @@ pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
             let key = format!("flows.{}.workload", flow.name);
             return unsupported(key, "a workload of messages".to_owned());
         }
+        if matches!(flow.workload, Workload::Media(_)) {
+            let key = format!("flows.{}.workload", flow.name);
+            return unsupported(key, "a media source".to_owned());
+        }
         if flow.packet_bytes != tcp.packet_bytes {
             let key = format!("flows.{}.packet_bytes", flow.name);
             return unsupported(key, "a packet size of its own".to_owned());

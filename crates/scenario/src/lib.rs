@@ -51,11 +51,12 @@ pub use model::endpoint::{Profile, Recovery, RtoFloor};
 pub use model::flows::{Flow, Path, Workload};
 pub use model::links::Link;
 pub use model::measure::Measure;
+pub use model::media::{Media, NadaRates};
 pub use model::messages::{Message, Messages};
 pub use model::number::{
-    AboveOne, Bytes, Count, DelayMs, EndS, JitterUs, Kappa, MeanBytes, NonNegative, PacketBytes,
-    PeriodS, Positive, PositiveOrInfinite, Probability, RateMbps, RatePerS, SampleMs, Samples,
-    TimeS, TimeoutMs,
+    AboveOne, Bytes, Count, DelayMs, EndS, FramesPerS, JitterUs, Kappa, LateMs, MeanBytes,
+    NonNegative, PacketBytes, PeriodS, Positive, PositiveOrInfinite, Probability, RateMbps,
+    RatePerS, SampleMs, Samples, TimeS, TimeoutMs,
 };
 pub use model::scheduler::Scheduler;
 pub use model::size::Size;

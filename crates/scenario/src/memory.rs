@@ -17,6 +17,8 @@ const ACK_BYTES: f64 = 192.0;
 const ROW_BYTES: f64 = 128.0;
 /// A file in the buffer of a gateway, in lists that grow by doubling, bytes.
 const FILE_BYTES: f64 = 64.0;
+/// The delay of a packet of media, in a list that grows by doubling, bytes.
+const DELAY_BYTES: f64 = 16.0;
 /// A sender may detect losses this late: a timeout, s.
 const TIMEOUT_S: f64 = 1.0;
 /// In slow start a window grows to this multiple of what the path can hold.
@@ -79,6 +81,7 @@ fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> 
             let (kind, rate, remedy) = match flow.workload {
                 Workload::Gateway { .. } => ("gateway", Some("rate_per_s"), "lower rate_per_s"),
                 Workload::Messages(_) => ("messages", None, "send fewer messages"),
+                Workload::Media(_) => ("media", None, "lower the rate"),
                 _ => ("poisson", Some("rate_per_s"), "lower rate_per_s"),
             };
             let arrivals = key.key("workload").key(kind);
@@ -162,6 +165,12 @@ fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {
     let connection_bytes = (1.0 + flow.paths.len() as f64) * USER_BYTES;
     let duration_s = scenario.measure.duration_s.get();
     let (rate_per_s, mean_bytes, open_bytes) = match &flow.workload {
+        Workload::Media(media) => {
+            let payload = flow.packet_bytes.get() - scenario.tcp.header_bytes;
+            let packets_per_s = media.largest_mbps() * 1e6 / 8.0 / f64::from(payload);
+            let each = packets_per_s + media.frames_per_s.get();
+            return f64::from(flow.count.get()) * each * duration_s * DELAY_BYTES;
+        }
         Workload::Messages(messages) => {
             let (number, bytes) = messages.within(duration_s);
             (number / duration_s, bytes / number.max(1.0), FILE_BYTES)

@@ -5,6 +5,7 @@ pub(crate) mod endpoint;
 pub(crate) mod flows;
 pub(crate) mod links;
 pub(crate) mod measure;
+pub(crate) mod media;
 pub(crate) mod messages;
 pub(crate) mod number;
 pub(crate) mod scheduler;

@@ -209,7 +209,9 @@ fn next_size(workload: &Workload, dice: &mut Dice) -> Option<u64> {
     let size = match workload {
         Workload::File { bytes } => return Some(bytes.get()),
         Workload::Poisson { size, .. } | Workload::Gateway { size, .. } => size,
-        Workload::Bulk | Workload::OnOff { .. } | Workload::Messages(_) => return None,
+        Workload::Bulk | Workload::OnOff { .. } | Workload::Messages(_) | Workload::Media(_) => {
+            return None;
+        }
     };
     Some(size.draw(dice))
 }

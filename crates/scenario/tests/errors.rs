@@ -117,7 +117,7 @@ fn a_value_of_the_wrong_type() {
         ["queue.red = {}", "queue.fq_codel = { flows = 1e6 }", "15: links.R1.queue.fq_codel.flows: expected 1 to 65536 queues, got 1000000"],
         ["queue.red = {}", "queue.pie = { quantum_bytes = 3 }", "15: links.R1.queue.pie.quantum_bytes: unknown key, expected one of target_ms, tupdate_ms, alpha, beta, max_burst_ms, limit_packets, ecn"],
         ["queue.red = {}", "queue.red = {}\nqueue.drop_tail = {}", "15: links.R1.queue: expected a table with one key, such as queue.drop_tail = { packets = 100 }"],
-        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown value \"bulky\", expected one of bulk, file, on_off, poisson, gateway, messages (did you mean bulk?)"],
+        ["workload.file = { bytes = 1e6 }", "workload = \"bulky\"", "32: flows[1].workload: unknown value \"bulky\", expected one of bulk, file, on_off, poisson, gateway, messages, media (did you mean bulk?)"],
     ]);
 }
 
@@ -216,6 +216,9 @@ fn things_that_contradict_each_other() {
         ["return_delay_ms = 60", "back = [\"R3\"]", "30: flows[1].paths[0].back[0]: unknown link \"R3\", expected one of R1, R2"],
         ["[\"R2\", \"R1\"]]", "{ links = [\"R1\"], start_s = 9 }, [\"R2\"]]", "26: flows[0].paths[2].start_s: expected at least 9, the start_s of the path before it, got 0: list the paths in the order in which they open"],
         ["name = \"type2\"", "name = \"type1\"", "29: flows[1].name: expected a unique name, got \"type1\" again"],
+        ["file = { bytes = 1e6 }", "media = {}", "32: flows[1].workload.media: expected rate_mbps or nada, got neither"],
+        ["file = { bytes = 1e6 }", "media = { rate_mbps = 1, nada = {} }", "32: flows[1].workload.media: expected rate_mbps or nada, got both"],
+        ["file = { bytes = 1e6 }", "media.nada = { min_mbps = 2 }", "32: flows[1].workload.media.nada.min_mbps: expected at most max_mbps, which is 1.5, got 2"],
         ["file = { bytes = 1e6 }", "messages = {}", "32: flows[1].workload.messages: expected size_bytes and interval_ms, or list, or file, got none"],
         ["file = { bytes = 1e6 }", "messages = { size_bytes = 9 }", "32: flows[1].workload.messages: expected size_bytes and interval_ms, or list, or file, got size_bytes without interval_ms"],
         ["file = { bytes = 1e6 }", "messages = { interval_ms = 9 }", "32: flows[1].workload.messages: expected size_bytes and interval_ms, or list, or file, got interval_ms without size_bytes"],
@@ -284,6 +287,30 @@ fn a_packet_size_that_does_not_fit() {
                     tcp.packet_bytes";
     assert_eq!(error(GOOD, &set), expected);
     assert_eq!(error(GOOD, &set[1..]), "no error");
+}
+
+/// A source of media over two paths, and over one with links of a way back.
+#[test]
+fn media_over_paths_that_cannot_carry_them() {
+    let of = |paths: &str| {
+        let set = [
+            ("flows[0].workload", "{ media = { rate_mbps = 1 } }"),
+            ("flows[0].paths", paths),
+        ];
+        error(GOOD, &set)
+    };
+    let start = "bad.toml: --set flows[0].paths=";
+    let two = of("[[\"R1\"], [\"R2\"]]");
+    assert!(two.starts_with(start), "{two}");
+    assert!(
+        two.ends_with(": expected one path of a media source, got 2"),
+        "{two}"
+    );
+    let back = of("[{ links = [\"R1\"], back = [\"R2\"] }]");
+    let expected = "expected no links of a way back: the reports of a media source return after a \
+                    delay";
+    assert!(back.ends_with(expected), "{back}");
+    assert_eq!(of("[[\"R1\"]]"), "no error");
 }
 
 /// A file of messages, each fault at its line.

@@ -43,6 +43,12 @@ pub(crate) enum Event {
     OpenPath(u32),
     /// A gateway samples its buffer, to adjust kappa.
     Adjust(u32),
+    /// A source of media sends its next frame.
+    Frame(u32),
+    /// The receiver of media sends a report.
+    Feedback(u32),
+    /// The report reaches its source.
+    Report(u32),
     /// The warm-up ends: totals are counted from here.
     WarmUp,
     /// One row per flow, path and link is recorded.

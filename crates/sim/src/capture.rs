@@ -33,8 +33,8 @@ impl Network {
                 sequence: packet.sequence,
                 data_sequence: packet.data_sequence,
                 bytes: packet.bytes,
-                ecn_capable: packet.ecn.has(Bits::CAPABLE),
-                reduced: packet.ecn.has(Bits::REDUCED),
+                ecn_capable: packet.bits.has(Bits::CAPABLE),
+                reduced: packet.bits.has(Bits::REDUCED),
             };
             capture.data(packet.connection, now, &data);
         }

@@ -240,11 +240,14 @@ impl Connection {
         }
     }
 
-    /// A packet was dropped by a link. Lost acknowledgements are counted by the link alone.
-    pub fn on_drop(&mut self, path: u16, is_ack: bool, cause: anabranch_net::Cause) {
+    /// A packet of data was dropped by a link.
+    pub fn on_drop(&mut self, path: u16, cause: anabranch_net::Cause) {
         self.in_network -= 1;
-        if !is_ack {
-            self.paths[usize::from(path)].totals.lost[cause as usize] += 1;
-        }
+        self.paths[usize::from(path)].totals.lost[cause as usize] += 1;
+    }
+
+    /// An acknowledgement was dropped by a link, which alone counts it.
+    pub fn on_ack_drop(&mut self) {
+        self.in_network -= 1;
     }
 }

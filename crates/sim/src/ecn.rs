@@ -16,6 +16,8 @@ impl Bits {
     pub const ECHO: Bits = Bits(8);
     /// The packet is an acknowledgement, on the links of its path's way back.
     pub const ACK: Bits = Bits(16);
+    /// The packet is a part of a frame of media.
+    pub const MEDIA: Bits = Bits(32);
 
     #[inline]
     pub fn has(self, bit: Bits) -> bool {

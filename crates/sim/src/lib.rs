@@ -27,6 +27,7 @@ mod calendar;
 mod capture;
 mod connection;
 mod ecn;
+mod media;
 mod network;
 mod prefetch;
 mod simulation;

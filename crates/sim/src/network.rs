@@ -12,6 +12,18 @@ use crate::transmitter::Transmitter;
 /// Counts the packets of a path or of a connection.
 pub(crate) type PacketNumber = u64;
 
+/// What a packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Data of a connection.
+    Data,
+    /// An acknowledgement, on the links of its path's way back.
+    Ack,
+    /// A part of a frame of media: `connection` is the number of its source, `data_sequence` that
+    /// of the frame.
+    Media,
+}
+
 /// A packet in the network. `hop`, its place on its route, is an index of [`Network::hops`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
@@ -28,10 +40,16 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// Whether it is an acknowledgement, on the links of its path's way back.
+    /// What it carries.
     #[inline]
-    pub fn is_ack(&self) -> bool {
-        self.bits.has(Bits::ACK)
+    pub fn kind(&self) -> Kind {
+        if self.bits.has(Bits::ACK) {
+            Kind::Ack
+        } else if self.bits.has(Bits::MEDIA) {
+            Kind::Media
+        } else {
+            Kind::Data
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_control::{AnyController, External};
-use anabranch_net::Time;
+use anabranch_net::{Cause, Time};
 use anabranch_scenario::users::{controllers, planned, user_slots};
 use anabranch_scenario::{Record, Scenario};
 
@@ -11,7 +11,8 @@ use crate::build::{self, Plan};
 use crate::calendar::Event;
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
-use crate::network::{Network, Packet, PacketNumber};
+use crate::media::Source;
+use crate::network::{Kind, Network, Packet, PacketNumber};
 use crate::prefetch::prefetch;
 use crate::simulation::user::User;
 use anabranch_scenario::recorder::PathTotals;
@@ -21,6 +22,7 @@ use anabranch_scenario::time::{from_seconds, seconds};
 mod capturing;
 #[cfg(test)]
 mod limited;
+mod media;
 mod user;
 mod users;
 
@@ -49,6 +51,8 @@ pub struct Simulation {
     /// Connections by number. The numbers of those that are over are in `spare`, to be used again.
     connections: Vec<Connection>,
     spare: Vec<u32>,
+    /// Sources of media by number.
+    media: Vec<Source>,
     /// Totals of connections that are over, per path row.
     retired: Vec<PathTotals>,
     recorder: Recorder,
@@ -95,6 +99,7 @@ impl Simulation {
             plans,
             connections: Vec::new(),
             spare: Vec::new(),
+            media: Vec::new(),
             retired: vec![PathTotals::default(); paths],
             recorder: Recorder::new(start, slots.clone()),
             users: slots.into_iter().map(User::new).collect(),
@@ -130,6 +135,7 @@ impl Simulation {
     pub fn finish(mut self) -> Record {
         self.run_until(self.duration_s());
         let end = self.snapshot();
+        self.record_media();
         self.recorder.finish(end, &self.scenario)
     }
 
@@ -165,10 +171,14 @@ impl Simulation {
             return;
         }
         if let Some((number, _)) = next(&self.network, 2 * AHEAD) {
-            prefetch(&self.connections[number as usize]);
+            // The number of a source of media may be that of no connection.
+            self.connections
+                .get(number as usize)
+                .inspect(|it| prefetch(*it));
         }
         if let Some((number, path)) = next(&self.network, AHEAD) {
-            self.connections[number as usize].prefetch(path);
+            let connection = self.connections.get(number as usize);
+            connection.inspect(|it| it.prefetch(path));
         }
     }
 
@@ -236,6 +246,9 @@ impl Simulation {
             Event::Pause(user) => self.pause(user),
             Event::OpenPath(connection) => self.open_paths(connection),
             Event::Adjust(user) => self.adjust(user),
+            Event::Frame(source) => self.send_frame(source),
+            Event::Feedback(source) => self.send_feedback(source),
+            Event::Report(source) => self.media[source as usize].on_report(),
             Event::WarmUp => {
                 let snapshot = self.snapshot();
                 self.recorder.warm_up_ends(snapshot);
@@ -247,12 +260,7 @@ impl Simulation {
     /// Tells connections of the packets that a link with real queues dropped.
     fn account_drops(&mut self, link: u32) {
         for (packet, cause) in self.network.take_dropped(link) {
-            self.connections[packet.connection as usize].on_drop(
-                packet.path,
-                packet.is_ack(),
-                cause,
-            );
-            self.retire_if_over(packet.connection);
+            self.account_drop(packet, cause);
         }
     }
 
@@ -272,20 +280,40 @@ impl Simulation {
     fn arrive(&mut self, mut packet: Packet) {
         if self.network.step(&mut packet) {
             if let Err(cause) = self.network.send(self.now, packet) {
-                let connection = &mut self.connections[packet.connection as usize];
-                connection.on_drop(packet.path, packet.is_ack(), cause);
-                self.retire_if_over(packet.connection);
+                self.account_drop(packet, cause);
             }
             return;
         }
-        if packet.is_ack() {
-            return self.arrive_back(packet.connection, packet.path, packet.sequence);
+        if packet.kind() != Kind::Data {
+            return self.arrive_other(&packet);
         }
         let completed = self.connect(packet.connection, |connection, world| {
             connection.on_packet(world, &packet)
         });
         if completed {
             self.record_transfer(packet.connection);
+        }
+    }
+
+    /// A link dropped a packet.
+    #[inline]
+    fn account_drop(&mut self, packet: Packet, cause: Cause) {
+        match packet.kind() {
+            Kind::Data => {
+                let connection = &mut self.connections[packet.connection as usize];
+                connection.on_drop(packet.path, cause);
+            }
+            Kind::Ack => self.connections[packet.connection as usize].on_ack_drop(),
+            Kind::Media => return self.lose_media(&packet, cause),
+        }
+        self.retire_if_over(packet.connection);
+    }
+
+    #[cold]
+    fn arrive_other(&mut self, packet: &Packet) {
+        match packet.kind() {
+            Kind::Media => self.receive_media(packet),
+            _ => self.arrive_back(packet.connection, packet.path, packet.sequence),
         }
     }
 

@@ -7,6 +7,7 @@ mod fill;
 mod gateway;
 mod golden;
 mod laws;
+mod media;
 mod messages;
 mod mptcp;
 mod ns2;

@@ -73,7 +73,8 @@ fn check_everything_arrived(scenario: &Scenario, record: &Record) {
             Workload::File { .. }
             | Workload::Poisson { .. }
             | Workload::Gateway { .. }
-            | Workload::Messages(_) => {
+            | Workload::Messages(_)
+            | Workload::Media(_) => {
                 assert_eq!(user.files().iter().sum::<u64>(), bytes, "bytes of files");
                 user.files().iter().map(|file| file.div_ceil(payload)).sum()
             }

@@ -90,6 +90,7 @@ def run(result: "Result") -> None:
         )
     STDOUT.print(flows, "", links, sep="\n")
     _transfers(result)
+    _media(result)
     notes(result)
 
 
@@ -119,6 +120,29 @@ def _transfers(result: "Result") -> None:
             row["flow"],
             mean_with_half(row, "transfers", 1),
             *(mean_with_half(row, name, 3) for name in ("mean_s", "median_s", "p95_s")),
+        )
+    STDOUT.print("", table, sep="\n")
+
+
+def _media(result: "Result") -> None:
+    """Per algorithm and flow, delay, loss and freezes of media; nothing where there are none."""
+    if result.media is None:
+        return
+    table = new_table(
+        *result.cases,
+        "flow",
+        *["rate (Mbps)", "99% delay (ms)", "loss", "freezes", "of frames"],
+        keys=len(result.cases) + 1,
+    )
+    for row in result.media_summary().to_dict(orient="records"):
+        table.add_row(
+            *(str(row[case]) for case in result.cases),
+            row["flow"],
+            mean_with_half(row, "rate_mbps", 3),
+            mean_with_half(row, "delay_p99_ms", 1),
+            mean_with_half(row, "loss_probability", 5),
+            mean_with_half(row, "freezes", 1),
+            mean_with_half(row, "frames", 1),
         )
     STDOUT.print("", table, sep="\n")
 

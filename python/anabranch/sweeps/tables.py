@@ -41,8 +41,7 @@ def join(scenario: Scenario, points: Sequence[Point], store: Store) -> Result:
 
 def write(result: Result, directory: Path) -> None:
     """A Parquet file per table that has rows, and `totals.parquet`: a row per run."""
-    lateness = {} if result.lateness is None else {"lateness": result.lateness}
-    written = result.tables() | lateness | {"totals": totals(result)}
+    written = result.tables() | result.more_tables() | {"totals": totals(result)}
     if result.failures:
         rows = list(result.failures.items())
         written["failures"] = pd.DataFrame(rows, columns=["point", "reason"])

@@ -131,8 +131,8 @@ def intervals(scenario: Scenario) -> list[Interval]:
 
 
 def _units(flow: Flow) -> str:
-    small = flow["workload"] == "messages"
-    return "messages are single packets" if small else "files come at random"
+    kinds = {"messages": "messages are single packets", "media": "frames are single packets"}
+    return kinds.get(flow["workload"], "files come at random")
 
 
 def _start(flow: Flow, number: int, spread: bool) -> float:

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::adjust::Adjust;
+use crate::model::media::Media;
 use crate::model::messages::Messages;
 use crate::model::number::{Bytes, Count, DelayMs, EndS, PacketBytes, PeriodS, RatePerS, TimeS};
 use crate::model::size::Size;
@@ -92,4 +93,7 @@ pub enum Workload {
     /// measurements or packets of speech: a message begins a packet of its own, and waits for those
     /// before it.
     Messages(Messages),
+    /// Media as datagrams over one path: frames at equal times, of a constant rate or of one that
+    /// follows delay and losses (`docs/reference/workloads.md`). The flow's algorithm has no effect.
+    Media(Media),
 }

@@ -173,6 +173,10 @@ bounded! {
     EndS: Positive(f64), 0.0 to 1e7 "s";
     /// The length of a period, s.
     PeriodS: Positive(f64), 0.000001 to 1e7 "s";
+    /// Frames of media per second.
+    FramesPerS: Positive(f64), 0.1 to 1000.0 "per s";
+    /// The age of a frame at which it is late, ms.
+    LateMs: Positive(f64), 0.001 to 1e6 "ms";
     /// The time between two rows of samples, ms.
     SampleMs: Positive(f64), 0.001 to 1e10 "ms";
     /// The mean size of files, bytes.
@@ -185,4 +189,19 @@ bounded! {
     Samples: Count(u32), 2.0 to 1e6 "samples";
     /// The weight of a connection that stands for several, packets.
     Kappa: Positive(f64), 1.0 to 1e6 "packets";
+}
+
+/// As most video.
+impl Default for FramesPerS {
+    fn default() -> Self {
+        FramesPerS::constant(30.0)
+    }
+}
+
+/// The delay, mouth to ear, up to which most users of a conversation are very satisfied (ITU-T
+/// G.114).
+impl Default for LateMs {
+    fn default() -> Self {
+        LateMs::constant(200.0)
+    }
 }

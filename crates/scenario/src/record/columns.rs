@@ -168,6 +168,23 @@ table! {
 }
 
 table! {
+    /// Users that send media: their frames and packets that were sent in the measurement window.
+    Media of MediaRow {
+        flow: u32, "index of the flow";
+        user: u32, "number of the user within the flow";
+        rate_mbps: f64, "rate of the source, mean over its frames, headers excluded, Mbps";
+        packets: u64, "packets sent";
+        lost_packets: u64, "packets that a link dropped";
+        delay_median_ms: f64, "delay of a packet from sender to receiver, the median, ms";
+        delay_p99_ms: f64, "the 99th percentile, ms";
+        frames: u64, "frames sent that were due by the end of the run";
+        late_frames: u64, "frames whose last byte arrived after late_ms";
+        lost_frames: u64, "frames of which a packet was lost";
+        freezes: u64, "frames late or lost";
+    }
+}
+
+table! {
     /// Users over time.
     FlowSamples of FlowSample {
         time_s: f64, "end of the sample, s";
@@ -226,6 +243,8 @@ pub struct Record {
     pub path_samples: PathSamples,
     /// Links over time.
     pub link_samples: LinkSamples,
+    /// Users that send media.
+    pub media: Media,
 }
 
 impl Record {
@@ -250,7 +269,7 @@ impl Record {
     }
 
     /// The columns of the tables, by the name of the table.
-    pub fn describe() -> [(&'static str, &'static [Description]); 7] {
+    pub fn describe() -> [(&'static str, &'static [Description]); 8] {
         [
             ("flows", Flows::describe()),
             ("paths", Paths::describe()),
@@ -259,12 +278,14 @@ impl Record {
             ("flow_samples", FlowSamples::describe()),
             ("path_samples", PathSamples::describe()),
             ("link_samples", LinkSamples::describe()),
+            ("media", Media::describe()),
         ]
     }
 
-    /// The tables by name.
+    /// The tables by name; that of media if a flow sends any.
     pub fn tables(self) -> Vec<(&'static str, Vec<(&'static str, Column)>)> {
-        vec![
+        let media = (!self.media.is_empty()).then(|| ("media", self.media.columns()));
+        let always = [
             ("flows", self.flows.columns()),
             ("paths", self.paths.columns()),
             ("links", self.links.columns()),
@@ -272,6 +293,7 @@ impl Record {
             ("flow_samples", self.flow_samples.columns()),
             ("path_samples", self.path_samples.columns()),
             ("link_samples", self.link_samples.columns()),
-        ]
+        ];
+        always.into_iter().chain(media).collect()
     }
 }

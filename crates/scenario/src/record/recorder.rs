@@ -1,7 +1,7 @@
 //! Fills the tables of a Result from the counters of any backend.
 
 use crate::record::columns::{
-    FlowRow, FlowSample, LinkRow, LinkSample, PathRow, PathSample, Record, TransferRow,
+    FlowRow, FlowSample, LinkRow, LinkSample, MediaRow, PathRow, PathSample, Record, TransferRow,
 };
 pub use crate::record::totals::PathTotals;
 use crate::scenario::Scenario;
@@ -140,6 +140,11 @@ impl Recorder {
             bytes,
             duration_s: seconds(now - started_at),
         });
+    }
+
+    /// The totals of a user that sends media, at the end of the run.
+    pub fn media(&mut self, row: MediaRow) {
+        self.record.media.push(row);
     }
 
     /// Adds one row per user, path and link.

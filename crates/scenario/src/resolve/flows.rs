@@ -9,6 +9,7 @@ use crate::file::key::{Fault, Key};
 use crate::file::written;
 use crate::model::flows::{Flow, Path, Workload};
 use crate::model::links::Link;
+use crate::model::media::Media;
 use crate::model::number::{DelayMs, PacketBytes, TimeS};
 use crate::model::scheduler::Scheduler;
 use crate::model::tcp::Tcp;
@@ -40,6 +41,7 @@ pub(super) fn flows(
         }
         check_times(&key, flow)?;
         let paths = paths(&key.key("paths"), flow, &file.links)?;
+        check_media_paths(&key.key("paths"), flow, &paths)?;
         flows.push(Flow {
             name: flow.name.clone(),
             count: flow.count,
@@ -93,9 +95,44 @@ fn packet_bytes(
     Ok(own)
 }
 
+fn check_media(key: &Key, media: &Media) -> Result<(), Fault> {
+    match (&media.rate_mbps, &media.nada) {
+        (None, None) => Err(key.fault("expected rate_mbps or nada, got neither")),
+        (Some(_), Some(_)) => Err(key.fault("expected rate_mbps or nada, got both")),
+        (None, Some(nada)) if nada.min_mbps > nada.max_mbps => {
+            Err(key.key("nada").key("min_mbps").fault(format!(
+                "expected at most max_mbps, which is {}, got {}",
+                nada.max_mbps, nada.min_mbps
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A media source sends over one path, and its reports return after a delay.
+fn check_media_paths(key: &Key, flow: &written::Flow, paths: &[Path]) -> Result<(), Fault> {
+    if !matches!(flow.workload, Workload::Media(_)) {
+        return Ok(());
+    }
+    match paths {
+        [path] if path.back.is_empty() => Ok(()),
+        [_] => Err(key.index(0).key("back").fault(
+            "expected no links of a way back: the reports of a media source return after a delay",
+        )),
+        more => Err(key.fault(format!(
+            "expected one path of a media source, got {}",
+            more.len()
+        ))),
+    }
+}
+
 /// What a user sends, with the messages of a file.
 fn workload(key: &Key, written: &Workload, files: &mut Files<'_>) -> Result<Workload, Fault> {
     match written {
+        Workload::Media(media) => {
+            check_media(&key.key("media"), media)?;
+            Ok(written.clone())
+        }
         Workload::Messages(written) => {
             messages(&key.key("messages"), written, files).map(Workload::Messages)
         }

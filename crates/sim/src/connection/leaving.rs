@@ -52,7 +52,7 @@ impl Connection {
     #[inline]
     fn offer(&mut self, world: &mut World, packet: Packet) {
         if let Err(cause) = world.network.send(world.now, packet) {
-            self.on_drop(packet.path, false, cause);
+            self.on_drop(packet.path, cause);
         }
     }
 }

@@ -34,8 +34,8 @@ impl Connection {
             bytes,
             bits: Bits::ACK,
         };
-        if let Err(cause) = world.network.send(world.now, packet) {
-            self.on_drop(packet.path, true, cause);
+        if world.network.send(world.now, packet).is_err() {
+            self.on_ack_drop();
             if self.is_over() {
                 world
                     .network

@@ -17,6 +17,9 @@ impl Simulation {
         let Some(begun) = slot.begin(workload, self.now) else {
             return;
         };
+        if matches!(workload, Workload::Media(_)) {
+            return self.begin_media(user);
+        }
         if let Some(pause) = begun.pause {
             self.network.calendar.push(pause, Event::Pause(user));
         }
