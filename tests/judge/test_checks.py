@@ -8,6 +8,7 @@ from anabranch.judge import checks
 from anabranch.judge.entries import open_items
 from anabranch.judge.subject import Subject
 from anabranch.judge.verdict import Verdict
+from anabranch.scenario import rules
 
 ITEM = open_items().items["operations"]
 
@@ -31,6 +32,12 @@ def test_operations_are_counted_as_by_hand(tmp_path: Path) -> None:
     # 8 additions of `sum`, two divisions, a comparison of `min`, and w / 2.
     (tmp_path / "linked.py").write_text(LINKED)
     assert counted(f"{tmp_path / 'linked.py'}:Linked").says.startswith("12 <= 160 operations")
+
+
+def test_the_operations_of_every_rule_per_packet_are_counted() -> None:
+    for row in rules():
+        found = counted(row["name"])
+        assert (found.result == "not tested") == row["delay_based"], found.says
 
 
 def test_a_rule_per_round_has_no_decision_per_packet() -> None:
