@@ -161,6 +161,7 @@ def test_a_rule_without_equations_is_not_tested_by_them() -> None:
     assert "cubic" in found["stability"].says
     python = judge(f"{BAD}:Starving", ["equilibrium"], quick=True)
     assert python["equilibrium"].result == "not tested"
+    assert python["equilibrium"].says.startswith("Starving is written in Python")
 
 
 def test_the_page_is_self_contained_and_small(tiny: Path) -> None:

@@ -93,7 +93,7 @@ class Runs:
     def _result(self, scenario: Scenario, one: Point) -> Result:
         entry = decode(self.store.read(one.key) or b"", one.key)
         if entry.failure is not None:
-            raise ScenarioError(entry.failure)
+            raise ScenarioError(entry.failure.replace(self.subject.key, self.subject.name))
         return tables.join(scenario, [one], self.store)
 
 
