@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.judge import report
+from anabranch.judge import outcome, report, shorten
 from anabranch.judge.outcome import Judgement, judge
+from anabranch.judge.runs import Runs
 from anabranch.scenario import rules
 from anabranch.sweeps.store import Directory, Memory
 from conftest import Anabranch
@@ -75,6 +76,30 @@ def test_a_counterexample_of_a_named_rule_is_a_scenario_of_its_own(
     assert anabranch("run", file).returncode == 0
 
 
+def test_a_counterexample_is_as_short_as_it_can_be(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shorten, "SHORTEST_S", 3.0)
+    found = judge(f"{BAD}:Stubborn", ["victim"])
+    for number in found["victim"].numbers:
+        short = shorten.shortened(found.subject, found["victim"].item, number)
+        assert not short.holds
+        scenario = short.network.scenario
+        assert scenario.warmup_s == pytest.approx(scenario.duration_s / 5)
+        (half,) = outcome.numbers_at(
+            found["victim"].item,
+            [shorten._lasting(short.network, scenario.duration_s / 2)],
+            Runs(found.subject, list(short.seeds), Memory()),
+        )
+        assert half.holds or scenario.duration_s / 2 < 3.0
+    durations = [
+        shorten.shortened(found.subject, found["victim"].item, one).network.scenario.duration_s
+        for one in found["victim"].numbers
+    ]
+    # A flow that never backs off harms more, and sooner, where there are two.
+    assert durations[0] > durations[1]
+
+
 def test_reno_is_its_own_reference(tiny: Path) -> None:
     found = judge("reno", ["victim"])
     (one, two) = found["victim"].numbers
@@ -136,6 +161,7 @@ def test_a_rule_without_equations_is_not_tested_by_them() -> None:
     assert "cubic" in found["stability"].says
     python = judge(f"{BAD}:Starving", ["equilibrium"], quick=True)
     assert python["equilibrium"].result == "not tested"
+    assert python["equilibrium"].says.startswith("Starving is written in Python")
 
 
 def test_the_page_is_self_contained_and_small(tiny: Path) -> None:

@@ -32,6 +32,16 @@ def test_a_rule_of_the_kind_that_is_meant_is_sane(tmp_path: Path) -> None:
             r"increase gives .* and then .* for the same state",
         ),
         (
+            # What it remembers is the state before: in the same order its answers are the same.
+            (
+                "last = 0",
+                "def increase(self, r, paths):",
+                "    before, self.last = self.last, paths[r].window",
+                "    return 0.1 if before > self.last else 0.2",
+            ),
+            "increase gives 0.[12] and then 0.[12] for the same state",
+        ),
+        (
             ("def increase(self, r, paths):", "    return -1e9"),
             r"increase gives -1e\+09: more than the window is",
         ),

@@ -211,6 +211,7 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         # The mean over three users and two seconds is 14 / 6. User 0 of a has 1 and then 3 Mbps.
         ("starved_s", {"flow": "b"}, 1.0),
         ("starved_s", {"flow": "a"}, 0.0),
+        ("starved_s", {"flow": "a", "below": 0.4}, 0.0),
         ("starved_s", {"flow": "a", "below": 0.5}, 1.0),
         ("starved_s", {"flow": "a", "below": 1.5}, 2.0),
         # The sums 18, 16, 20, 16 have the variance 11 / 3; the windows 4, 1 and 0.

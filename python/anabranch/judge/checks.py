@@ -140,7 +140,7 @@ class CountedPath:
         self.read.add(name)
         if name == "rate":
             self.count[0] += 1
-        return Counted(found, self.count)
+        return Counted(float(found), self.count)
 
 
 def operations(subject: Subject, name: str, item: Item) -> Verdict:

@@ -159,7 +159,7 @@ class Item:
     check: Literal["proof", "operations"] | None = None
     """A check that is no run."""
     requirement: str | None = None
-    """Which requirement of `theory prove`; that of the item's name by default."""
+    """The requirement of `theory prove`; the one of the item's name by default."""
     at_most: float | None = None
     """The bound of a check that gives a number."""
     why: str = ""

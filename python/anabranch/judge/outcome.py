@@ -138,7 +138,7 @@ def _item_zero(subject: Subject, oddity: sanity.Oddity | None) -> Verdict:
 def _judged(
     entries: Entries, items: Mapping[str, Item], runs: Runs, quick: bool, progress: Progress
 ) -> list[Verdict]:
-    reasons = _reasons(items, runs.subject)
+    reasons = _reasons(items)
     planned: dict[str, list[Network]] = {}
     for name, item in items.items():
         if item.runs and name not in reasons:
@@ -173,15 +173,13 @@ def _judged(
     return [verdicts[name] for name in items]
 
 
-def _reasons(items: Mapping[str, Item], subject: Subject) -> dict[str, str]:
+def _reasons(items: Mapping[str, Item]) -> dict[str, str]:
     """Why items cannot be tested, by name."""
     known = [rule["name"] for rule in rules()]
     workloads = workloads_of(schema())
     found = {}
     for name, item in items.items():
         reason = item.not_tested or unmet(item, known, workloads)
-        if not reason and item.on != "sim":
-            reason = _no_equations(subject)
         if reason:
             found[name] = reason
     return found
@@ -197,12 +195,6 @@ def workloads_of(text: str) -> list[str]:
 
     kinds = json.loads(text)["$defs"]["Workload"]["oneOf"]
     return [name for kind in kinds for name in (kind.get("required") or [kind.get("const")])]
-
-
-def _no_equations(subject: Subject) -> str | None:
-    if subject.written is not None:
-        return "a rule in Python has no differential equations: add it to the table"
-    return None  # a backend says itself which rules of the table it lacks
 
 
 def _run(

@@ -90,13 +90,11 @@ def survey(judgements: Sequence[Judgement]) -> list[str]:
 
 
 def failures(judgements: Sequence[Judgement]) -> list[str]:
-    """Per rule its items that fail, with the smallest counterexample, in Markdown."""
+    """Per rule the items of the RFC that fail, with the smallest counterexample, in Markdown."""
     lines = []
     for one in judgements:
+        failed = [verdict for verdict in one.of(FAILS) if verdict.item.level != "own"]
         lines += [f"**`{one.subject.name}`** {one.in_words}.", ""]
-        lines += [
-            f"- {verdict.item.section} {verdict.item.title}: {verdict.says}"
-            for verdict in one.of(FAILS)
-        ]
-        lines += [""] if one.of(FAILS) else []
+        lines += [f"- {one.item.section} {one.item.title}: {one.says}" for one in failed]
+        lines += [""] if failed else []
     return lines[:-1] if lines and not lines[-1] else lines

@@ -30,8 +30,6 @@ class Runs:
     store: Store
     jobs: int | None = None
     traces: dict[str, bytes] = field(default_factory=dict)
-    values: dict[tuple[str, str], float] = field(default_factory=dict)
-    """Measured numbers, by point and measure."""
 
     def of_rule(self, network: Network, on: str) -> list[Point]:
         """The points of the rule that is judged, one per seed."""
@@ -86,19 +84,16 @@ class Runs:
 
         Raises `ScenarioError` where the run failed.
         """
-        key = (one.key, f"{wanted.quantity} {dict(wanted.parameters)}")
-        if key not in self.values:
-            result = self._result(network.scenario, one)
-            try:
-                self.values[key] = measure(wanted.quantity, result, **wanted.parameters)
-            except ScenarioError:  # such as no transfer that finished
-                self.values[key] = float("nan")
-        return self.values[key]
+        result = self._result(network.scenario, one)
+        try:
+            return measure(wanted.quantity, result, **wanted.parameters)
+        except ScenarioError:  # such as no transfer that finished
+            return float("nan")
 
     def _result(self, scenario: Scenario, one: Point) -> Result:
         entry = decode(self.store.read(one.key) or b"", one.key)
         if entry.failure is not None:
-            raise ScenarioError(entry.failure)
+            raise ScenarioError(entry.failure.replace(self.subject.key, self.subject.name))
         return tables.join(scenario, [one], self.store)
 
 

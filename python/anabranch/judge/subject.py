@@ -15,7 +15,7 @@ class Subject:
     text: str
     """As the user wrote it: a specification such as "balia:cap=inf", or FILE.py:CLASS."""
     name: str
-    """Its name in tables."""
+    """The name in tables."""
     written: Rule | None = None
     """The object, of a rule in Python."""
     file: Path | None = None
