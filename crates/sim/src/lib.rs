@@ -30,6 +30,9 @@ mod ecn;
 mod network;
 mod prefetch;
 mod simulation;
+mod steering;
 mod transmitter;
 
 pub use simulation::Simulation;
+pub use simulation::steered::PathState;
+pub use steering::{Steered, Steering};
