@@ -215,6 +215,31 @@ def schema() -> str:
 def columns() -> dict[str, dict[str, tuple[str, str]]]:
     """By table and column of `Tables`: the JSON type of an entry, and its meaning and unit."""
 
+class Session:
+    """A run of the simulator that stands still between calls, so that an agent can set windows."""
+
+    def __new__(
+        cls, scenario: Scenario, seed: int, values: dict[int, list[float]], weights: bool
+    ) -> Session:
+        """A run at time 0.
+
+        The flows, by index, have these values at first, one per path: their windows (packets), or
+        with `weights` their windows' growth per round trip (packets).
+        """
+    def set(self, flow: int, values: list[float]) -> None:
+        """Set the values of a flow."""
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass, or the rest of the run. Releases the GIL."""
+    @property
+    def now_s(self) -> float:
+        """The time that the run has reached, s."""
+    def paths(self) -> Floats:
+        """A row per path of each user.
+
+        Index of the flow, window (packets), smoothed RTT (s), and since the start of the run
+        packets sent, packets lost, bytes delivered.
+        """
+
 class Run:
     """A scenario with one algorithm and one seed, ready to run."""
 

@@ -351,7 +351,7 @@ class Result:
     def plot(
         self, kind: str = "goodput", *, ax: Any = None, width_cm: float | None = None
     ) -> "Figure":
-        """Draw a figure with Matplotlib; docs/figures.md shows each kind.
+        """Draw a figure with Matplotlib; docs/how-to/figures.md shows each kind.
 
         "goodput" per flow, "goodput-rtt" of each rule, "windows", "queues" and "rates" over time,
         "plane" of two windows, the distributions "rtt" and "completion", "network"; of the result

@@ -18,6 +18,7 @@ from anabranch.asked import OWN, Algorithms, Seeds, algorithms_of, check_jobs, s
 from anabranch.core_types import Tables
 from anabranch.files import staged
 from anabranch.jobs import completed
+from anabranch.qlog import write as write_qlog
 from anabranch.result import Result
 from anabranch.rule import Rule, explained
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, load
@@ -83,9 +84,9 @@ def run(
     also "noq-bbr3", the QUIC library's own BBR.
 
     `qlog`: a directory for the events of each end of each connection, as qlog files in a folder per
-    run (docs/reference/quic.md); only on "quic". `pcap`: the same for the packets at each sender,
-    as pcapng files (docs/reference/files.md); only on "sim". Raises FileExistsError where it is not
-    empty.
+    run (docs/reference/quic.md), on "quic"; on "sim" for the samples of each user's paths. `pcap`:
+    the same for the packets at each sender, as pcapng files; only on "sim"
+    (docs/reference/files.md). Raises FileExistsError where it is not empty.
 
     `tolerate`: errors by which an algorithm may fail without ending the others. It is then not in
     the tables, and `Result.failures` has the reason; if all fail, the first error is raised.
@@ -102,18 +103,23 @@ def run(
     """
     scenario = load(source, set, stand_in(algorithm))
     kind = known_backend(on).log
-    if qlog is not None and kind != "qlog":
-        raise ScenarioError(f"qlog: {on} has no QUIC connections; run it with --on quic")
+    if qlog is not None and not kind:
+        raise ScenarioError(f"qlog: {on} logs no events; run it with --on quic or sim")
     if pcap is not None and kind != "pcap":
         raise ScenarioError(f"pcap: {on} has no simulated packets of TCP; run it with --on sim")
-    with _new_directory(qlog if pcap is None else pcap) as folder:
-        planned = plan(scenario, algorithm, seeds, on=on, logs=folder)
+    with _new_directory(qlog) as events, _new_directory(pcap) as packets:
+        logs = events if kind == "qlog" else packets
+        planned = plan(scenario, algorithm, seeds, on=on, logs=logs)
         try:
             if tolerate:
-                return _collect_tolerantly(scenario, planned, on, jobs, progress, tolerate)
-            return collect(scenario, planned, on, jobs, progress)
+                result = _collect_tolerantly(scenario, planned, on, jobs, progress, tolerate)
+            else:
+                result = collect(scenario, planned, on, jobs, progress)
         except AttributeError as error:
             raise explained(error) from None
+        if events and kind != "qlog":
+            write_qlog(result, events)
+        return result
 
 
 @contextmanager

@@ -11,6 +11,7 @@ mod rule;
 mod rules;
 mod run;
 mod scenario;
+mod session;
 mod sharing;
 
 use pyo3::prelude::*;
@@ -37,6 +38,7 @@ mod _core {
         rules::{algorithm, couplings, expected_one_of, rules, schedulers, schema},
         run::Run,
         scenario::Scenario,
+        session::Session,
         sharing::share,
     };
 }

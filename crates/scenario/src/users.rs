@@ -126,11 +126,7 @@ pub fn controllers(scenario: &Scenario, custom: Option<&Arc<dyn External>>) -> V
     let flows = scenario.flows.iter().enumerate();
     let controllers = flows.map(|(index, flow)| match custom {
         Some(rule) if !scenario.has_own_algorithm(index) => {
-            let rule = AnyRule::Custom(Custom(Arc::clone(rule)));
-            flow.prepared(
-                rule.controller(0, initial_window(&scenario.tcp)),
-                &scenario.tcp,
-            )
+            flow.custom_controller(rule, &scenario.tcp)
         }
         _ => flow.controller(&scenario.tcp),
     });
@@ -145,6 +141,12 @@ impl Flow {
     /// The controller of a connection, without paths.
     pub fn controller(&self, tcp: &Tcp) -> AnyController {
         self.prepared(self.algorithm.controller(0, initial_window(tcp)), tcp)
+    }
+
+    /// The same with a rule that is not in the table.
+    pub fn custom_controller(&self, rule: &Arc<dyn External>, tcp: &Tcp) -> AnyController {
+        let rule = AnyRule::Custom(Custom(Arc::clone(rule)));
+        self.prepared(rule.controller(0, initial_window(tcp)), tcp)
     }
 
     fn prepared(&self, mut controller: AnyController, tcp: &Tcp) -> AnyController {

@@ -31,6 +31,9 @@ mod media;
 mod network;
 mod prefetch;
 mod simulation;
+mod steering;
 mod transmitter;
 
 pub use simulation::Simulation;
+pub use simulation::steered::PathState;
+pub use steering::{Steered, Steering};

@@ -23,6 +23,7 @@ mod capturing;
 #[cfg(test)]
 mod limited;
 mod media;
+pub(crate) mod steered;
 mod user;
 mod users;
 
@@ -401,6 +402,16 @@ impl Simulation {
         self.network
             .calendar
             .push(self.now + every.max(1), Event::Sample);
+        let gauges = self.path_gauges();
+        let user_gauges: Vec<UserGauge> = self.users.iter().map(|user| self.gauge(user)).collect();
+        let now = self.now;
+        let backlogs: Vec<_> = self.network.links().map(|link| link.queue(now)).collect();
+        let snapshot = self.snapshot();
+        self.recorder
+            .sample(snapshot, &user_gauges, &gauges, &backlogs);
+    }
+
+    fn path_gauges(&self) -> Vec<PathGauge> {
         let mut gauges = vec![PathGauge::default(); self.retired.len()];
         for (connection, user) in self.live() {
             for (r, path) in connection.paths.iter().enumerate() {
@@ -415,12 +426,7 @@ impl Simulation {
                 }
             }
         }
-        let user_gauges: Vec<UserGauge> = self.users.iter().map(|user| self.gauge(user)).collect();
-        let now = self.now;
-        let backlogs: Vec<_> = self.network.links().map(|link| link.queue(now)).collect();
-        let snapshot = self.snapshot();
-        self.recorder
-            .sample(snapshot, &user_gauges, &gauges, &backlogs);
+        gauges
     }
 
     fn gauge(&self, user: &User) -> UserGauge {

@@ -35,8 +35,41 @@ def init_command(
     ] = DEFAULT,
     list_: Annotated[bool, typer.Option("--list", help="List the templates.")] = False,
     force: Force = False,
+    topology: Annotated[
+        Path | None,
+        typer.Option(
+            "--topology",
+            metavar="FILE.graphml",
+            help="Take links and paths of this network instead of a template.",
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="NODE", help="Where the paths begin.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="NODE", help="Where the paths end.")
+    ] = None,
+    paths: Annotated[
+        int, typer.Option("--paths", metavar="N", min=1, help="The number of paths. Default: 2.")
+    ] = 2,
+    shared: Annotated[
+        bool,
+        typer.Option("--shared", help="The shortest paths; without it they share no link."),
+    ] = False,
+    rate_mbps: Annotated[
+        float | None,
+        typer.Option("--rate-mbps", metavar="MBPS", help="The rate of links without one."),
+    ] = None,
+    delay_ms: Annotated[
+        float | None,
+        typer.Option("--delay-ms", metavar="MS", help="The delay of links without one."),
+    ] = None,
 ) -> None:
-    """Write a scenario with comments to start from.
+    """Write a scenario with comments to start from, or one of a network's paths.
+
+    A network is a GraphML file, as the Internet Topology Zoo has them. Links have the attribute
+    LinkSpeedRaw (bit/s) or rate_mbps; their delays are delay_ms, or that of a fibre between the
+    nodes' Latitude and Longitude.
 
     Examples:
 
@@ -45,11 +78,21 @@ def init_command(
         anabranch init --list
 
         anabranch init web.toml --template web
+
+        anabranch init abilene.toml --topology Abilene.graphml --from Seattle --to "New York"
     """
     if list_:
         _list(TEMPLATES)
         return
-    text = _known("template", template, TEMPLATES).read_text(encoding="utf-8")
+    if topology:
+        if from_ is None or to is None:
+            raise ScenarioError(f"--topology {topology}: give the ends of the paths: --from, --to")
+        from anabranch.topology import Defaults, scenario_from
+
+        defaults = Defaults(rate_mbps, delay_ms)
+        text = scenario_from(topology, from_, to, paths, shared=shared, defaults=defaults)
+    else:
+        text = _known("template", template, TEMPLATES).read_text(encoding="utf-8")
     if str(file) == "-":
         print(text, end="")
         return

@@ -84,7 +84,7 @@ Qlog = Annotated[
     Path | None,
     out_option(
         "Write the events of each end of each connection as qlog files to DIR, in a folder per "
-        "run. With --on quic only.",
+        "run, with --on quic; on sim the samples of each user's paths.",
         "--qlog",
     ),
 ]

@@ -126,6 +126,11 @@ class Request:
         from anabranch.runner import BACKENDS, run
 
         only = len(self.on) == 1  # which refuses a log that it does not have
+        kind = BACKENDS[on].log
+
+        def folder(logs: Path | None) -> Path | None:
+            return logs if only or logs is None else logs / on
+
         label = f"{self.command} on {on}" if len(self.on) > 1 else self.command
         with tables.progress(label) as progress:
             result = run(
@@ -134,8 +139,8 @@ class Request:
                 self.seeds,
                 on=on,
                 jobs=self.jobs,
-                qlog=events if BACKENDS[on].log == "qlog" or only else None,
-                pcap=packets if BACKENDS[on].log == "pcap" or only else None,
+                qlog=folder(events) if kind or only else None,
+                pcap=folder(packets) if kind == "pcap" or only else None,
                 progress=progress,
                 tolerate=TOLERATED if self.command == "compare" else (),
             )
