@@ -54,7 +54,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python formats \
 	documentation types build compile compile-real-time real-time rust-beside rust-alone \
 	python-beside python-alone alone test-kernel test-kernels prove-soft bench fuzz miri lab dist wheel deb test-dist \
-	matrix clean
+	docs docs-serve matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
 demo: $(VENV)/.anabranch
@@ -160,6 +160,14 @@ lab: $(VENV)/.anabranch
 	cargo build --quiet --release -p anabranch-lab
 	install $(TARGET)/release/anabranch-lab $(BIN)
 
+# The documentation site in target/site, whose pages are run while it is built; Sphinx' warnings are
+# errors. `docs-serve` shows it at http://localhost:8000.
+docs: $(VENV)/.dev $(VENV)/.anabranch
+	$(BIN)/python docs/site/build.py $(TARGET)/site
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind localhost --directory $(TARGET)/site 8000
+
 # Wheel, sdist and Debian package in dist/. The Debian package needs what crates/kernel needs to build,
 # dpkg-dev and help2man.
 dist: wheel deb
@@ -212,7 +220,7 @@ $(VENV)/.dependencies: pyproject.toml
 
 $(VENV)/.dev: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -c "$$LIST" dev | $(BIN)/pip install --quiet --no-compile -r /dev/stdin
+	$(BIN)/python -c "$$LIST" dev docs | $(BIN)/pip install --quiet --no-compile -r /dev/stdin
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.dev Cargo.toml

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import typer.main
-from anabranch.cli.main import app
 from tables import cell
+
+from anabranch.cli.main import app
 
 INTRODUCTION = """# Commands
 

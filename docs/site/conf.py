@@ -1,8 +1,8 @@
 """Sphinx' configuration of the documentation site, which `build.py` runs."""
 
-import anabranch
-
 import mathml
+
+import anabranch
 
 project = "Anabranch"
 author = copyright = "The Anabranch authors"

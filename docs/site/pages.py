@@ -7,6 +7,7 @@ from pathlib import Path
 
 REPOSITORY = "https://github.com/anabranch/anabranch/blob/main"
 ROOMS = ("tutorials", "how-to", "reference", "notebook")
+LECTURES = "how-to/lectures.md"
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -42,14 +43,18 @@ def title(page: Path) -> str:
 
 def add_tables_of_contents(source: Path) -> None:
     """Every index is followed by the pages to which it links, in their order: the navigation."""
-    for index in (source / "index.md", *(source / room / "index.md" for room in ROOMS)):
-        text = index.read_text()
-        names = dict.fromkeys(m[2] for m in LINK.finditer(without_code(text)))
+    _add(source / "index.md", [f"{room}/index.md" for room in ROOMS])
+    for index in (*(source / room / "index.md" for room in ROOMS), source / LECTURES):
+        names = dict.fromkeys(m[2] for m in LINK.finditer(without_code(index.read_text())))
         below = [name for name in names if name.endswith(".md") and not name.startswith("../")]
-        if index.parent == source:
-            below = [f"{room}/index.md" for room in ROOMS]
-        toctree = "\n".join(["", "```{toctree}", ":hidden:", "", *below, "```", ""])
-        index.write_text(text + toctree)
+        if index == source / LECTURES:
+            below = [name for name in below if "/" in name]
+        _add(index, below)
+
+
+def _add(index: Path, below: list[str]) -> None:
+    toctree = ["", "```{toctree}", ":hidden:", "", *below, "```", ""]
+    index.write_text(index.read_text() + "\n".join(toctree))
 
 
 def mend_links(source: Path, docs: Path) -> None:

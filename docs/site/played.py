@@ -1,7 +1,4 @@
-"""Pages whose blocks are run while the site is built, and the figures that they write.
-
-`make test-all` runs the notebooks of lectures, which take longer.
-"""
+"""Pages whose blocks are run while the site is built, and the figures that they write."""
 
 import os
 import re
@@ -14,6 +11,8 @@ from anabranch.figures.compact import compact
 from repository.printed import Workspace, play
 
 ROOMS = ("tutorials", "how-to")
+LONGER = ("sweeps.md",)
+"""Pages that only `make test-all` runs, as the notebooks of lectures: they have no figure."""
 FIGURE = re.compile(r"^<!-- figure: ([\w./-]+\.svg) \| (.+?) -->$", re.M | re.S)
 
 
@@ -23,6 +22,7 @@ def figures(docs: Path, source: Path) -> None:
     Raises AssertionError where a page prints something else than its commands.
     """
     pages = [page for room in ROOMS for page in sorted((docs / room).glob("*.md"))]
+    pages = [page for page in pages if page.name not in LONGER]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda page: _play(page, source / page.relative_to(docs)), pages))
 

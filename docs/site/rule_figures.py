@@ -4,11 +4,11 @@ import io
 from pathlib import Path
 
 import matplotlib
-from anabranch.figures.compact import compact
-from anabranch.figures.style import SHEET, style
 from matplotlib.figure import Figure
 
 import anabranch
+from anabranch.figures.compact import compact
+from anabranch.figures.style import SHEET, style
 
 SCENARIO = Path(__file__).parent / "golden.toml"
 GREY, LIGHT = "#8a8a8a", "#c8c8c8"

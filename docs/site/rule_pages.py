@@ -25,8 +25,8 @@ def write(root: Path, folder: Path) -> None:
     links = "\n".join(f"- [{it['name']}](rules/{it['name']}.md): {it['summary']}" for it in rules)
     names = "\n".join(f"rules/{rule['name']}.md" for rule in rules)
     (folder / "rule-pages.md").write_text(
-        "# A page per rule\n\nEach page has the rule's equation, its behaviour in one network, what "
-        "is proved of it, and where it is weak. [The rules](rules.md) compares all of them in "
+        "# A page per rule\n\nEach page has the rule's equation, its behaviour in one network, "
+        "what is proved of it, and where it is weak. [The rules](rules.md) compares all of them in "
         "tables; [Which rule, carrier and scheduler should I take?](../how-to/which-rule.md) "
         f"helps to choose.\n\n{links}\n\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
     )
@@ -53,8 +53,8 @@ def _page(root: Path, rule: dict[str, Any], proofs: "_Proofs", result: anabranch
         f"One user with two paths that runs {name} over links of 10 and 5 Mbps, beside a user of "
         "Reno with one path on each link. Left: its windows, first seed. Right: goodput, mean of "
         "two seeds.\n```",
-        f"The user with two paths has {wide:.1f} Mbps over the wide link and {narrow:.1f} Mbps over "
-        f"the narrow one, {wide + narrow:.1f} Mbps in total. The users with one path have "
+        f"The user with two paths has {wide:.1f} Mbps over the wide link and {narrow:.1f} Mbps "
+        f"over the narrow one, {wide + narrow:.1f} Mbps in total. The users with one path have "
         f"{beside_wide:.1f} and {beside_narrow:.1f} Mbps. An equal split of each link between its "
         "two connections would give about 4.8 and 2.4 Mbps to each. The figure is made, and these "
         "numbers are computed, when the site is built:",
@@ -164,8 +164,8 @@ class _Proofs:
             "Proved or refuted for all rates over two and three paths, by two solvers "
             "([how](../../notebook/theory-guarantees.md)). phi is the loss probability at which a "
             "path's window is stationary. C1 gives an equilibrium; with C2 and C3 it is the only "
-            "one, and stable (theorems 3.2 and 3.3 of the Balia paper). *best* and *harm* are goals "
-            "1 and 2 of RFC 6356. *2:* and *3:* are numbers of paths; *?* is unknown.\n\n"
+            "one, and stable (theorems 3.2 and 3.3 of the Balia paper). *best* and *harm* are "
+            "goals 1 and 2 of RFC 6356. *2:* and *3:* are numbers of paths; *?* is unknown.\n\n"
             "| | requirement | equal RTTs | any RTTs |\n|---|---|---|---|\n"
         )
         for i, (name, (meaning, _)) in enumerate(REQUIREMENTS.items()):

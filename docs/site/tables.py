@@ -40,10 +40,10 @@ def scenario(root: Path) -> str:
         sections.setdefault(path.rpartition(".")[0], []).append((path, node))
     text = (
         "# Scenario keys\n\nThis page lists every key of a scenario file (TOML). `NAME` is a name "
-        "that you choose, `[]` an entry of a list. A key without default and not marked as "
-        "optional must be given. `anabranch schema` prints the same as a JSON Schema, with which "
-        "editors check a file while you type; `anabranch init` writes a file to start from. The "
-        "examples are from the files in `examples/`.\n"
+        "that you choose, `[]` an entry of a list. A *required* key must be given; a key "
+        "without default has none if it is left out. `anabranch schema` prints the same as a JSON "
+        "Schema, with which editors check a file while you type; `anabranch init` writes a file to "
+        "start from. The examples are from the files in `examples/`.\n"
     )
     for section, rows in sections.items():
         text += f"\n## {f'`{section}`' if section else 'The file'}\n\n"
@@ -51,7 +51,7 @@ def scenario(root: Path) -> str:
         for path, node in rows:
             name = path.rpartition(".")[2]
             default = _default(node)
-            example = f"`{examples[path]}`" if path in examples else ""
+            example = f"`{examples.get(path) or _possible(node)}`"
             meaning = cell(node.get("description", ""))
             cells = [f"`{name}`", unit(name), _range(node), default, example, meaning]
             text += f"| {' | '.join(cells)} |\n"
@@ -66,10 +66,12 @@ def _resolved(node: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
 
 
 def _leaves(path: str, node: dict[str, Any], whole: dict[str, Any]) -> list[Row]:
-    """Every key below a node, with what the schema says of it; an object that may be empty is one."""
+    """Every key below a node, with what the schema says of it."""
     node = _resolved(node, whole)
     below: list[Row] = []
     for name, child in node.get("properties", {}).items():
+        if name in node.get("required", []):
+            child = {**child, "needed": True}
         below += _leaves(f"{path}.{name}".lstrip("."), child, whole)
     if isinstance(named := node.get("additionalProperties"), dict) and "$ref" in named:
         below += _leaves(f"{path}.NAME", named, whole)
@@ -113,13 +115,31 @@ def _number(value: float) -> str:
 
 
 def _default(node: dict[str, Any]) -> str:
-    """The default of the schema, or of the words of its description, where a profile has its own."""
+    """The default of the schema, or in the words of its description."""
+    if node.get("needed"):
+        return "required"
     if "default" in node:
         return f"`{json.dumps(node['default'])}`"
-    words = re.search(
-        r"[Dd]efault: `?([\w. -]+?)`?(?: \(|[.;,](?:\s|$))", node.get("description", "")
-    )
+    stated = r"[Dd]efault: `?([\w.-]+?)`?(?: \(|[.;,](?:\s|$))"
+    words = re.search(stated, node.get("description", ""))
     return f"`{words[1]}`" if words else ""
+
+
+def _possible(node: dict[str, Any]) -> str:
+    """A value of a key that no file of examples/ has."""
+    constants = [it["const"] for it in node.get("oneOf", []) if "const" in it]
+    possible = [*node.get("examples", []), *constants[-1:]]
+    if possible:
+        return json.dumps(possible[0])
+    if node.get("type") == "boolean":
+        return "true"
+    if node.get("type") == "string":
+        return '"text"'
+    if node.get("type") == "object":
+        return "{ beta = 0.5 }"
+    if re.fullmatch(r"`[\d.]+`", usual := _default({**node, "needed": False})):
+        return usual.strip("`")
+    return _number(max(1, node.get("minimum", 1)))
 
 
 def _examples(root: Path, whole: dict[str, Any]) -> dict[str, str]:
@@ -135,7 +155,8 @@ def _examples(root: Path, whole: dict[str, Any]) -> dict[str, str]:
             for below in value:
                 collect(f"{path}[]", below)
         elif len(json.dumps(value)) < 30:
-            found.setdefault(path, json.dumps(value))
+            whole = int(value) if isinstance(value, float) and value.is_integer() else value
+            found.setdefault(path, json.dumps(whole))
 
     for file in sorted((root / "examples").glob("*.toml")):
         collect("", tomllib.loads(file.read_text()))

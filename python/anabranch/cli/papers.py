@@ -57,7 +57,7 @@ def reproduce_command(
 
         anabranch reproduce olia --quick --out results/olia
 
-        anabranch reproduce all --out results/papers --readme README.md --page PAPERS.md
+        anabranch reproduce all --out results/papers --readme SUMMARY.md --page PAPERS.md
     """
     from anabranch.cli import papers_tables
     from anabranch.papers import reproduce
