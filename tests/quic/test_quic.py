@@ -56,3 +56,14 @@ def test_the_command_line_runs_it(small: Path, anabranch: Anabranch) -> None:
     done = anabranch("run", small, "--on", "quic", "--seeds", 1, "--quiet")
     assert done.returncode == 0, done.stderr
     assert "two" in done.stdout
+
+
+def test_the_librarys_own_bbr_is_an_algorithm_of_quic_alone(small: Path) -> None:
+    asked = ["bbr3", "noq-bbr3"]
+    result = anabranch.run(small, asked, seeds=1, on="quic")
+    assert list(result.flows["algorithm"].unique()) == asked
+    assert set(result.summary()["rule"]) == set(asked)
+    goodput = result.flows.groupby("algorithm")["goodput_mbps"].sum()
+    assert goodput["bbr3"] != goodput["noq-bbr3"]
+    with pytest.raises(ScenarioError, match="unknown algorithm"):
+        anabranch.run(small, "noq-bbr3", seeds=1)

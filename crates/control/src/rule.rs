@@ -6,6 +6,10 @@ use crate::delivery::{Delivery, Event};
 use crate::path::Path;
 use crate::scalar::Scalar;
 
+/// The caution of rules that lose most of a link to one flow of BBRv1: `benches/competitors.py`.
+pub(crate) const BESIDE_BBR: &str = "beside BBRv1, at 100 Mbps and a queue of one bandwidth-delay \
+     product, two paths get an eighth of a link or less, where a half is fair";
+
 /// A law of congestion avoidance. Its value holds its parameters and nothing else; its results
 /// depend on the paths alone, so that the same source serves packets, fluid models and Jacobians.
 ///

@@ -1,5 +1,6 @@
 //! QUIC in virtual time: laws, shares, random networks and qlog.
 
+mod bbr;
 mod laws;
 mod qlog;
 mod random;

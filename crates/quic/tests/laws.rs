@@ -63,7 +63,14 @@ fn one_path_reaches_the_rate_of_its_link_with_every_rule() {
     for rule in RULES {
         let record = run(&one.with_algorithm(rule.name).expect("a rule"), 1);
         println!("{}: {} Mbps", rule.name, record.flows.goodput_mbps[0]);
-        check_goodput(record.flows.goodput_mbps[0], 10.0);
+        if rule.by_rate {
+            // BBR paces 1 % below the bandwidth, and ProbeRTT takes up to 4 % of the time: 200 ms
+            // and some round trips of half a window in every 5 s.
+            let share = record.flows.goodput_mbps[0] / 10.0;
+            assert!((0.95 * 0.945..0.963).contains(&share), "{share}");
+        } else {
+            check_goodput(record.flows.goodput_mbps[0], 10.0);
+        }
     }
 }
 

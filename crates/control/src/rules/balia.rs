@@ -1,7 +1,7 @@
 //! Balia, the Balanced Linked Adaptation.
 
 use crate::path::{Path, fastest_rate, total_rate};
-use crate::rule::{Parameter, Rule};
+use crate::rule::{BESIDE_BBR, Parameter, Rule};
 use crate::scalar::Scalar;
 
 /// Balia: `I_r = x_r/(tau_r y^2) (1 + a_r)/2 (4 + a_r)/5`, `D_r = w_r/2 min(a_r, cap)`, where
@@ -27,6 +27,7 @@ impl Rule for Balia {
         unit: "",
         meaning: "largest a_r in the decrease; inf is equation 2 as printed",
     }];
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Balia {

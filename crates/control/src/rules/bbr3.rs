@@ -233,6 +233,10 @@ impl Rule for Bbr3 {
         "BBRv3 on every path by itself, uncoupled: by delivery rates, within bounds by loss";
     const SOURCE: &'static str = "draft-ietf-ccwg-bbr-06";
     const BY_RATE: bool = true;
+    const LEAVES_CAPACITY: Option<&'static str> = Some(
+        "it paces 1 % below the bandwidth, and every 5 s it holds half a bandwidth-delay product for \
+         200 ms and a round trip, which at an RTT of 300 ms takes 5 % of the time",
+    );
     type Memory<S: Scalar> = Bbr3Memory;
 
     fn with(_values: &[f64]) -> Bbr3 {

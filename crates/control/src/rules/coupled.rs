@@ -1,7 +1,7 @@
 //! Coupled, the fully coupled algorithm.
 
 use crate::path::{Path, total_window};
-use crate::rule::Rule;
+use crate::rule::{BESIDE_BBR, Rule};
 use crate::scalar::Scalar;
 
 /// Coupled: `I_r = w_r / (sum_k w_k)^2`, `D_r = w_r/2`.
@@ -14,6 +14,7 @@ impl Rule for Coupled {
     const NAME: &'static str = "coupled";
     const SUMMARY: &'static str = "Fully coupled: all traffic moves to the best paths";
     const SOURCE: &'static str = "Balia, section II-B";
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> Coupled {

@@ -1,7 +1,7 @@
 //! CUBIC, coupled as LIA couples Reno.
 
 use crate::path::Path;
-use crate::rule::{Parameter, Rule};
+use crate::rule::{BESIDE_BBR, Parameter, Rule};
 use crate::rules::cubic::cubic_increase;
 use crate::scalar::Scalar;
 
@@ -52,6 +52,7 @@ impl Rule for CoupledCubic {
     }];
     /// The increase follows the time since the last loss.
     const FLUID: bool = false;
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> CoupledCubic {

@@ -1,7 +1,7 @@
 //! CUBIC.
 
 use crate::path::Path;
-use crate::rule::{Parameter, Rule};
+use crate::rule::{BESIDE_BBR, Parameter, Rule};
 use crate::scalar::Scalar;
 
 /// CUBIC on every path by itself (uncoupled), with `D_r = 0.3 w_r`.
@@ -42,6 +42,7 @@ impl Rule for Cubic {
     }];
     /// The increase follows the time since the last loss.
     const FLUID: bool = false;
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Cubic {

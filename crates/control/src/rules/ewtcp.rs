@@ -1,7 +1,7 @@
 //! EWTCP, equally weighted TCP.
 
 use crate::path::Path;
-use crate::rule::{Parameter, Rule};
+use crate::rule::{BESIDE_BBR, Parameter, Rule};
 use crate::scalar::Scalar;
 
 /// EWTCP: `I_r = a/w_r`, `D_r = w_r/2`. Uncoupled, each path as a weighted TCP.
@@ -26,6 +26,7 @@ impl Rule for Ewtcp {
         meaning: "growth of each path, as a multiple of NewReno's",
     }];
     const STUDIED_AS: &'static str = "ewtcp:a=0.5";
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Ewtcp {

@@ -2,7 +2,7 @@
 
 use super::balia::rate_ratio;
 use crate::path::{Path, fastest_rate, total_rate};
-use crate::rule::{Parameter, Rule};
+use crate::rule::{BESIDE_BBR, Parameter, Rule};
 use crate::scalar::Scalar;
 
 /// The generalized algorithm: `phi_r = 2 ((1 - beta) x_r + beta ||x||_n) / (tau_r^2 x_r
@@ -57,6 +57,7 @@ impl Rule for Generalized {
     /// `D_r >= w_r` where `eta (a_r - 1) >= 1`: with eta = 0.5 from `a_r = 3` on.
     const LEAVES_CAPACITY: Option<&'static str> =
         Some("a loss takes all of a path that is a third as fast as another, or slower");
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> Generalized {

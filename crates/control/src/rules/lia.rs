@@ -1,7 +1,7 @@
 //! LIA, the Linked Increases Algorithm.
 
 use crate::path::{Path, total_rate};
-use crate::rule::Rule;
+use crate::rule::{BESIDE_BBR, Rule};
 use crate::scalar::Scalar;
 
 /// LIA, which the papers call Max:
@@ -17,6 +17,7 @@ impl Rule for Lia {
     const ALIASES: &'static [&'static str] = &["max"];
     const SUMMARY: &'static str = "Linked increases: as much in total as one TCP on the best path";
     const SOURCE: &'static str = "RFC 6356, section 3";
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> Lia {

@@ -1,7 +1,7 @@
 //! OLIA, the Opportunistic Linked Increases Algorithm.
 
 use crate::path::{Path, total_rate};
-use crate::rule::Rule;
+use crate::rule::{BESIDE_BBR, Rule};
 use crate::scalar::Scalar;
 
 /// OLIA: `I_r = (w_r/tau_r^2) / (sum_k w_k/tau_k)^2 + alpha_r/w_r`, `D_r = w_r/2`.
@@ -23,6 +23,7 @@ impl Rule for Olia {
     const SUMMARY: &'static str = "Opportunistic linked increases: Pareto-optimal, still responsive";
     const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control, section 3";
     const INCREASE_CANCELS: bool = true;
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> Olia {

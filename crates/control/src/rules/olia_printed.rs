@@ -2,7 +2,7 @@
 
 use super::olia;
 use crate::path::Path;
-use crate::rule::Rule;
+use crate::rule::{BESIDE_BBR, Rule};
 use crate::scalar::Scalar;
 
 /// [`Olia`](super::Olia), except that the best paths have the largest `l_r^2/tau_r`, as
@@ -18,6 +18,7 @@ impl Rule for OliaPrinted {
     const EQUILIBRIUM_BY_LOSS: bool = false;
     const INCREASE_CANCELS: bool = true;
     const VARIANT_OF: Option<&'static str> = Some("olia");
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> OliaPrinted {

@@ -1,7 +1,7 @@
 //! RSF-DB, the delay-balancing rule of the rent-seeking framework.
 
 use crate::path::Path;
-use crate::rule::{Parameter, Rule};
+use crate::rule::{BESIDE_BBR, Parameter, Rule};
 use crate::scalar::Scalar;
 
 /// RSF-DB: `I_r = 1/w_r min(1, (d - q_r)/q_r)`, which is negative beyond the target delay;
@@ -36,6 +36,7 @@ impl Rule for RsfDb {
     const INCREASE_CANCELS: bool = true;
     /// `I_r w_r` is at least -1: one packet per round trip.
     const KEEPS_OVERSHOOT: bool = true;
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> RsfDb {

@@ -1,7 +1,7 @@
 //! RSF-LB, the loss-balancing rule of the rent-seeking framework.
 
 use crate::path::Path;
-use crate::rule::{Parameter, Rule};
+use crate::rule::{BESIDE_BBR, Parameter, Rule};
 use crate::scalar::Scalar;
 
 /// RSF-LB: `I_r = 1/w_r min(1, (mu - x_r p_r)/(x_r p_r))`, which is negative beyond the target rate
@@ -36,6 +36,7 @@ impl Rule for RsfLb {
     const INCREASE_CANCELS: bool = true;
     /// Four losses per second are more than most paths have: there it is NewReno.
     const STUDIED_AS: &'static str = "rsf-lb:mu=0.5";
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(values: &[f64]) -> RsfLb {

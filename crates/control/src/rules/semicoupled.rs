@@ -1,7 +1,7 @@
 //! Semicoupled.
 
 use crate::path::{Path, total_window};
-use crate::rule::Rule;
+use crate::rule::{BESIDE_BBR, Rule};
 use crate::scalar::Scalar;
 
 /// Semicoupled: `I_r = 1 / sum_k w_k`, `D_r = w_r/2`.
@@ -14,6 +14,7 @@ impl Rule for Semicoupled {
     const NAME: &'static str = "semicoupled";
     const SUMMARY: &'static str = "Semicoupled: favours better paths, keeps some traffic on all";
     const SOURCE: &'static str = "Balia, section II-B";
+    const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
     fn with(_values: &[f64]) -> Semicoupled {

@@ -77,7 +77,7 @@ Expect much less goodput than from other rules in these cases. `vegas` alone ove
 of 20 Mbps with RTTs of 20 and 60 ms has 4 of 38 Mbps in the simulator with `tcp.profile = \"linux\"`,
 and 38 without delayed ACKs; `wvegas` over two paths beside Reno has 0.28 of a link of 12 Mbps with
 a queue of 60 packets, 0.14 with 120, and 0.65 with 30. `docs/notebook/kernel-measured.md` has
-the kernel's figures.
+the kernel's figures, `docs/notebook/competitors.md` those beside BBR.
 
 ";
 

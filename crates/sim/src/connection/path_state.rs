@@ -6,11 +6,11 @@ use anabranch_net::Time;
 use anabranch_scenario::Recovery;
 
 use crate::connection::bits::Reassembly;
-use crate::connection::delivery::Packets;
 use crate::connection::host::Host;
 use crate::connection::rack::Rack;
 use crate::connection::rto::{Rto, longest};
 use crate::connection::sender::Sender;
+use crate::connection::sender::packets::Packets;
 use crate::connection::tcp::Tcp;
 use crate::connection::timer::Timer;
 use crate::connection::way_back::WayBack;

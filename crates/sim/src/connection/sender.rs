@@ -352,5 +352,6 @@ impl Sender {
     }
 }
 
+pub(crate) mod packets;
 #[cfg(test)]
 mod tests;
