@@ -7,6 +7,7 @@ mod coupled_cubic;
 mod coupling;
 mod cubic;
 mod golden;
+mod hystart;
 mod itcp;
 mod known_faults;
 mod laws;

@@ -169,15 +169,20 @@ impl Network {
         }
     }
 
-    /// Offers a packet that may be marked, or any packet to a link with real queues.
+    /// Offers a packet that may be marked, or any packet to a link with real queues or a delay that
+    /// changes.
     #[cold]
     fn send_marking(&mut self, now: Time, number: u32, mut packet: Packet) -> Result<(), Cause> {
         let wire = &mut self.wires[number as usize];
-        let Transmitter::Fifo(link) = &mut wire.link else {
-            self.enqueue(now, number, packet);
-            return Ok(());
+        let (bytes, capable) = (u32::from(packet.bytes), packet.ecn.has(Bits::CAPABLE));
+        let (fate, marked) = match &mut wire.link {
+            Transmitter::Fifo(link) => link.offer_ecn_capable(now, bytes),
+            Transmitter::Wandering(link) => link.offer(now, bytes, capable),
+            Transmitter::Queued(_) => {
+                self.enqueue(now, number, packet);
+                return Ok(());
+            }
         };
-        let (fate, marked) = link.offer_ecn_capable(now, packet.bytes.into());
         if marked {
             packet.ecn.set(Bits::MARKED);
         }
@@ -241,7 +246,7 @@ impl Network {
     pub fn take_dropped(&mut self, number: u32) -> Vec<(Packet, Cause)> {
         match &mut self.wires[number as usize].link {
             Transmitter::Queued(link) => link.take_dropped().collect(),
-            Transmitter::Fifo(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

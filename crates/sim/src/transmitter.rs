@@ -1,6 +1,6 @@
 //! A link of either kind.
 
-use anabranch_net::{Backlog, Counters, Link, LinkConfig, QueuedLink, Time};
+use anabranch_net::{Backlog, Counters, Link, LinkConfig, QueuedLink, Time, WanderingLink};
 
 /// A link that decides a packet's fate when it is offered, or when it leaves its queue.
 #[derive(Debug)]
@@ -11,14 +11,19 @@ use anabranch_net::{Backlog, Counters, Link, LinkConfig, QueuedLink, Time};
 pub(crate) enum Transmitter<P> {
     Fifo(Link),
     Queued(Box<QueuedLink<P>>),
+    Wandering(Box<WanderingLink>),
 }
 
 impl<P> Transmitter<P> {
     /// An idle link at time 0.
     pub fn new(config: &LinkConfig, seed: u64) -> Transmitter<P> {
-        match QueuedLink::new(config, seed) {
-            Some(link) => Transmitter::Queued(Box::new(link)),
-            None => Transmitter::Fifo(Link::new(config.clone(), seed)),
+        if let Some(link) = QueuedLink::new(config, seed) {
+            return Transmitter::Queued(Box::new(link));
+        }
+        let link = Link::new(config.clone(), seed);
+        match &config.more_delay {
+            Some(more) => Transmitter::Wandering(Box::new(WanderingLink::new(link, more.clone()))),
+            None => Transmitter::Fifo(link),
         }
     }
 
@@ -27,6 +32,7 @@ impl<P> Transmitter<P> {
         match self {
             Transmitter::Fifo(link) => link.counters(now),
             Transmitter::Queued(link) => link.counters(now),
+            Transmitter::Wandering(link) => link.counters(now),
         }
     }
 
@@ -35,6 +41,7 @@ impl<P> Transmitter<P> {
         match self {
             Transmitter::Fifo(link) => link.queue(now),
             Transmitter::Queued(link) => link.queue(),
+            Transmitter::Wandering(link) => link.queue(now),
         }
     }
 }

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from typer.core import TyperCommand
 
-from anabranch.cli import examples, harm, notes, papers, run, study, sweep, tables
+from anabranch.cli import examples, harm, notes, papers, run, study, sweep, tables, trace
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
@@ -68,6 +68,7 @@ examples.register(app)
 harm.register(app)
 sweep.register(app)
 study.register(app)
+trace.register(app)
 
 
 @app.command("list")
