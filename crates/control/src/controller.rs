@@ -9,10 +9,12 @@ use crate::path::Path;
 use crate::rule::Rule;
 
 use grouping::Grouping;
+use hystart::Hystart;
 use undo::BeforeLoss;
 
 mod by_rate;
 mod grouping;
+mod hystart;
 mod losses;
 mod per_round;
 mod undo;
@@ -46,7 +48,7 @@ pub enum Phase {
 struct PathState {
     phase: Phase,
     timed_out: bool, // no packet has been acknowledged since
-    holds: bool,     // no growth in this round trip of slow start
+    holds: bool,     // slow start without a packet per packet: `grow_held`
     round_samples: u32,
     ssthresh: f64,
     last_ack: f64,
@@ -88,6 +90,9 @@ pub struct Controller<R: Rule> {
     before_loss: Vec<BeforeLoss<R>>,
     /// The deliveries of each path; empty unless the rule acts by delivery rates.
     deliveries: Vec<Delivery>,
+    /// Whether first slow starts are HyStart++, and each path's; empty if not.
+    has_hystart: bool,
+    hystart: Vec<Hystart>,
     /// The groups that are coupled; `None` if all paths are.
     grouping: Option<Box<Grouping<R::Memory<f64>>>>,
 }
@@ -110,6 +115,8 @@ impl<R: Rule> Controller<R> {
             state: Vec::with_capacity(paths),
             before_loss: Vec::new(),
             deliveries: Vec::new(),
+            has_hystart: false,
+            hystart: Vec::new(),
             grouping: None,
         };
         (0..paths).for_each(|_| controller.add_path());
@@ -126,6 +133,7 @@ impl<R: Rule> Controller<R> {
         self.paths.push(self.new_path());
         self.memory.push(R::Memory::default());
         self.state.push(PathState::NEW);
+        self.begin_hystart(self.paths.len() - 1);
         if let Some(grouping) = &mut self.grouping {
             grouping.add_path();
         }
@@ -137,6 +145,7 @@ impl<R: Rule> Controller<R> {
         self.paths[r] = self.new_path();
         self.memory[r] = R::Memory::default();
         self.state[r] = PathState::NEW;
+        self.begin_hystart(r);
         if let Some(before) = self.before_loss.get_mut(r) {
             *before = None;
         }
@@ -222,7 +231,7 @@ impl<R: Rule> Controller<R> {
             self.end_round(r, ack.window_limited);
         }
         if ack.window_limited && !R::BY_RATE {
-            self.grow(r, ack.packets);
+            self.grow(r, ack);
         }
     }
 
@@ -313,10 +322,10 @@ impl<R: Rule> Controller<R> {
     }
 
     #[inline]
-    fn grow(&mut self, r: usize, packets: u32) {
-        for _ in 0..packets {
+    fn grow(&mut self, r: usize, ack: &Ack) {
+        for _ in 0..ack.packets {
             match self.state[r].phase {
-                Phase::SlowStart if self.state[r].holds => return,
+                Phase::SlowStart if self.state[r].holds => return self.grow_held(r, ack),
                 Phase::SlowStart => {
                     self.change_window(r, 1.0);
                     self.paths[r].window = self.paths[r].window.min(self.state[r].ssthresh);

@@ -8,6 +8,7 @@ mod coupled_cubic;
 mod coupling;
 mod cubic;
 mod golden;
+mod hystart;
 mod itcp;
 mod known_faults;
 mod laws;

@@ -1,6 +1,6 @@
 //! What this machine and the kernel backend can't run: errors, and warnings for ignored keys.
 
-use anabranch_scenario::{Scenario, Tcp, Workload};
+use anabranch_scenario::{Scenario, SlowStart, Tcp, Workload};
 
 use crate::error::Error;
 use crate::hosts::address::{MAX_PATHS, MAX_USERS};
@@ -41,10 +41,17 @@ pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
     if let Some(refusal) = scenario.tcp.scheduler.refusal("kernel") {
         return Err(Error::new(refusal));
     }
+    if scenario.tcp.slow_start == SlowStart::HystartPlusPlus {
+        return unsupported("tcp.slow_start".to_owned(), "hystart++");
+    }
     if scenario.tcp.ecn {
         return unsupported("tcp.ecn".to_owned(), "ECN");
     }
     for link in &scenario.links {
+        if link.config.more_delay.is_some() {
+            let key = format!("links.{}.trace_file", link.name);
+            return unsupported(key, "a delay that changes");
+        }
         let queue = &link.config.queue;
         if queue.decides_on_departure() {
             return unsupported(format!("links.{}.queue", link.name), queue.name());

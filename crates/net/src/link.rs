@@ -11,6 +11,7 @@ use crate::loss::{Loss, Wire};
 use crate::outages::Outages;
 use crate::queue::{Admission, Queue};
 use crate::rate::{Rate, Server};
+use crate::steps::Steps;
 use crate::time::Time;
 use crate::transmission::{ATTOBITS_PER_BYTE, Attobits, Transmission};
 
@@ -19,8 +20,10 @@ use crate::transmission::{ATTOBITS_PER_BYTE, Attobits, Transmission};
 pub struct LinkConfig {
     /// Rate.
     pub rate: Rate,
-    /// One-way propagation delay, ps.
+    /// One-way propagation delay, ps: the smallest, if it changes.
     pub delay: Time,
+    /// By how much more a [`WanderingLink`](crate::WanderingLink) delays packets, ps.
+    pub more_delay: Option<Steps>,
     /// Queueing discipline.
     pub queue: Queue,
     /// Losses on the wire.
@@ -35,6 +38,7 @@ impl LinkConfig {
         LinkConfig {
             rate: Rate::Constant { bits_per_second },
             delay,
+            more_delay: None,
             queue: Queue::DropTail {
                 packets: None,
                 bytes: None,
@@ -134,6 +138,11 @@ impl Link {
         }
     }
 
+    /// The propagation delay, ps.
+    pub(crate) fn delay(&self) -> Time {
+        self.delay
+    }
+
     /// The packets that wait at `now`, which must not be earlier than at the last call.
     pub fn queue(&mut self, now: Time) -> Backlog {
         self.advance(now);
@@ -210,7 +219,7 @@ impl Link {
             .ok_or(Cause::Down)?;
         self.waiting.push_back((transmission.start, bytes));
         self.waiting_bytes += u64::from(bytes);
-        if self.wire.loses(&mut self.dice) {
+        if self.wire.loses(transmission.end, &mut self.dice) {
             return Err(Cause::Random);
         }
         Ok((transmission, marked))

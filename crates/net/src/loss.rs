@@ -1,10 +1,12 @@
 //! Random loss on the wire.
 
 use crate::dice::Dice;
+use crate::steps::Steps;
+use crate::time::Time;
 
 /// How packets are lost at random. The loss comes after the queue: a packet lost here has used
 /// capacity like any other.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Loss {
     /// None.
     #[default]
@@ -14,6 +16,8 @@ pub enum Loss {
         /// Probability that a packet is lost, 0 to 1.
         probability: f64,
     },
+    /// Each packet is lost with the probability that holds when it is transmitted.
+    Steps(Steps),
     /// Losses in bursts: a Markov chain of two states that makes one step per packet, before that
     /// packet's loss is drawn. It begins in the good state (Gilbert 1960, Elliott 1963).
     ///
@@ -38,6 +42,7 @@ impl Loss {
         match *self {
             Loss::None => 0.0,
             Loss::Bernoulli { probability } => probability,
+            Loss::Steps(ref steps) => steps.mean(),
             Loss::GilbertElliott {
                 good_to_bad,
                 bad_to_good,
@@ -59,6 +64,10 @@ impl Loss {
         match *self {
             Loss::None => [0.0; 4],
             Loss::Bernoulli { probability } => [probability; 4],
+            Loss::Steps(ref steps) => {
+                let largest = steps.values().fold(0.0, f64::max);
+                [steps.smallest(), largest, largest, largest]
+            }
             Loss::GilbertElliott {
                 good_to_bad,
                 bad_to_good,
@@ -87,17 +96,18 @@ impl Wire {
         Wire { loss, bad: false }
     }
 
-    /// Decides the fate of the next packet transmitted.
+    /// Decides the fate of the next packet transmitted, whose transmission ends at this time.
     #[inline(always)]
-    pub(crate) fn loses(&mut self, dice: &mut Dice) -> bool {
-        !matches!(self.loss, Loss::None) && self.loses_at_random(dice)
+    pub(crate) fn loses(&mut self, at: Time, dice: &mut Dice) -> bool {
+        !matches!(self.loss, Loss::None) && self.loses_at_random(at, dice)
     }
 
     #[inline(never)]
-    fn loses_at_random(&mut self, dice: &mut Dice) -> bool {
+    fn loses_at_random(&mut self, at: Time, dice: &mut Dice) -> bool {
         match self.loss {
             Loss::None => false,
             Loss::Bernoulli { probability } => dice.chance(probability),
+            Loss::Steps(ref steps) => dice.chance(steps.at(at)),
             Loss::GilbertElliott {
                 good_to_bad,
                 bad_to_good,

@@ -92,7 +92,7 @@ impl<T> QueuedLink<T> {
             delay: config.delay,
             server: Server::new(config.rate.clone()),
             discipline,
-            wire: Wire::new(config.loss),
+            wire: Wire::new(config.loss.clone()),
             outages: Outages::new(config.down.clone()),
             dice: Dice::new(seed),
             next_start: None,
@@ -193,7 +193,7 @@ impl<T> QueuedLink<T> {
             self.drop(head, Cause::Down);
             return None;
         };
-        self.loses_last = self.wire.loses(&mut self.dice);
+        self.loses_last = self.wire.loses(transmission.end, &mut self.dice);
         if self.loses_last {
             self.drop(head, Cause::Random);
             return None;

@@ -2,9 +2,11 @@
 
 use std::ops::RangeInclusive;
 
+use crate::steps::Steps;
 use crate::time::Time;
 use crate::trace::{Opportunities, Trace};
 use crate::transmission::{ATTOBITS_PER_BYTE, Attobits, Transmission};
+use crate::varying::Varying;
 
 /// Constant rates, bit/s, for which transmission times and their fractions fit 64 bits.
 const RATES: RangeInclusive<f64> = 1.0..=1e12;
@@ -17,6 +19,8 @@ pub enum Rate {
         /// Bits per second, 1 to 10^12; kept to a millionth of a bit per second.
         bits_per_second: f64,
     },
+    /// Rates in bits per second, each up to the next time; 0 or as a constant one, the last not 0.
+    Steps(Steps),
     /// Delivery opportunities at given times.
     Trace(Trace),
 }
@@ -26,6 +30,7 @@ impl Rate {
     pub fn mean_mbps(&self) -> f64 {
         match self {
             Rate::Constant { bits_per_second } => bits_per_second / 1e6,
+            Rate::Steps(steps) => steps.mean() / 1e6,
             Rate::Trace(trace) => trace.mean_mbps(),
         }
     }
@@ -34,6 +39,7 @@ impl Rate {
     pub fn mbps_between(&self, from: Time, to: Time) -> f64 {
         match self {
             Rate::Constant { bits_per_second } => bits_per_second / 1e6,
+            Rate::Steps(steps) => steps.mean_between(from, to) / 1e6,
             Rate::Trace(trace) => trace.mbps_between(from, to),
         }
     }
@@ -44,6 +50,7 @@ impl Rate {
 pub(crate) enum Server {
     Constant(Constant),
     Trace(Opportunities),
+    Varying(Box<Varying>),
 }
 
 impl Server {
@@ -53,6 +60,10 @@ impl Server {
         match rate {
             Rate::Constant { bits_per_second } => Server::Constant(Constant::new(bits_per_second)),
             Rate::Trace(trace) => Server::Trace(Opportunities::new(trace)),
+            Rate::Steps(steps) => match steps.constant() {
+                Some(bits_per_second) => Server::Constant(Constant::new(bits_per_second)),
+                None => Server::Varying(Box::new(Varying::new(&steps))),
+            },
         }
     }
 
@@ -61,6 +72,7 @@ impl Server {
         match self {
             Server::Constant(server) => server.free_at,
             Server::Trace(server) => server.free_at(),
+            Server::Varying(server) => server.free_at(),
         }
     }
 
@@ -69,6 +81,7 @@ impl Server {
         match self {
             Server::Constant(server) => server.backlog(now),
             Server::Trace(server) => ATTOBITS_PER_BYTE * Attobits::from(server.backlog_bytes(now)),
+            Server::Varying(server) => server.backlog(now),
         }
     }
 
@@ -77,6 +90,7 @@ impl Server {
         match self {
             Server::Constant(server) => server.free_at > now,
             Server::Trace(_) => true,
+            Server::Varying(server) => server.free_at() > now,
         }
     }
 
@@ -85,6 +99,7 @@ impl Server {
         match self {
             Server::Constant(server) => server.free_at.max(now),
             Server::Trace(server) => server.next_from(now),
+            Server::Varying(server) => server.free_at().max(now),
         }
     }
 
@@ -100,6 +115,7 @@ impl Server {
             Server::Constant(server) => server.serve(now, bytes, deadline),
             // An opportunity serves what arrived before it.
             Server::Trace(server) => server.serve(now - 1, bytes, deadline),
+            Server::Varying(server) => server.serve(now, bytes, deadline),
         }
     }
 
@@ -109,6 +125,7 @@ impl Server {
         match self {
             Server::Constant(server) => server.serve(now, bytes, deadline),
             Server::Trace(server) => server.serve(now, bytes, deadline),
+            Server::Varying(server) => server.serve(now, bytes, deadline),
         }
     }
 }

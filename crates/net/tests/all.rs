@@ -4,4 +4,5 @@ mod aqm;
 mod golden;
 mod laws;
 mod statistics;
+mod steps;
 mod trace;

@@ -38,6 +38,7 @@ fn capacity(rate: &Rate) -> impl Fn(Time, Time) -> u128 {
     let (micro_bits, opportunities) = match rate {
         Rate::Constant { bits_per_second } => ((bits_per_second * 1e6).round() as u128, Vec::new()),
         Rate::Trace(_) => (0, opportunities(rate)),
+        Rate::Steps(_) => unreachable!("in steps.rs"),
     };
     move |from, to| {
         let until = |time| opportunities.partition_point(|&opportunity| opportunity <= time);
@@ -186,6 +187,7 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         queue,
         loss,
         down,
+        more_delay: None,
     })
 }
 
@@ -346,7 +348,7 @@ proptest! {
     fn in_no_window_is_more_delivered_than_the_rate_allows(
         rate in rate(), queue in queue(), loss in loss(), down in down(), events in events()
     ) {
-        let mut link = Link::new(LinkConfig { rate: rate.clone(), delay: DELAY, queue, loss, down }, 1);
+        let mut link = Link::new(LinkConfig { rate: rate.clone(), delay: DELAY, more_delay: None, queue, loss, down }, 1);
         let capacity = capacity(&rate);
         let (mut now, mut before, mut delivered) = (0, 0, 0);
         for (gap, bytes) in events {

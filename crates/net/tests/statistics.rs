@@ -130,7 +130,10 @@ fn gilbert_elliott_loses_its_share() {
             loss_good,
             loss_bad,
         };
-        let count = losses(loss, seed).iter().filter(|&&lost| lost).count();
+        let count = losses(loss.clone(), seed)
+            .iter()
+            .filter(|&&lost| lost)
+            .count();
         let share = count as f64 / f64::from(PACKETS);
 
         let bad = good_to_bad / (good_to_bad + bad_to_good);
@@ -186,9 +189,9 @@ fn nothing_is_drawn_where_the_outcome_is_certain() {
         })
     };
     let configs = [
-        with_loss(loss),
+        with_loss(loss.clone()),
         LinkConfig {
-            loss,
+            loss: loss.clone(),
             ..with_red(None)
         },
         LinkConfig {

@@ -287,6 +287,16 @@ fn what_is_not_available_is_refused() {
         "flows.user.workload: a workload of messages is not available on quic; run it with --on sim"
     );
     assert_eq!(
+        refused(
+            &[
+                set("flows[0].paths", "[['R1']]"),
+                set("flows[0].workload", "{ media = { rate_mbps = 1 } }"),
+            ]
+            .concat()
+        ),
+        "flows.user.workload: a media source is not available on quic; run it with --on sim"
+    );
+    assert_eq!(
         refused(&set("flows[0].packet_bytes", "1300")),
         "flows.user.packet_bytes: a packet size of its own is not available on quic; run it with --on sim"
     );

@@ -4,6 +4,7 @@ mod columns;
 mod errors;
 mod inputs;
 mod laws;
+mod link_traces;
 mod phrases;
 mod recorder;
 mod schedulers;

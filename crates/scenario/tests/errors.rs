@@ -196,7 +196,7 @@ fn an_algorithm_that_does_not_exist() {
 fn things_that_contradict_each_other() {
     assert_errors(&[
         ["rate_mbps = 10", "", "12: links.R1: expected rate_mbps or trace_file, got neither"],
-        ["rate_mbps = 10", "rate_mbps = 10\ntrace_file = \"x\"", "14: links.R1.trace_file: expected rate_mbps or trace_file, got both"],
+        ["rate_mbps = 10", "rate_mbps = 10\ntrace_file = \"../../examples/lte.trace\"", "14: links.R1.trace_file: expected rate_mbps or trace_file, got both"],
         ["queue.red = {}", "queue.drop_tail = {}", "15: links.R1.queue.drop_tail: expected packets, bytes or both, got neither"],
         ["queue.red = {}", "queue.red = { min_packets = 60 }", "15: links.R1.queue.red: expected min_packets < mid_packets < max_packets, got 60, 50, 100"],
         ["queue.red = {}", "queue.red = { average_weight = 0 }", "15: links.R1.queue.red.average_weight: expected a weight above 0, got 0"],

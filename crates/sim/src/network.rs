@@ -207,14 +207,17 @@ impl Network {
         }
     }
 
-    /// Offers a packet that may be marked, or any packet to a link with real queues.
+    /// Offers a packet that may be marked, or any packet to a link with real queues or a delay that
+    /// changes.
     #[cold]
     fn send_marking(&mut self, now: Time, number: u32, mut packet: Packet) -> Result<(), Cause> {
         let wire = &mut self.wires[number as usize];
-        let Transmitter::Fifo(link) = &mut wire.link else {
-            return self.enqueue(now, number, packet);
+        let (bytes, capable) = (u32::from(packet.bytes), packet.bits.has(Bits::CAPABLE));
+        let (fate, marked) = match &mut wire.link {
+            Transmitter::Fifo(link) => link.offer_ecn_capable(now, bytes),
+            Transmitter::Wandering(link) => link.offer(now, bytes, capable),
+            Transmitter::Queued(_) | Transmitter::Tap => return self.enqueue(now, number, packet),
         };
-        let (fate, marked) = link.offer_ecn_capable(now, packet.bytes.into());
         if marked {
             packet.bits.set(Bits::MARKED);
         }
@@ -279,7 +282,7 @@ impl Network {
     pub fn take_dropped(&mut self, number: u32) -> Vec<(Packet, Cause)> {
         match &mut self.wires[number as usize].link {
             Transmitter::Queued(link) => link.take_dropped().collect(),
-            Transmitter::Fifo(_) | Transmitter::Tap => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

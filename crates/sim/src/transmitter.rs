@@ -1,6 +1,6 @@
 //! A link of either kind.
 
-use anabranch_net::{Backlog, Counters, Link, LinkConfig, QueuedLink, Time};
+use anabranch_net::{Backlog, Counters, Link, LinkConfig, QueuedLink, Time, WanderingLink};
 
 /// A link that decides a packet's fate when it is offered, or when it leaves its queue.
 #[derive(Debug)]
@@ -13,14 +13,19 @@ pub(crate) enum Transmitter<P> {
     Queued(Box<QueuedLink<P>>),
     /// No link: packets that pass are captured.
     Tap,
+    Wandering(Box<WanderingLink>),
 }
 
 impl<P> Transmitter<P> {
     /// An idle link at time 0.
     pub fn new(config: &LinkConfig, seed: u64) -> Transmitter<P> {
-        match QueuedLink::new(config, seed) {
-            Some(link) => Transmitter::Queued(Box::new(link)),
-            None => Transmitter::Fifo(Link::new(config.clone(), seed)),
+        if let Some(link) = QueuedLink::new(config, seed) {
+            return Transmitter::Queued(Box::new(link));
+        }
+        let link = Link::new(config.clone(), seed);
+        match &config.more_delay {
+            Some(more) => Transmitter::Wandering(Box::new(WanderingLink::new(link, more.clone()))),
+            None => Transmitter::Fifo(link),
         }
     }
 
@@ -30,6 +35,7 @@ impl<P> Transmitter<P> {
             Transmitter::Fifo(link) => link.counters(now),
             Transmitter::Queued(link) => link.counters(now),
             Transmitter::Tap => Counters::default(),
+            Transmitter::Wandering(link) => link.counters(now),
         }
     }
 
@@ -39,6 +45,7 @@ impl<P> Transmitter<P> {
             Transmitter::Fifo(link) => link.queue(now),
             Transmitter::Queued(link) => link.queue(),
             Transmitter::Tap => Backlog::default(),
+            Transmitter::Wandering(link) => link.queue(now),
         }
     }
 }

@@ -19,6 +19,7 @@ from anabranch.cli import (
     study,
     sweep,
     tables,
+    trace,
     ui,
 )
 from anabranch.cli.notes import App, note
@@ -83,6 +84,7 @@ plot.register(app)
 study.register(app)
 judge.register(app)
 ui.register(app)
+trace.register(app)
 
 
 @app.command("list")

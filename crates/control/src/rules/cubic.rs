@@ -21,7 +21,9 @@ use crate::scalar::Scalar;
 /// in RFC 8312, equation 4), not from counted ACKs. The window moves towards `W_est(t + tau_r)` at
 /// the rate of the concave and convex regions instead of jumping to `W_est(t)`; as it lags one RTT
 /// behind a line, it runs along `W_est(t)` all the same. Fast convergence compares with the window
-/// at the loss before, not with the `W_max` that an earlier fast convergence had reduced.
+/// at the loss before, not with the `W_max` that an earlier fast convergence had reduced. After a
+/// timeout, which forgets the peak, `W_est` grows by 1 at once, not by 9/17 up to the window before
+/// it (section 4.3). docs/notebook/agreement.md goes through the RFC section by section.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     c: f64,

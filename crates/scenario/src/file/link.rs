@@ -13,8 +13,11 @@ pub struct Link {
     /// Rate, Mbps (10^6 bits per second, headers included).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_mbps: Option<RateMbps>,
-    /// A trace in mahimahi's format, relative to the scenario file: one line per opportunity
-    /// to deliver 1500 bytes, its time in ms; the trace repeats after its last time.
+    /// A trace, relative to the scenario file. In mahimahi's format, one line per opportunity to
+    /// deliver 1500 bytes, its time in ms; the trace repeats after its last time. Or a CSV file
+    /// with the column `time_s` and some of `rate_mbps`, `delay_ms`, which is added to the link's,
+    /// and `loss`, a probability: each line holds until the next, the last for ever
+    /// (docs/reference/traces.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_file: Option<String>,
     /// Propagation, one way, ms.

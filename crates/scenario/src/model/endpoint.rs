@@ -43,3 +43,15 @@ pub enum Recovery {
     /// One hole per round trip (RFC 6582).
     NewReno,
 }
+
+/// How the first slow start of a path grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SlowStart {
+    /// By a packet per packet acknowledged, until a loss or ssthresh (RFC 5681).
+    #[serde(rename = "standard")]
+    Standard,
+    /// The same until the RTT rises, then a quarter of it for five rounds (HyStart++, RFC 9406).
+    /// Without effect on rules that end slow start themselves. Not on `kernel`.
+    #[serde(rename = "hystart++")]
+    HystartPlusPlus,
+}

@@ -1,6 +1,6 @@
 //! Links: traces read, queues sized.
 
-use anabranch_net::{LinkConfig, Loss, MILLISECOND, Rate, SECOND, Time, Trace};
+use anabranch_net::{self as net, LinkConfig, Loss, MILLISECOND, Rate, SECOND, Steps, Time};
 use indexmap::IndexMap;
 
 use crate::file::key::{Fault, Key};
@@ -8,6 +8,7 @@ use crate::file::written;
 use crate::model::links::Link;
 use crate::model::number::PacketBytes;
 use crate::origin::Files;
+use crate::resolve::link_trace::{self, LinkTrace};
 use crate::resolve::picoseconds::picoseconds;
 use crate::resolve::queues::queue;
 
@@ -38,40 +39,115 @@ fn config(
     packet_bytes: PacketBytes,
     files: &mut Files<'_>,
 ) -> Result<LinkConfig, Fault> {
-    let rate = rate(key, link, files)?;
+    let trace = trace(key, link, files)?;
+    let rate = rate(key, link, &trace)?;
+    let (loss, more_delay) = match trace {
+        Some(Trace::Link(trace)) => (
+            trace_loss(key, link, trace.loss)?,
+            trace_delay(key, link, trace.delay)?,
+        ),
+        _ => (loss(&link.loss), None),
+    };
     Ok(LinkConfig {
-        delay: picoseconds(link.delay_ms.get(), MILLISECOND),
+        delay: picoseconds(link.delay_ms.get(), MILLISECOND)
+            + more_delay
+                .as_ref()
+                .map_or(0, |more| more.smallest() as Time),
+        more_delay: more_delay
+            .map(|more| more.map(|delay| delay - more.smallest()))
+            .filter(|more| more.constant().is_none()),
         queue: queue(
             &key.key("queue"),
             link.queue.as_ref(),
             rate.mean_mbps(),
             packet_bytes,
         )?,
-        loss: loss(&link.loss),
+        loss,
         down: down(&key.key("down"), &link.down)?,
         rate,
     })
 }
 
-fn rate(key: &Key, link: &written::Link, files: &mut Files<'_>) -> Result<Rate, Fault> {
-    match (&link.rate_mbps, &link.trace_file) {
+/// The trace of a link: mahimahi's, of the rate alone, or of rate, delay and loss.
+enum Trace {
+    Rate(net::Trace),
+    Link(LinkTrace),
+}
+
+fn trace(key: &Key, link: &written::Link, files: &mut Files<'_>) -> Result<Option<Trace>, Fault> {
+    let Some(file) = &link.trace_file else {
+        return Ok(None);
+    };
+    let key = key.key("trace_file");
+    let content = files
+        .content(file)
+        .map_err(|reason| key.fault(format!("{file}: {reason}")))?;
+    let text = String::from_utf8_lossy(&content);
+    let trace = if link_trace::is_csv(&text) {
+        link_trace::parse(&text).map(Trace::Link)
+    } else {
+        let read = net::Trace::parse(&text).map(Trace::Rate);
+        read.map_err(|error| error.to_string())
+    };
+    trace
+        .map(Some)
+        .map_err(|error| key.fault(format!("{file}: {error}")))
+}
+
+fn rate(key: &Key, link: &written::Link, trace: &Option<Trace>) -> Result<Rate, Fault> {
+    let of_trace = match trace {
+        Some(Trace::Rate(trace)) => Some(Rate::Trace(trace.clone())),
+        Some(Trace::Link(LinkTrace { rate, .. })) => rate.clone().map(Rate::Steps),
+        None => None,
+    };
+    match (link.rate_mbps, of_trace) {
         (Some(mbps), None) => Ok(Rate::Constant {
             bits_per_second: mbps.get() * 1e6,
         }),
-        (None, Some(file)) => {
-            let key = key.key("trace_file");
-            let text = files
-                .content(file)
-                .map_err(|reason| key.fault(format!("{file}: {reason}")))?;
-            Trace::parse(&String::from_utf8_lossy(&text))
-                .map(Rate::Trace)
-                .map_err(|error| key.fault(format!("{file}: {error}")))
+        (None, Some(rate)) => Ok(rate),
+        (None, None) if trace.is_some() => {
+            Err(key.fault("expected rate_mbps here or as a column of the trace, got neither"))
         }
         (None, None) => Err(key.fault("expected rate_mbps or trace_file, got neither")),
         (Some(_), Some(_)) => Err(key
             .key("trace_file")
             .fault("expected rate_mbps or trace_file, got both")),
     }
+}
+
+/// The losses of a trace, or those of the link where the trace has none.
+fn trace_loss(key: &Key, link: &written::Link, trace: Option<Steps>) -> Result<Loss, Fault> {
+    match trace {
+        Some(_) if link.loss != written::Loss::None => Err(key
+            .key("loss")
+            .fault("expected loss here or as a column of the trace, got both")),
+        Some(steps) => Ok(match steps.constant() {
+            Some(probability) => Loss::Bernoulli { probability },
+            None => Loss::Steps(steps),
+        }),
+        None => Ok(loss(&link.loss)),
+    }
+}
+
+fn trace_delay(
+    key: &Key,
+    link: &written::Link,
+    trace: Option<Steps>,
+) -> Result<Option<Steps>, Fault> {
+    let queued = matches!(
+        link.queue,
+        Some(written::Queue::Codel(_) | written::Queue::FqCodel(_))
+    );
+    let changes = trace
+        .as_ref()
+        .is_some_and(|steps| steps.constant().is_none());
+    if queued && changes {
+        return Err(key.key("queue").fault(
+            "expected another queue, or a trace without a column delay_ms: CoDel and FQ-CoDel \
+             have no links whose delay changes",
+        ));
+    }
+    Ok(trace)
 }
 
 fn loss(loss: &written::Loss) -> Loss {

@@ -1,0 +1,76 @@
+"""`anabranch trace`: traces of links in other formats."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anabranch.cli import tables
+from anabranch.cli.notes import App, note
+from anabranch.scenario import ScenarioError, expected_one_of
+from anabranch.traces import COLUMNS, FORMATS, LinkTrace, read, to_csv, to_mahimahi
+
+WRITERS = {"csv": to_csv, "mahimahi": to_mahimahi}
+
+app = App(no_args_is_help=True, help="Convert traces of links; list the formats.")
+
+
+def register(parent: typer.Typer) -> None:
+    """Add these commands."""
+    parent.add_typer(app, name="trace")
+
+
+@app.command("formats")
+def formats_command() -> None:
+    """List the formats that can be read.
+
+    Examples:
+
+        anabranch trace formats
+    """
+    table = tables.new_table("format", "what it has")
+    for name, kind in FORMATS.items():
+        table.add_row(name, kind.meaning)
+    tables.STDOUT.print(table)
+
+
+@app.command("convert")
+def convert_command(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The trace to read.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="What to write.")],
+    from_: Annotated[str, typer.Option("--from", metavar="FORMAT", help="Of IN.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="csv or mahimahi.")] = "csv",
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False,
+) -> None:
+    """Convert a trace to one that a link can name (`trace_file`), and say what it lacks.
+
+    Examples:
+
+        anabranch trace convert 7_1_wifi.csv --from multipath-wireless wifi.csv
+
+        anabranch trace convert wifi.csv --from csv --to mahimahi wifi.trace
+    """
+    if to not in WRITERS:
+        raise ScenarioError(f"unknown format {to!r}: {expected_one_of(to, list(WRITERS))}")
+    if target.exists() and not force:
+        raise ScenarioError(f"{target}: the file exists: give another name, or --force")
+    try:
+        trace = read(source.read_text(encoding="utf-8"), from_)
+        text = WRITERS[to](trace)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{source}: cannot read the file: {error}") from None
+    except ScenarioError as error:
+        raise ScenarioError(f"{source}: {error}") from None
+    temporary = target.with_name(f".{target.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(target)
+    note(f"Wrote {target}: {len(trace.time_s)} values over {trace.end_s:g} s. {_lacks(trace, to)}")
+
+
+def _lacks(trace: LinkTrace, to: str) -> str:
+    """What a written trace does not say, and where it is said instead."""
+    written = set(trace.columns) & ({"rate_mbps"} if to == "mahimahi" else set(COLUMNS))
+    missing = [name for name in COLUMNS if name not in written]
+    if not missing:
+        return "It has rate, delay and loss."
+    return f"It lacks {', '.join(missing)}: the keys of the link say them."
