@@ -144,7 +144,7 @@ test-kernel:
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --package anabranch-kernel
 	cargo test --quiet --package anabranch-kernel
 
-# On Debian's 6.12 and newest kernel, in QEMU. Not part of the gate.
+# On kernels of Ubuntu and Debian, in QEMU. Not part of the gate.
 test-kernels:
 	crates/kernel/qemu/test-kernels
 

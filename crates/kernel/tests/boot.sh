@@ -61,7 +61,7 @@ defaults() {
 	done
 }
 journalctl --sync
-journalctl --boot --identifier systemd-sysctl | grep -o "Couldn't write .*" | sed "s/^/sysctl.d: /"
+journalctl --boot --identifier systemd-sysctl | grep -o "Couldn't write 'lia' .*" | sed "s/^/sysctl.d: /"
 for unit in anabranch-kernel anabranch-default@lia; do
 	echo "$unit $(systemctl is-active $unit)"
 done
