@@ -1,4 +1,7 @@
-"""An idea tried in ten lines: what does LIA take that backs off by a third instead of a half?"""
+"""An idea tried in ten lines: what does LIA take that backs off by a third instead of a half?
+
+Also: anabranch compare examples/two_links.toml -a lia,examples/my_rule.py:Gentle
+"""
 
 import anabranch
 
@@ -14,5 +17,6 @@ class Gentle(anabranch.Rule):
         return paths[r].window / 3
 
 
-result = anabranch.run("examples/two_links.toml", algorithm=["lia", Gentle()], seeds=3)
-print(result.summary().to_string())
+if __name__ == "__main__":
+    result = anabranch.run("examples/two_links.toml", algorithm=["lia", Gentle()], seeds=3)
+    print(result.summary().to_string())

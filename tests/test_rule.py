@@ -153,5 +153,5 @@ def test_the_example_runs(
     short = SMALL.replace("R1", "left").replace("R2", "right")
     (tmp_path / "examples" / "two_links.toml").write_text(short)
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(ROOT / "examples" / "my_rule.py"))
+    runpy.run_path(str(ROOT / "examples" / "my_rule.py"), run_name="__main__")
     assert "Gentle" in capsys.readouterr().out

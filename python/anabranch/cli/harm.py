@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from anabranch.cli import tables
-from anabranch.cli.options import Jobs, Json, Set, names, overrides, seeds_option
+from anabranch.cli.options import Jobs, Json, Set, algorithms, overrides, seeds_option
 from anabranch.formats import markdown_table
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ def register(app: typer.Typer) -> None:
 
 def harm_command(
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="The rules to compare.")
+        str,
+        typer.Option(
+            "--algorithm", "-a", metavar="A,B,...", help="The rules to compare, also FILE.py:CLASS."
+        ),
     ] = "lia,olia,balia",
     seeds: Annotated[Any, seeds_option()] = 3,
     on: Annotated[
@@ -52,7 +55,7 @@ def harm_command(
 
     with tables.progress("harm") as progress:
         found = harm(
-            names(algorithm),
+            algorithms(algorithm),
             seeds,
             on=on,
             set=overrides(settings),

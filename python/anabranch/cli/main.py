@@ -12,6 +12,7 @@ from anabranch.cli import examples, harm, notes, papers, plot, run, study, sweep
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
+from anabranch.rule_file import blamed
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 
@@ -178,6 +179,10 @@ def main() -> None:
         code = _report_error(str(error))
     except NotConverged as error:
         code = _report_error(str(error), NOT_CONVERGED)
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+        if not (words := blamed(error)):
+            raise
+        code = _report_error(words)
     except ImportError as error:
         # Ctrl-C while an extension module was being imported.
         if not isinstance(error.__cause__, KeyboardInterrupt):

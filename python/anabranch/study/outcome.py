@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from anabranch._core import VERSION
-from anabranch.asked import check_jobs
+from anabranch.asked import Algorithm, check_jobs
 from anabranch.formats import interval, markdown_table, records
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
@@ -101,7 +101,7 @@ class Outcome:
 
 def study(
     name: str,
-    rules: Sequence[str] | None = None,
+    rules: Sequence[Algorithm] | None = None,
     *,
     on: str = "sim",
     quick: bool = False,
@@ -111,9 +111,9 @@ def study(
 ) -> Outcome:
     """Run a study of `studies/`.
 
-    `rules`: names as in a scenario; every rule of the table by default. `quick`: fewer seeds and
-    shorter runs. `store`: a directory that keeps each run, so that the same call resumes a study
-    that was stopped. `on`, `jobs` and `progress` are as in `run`.
+    `rules`: names as in a scenario, or rules in Python; every rule of the table by default.
+    `quick`: fewer seeds and shorter runs. `store`: a directory that keeps each run, so that the
+    same call resumes a study that was stopped. `on`, `jobs` and `progress` are as in `run`.
 
     Raises `ScenarioError` for what cannot be run, and where every run failed.
     """

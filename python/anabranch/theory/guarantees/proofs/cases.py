@@ -1,8 +1,6 @@
 """A rule as rational functions of the state, one for each case of its comparisons."""
 
-import importlib.util
-import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,6 +10,7 @@ from typing import Any, Protocol
 from sympy.polys.fields import FracElement
 
 from anabranch import _core
+from anabranch.rule_file import class_of, is_file_of
 from anabranch.scenario import ScenarioError
 from anabranch.theory.guarantees.proofs.formula import formula
 from anabranch.theory.guarantees.proofs.solvers import UNSATISFIABLE, decide
@@ -56,9 +55,9 @@ class ProvedRule:
     @classmethod
     def of(cls, text: str) -> "ProvedRule":
         """A specification such as "balia:cap=inf", or FILE.py:CLASS. Raises `ScenarioError`."""
-        file, colon, name = text.rpartition(":")
-        if colon and file.endswith(".py"):
-            written = _written(Path(file), name)()
+        file, _, name = text.rpartition(":")
+        if is_file_of(text):
+            written = class_of(Path(file), name)()
             return cls(name, lambda paths: _evaluated(written, paths), written)
         law = _core.Law(text)
         if law.delay_based:
@@ -74,21 +73,6 @@ class ProvedRule:
 
 def _evaluated(rule: Any, paths: Sequence[Any]) -> list[tuple[Any, Any]]:
     return [(rule.increase(r, paths), rule.decrease(r, paths)) for r in range(len(paths))]
-
-
-def _written(file: Path, name: str) -> Callable[[], Any]:
-    """The class of that name in a file of Python."""
-    if not file.is_file():
-        raise ScenarioError(f"{file}: no such file; expected a RULE such as lia, or FILE.py:CLASS")
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = getattr(module, name, None)
-    if not (inspect.isclass(found) and hasattr(found, "increase") and hasattr(found, "decrease")):
-        raise ScenarioError(f"{file}: no class {name} with the methods increase and decrease")
-    return found
 
 
 @dataclass(frozen=True, eq=False)
