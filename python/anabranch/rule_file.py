@@ -21,6 +21,9 @@ from anabranch.rule import Rule
 MOST_INCREASE = 10.0
 """Packets per acknowledged packet beyond which an increase is not meant: slow start has 1."""
 
+MOST_DECREASE = 1000.0
+"""Windows beyond which a decrease is not meant; rules whose windows are coupled exceed 1."""
+
 FILES: dict[str, Path] = {}
 """The files that were loaded, by the name of their module."""
 
@@ -169,8 +172,8 @@ def problems(rule: Rule) -> Iterator[str]:
                 yield f"{at} is {value:g}, then {other:g} for the same paths: a rule must be pure"
             elif what == "increase" and not -1 <= value <= MOST_INCREASE:
                 yield f"{at} is {value:g} packets for each acknowledged packet: is that meant?"
-            elif what == "decrease" and not 0 <= value <= window:
-                yield f"{at} is {value:g} packets: expected 0 to the window"
+            elif what == "decrease" and not 0 <= value <= MOST_DECREASE * window:
+                yield f"{at} is {value:g} packets: is that meant?"
             else:
                 continue
             break  # one line for a method

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from anabranch.cli import examples, harm, notes, papers, plot, run, study, sweep, tables
+from anabranch.cli.hints import with_way
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
@@ -176,7 +177,7 @@ def main() -> None:
     except TyperException as error:
         code = _report_error(_plain(error.format_message()))
     except (ScenarioError, OSError, UnicodeError) as error:
-        code = _report_error(str(error))
+        code = _report_error(with_way(str(error)))
     except NotConverged as error:
         code = _report_error(str(error), NOT_CONVERGED)
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:

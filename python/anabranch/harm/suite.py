@@ -163,4 +163,7 @@ def _goodput(result: Result) -> dict[str, float]:
     runs = result.flows.set_index(["algorithm", "seed"])["goodput_mbps"]
     finished = result.transfers.set_index(["algorithm", "seed"])
     runs.update(finished["bytes"] * 8e-6 / finished["duration_s"])
-    return {str(name): float(mean) for name, mean in runs.groupby("algorithm").mean().items()}
+    return {
+        str(name): float(mean)
+        for name, mean in runs.groupby("algorithm", sort=False).mean().items()
+    }
