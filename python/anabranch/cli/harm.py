@@ -7,7 +7,7 @@ from rich.text import Text
 
 from anabranch.cli import tables
 from anabranch.cli.options import Jobs, Json, Set, algorithms, overrides, seeds_option
-from anabranch.formats import markdown_table
+from anabranch.formats import latex_table, markdown_table
 
 if TYPE_CHECKING:
     from anabranch.harm.suite import Harm, Row
@@ -38,6 +38,7 @@ def harm_command(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table in Markdown.")
     ] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print the table for LaTeX.")] = False,
 ) -> None:
     """Compare rules over two paths with the best single path: where does the second one harm?
 
@@ -63,7 +64,7 @@ def harm_command(
             jobs=jobs,
             progress=progress,
         )
-    tables.answer(found, as_json, _markdown if markdown else _table)
+    tables.answer(found, as_json, _latex if latex else _markdown if markdown else _table)
 
 
 def _table(found: "Harm") -> None:
@@ -92,6 +93,17 @@ def _markdown(found: "Harm") -> None:
     header = ["network and loss", "best path", *found.algorithms]
     print(*markdown_table(header, rows), sep="\n")
     _summary(found)
+
+
+def _latex(found: "Harm") -> None:
+    import pandas as pd
+
+    rows = [
+        [row.cell, f"{row.best:.1f}", *(_cell(row, name) for name in found.algorithms)]
+        for row in found.rows
+    ]
+    header = ["network and loss", "best path", *found.algorithms]
+    print(latex_table(pd.DataFrame(rows, columns=header)))
 
 
 def _cell(row: "Row", name: str) -> str:

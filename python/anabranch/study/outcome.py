@@ -9,7 +9,7 @@ import pandas as pd
 
 from anabranch._core import VERSION
 from anabranch.asked import Algorithm, check_jobs
-from anabranch.formats import interval, markdown_table, records
+from anabranch.formats import interval, latex_table, markdown_table, records
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
 from anabranch.study import values
@@ -69,10 +69,18 @@ class Outcome:
 
     def markdown(self) -> list[str]:
         """The table in Markdown: a row per rule."""
+        return markdown_table(*self._in_words())
+
+    def latex(self) -> str:
+        """The table for LaTeX."""
+        header, rows = self._in_words()
+        return latex_table(pd.DataFrame(rows, columns=header))
+
+    def _in_words(self) -> tuple[list[str], list[list[str]]]:
         cells = [self.cell(column) for column in self.columns]
         header = ["rule", *(column.title for column in self.columns)]
         rows = [[rule, *(cell.get(rule, "-") for cell in cells)] for rule in self.rules]
-        return markdown_table(header, rows)
+        return header, rows
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data for JSON."""
