@@ -125,7 +125,7 @@ class Pictures:
 
 FORMATS = ("pdf", "svg", "png", "latex")
 WIDTHS = {"column": 8.8, "page": 18.1}
-"""Of a page with two columns, as of ACM and IEEE, cm."""
+"""Widths in a page of two columns, as ACM and IEEE have, cm."""
 
 
 def _formats(text: str) -> tuple[str, ...]:
