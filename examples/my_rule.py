@@ -1,4 +1,7 @@
-"""An idea tried in ten lines: what does LIA take that backs off by a third instead of a half?"""
+"""An idea tried in ten lines: what does LIA take that backs off by a third instead of a half?
+
+Also: anabranch compare examples/two_links.toml -a lia,examples/my_rule.py:Gentle
+"""
 
 import anabranch
 

@@ -60,6 +60,9 @@ def test_the_command_prints_a_table_markdown_or_json() -> None:
     assert "best path" in table.stdout
     markdown = CliRunner().invoke(app, [*call, "--markdown"], catch_exceptions=False).stdout
     assert markdown.startswith("| network and loss | best path | reno | cubic | lia |")
+    latex = CliRunner().invoke(app, [*call, "--latex"], catch_exceptions=False).stdout
+    assert "network and loss & best path & reno & cubic & lia" in latex
+    assert r"1\% + 0\%" in latex
     rows = json.loads(CliRunner().invoke(app, [*call, "--json"], catch_exceptions=False).stdout)
     assert len(rows["rows"]) == 7
     assert set(rows["rows"][0]["ratio"]) == {"reno", "cubic", "lia"}

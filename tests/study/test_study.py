@@ -59,7 +59,14 @@ def test_a_study_from_its_folder_to_its_directory(tiny: Path, anabranch: Anabran
     manifest = json.loads((out / "tiny" / "manifest.json").read_text())
     written = {file.name for file in (out / "tiny").iterdir()}
     assert set(manifest["files"]) == written - {"manifest.json"}
-    assert {"figure.svg", "figure.png", "table.md", "values.parquet", "slow.trace"} <= written
+    assert {
+        "figure.svg",
+        "figure.png",
+        "table.md",
+        "table.tex",
+        "values.parquet",
+        "slow.trace",
+    } <= written
     assert manifest["study"]["seeds"] == [1, 2]
 
 

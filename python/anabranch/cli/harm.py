@@ -6,8 +6,8 @@ import typer
 from rich.text import Text
 
 from anabranch.cli import tables
-from anabranch.cli.options import Jobs, Json, Set, names, overrides, seeds_option
-from anabranch.formats import markdown_table
+from anabranch.cli.options import Jobs, Json, Set, algorithms, overrides, seeds_option
+from anabranch.formats import latex_table, markdown_table
 
 if TYPE_CHECKING:
     from anabranch.harm.suite import Harm, Row
@@ -20,7 +20,10 @@ def register(app: typer.Typer) -> None:
 
 def harm_command(
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", metavar="A,B,...", help="The rules to compare.")
+        str,
+        typer.Option(
+            "--algorithm", "-a", metavar="A,B,...", help="The rules to compare, also FILE.py:CLASS."
+        ),
     ] = "lia,olia,balia",
     seeds: Annotated[Any, seeds_option()] = 3,
     on: Annotated[
@@ -35,6 +38,7 @@ def harm_command(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table in Markdown.")
     ] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print the table for LaTeX.")] = False,
 ) -> None:
     """Compare rules over two paths with the best single path: where does the second one harm?
 
@@ -52,7 +56,7 @@ def harm_command(
 
     with tables.progress("harm") as progress:
         found = harm(
-            names(algorithm),
+            algorithms(algorithm),
             seeds,
             on=on,
             set=overrides(settings),
@@ -60,7 +64,7 @@ def harm_command(
             jobs=jobs,
             progress=progress,
         )
-    tables.answer(found, as_json, _markdown if markdown else _table)
+    tables.answer(found, as_json, _latex if latex else _markdown if markdown else _table)
 
 
 def _table(found: "Harm") -> None:
@@ -89,6 +93,17 @@ def _markdown(found: "Harm") -> None:
     header = ["network and loss", "best path", *found.algorithms]
     print(*markdown_table(header, rows), sep="\n")
     _summary(found)
+
+
+def _latex(found: "Harm") -> None:
+    import pandas as pd
+
+    rows = [
+        [row.cell, f"{row.best:.1f}", *(_cell(row, name) for name in found.algorithms)]
+        for row in found.rows
+    ]
+    header = ["network and loss", "best path", *found.algorithms]
+    print(latex_table(pd.DataFrame(rows, columns=header)))
 
 
 def _cell(row: "Row", name: str) -> str:

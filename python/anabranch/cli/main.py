@@ -22,9 +22,11 @@ from anabranch.cli import (
     trace,
     ui,
 )
+from anabranch.cli.hints import with_way
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
+from anabranch.rule_file import blamed
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 
@@ -191,9 +193,13 @@ def main() -> None:
     except TyperException as error:
         code = _report_error(_plain(error.format_message()))
     except (ScenarioError, OSError, UnicodeError) as error:
-        code = _report_error(str(error))
+        code = _report_error(with_way(str(error)))
     except NotConverged as error:
         code = _report_error(str(error), NOT_CONVERGED)
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+        if not (words := blamed(error)):
+            raise
+        code = _report_error(words)
     except ImportError as error:
         # Ctrl-C while an extension module was being imported.
         if not isinstance(error.__cause__, KeyboardInterrupt):

@@ -10,6 +10,8 @@ import typer
 
 from anabranch.cli.examples import check_example
 from anabranch.cli.notes import warn
+from anabranch.rule import Rule
+from anabranch.rule_file import is_file_of, problems, rule_of
 from anabranch.scenario import Scenario, ScenarioError, Toml, load
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML); - for stdin.")]
@@ -63,6 +65,30 @@ def names(text: str, option: str = "--algorithm") -> list[str]:
     return list(dict.fromkeys(given))
 
 
+def algorithms(text: str, option: str = "--algorithm") -> list[str | Rule]:
+    """As `names`, with FILE.py:CLASS as an object; a warning where it is hardly a rule."""
+    found: list[str | Rule] = []
+    for name in names(text, option):
+        if not is_file_of(name):
+            found.append(name)
+            continue
+        rule = rule_of(name)
+        for problem in problems(rule):
+            warn(problem)
+        found.append(rule)
+    return found
+
+
+def only_names(text: str, option: str = "--algorithm") -> list[str]:
+    """As `names`, where a rule in Python has no answer. Raises `ScenarioError`."""
+    for name in filter(is_file_of, found := names(text, option)):
+        raise ScenarioError(
+            f"{option} {name}: theory needs the derivatives of a rule of the table; for one in "
+            f"Python: anabranch theory prove {name}, or run, compare, sweep and harm"
+        )
+    return found
+
+
 def out_option(help: str, name: str = "--out") -> Any:
     """The option --out, or another that names a directory to write to."""
     return typer.Option(name, metavar="DIR", parser=_directory, help=help)
@@ -99,7 +125,7 @@ class Pictures:
 
 FORMATS = ("pdf", "svg", "png", "latex")
 WIDTHS = {"column": 8.8, "page": 18.1}
-"""Of a page with two columns, as of ACM and IEEE, cm."""
+"""Widths in a page of two columns, as ACM and IEEE have, cm."""
 
 
 def _formats(text: str) -> tuple[str, ...]:

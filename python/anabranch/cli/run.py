@@ -38,8 +38,8 @@ Names = Annotated[
         "--algorithm",
         "-a",
         metavar="A,B,...",
-        help="Algorithms of the flows that name none, such as lia,olia,balia:cap=inf. "
-        "Default: the scenario's.",
+        help="Algorithms of the flows that name none, such as lia,olia,balia:cap=inf, or "
+        "my_rule.py:Gentle, a class in a file. Default: the scenario's.",
     ),
 ]
 Seeds = Annotated[Any, seeds_option(" Default: the scenario's.")]
@@ -221,6 +221,8 @@ def compare_command(
         anabranch compare examples/two_links.toml --algorithm reno,lia,olia,balia --seeds 5
 
         anabranch compare examples/two_links.toml --algorithm lia,wvegas --optimum --gain
+
+        anabranch compare examples/two_links.toml --algorithm lia,examples/my_rule.py:Gentle
 
         anabranch compare examples/two_links.toml --algorithm lia,olia --on kernel --jobs 2
     """

@@ -8,11 +8,12 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import can_resume, note, warn
-from anabranch.cli.options import Force, Jobs, Json, names, out_option
+from anabranch.cli.options import Force, Jobs, Json, algorithms, out_option
 from anabranch.files import output, put_section, refuse_full
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
+    from anabranch.rule import Rule
     from anabranch.study.entries import Study
     from anabranch.study.outcome import Outcome
 
@@ -38,7 +39,9 @@ def study_command(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds, shorter runs.")] = False,
     rules: Annotated[
         str | None,
-        typer.Option(metavar="A,B,...", help="The rules to compare. Default: every one."),
+        typer.Option(
+            metavar="A,B,...", help="The rules to compare, also FILE.py:CLASS. Default: every one."
+        ),
     ] = None,
     on: Annotated[
         str,
@@ -90,7 +93,7 @@ def study_command(
     check_backend(opened, on)
     if store:
         can_resume(f"{store} has the runs that are done; run the same command to resume")
-    wanted = names(rules, "--rules") if rules is not None else None
+    wanted = algorithms(rules, "--rules") if rules is not None else None
     how: dict[str, Any] = {"on": on, "quick": quick, "jobs": jobs}
     for one in opened if out and not force else []:
         refuse_full(Path(str(out), one.name))
@@ -113,7 +116,7 @@ def study_command(
 
 def _run(
     one: "Study",
-    rules: list[str] | None,
+    rules: "list[str | Rule] | None",
     store: Path | None,
     how: dict[str, Any],
     out: Path | None,

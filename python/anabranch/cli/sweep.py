@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from anabranch.caveats import caveats
 from anabranch.cli import sweep_tables, tables
 from anabranch.cli.notes import App, can_resume, note, warn
-from anabranch.cli.options import File, Jobs, Json, Set, names, overrides, scenario_of
+from anabranch.cli.options import File, Jobs, Json, Set, algorithms, overrides, scenario_of
 from anabranch.cli.run import ON, Names, Seeds
 from anabranch.files import size
 from anabranch.scenario import ScenarioError
@@ -130,7 +130,7 @@ def sweep_command(
     values = _values(over)
     if until is not None and (sample is not None or with_samples):
         raise ScenarioError("--until has neither --sample nor --with-samples")
-    chosen = names(algorithm) if algorithm is not None else None
+    chosen = algorithms(algorithm) if algorithm is not None else None
     scenario = scenario_of(file, set_, stand_in(chosen))
     for warning in [*scenario.warnings, *caveats(scenario, on)]:
         warn(warning)

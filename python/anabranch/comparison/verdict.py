@@ -39,7 +39,7 @@ class Measure:
 
 
 def in_words(result: Result) -> str:
-    """Which algorithm is the best by goodput, times of files, fairness and queues, in a line.
+    """The best algorithms by goodput, times of files, fairness and queues, in a line.
 
     Empty for one algorithm.
     """

@@ -71,5 +71,5 @@ def _curves(rows: pd.DataFrame, column: str, rules: list[str], log: bool, axes: 
 
 
 def _dash(number: int) -> Any:
-    """So that curves differ beside their colours."""
+    """The line style of a curve, which differs beside its colour."""
     return ("-", "--", "-.", ":")[number % 4]

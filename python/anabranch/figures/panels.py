@@ -56,9 +56,9 @@ class Drawing:
     panels: Sequence[Panel]
     caption: str
     width: float = 5.0
-    """Of the figure if nobody chooses one, inches."""
+    """Width of the figure if nobody chooses one, inches."""
     height: float = 1.6
-    """Of a panel, inches."""
+    """Height of a panel, inches."""
     least: float = 1.5
     """Width of a panel below which a figure has fewer columns of them, inches."""
     share_x: bool = True

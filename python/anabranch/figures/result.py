@@ -23,7 +23,7 @@ KINDS: dict[str, Callable[[Result], Drawing]] = {
     "completion": distributions.completion,
     "network": network.network,
 }
-"""Of runs of one scenario."""
+"""The kinds for runs of one scenario."""
 
 WRITTEN = ("goodput", "windows", "queues")
 """The kinds that --out writes; the others are drawn by `anabranch plot`."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from typing import Any
 
-from anabranch.asked import Seeds, seeds_of
+from anabranch.asked import Algorithm, Seeds, seeds_of
 from anabranch.result import Result
 from anabranch.runner import Progress, collect_parts, known_backend, plan
 from anabranch.scenario import load, settings
@@ -83,7 +83,7 @@ class Harm:
 
 
 def harm(
-    algorithms: Sequence[str] = ("lia", "olia", "balia"),
+    algorithms: Sequence[Algorithm] = ("lia", "olia", "balia"),
     seeds: Seeds = 3,
     *,
     on: str = "sim",
@@ -102,7 +102,7 @@ def harm(
     """
     known_backend(on)
     chosen = seeds_of(seeds)
-    compared = list(dict.fromkeys([*UNCOUPLED, *algorithms]))
+    compared: list[Algorithm] = list(dict.fromkeys([*UNCOUPLED, *algorithms]))
     cells = list(_cells(quick))
     parts = []
     with as_file(files(__package__) / "scenario.toml") as file:
@@ -118,7 +118,7 @@ def harm(
         single = {link: _goodput(result)[SINGLE] for link, result in zip("ab", alone, strict=True)}
         late = list(both.late_runs()["algorithm"].unique())
         rows.append(Row(cell.name, single, _goodput(both), late))
-    return Harm(on, compared, rows, len(chosen))
+    return Harm(on, list(rows[0].goodput), rows, len(chosen))
 
 
 def _cells(quick: bool) -> Iterator[Cell]:
@@ -163,4 +163,7 @@ def _goodput(result: Result) -> dict[str, float]:
     runs = result.flows.set_index(["algorithm", "seed"])["goodput_mbps"]
     finished = result.transfers.set_index(["algorithm", "seed"])
     runs.update(finished["bytes"] * 8e-6 / finished["duration_s"])
-    return {str(name): float(mean) for name, mean in runs.groupby("algorithm").mean().items()}
+    return {
+        str(name): float(mean)
+        for name, mean in runs.groupby("algorithm", sort=False).mean().items()
+    }

@@ -10,7 +10,7 @@ from anabranch.judge.entries import Item
 from anabranch.judge.sanity import State
 from anabranch.judge.subject import Subject
 from anabranch.judge.verdict import FAILS, HOLDS, NOT_TESTED, Verdict, not_tested
-from anabranch.rule import in_file, load_rule
+from anabranch.rule_file import class_of, in_file
 from anabranch.scenario import ScenarioError
 
 SOLVERS = ("z3", "cvc5", "sympy")
@@ -150,7 +150,7 @@ def operations(subject: Subject, name: str, item: Item) -> Verdict:
     place = in_file(subject.text)
     try:
         if place is not None:
-            rule = load_rule(*place)
+            rule = class_of(*place)()
             for r in range(PATHS):
                 rule.increase(r, paths)
                 rule.decrease(r, paths)

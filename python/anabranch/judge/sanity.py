@@ -11,7 +11,7 @@ from typing import Any
 
 from anabranch._core import Path, expected_one_of
 from anabranch.judge.subject import Subject
-from anabranch.rule import raised_in
+from anabranch.rule_file import raised_in
 from anabranch.scenario import ScenarioError
 
 PATHS = (1, 2, 3, 8)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch import _core
-from anabranch.rule import Rule, in_file, load_rule
+from anabranch.rule import Rule
+from anabranch.rule_file import class_of, in_file
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Subject:
         place = in_file(text)
         if place is None:
             return cls(text, _core.algorithm(text))
-        return cls(text, place[1], load_rule(*place), place[0])
+        return cls(text, place[1], class_of(*place)(), place[0])
 
     @property
     def key(self) -> str:

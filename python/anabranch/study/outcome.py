@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from anabranch._core import VERSION
-from anabranch.asked import check_jobs
-from anabranch.formats import interval, markdown_table, records
+from anabranch.asked import Algorithm, check_jobs
+from anabranch.formats import interval, latex_table, markdown_table, records
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
 from anabranch.study import values
@@ -69,10 +69,18 @@ class Outcome:
 
     def markdown(self) -> list[str]:
         """The table in Markdown: a row per rule."""
+        return markdown_table(*self._in_words())
+
+    def latex(self) -> str:
+        """The table for LaTeX."""
+        header, rows = self._in_words()
+        return latex_table(pd.DataFrame(rows, columns=header))
+
+    def _in_words(self) -> tuple[list[str], list[list[str]]]:
         cells = [self.cell(column) for column in self.columns]
         header = ["rule", *(column.title for column in self.columns)]
         rows = [[rule, *(cell.get(rule, "-") for cell in cells)] for rule in self.rules]
-        return markdown_table(header, rows)
+        return header, rows
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data for JSON."""
@@ -101,7 +109,7 @@ class Outcome:
 
 def study(
     name: str,
-    rules: Sequence[str] | None = None,
+    rules: Sequence[Algorithm] | None = None,
     *,
     on: str = "sim",
     quick: bool = False,
@@ -111,9 +119,9 @@ def study(
 ) -> Outcome:
     """Run a study of `studies/`.
 
-    `rules`: names as in a scenario; every rule of the table by default. `quick`: fewer seeds and
-    shorter runs. `store`: a directory that keeps each run, so that the same call resumes a study
-    that was stopped. `on`, `jobs` and `progress` are as in `run`.
+    `rules`: names as in a scenario, or rules in Python; every rule of the table by default.
+    `quick`: fewer seeds and shorter runs. `store`: a directory that keeps each run, so that the
+    same call resumes a study that was stopped. `on`, `jobs` and `progress` are as in `run`.
 
     Raises `ScenarioError` for what cannot be run, and where every run failed.
     """

@@ -16,8 +16,8 @@ def write(outcome: Outcome, directory: Path, command: list[str] | None = None) -
     """Write into an existing directory; `command` is the command line that led to it.
 
     `study.json` is what --json prints. `values.parquet` has a row per measure, case, rule and seed;
-    `table.md`, `figure.svg` and `figure.png` show them. The scenarios ran with the traces beside
-    them and the values of `study.toml`.
+    `table.md`, `table.tex`, `figure.svg` and `figure.png` show them. The scenarios ran with the
+    traces beside them and the values of `study.toml`.
     """
     for file in sorted(outcome.study.folder.glob("*.toml")):
         shutil.copy(file, directory / file.name)
@@ -25,6 +25,7 @@ def write(outcome: Outcome, directory: Path, command: list[str] | None = None) -
         (directory / name).write_bytes(trace)
     outcome.rows.to_parquet(directory / "values.parquet", index=False)
     (directory / "table.md").write_text("\n".join(page(outcome)) + "\n", encoding="utf-8")
+    (directory / "table.tex").write_text(outcome.latex(), encoding="utf-8")
     (directory / "study.json").write_text(json_text(outcome.as_dict()) + "\n", encoding="utf-8")
     style.save(draw(outcome), directory / "figure")
     runs = {

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch import kernel
-from anabranch.asked import algorithms_of
+from anabranch.asked import Algorithm, algorithms_of
 from anabranch.papers.entries.reader import Where
 from anabranch.result import Result
+from anabranch.rule import Rule
 from anabranch.runner import BACKENDS, Progress, known_backend
 from anabranch.scenario import Scenario, ScenarioError, rules, toml_value
 from anabranch.study.entries import Case, Study
@@ -60,11 +61,12 @@ def check_backend(studies: Sequence[Study], on: str) -> None:
     raise ScenarioError(f"not defined on {on}: {', '.join(undefined)}: expected --on {backends}")
 
 
-def plan(study: Study, chosen: Sequence[str] | None, on: str, quick: bool) -> Plan:
+def plan(study: Study, chosen: Sequence[Algorithm] | None, on: str, quick: bool) -> Plan:
     """The runs of a study, all checked. Raises `ScenarioError`."""
     check_backend([study], on)
     entries = study.entries
-    names = list(chosen or every_rule(on))
+    asked: list[Algorithm] = list(chosen or every_rule(on))
+    names: dict[str, Rule | None] = {}
     count = entries.quick.seeds if quick else entries.seeds
     seeds = list(range(1, count + 1)) if BACKENDS[on].random else [1]
     inputs, traces = study.inputs(), dict[str, bytes]()
@@ -74,12 +76,14 @@ def plan(study: Study, chosen: Sequence[str] | None, on: str, quick: bool) -> Pl
         scenario = _scenario(study, case, quick, inputs)
         scenarios[key] = scenario
         # A baseline runs its own rules, whatever is asked for.
-        for name in algorithms_of(scenario, list(case.rules or names), own):
+        chosen_here = algorithms_of(scenario, list(case.rules or asked), own)
+        names |= {} if case.rules else chosen_here
+        for name, rule in chosen_here.items():
             for seed in seeds:
-                how = (name, None, seed, on, True)
+                how = (name, rule, seed, on, True)
                 points.append(point(scenario, {"case": key}, *how, traces))
     _check_names(study, scenarios)
-    return Plan(study, names, seeds, on, quick, scenarios, points)
+    return Plan(study, list(names), seeds, on, quick, scenarios, points)
 
 
 def _check_names(study: Study, scenarios: Mapping[str, Scenario]) -> None:
@@ -129,7 +133,8 @@ def execute(
     """
     store: Store = Memory() if store_folder is None else Directory(store_folder)
     try:
-        with engine(store, None, jobs, planned.on, False, False, progress) as runs:
+        in_python = any(point.rule is not None for point in planned.points)
+        with engine(store, None, jobs, planned.on, in_python, False, progress) as runs:
             define(store, _definition(planned), planned.points)
             runs.complete(planned.points)
         for one in planned.points:

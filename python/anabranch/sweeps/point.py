@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from anabranch import _core
 from anabranch.asked import OWN
 from anabranch.rule import Rule
+from anabranch.rule_file import packed, source_hash
 from anabranch.runner import BACKENDS
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.sweeps.entry import encode
@@ -53,14 +55,28 @@ class Point:
         traces = {name: _hash(trace) for name, trace in self.traces.items()}
         parts = [FORMAT, build(), self.on, self.text, traces]
         parts += [self.algorithm, self.seed, self.with_samples]
+        if code := source_hash(self.rule):
+            parts.append(code)
         key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         object.__setattr__(self, "key", key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """With the code of its rule, which another machine may lack."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        return _unpacked, ({**values, "rule": None}, self.key, packed(self.rule))
 
     @property
     def label(self) -> str:
         """Values, algorithm and seed of the point, for messages."""
         values = [f"{key}={value}" for key, value in self.values.items()]
         return ", ".join([*values, self.algorithm, f"seed {self.seed}"])
+
+
+def _unpacked(values: dict[str, Any], key: str, rule: bytes) -> Point:
+    """The point that was pickled, with the key that it had."""
+    made = Point(**{**values, "rule": pickle.loads(rule)})
+    object.__setattr__(made, "key", key)
+    return made
 
 
 def point(

@@ -13,6 +13,7 @@ from anabranch.asked import Algorithms, Seeds, stand_in
 from anabranch.files import staged
 from anabranch.result import Result
 from anabranch.rule import Rule, explained
+from anabranch.rule_file import source_hash
 from anabranch.runner import Progress, choices
 from anabranch.scenario import Scenario, ScenarioError, load, settings, toml_value
 from anabranch.sweeps import space, tables
@@ -114,10 +115,10 @@ def opened(out: str | os.PathLike[str] | None, plan: "Plan") -> Iterator[Store]:
     if out is None:
         yield Memory()
         return
-    if plan.in_python:
+    if any(rule is not None and not source_hash(rule) for rule in plan.rules.values()):
         raise ScenarioError(
             "a rule in Python has no name that stays the same when it changes: sweep it without "
-            "a store"
+            "a store, or as FILE.py:CLASS from the command line"
         )
     store = Directory(out)
     try:

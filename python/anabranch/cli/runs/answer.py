@@ -25,7 +25,7 @@ class Answer:
     best: "list[Optimum] | None" = None
     """The optimum of each interval of the scenario."""
     measured: "dict[str, Measured]" = field(default_factory=dict)
-    """By flow."""
+    """Measurements by flow."""
 
     def print(self, results: "Sequence[Result]", single: "Sequence[Single]" = ()) -> None:
         """Print the results of each backend; `single`: what single paths get on each."""

@@ -78,7 +78,7 @@ LINKS = (
     ("utilization", "utilization of {}", 3),
     ("queue_packets", "queue of {}, packets", 1),
 )
-"""Of each link: the column, its label and the digits."""
+"""Columns of a link, each with its label and the digits."""
 
 
 def measured(beside: "DataFrame") -> None:

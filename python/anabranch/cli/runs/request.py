@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch.caveats import caveats
 from anabranch.cli import tables
 from anabranch.cli.notes import detail, note, warn
-from anabranch.cli.options import ANY, Pictures, names, scenario_of
+from anabranch.cli.options import ANY, Pictures, algorithms, scenario_of
 from anabranch.cli.runs.answer import Answer
 from anabranch.files import output
 from anabranch.scenario import Scenario, ScenarioError
@@ -57,7 +57,7 @@ class Request:
 
         for backend in self.on:
             known_backend(backend)
-        chosen = names(self.algorithm) if self.algorithm is not None else None
+        chosen = algorithms(self.algorithm) if self.algorithm is not None else None
         scenario = scenario_of(self.file, self.settings, stand_in(chosen))
         answer = self._answer(scenario)
         shown = self._warn(scenario)

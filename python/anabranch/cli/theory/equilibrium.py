@@ -8,7 +8,7 @@ import typer
 from anabranch.caveats import caveats
 from anabranch.cli import tables
 from anabranch.cli.notes import note, warn
-from anabranch.cli.options import ANY, File, Force, Json, Set, out_option, scenario_of
+from anabranch.cli.options import ANY, File, Force, Json, Set, only_names, out_option, scenario_of
 from anabranch.files import output
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def equilibrium(
     from anabranch.theory.fluid.equilibrium import equilibrium
     from anabranch.theory.network import Network
 
+    only_names(algorithm or ANY)
     scenario = scenario_of(file, set_, algorithm and ANY)
     for warning in caveats(scenario, "equilibrium"):
         warn(warning)

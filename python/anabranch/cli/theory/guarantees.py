@@ -8,7 +8,7 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import note
-from anabranch.cli.options import Force, Json, out_option
+from anabranch.cli.options import Force, Json, only_names, out_option
 from anabranch.files import put_section, refuse_full, section, staged
 from anabranch.scenario import ScenarioError
 
@@ -54,6 +54,7 @@ def check_command(
         raise ScenarioError("theory check: expected either a RULE, such as lia, or --all")
     numbers = check.PATHS if paths is None else [paths]
     if rule is not None:
+        only_names(rule, "theory check")
         with tables.progress(f"theory check {rule}"):
             found = check.check(rule, numbers, rtt_ratio)
         tables.answer(found, as_json, guarantees_tables.guarantees)

@@ -16,7 +16,7 @@ from anabranch.cli.options import (
     Probing,
     RttMs,
     Set,
-    names,
+    only_names,
     out_option,
     scenario_of,
 )
@@ -81,7 +81,7 @@ def optimum_command(
     from anabranch.theory.optimum.optimum import optima
     from anabranch.theory.optimum.utility import AlphaFair
 
-    chosen = names(algorithm) if algorithm else []
+    chosen = only_names(algorithm) if algorithm else []
     scenario, rtt_s = scenario_of(file, set_, ANY), rtt_ms and rtt_ms / 1e3
     fair, weights = AlphaFair.parse(utility), dict(map(_weight, weight or []))
     with tables.progress("theory optimum") as progress:
@@ -150,7 +150,7 @@ def fixed_points_command(
         found = [
             (interval, name, fixed_point_of(scenario, name, interval, rtt_s, probing))
             for interval in intervals(scenario)
-            for name in names(algorithm)
+            for name in only_names(algorithm)
         ]
     if as_json:
         documents = [

@@ -1,0 +1,232 @@
+"""Rules in files of Python: FILE.py:CLASS, loaded, tried, and sent to other processes."""
+
+import hashlib
+import importlib.util
+import inspect
+import math
+import pickle
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from traceback import FrameSummary, extract_tb
+from types import ModuleType
+from typing import Any
+
+from anabranch import _core
+from anabranch._core import ScenarioError, expected_one_of
+from anabranch.rule import Rule
+
+MOST_INCREASE = 10.0
+"""Packets per acknowledged packet beyond which an increase is not meant: slow start has 1."""
+
+MOST_DECREASE = 1000.0
+"""Windows beyond which a decrease is not meant; rules whose windows are coupled exceed 1."""
+
+FILES: dict[str, Path] = {}
+"""The files that were loaded, by the name of their module."""
+
+
+def in_file(text: str) -> tuple[Path, str] | None:
+    """File and class of an algorithm given as FILE.py:CLASS; None for one of the table."""
+    file, _, name = text.rpartition(":")
+    return (Path(file), name) if file.endswith(".py") else None
+
+
+def is_file_of(text: str) -> bool:
+    """Whether an algorithm is FILE.py:CLASS."""
+    return in_file(text) is not None
+
+
+def class_of(file: Path, name: str) -> type[Any]:
+    """The class of that name in a file. Raises `ScenarioError` in one line for what is none."""
+    if not file.is_file():
+        raise ScenarioError(f"{file}: no such file; expected a RULE such as lia, or FILE.py:CLASS")
+    module = _module(file)
+    rules = {key: value for key, value in vars(module).items() if _is_rule(value)}
+    if name not in rules:
+        own = [key for key, value in rules.items() if value.__module__ == module.__name__]
+        known = f": {expected_one_of(name, own)}" if own else ""
+        raise ScenarioError(
+            f"{file}: no class {name} with the methods increase and decrease{known}"
+        )
+    return rules[name]
+
+
+def _is_rule(found: object) -> bool:
+    return inspect.isclass(found) and hasattr(found, "increase") and hasattr(found, "decrease")
+
+
+def rule_of(text: str) -> Rule:
+    """The object of FILE.py:CLASS, without arguments. Raises `ScenarioError` in one line."""
+    file, _, name = text.rpartition(":")
+    made = class_of(Path(file), name)
+    try:
+        rule: Rule = made()
+        list(problems(rule))
+    except ScenarioError as error:
+        raise ScenarioError(f"{file}: {error}") from None
+    except Exception as error:
+        raise ScenarioError(f"{file}: {name}: {in_one_line(error, Path(file))}") from None
+    return rule
+
+
+def in_one_line(error: Exception, file: Path) -> str:
+    """An error of a rule with its line in the file."""
+    places = [one.lineno for one in _frames(error) if Path(one.filename) == file.resolve()]
+    if isinstance(error, SyntaxError):
+        places = [error.lineno]
+    where = f"line {places[-1]}: " if places else ""
+    if isinstance(error, AttributeError) and isinstance(error.obj, State | _core.Path):
+        known = [name for name in dir(_core.Path) if not name.startswith("_")]
+        return f"{where}a path has no {error.name}: {expected_one_of(str(error.name), known)}"
+    return f"{where}{type(error).__name__}: {error}"
+
+
+def raised_in(error: BaseException, file: Path) -> str:
+    """File and line of the last place in this file where the error was raised."""
+    own = [p.lineno for p in extract_tb(error.__traceback__) if Path(p.filename) == file]
+    return f"{file}:{own[-1]}" if own else str(file)
+
+
+def blamed(error: Exception) -> str | None:
+    """The file, line and words of an error that a loaded rule has raised; None for others."""
+    files = {str(file.resolve()): file for file in FILES.values()}
+    places = [files[one.filename] for one in _frames(error) if one.filename in files]
+    if places:
+        return f"{places[-1]}: {in_one_line(error, places[-1])}"
+    answer = re.match(r"\w+\.(increase|decrease) returned ", str(error))
+    return str(error) if files and answer else None
+
+
+def _frames(error: Exception) -> Iterator[FrameSummary]:
+    for frame in extract_tb(error.__traceback__):
+        frame.filename = str(Path(frame.filename).resolve())
+        yield frame
+
+
+def _module(file: Path) -> ModuleType:
+    """The file as a module, which other processes of this machine can import, too."""
+    path = file.resolve()
+    name = path.stem
+    if FILES.get(name) != path and (
+        name in sys.modules or name in FILES or not name.isidentifier()
+    ):
+        name = f"rule_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # for what the file imports beside it
+    sys.modules[name] = module
+    try:
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ScenarioError(f"{file}: {in_one_line(error, file)}") from None
+    FILES[name] = file
+    return module
+
+
+# ------------------------------------------------------------------ is it a rule?
+
+
+@dataclass(frozen=True)
+class State:
+    """A path as a rule sees it: the attributes of `Path`."""
+
+    window: float
+    rtt: float
+    base_rtt: float
+    since_loss: float = 400.0
+    between_losses: float = 500.0
+    loss_interval: float = 480.0
+    peak: float = 30.0
+    prior_peak: float = 28.0
+    epoch_window: float = 15.0
+    age: float = 2.0
+
+    @property
+    def round_rtt(self) -> float:
+        """As `rtt`."""
+        return self.rtt
+
+    @property
+    def queue_delay(self) -> float:
+        """The RTT without the base RTT, s."""
+        return self.rtt - self.base_rtt
+
+    @property
+    def rate(self) -> float:
+        """`window / rtt`."""
+        return self.window / self.rtt
+
+
+STATES: Sequence[Sequence[State]] = [
+    [State(20.0, 0.05, 0.04)],
+    [State(10.0, 0.05, 0.04), State(40.0, 0.2, 0.1)],
+    [State(2.0, 0.1, 0.1), State(2.0, 0.1, 0.1)],
+    [State(100.0, 0.03, 0.01), State(5.0, 0.3, 0.1), State(50.0, 0.08, 0.05)],
+]
+"""Ordinary states of one to three paths, in packets and seconds."""
+
+
+def problems(rule: Rule) -> Iterator[str]:
+    """What is probably not meant, a line each: not pure, or of a senseless size.
+
+    Raises `ScenarioError` for an answer that is no finite number, and what the rule raises.
+    """
+    name = str(getattr(rule, "name", type(rule).__name__))
+    asked = [(paths, r) for paths in STATES for r in range(len(paths))]
+    for what in ("increase", "decrease"):
+        method = getattr(rule, what)
+        first = [method(r, paths) for paths, r in asked]
+        again = [method(r, paths) for paths, r in reversed(asked)][::-1]
+        for (paths, r), value, other in zip(asked, first, again, strict=True):
+            window = paths[r].window
+            at = f"{name}.{what} for a window of {window:g} packets"
+            if not isinstance(value, int | float) or not math.isfinite(value):
+                raise ScenarioError(f"{at} is {value!r}: expected a finite number of packets")
+            if value != other:
+                yield f"{at} is {value:g}, then {other:g} for the same paths: a rule must be pure"
+            elif what == "increase" and not -1 <= value <= MOST_INCREASE:
+                yield f"{at} is {value:g} packets for each acknowledged packet: is that meant?"
+            elif what == "decrease" and not 0 <= value <= MOST_DECREASE * window:
+                yield f"{at} is {value:g} packets: is that meant?"
+            else:
+                continue
+            break  # one line for a method
+
+
+# ------------------------------------------------------------------ other processes
+
+
+def packed(rule: Rule | None) -> bytes:
+    """A rule as bytes that also a machine without its file can read.
+
+    With cloudpickle, which Dask brings, its module is sent along; else other processes import it.
+    """
+    module = inspect.getmodule(type(rule))
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle.dumps(rule)
+    if rule is None or module is None or module.__name__.split(".")[0] in ("anabranch", "__main__"):
+        return bytes(cloudpickle.dumps(rule))
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        return bytes(cloudpickle.dumps(rule))
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
+def source_hash(rule: Rule | None) -> str | None:
+    """A hash of the class and the text of the file of a rule that was loaded; None for others."""
+    file = FILES.get(type(rule).__module__)
+    if file is None:
+        return None
+    return hashlib.sha256(f"{type(rule).__qualname__}\n{file.read_text()}".encode()).hexdigest()

@@ -1,0 +1,28 @@
+"""What is not modelled is said with a way out."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Anabranch
+
+
+@pytest.mark.parametrize(
+    ("options", "way"),
+    [
+        (["-a", "bbr"], "--on kernel, as root"),
+        (["-a", "copa"], "write it as a rule in Python"),
+        (["--set", "links.R1.jitter_ms=3"], "tcp.host_jitter_us"),
+        (["--set", "links.R1.ack_loss=0.1"], "docs/two-way.md"),
+        (["--set", "links.R2.queue.red.ecn2.cake=1"], None),
+        (["-a", "lai"], None),
+    ],
+)
+def test_a_known_absence_names_its_way_out_in_one_line(
+    options: list[str], way: str | None, small: Path, anabranch: Anabranch
+) -> None:
+    done = anabranch("run", small, *options)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert (way or "expected one of") in line
+    assert ("not modelled" in line or "; " in line) == (way is not None)
