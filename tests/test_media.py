@@ -21,7 +21,7 @@ workload.media = { rate_mbps = 0.4 }
 
 
 def test_a_result_with_media_is_stored_and_documented(tmp_path: Path, small: Path) -> None:
-    """0.4 Mbps and 30 frames a second are 1667 bytes a frame, two packets; one is at the very end."""
+    """0.4 Mbps and 30 frames a second are 1667 bytes a frame, two packets; one is at the end."""
     result = anabranch.run(anabranch.Scenario.parse(CALL), seeds=2)
     assert result.media is not None
     assert list(result.media["flow"]) == ["call"] * 4

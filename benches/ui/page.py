@@ -110,7 +110,7 @@ def first_paint(page: Browser, address: str) -> list[float]:
 
 
 def effects(page: Browser) -> dict[str, list[float]]:
-    """Times from a move of the first slider to charts and to the end, ms, by item of the gallery."""
+    """Times from a move of the first slider to charts and to the end, ms, by item."""
     items = page.evaluate(
         "[...document.querySelectorAll('#gallery button')].map((b) => b.dataset.id)"
     )

@@ -1,7 +1,7 @@
 """Traces of links: CSV with named columns, mahimahi's format, and files of public data sets.
 
-A trace of a link (docs/reference/traces.md) has the column `time_s` and some of `rate_mbps`, `delay_ms` and
-`loss`. Every reader here gives one, with the columns that its format has; `LinkTrace.missing` are
+A trace of a link (docs/reference/traces.md) has the column `time_s` and some of `rate_mbps`,
+`delay_ms` and `loss`. Every reader here gives one, with the columns that its format has; `LinkTrace.missing` are
 the others. No data set is part of this package.
 """
 
