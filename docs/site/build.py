@@ -40,7 +40,7 @@ def build(out: Path) -> int:
             for name in (".doctrees", ".buildinfo", "objects.inv"):
                 leftover = html / name
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
-            for leftover in html.rglob("*.map"):
+            for leftover in (*html.rglob("*.map"), html / "_static" / "webpack-macros.html"):
                 leftover.unlink()
             shutil.rmtree(out, ignore_errors=True)
             shutil.move(html, out)

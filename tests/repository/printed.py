@@ -117,7 +117,7 @@ class Workspace:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stderr}"
         return "\n".join(map(str.rstrip, done.stdout.split("\n"))).strip("\n").split("\n")
