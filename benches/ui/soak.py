@@ -20,7 +20,7 @@ SEED = 1
 WARM = 0.25
 """The part of the time after which memory must not grow: caches and modules are loaded by then."""
 MOST_GROWTH = 0.05
-RULES = ["lia", "olia", "balia", "reno", "wvegas"]
+RULES = ["lia", "olia", "balia", "reno", "generalized"]
 ITEMS = ["examples/two_links", "examples/wireless", "papers/olia/scenario_c", "studies/shared/n4"]
 ENDLESS = {"measure.duration_s": "1e6", "measure.sample_ms": "1e4"}
 
@@ -38,7 +38,7 @@ class Page:
 
     def run(self, document: dict, leave_after: int | None = None) -> str:
         """The type of the last event; or leaves after so many events."""
-        connection = http.client.HTTPConnection(self.host, timeout=120)
+        connection = http.client.HTTPConnection(self.host, timeout=600)
         connection.request("POST", "/api/run", json.dumps(document), self.headers)
         answer = connection.getresponse()
         assert answer.status == 200, answer.read()
@@ -52,7 +52,7 @@ class Page:
         return kind
 
     def jobs(self) -> int:
-        connection = http.client.HTTPConnection(self.host, timeout=120)
+        connection = http.client.HTTPConnection(self.host, timeout=600)
         connection.request("GET", "/api/jobs", headers=self.headers)
         found: int = json.loads(connection.getresponse().read())["jobs"]
         connection.close()

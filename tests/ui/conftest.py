@@ -2,19 +2,13 @@
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-pytest.importorskip("starlette", reason="needs the extra ui")
-
 from starlette.testclient import TestClient
 
 from anabranch.ui.app import make
 from anabranch.ui.opened import open_path
 from ui.server import PORT, TOKEN, Server
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

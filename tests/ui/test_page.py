@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("starlette", reason="needs the extra ui")
-
 from anabranch.ui.opened import open_path
 from gateway.browser import Browser
 from ui.server import TOKEN, Server

@@ -61,9 +61,9 @@ def make(opened: Opened, token: str, port: int, workers: int | None = None) -> S
     guard = Middleware(Guard, token=token, port=port)
     errors: dict[Any, Any] = dict.fromkeys((ScenarioError, NotConverged, OSError), _faulty)
     errors[Busy] = _busy
-    return Starlette(
-        routes=routes, middleware=[guard], exception_handlers=errors, lifespan=lifespan
-    )
+    app = Starlette(routes=routes, middleware=[guard], exception_handlers=errors, lifespan=lifespan)
+    app.state.pool = pool
+    return app
 
 
 def _load_theory() -> None:

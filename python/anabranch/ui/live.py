@@ -39,6 +39,7 @@ class Pool:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
+        self.closed = False
         self._executor = ThreadPoolExecutor(workers, thread_name_prefix="run")
         self._lock = threading.Lock()
         self._jobs = 0
@@ -66,7 +67,8 @@ class Pool:
             self._jobs -= 1
 
     def close(self) -> None:
-        """Begin no more jobs. Those that run are cancelled by whoever has begun them."""
+        """Begin no more jobs. `events` then ends, and cancels those that run."""
+        self.closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
@@ -146,7 +148,7 @@ async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
     left: set[asyncio.Future[Any]] = set(works)
     best: asyncio.Future[Any] | None = None
     try:
-        while left:
+        while left and not pool.closed:
             done, left = await asyncio.wait(left, timeout=POLL_S, return_when="FIRST_COMPLETED")
             for future in done:
                 if future is best:

@@ -8,11 +8,25 @@ from collections.abc import Callable
 import uvicorn
 
 from anabranch.ui.app import make
+from anabranch.ui.live import Pool
 from anabranch.ui.opened import Opened
 
 LOOPBACK = "127.0.0.1"
 GRACE_S = 2
-"""How long open requests may last once the server ends; it cancels runs before."""
+"""How long open requests may last once the server ends and has cancelled their runs."""
+
+
+class _Server(uvicorn.Server):
+    """A server that cancels the runs of open requests before it waits for their end."""
+
+    def __init__(self, config: uvicorn.Config, pool: Pool) -> None:
+        super().__init__(config)
+        self._pool = pool
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        self._pool.close()
+        await super().shutdown(sockets)
 
 
 def serve(
@@ -26,15 +40,17 @@ def serve(
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
         address = f"http://{LOOPBACK}:{port}/?token={token}"
-        server = uvicorn.Server(
+        app = make(opened, token, port, workers)
+        server = _Server(
             uvicorn.Config(
-                make(opened, token, port, workers),
+                app,
                 log_level="warning",
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=GRACE_S,
                 ws="none",
-            )
+            ),
+            app.state.pool,
         )
         said(address)
         if browser:

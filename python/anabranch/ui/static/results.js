@@ -97,7 +97,7 @@ export class Results {
     const all = this.runs.reduce((sum, one) => sum + one.done, 0) / this.runs.length;
     byId("progress").hidden = false;
     byId("progress").value = all;
-    this.say(`Running: ${Math.floor(100 * all)} %`);
+    this.say(all < 1 ? `Running: ${Math.floor(100 * all)} %` : "Complete; the equilibrium follows");
   }
 
   #done(begun) {
