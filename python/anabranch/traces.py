@@ -1,8 +1,8 @@
 """Traces of links: CSV with named columns, mahimahi's format, and files of public data sets.
 
 A trace of a link (docs/reference/traces.md) has the column `time_s` and some of `rate_mbps`,
-`delay_ms` and `loss`. Every reader here gives one, with the columns that its format has; `LinkTrace.missing` are
-the others. No data set is part of this package.
+`delay_ms` and `loss`. Every reader here gives one, with the columns that its format has;
+`LinkTrace.missing` are the others. No data set is part of this package.
 """
 
 import csv

@@ -5,6 +5,8 @@
 //! SACK (RFC 2018) and the options of Multipath TCP (RFC 8684). Payload is not stored: the files
 //! have the headers and the original length of each packet.
 
+#![forbid(unsafe_code)]
+
 mod capture;
 mod connection;
 mod frame;

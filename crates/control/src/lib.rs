@@ -27,6 +27,7 @@
 //!
 //! There is no clock, no I/O and no randomness here: time is an argument.
 
+#![forbid(unsafe_code)]
 #![no_std]
 
 extern crate alloc;

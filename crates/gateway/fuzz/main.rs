@@ -1,5 +1,5 @@
 //! A target of libFuzzer for each check of `tests/parsers/checks`, which the environment variable
-//! PARSER chooses: `make fuzz`.
+//! TARGET chooses: `make fuzz`.
 
 #![no_main]
 
@@ -12,10 +12,10 @@ use libfuzzer_sys::fuzz_target;
 mod checks;
 
 static CHECK: LazyLock<checks::Check> = LazyLock::new(|| {
-    let name = env::var("PARSER").unwrap_or_default();
+    let name = env::var("TARGET").unwrap_or_default();
     let known = checks::PARSERS.iter().find(|(parser, _)| *parser == name);
     known
-        .unwrap_or_else(|| panic!("PARSER={name}: a folder of fuzz/corpus"))
+        .unwrap_or_else(|| panic!("TARGET={name}: a folder of fuzz/corpus"))
         .1
 });
 

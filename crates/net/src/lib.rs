@@ -16,6 +16,8 @@
 //! assert_eq!(link.offer(0, 1500), Fate::Delivered { at: 62_400_000_000 });
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod aqm;
 mod arrival;
 mod counters;

@@ -4,6 +4,7 @@ mod aqm;
 mod common;
 mod endpoints;
 mod fill;
+mod fuzzed;
 mod gateway;
 mod golden;
 mod hystart;

@@ -1,0 +1,4 @@
+//! The laws that the targets check.
+
+#[path = "../tests/laws/checks.rs"]
+pub mod checks;
