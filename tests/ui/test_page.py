@@ -172,6 +172,15 @@ def test_the_text_is_completed_and_its_errors_are_beside_their_line(page: Page):
     assert "Line 2" in page.get("document.getElementById('editor-error').textContent")
     assert page.get("document.querySelector('.gutter .faulty').textContent") == "2"
     assert page.get("document.querySelector('textarea').getAttribute('aria-invalid')") == "true"
+    for typed, offered in [
+        ("[tc", "[tcp]"),
+        ('\nrecovery = "n', '"newreno"'),
+        ("\n[links.a.queue]\nr", "red"),
+    ]:
+        page.type(typed)
+        page.browser.wait("!document.querySelector('.options').hidden")
+        assert offered in page.get("document.querySelector('.options').textContent")
+        page.key("Enter")
 
 
 def test_escape_cancels_a_run(page: Page):

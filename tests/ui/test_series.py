@@ -33,7 +33,8 @@ def test_a_line_per_user_and_path_is_that_users_column():
 
 
 def test_many_users_are_the_mean_of_their_flow():
-    result = anabranch.run(ROOT / "examples" / "two_links.toml", seeds=[1])
+    values = {"flows.two-path.count": 3}
+    result = anabranch.run(ROOT / "examples" / "two_links.toml", seeds=[1], set=values)
     thinner = Thinner(result.scenario)
     points = thinner.add(tables_of(result), whole_run=True)
     stride = round(result.scenario.duration_s / 0.1 / POINTS)
@@ -42,7 +43,13 @@ def test_many_users_are_the_mean_of_their_flow():
         mean = rows[rows["flow"] == flow].groupby("time_s")["goodput_mbps"].mean().to_numpy()
         expected = mean.reshape(-1, stride).mean(axis=1)
         assert points["goodput"][number] == pytest.approx(expected, abs=1e-3)
-    assert [group.users for group in groups(result.scenario)] == [1, 5, 5]
+    assert [group.users for group in groups(result.scenario)] == [3, 5, 5]
+    rows = result.path_samples
+    for path in range(2):
+        own = rows[(rows["flow"] == "two-path") & (rows["path"] == path)]
+        windows = own.pivot(index="time_s", columns="user", values="window_packets").to_numpy()
+        expected = np.nanmean(windows[-2 * stride :].reshape(2, stride, 3).mean(axis=1), axis=1)
+        assert points["window"][path][-2:] == pytest.approx(expected, abs=1e-3)
 
 
 def test_pieces_give_the_points_of_the_whole():

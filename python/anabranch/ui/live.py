@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pkgutil import resolve_name
+from time import monotonic
 from typing import Any
 
 from anabranch import _core
@@ -23,6 +24,10 @@ Event = dict[str, Any]
 
 POLL_S = 0.03
 """Time between two looks at the samples of a run."""
+
+REST_S = 0.2
+"""How long theory waits, so that it does not begin while a slider moves: it is in Python, whose
+lock the first samples need, too."""
 
 MOST_JOBS = 32
 """Jobs beyond these are refused: a page has one request at a time."""
@@ -143,13 +148,17 @@ async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
     }
     runs = [Work(scenario, rule, asked.seed, asked.on) for rule in asked.rules]
     references: list[Work] = []
+    begun = monotonic()
     stop = threading.Event()
     works = {pool.submit(work.execute): work for work in runs}
     left: set[asyncio.Future[Any]] = set(works)
     best: asyncio.Future[Any] | None = None
     try:
-        while left and not pool.closed:
-            done, left = await asyncio.wait(left, timeout=POLL_S, return_when="FIRST_COMPLETED")
+        while (left or best is None) and not pool.closed:
+            if left:
+                done, left = await asyncio.wait(left, timeout=POLL_S, return_when="FIRST_COMPLETED")
+            else:
+                done = await asyncio.sleep(POLL_S, set())
             for future in done:
                 if future is best:
                     yield {"type": "optimum", **future.result()}
@@ -163,8 +172,8 @@ async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
                     yield {"type": "samples", "run": runs.index(work), **new}
             if computing and all(work.run is None for work in computing):
                 yield {"type": "queued", "jobs": pool.jobs - len(left)}
-            # Theory is in Python and would delay the first samples, which need its lock, too.
-            if best is None and all(work.has_begun for work in computing):
+            rests = monotonic() > begun + REST_S and all(work.has_begun for work in computing)
+            if best is None and rests:
                 best = pool.submit(lambda: optimum(scenario, stop))
                 references = _equilibria(asked)
                 own = {pool.submit(work.execute): work for work in references}

@@ -2,6 +2,7 @@
 
 import secrets
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable
 
@@ -14,6 +15,11 @@ from anabranch.ui.opened import Opened
 LOOPBACK = "127.0.0.1"
 GRACE_S = 2
 """How long open requests may last once the server ends and has cancelled their runs."""
+
+
+SWITCH_S = 5e-4
+"""How long theory, which is in Python, may keep the server from an answer: each time that the
+server waits for the interpreter's lock."""
 
 
 class _Server(uvicorn.Server):
@@ -36,6 +42,7 @@ def serve(
 
     Port 0 is any that is free. Raises OSError where the port is in use.
     """
+    sys.setswitchinterval(SWITCH_S)
     with socket.create_server((LOOPBACK, port)) as listener:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)

@@ -106,12 +106,15 @@ export function drawNumbers(place, plan, runs) {
 }
 
 function table(caption, head, rows) {
+  const isName = (index) => rows.some((row) => row[index] !== "–" && Number.isNaN(Number(row[index])));
+  const names = head.map((_, index) => (isName(index) ? "name" : ""));
   const cell = (text, index) => {
-    return make(index ? "td" : "th", index ? {} : { scope: "row" }, text);
+    const className = names[index];
+    return make(index ? "td" : "th", index ? { className } : { className, scope: "row" }, text);
   };
-  const top = make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)));
+  const top = head.map((text, index) => make("th", { scope: "col", className: names[index] }, text));
   const body = rows.map((row) => make("tr", {}, ...row.map(cell)));
-  const whole = make("table", {}, make("caption", {}, caption), make("thead", {}, top), make("tbody", {}, ...body));
+  const whole = make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...top)), make("tbody", {}, ...body));
   return make("div", { className: "wide" }, whole);
 }
 
