@@ -255,6 +255,7 @@ def test_our_studies_and_choices_are_behind_the_paper_s_tables() -> None:
 
 def test_the_quick_form_says_so_first() -> None:
     report = replace(olia(1.1), items=[])
+    assert report.quick  # as it was made
     assert "Quick form" not in html.html(replace(report, quick=False))
     header = html.html(replace(report, quick=True)).split("</header>")[0]
     assert "Quick form" in header
