@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from tables import cell
+
 import anabranch
 
 INTRODUCTION = """# Python API
@@ -70,14 +72,14 @@ def _class(node: ast.ClassDef) -> str:
         if isinstance(item, ast.AnnAssign) and not ast.unparse(item.target).startswith("_"):
             meaning = ""
             if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
-                meaning = " ".join(str(following.value.value).split()).replace("|", "\\|")
+                meaning = str(following.value.value)
             rows.append((ast.unparse(item.target), ast.unparse(item.annotation), meaning))
         elif isinstance(item, ast.FunctionDef) and _is_property(item):
-            meaning = " ".join((ast.get_docstring(item) or "").split()).replace("|", "\\|")
+            meaning = ast.get_docstring(item) or ""
             rows.append((item.name, ast.unparse(item.returns) if item.returns else "", meaning))
     if rows:
         text += "\n| attribute | type | meaning |\n|---|---|---|\n"
-        text += "".join(f"| `{name}` | `{kind}` | {it} |\n" for name, kind, it in rows)
+        text += "".join(f"| `{name}` | `{cell(kind)}` | {cell(it)} |\n" for name, kind, it in rows)
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and not item.name.startswith("_"):
             text += "" if _is_property(item) else _function(item, "###", f"{node.name}.")

@@ -37,7 +37,7 @@ const COUPLING: &str = "
 
 Every rule also takes `coupling`, such as `lia:coupling=shared`: a layer above the rule that divides
 a connection's paths into groups, each a connection of its own to the rule. The kernel's programs
-and theory have `always` alone. See `docs/notebook/shared-bottlenecks.md`.
+and theory have `always` alone. See [shared-bottlenecks.md](../notebook/shared-bottlenecks.md).
 
 | coupling | meaning |
 |---|---|
@@ -73,11 +73,12 @@ packet per round trip where nothing is lost. A run without `tcp.initial_ssthresh
 ";
 
 const CAUTION: &str = "
-Expect much less goodput than from other rules in these cases. `vegas` alone over two clean paths
-of 20 Mbps with RTTs of 20 and 60 ms has 4 of 38 Mbps in the simulator with `tcp.profile = \"linux\"`,
+Expect much less goodput than from other rules in these cases. `vegas` alone over two clean paths of
+20 Mbps with RTTs of 20 and 60 ms has 4 of 38 Mbps in the simulator with `tcp.profile = \"linux\"`,
 and 38 without delayed ACKs; `wvegas` over two paths beside Reno has 0.28 of a link of 12 Mbps with
-a queue of 60 packets, 0.14 with 120, and 0.65 with 30. `docs/notebook/kernel-measured.md` has
-the kernel's figures, `docs/notebook/competitors.md` those beside BBR.
+a queue of 60 packets, 0.14 with 120, and 0.65 with 30.
+[kernel-measured.md](../notebook/kernel-measured.md) has the kernel's figures,
+[competitors.md](../notebook/competitors.md) those beside BBR.
 
 ";
 
