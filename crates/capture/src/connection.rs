@@ -23,7 +23,7 @@ const LARGEST_SCALE: u8 = 14;
 pub struct Endpoint {
     /// Payload of a full packet, bytes.
     pub payload: u64,
-    /// Its other bytes.
+    /// Bytes of a packet that are no payload.
     pub header: u16,
     /// The receive buffer, bytes.
     pub buffer: u64,
@@ -45,9 +45,9 @@ pub struct Opening {
 pub struct Data {
     /// When the connection sent it, which may be before it leaves.
     pub sent_at: Time,
-    /// Its path and its number there.
+    /// Index of the path.
     pub path: u16,
-    /// Packets of a path are numbered from 0.
+    /// Number of the packet on that path, from 0.
     pub sequence: u64,
     /// The number of its data in the connection.
     pub data_sequence: u64,

@@ -57,8 +57,10 @@ impl Host {
     pub fn create(folder: &Path, name: &HostName) -> io::Result<Host> {
         let path = folder.join(format!("{}.pcapng", name.file));
         let file = File::create_new(&path).map_err(|error| {
+            let remedy =
+                "names of flows must differ, and a run needs an open file per user: ulimit -n";
             let (path, kind) = (path.display(), error.kind());
-            io::Error::new(kind, format!("{path}: {error}; names of flows must differ, and a run may open as many files as it has users (ulimit -n)"))
+            io::Error::new(kind, format!("{path}: {error}; {remedy}"))
         })?;
         let mut file = PcapNgWriter::new(BufWriter::new(file)).map_err(plain)?;
         for path in &name.paths {

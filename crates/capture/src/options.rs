@@ -28,7 +28,7 @@ impl Options {
         &self.0
     }
 
-    /// Of a SYN: the largest segment, window scale, and whether SACK is permitted.
+    /// Adds what a SYN has: the largest segment, window scale, and whether SACK is permitted.
     pub fn syn(mut self, mss: u16, scale: u8, selective: bool) -> Options {
         self.0.extend([2, 4]);
         self.0.extend(mss.to_be_bytes());
@@ -39,7 +39,7 @@ impl Options {
         self
     }
 
-    /// The sender's clock, and the last that it has seen of the other end's (RFC 7323).
+    /// Adds the sender's clock, and the last that it has seen of the other end's (RFC 7323).
     pub fn timestamps(mut self, value: u32, echo: u32) -> Options {
         self.0.extend([NOP, NOP, 8, 10]);
         self.0.extend(value.to_be_bytes());
@@ -47,7 +47,7 @@ impl Options {
         self
     }
 
-    /// As many of the blocks as there is room for.
+    /// Adds as many of the blocks as there is room for.
     pub fn sack(mut self, blocks: &[(u32, u32)]) -> Options {
         let room = (MOST - self.0.len()).saturating_sub(4) / 8;
         let blocks = &blocks[..blocks.len().min(room)];
@@ -61,7 +61,7 @@ impl Options {
         self
     }
 
-    /// MP_CAPABLE with the keys known so far, and of the first data with its length.
+    /// Adds MP_CAPABLE with the keys known so far, and of the first data with its length.
     pub fn capable(self, keys: &[Key], data: Option<u16>) -> Options {
         let mut content = vec![CAPABLE << 4 | VERSION, SHA256];
         content.extend(keys.iter().flat_map(|key| key.0));
@@ -69,29 +69,29 @@ impl Options {
         self.mptcp(&content)
     }
 
-    /// MP_JOIN of a SYN: the connection's token and a nonce.
+    /// Adds MP_JOIN of a SYN: the connection's token and a nonce.
     pub fn join(self, address: u8, token: u32, nonce: u32) -> Options {
         let content = [token, nonce].map(u32::to_be_bytes).concat();
         self.mptcp(&[&[JOIN << 4, address][..], &content].concat())
     }
 
-    /// MP_JOIN of a SYN's answer.
+    /// Adds MP_JOIN of a SYN's answer.
     pub fn join_answer(self, address: u8, hmac: [u8; 32], nonce: u32) -> Options {
         let nonce = nonce.to_be_bytes();
         self.mptcp(&[&[JOIN << 4, address], &hmac[..8], &nonce[..]].concat())
     }
 
-    /// MP_JOIN of the third packet.
+    /// Adds MP_JOIN of the third packet.
     pub fn join_end(self, hmac: [u8; 32]) -> Options {
         self.mptcp(&[&[JOIN << 4, 0], &hmac[..20]].concat())
     }
 
-    /// A data acknowledgement.
+    /// Adds a data acknowledgement.
     pub fn data_ack(self, ack: u32) -> Options {
         self.mptcp(&[&[DSS << 4, HAS_ACK], &ack.to_be_bytes()[..]].concat())
     }
 
-    /// A data acknowledgement, and the mapping of the segment's bytes to data.
+    /// Adds a data acknowledgement, and the mapping of the segment's bytes to data.
     pub fn mapping(self, ack: u32, data: u32, subflow: u32, bytes: u16) -> Options {
         let numbers = [ack, data, subflow].map(u32::to_be_bytes).concat();
         let flags = [DSS << 4, HAS_ACK | HAS_MAPPING];

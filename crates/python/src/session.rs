@@ -66,8 +66,8 @@ impl Session {
         self.simulation.now_s()
     }
 
-    /// A row per path of each user: index of the flow, window (packets), smoothed RTT (s), and since
-    /// the start of the run packets sent, packets lost, bytes delivered.
+    /// A row per path of each user: index of the flow, window (packets), smoothed RTT (s), and
+    /// since the start of the run packets sent, packets lost, bytes delivered.
     fn paths<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let states = self.simulation.path_states();
         let rows: Vec<Vec<f64>> = states

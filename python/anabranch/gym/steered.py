@@ -55,7 +55,7 @@ class Task:
     flows: dict[str, int]
     """The index of each steered flow, by name."""
     paths: dict[str, int]
-    """Its number of paths."""
+    """The number of paths of each, by name."""
     act: Act
     step_ms: float | None
 

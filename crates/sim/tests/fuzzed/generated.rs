@@ -1,5 +1,5 @@
-//! Scenarios from bytes: each value is chosen by the next bytes, and by zeros at their end, so that a
-//! changed byte changes one value and what follows it.
+//! Scenarios from bytes: each value is chosen by the next bytes, and by zeros at their end, so that
+//! a changed byte changes one value and what follows it.
 
 use anabranch_control::RULES;
 use anabranch_scenario::Scheduler;
