@@ -1,5 +1,5 @@
-//! Increase and decrease of every rule that has them in a handful of states, pinned as a table; and the page that
-//! lists the rules.
+//! Increase and decrease of every rule that has them in a handful of states, pinned as a table; and
+//! the page that lists the rules.
 //!
 //! To regenerate `golden.txt` and `docs/reference/rules.md` after a new rule or an intended change:
 //!

@@ -58,10 +58,10 @@ const MIN_SEND_QUANTUM: f64 = 2.0;
 /// - Exit of Startup by losses ([section 5.3.1.3], in prose): the rate of a "single full round
 ///   trip" is `RS.lost / RS.tx_in_flight`, a "sequence range" is a run of packets that were sent
 ///   one after the other, and `C.has_selective_acks` is true.
-/// - `SaveStateUponLoss` is called when a recovery begins, as in the prose of [section 5.5.11.1] and
-///   in Linux, and not by `NoteLoss`, too ([section 5.5.10.2]): there `StartProbeBW_DOWN` forgets
-///   that there was a loss in this round, so that the second lost packet of an acknowledgement
-///   would overwrite `BBR.undo_state` and nothing could be undone.
+/// - `SaveStateUponLoss` is called when a recovery begins, as in the prose of
+///   [section 5.5.11.1] and in Linux, and not by `NoteLoss`, too ([section 5.5.10.2]): there
+///   `StartProbeBW_DOWN` forgets that there was a loss in this round, so that the second lost
+///   packet of an acknowledgement would overwrite `BBR.undo_state`, and nothing could be undone.
 /// - A precautionary probe ([section 5.3.3.6]) ends where `C.inflight` before the acknowledgement
 ///   reaches `BBR.inflight_longterm`, which is in whole packets after a loss; both as in Linux. The
 ///   window is bounded by the same value, and an acknowledgement leaves less than a window in
@@ -233,10 +233,8 @@ impl Rule for Bbr3 {
         "BBRv3 on every path by itself, uncoupled: by delivery rates, within bounds by loss";
     const SOURCE: &'static str = "draft-ietf-ccwg-bbr-06";
     const BY_RATE: bool = true;
-    const LEAVES_CAPACITY: Option<&'static str> = Some(
-        "it paces 1 % below the bandwidth, and every 5 s it holds half a bandwidth-delay product for \
-         200 ms and a round trip, which at an RTT of 300 ms takes 5 % of the time",
-    );
+    const LEAVES_CAPACITY: Option<&'static str> =
+        Some("it paces 1 % below the bandwidth and, every 5 s, empties half of the path for 0.2 s");
     type Memory<S: Scalar> = Bbr3Memory;
 
     fn with(_values: &[f64]) -> Bbr3 {

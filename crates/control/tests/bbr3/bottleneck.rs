@@ -8,7 +8,7 @@ use anabranch_control::{Ack, Controller, Stamp};
 /// Packets of 1500 bytes per second of 1 Mbit/s.
 pub const MBIT: f64 = 1e6 / 12_000.0;
 
-/// A packet is lost when one is acknowledged that was sent so many packets later (RFC 9002,
+/// Packets sent later of which one is acknowledged when a packet is declared lost (RFC 9002,
 /// section 6.1.1).
 const REORDERING: u64 = 3;
 

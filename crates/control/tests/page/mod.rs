@@ -49,7 +49,7 @@ const PROPERTIES: &str = "
 What a rule says of itself; tests and studies of all rules go by it.
 
 - **per round trip**: it acts once per round trip, on delay, not once per acknowledged packet.
-- **by rate**: it acts at every acknowledgement and loss, on samples of the delivery rate, and paces.
+- **by rate**: it acts at every acknowledgement and loss, on delivery rates, and paces.
 - **fluid**: its increase and decrease at a state describe it, so that it has a fluid model.
 - **Reno on one path**: with its defaults it is NewReno over one path.
 - **by loss**: windows and RTTs alone give the loss probability of its equilibrium.

@@ -9,9 +9,9 @@ use crate::delivery::{Delivery, Sample};
 const INTERVAL_MIN_ROUNDS: u32 = 4;
 /// Ratio of losses to deliveries: 50 of 256.
 const LOSS_THRESH: f64 = 50.0 / 256.0;
-/// Rates are consistent if they differ by so much of the earlier one,
+/// Largest difference of consistent rates, relative to the earlier one.
 const BW_RATIO: f64 = 1.0 / 8.0;
-/// or by so many packets/s: 4 kbit/s in packets of 1448 bytes.
+/// Difference that is always consistent, packets/s: 4 kbit/s in packets of 1448 bytes.
 const BW_DIFF: f64 = 4000.0 / 8.0 / 1448.0;
 const MAX_ROUNDS: u32 = 48;
 /// The shortest interval, s.

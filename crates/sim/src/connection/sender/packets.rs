@@ -28,7 +28,7 @@ pub(crate) struct Sent {
 /// The outstanding packets of a path, and when it may send.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
-    /// By sequence number, from `first` on.
+    /// Packets by sequence number, from `first` on.
     sent: VecDeque<Sent>,
     first: PacketNumber,
     /// When the next packet may be sent (`C.next_send_time`).

@@ -1,6 +1,6 @@
 """The share that a user with two paths over one link has beside Reno, CUBIC and BBR.
 
-    .venv/bin/python benches/competitors.py [sim|quic] [seeds] [Mbps,...] [rule ...]
+    .venv/bin/python benches/beside/competitors.py [sim|quic] [seeds] [Mbps,...] [rule ...]
 
 Prints the tables of docs/notebook/competitors.md: links of 12 and 100 Mbps with an RTT of 40 ms and
 a drop-tail queue of 1 and 4 bandwidth-delay products, a line per rule, a column per algorithm of
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import anabranch
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "two_against_one.toml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "two_against_one.toml"
 RTT_MS = 40
 PACKET_BITS = 12_000
 BESIDE = {
