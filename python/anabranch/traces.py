@@ -34,7 +34,7 @@ class LinkTrace:
 
     time_s: tuple[float, ...]
     columns: dict[str, tuple[float, ...]]
-    """By name, of `COLUMNS`."""
+    """The values by the name of their column, of `COLUMNS`."""
 
     @property
     def missing(self) -> tuple[str, ...]:

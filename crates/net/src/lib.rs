@@ -36,7 +36,6 @@ mod steps;
 pub mod time;
 mod trace;
 mod transmission;
-mod varying;
 mod wander;
 
 pub use aqm::codel::Codel;

@@ -22,7 +22,7 @@ pub struct LinkConfig {
     pub rate: Rate,
     /// One-way propagation delay, ps: the smallest, if it changes.
     pub delay: Time,
-    /// By how much more a [`WanderingLink`](crate::WanderingLink) delays packets, ps.
+    /// The delay beyond that, ps, where a [`WanderingLink`](crate::WanderingLink) has one.
     pub more_delay: Option<Steps>,
     /// Queueing discipline.
     pub queue: Queue,

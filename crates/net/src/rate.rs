@@ -6,7 +6,10 @@ use crate::steps::Steps;
 use crate::time::Time;
 use crate::trace::{Opportunities, Trace};
 use crate::transmission::{ATTOBITS_PER_BYTE, Attobits, Transmission};
-use crate::varying::Varying;
+
+mod varying;
+
+use varying::Varying;
 
 /// Constant rates, bit/s, for which transmission times and their fractions fit 64 bits.
 const RATES: RangeInclusive<f64> = 1.0..=1e12;

@@ -10,3 +10,4 @@ mod recorder;
 mod schedulers;
 mod warnings;
 mod whole_files;
+mod workloads;

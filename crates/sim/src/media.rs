@@ -24,7 +24,7 @@ struct Frame {
     late: bool,
 }
 
-/// Whose source it is, and the path of its packets.
+/// The user of a source, and the path of its packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Way {
     /// The row of its user, and of the user's path.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_control::{AnyController, External};
-use anabranch_net::{Cause, Time};
+use anabranch_net::Time;
 use anabranch_scenario::users::{controllers, planned, user_slots};
 use anabranch_scenario::{Record, Scenario};
 
@@ -12,7 +12,7 @@ use crate::calendar::Event;
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 use crate::media::Source;
-use crate::network::{Kind, Network, Packet, PacketNumber};
+use crate::network::{Kind, Network, Packet};
 use crate::prefetch::prefetch;
 use crate::simulation::user::User;
 use anabranch_scenario::recorder::PathTotals;
@@ -20,6 +20,7 @@ use anabranch_scenario::recorder::{PathGauge, Recorder, Snapshot, UserGauge};
 use anabranch_scenario::time::{from_seconds, seconds};
 
 mod capturing;
+mod fates;
 #[cfg(test)]
 mod limited;
 mod media;
@@ -258,13 +259,6 @@ impl Simulation {
         }
     }
 
-    /// Tells connections of the packets that a link with real queues dropped.
-    fn account_drops(&mut self, link: u32) {
-        for (packet, cause) in self.network.take_dropped(link) {
-            self.account_drop(packet, cause);
-        }
-    }
-
     #[inline]
     fn connect<T>(&mut self, number: u32, act: impl FnOnce(&mut Connection, &mut World) -> T) -> T {
         let mut world = World {
@@ -294,37 +288,6 @@ impl Simulation {
         if completed {
             self.record_transfer(packet.connection);
         }
-    }
-
-    /// A link dropped a packet.
-    #[inline]
-    fn account_drop(&mut self, packet: Packet, cause: Cause) {
-        match packet.kind() {
-            Kind::Data => {
-                let connection = &mut self.connections[packet.connection as usize];
-                connection.on_drop(packet.path, cause);
-            }
-            Kind::Ack => self.connections[packet.connection as usize].on_ack_drop(),
-            Kind::Media => return self.lose_media(&packet, cause),
-        }
-        self.retire_if_over(packet.connection);
-    }
-
-    #[cold]
-    fn arrive_other(&mut self, packet: &Packet) {
-        match packet.kind() {
-            Kind::Media => self.receive_media(packet),
-            _ => self.arrive_back(packet.connection, packet.path, packet.sequence),
-        }
-    }
-
-    /// An acknowledgement reaches the sender over links.
-    #[cold]
-    fn arrive_back(&mut self, number: u32, path: u16, ack: PacketNumber) {
-        self.connect(number, |connection, world| {
-            connection.on_returned(world, path, ack);
-        });
-        self.retire_if_over(number);
     }
 
     /// Records the completed file, or all completed files of a gateway.

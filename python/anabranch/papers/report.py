@@ -12,6 +12,7 @@ import pandas as pd
 
 from anabranch.core_types import PlainNetwork
 from anabranch.formats import interval
+from anabranch.medians import median_with_interval
 from anabranch.papers.checks import Number
 from anabranch.papers.curves import Drawing, sweep
 from anabranch.papers.entries import paper as entries
@@ -22,7 +23,7 @@ from anabranch.papers.entries.figures import Bars, Sweep
 from anabranch.papers.entries.published import Erratum, Metric
 from anabranch.papers.intervals import Spread
 from anabranch.papers.judge import Claim, Verdict, judge_claim
-from anabranch.result import mean_with_interval, median_with_interval
+from anabranch.result import mean_with_interval
 from anabranch.scenario import load
 from anabranch.theory.statement import Statement
 

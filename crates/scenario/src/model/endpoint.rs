@@ -47,7 +47,7 @@ pub enum Recovery {
 /// How the first slow start of a path grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SlowStart {
-    /// By a packet per packet acknowledged, until a loss or ssthresh (RFC 5681).
+    /// Growth by a packet per packet acknowledged, until a loss or ssthresh (RFC 5681).
     #[serde(rename = "standard")]
     Standard,
     /// The same until the RTT rises, then a quarter of it for five rounds (HyStart++, RFC 9406).

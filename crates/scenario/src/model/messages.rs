@@ -34,7 +34,7 @@ pub struct Messages {
 pub struct Message {
     /// When it is submitted, s after the user's start.
     pub time_s: TimeS,
-    /// Its size, bytes of payload.
+    /// Size, bytes of payload.
     pub bytes: Bytes,
 }
 

@@ -1,6 +1,6 @@
 """CUBIC in the simulator beside Linux' CUBIC, on four links.
 
-    .venv/bin/python benches/cubic_kernel.py [seconds] [slow start]
+    .venv/bin/python benches/kernel/cubic.py [seconds] [slow start]
 
 As root, with `anabranch-lab` (docs/reference/lab.md). Prints the Markdown table of
 docs/notebook/agreement.md: goodput and mean queue of one connection over a drop-tail queue of one
