@@ -5,6 +5,7 @@ figures are those that the blocks have written, and the pages of the reference a
 Sphinx then makes HTML of all of them; its warnings are errors.
 """
 
+import re
 import shutil
 import sys
 import tempfile
@@ -37,14 +38,30 @@ def build(out: Path) -> int:
         options = ["--fail-on-warning", "--keep-going", "--fresh-env", "--quiet", "-j", "auto"]
         code = build_main([*options, "-b", "html", str(source), str(html)])
         if code == 0:
-            for name in (".doctrees", ".buildinfo", "objects.inv"):
-                leftover = html / name
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
-            for leftover in (*html.rglob("*.map"), html / "_static" / "webpack-macros.html"):
-                leftover.unlink()
+            _lighten(html)
             shutil.rmtree(out, ignore_errors=True)
             shutil.move(html, out)
         return code
+
+
+SEARCH = re.compile(
+    r'<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^>]*></script>'
+)
+UNUSED = (".doctrees", ".buildinfo", "objects.inv", "_static/webpack-macros.html")
+"""What Sphinx needs and readers do not."""
+
+
+def _lighten(html: Path) -> None:
+    """Remove what no page shows; the index of the search is for the page of the search alone."""
+    for name in UNUSED:
+        leftover = html / name
+        shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
+    fonts = html.rglob("fa-[br]*.woff2")  # of brands and outlines: the site has neither
+    for leftover in (*html.rglob("*.map"), *fonts):
+        leftover.unlink()
+    for page in html.rglob("*.html"):
+        if page.name != "search.html":
+            page.write_text(SEARCH.sub("", page.read_text()))
 
 
 if __name__ == "__main__":
