@@ -17,7 +17,7 @@ GRACE_S = 2
 """How long open requests may last once the server ends and has cancelled their runs."""
 
 
-SWITCH_S = 5e-4
+SWITCH_S = 1e-4
 """How long theory, which is in Python, may keep the server from an answer: each time that the
 server waits for the interpreter's lock."""
 
