@@ -206,7 +206,8 @@ fuzz:
 # finds undefined behaviour: rustup component add miri rust-src --toolchain nightly
 miri:
 	cargo +nightly miri test -p anabranch-sockets
-	cargo +nightly miri test -p anabranch-control -p anabranch-net --lib
+	cargo +nightly miri test -p anabranch-control --lib
+	cargo +nightly miri test -p anabranch-net --test all trace::
 
 # Licences and sources of all crates, as deny.toml has them, and known faults, for which it fetches
 # a database; and known faults of the Python packages.
