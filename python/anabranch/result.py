@@ -8,52 +8,19 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from anabranch import manifest, result_warnings
 from anabranch._core import VERSION
 from anabranch.caveats import caveats
 from anabranch.files import refuse_full, staged
 from anabranch.formats import columns, latex_table, records
+from anabranch.intervals import jain_index, mean_with_interval, median_with_interval
 from anabranch.manifest import Manifest
 from anabranch.scenario import Scenario
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def jain_index(rates: Sequence[float] | pd.Series) -> float:
-    """Jain's fairness index (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all.
-
-    NaN when all rates are 0.
-
-    >>> jain_index([2, 2, 2]), jain_index([6, 0, 0])
-    (1.0, 0.3333333333333333)
-    """
-    x = np.asarray(rates, dtype=float)
-    squares = float(np.sum(x * x))
-    return float(np.sum(x)) ** 2 / (len(x) * squares) if squares > 0 else float("nan")
-
-
-def mean_with_interval(
-    frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]
-) -> pd.DataFrame:
-    """Per group the mean of each column and, as `<column>_ci95`, half its 95 % interval.
-
-    Student's t over the rows of the group (one row per seed); NaN for a single row.
-
-    >>> rows = pd.DataFrame({"algorithm": ["lia", "lia"], "seed": [1, 2], "mbps": [3.0, 5.0]})
-    >>> mean_with_interval(rows, ["algorithm"], ["mbps"]).round(1).to_dict("records")
-    [{'algorithm': 'lia', 'mbps': 4.0, 'mbps_ci95': 12.7}]
-    """
-    groups = frame.groupby(list(by), sort=False)[list(columns)]
-    mean, n = groups.mean(), groups.count()
-    half = stdtrit(n - 1, 0.975) * groups.std(ddof=1) / np.sqrt(n)
-    half = half.add_suffix("_ci95")
-    order = [name for column in columns for name in (column, f"{column}_ci95")]
-    return pd.concat([mean, half], axis=1)[order].reset_index()
 
 
 def between(samples: pd.DataFrame, from_s: float | None, to_s: float | None) -> pd.DataFrame:
@@ -72,6 +39,15 @@ def between(samples: pd.DataFrame, from_s: float | None, to_s: float | None) -> 
         raise LookupError(f"no samples from {start:g} to {stop:g} s")
     return chosen
 
+
+__all__ = [
+    "TABLES",
+    "Result",
+    "between",
+    "jain_index",
+    "mean_with_interval",
+    "median_with_interval",
+]
 
 TABLES = (
     "flows",
