@@ -52,7 +52,8 @@ def class_of(file: Path, name: str) -> type[Any]:
         raise ScenarioError(
             f"{file}: no class {name} with the methods increase and decrease{known}"
         )
-    return rules[name]
+    found: type[Any] = rules[name]
+    return found
 
 
 def _is_rule(found: object) -> bool:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from anabranch.core_types import PlainNetwork
 from anabranch.formats import interval
-from anabranch.medians import median_with_interval
+from anabranch.intervals import median_with_interval
 from anabranch.papers.checks import Number
 from anabranch.papers.curves import Drawing, sweep
 from anabranch.papers.entries import paper as entries

@@ -10,7 +10,7 @@ from anabranch import _core
 from anabranch.asked import Seeds, seeds_of
 from anabranch.core_types import Served
 from anabranch.formats import records
-from anabranch.medians import median_with_interval
+from anabranch.intervals import median_with_interval
 from anabranch.result import mean_with_interval
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
