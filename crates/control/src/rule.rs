@@ -7,9 +7,9 @@ use crate::path::Path;
 use crate::scalar::Scalar;
 
 /// The caution of rules that get an eighth of a link or less over two paths beside one flow of
-/// BBRv1, where a half is fair; the queue is one bandwidth-delay product (docs/competitors.md).
-pub(crate) const BESIDE_BBR: &str =
-    "of a 100 Mbps link it gets an eighth or less beside BBRv1 (docs/competitors.md)";
+/// BBRv1, where a half is fair; the queue is one bandwidth-delay product
+/// (docs/notebook/competitors.md).
+pub const BESIDE_BBR: &str = "of a 100 Mbps link it gets an eighth or less beside BBRv1";
 
 /// A law of congestion avoidance. Its value holds its parameters and nothing else; its results
 /// depend on the paths alone, so that the same source serves packets, fluid models and Jacobians.

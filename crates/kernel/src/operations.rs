@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::PathBuf;
 use std::thread;
 
+use anabranch_control::BESIDE_BBR;
 use anabranch_kernel::{
     Choice, Grouper, Loaded, Namespace, Program, ensure_pinnable, load as register, namespaces,
     path_of, pins, refresh, replace, set_default, unrestricted,
@@ -34,7 +35,9 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     let loaded = new.iter().map(|choice| register(choice));
     let loaded = loaded.collect::<Result<Vec<Loaded>>>()?;
     for program in choices.iter().map(|choice| choice.program) {
-        if let Some(caution) = program.info().caution {
+        // Nearly every rule has the caution about BBR, which `list` prints.
+        let caution = program.info().caution;
+        if let Some(caution) = caution.filter(|&caution| caution != BESIDE_BBR) {
             eprintln!(
                 "anabranch-kernel: {}: {caution} (docs/notebook/kernel-measured.md)",
                 program.name

@@ -10,6 +10,9 @@ from anabranch.result import Result, mean_with_interval
 NEAR = 0.01
 """Means that differ relatively by less than this are called the same."""
 
+LEAST_PERCENT = 0.1
+"""The least difference of goodputs that is told."""
+
 MOST_NAMES = 3
 """More names than these are counted."""
 
@@ -65,7 +68,7 @@ def _measure(rows: pd.DataFrame, column: str) -> Measure:
 def _goodput(total: Measure) -> str:
     most, least = total.best(least=False), total.mean.idxmin()
     if len(most) == len(total.mean):
-        return f"Total goodput: all within {100 * total.spread():.2g} %"
+        return f"Total goodput: all within {max(100 * total.spread(), LEAST_PERCENT):.2g} %"
     top = float(total.mean[most].max())
     more = f", {top / total.mean[least] - 1:.0%} more than {least}".replace("%", " %")
     return f"Most total goodput: {_names(most)} ({top:.4g} Mbps{more if total.mean[least] else ''})"
