@@ -110,11 +110,11 @@ def test_an_algorithm_that_only_the_kernel_has_is_one_there(
     scenario: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "reno" in kernel.Run.algorithms()
-    monkeypatch.setattr(kernel.Run, "algorithms", lambda: ["reno", "bbr"])
-    (job,) = plan(anabranch.load(scenario), "bbr", [1], on="kernel")
-    assert job.keys["algorithm"] == "bbr"
+    monkeypatch.setattr(kernel.Run, "algorithms", lambda: ["reno", "htcp"])
+    (job,) = plan(anabranch.load(scenario), "htcp", [1], on="kernel")
+    assert job.keys["algorithm"] == "htcp"
     with pytest.raises(anabranch.ScenarioError, match="unknown algorithm"):
-        anabranch.run(scenario, "bbr")
+        anabranch.run(scenario, "htcp")
     with pytest.raises(anabranch.ScenarioError, match="unknown algorithm"):
         anabranch.run(scenario, "nonsense", on="kernel")
 

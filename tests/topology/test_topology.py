@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.scenario import Scenario, ScenarioError
-from anabranch.topology import Defaults, scenario_from
+from anabranch.conversion.topology import Defaults, scenario_from
 from conftest import Anabranch
 
 RING = Path(__file__).with_name("ring.graphml")

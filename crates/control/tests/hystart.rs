@@ -52,9 +52,9 @@ impl First {
 
 /// Windows after rounds of 8 packets at 100 ms: 18, 26. A rise of 12 ms is less than 100/8 = 12.5
 /// ms and does nothing: 34. At 126.1 ms, more than 112/8 = 14 ms above the round before, the eighth
-/// sample begins CSS; its packets have opened the window already: 42. From then on 8 packets are 2: after four
-/// more rounds the window is 50, and the ACK that ends the fifth, with the one that began it, adds
-/// a quarter and leaves.
+/// sample begins CSS; its packets have opened the window already: 42. From then on 8 packets are 2:
+/// after four more rounds the window is 50, and the ACK that ends the fifth, with the one that
+/// began it, adds a quarter and leaves.
 #[test]
 fn conservative_slow_start_follows_a_rise_and_lasts_five_rounds() {
     let mut path = First::new("reno");

@@ -8,7 +8,8 @@ use crate::steps::Steps;
 use crate::time::Time;
 
 /// A [`Link`] that delays packets by more than its smallest delay: by what holds when the last bit
-/// of a packet leaves. Where the delay falls, packets wait for those before them: their order stays.
+/// of a packet leaves. Where the delay falls, packets wait for those before them: their order
+/// stays.
 #[derive(Clone, Debug)]
 pub struct WanderingLink {
     link: Link,

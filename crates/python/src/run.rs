@@ -29,8 +29,8 @@ const LONGEST_SLICE_S: f64 = 0.1;
 /// A run in virtual time.
 trait Virtual: Sized {
     /// Flows without an algorithm of their own run `rule`, if there is one. Connections are logged
-    /// in the folder `log`: as pcapng, or over QUIC as qlog. Connections over QUIC run the library's
-    /// BBR instead of a rule if so asked.
+    /// in the folder `log`: as pcapng, or over QUIC as qlog. Connections over QUIC run the
+    /// library's BBR instead of a rule if so asked.
     fn begin(
         scenario: &anabranch_scenario::Scenario,
         seed: u64,

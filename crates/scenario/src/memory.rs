@@ -159,8 +159,8 @@ fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
 }
 
 /// What the files of a Poisson workload or a gateway, or messages, need: a row each when they are
-/// done, and a connection, or a place in a buffer, for each that is open, which is at least one in a
-/// hundred and the share that exceeds the paths' rate.
+/// done, and a connection, or a place in a buffer, for each that is open, which is at least one in
+/// a hundred and the share that exceeds the paths' rate.
 fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {
     let connection_bytes = (1.0 + flow.paths.len() as f64) * USER_BYTES;
     let duration_s = scenario.measure.duration_s.get();

@@ -1,4 +1,5 @@
-//! A source of media and its receiver: frames as datagrams, reports, and the rate that follows them.
+//! A source of media and its receiver: frames as datagrams, reports, and the rate that follows
+//! them.
 
 use std::collections::VecDeque;
 

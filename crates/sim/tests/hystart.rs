@@ -3,9 +3,9 @@
 use crate::common::run;
 
 /// 50 Mbps and 100 ms hold 417 packets, the queue 5000. Standard slow start doubles the window from
-/// 5120 packets, and loses more than a thousand. HyStart++ compares the smallest RTTs of two rounds,
-/// those of their first packets: the round from 1280 packets on is the first whose packets were sent
-/// to a queue. Five rounds of a quarter leave 1280 x 1.25^5 = 3910, which fit.
+/// 5120 packets, and loses more than a thousand. HyStart++ compares the smallest RTTs of two
+/// rounds, those of their first packets: the round from 1280 packets on is the first whose packets
+/// were sent to a queue. Five rounds of a quarter leave 1280 x 1.25^5 = 3910, which fit.
 #[test]
 fn hystart_leaves_slow_start_before_the_queue_overflows() {
     let lost = |slow_start: &str, rule: &str| {

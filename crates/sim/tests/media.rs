@@ -67,10 +67,10 @@ fn a_constant_source_does_not_yield() {
 }
 
 /// NADA's law has its equilibrium where the queueing delay is XREF RMAX / r (RFC 8698, equation 5).
-/// At 1 Mbps with headers the media get 0.955 Mbps or so, and the reference is 10 x 1.5 / 0.955 = 16
-/// ms. The smallest of 15 packets measures it, and those of a frame of three packets wait for one
-/// another, 32 ms, so that the largest delays are 10 + 16 + 32 ms and what the law oscillates. The
-/// gradual update is slow: the rate grows by a few percent per second.
+/// At 1 Mbps with headers the media get 0.955 Mbps or so, and the reference is 10 x 1.5 / 0.955 =
+/// 16 ms. The smallest of 15 packets measures it, and those of a frame of three packets wait for
+/// one another, 32 ms, so that the largest delays are 10 + 16 + 32 ms and what the law oscillates.
+/// The gradual update is slow: the rate grows by a few percent per second.
 #[test]
 fn nada_fills_a_link_and_keeps_its_queue_short() {
     let queue = "rate_mbps = 1, queue.drop_tail.packets = 200";

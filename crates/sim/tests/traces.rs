@@ -40,8 +40,9 @@ fn constant_columns_are_the_constant_link_to_the_bit() {
 }
 
 /// A handover every 15 s moves the delay from 20 to 60 ms and back. The RTT follows, nothing is out
-/// of order, and so nothing is sent again but what the queue drops. The queue of 10 packets is empty
-/// after a loss, because 33 and 10 packets, less 0.3 of them, are less than 33; 67 and 10 likewise.
+/// of order, and so nothing is sent again but what the queue drops. The queue of 10 packets is
+/// empty after a loss, because 33 and 10 packets, less 0.3 of them, are less than 33; 67 and 10
+/// likewise.
 #[test]
 fn the_round_trip_follows_the_delay() {
     let trace = "time_s,delay_ms\n0,0\n15,40\n30,0\n";

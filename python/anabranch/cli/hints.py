@@ -3,27 +3,28 @@
 import re
 
 WRITE_IT = (
-    "write it as a rule in Python if it acts on acknowledged and lost packets (docs/rules.md)"
+    "write it as a rule in Python if it acts on acknowledged and lost packets "
+    "(docs/reference/rules.md)"
 )
-LINUX = "not modelled; Linux hosts have it: --on kernel, as root (docs/lab.md)"
+LINUX = "not modelled; Linux hosts have it: --on kernel, as root (docs/reference/lab.md)"
 
 WAYS = {
-    "bbr": LINUX,
-    "bbr2": "not modelled, and Linux has BBR version 1: -a bbr --on kernel, as root (docs/lab.md)",
-    "dctcp": f"{LINUX}; ECN with every rule: tcp.ecn (docs/queues.md)",
+    "bbr2": "not modelled; bbr and bbr3 are",
+    "dctcp": f"{LINUX}; ECN with every rule: tcp.ecn (docs/reference/queues.md)",
     "illinois|htcp|westwood|hybla|highspeed|scalable|bic|nv|yeah|veno|cdg": LINUX,
     "copa|prague|l4s|ledbat|vivace|pcc|scream|sprout|remy": f"not modelled; {WRITE_IT}",
-    "jitter_ms|jitter": "delays of links do not vary; those of hosts do: "
-    "tcp.host_jitter_us; rates: trace_file",
+    "jitter_ms|jitter": "delays of links vary by a trace, with a column delay_ms: trace_file; "
+    "those of hosts at random: tcp.host_jitter_us",
     "ack_loss|ack_links|reverse|reverse_mbps|up|up_mbps|upload_mbps|uplink": "acknowledgements are "
-    "queued and lost where a path names links for its way back: back = [...] (docs/two-way.md)",
-    "ecn": "ECN is a key of hosts: tcp.ecn; queues of AQM then mark (docs/queues.md)",
+    "queued and lost where a path names links for its way back: back = [...] "
+    "(docs/reference/two-way.md)",
+    "ecn": "ECN is a key of hosts: tcp.ecn; queues of AQM then mark (docs/reference/queues.md)",
     "reorder|reordering": "links keep the order of packets; two paths with other delays do not",
     "duplicate|duplication|corrupt": "links lose packets and do not duplicate or change them: "
     "loss.bernoulli",
     "cake|sfq|fq|tbf|htb|dualpi2|choke|wfq|drr": "not modelled; queue.fq_codel shares by flow, "
-    "queue.policer limits a rate (docs/queues.md)",
-    "mtu|mss|pacing|tso|gro|mac": "not modelled: a link serves packets of packet_bytes one by one",
+    "queue.policer limits a rate (docs/reference/queues.md)",
+    "mtu|mss|tso|gro|mac": "not modelled: a link serves packets of packet_bytes one by one",
 }
 """Names and keys that other simulators have, separated by bars, and what is said of them."""
 
@@ -36,7 +37,7 @@ _ASKED = re.compile(
 def with_way(message: str) -> str:
     """The message of an error with a way out where it names what is known to be missing.
 
-    >>> with_way('unknown algorithm "bbr": expected one of reno, lia').partition("; ")[2][:32]
+    >>> with_way('unknown algorithm "cdg": expected one of reno, lia').partition("; ")[2][:32]
     'not modelled; Linux hosts have i'
     >>> with_way('unknown algorithm "lai": expected one of reno, lia')
     'unknown algorithm "lai": expected one of reno, lia'

@@ -20,7 +20,7 @@ class FlowsEnv(ParallelEnv[str, Observation, NDArray[Any]]):  # type: ignore[mis
 
     Agents have the names of `flows`; by default they are all flows of one user.
 
-    >>> env = FlowsEnv("examples/two_links.toml", set={"measure.duration_s": 1})
+    >>> env = FlowsEnv("examples/two_links.toml", set={"measure.duration_s": 30})
     >>> observations, _ = env.reset(seed=1)
     >>> env.agents, observations["two-path"].shape
     (['two-path'], (2, 5))

@@ -26,12 +26,13 @@ class FlowEnv(gymnasium.Env[Observation, NDArray[Any]]):
 
     Raises `ScenarioError`.
 
-    >>> env = FlowEnv("examples/two_links.toml", "two-path", set={"measure.duration_s": 30})
+    >>> at_once = {"measure.duration_s": 30, "flows.two-path.start_spread_s": 0}
+    >>> env = FlowEnv("examples/two_links.toml", "two-path", set=at_once)
     >>> observation, _ = env.reset(seed=1)
-    >>> for _ in range(20):
+    >>> for _ in range(4):
     ...     observation, reward, terminated, truncated, info = env.step([0.5, -0.5])
     >>> observation[:, 0] # windows, packets
-    array([10240.,     1.], dtype=float32)
+    array([40. ,  2.5], dtype=float32)
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (of Gymnasium)

@@ -94,6 +94,7 @@ pub enum Workload {
     /// before it.
     Messages(Messages),
     /// Media as datagrams over one path: frames at equal times, of a constant rate or of one that
-    /// follows delay and losses (`docs/reference/workloads.md`). The flow's algorithm has no effect.
+    /// follows delay and losses (`docs/reference/workloads.md`). The flow's algorithm has no
+    /// effect.
     Media(Media),
 }

@@ -1,0 +1,1 @@
+"""Networks and traces in the forms of other programs and of public data sets."""
