@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.scenario import ScenarioError
 from anabranch.conversion.traces import LinkTrace, read, to_csv, to_mahimahi
+from anabranch.scenario import ScenarioError
 
 SATELLITE = """time,throughput,speed,latitude,longtitu,area_type
 2023-04-04 10:07:09 CDT,185.0,28.1,1,2,suburban

@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_place(
     file = tmp_path / "odd.py"
     assert "no such file" in anabranch("judge", f"{file}:Odd").stderr
     file.write_text("x = 1\n\nraise OSError('no disk')\n")
-    assert f"{file}:3: OSError: no disk" in anabranch("judge", f"{file}:Odd").stderr
+    assert f"{file}: line 3: OSError: no disk" in anabranch("judge", f"{file}:Odd").stderr
     file.write_text(HEAD + "    def increase(self, r, paths):\n        return 0\n")
     run = anabranch("judge", f"{file}:Od")
     assert run.returncode == 2

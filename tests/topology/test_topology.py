@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.scenario import Scenario, ScenarioError
 from anabranch.conversion.topology import Defaults, scenario_from
+from anabranch.scenario import Scenario, ScenarioError
 from conftest import Anabranch
 
 RING = Path(__file__).with_name("ring.graphml")

@@ -7,8 +7,8 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import App, note
-from anabranch.scenario import ScenarioError, expected_one_of
 from anabranch.conversion.traces import COLUMNS, FORMATS, LinkTrace, read, to_csv, to_mahimahi
+from anabranch.scenario import ScenarioError, expected_one_of
 
 WRITERS = {"csv": to_csv, "mahimahi": to_mahimahi}
 

@@ -31,6 +31,9 @@ CHOSEN: dict[str, tuple[str, str]] = {
     "rsf-lb": ("#e7c443", "H"),
     "vegas": ("#9da79a", ">"),
     "wvegas": ("#00737b", "*"),
+    "coupled-cubic": ("#f526fc", "x"),
+    "bbr": ("#2a20ef", "3"),
+    "bbr3": ("#390c8e", "4"),
 }
 """Colour and marker of algorithms; other algorithms of the table get generated ones.
 
