@@ -15,7 +15,7 @@ use tokio::time::Instant;
 pub const FIRST: u64 = 64 << 10;
 
 /// The largest window, bytes.
-pub const LARGEST: u64 = 8 << 20;
+pub const LARGEST: u64 = 2 << 20;
 
 /// The most that the peer may send beyond what was read while earlier data is missing, bytes.
 pub const FURTHEST: u64 = 16 << 20;
