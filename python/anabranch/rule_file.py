@@ -118,14 +118,15 @@ def _module(file: Path) -> ModuleType:
         name = f"rule_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for what the file imports beside it
     sys.modules[name] = module
     try:
+        # Compiled here: cached bytecode is of an older text if both are of one second and size.
+        code = compile(file.read_bytes(), str(file), "exec")
         with redirect_stdout(sys.stderr):
-            spec.loader.exec_module(module)
+            exec(code, vars(module))
     except Exception as error:
         del sys.modules[name]
         raise ScenarioError(f"{file}: {in_one_line(error, file)}") from None
