@@ -14,12 +14,15 @@ use tracing::{info, warn};
 
 use super::{Shared, dns, proxy, redirect, tcp};
 use crate::config::services::{Kind, Service};
-use crate::network::{Listener, Socket};
+use crate::network::{Listener, Network, Socket};
 use crate::traffic::limits::{self, Permit, client_of};
 use crate::traffic::relay::Connection;
 
 /// The pause after an error of accept().
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The ports that are tried where the system chooses one for connections and datagrams.
+const PORTS: u32 = 8;
 
 /// The open listeners.
 #[derive(Debug, Default)]
@@ -83,13 +86,33 @@ impl Listeners {
     }
 }
 
+/// The sockets of a service: for DNS also one for datagrams at the same port. Where the system
+/// chooses the port, another is tried if the first is taken for datagrams.
+async fn bind(
+    network: &dyn Network,
+    kind: &Kind,
+    address: SocketAddr,
+) -> io::Result<(Box<dyn Listener>, Option<UdpSocket>)> {
+    let mut attempts = if address.port() == 0 { PORTS } else { 1 };
+    loop {
+        let listener = network.listen(address).await?;
+        if *kind != Kind::Dns {
+            return Ok((listener, None));
+        }
+        attempts -= 1;
+        match UdpSocket::bind(listener.local_addr()?).await {
+            Ok(socket) => return Ok((listener, Some(socket))),
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse || attempts == 0 => {
+                return Err(error);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
 async fn open(shared: &Arc<Shared>, service: Service) -> io::Result<Open> {
-    let listener = shared.network.listen(service.listen).await?;
+    let (listener, datagrams) = bind(&*shared.network, &service.kind, service.listen).await?;
     let address = listener.local_addr()?;
-    let datagrams = match service.kind {
-        Kind::Dns => Some(UdpSocket::bind(address).await?),
-        _ => None,
-    };
     info!("{} listens at {address}", service.key);
     let service = Arc::new(service);
     let stop = CancellationToken::new();
@@ -163,5 +186,71 @@ async fn serve(
         Kind::Redirect => redirect::serve(shared, connection, permit).await,
         Kind::Dns => dns::serve_tcp(shared, connection).await,
         Kind::Forward(to) => tcp::forward(shared, connection, to, permit).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
+    use parking_lot::Mutex;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::carrier::udp::Udp;
+    use crate::network::Kernel;
+
+    /// The kernel's network, whose first listener is this one.
+    #[derive(Debug)]
+    struct First(Mutex<Option<TcpListener>>);
+
+    impl Network for First {
+        fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
+            match self.0.lock().take() {
+                Some(first) => async { Ok(Box::new(first) as Box<dyn Listener>) }.boxed(),
+                None => async move { Kernel.listen(address).await }.boxed(),
+            }
+        }
+
+        fn connect(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Socket>>> {
+            async move { Kernel.connect(to).await }.boxed()
+        }
+
+        fn udp(&self) -> Arc<dyn Udp> {
+            Kernel.udp()
+        }
+    }
+
+    /// A port that is free for connections and taken for datagrams.
+    async fn half_free() -> (UdpSocket, TcpListener) {
+        loop {
+            let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+                .await
+                .expect("a port");
+            let address = taken.local_addr().expect("bound");
+            if let Ok(listener) = TcpListener::bind(address).await {
+                return (taken, listener);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_that_is_taken_for_datagrams_is_not_chosen() {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let (taken, listener) = half_free().await;
+        let network = First(Mutex::new(Some(listener)));
+        let (listener, datagrams) = bind(&network, &Kind::Dns, any).await.expect("another port");
+        let address = listener.local_addr().expect("bound");
+        assert_ne!(address, taken.local_addr().expect("bound"));
+        let datagrams = datagrams.expect("a socket").local_addr().expect("bound");
+        assert_eq!(datagrams, address);
+        // A port that the user has chosen is not replaced.
+        let (taken, listener) = half_free().await;
+        let network = First(Mutex::new(Some(listener)));
+        let chosen = taken.local_addr().expect("bound");
+        let refused = bind(&network, &Kind::Dns, chosen).await.expect_err("taken");
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
     }
 }
