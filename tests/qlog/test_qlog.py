@@ -109,6 +109,36 @@ def test_metrics_that_do_not_change_are_kept(tmp_path: Path) -> None:
     assert list(samples.lost_packets) == [0, 1]
 
 
+def test_a_loss_without_a_path_is_that_of_the_metrics_that_follow(tmp_path: Path) -> None:
+    """As noq writes it."""
+    text = sequence(
+        {"trace": {}},
+        metrics(1, path_id=0, congestion_window=3000),
+        {"time": 2, "name": "quic:packet_lost", "data": {}},
+        metrics(2, path_id=1, congestion_window=1500),
+        {"time": 3, "name": "quic:packet_lost", "data": {"header": {"path_id": 0}}},
+    )
+    paths = qlog.read(write(tmp_path, text))["paths"]
+    assert list(paths.path) == [0, 1]
+    assert list(paths.lost_packets) == [1, 1]
+
+
+def test_losses_of_two_paths_over_quic_are_those_of_the_table(small: Path, tmp_path: Path) -> None:
+    settings = SHORT | {"links.R2.loss.bernoulli.probability": 0.02}
+    result = anabranch.run(small, seeds=1, set=settings, on="quic", qlog=tmp_path / "logs")
+    (file,) = tmp_path.glob("logs/*/connection-1-sender.sqlog")
+    logged = list(qlog.read(file)["paths"].lost_packets)
+    rows = result.paths[result.paths.flow == "two"]
+    counted = rows.lost_overflow + rows.lost_red + rows.lost_random
+    users = [list(counted[rows.user == user]) for user in (0, 1)]
+    # One of the two users; packets lost in the last round trip are not declared lost yet.
+    assert any(
+        all(0 <= lost - seen <= 3 for lost, seen in zip(user, logged, strict=True))
+        for user in users
+    ), (logged, users)
+    assert logged[1] > 3
+
+
 def test_a_last_record_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     text = sequence({"trace": {}}, metrics(1, congestion_window=3000), metrics(2))
     assert len(qlog.read(write(tmp_path, text[:-5]))["path_samples"]) == 1

@@ -7,10 +7,10 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.judge.entries import Item
-from anabranch.judge.sanity import State
 from anabranch.judge.subject import Subject
 from anabranch.judge.verdict import FAILS, HOLDS, NOT_TESTED, Verdict, not_tested
-from anabranch.rule_file import class_of, in_file
+from anabranch.rule_check import State
+from anabranch.rule_file import in_file, made
 from anabranch.scenario import ScenarioError
 
 SOLVERS = ("z3", "cvc5", "sympy")
@@ -135,7 +135,7 @@ class CountedPath:
     read: set[str] = field(default_factory=set)
 
     def __getattr__(self, name: str) -> Any:
-        state = State(10.0 + self.number, 0.1, 0.09, 0.1, 0.01, 50, 80, 100, 14, 14, 8, 1.0)
+        state = State(10.0 + self.number, 0.1, 0.09, 50, 80, 100, 14, 14, 8, 1.0)
         found = getattr(state, name)
         self.read.add(name)
         if name == "rate":
@@ -146,11 +146,11 @@ class CountedPath:
 def operations(subject: Subject, name: str, item: Item) -> Verdict:
     """Arithmetic operations and comparisons of one increase and one decrease, of 8 paths."""
     count = [0]
-    paths = [CountedPath(count, number) for number in range(PATHS)]
+    paths: Any = [CountedPath(count, number) for number in range(PATHS)]
     place = in_file(subject.text)
     try:
         if place is not None:
-            rule = class_of(*place)()
+            rule = made(*place)
             for r in range(PATHS):
                 rule.increase(r, paths)
                 rule.decrease(r, paths)

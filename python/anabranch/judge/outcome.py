@@ -8,11 +8,11 @@ from typing import Any
 
 from anabranch._core import VERSION, rules, schema
 from anabranch.asked import check_jobs
-from anabranch.judge import checks, sanity, search
+from anabranch.judge import checks, search
 from anabranch.judge.entries import Entries, Item, open_items
 from anabranch.judge.networks import Network, checked, unmet
 from anabranch.judge.runs import Runs, open_store
-from anabranch.judge.subject import Subject
+from anabranch.judge.subject import PATHS, STATES, Subject
 from anabranch.judge.verdict import (
     FAILS,
     HOLDS,
@@ -22,6 +22,7 @@ from anabranch.judge.verdict import (
     not_tested,
     of_numbers,
 )
+from anabranch.rule_check import Oddity
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
 from anabranch.sweeps.point import Point
@@ -105,7 +106,7 @@ def judge(
     subject = Subject.of(rule)
     entries = open_items()
     chosen = entries.chosen(tuple(items) if items is not None else None)
-    oddity = sanity.check(subject)
+    odd = subject.oddity()
     count = entries.quick.seeds if quick else entries.seeds
     seeds = list(range(1, count + 1))
     opened = open_store(store) if store is None or isinstance(store, Path) else store
@@ -115,7 +116,7 @@ def judge(
     finally:
         if opened is not store:
             opened.close()
-    zero = _item_zero(subject, oddity)
+    zero = _item_zero(subject, odd)
     return Judgement(subject, quick, seeds, entries.rfc, [zero, *found])
 
 
@@ -125,13 +126,12 @@ def _counted(verdicts: Sequence[Verdict]) -> str:
     return f"{counts[0]} hold, {counts[1]} fail, {left} not tested"
 
 
-def _item_zero(subject: Subject, oddity: sanity.Oddity | None) -> Verdict:
-    if oddity is not None:
-        return Verdict("sane", SANE, FAILS, oddity.says, state=oddity.state)
-    states = sanity.STATES * len(sanity.PATHS)
+def _item_zero(subject: Subject, odd: Oddity | None) -> Verdict:
+    if odd is not None:
+        return Verdict("sane", SANE, FAILS, f"{odd.method} {odd.says}", state=odd.state)
     says = "a rule of the table, which has laws of its own (CONTRIBUTING.md)"
     if subject.written is not None:
-        says = f"{states} random states of 1 to {max(sanity.PATHS)} paths, twice each"
+        says = f"{STATES * len(PATHS)} random states of 1 to {max(PATHS)} paths, twice each"
     return Verdict("sane", SANE, HOLDS, says)
 
 

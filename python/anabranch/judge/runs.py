@@ -7,7 +7,6 @@ from typing import Any
 
 from anabranch.judge.entries import Measure
 from anabranch.judge.networks import Network
-from anabranch.judge.sanity import failed
 from anabranch.judge.subject import Subject
 from anabranch.papers.quantities import measure
 from anabranch.result import Result
@@ -63,7 +62,7 @@ class Runs:
             except Exception as error:
                 if not in_python:
                     raise
-                raise failed(self.subject, error) from error
+                raise self.subject.failed(error) from error
             done += len(part)
 
     def _define(self, points: Sequence[Point]) -> None:

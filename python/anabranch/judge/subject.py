@@ -6,7 +6,13 @@ from pathlib import Path
 
 from anabranch import _core
 from anabranch.rule import Rule
-from anabranch.rule_file import class_of, in_file
+from anabranch.rule_check import Oddity, random_states
+from anabranch.rule_file import checked, in_file, in_one_line, made
+from anabranch.scenario import ScenarioError
+
+PATHS = (1, 2, 3, 8)
+STATES = 60
+"""Random states of each of these numbers of paths in which a rule in Python is tried."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,23 @@ class Subject:
         place = in_file(text)
         if place is None:
             return cls(text, _core.algorithm(text))
-        return cls(text, place[1], class_of(*place)(), place[0])
+        return cls(text, place[1], made(*place), place[0])
+
+    def oddity(self) -> Oddity | None:
+        """What is wrong with a rule in Python that answers; None of a rule of the table.
+
+        Raises `ScenarioError` where an answer is no finite number, and where the rule raises.
+        """
+        if self.written is None or self.file is None:
+            return None
+        found = checked(self.written, self.file, random_states(PATHS, STATES))
+        return found[0] if found else None
+
+    def failed(self, error: Exception) -> ScenarioError:
+        """The error of a rule in Python that raised one during a run, with its place."""
+        if self.file is None:
+            return ScenarioError(f"{self.text}: {type(error).__name__}: {error}")
+        return ScenarioError(f"{self.file}: {in_one_line(error, self.file)}")
 
     @property
     def key(self) -> str:

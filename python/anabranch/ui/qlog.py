@@ -1,11 +1,6 @@
-"""A qlog file as one graph per path: window, bytes in flight, rates, RTTs, and events.
+"""A qlog file as one graph per path: window, bytes in flight, rates, RTTs, and events."""
 
-JSON text sequences, JSON lines and JSON of draft-ietf-quic-qlog-main-schema, with the events of
-draft-ietf-quic-qlog-quic-events; names of older drafts (`recovery:metrics_updated`) are read, too.
-"""
-
-import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -13,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.qlog.events import METRICS, Event, of_event, opened
 from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
 
-METRICS = {
+DRAWN = {
     "congestion_window": ("window_kb", 1e-3),
     "bytes_in_flight": ("in_flight_kb", 1e-3),
     "pacing_rate": ("pacing_mbps", 1e-6),
@@ -63,81 +59,50 @@ class Log:
 @lru_cache(maxsize=2)
 def read(file: Path) -> Log:
     """Read a file. Raises `ScenarioError` where it is no qlog."""
-    log, lost = Log(file.stem), list[tuple[float, str]]()
-    try:
-        for event in _events(file, log):
-            _take(log, event, lost)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ScenarioError(f"{file}: expected a qlog file: {error!r}") from None
-    log.events += [(time, None, "lost", trigger) for time, trigger in lost]
+    log = Log(file.stem)
+    for trace in opened(file, _is_timer_that_is_set):
+        log.title = trace.name
+        for event in trace.events:
+            with of_event(event.place):
+                _take(log, event)
     if not log.lines and not log.sent:
         raise ScenarioError(f"{file}: no packets and no metrics of recovery in it")
     return log
 
 
-def _events(file: Path, log: Log) -> Iterator[dict[str, Any]]:
-    """The events of a file, in order."""
-    with file.open(encoding="utf-8") as text:
-        first = text.read(1)
-        text.seek(0)
-        if first == "{" and file.suffix == ".qlog":
-            try:
-                document = json.load(text)
-            except json.JSONDecodeError:
-                text.seek(0)
-            else:
-                for trace in document.get("traces", [document.get("trace", {})]):
-                    log.title = str(trace.get("title", document.get("title", log.title)))
-                    yield from trace["events"]
-                return
-        for line in text:
-            record = line.strip("\x1e \r\n")
-            # Half of a file may be timers that are set, of which nothing is shown.
-            if record and not ("timer_updated" in record and "expired" not in record):
-                event = json.loads(record)
-                if "time" in event:
-                    yield event
-                else:
-                    log.title = str(event.get("title", log.title))
+def _is_timer_that_is_set(record: str) -> bool:
+    """Half of a file may be these, of which nothing is shown."""
+    return "timer_updated" in record and "expired" not in record
 
 
-def _take(log: Log, event: dict[str, Any], lost: list[tuple[float, str]]) -> None:
-    time, data = float(event["time"]), event.get("data", {})
-    kind = event["name"].rpartition(":")[2].removeprefix("recovery_")
-    path = _path(event, data)
+def _take(log: Log, event: Event) -> None:
+    time, data, path = event.time_ms, event.data, event.path or "0"
     log.end_ms = max(log.end_ms, time)
-    if kind == "metrics_updated":
-        name = path or "0"
-        # noq writes packet_lost without its path, just before the metrics of that path.
-        log.events += [(when, name, "lost", trigger) for when, trigger in lost]
-        lost.clear()
-        for key, (own, factor) in METRICS.items():
+    if event.name == METRICS:
+        for key, (own, factor) in DRAWN.items():
             if key in data:
-                line = log.lines.setdefault(name, {}).setdefault(own, Line())
+                line = log.lines.setdefault(path, {}).setdefault(own, Line())
                 line.time_ms.append(time)
                 line.value.append(factor * float(data[key]))
-    elif kind == "packet_sent":
-        header, raw = data.get("header", {}), data.get("raw", {})
-        line = log.sent.setdefault(path or "0", Line())
+    elif event.name == "packet_sent":
+        header, raw = data.get("header") or {}, data.get("raw") or {}
+        line = log.sent.setdefault(path, Line())
         line.time_ms.append(time)
         line.value.append(float(header.get("length", raw.get("length", 0))))
-        _frames(log, time, path or "0", data, "sent")
-    elif kind == "packet_received":
-        _frames(log, time, path or "0", data, "received")
-    elif kind == "packet_lost":
+        _frames(log, time, path, data, "sent")
+    elif event.name == "packet_received":
+        _frames(log, time, path, data, "received")
+    elif event.name == "packet_lost":
         trigger = str(data.get("trigger", "")).replace("_", " ")
-        if path is None:
-            lost.append((time, trigger))
-        else:
-            log.events.append((time, path, "lost", trigger))
-    elif kind == "timer_updated" or kind == "loss_timer_updated":
+        log.events.append((time, event.path, "lost", trigger))
+    elif event.name in ("timer_updated", "loss_timer_updated"):
         if data.get("event_type") == "expired" and data.get("timer_type") == "pto":
-            log.events.append((time, path, "timeout", "probe timeout"))
-    elif kind not in ("parameters_set", "datagrams_sent", "datagrams_received"):
-        log.events.append((time, path, kind.replace("_", " "), _short(data)))
+            log.events.append((time, event.path, "timeout", "probe timeout"))
+    elif event.name not in ("parameters_set", "datagrams_sent", "datagrams_received"):
+        log.events.append((time, event.path, event.name.replace("_", " "), _short(data)))
 
 
-def _frames(log: Log, time: float, path: str, data: dict[str, Any], verb: str) -> None:
+def _frames(log: Log, time: float, path: str, data: Mapping[str, Any], verb: str) -> None:
     for frame in data.get("frames", ()):
         kind = str(frame.get("frame_type", ""))
         if kind.startswith(FRAMES) and not kind.startswith(NO_EVENTS):
@@ -145,16 +110,7 @@ def _frames(log: Log, time: float, path: str, data: dict[str, Any], verb: str) -
             log.events.append((time, path, f"{kind.replace('_', ' ')} {verb}", _short(rest)))
 
 
-def _path(event: dict[str, Any], data: dict[str, Any]) -> str | None:
-    """The path that an event names, however its draft does it."""
-    for place in (data, data.get("header") or {}, event):
-        if "path_id" in place:
-            return str(place["path_id"])
-    named = data.get("tuple_id", event.get("tuple", event.get("path")))
-    return str(named).removeprefix("p") if named not in (None, "") else None
-
-
-def _short(data: dict[str, Any]) -> str:
+def _short(data: Mapping[str, Any]) -> str:
     plain = [
         f"{key} {value}" for key, value in data.items() if isinstance(value, str | int | float)
     ]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from sympy.polys.fields import FracElement
 
 from anabranch import _core
-from anabranch.rule_file import class_of, in_file
+from anabranch.rule_file import in_file, made
 from anabranch.scenario import ScenarioError
 from anabranch.theory.guarantees.proofs.formula import formula
 from anabranch.theory.guarantees.proofs.solvers import UNSATISFIABLE, decide
@@ -55,7 +55,7 @@ class ProvedRule:
     def of(cls, text: str) -> "ProvedRule":
         """A specification such as "balia:cap=inf", or FILE.py:CLASS. Raises `ScenarioError`."""
         if place := in_file(text):
-            name, written = place[1], class_of(*place)()
+            name, written = place[1], made(*place)
             return cls(name, lambda paths: _evaluated(written, paths), written)
         law = _core.Law(text)
         if law.delay_based:

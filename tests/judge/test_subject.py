@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.judge import sanity
 from anabranch.judge.subject import Subject
 from conftest import Anabranch
 
@@ -20,8 +19,8 @@ def rule(path: Path, *lines: str) -> Subject:
 
 def test_a_rule_of_the_kind_that_is_meant_is_sane(tmp_path: Path) -> None:
     lines = ("def increase(self, r, paths):", "    return 1 / paths[r].window")
-    assert sanity.check(rule(tmp_path, *lines)) is None
-    assert sanity.check(Subject.of("wvegas")) is None
+    assert rule(tmp_path, *lines).oddity() is None
+    assert Subject.of("wvegas").oddity() is None
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ def test_a_rule_of_the_kind_that_is_meant_is_sane(tmp_path: Path) -> None:
     [
         (
             ("n = 0", "def increase(self, r, paths):", "    self.n += 1", "    return 1 / self.n"),
-            r"increase gives .* and then .* for the same state",
+            r"is .*, then .* for the same paths",
         ),
         (
             # What it remembers is the state before: in the same order its answers are the same.
@@ -39,31 +38,31 @@ def test_a_rule_of_the_kind_that_is_meant_is_sane(tmp_path: Path) -> None:
                 "    before, self.last = self.last, paths[r].window",
                 "    return 0.1 if before > self.last else 0.2",
             ),
-            "increase gives 0.[12] and then 0.[12] for the same state",
+            "is 0.[12], then 0.[12] for the same paths",
         ),
         (
             ("def increase(self, r, paths):", "    return -1e9"),
-            r"increase gives -1e\+09: more than the window is",
+            r"is -1e\+09 packets per acknowledged packet",
         ),
         (
-            ("def increase(self, r, paths):", "    return 1.5"),
-            "increase gives 1.5: faster than slow start",
+            ("def increase(self, r, paths):", "    return 11"),
+            "is 11 packets per acknowledged packet",
         ),
         (
             (
                 "def increase(self, r, paths):",
                 "    return 0.01",
                 "def decrease(self, r, paths):",
-                "    return 2 * paths[r].window",
+                "    return -paths[r].window",
             ),
-            "decrease gives .*: more than the window is",
+            "is -.* packets: is that meant",
         ),
     ],
 )
 def test_a_senseless_rule_is_told_with_a_state(
     lines: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
-    oddity = sanity.check(rule(tmp_path, *lines))
+    oddity = rule(tmp_path, *lines).oddity()
     assert oddity is not None
     assert re.match(says, oddity.says), oddity.says
     assert "window=" in oddity.state
@@ -72,12 +71,12 @@ def test_a_senseless_rule_is_told_with_a_state(
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("return float('nan')", "increase gives nan for path 0 of .*expected a finite number"),
-        ("return math.inf", "increase gives inf"),
-        ("return None", "increase gives None"),
-        ("return 1 / 0", r"odd.py:6: ZeroDivisionError: division by zero \(for path 0 of"),
-        ("return paths[r].windw", "odd.py:6: a path has no windw: .*did you mean window"),
-        ("return paths[r + 1].window", "odd.py:6: IndexError"),
+        ("return float('nan')", "Odd.increase is nan for path 0 of .*expected a finite number"),
+        ("return math.inf", "Odd.increase is inf"),
+        ("return None", "Odd.increase is None"),
+        ("return 1 / 0", r"odd.py: line 6: ZeroDivisionError: division by zero \(for path 0 of"),
+        ("return paths[r].windw", "odd.py: line 6: a path has no windw: .*did you mean window"),
+        ("return paths[r + 1].window", "odd.py: line 6: IndexError"),
     ],
 )
 def test_a_rule_that_cannot_run_is_an_error_with_its_place(

@@ -1,0 +1,146 @@
+"""The events of a sender as tables."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from anabranch.qlog.events import METRICS, Event, Trace, of_event, opened
+
+DEFAULT_BYTES = 1500
+
+SAMPLES = ["window_packets", "rtt_ms", "in_flight_packets", "lost_packets"]
+TOTALS = ["sent_packets", "lost_packets", "loss_probability", "window_packets", "rtt_ms"]
+
+
+def read(file: str | os.PathLike[str], packet_bytes: int | None = None) -> dict[str, pd.DataFrame]:
+    """The tables `paths` and `path_samples` of a sender's qlog file, with columns of a `Result`.
+
+    Reads JSON, JSON text sequences and JSON lines of the drafts since qlog 0.2, of any
+    implementation; each trace of the file is a flow of one user. A row of `path_samples` is an
+    event that updates metrics. Windows are in packets of `packet_bytes`, by
+    default the largest packet that the file logs, or else 1500 bytes.
+
+    Raises `ScenarioError` for a file that is no such qlog, with the record's number.
+    """
+    traces = [_recorded(trace) for trace in opened(Path(file))]
+    largest = max((trace.largest for trace in traces), default=0)
+    size = packet_bytes or largest or DEFAULT_BYTES
+    paths = [
+        {"flow": trace.name, "user": 0, "path": number, **path.totals(size)}
+        for trace in traces
+        for number, path in sorted(trace.paths.items())
+    ]
+    samples = [
+        {"time_s": time_s, "flow": trace.name, "user": 0, "path": path, **sample.sizes(size)}
+        for trace in traces
+        for time_s, path, sample in trace.samples
+    ]
+    place = ["flow", "user", "path"]
+    return {
+        "paths": pd.DataFrame(paths, columns=[*place, *TOTALS]),
+        "path_samples": pd.DataFrame(samples, columns=["time_s", *place, *SAMPLES]),
+    }
+
+
+@dataclass
+class _Sample:
+    """Metrics of a path at one moment; NaN where the file does not say."""
+
+    window_bytes: float = np.nan
+    rtt_ms: float = np.nan
+    in_flight_bytes: float = np.nan
+    in_flight_packets: float = np.nan
+    lost: int = 0
+
+    def sizes(self, packet_bytes: int) -> dict[str, float]:
+        """The columns of a table."""
+        in_flight = self.in_flight_packets
+        if np.isnan(in_flight):
+            in_flight = self.in_flight_bytes / packet_bytes
+        values = [self.window_bytes / packet_bytes, self.rtt_ms, in_flight, self.lost]
+        return dict(zip(SAMPLES, values, strict=True))
+
+
+@dataclass
+class _Path:
+    """What is known of a path so far."""
+
+    now: _Sample = field(default_factory=_Sample)
+    sent: int = 0
+    lost: int = 0
+    windows: list[float] = field(default_factory=list)
+    rtts_ms: list[float] = field(default_factory=list)
+
+    def update(self, metrics: Mapping[str, Any]) -> _Sample:
+        """Apply an event, which has only the metrics that changed."""
+        now = self.now
+        # aioquic calls it so.
+        window = _number(metrics, "cwnd", now.window_bytes)
+        window = _number(metrics, "congestion_window", window)
+        latest_ms = _number(metrics, "latest_rtt", np.nan)
+        sample = _Sample(
+            window,
+            _number(metrics, "smoothed_rtt", now.rtt_ms),
+            _number(metrics, "bytes_in_flight", now.in_flight_bytes),
+            _number(metrics, "packets_in_flight", now.in_flight_packets),
+            now.lost,
+        )
+        self.windows.append(window)
+        self.rtts_ms.append(sample.rtt_ms if np.isnan(latest_ms) else latest_ms)
+        self.now = _Sample(window, sample.rtt_ms, sample.in_flight_bytes, sample.in_flight_packets)
+        return sample
+
+    def totals(self, packet_bytes: int) -> dict[str, float]:
+        """The columns of a table."""
+        probability = self.lost / self.sent if self.sent else np.nan
+        window = _mean(self.windows) / packet_bytes
+        values = [self.sent, self.lost, probability, window, _mean(self.rtts_ms)]
+        return dict(zip(TOTALS, values, strict=True))
+
+
+@dataclass
+class _Recorded:
+    """What a trace says."""
+
+    name: str
+    paths: dict[int, _Path] = field(default_factory=dict)
+    samples: list[tuple[float, int, _Sample]] = field(default_factory=list)
+    largest: int = 0
+
+
+def _recorded(trace: Trace) -> _Recorded:
+    found = _Recorded(trace.name)
+    for event in trace.events:
+        with of_event(event.place):
+            _take(found, event)
+    return found
+
+
+def _take(found: _Recorded, event: Event) -> None:
+    if event.name not in (METRICS, "packet_sent", "packet_lost"):
+        return
+    number = int(event.path or 0)
+    path = found.paths.setdefault(number, _Path())
+    if event.name == METRICS:
+        found.samples.append((event.time_ms / 1e3, number, path.update(event.data)))
+    elif event.name == "packet_sent":
+        path.sent += 1
+        found.largest = max(found.largest, int((event.data.get("raw") or {}).get("length", 0)))
+    else:
+        path.lost += 1
+        path.now.lost += 1
+
+
+def _number(metrics: Mapping[str, Any], key: str, default: float) -> float:
+    value = metrics.get(key)
+    return default if value is None else float(value)
+
+
+def _mean(values: list[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return sum(known) / len(known) if known else np.nan
