@@ -16,6 +16,7 @@ mod by_rate;
 mod grouping;
 mod hystart;
 mod losses;
+mod marks;
 mod per_round;
 mod undo;
 

@@ -34,6 +34,10 @@ pub trait Rule: Clone + Debug {
     /// Whether the rule sets the window at every event of a path, by samples of its delivery rate.
     /// The endpoint reports each packet, and paces.
     const BY_RATE: bool = false;
+    /// Whether the rule reduces the window by the share of packets that are marked (ECN), in
+    /// [`decrease_at_mark`](Rule::decrease_at_mark): a scalable rule (RFC 9331). Every other takes
+    /// a mark as a loss.
+    const SCALABLE: bool = false;
     /// Whether slow start grows in every other round trip only. A round without growth sends one
     /// window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked at the end of these
     /// rounds only.
@@ -96,6 +100,16 @@ pub trait Rule: Clone + Debug {
 
     /// Called at a loss on the path that this memory belongs to.
     fn on_loss<S: Scalar>(&self, _memory: &mut Self::Memory<S>) {}
+
+    /// A round trip is over on the path that this memory belongs to, in which this share of the
+    /// packets was marked. Called where acknowledgements count marks.
+    fn on_marked_share(&self, _memory: &mut Self::Memory<f64>, _share: f64) {}
+
+    /// Decrease of the window of a path at the first mark of a round trip, packets. Called for
+    /// scalable rules.
+    fn decrease_at_mark(&self, path: &Path<f64>, _memory: &Self::Memory<f64>) -> f64 {
+        path.window / 2.0
+    }
 
     /// The window of a path after an event, packets. Called for rules by delivery rates.
     fn on_event(

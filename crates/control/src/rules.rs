@@ -5,6 +5,7 @@ mod custom;
 pub use bbr::{BbrMemory, BbrMode};
 pub use bbr3::{Bbr3Memory, Bbr3State};
 pub use custom::{Custom, External};
+pub use dctcp::DctcpMemory;
 pub use wvegas::WvegasMemory;
 
 use alloc::string::String;
@@ -93,6 +94,7 @@ properties! {
     source: &'static str = SOURCE,
     delay_based: bool = DELAY_BASED,
     by_rate: bool = BY_RATE,
+    scalable: bool = SCALABLE,
     alternate_slow_start: bool = ALTERNATE_SLOW_START,
     fluid: bool = FLUID,
     reno_on_one_path: bool = RENO_ON_ONE_PATH,
@@ -163,6 +165,7 @@ macro_rules! rules {
 rules! { $
     reno: Reno,
     cubic: Cubic,
+    dctcp: Dctcp,
     ewtcp: Ewtcp,
     coupled: Coupled,
     semicoupled: Semicoupled,
@@ -250,6 +253,9 @@ impl AnyController {
         on_lost(&mut self, r: usize, packets: u32);
         on_loss(&mut self, r: usize);
         on_recovered(&mut self, r: usize);
+        is_scalable(&self) -> bool;
+        on_mark(&mut self, r: usize);
+        on_marked_share(&mut self, r: usize, share: f64);
         on_timeout(&mut self, r: usize);
         penalise(&mut self, r: usize);
         keep_for_undo(&mut self, r: usize);

@@ -12,6 +12,7 @@ mod hystart;
 mod itcp;
 mod known_faults;
 mod laws;
+mod marks;
 mod measured;
 mod nada;
 mod operations;

@@ -20,6 +20,10 @@ enum Operation {
         limited: bool,
     },
     Loss,
+    Mark,
+    MarkedShare {
+        share: f64,
+    },
     Recovered,
     Timeout,
     Penalise,
@@ -48,6 +52,8 @@ fn any_operation() -> impl Strategy<Value = Operation> {
             }
         ),
         2 => Just(Operation::Loss),
+        1 => Just(Operation::Mark),
+        1 => (0.0..=1.0).prop_map(|share| Operation::MarkedShare { share }),
         1 => Just(Operation::KeptLoss),
         2 => Just(Operation::Recovered),
         1 => Just(Operation::Timeout),
@@ -81,6 +87,8 @@ fn apply(controller: &mut AnyController, now: &mut f64, r: usize, operation: &Op
             controller.on_ack(r, &ack);
         }
         Operation::Loss => controller.on_loss(r),
+        Operation::Mark => controller.on_mark(r),
+        Operation::MarkedShare { share } => controller.on_marked_share(r, share),
         Operation::Recovered => controller.on_recovered(r),
         Operation::Timeout => controller.on_timeout(r),
         Operation::Penalise => controller.penalise(r),
@@ -145,7 +153,7 @@ fn keeps_its_invariants(
                     "{name}: {operation:?} in slow start: {window}"
                 );
             }
-            Operation::Loss | Operation::KeptLoss => {
+            Operation::Loss | Operation::Mark | Operation::KeptLoss => {
                 assert!(
                     before.phase(r) == Phase::Recovery
                         || controller.is_by_rate() // it has no ssthresh

@@ -50,14 +50,15 @@ What a rule says of itself; tests and studies of all rules go by it.
 
 - **per round trip**: it acts once per round trip, on delay, not once per acknowledged packet.
 - **by rate**: it acts at every acknowledgement and loss, on delivery rates, and paces.
+- **scalable**: at marks it reduces by the share of packets that are marked, not as at a loss.
 - **fluid**: its increase and decrease at a state describe it, so that it has a fluid model.
 - **Reno on one path**: with its defaults it is NewReno over one path.
 - **by loss**: windows and RTTs alone give the loss probability of its equilibrium.
 - **weight**: the parameter that is a connection's weight, which a gateway can adjust.
 - **studied as**: what a study of all rules runs; a variant of another rule is left out.
 
-| rule | per round trip | by rate | fluid | Reno on one path | by loss | weight | studied as |
-|---|---|---|---|---|---|---|---|
+| rule | per round trip | by rate | scalable | fluid | Reno on one path | by loss | weight | studied as |
+|---|---|---|---|---|---|---|---|---|
 ";
 
 const CAPACITY: &str = "
@@ -121,6 +122,7 @@ pub fn page() -> String {
         let flags = [
             info.delay_based,
             info.by_rate,
+            info.scalable,
             info.fluid,
             info.reno_on_one_path,
             info.equilibrium_by_loss,
