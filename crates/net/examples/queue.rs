@@ -1,15 +1,16 @@
 //! Sends recorded arrivals through a queue with its published values: `queue NAME RATE_MBPS`, NAME
-//! one of drop_tail, codel, fq_codel, pie.
+//! one of drop_tail, codel, fq_codel, pie, pie_derandomized, dualpi2.
 //!
-//! Each line of the input is an arrival, in order: time (s), flow (a number), bytes, whether
-//! ECN-capable (0 or 1). Each line of the output is a packet transmitted or dropped: flow, time of
-//! arrival (s), `sent`, `marked` or `dropped`, and the time it waited until then (ms).
+//! Each line of the input is an arrival, in order: time (s), flow (a number), bytes, and whether
+//! ECN-capable: 0, 1 (ECT(0)) or 2 (ECT(1)). Each line of the output is a packet transmitted or
+//! dropped: flow, time of arrival (s), `sent`, `marked` or `dropped`, and the time it waited until
+//! then (ms).
 
 use std::io::{BufWriter, Write, stdin, stdout};
 
 use anabranch_net::time::{from_seconds, seconds};
 use anabranch_net::{
-    Codel, Departure, Fate, FqCodel, Link, LinkConfig, Offer, Pie, Queue, QueuedLink, Time,
+    Codel, Departure, DualPi2, Fate, FqCodel, Link, LinkConfig, Offer, Pie, Queue, QueuedLink, Time,
 };
 
 struct Arrival {
@@ -17,12 +18,13 @@ struct Arrival {
     flow: u64,
     bytes: u32,
     ecn_capable: bool,
+    low_delay: bool,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [name, mbps] = arguments.as_slice() else {
-        return Err("usage: queue drop_tail|codel|fq_codel|pie RATE_MBPS < arrivals".into());
+        return Err("usage: queue drop_tail|codel|fq_codel|pie|pie_derandomized|dualpi2 RATE_MBPS < arrivals".into());
     };
     let queue = match name.as_str() {
         "drop_tail" => Queue::DropTail {
@@ -32,6 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "codel" => Queue::Codel(Codel::default()),
         "fq_codel" => Queue::FqCodel(FqCodel::default()),
         "pie" => Queue::Pie(Pie::default()),
+        "pie_derandomized" => Queue::Pie(Pie {
+            derandomize: true,
+            ..Pie::default()
+        }),
+        "dualpi2" => Queue::DualPi2(DualPi2::default()),
         other => return Err(format!("unknown queue {other:?}").into()),
     };
     let config = LinkConfig {
@@ -55,11 +62,13 @@ fn parse(line: &str) -> Result<Arrival, Box<dyn std::error::Error>> {
             .next()
             .ok_or(format!("expected four numbers: {line}"))
     };
+    let (at, flow, bytes, ecn) = (field()?, field()?, field()?, field()?);
     Ok(Arrival {
-        at: from_seconds(field()?.parse()?),
-        flow: field()?.parse()?,
-        bytes: field()?.parse()?,
-        ecn_capable: field()? == "1",
+        at: from_seconds(at.parse()?),
+        flow: flow.parse()?,
+        bytes: bytes.parse()?,
+        ecn_capable: ecn != "0",
+        low_delay: ecn == "2",
     })
 }
 
@@ -107,6 +116,7 @@ fn queued(
                 bytes: arrival.bytes,
                 flow: arrival.flow,
                 ecn_capable: arrival.ecn_capable,
+                low_delay: arrival.low_delay,
             },
         );
         dropped(&mut link, arrival.at, out)?;

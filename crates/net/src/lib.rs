@@ -2,10 +2,10 @@
 //!
 //! A [`Link`] is offered one packet after the other and returns at once when each will be
 //! delivered, or why it is lost: the rate, the delay and the failures of a link are known functions
-//! of time, so nothing that happens later can change a packet's fate. A [`QueuedLink`] has CoDel or
-//! FQ-CoDel, which drop or reorder what waits; it knows a packet's fate when its transmission
-//! starts. There is no clock and no I/O in this crate: the simulator passes virtual time, the lab
-//! real time.
+//! of time, so nothing that happens later can change a packet's fate. A [`QueuedLink`] has CoDel,
+//! FQ-CoDel or DualPI2, which drop or reorder what waits; it knows a packet's fate when its
+//! transmission starts. There is no clock and no I/O in this crate: the simulator passes virtual
+//! time, the lab real time.
 //!
 //! ```
 //! use anabranch_net::{Fate, Link, LinkConfig, MILLISECOND};
@@ -39,6 +39,7 @@ mod transmission;
 mod wander;
 
 pub use aqm::codel::Codel;
+pub use aqm::dualpi2::DualPi2;
 pub use aqm::fq_codel::FqCodel;
 pub use aqm::pie::Pie;
 pub use arrival::Backlog;

@@ -1,6 +1,7 @@
 //! Admission of packets to a link's queue.
 
 use crate::aqm::codel::Codel;
+use crate::aqm::dualpi2::DualPi2;
 use crate::aqm::fq_codel::FqCodel;
 use crate::aqm::pie::{self, Pie, Verdict};
 use crate::arrival::Arrival;
@@ -9,8 +10,8 @@ use crate::fate::Cause;
 use crate::policer::{Bucket, Policer};
 use crate::red::{Averager, Red};
 
-/// The queueing discipline of a link. All but the last two are first in, first out, and decide when
-/// a packet arrives.
+/// The queueing discipline of a link. All but the last three are first in, first out, and decide
+/// when a packet arrives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Queue {
     /// A packet that would have to wait is dropped if a limit would be exceeded with it.
@@ -31,6 +32,9 @@ pub enum Queue {
     Codel(Codel),
     /// Flows take turns, each with CoDel. Of a [`QueuedLink`](crate::QueuedLink) only.
     FqCodel(FqCodel),
+    /// A queue of low delay for scalable flows beside the classic one. Of a
+    /// [`QueuedLink`](crate::QueuedLink) only.
+    DualPi2(DualPi2),
 }
 
 impl Queue {
@@ -43,12 +47,16 @@ impl Queue {
             Queue::Policer(_) => "policer",
             Queue::Codel(_) => "codel",
             Queue::FqCodel(_) => "fq_codel",
+            Queue::DualPi2(_) => "dualpi2",
         }
     }
 
     /// Whether it decides when packets leave, as only a [`QueuedLink`](crate::QueuedLink) can.
     pub fn decides_on_departure(&self) -> bool {
-        matches!(self, Queue::Codel(_) | Queue::FqCodel(_))
+        matches!(
+            self,
+            Queue::Codel(_) | Queue::FqCodel(_) | Queue::DualPi2(_)
+        )
     }
 }
 
@@ -75,7 +83,9 @@ impl Admission {
             Queue::Red(red) => Admission::Red(Averager::new(red, mean_mbps)),
             Queue::Pie(pie) => Admission::Pie(Box::new(pie::Control::new(pie))),
             Queue::Policer(policer) => Admission::Policer(Box::new(Bucket::new(&policer))),
-            Queue::Codel(_) | Queue::FqCodel(_) => panic!("{queue:?} needs a QueuedLink"),
+            Queue::Codel(_) | Queue::FqCodel(_) | Queue::DualPi2(_) => {
+                panic!("{queue:?} needs a QueuedLink")
+            }
         }
     }
 

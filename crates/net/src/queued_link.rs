@@ -1,6 +1,7 @@
 //! A link whose packets wait in real queues: their fate is decided when they leave.
 
 use crate::aqm::codel::{self, Codel};
+use crate::aqm::dualpi2::Coupled;
 use crate::aqm::fifo::{Fifo, Waiting};
 use crate::aqm::fq_codel::Scheduler;
 use crate::arrival::Backlog;
@@ -26,6 +27,9 @@ pub struct Offer<T> {
     pub flow: u64,
     /// Whether it may be marked instead of dropped (ECT, RFC 3168).
     pub ecn_capable: bool,
+    /// Whether DualPI2 may mark it early and often, so that it waits in the queue of low delay:
+    /// ECT(1) or CE (RFC 9331). Without effect if it is not ECN-capable.
+    pub low_delay: bool,
 }
 
 /// A packet whose transmission has started.
@@ -39,7 +43,7 @@ pub struct Departure<T> {
     pub marked: bool,
 }
 
-/// One direction of a link with CoDel or FQ-CoDel. As a [`Link`](crate::Link), but for this:
+/// One direction of a link with CoDel, FQ-CoDel or DualPI2. As a [`Link`](crate::Link), but for this:
 ///
 /// - A packet may be dropped when it leaves the queue, and flows overtake one another. Its fate is
 ///   therefore known only when its transmission starts, and the caller, who has the clock, says
@@ -67,6 +71,7 @@ pub struct QueuedLink<T> {
 enum Discipline<T> {
     Codel(Codel, Fifo<T>, codel::Control),
     FqCodel(Scheduler<T>),
+    DualPi2(Box<Coupled<T>>),
 }
 
 impl<T> QueuedLink<T> {
@@ -83,6 +88,10 @@ impl<T> QueuedLink<T> {
             Queue::FqCodel(fq_codel) => {
                 assert!(fq_codel.flows > 0, "FQ-CoDel has no queues");
                 Discipline::FqCodel(Scheduler::new(fq_codel.clone(), seed))
+            }
+            Queue::DualPi2(dualpi2) => {
+                assert!(dualpi2.classic_percent <= 100, "a share above the whole");
+                Discipline::DualPi2(Box::new(Coupled::new(dualpi2.clone())))
             }
             Queue::DropTail { .. } | Queue::Red(_) | Queue::Pie(_) | Queue::Policer(_) => {
                 return None;
@@ -127,6 +136,12 @@ impl<T> QueuedLink<T> {
             Discipline::FqCodel(scheduler) => {
                 scheduler.enqueue(offer.flow, waiting, &mut self.early);
             }
+            Discipline::DualPi2(queues) => {
+                if queues.is_full() {
+                    return self.drop(waiting, Cause::Overflow);
+                }
+                queues.enqueue(now, waiting, offer.low_delay && offer.ecn_capable);
+            }
         }
         self.drop_early(Cause::Overflow);
         if self.next_start.is_none() {
@@ -150,6 +165,7 @@ impl<T> QueuedLink<T> {
                 control.dequeue(codel, now, fifo, &mut self.early)
             }
             Discipline::FqCodel(scheduler) => scheduler.dequeue(now, &mut self.early),
+            Discipline::DualPi2(queues) => queues.dequeue(now, &mut self.early),
         };
         self.drop_early(Cause::Aqm);
         let departure = head.and_then(|head| self.transmit(now, head));
@@ -172,6 +188,7 @@ impl<T> QueuedLink<T> {
         match &self.discipline {
             Discipline::Codel(_, fifo, _) => fifo.backlog(),
             Discipline::FqCodel(scheduler) => scheduler.backlog(),
+            Discipline::DualPi2(queues) => queues.backlog(),
         }
     }
 
@@ -222,6 +239,7 @@ impl<T> QueuedLink<T> {
         match &mut self.discipline {
             Discipline::Codel(_, fifo, _) => self.early.extend(std::iter::from_fn(|| fifo.pop())),
             Discipline::FqCodel(scheduler) => scheduler.drop_all(&mut self.early),
+            Discipline::DualPi2(queues) => queues.drop_all(&mut self.early),
         }
         self.drop_early(Cause::Down);
     }

@@ -1,21 +1,24 @@
-//! CoDel, FQ-CoDel and PIE without endpoints: the packets arrive at times given here.
+//! CoDel, FQ-CoDel and others without endpoints: the packets arrive at times given here.
 
 use anabranch_net::{
-    Cause, Codel, Departure, Fate, FqCodel, Link, LinkConfig, Loss, MILLISECOND, Offer, Pie,
+    Cause, Codel, Departure, DualPi2, Fate, FqCodel, Link, LinkConfig, Loss, MILLISECOND, Offer,
     Policer, Queue, QueuedLink, Rate, Red, SECOND, Time, Trace,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// At this rate a packet of 1500 bytes takes 1 ms.
-const ONE_PACKET_PER_MS: f64 = 12e6;
+pub const ONE_PACKET_PER_MS: f64 = 12e6;
 
-fn link(queue: Queue) -> LinkConfig {
+pub fn link(queue: Queue) -> LinkConfig {
     LinkConfig {
         queue,
         ..LinkConfig::constant(ONE_PACKET_PER_MS, 0)
     }
 }
+
+/// From this number on flows are of low delay.
+pub const LOW_DELAY: u64 = 100;
 
 fn offer(flow: u64, packet: (u64, Time), bytes: u32, ecn_capable: bool) -> Offer<(u64, Time)> {
     Offer {
@@ -23,19 +26,20 @@ fn offer(flow: u64, packet: (u64, Time), bytes: u32, ecn_capable: bool) -> Offer
         bytes,
         flow,
         ecn_capable,
+        low_delay: flow >= LOW_DELAY,
     }
 }
 
 /// What became of packets: a flow and the time of the offer.
 #[derive(Default)]
-struct Outcome {
-    sent: Vec<((u64, Time), Time)>,
-    marked: Vec<Time>,
-    dropped: Vec<((u64, Time), Cause, Time)>,
+pub struct Outcome {
+    pub sent: Vec<((u64, Time), Time)>,
+    pub marked: Vec<Time>,
+    pub dropped: Vec<((u64, Time), Cause, Time)>,
 }
 
 /// Offers packets (time, flow, bytes, whether ECN-capable), and starts what is due up to `end`.
-fn play(
+pub fn play(
     link: &mut QueuedLink<(u64, Time)>,
     offers: impl IntoIterator<Item = (Time, u64, u32, bool)>,
     end: Time,
@@ -200,51 +204,6 @@ fn fq_codel_shortens_the_longest_queue_when_the_limit_is_exceeded() {
     assert_eq!(dropped, expected);
 }
 
-/// A stream at 1.25 times the rate: a fifth must be dropped, and the integral part of the
-/// controller leaves no error of the delay but in the mean: it stays at the target of 15 ms.
-#[test]
-fn pie_finds_the_drop_probability_that_holds_its_target() {
-    let mut pie = Link::new(link(Queue::Pie(Pie::default())), 1);
-    let (mut dropped, mut waited, mut measured) = (0, 0, 0);
-    for i in 0..100_000 {
-        let now = i * 800_000_000;
-        let fate = pie.offer(now, 1500);
-        if now < 20 * SECOND {
-            continue;
-        }
-        measured += 1;
-        match fate {
-            Fate::Delivered { at } => waited += at - now - MILLISECOND,
-            Fate::Dropped(cause) => {
-                assert_eq!(cause, Cause::Aqm);
-                dropped += 1;
-            }
-        }
-    }
-    let share = f64::from(dropped) / f64::from(measured);
-    assert!((share - 0.2).abs() < 0.002, "{share}");
-    let mean_ms = waited as f64 / f64::from(measured - dropped) / MILLISECOND as f64;
-    assert!((mean_ms - 15.0).abs() < 0.75, "{mean_ms} ms");
-}
-
-/// Marks do not shorten the queue, so the probability grows beyond 0.1, and then packets are
-/// dropped (RFC 8033, section 5.1).
-#[test]
-fn pie_marks_up_to_a_probability_of_a_tenth_and_drops_above() {
-    let mut pie = Link::new(link(Queue::Pie(Pie::default())), 1);
-    let (mut marked, mut first_drop) = (0, None);
-    for i in 0..10_000 {
-        let (fate, mark) = pie.offer_ecn_capable(i * 800_000_000, 1500);
-        marked += u32::from(mark && first_drop.is_none());
-        if fate == Fate::Dropped(Cause::Aqm) {
-            first_drop.get_or_insert(i);
-        }
-    }
-    assert!(marked > 0, "nothing was marked before the first drop");
-    assert!(first_drop.is_some(), "nothing was dropped");
-    assert!(pie.counters(8 * SECOND).marked >= u64::from(marked));
-}
-
 /// RED with a probability of 1 from 4 packets on, and of 0.5 from 0: below, every hit is a mark.
 #[test]
 fn red_marks_below_its_upper_threshold_and_drops_from_there_on() {
@@ -314,7 +273,18 @@ fn queues() -> impl Strategy<Value = Queue> {
             flows,
         })
     });
-    prop_oneof![codel.prop_map(Queue::Codel), fq]
+    let dual = (1..20u64, 1..20u64, 1..40u32, 0..=100u32).prop_map(
+        |(target, tupdate, limit_packets, classic_percent)| {
+            Queue::DualPi2(DualPi2 {
+                target: target * MILLISECOND,
+                tupdate: tupdate * MILLISECOND,
+                limit_packets,
+                classic_percent,
+                ..DualPi2::default()
+            })
+        },
+    );
+    prop_oneof![codel.prop_map(Queue::Codel), fq, dual]
 }
 
 fn rates() -> impl Strategy<Value = Rate> {
@@ -354,6 +324,9 @@ proptest! {
         let mut now = 0;
         let timed: Vec<_> = offers.iter().map(|&(gap, flow, bytes, capable)| {
             now += gap + 1;
+            if flow % 2 == 1 {
+                return (now, LOW_DELAY + flow, bytes, true);
+            }
             (now, flow, bytes, capable)
         }).collect();
         let end = now + rest_ms * MILLISECOND;
@@ -372,7 +345,7 @@ proptest! {
         prop_assert_eq!(counters.accepted.packets, outcome.sent.len() as u64);
         prop_assert_eq!(counters.lost(), outcome.dropped.len() as u64);
         prop_assert_eq!(counters.marked, outcome.marked.len() as u64);
-        for flow in 0..8 {
+        for flow in (0..8).chain(LOW_DELAY..LOW_DELAY + 8) {
             let mine = outcome.sent.iter().filter(|sent| sent.0.0 == flow);
             prop_assert!(mine.map(|sent| sent.0.1).is_sorted(), "flow {} is out of order", flow);
         }
@@ -399,7 +372,7 @@ proptest! {
         for (gap, bytes) in offers {
             now += gap;
             start(&mut queued, now);
-            queued.offer(now, Offer { packet: (), bytes, flow: 0, ecn_capable: false });
+            queued.offer(now, Offer { packet: (), bytes, flow: 0, ecn_capable: false, low_delay: false });
             if let Fate::Delivered { at } = fifo.offer(now, bytes) {
                 expected.push(at);
             }

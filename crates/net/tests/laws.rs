@@ -114,8 +114,8 @@ fn pie() -> impl Strategy<Value = Queue> {
         1..20_000_000_000u64,
         0..50_000_000_000u64,
     );
-    (times, 0.1..5.0f64, 0.1..5.0f64, 1..20u32).prop_map(
-        |((target, tupdate, max_burst), alpha, beta, limit_packets)| {
+    (times, 0.1..5.0f64, 0.1..5.0f64, 1..20u32, any::<bool>()).prop_map(
+        |((target, tupdate, max_burst), alpha, beta, limit_packets, derandomize)| {
             Queue::Pie(Pie {
                 target,
                 tupdate,
@@ -123,6 +123,7 @@ fn pie() -> impl Strategy<Value = Queue> {
                 beta,
                 max_burst,
                 limit_packets,
+                derandomize,
                 ecn: true,
             })
         },

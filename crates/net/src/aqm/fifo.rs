@@ -45,6 +45,11 @@ impl<T> Fifo<T> {
         Some(packet)
     }
 
+    /// When the head was offered; `None` without a packet.
+    pub(crate) fn head_arrived(&self) -> Option<Time> {
+        self.packets.front().map(|head| head.arrived)
+    }
+
     pub(crate) fn backlog(&self) -> Backlog {
         Backlog {
             packets: self.packets.len() as u32,

@@ -7,6 +7,11 @@ use crate::time::{MILLISECOND, Time, seconds};
 /// Above this drop probability ECN-capable packets are dropped, too (RFC 8033, section 5.1).
 const MARK_UP_TO: f64 = 0.1;
 
+/// Derandomized, a packet passes while the accumulated probability is below the first, and does not
+/// from the second on (RFC 8033, section 5.4).
+const PASSES_BELOW: f64 = 0.85;
+const PASSES_UP_TO: f64 = 8.5;
+
 /// The adjustment of a small probability is divided by this: below the first number, by the second
 /// (RFC 8033, section 4.2).
 const SCALES: [(f64, f64); 6] = [
@@ -33,6 +38,8 @@ pub struct Pie {
     pub max_burst: Time,
     /// Maximum number of waiting packets.
     pub limit_packets: u32,
+    /// Space drops and marks evenly (RFC 8033, section 5.4), as Linux does.
+    pub derandomize: bool,
     /// Mark packets that are ECN-capable instead of dropping them.
     pub ecn: bool,
 }
@@ -47,6 +54,7 @@ impl Default for Pie {
             beta: 1.25,
             max_burst: 150 * MILLISECOND,
             limit_packets: 1000,
+            derandomize: false,
             ecn: true,
         }
     }
@@ -68,6 +76,8 @@ pub(crate) enum Verdict {
 pub(crate) struct Control {
     pie: Pie,
     probability: f64,
+    /// The sum of the probabilities of arrivals since the last drop or mark.
+    accumulated: f64,
     /// The delay at the last update, ps.
     delay: Time,
     burst_left: Time,
@@ -79,6 +89,7 @@ impl Control {
     pub(crate) fn new(pie: Pie) -> Control {
         Control {
             probability: 0.0,
+            accumulated: 0.0,
             delay: 0,
             burst_left: pie.max_burst,
             next_update: pie.tupdate,
@@ -97,13 +108,27 @@ impl Control {
         self.largest_bytes = self.largest_bytes.max(arrival.bytes);
         let short = arrival.backlog.bytes <= 2 * u64::from(self.largest_bytes);
         let calm = self.delay < self.pie.target / 2 && self.probability < 0.2;
-        if self.burst_left > 0 || calm || short || !dice.chance(self.probability) {
+        if self.burst_left > 0 || calm || short || !self.hits(dice) {
             Verdict::Pass
         } else if arrival.ecn_capable && self.pie.ecn && self.probability <= MARK_UP_TO {
             Verdict::Mark
         } else {
             Verdict::Drop
         }
+    }
+
+    /// Whether an arrival is to be dropped or marked.
+    fn hits(&mut self, dice: &mut Dice) -> bool {
+        if !self.pie.derandomize {
+            return dice.chance(self.probability);
+        }
+        self.accumulated += self.probability;
+        let hits = self.accumulated >= PASSES_UP_TO
+            || self.accumulated >= PASSES_BELOW && dice.chance(self.probability);
+        if hits || self.probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        hits
     }
 
     /// Makes the updates that were due before an arrival.
