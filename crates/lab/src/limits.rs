@@ -1,6 +1,6 @@
 //! What this machine and the kernel backend can't run: errors, and warnings for ignored keys.
 
-use anabranch_scenario::{Scenario, SlowStart, Tcp, Workload};
+use anabranch_scenario::{Ecn, Scenario, SlowStart, Tcp, Workload};
 
 use crate::error::Error;
 use crate::hosts::address::{MAX_PATHS, MAX_USERS};
@@ -44,7 +44,7 @@ pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
     if scenario.tcp.slow_start == SlowStart::HystartPlusPlus {
         return unsupported("tcp.slow_start".to_owned(), "hystart++");
     }
-    if scenario.tcp.ecn {
+    if scenario.tcp.ecn != Ecn::Off {
         return unsupported("tcp.ecn".to_owned(), "ECN");
     }
     for link in &scenario.links {

@@ -89,10 +89,7 @@ impl<T> QueuedLink<T> {
                 assert!(fq_codel.flows > 0, "FQ-CoDel has no queues");
                 Discipline::FqCodel(Scheduler::new(fq_codel.clone(), seed))
             }
-            Queue::DualPi2(dualpi2) => {
-                assert!(dualpi2.classic_percent <= 100, "a share above the whole");
-                Discipline::DualPi2(Box::new(Coupled::new(dualpi2.clone())))
-            }
+            Queue::DualPi2(dualpi2) => Discipline::DualPi2(Box::new(Coupled::new(dualpi2.clone()))),
             Queue::DropTail { .. } | Queue::Red(_) | Queue::Pie(_) | Queue::Policer(_) => {
                 return None;
             }

@@ -273,13 +273,13 @@ fn queues() -> impl Strategy<Value = Queue> {
             flows,
         })
     });
-    let dual = (1..20u64, 1..20u64, 1..40u32, 0..=100u32).prop_map(
-        |(target, tupdate, limit_packets, classic_percent)| {
+    let dual = (1..20u64, 1..20u64, 1..40u32, 0.0..=1.0).prop_map(
+        |(target, tupdate, limit_packets, classic_share)| {
             Queue::DualPi2(DualPi2 {
                 target: target * MILLISECOND,
                 tupdate: tupdate * MILLISECOND,
                 limit_packets,
-                classic_percent,
+                classic_share,
                 ..DualPi2::default()
             })
         },

@@ -93,8 +93,8 @@ fn marks_of_low_delay_are_coupled_to_the_square_root_of_classic_drops() {
     assert!(longest <= 2 * MILLISECOND, "{longest} ps");
 }
 
-/// Both queues are full at once. The queue of low delay is 80 packets times percent ahead and gains
-/// 10 per packet of its own: nine, until the classic one has credit, which a packet of it spends.
+/// Both queues are full at once. The queue of low delay is 0.8 packets ahead, and a packet of its own
+/// takes 0.1 of it: nine, until the classic one has credit, which a packet of it spends.
 #[test]
 fn the_classic_queue_gets_a_tenth_of_the_link() {
     let both = [LOW_DELAY, CLASSIC]

@@ -1,7 +1,7 @@
 //! A scenario as plain data for theory.
 
 use anabranch_net::{LinkConfig, MILLISECOND, Queue, SECOND, Time};
-use anabranch_scenario::{Flow, Link, Path, Scenario, Workload};
+use anabranch_scenario::{Ecn, Flow, Link, Path, Scenario, Workload};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -14,7 +14,7 @@ pub fn network<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py,
     network.set_item("header_bytes", scenario.tcp.header_bytes)?;
     let initial_window = scenario.tcp.initial_window_packets.get();
     network.set_item("initial_window_packets", initial_window)?;
-    network.set_item("ecn", scenario.tcp.ecn)?;
+    network.set_item("ecn", scenario.tcp.ecn != Ecn::Off)?;
     network.set_item("sample_s", scenario.measure.sample_ms.get() / 1e3)?;
     network.set_item("links", links?)?;
     network.set_item("flows", flows?)?;
@@ -53,6 +53,7 @@ fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
         Queue::Policer(_) => (None, None),
         Queue::Codel(codel) => (Some(codel.limit_packets), None),
         Queue::FqCodel(fq_codel) => (Some(fq_codel.codel.limit_packets), None),
+        Queue::DualPi2(dualpi2) => (Some(dualpi2.limit_packets), None),
     };
     entry.set_item("queue", queue.name())?;
     entry.set_item("red", red)?;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use anabranch_scenario::{Recovery, Scenario, Workload};
+use anabranch_scenario::{Ecn, Recovery, Scenario, Workload};
 
 use crate::transport::{MAX_PATHS, UDP_HEADERS};
 
@@ -43,7 +43,7 @@ pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
     if tcp.recovery == Recovery::NewReno {
         return unsupported("tcp.recovery".to_owned(), "newreno".to_owned());
     }
-    if tcp.ecn {
+    if tcp.ecn != Ecn::Off {
         return unsupported("tcp.ecn".to_owned(), "ECN".to_owned());
     }
     for link in &scenario.links {

@@ -155,6 +155,7 @@ fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
         Queue::Pie(pie) => f64::from(pie.limit_packets),
         Queue::Codel(codel) => f64::from(codel.limit_packets),
         Queue::FqCodel(fq_codel) => f64::from(fq_codel.codel.limit_packets),
+        Queue::DualPi2(dualpi2) => f64::from(dualpi2.limit_packets),
     }
 }
 

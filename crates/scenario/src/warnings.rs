@@ -1,6 +1,7 @@
 //! What is probably not meant in a scenario, and values that a run can only approximate.
 
 use crate::file::key::Key;
+use crate::model::endpoint::Ecn;
 use crate::model::flows::{Flow, Path, Workload};
 use crate::scenario::Scenario;
 
@@ -15,7 +16,9 @@ impl Scenario {
         let times = flows().filter_map(|(i, flow)| self.times_warning(i, flow));
         let sizes = flows().filter_map(|(i, flow)| size_warning(i, flow));
         let ways = flows().flat_map(|(i, flow)| self.way_back_warnings(i, flow));
-        let found = times.chain(sizes).chain(ways).chain(self.load_warnings());
+        let marks = flows().filter_map(|(i, flow)| self.marks_warning(i, flow));
+        let found = times.chain(sizes).chain(ways).chain(marks);
+        let found = found.chain(self.load_warnings());
         found
             .map(|text| format!("{}: {text}", self.source()))
             .collect()
@@ -39,6 +42,18 @@ impl Scenario {
                 "{key}.stop_s: flow {:?} stops at {stop_s} s, but the measurement begins at \
                  {warmup_s} s: its goodput is 0",
                 flow.name
+            )
+        })
+    }
+
+    /// Warns of a scalable rule whose acknowledgements do not count marks.
+    fn marks_warning(&self, i: usize, flow: &Flow) -> Option<String> {
+        let info = flow.algorithm.info();
+        (info.scalable && self.tcp.ecn != Ecn::Accurate).then(|| {
+            let (name, key) = (info.name, Key::root("flows").index(i).key("algorithm"));
+            format!(
+                "{key}: {name} reduces by the share of marks that acknowledgements count, and \
+                 without it halves its window as reno does: set tcp.ecn = \"accurate\""
             )
         })
     }

@@ -86,7 +86,8 @@ fn defaults_are_as_documented() {
         links.c = { rate_mbps = 30, delay_ms = 0, queue.red = {} }\n\
         links.d = { rate_mbps = 30, delay_ms = 0, queue.codel = {} }\n\
         links.e = { rate_mbps = 30, delay_ms = 0, queue.fq_codel = {} }\n\
-        links.f = { rate_mbps = 30, delay_ms = 0, queue.pie = {} }\n";
+        links.f = { rate_mbps = 30, delay_ms = 0, queue.pie = {} }\n\
+        links.g = { rate_mbps = 30, delay_ms = 0, queue.dualpi2 = {} }\n";
     let scenario = Scenario::parse(text.as_bytes(), "defaults.toml", &[]).expect("it is good");
     let queues: Vec<String> = scenario
         .links
@@ -117,7 +118,13 @@ fn defaults_are_as_documented() {
     assert_eq!(
         queues[5],
         "Pie(Pie { target: 15000000000, tupdate: 15000000000, alpha: 0.125, beta: 1.25, \
-         max_burst: 150000000000, limit_packets: 1000, ecn: true })"
+         max_burst: 150000000000, limit_packets: 1000, derandomize: false, ecn: true })"
+    );
+    // RFC 9332, appendix A, and Linux.
+    assert_eq!(
+        queues[6],
+        "DualPi2(DualPi2 { target: 15000000000, tupdate: 16000000000, alpha: 0.16, beta: 3.2, \
+         coupling: 2.0, step: 1000000000, classic_share: 0.1, limit_packets: 10000 })"
     );
     assert_eq!(scenario.flows[0].paths[0].return_delay_ms.get(), 22.5);
     assert_eq!(scenario.seeds, [1]);

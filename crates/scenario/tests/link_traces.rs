@@ -83,5 +83,8 @@ fn a_trace_and_keys_that_contradict_each_other() {
     let both = "expected loss here or as a column of the trace, got both";
     assert!(error(rate, &with_loss).ends_with(both));
     let codel = [with_rate[0], ("links.R1.queue", "{ codel = {} }")];
-    assert!(error(delay, &codel).contains("CoDel and FQ-CoDel have no links whose delay changes"));
+    assert!(
+        error(delay, &codel)
+            .contains("CoDel, FQ-CoDel and DualPI2 have no links whose delay changes")
+    );
 }

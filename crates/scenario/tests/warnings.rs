@@ -133,3 +133,25 @@ fn files_that_arrive_faster_than_the_links_are_a_warning() {
         ]
     );
 }
+
+#[test]
+fn a_scalable_rule_whose_marks_are_not_counted_is_a_warning() {
+    let with = |algorithm: &str, ecn: &str| {
+        let text = format!(
+            "algorithm = '{algorithm}'\nmeasure.duration_s = 60\ntcp.ecn = {ecn}\n\
+             links.a = {{ rate_mbps = 10, delay_ms = 5 }}\n\
+             [[flows]]\nname = 'f'\npaths = [['a']]\n"
+        );
+        Scenario::parse(text.as_bytes(), "marks.toml", &[])
+            .expect("it is valid")
+            .warnings()
+    };
+    let warning = "marks.toml: flows[0].algorithm: dctcp reduces by the share of marks that \
+                   acknowledgements count, and without it halves its window as reno does: set \
+                   tcp.ecn = \"accurate\"";
+    for ecn in ["true", "false"] {
+        assert_eq!(with("dctcp", ecn), [warning]);
+        assert_eq!(with("reno", ecn), [""; 0]);
+    }
+    assert_eq!(with("dctcp", "'accurate'"), [""; 0]);
+}

@@ -146,6 +146,9 @@ impl Connection {
             let seed = element_seed(self.host_seed, kind::HOSTS, r);
             let mut path = PathState::new(route.clone(), tcp, window, seed);
             path.packets = self.controller.is_by_rate().then(Box::default);
+            if let (Some(ecn), true) = (&mut path.ecn, self.controller.is_scalable()) {
+                ecn.set_scalable();
+            }
             self.paths.push(path);
         }
     }

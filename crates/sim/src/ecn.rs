@@ -1,5 +1,7 @@
 //! Explicit congestion notification (RFC 3168): what packets and endpoints of a path know of it.
 
+use anabranch_scenario as scenario;
+
 /// The bits of a packet or of an acknowledgement; 0 of data without ECN. Numbers, because a `bool`
 /// would change how every packet is copied (the niche of its `Option`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +20,18 @@ impl Bits {
     pub const ACK: Bits = Bits(16);
     /// The packet is a part of a frame of media.
     pub const MEDIA: Bits = Bits(32);
+    /// The sender reduces its window by the share of marks (ECT(1), RFC 9331).
+    pub const SCALABLE: Bits = Bits(64);
+
+    /// An acknowledgement that counts marks: how many packets have arrived marked, modulo 256. Of
+    /// AccECN's two counters (RFC 9768) the header's has 3 bits, the option's 24.
+    fn counting(marks: u8) -> Bits {
+        Bits(u16::from(marks) << 8)
+    }
+
+    fn marks(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
 
     #[inline]
     pub fn has(self, bit: Bits) -> bool {
@@ -38,24 +52,88 @@ pub(crate) struct Ecn {
     reduced: bool,
     /// Until everything below this is acknowledged, the window is not reduced again.
     pub reduced_until: Option<u64>,
+    /// The state of ends whose acknowledgements count marks.
+    accurate: Option<Accurate>,
+}
+
+/// Marks that are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Accurate {
+    /// Whether packets say that their sender reduces by the share of marks.
+    scalable: bool,
+    /// Packets that have arrived marked, as the receiver counts them and as the sender knows it.
+    received: u8,
+    known: u8,
+    /// The packets acknowledged in this round trip, and the marked ones among them,
+    acknowledged: u32,
+    marked: u32,
+    /// until everything below this is acknowledged (`WindowEnd` of RFC 8257, section 3.3).
+    round_end: u64,
 }
 
 impl Ecn {
+    /// Both ends of a path of a scenario; `None` without ECN.
+    pub fn new(mode: scenario::Ecn) -> Option<Ecn> {
+        let accurate = (mode == scenario::Ecn::Accurate).then(Accurate::default);
+        (mode != scenario::Ecn::Off).then(|| Ecn {
+            accurate,
+            ..Ecn::default()
+        })
+    }
+
+    /// The rule reduces by the share of marks: packets say so if acknowledgements count them.
+    pub fn set_scalable(&mut self) {
+        if let Some(accurate) = &mut self.accurate {
+            accurate.scalable = true;
+        }
+    }
+
+    /// The sender gets an acknowledgement by which so many packets are delivered; true if it echoes
+    /// a mark.
+    pub fn hear(&mut self, bits: Bits, delivered: u32) -> bool {
+        let Some(accurate) = &mut self.accurate else {
+            return bits.has(Bits::ECHO);
+        };
+        let new = bits.marks().wrapping_sub(accurate.known);
+        accurate.known = bits.marks();
+        accurate.acknowledged += delivered;
+        accurate.marked += u32::from(new);
+        new > 0
+    }
+
+    /// The share of packets that were marked in the round trip that is over, if one is, where
+    /// everything below `una` is acknowledged and `next` is the next new packet.
+    pub fn share_of_round(&mut self, una: u64, next: u64) -> Option<f64> {
+        let accurate = self.accurate.as_mut()?;
+        if una < accurate.round_end || accurate.acknowledged == 0 {
+            return None;
+        }
+        // Packets that arrive twice are marked without being delivered.
+        let share = f64::from(accurate.marked) / f64::from(accurate.acknowledged);
+        (accurate.acknowledged, accurate.marked) = (0, 0);
+        accurate.round_end = next;
+        Some(share.min(1.0))
+    }
+
     /// The receiver gets a packet; true if it was marked.
     pub fn receive(&mut self, bits: Bits) -> bool {
         if bits.has(Bits::REDUCED) {
             self.echoing = false;
         }
         self.echoing |= bits.has(Bits::MARKED);
+        if let Some(accurate) = &mut self.accurate {
+            let marks = u8::from(bits.has(Bits::MARKED));
+            accurate.received = accurate.received.wrapping_add(marks);
+        }
         bits.has(Bits::MARKED)
     }
 
     /// The bits of an acknowledgement.
     pub fn of_ack(&self) -> Bits {
-        if self.echoing {
-            Bits::ECHO
-        } else {
-            Bits::default()
+        match &self.accurate {
+            Some(accurate) => Bits::counting(accurate.received),
+            None if self.echoing => Bits::ECHO,
+            None => Bits::default(),
         }
     }
 
@@ -63,8 +141,11 @@ impl Ecn {
     /// section 6.1.5).
     pub fn of_new(&mut self) -> Bits {
         let mut bits = Bits::CAPABLE;
-        if std::mem::take(&mut self.reduced) {
-            bits.set(Bits::REDUCED);
+        match &self.accurate {
+            Some(accurate) if accurate.scalable => bits.set(Bits::SCALABLE),
+            Some(_) => {}
+            None if std::mem::take(&mut self.reduced) => bits.set(Bits::REDUCED),
+            None => {}
         }
         bits
     }
@@ -107,6 +188,47 @@ mod tests {
             ecn.of_ack().has(Bits::ECHO)
         });
         assert_eq!(echoes, [false, true, true, false, false, true]);
+    }
+
+    #[test]
+    fn counted_marks_are_echoed_once_whatever_is_reduced() {
+        let mut ecn = Ecn::new(scenario::Ecn::Accurate).expect("ECN");
+        ecn.on_reduced();
+        assert!(!ecn.of_new().has(Bits::REDUCED) && !ecn.of_new().has(Bits::SCALABLE));
+        ecn.set_scalable();
+        assert!(ecn.of_new().has(Bits::SCALABLE));
+        // Two marks before an acknowledgement of three packets, none before the next of one.
+        for marked in [true, false, true] {
+            ecn.receive(packet(marked, false));
+        }
+        let first = ecn.of_ack();
+        ecn.receive(packet(false, false));
+        let second = ecn.of_ack();
+        assert_eq!([ecn.hear(first, 3), ecn.hear(second, 1)], [true, false]);
+        assert_eq!(ecn.share_of_round(4, 10), Some(0.5));
+    }
+
+    #[test]
+    fn a_count_of_marks_begins_again_after_255() {
+        let mut ecn = Ecn::new(scenario::Ecn::Accurate).expect("ECN");
+        for _ in 0..300 {
+            ecn.receive(packet(true, false));
+            assert!(ecn.hear(ecn.of_ack(), 1));
+        }
+        assert_eq!(ecn.share_of_round(300, 400), Some(1.0));
+    }
+
+    /// The first round trip ends with the first acknowledgement, the second when what was sent by
+    /// then is acknowledged: 10 packets, of which 2 marked.
+    #[test]
+    fn a_round_trip_is_over_when_what_was_sent_before_it_is_acknowledged() {
+        let mut ecn = Ecn::new(scenario::Ecn::Accurate).expect("ECN");
+        ecn.hear(Bits::default(), 1);
+        assert_eq!(ecn.share_of_round(1, 11), Some(0.0));
+        ecn.hear(Bits::counting(1), 4);
+        assert_eq!(ecn.share_of_round(5, 15), None);
+        ecn.hear(Bits::counting(2), 6);
+        assert_eq!(ecn.share_of_round(11, 21), Some(0.2));
     }
 
     #[test]

@@ -246,6 +246,7 @@ impl Network {
                 bytes: packet.bytes.into(),
                 flow: u64::from(packet.connection) << 16 | u64::from(packet.path),
                 ecn_capable: packet.bits.has(Bits::CAPABLE),
+                low_delay: packet.bits.has(Bits::SCALABLE) || packet.bits.has(Bits::MARKED),
             },
         );
         if link.has_dropped() {

@@ -9,10 +9,7 @@ use crate::time::{MILLISECOND, Time, seconds};
 const SHORT_PACKETS: u32 = 1;
 
 /// The bytes of a packet by which the L queue is ahead after a pause.
-const TYPICAL_BYTES: i64 = 1500;
-
-/// Weights of both queues sum to this.
-const WHOLE: i64 = 100;
+const TYPICAL_BYTES: f64 = 1500.0;
 
 /// Parameters of DualPI2.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +26,8 @@ pub struct DualPi2 {
     pub coupling: f64,
     /// The delay above which every packet of the L queue is marked, ps.
     pub step: Time,
-    /// The share of the capacity that the classic queue has at least, percent, at most 100.
-    pub classic_percent: u32,
+    /// The share of the capacity that the classic queue has at least, from 0 to 1.
+    pub classic_share: f64,
     /// Maximum number of packets that wait in both queues.
     pub limit_packets: u32,
 }
@@ -46,7 +43,7 @@ impl Default for DualPi2 {
             beta: 3.2,
             coupling: 2.0,
             step: MILLISECOND,
-            classic_percent: 10,
+            classic_share: 0.1,
             limit_packets: 10_000,
         }
     }
@@ -102,8 +99,8 @@ pub(crate) struct Coupled<T> {
     /// The delay at the last update, ps.
     delay: Time,
     next_update: Time,
-    /// Above 0 it is the classic queue's turn; in bytes times percent.
-    credit: i64,
+    /// Above 0 it is the classic queue's turn; bytes.
+    credit: f64,
 }
 
 impl<T> Coupled<T> {
@@ -114,7 +111,7 @@ impl<T> Coupled<T> {
             base: 0.0,
             delay: 0,
             next_update: config.tupdate,
-            credit: 0,
+            credit: 0.0,
             config,
         }
     }
@@ -136,7 +133,7 @@ impl<T> Coupled<T> {
         self.update(now);
         if self.backlog().packets == 0 {
             // In favour of the L queue.
-            self.credit = (2 * i64::from(self.config.classic_percent) - WHOLE) * TYPICAL_BYTES;
+            self.credit = (2.0 * self.config.classic_share - 1.0) * TYPICAL_BYTES;
         }
         let queue = if low {
             &mut self.low
@@ -188,18 +185,17 @@ impl<T> Coupled<T> {
     /// Weighted round robin: the L queue, until the classic one has credit.
     fn is_turn_of_low(&self) -> bool {
         let (low, classic) = (self.low.fifo.backlog(), self.classic.fifo.backlog());
-        low.packets > 0 && (classic.packets == 0 || self.credit <= 0)
+        low.packets > 0 && (classic.packets == 0 || self.credit <= 0.0)
     }
 
     /// Only packets that make the other queue wait count.
     fn charge(&mut self, low: bool, bytes: u32) {
-        let classic_weight = i64::from(self.config.classic_percent);
-        let (other, change) = match low {
-            true => (&self.classic, classic_weight),
-            false => (&self.low, classic_weight - WHOLE),
+        let (other, weight) = match low {
+            true => (&self.classic, self.config.classic_share),
+            false => (&self.low, self.config.classic_share - 1.0),
         };
         if other.fifo.backlog().packets > 0 {
-            self.credit += change * i64::from(bytes);
+            self.credit += weight * f64::from(bytes);
         }
     }
 

@@ -29,6 +29,10 @@ pub enum Queue {
     FqCodel(FqCodel),
     /// PIE (RFC 8033), which holds the delay of the queue at a target by random drops on arrival.
     Pie(Pie),
+    /// DualPI2 (RFC 9332): a queue of low delay for scalable flows, such as `dctcp` with
+    /// `tcp.ecn = "accurate"`, beside a classic one, whose marks are coupled. Backend `sim` only.
+    #[serde(rename = "dualpi2")]
+    DualPi2(DualPi2),
     /// A policer: packets that exceed a token bucket are dropped, the others wait without limit.
     Policer(Policer),
 }
@@ -129,10 +133,45 @@ pub struct Pie {
     /// Maximum number of waiting packets. Default: 1000, as in Linux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_packets: Option<Count>,
+    /// Space drops and marks evenly (RFC 8033, section 5.4), as Linux does. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub derandomize: Option<bool>,
     /// Mark ECN-capable packets (`tcp.ecn`) instead of dropping them while the drop probability is
     /// at most 0.1. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
+}
+
+/// DualPI2. Packets of scalable rules (ECT(1)) and marked ones wait in the queue of low delay, the
+/// L queue, all others in the classic one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DualPi2 {
+    /// The delay of the classic queue that it aims at, ms. Default: 15.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_ms: Option<TimeoutMs>,
+    /// Time between two updates of the base probability, ms. Default: 16, as in Linux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tupdate_ms: Option<TimeoutMs>,
+    /// Weight of the delay's distance from the target, per s. Default: 0.16.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<Positive>,
+    /// Weight of the delay's change since the last update, per s. Default: 3.2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta: Option<Positive>,
+    /// The factor k: of the base probability p', k p' marks the L queue, p'^2 the classic one.
+    /// Default: 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coupling: Option<Positive>,
+    /// The delay above which all packets of the L queue are marked, ms. Default: 1, as in Linux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_ms: Option<TimeoutMs>,
+    /// The share of the capacity that the classic queue has at least. Default: 0.1, as in Linux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classic_share: Option<Probability>,
+    /// Maximum number of packets that wait in both queues. Default: 10000, as in Linux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_packets: Option<Count>,
 }
 
 /// A policer: a token bucket, full at first.

@@ -17,7 +17,7 @@ use crate::model::measure::Measure;
 use crate::model::number::{Count, DelayMs, EndS, PacketBytes, TimeS};
 
 pub use crate::file::link::{Link, Loss, Outage};
-pub use crate::file::queue::{Codel, FqCodel, Pie, Policer, Queue, Red};
+pub use crate::file::queue::{Codel, DualPi2, FqCodel, Pie, Policer, Queue, Red};
 use crate::model::tcp;
 
 /// An Anabranch scenario: links, flows, algorithms, workloads, seeds.

@@ -1,7 +1,11 @@
 //! What the endpoints' keys choose from.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Values of several keys at once. Common to both: an initial window of 10 packets, SACK, and
 /// timestamps.
@@ -54,4 +58,70 @@ pub enum SlowStart {
     /// Without effect on rules that end slow start themselves. Not on `kernel`.
     #[serde(rename = "hystart++")]
     HystartPlusPlus,
+}
+
+/// What endpoints do with marks: a boolean in the file, or how marks are echoed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// `false`: their packets are not ECN-capable.
+    Off,
+    /// `true`: acknowledgements say whether there were marks (RFC 3168).
+    Classic,
+    /// `"accurate"`: acknowledgements count the marked packets, as AccECN's do (RFC 9768).
+    Accurate,
+}
+
+const ACCURATE: &str = "accurate";
+
+impl Serialize for Ecn {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Ecn::Off => serializer.serialize_bool(false),
+            Ecn::Classic => serializer.serialize_bool(true),
+            Ecn::Accurate => serializer.serialize_str(ACCURATE),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Ecn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ecn, D::Error> {
+        struct BooleanOrEcho;
+
+        impl Visitor<'_> for BooleanOrEcho {
+            type Value = Ecn;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "true, false or {ACCURATE:?}")
+            }
+
+            fn visit_bool<E>(self, on: bool) -> Result<Ecn, E> {
+                Ok(if on { Ecn::Classic } else { Ecn::Off })
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Ecn, E> {
+                match text {
+                    ACCURATE => Ok(Ecn::Accurate),
+                    _ => Err(E::custom(format!(
+                        "expected true, false or {ACCURATE:?}, got {text:?}"
+                    ))),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(BooleanOrEcho)
+    }
+}
+
+impl JsonSchema for Ecn {
+    fn schema_name() -> Cow<'static, str> {
+        "Ecn".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": [true, false, ACCURATE] })
+    }
 }

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::endpoint::{Profile, Recovery, RtoFloor, SlowStart};
+use crate::model::endpoint::{Ecn, Profile, Recovery, RtoFloor, SlowStart};
 use crate::model::number::{Count, JitterUs, PacketBytes, PositiveOrInfinite, TimeoutMs};
 use crate::model::scheduler::Scheduler;
 
@@ -93,10 +93,11 @@ keys! {
     quick_acks: bool = false, linux: true;
     /// How losses are detected and repaired. Default: `sack`; profile `linux`: `rack`.
     recovery: Recovery = Recovery::Sack, linux: Recovery::Rack;
-    /// Packets may be marked instead of dropped by links with RED, CoDel, FQ-CoDel or PIE, and a
-    /// mark reduces the window as a loss does, at most once per round trip (RFC 3168;
-    /// docs/reference/queues.md). Backend `sim` only. Default: false.
-    ecn: bool = false;
+    /// Packets may be marked instead of dropped by links with RED, CoDel, FQ-CoDel, PIE or DualPI2,
+    /// and a mark reduces the window as a loss does, at most once per round trip (RFC 3168;
+    /// docs/reference/queues.md). With "accurate" acknowledgements count the marked packets (AccECN,
+    /// RFC 9768), which `dctcp` needs. Backend `sim` only. Default: false.
+    ecn: Ecn = Ecn::Off;
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
     /// On kernel: the largest receive buffer of a connection, bytes (`net.ipv4.tcp_rmem`), if that

@@ -136,15 +136,15 @@ fn trace_delay(
 ) -> Result<Option<Steps>, Fault> {
     let queued = matches!(
         link.queue,
-        Some(written::Queue::Codel(_) | written::Queue::FqCodel(_))
+        Some(written::Queue::Codel(_) | written::Queue::FqCodel(_) | written::Queue::DualPi2(_))
     );
     let changes = trace
         .as_ref()
         .is_some_and(|steps| steps.constant().is_none());
     if queued && changes {
         return Err(key.key("queue").fault(
-            "expected another queue, or a trace without a column delay_ms: CoDel and FQ-CoDel \
-             have no links whose delay changes",
+            "expected another queue, or a trace without a column delay_ms: CoDel, FQ-CoDel \
+             and DualPI2 have no links whose delay changes",
         ));
     }
     Ok(trace)

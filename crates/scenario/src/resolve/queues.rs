@@ -1,10 +1,10 @@
 //! Queues of links: published values where none are written.
 
-use anabranch_net::{Codel, FqCodel, MILLISECOND, Pie, Policer, Queue, Red, Time};
+use anabranch_net::{Codel, DualPi2, FqCodel, MILLISECOND, Pie, Policer, Queue, Red, Time};
 
 use crate::file::key::{Fault, Key};
 use crate::file::written;
-use crate::model::number::{Count, Flows, PacketBytes, Positive, TimeoutMs};
+use crate::model::number::{Count, Flows, PacketBytes, Positive, Probability, TimeoutMs};
 use crate::resolve::picoseconds::picoseconds;
 
 /// Default size of a drop-tail queue: this long at the link's rate, and at least this many packets.
@@ -39,6 +39,7 @@ pub(super) fn queue(
         Some(written::Queue::Red(written)) => red(&key.key("red"), written, mbps).map(Queue::Red),
         Some(written::Queue::Codel(written)) => Ok(Queue::Codel(codel(written))),
         Some(written::Queue::FqCodel(written)) => Ok(Queue::FqCodel(fq_codel(written))),
+        Some(written::Queue::DualPi2(written)) => Ok(Queue::DualPi2(dualpi2(written))),
         Some(written::Queue::Pie(written)) => Ok(Queue::Pie(pie(written))),
         Some(written::Queue::Policer(written)) => {
             policer(&key.key("policer"), written, packet_bytes).map(Queue::Policer)
@@ -119,7 +120,23 @@ fn pie(written: &written::Pie) -> Pie {
         limit_packets: written
             .limit_packets
             .map_or(published.limit_packets, Count::get),
+        derandomize: written.derandomize.unwrap_or(published.derandomize),
         ecn: written.ecn.unwrap_or(published.ecn),
+    }
+}
+
+fn dualpi2(written: &written::DualPi2) -> DualPi2 {
+    let published = DualPi2::default();
+    let (share, limit) = (written.classic_share, written.limit_packets);
+    DualPi2 {
+        target: time(written.target_ms, published.target),
+        tupdate: time(written.tupdate_ms, published.tupdate),
+        alpha: written.alpha.map_or(published.alpha, Positive::get),
+        beta: written.beta.map_or(published.beta, Positive::get),
+        coupling: written.coupling.map_or(published.coupling, Positive::get),
+        step: time(written.step_ms, published.step),
+        classic_share: share.map_or(published.classic_share, Probability::get),
+        limit_packets: limit.map_or(published.limit_packets, Count::get),
     }
 }
 

@@ -112,7 +112,7 @@ impl PathState {
             last_arrived: 0,
             last_sent: 0,
             last_acked: 0,
-            ecn: tcp.keys.ecn.then(Box::default),
+            ecn: Ecn::new(tcp.keys.ecn).map(Box::new),
             echo: Bits::default(),
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),

@@ -57,7 +57,7 @@ impl Connection {
             outcome.loss |= self.detect_by_time(world, r, ack);
         }
         if self.paths[r].ecn.is_some() {
-            self.on_echo(r, ack.ecn.has(Bits::ECHO));
+            self.on_echo(r, ack.ecn, outcome.delivered);
         }
         let path = &mut self.paths[r];
         let lost = path.sender.take_newly_lost();
@@ -91,25 +91,30 @@ impl Connection {
     }
 
     /// Reduces the window once per round trip while marks are echoed: as for a loss, but nothing is
-    /// sent again (RFC 3168, section 6.1.2).
+    /// sent again (RFC 3168, section 6.1.2). A scalable rule reduces it by the share of marks.
     #[cold]
-    fn on_echo(&mut self, r: usize, echo: bool) {
+    fn on_echo(&mut self, r: usize, bits: Bits, delivered: u32) {
         let path = &mut self.paths[r];
-        let (Some(ecn), false) = (&mut path.ecn, path.sender.is_recovering()) else {
+        let Some(ecn) = &mut path.ecn else { return };
+        let (una, next) = (path.sender.una(), path.sender.next());
+        let echo = ecn.hear(bits, delivered);
+        if let Some(share) = ecn.share_of_round(una, next) {
+            self.controller.on_marked_share(r, share);
+        }
+        if path.sender.is_recovering() {
             return;
-        };
-        let una = path.sender.una();
+        }
         if ecn.reduced_until.is_some_and(|end| una >= end) {
             ecn.reduced_until = None;
             self.controller.on_recovered(r);
         }
         if echo && ecn.reduced_until.is_none() {
-            ecn.reduced_until = Some(path.sender.next());
+            ecn.reduced_until = Some(next);
             ecn.on_reduced();
             path.totals.mark_events += 1;
             // BBR ignores marks (draft-ietf-ccwg-bbr-06, section 3.7).
             if !self.controller.is_by_rate() {
-                self.controller.on_loss(r);
+                self.controller.on_mark(r);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What must hold of the record of any run.
 
 use anabranch_net::{Queue, Rate};
-use anabranch_scenario::{Record, Scenario, Workload};
+use anabranch_scenario::{Ecn, Record, Scenario, Workload};
 
 /// A user's rows in the tables of a record.
 struct User<'a> {
@@ -111,7 +111,7 @@ pub fn check_counters(scenario: &Scenario, record: &Record) {
     assert_eq!(sum(&paths.lost_aqm), sum(&links.dropped_aqm));
     // A marked packet may be marked again on the next link, or dropped there.
     assert!(sum(&paths.marked_packets) <= sum(&links.marked_packets));
-    if !scenario.tcp.ecn {
+    if scenario.tcp.ecn == Ecn::Off {
         assert_eq!(sum(&links.marked_packets), 0);
     }
 
@@ -244,6 +244,7 @@ pub fn check_queues(scenario: &Scenario, record: &Record) {
             Queue::Red(red) => Some(red.limit_packets),
             Queue::Codel(codel) => Some(codel.limit_packets),
             Queue::FqCodel(queues) => Some(queues.codel.limit_packets),
+            Queue::DualPi2(queues) => Some(queues.limit_packets),
             Queue::Pie(_) | Queue::Policer(_) => None,
         };
         if let Some(limit) = limit {
