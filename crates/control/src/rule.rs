@@ -35,7 +35,7 @@ pub trait Rule: Clone + Debug {
     /// The endpoint reports each packet, and paces.
     const BY_RATE: bool = false;
     /// Whether the rule reduces the window by the share of packets that are marked (ECN), in
-    /// [`decrease_at_mark`](Rule::decrease_at_mark): a scalable rule (RFC 9331). Every other takes
+    /// [`decrease_at_marks`](Rule::decrease_at_marks): a scalable rule (RFC 9331). Every other takes
     /// a mark as a loss.
     const SCALABLE: bool = false;
     /// Whether slow start grows in every other round trip only. A round without growth sends one
@@ -105,9 +105,9 @@ pub trait Rule: Clone + Debug {
     /// packets was marked. Called where acknowledgements count marks.
     fn on_marked_share(&self, _memory: &mut Self::Memory<f64>, _share: f64) {}
 
-    /// Decrease of the window of a path at the first mark of a round trip, packets. Called for
-    /// scalable rules.
-    fn decrease_at_mark(&self, path: &Path<f64>, _memory: &Self::Memory<f64>) -> f64 {
+    /// Decrease of the window of a path after a round trip with marks, packets. Called for scalable
+    /// rules, after [`on_marked_share`](Rule::on_marked_share).
+    fn decrease_at_marks(&self, path: &Path<f64>, _memory: &Self::Memory<f64>) -> f64 {
         path.window / 2.0
     }
 

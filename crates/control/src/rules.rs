@@ -254,7 +254,6 @@ impl AnyController {
         on_loss(&mut self, r: usize);
         on_recovered(&mut self, r: usize);
         is_scalable(&self) -> bool;
-        on_mark(&mut self, r: usize);
         on_marked_share(&mut self, r: usize, share: f64);
         on_timeout(&mut self, r: usize);
         penalise(&mut self, r: usize);

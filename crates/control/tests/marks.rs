@@ -2,7 +2,7 @@
 
 use crate::common::{ack, all_rules, close};
 use anabranch_control::rules::Dctcp;
-use anabranch_control::{Controller, Phase, Rule};
+use anabranch_control::{Ack, Controller, Phase, Rule};
 use proptest::prelude::*;
 
 fn dctcp(paths: usize, g: f64) -> Controller<Dctcp> {
@@ -25,80 +25,98 @@ fn alpha_converges_to_the_share_of_packets_that_are_marked() {
     }
 }
 
-/// At first alpha is 1: from 100 packets to 50. After a round trip without a mark it is 15/16: to
-/// 50 (1 - 15/32) = 26.5625. The window grows in between as NewReno's, without a pause.
+/// At first alpha is 1, and a round trip of which half is marked leaves 31/32 of it: from 100
+/// packets to 100 (1 - 31/64) = 51.5625. One without a mark takes alpha to 15/16 of that, and
+/// nothing from the window, which grows as NewReno's, without a pause.
 #[test]
-fn the_window_falls_by_half_of_alpha_and_grows_on() {
+fn a_round_trip_with_marks_takes_half_of_alpha() {
     let mut controller = dctcp(1, 1.0 / 16.0);
-    controller.on_mark(0);
-    assert!(close(controller.window(0), 50.0));
-    controller.on_marked_share(0, 0.0);
-    controller.on_mark(0);
-    assert!(close(controller.window(0), 26.5625));
+    controller.on_marked_share(0, 0.5);
+    assert!(close(controller.window(0), 51.5625));
     assert_eq!(controller.phase(0), Phase::Avoidance);
+    controller.on_marked_share(0, 0.0);
+    assert!(close(controller.window(0), 51.5625));
+    assert!(close(controller.memory(0).alpha, 31.0 / 32.0 * 15.0 / 16.0));
     controller.on_ack(0, &ack(1.0, 0.1));
-    assert!(close(controller.window(0), 26.5625 + 1.0 / 26.5625));
+    assert!(close(controller.window(0), 51.5625 + 1.0 / 51.5625));
 }
 
 #[test]
-fn a_mark_ends_slow_start() {
+fn a_round_trip_with_marks_ends_slow_start() {
     let mut controller = Controller::new(Dctcp::with(&[0.0625]), 1, 10.0);
-    controller.on_marked_share(0, 0.0);
-    controller.on_mark(0);
-    // 10 (1 - 15/32)
-    assert!(close(controller.window(0), 5.3125) && close(controller.ssthresh(0), 5.3125));
+    controller.on_marked_share(0, 1.0);
+    assert!(close(controller.window(0), 5.0) && close(controller.ssthresh(0), 5.0));
     assert_eq!(controller.phase(0), Phase::Avoidance);
+}
+
+/// With the share M = 0.02 of each round trip marked, one takes 0.01 of the window and adds a packet
+/// less half of the 1/100 that the window grows meanwhile: 0.99 (w + 0.995) = w at 98.5. That is
+/// 2/M = 100 packets before the marks; half a packet more or less, because a whole number of them
+/// is acknowledged.
+#[test]
+fn the_window_is_twice_the_inverse_of_the_share_of_marks() {
+    let mut controller = dctcp(1, 0.0625);
+    for round in 0..2000 {
+        let packets = controller.window(0).round() as u32;
+        let ack = Ack {
+            packets,
+            ..ack(f64::from(round), 0.1)
+        };
+        controller.on_ack(0, &ack);
+        controller.on_marked_share(0, 0.02);
+    }
+    let window = controller.window(0);
+    assert!((98.0..99.0).contains(&window), "{window}");
 }
 
 #[test]
 fn each_path_has_its_own_alpha() {
     let mut controller = dctcp(2, 0.0625);
     (0..100).for_each(|_| controller.on_marked_share(1, 0.0));
-    controller.on_mark(0);
-    controller.on_mark(1);
+    controller.on_marked_share(0, 1.0);
+    controller.on_marked_share(1, 0.01);
     assert!(close(controller.window(0), 50.0));
     assert!(controller.window(1) > 99.0, "{}", controller.window(1));
 }
 
-/// A loss halves the window, whatever alpha is, and a mark during its repair changes nothing (RFC
-/// 8257, section 3.5).
+/// A loss halves the window, whatever alpha is, and marks during its repair take nothing (RFC 8257,
+/// section 3.5).
 #[test]
 fn dctcp_takes_a_loss_as_newreno_does() {
     let mut controller = dctcp(1, 0.0625);
     (0..100).for_each(|_| controller.on_marked_share(0, 0.0));
     controller.on_loss(0);
-    controller.on_mark(0);
+    controller.on_marked_share(0, 1.0);
     assert!(close(controller.window(0), 50.0));
     assert_eq!(controller.phase(0), Phase::Recovery);
 }
 
 proptest! {
     #[test]
-    fn alpha_is_a_share_and_a_mark_takes_no_more_than_half(
+    fn alpha_is_a_share_and_marks_take_no_more_than_half(
         shares in prop::collection::vec(0.0..=1.0, 0..50), g in 0.001..=1.0,
     ) {
         let mut controller = dctcp(1, g);
         for share in shares {
-            controller.on_marked_share(0, share);
-            let alpha = controller.memory(0).alpha;
-            prop_assert!((0.0..=1.0).contains(&alpha), "{}", alpha);
             let before = controller.window(0);
-            controller.on_mark(0);
-            let window = controller.window(0);
+            controller.on_marked_share(0, share);
+            let (alpha, window) = (controller.memory(0).alpha, controller.window(0));
+            prop_assert!((0.0..=1.0).contains(&alpha), "{}", alpha);
             prop_assert!((before / 2.0).min(2.0) <= window && window <= before);
         }
     }
 
     #[test]
-    fn every_other_rule_takes_a_mark_as_a_loss(paths in 1usize..4, packets in 1u32..100) {
-        for (info, rule) in all_rules().filter(|(info, _)| !info.scalable) {
-            let mut marked = rule.controller(paths, 10.0);
-            marked.on_ack(0, &anabranch_control::Ack { packets, ..ack(1.0, 0.1) });
-            let mut lost = marked.clone();
-            marked.on_mark(0);
-            lost.on_loss(0);
-            prop_assert_eq!(marked.window(0), lost.window(0), "{}", info.name);
-            prop_assert_eq!(marked.phase(0), Phase::Recovery, "{}", info.name);
+    fn shares_of_marks_change_the_windows_of_scalable_rules_only(
+        share in 0.0..=1.0, packets in 1u32..100,
+    ) {
+        for (info, rule) in all_rules() {
+            let mut controller = rule.controller(1, 10.0);
+            controller.on_ack(0, &Ack { packets, ..ack(1.0, 0.1) });
+            let before = controller.window(0);
+            controller.on_marked_share(0, share);
+            let falls = controller.window(0) < before;
+            prop_assert_eq!(falls, info.scalable && share > 0.0, "{}", info.name);
         }
     }
 }

@@ -20,7 +20,6 @@ enum Operation {
         limited: bool,
     },
     Loss,
-    Mark,
     MarkedShare {
         share: f64,
     },
@@ -52,7 +51,6 @@ fn any_operation() -> impl Strategy<Value = Operation> {
             }
         ),
         2 => Just(Operation::Loss),
-        1 => Just(Operation::Mark),
         1 => (0.0..=1.0).prop_map(|share| Operation::MarkedShare { share }),
         1 => Just(Operation::KeptLoss),
         2 => Just(Operation::Recovered),
@@ -87,7 +85,6 @@ fn apply(controller: &mut AnyController, now: &mut f64, r: usize, operation: &Op
             controller.on_ack(r, &ack);
         }
         Operation::Loss => controller.on_loss(r),
-        Operation::Mark => controller.on_mark(r),
         Operation::MarkedShare { share } => controller.on_marked_share(r, share),
         Operation::Recovered => controller.on_recovered(r),
         Operation::Timeout => controller.on_timeout(r),
@@ -153,7 +150,7 @@ fn keeps_its_invariants(
                     "{name}: {operation:?} in slow start: {window}"
                 );
             }
-            Operation::Loss | Operation::Mark | Operation::KeptLoss => {
+            Operation::Loss | Operation::KeptLoss => {
                 assert!(
                     before.phase(r) == Phase::Recovery
                         || controller.is_by_rate() // it has no ssthresh

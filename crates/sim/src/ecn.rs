@@ -88,6 +88,11 @@ impl Ecn {
         }
     }
 
+    /// Whether marks are counted for a rule that reduces by their share.
+    pub fn is_scalable(&self) -> bool {
+        self.accurate.is_some_and(|accurate| accurate.scalable)
+    }
+
     /// The sender gets an acknowledgement by which so many packets are delivered; true if it echoes
     /// a mark.
     pub fn hear(&mut self, bits: Bits, delivered: u32) -> bool {

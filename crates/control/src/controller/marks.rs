@@ -1,4 +1,4 @@
-//! Marks (ECN): what the endpoint reports of them.
+//! Marks (ECN) that acknowledgements count.
 
 use crate::controller::{Controller, Phase};
 use crate::rule::Rule;
@@ -10,30 +10,22 @@ impl<R: Rule> Controller<R> {
         R::SCALABLE
     }
 
-    /// The first mark of a round trip on path `r`. A scalable rule's window falls by
-    /// [`Rule::decrease_at_mark`], to no less than the smallest ssthresh, and may grow at once; in
-    /// recovery nothing changes. Every other rule takes it as a loss whose repair is complete, with
-    /// [`on_recovered`](Controller::on_recovered), when all that was outstanding is acknowledged.
-    pub fn on_mark(&mut self, r: usize) {
-        if !R::SCALABLE {
-            return self.on_loss(r);
-        }
-        if self.state[r].phase == Phase::Recovery {
+    /// A round trip of path `r` is over, in which this share, 0 to 1, of the packets was marked. If
+    /// any was, a scalable rule's window falls by [`Rule::decrease_at_marks`], to no less than the
+    /// smallest ssthresh, and may grow at once; in recovery it does not change. For every other
+    /// rule the endpoint reports the first mark of a round trip as a loss.
+    pub fn on_marked_share(&mut self, r: usize, share: f64) {
+        self.rule.on_marked_share(&mut self.memory[r], share);
+        if !R::SCALABLE || share <= 0.0 || self.state[r].phase == Phase::Recovery {
             return;
         }
         let path = &self.paths[r];
-        let decrease = self.rule.decrease_at_mark(path, &self.memory[r]);
+        let decrease = self.rule.decrease_at_marks(path, &self.memory[r]);
         // `f64::min` ignores NaN.
         let left = (path.window - decrease).min(path.window);
         let ssthresh = left.max(self.smallest_ssthresh(r));
         self.state[r].ssthresh = ssthresh;
         self.paths[r].window = self.paths[r].window.min(ssthresh);
         self.resume(r);
-    }
-
-    /// A round trip of path `r` is over, in which this share of the packets was marked, from 0 to
-    /// 1. For endpoints whose acknowledgements count marks.
-    pub fn on_marked_share(&mut self, r: usize, share: f64) {
-        self.rule.on_marked_share(&mut self.memory[r], share);
     }
 }

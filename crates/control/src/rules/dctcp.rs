@@ -4,17 +4,14 @@ use crate::path::Path;
 use crate::rule::{BESIDE_BBR, Parameter, Rule};
 use crate::scalar::Scalar;
 
-/// DCTCP on every path by itself (uncoupled): NewReno, but at marks `D_r = alpha_r w_r/2`, where
-/// `alpha_r` is the smoothed share of the path's packets that are marked.
+/// DCTCP on every path by itself (uncoupled): NewReno, but a round trip with marks takes
+/// `alpha_r w_r/2`, where `alpha_r` is the smoothed share of the path's packets that are marked.
 ///
-/// RFC 8257, section 3.3. Each round trip with the share M of its packets marked moves `alpha` to
-/// `(1 - g) alpha + g M`, with `alpha = 1` at first (section 3.3) and `g = 1/16` (section 4.2).
-/// Losses halve the window and growth is NewReno's, also in a round trip with marks (sections 3.4
-/// and 3.5).
-///
-/// A departure: the window falls at the first mark of a round trip, as RFC 3168 has it and Linux
-/// does, not at the end of the round trip (step 9), so that slow start ends sooner. Either way it
-/// falls once per window.
+/// RFC 8257, section 3.3. A round trip with the share M of its packets marked moves `alpha` to
+/// `(1 - g) alpha + g M`, with `alpha = 1` at first and `g = 1/16` (section 4.2), and then, if
+/// M > 0, the window. Losses halve it, and growth is NewReno's, in round trips with marks, too
+/// (sections 3.4 and 3.5). With marks in every round trip the window is `2/M`, where the packet that
+/// it grows is what marks take.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     g: f64,
@@ -67,7 +64,7 @@ impl Rule for Dctcp {
         memory.alpha = (1.0 - self.g) * memory.alpha + self.g * share;
     }
 
-    fn decrease_at_mark(&self, path: &Path<f64>, memory: &DctcpMemory) -> f64 {
+    fn decrease_at_marks(&self, path: &Path<f64>, memory: &DctcpMemory) -> f64 {
         memory.alpha * path.window / 2.0
     }
 }

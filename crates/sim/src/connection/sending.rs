@@ -100,8 +100,10 @@ impl Connection {
         let echo = ecn.hear(bits, delivered);
         if let Some(share) = ecn.share_of_round(una, next) {
             self.controller.on_marked_share(r, share);
+            let reduced = ecn.is_scalable() && share > 0.0 && !path.sender.is_recovering();
+            path.totals.mark_events += u64::from(reduced);
         }
-        if path.sender.is_recovering() {
+        if ecn.is_scalable() || path.sender.is_recovering() {
             return;
         }
         if ecn.reduced_until.is_some_and(|end| una >= end) {
@@ -114,7 +116,7 @@ impl Connection {
             path.totals.mark_events += 1;
             // BBR ignores marks (draft-ietf-ccwg-bbr-06, section 3.7).
             if !self.controller.is_by_rate() {
-                self.controller.on_mark(r);
+                self.controller.on_loss(r);
             }
         }
     }
