@@ -17,6 +17,7 @@ mod ns2_two_way;
 mod one_path_truth;
 mod opening;
 mod repair;
+mod scalable;
 mod schedulers;
 mod traces;
 mod way_back;

@@ -85,9 +85,14 @@ fn queue() -> impl Strategy<Value = String> {
                 "queue.fq_codel = {{ flows = 2, quantum_bytes = 300, limit_packets = {limit} }}"
             )
         }),
-        Just(String::from(
-            "queue.pie = { target_ms = 5, max_burst_ms = 0 }"
-        )),
+        any::<bool>().prop_map(|spaced| {
+            format!("queue.pie = {{ target_ms = 5, max_burst_ms = 0, derandomize = {spaced} }}")
+        }),
+        (1..60, 0.5..3.0).prop_map(|(limit, coupling)| {
+            format!(
+                "queue.dualpi2 = {{ target_ms = 5, coupling = {coupling}, limit_packets = {limit} }}"
+            )
+        }),
         (1500..40_000).prop_map(|bytes| {
             format!("queue.policer = {{ rate_mbps = 1, burst_bytes = {bytes} }}")
         }),
@@ -146,7 +151,7 @@ fn tcp() -> impl Strategy<Value = String> {
             any::<bool>(),
             any::<bool>(),
             sample::select(vec![0, 100, 5000]),
-            any::<bool>(),
+            sample::select(vec!["false", "true", "\"accurate\""]),
         ),
     )
         .prop_map(
