@@ -1,12 +1,14 @@
-"""CoDel, FQ-CoDel and PIE of the links beside an implementation of the RFCs' pseudocode.
+"""CoDel, FQ-CoDel, PIE and DualPI2 of the links beside an implementation of the RFCs' pseudocode.
 
     .venv/bin/python benches/queues.py
 
 The same arrivals, drawn once, go through `cargo run -p anabranch-net --example queue` and through
 the classes below, which share no code with the links: floating-point seconds, lists, and the
-pseudocode of RFC 8289 (section 5), RFC 8290 (section 4) and RFC 8033 (section 4, with the marks of
-section 5.1). Printed for each: the median and the 95th percentile of the time that packets wait,
-drops and marks, and the deviation of the links from the pseudocode.
+pseudocode of RFC 8289 (section 5), RFC 8290 (section 4), RFC 8033 (section 4, with the marks of
+section 5.1; derandomized by section 5.4) and RFC 9332 (appendix A.2, with Linux' step and weights).
+With ECN two of the three large flows are of low delay (ECT(1)), which DualPI2 alone sees. Printed
+for each: the median and the 95th percentile of the time that packets wait, drops and marks, and the
+deviation of the links from the pseudocode.
 
 Linux' own queues are the better peer, but not every kernel has them: `tc qdisc add dev DEVICE root
 codel` says so. This script does not use them.
@@ -16,8 +18,9 @@ import math
 import random
 import subprocess
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +35,7 @@ class Packet:
     flow: int
     size: int
     capable: bool
+    low_delay: bool = False
     marked: bool = False
 
 
@@ -171,8 +175,8 @@ class PieQueue:
     QDELAY_REF = T_UPDATE = 0.015
     ALPHA, BETA, MAX_BURST, LIMIT = 0.125, 1.25, 0.150, 1000
 
-    def __init__(self, fates: Fates) -> None:
-        self.fates = fates
+    def __init__(self, fates: Fates, derandomize: bool = False) -> None:
+        self.fates, self.derandomize, self.accu_prob = fates, derandomize, 0.0
         self.packets: deque[Packet] = deque()
         self.size = 0
         self.drop_prob = self.qdelay_old = 0.0
@@ -196,7 +200,19 @@ class PieQueue:
         calm = self.qdelay_old < self.QDELAY_REF / 2 and self.drop_prob < 0.2
         if calm or self.size <= 2 * MTU:
             return False
-        return self.random.random() < self.drop_prob
+        if self.derandomize:
+            if self.drop_prob == 0:
+                self.accu_prob = 0.0
+            self.accu_prob += self.drop_prob
+            if self.accu_prob < 0.85:
+                return False
+            if self.accu_prob >= 8.5:
+                self.accu_prob = 0.0
+                return True
+        if self.random.random() >= self.drop_prob:
+            return False
+        self.accu_prob = 0.0
+        return True
 
     def deque(self, now: float) -> Packet | None:
         if not self.packets:
@@ -205,7 +221,8 @@ class PieQueue:
         self.size -= packet.size
         return packet
 
-    def calculate_drop_prob(self) -> None:
+    def update(self, now: float) -> None:
+        """`calculate_drop_prob`."""
         qdelay = self.size * 8 / (RATE_MBPS * 1e6)
         p = self.ALPHA * (qdelay - self.QDELAY_REF) + self.BETA * (qdelay - self.qdelay_old)
         for below, divisor in ((1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8)):
@@ -228,7 +245,79 @@ class PieQueue:
         self.qdelay_old = qdelay
 
 
-PSEUDOCODE = {"codel": CodelQueue, "fq_codel": FqCodelQueue, "pie": PieQueue}
+class DualPi2Queue:
+    """RFC 9332, appendix A.2: names are those of its figures. The scheduler is Linux' WRR."""
+
+    TARGET, T_UPDATE, ALPHA, BETA, K = 0.015, 0.016, 0.16, 3.2, 2
+    STEP, TH_LEN, LIMIT = 0.001, 1, 10_000
+    WEIGHT_C, WEIGHT_L = 10, 90
+
+    def __init__(self, fates: Fates) -> None:
+        self.fates = fates
+        self.lq: list[Packet] = []
+        self.cq: list[Packet] = []
+        self.count = {True: 0.0, False: 0.0}
+        self.p = self.prevq = 0.0
+        self.credit = 0
+
+    def __len__(self) -> int:
+        return len(self.lq) + len(self.cq)
+
+    def enque(self, packet: Packet) -> None:
+        if len(self) >= self.LIMIT:
+            self.fates.drops += 1
+            return
+        if len(self) == 0:
+            self.credit = MTU * (self.WEIGHT_C - self.WEIGHT_L)
+        (self.lq if packet.low_delay else self.cq).append(packet)
+
+    def recur(self, low: bool, likelihood: float) -> bool:
+        self.count[low] += likelihood
+        if self.count[low] > 1:
+            self.count[low] -= 1
+            return True
+        return False
+
+    def deque(self, now: float) -> Packet | None:
+        p_c, p_cl = self.p**2, self.K * self.p
+        while len(self):
+            if self.lq and (not self.cq or self.credit <= 0):
+                packet = self.lq.pop(0)
+                if p_cl < 1:
+                    waited = now - packet.at
+                    native = 1.0 if waited >= self.STEP and len(self.lq) > self.TH_LEN else 0.0
+                    packet.marked = self.recur(True, max(native, p_cl))
+                elif self.recur(True, p_c):
+                    self.fates.drops += 1
+                    continue
+                else:
+                    packet.marked = self.recur(True, 1.0)
+                self.credit += self.WEIGHT_C * packet.size if self.cq else 0
+                return packet
+            packet = self.cq.pop(0)
+            if self.recur(False, p_c):
+                if not packet.capable or p_c >= 1 / self.K**2:
+                    self.fates.drops += 1
+                    continue
+                packet.marked = True
+            self.credit -= self.WEIGHT_L * packet.size if self.lq else 0
+            return packet
+        return None
+
+    def update(self, now: float) -> None:
+        curq = max((now - queue[0].at if queue else 0.0) for queue in (self.lq, self.cq))
+        self.p += self.ALPHA * (curq - self.TARGET) + self.BETA * (curq - self.prevq)
+        self.p = min(max(self.p, 0.0), 1.0)
+        self.prevq = curq
+
+
+PSEUDOCODE: dict[str, Callable[[Fates], Any]] = {
+    "codel": CodelQueue,
+    "fq_codel": FqCodelQueue,
+    "pie": PieQueue,
+    "pie_derandomized": lambda fates: PieQueue(fates, derandomize=True),
+    "dualpi2": DualPi2Queue,
+}
 
 
 def arrivals(capable: bool) -> list[Packet]:
@@ -242,7 +331,7 @@ def arrivals(capable: bool) -> list[Packet]:
             if time >= change:
                 mean = draw.uniform(0.2, 0.47) * RATE_MBPS * 1e6
                 change = time + draw.uniform(1.0, 4.0)
-            packets.append(Packet(time, flow, MTU, capable))
+            packets.append(Packet(time, flow, MTU, capable, capable and flow < 2))
             time += draw.expovariate(mean / (8 * MTU))
     packets += [Packet(0.02 * i + 0.0003, 3, 200, capable) for i in range(int(DURATION_S / 0.02))]
     return sorted(packets, key=lambda packet: packet.at)
@@ -252,7 +341,8 @@ def by_pseudocode(name: str, offered: list[Packet]) -> Fates:
     fates = Fates()
     queue = PSEUDOCODE[name](fates)
     free = 0.0
-    update = PieQueue.T_UPDATE if name == "pie" else math.inf
+    period: float = getattr(queue, "T_UPDATE", math.inf)
+    update = period
 
     def serve(until: float) -> None:
         nonlocal free
@@ -266,8 +356,8 @@ def by_pseudocode(name: str, offered: list[Packet]) -> Fates:
     for packet in offered:
         while update <= packet.at:
             serve(update)
-            queue.calculate_drop_prob()
-            update += PieQueue.T_UPDATE
+            queue.update(update)
+            update += period
         serve(packet.at)
         if not len(queue) and free < packet.at:
             free = packet.at
@@ -277,7 +367,7 @@ def by_pseudocode(name: str, offered: list[Packet]) -> Fates:
 
 
 def by_link(name: str, offered: list[Packet]) -> Fates:
-    lines = (f"{it.at!r} {it.flow} {it.size} {int(it.capable)}\n" for it in offered)
+    lines = (f"{it.at!r} {it.flow} {it.size} {it.capable + it.low_delay}\n" for it in offered)
     command = ["cargo", "run", "-q", "--release", "-p", "anabranch-net", "--example", "queue"]
     done = subprocess.run(
         [*command, "--", name, str(RATE_MBPS)],
@@ -301,7 +391,7 @@ COLUMNS = ("median ms", "95 % ms", "drops", "marks")
 
 
 def line(label: str, who: str, cells: Sequence[str]) -> str:
-    return f"{label:14} {who:11}" + "".join(f"{cell:>11}" for cell in cells)
+    return f"{label:22} {who:11}" + "".join(f"{cell:>11}" for cell in cells)
 
 
 def main() -> None:

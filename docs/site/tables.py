@@ -93,7 +93,8 @@ def _leaves(path: str, node: dict[str, Any], whole: dict[str, Any]) -> list[Row]
 def _range(node: dict[str, Any]) -> str:
     kinds = {"boolean": "true, false", "string": "text", "array": "a list", "object": "a table"}
     if "enum" in node:
-        return ", ".join(f"`{value}`" for value in node["enum"])
+        shown = (it if isinstance(it, str) else json.dumps(it) for it in node["enum"])
+        return ", ".join(f"`{it}`" for it in shown)
     if (kind := node.get("type")) in kinds:
         return kinds[kind]
     low, high = node.get("minimum"), node.get("maximum")
@@ -128,7 +129,7 @@ def _default(node: dict[str, Any]) -> str:
 def _possible(node: dict[str, Any]) -> str:
     """A value of a key that no file of examples/ has."""
     constants = [it["const"] for it in node.get("oneOf", []) if "const" in it]
-    possible = [*node.get("examples", []), *constants[-1:]]
+    possible = [*node.get("examples", []), *constants[-1:], *node.get("enum", [])[-1:]]
     if possible:
         return json.dumps(possible[0])
     if node.get("type") == "boolean":

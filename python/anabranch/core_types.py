@@ -21,7 +21,7 @@ class Link(TypedDict):
     """Mean loss probability of random losses."""
     down_s: list[tuple[float, float]]
     """When the link is down: from, to."""
-    queue: Literal["drop_tail", "red", "pie", "policer", "codel", "fq_codel"]
+    queue: Literal["drop_tail", "red", "pie", "policer", "codel", "fq_codel", "dualpi2"]
     """The queueing discipline."""
     red: list[tuple[float, float]] | None
     """The curve of RED as points (queue in packets, drop probability); None: another discipline."""
@@ -110,6 +110,8 @@ class RuleInfo(TypedDict):
     """It acts once per round trip and has no increase per acknowledged packet."""
     by_rate: bool
     """It acts on samples of the delivery rate, paces, and has no increase either."""
+    scalable: bool
+    """It reduces by the share of packets that are marked, where acknowledgements count them."""
     alternate_slow_start: bool
     """In slow start it grows in every other round trip only."""
     fluid: bool

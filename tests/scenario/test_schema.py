@@ -23,7 +23,7 @@ name = "every table"
 description = "of the schema"
 seeds = [1, 2]
 measure = {{ duration_s = 60, warmup_s = 20, sample_ms = 100, max_memory_gib = 4 }}
-tcp = {{ profile = "linux", recovery = "sack", packet_bytes = 1500, undo = true }}
+tcp = {{ profile = "linux", recovery = "sack", packet_bytes = 1500, undo = true, ecn = "accurate" }}
 links.a = {{ rate_mbps = 9, delay_ms = 5, queue.red = {{ min_packets = 9 }}, loss = "none" }}
 links.b = {{ trace_file = {TRACE!r}, delay_ms = 5, queue.drop_tail = {{ packets = 9 }} }}
 links.c.rate_mbps = 9
@@ -35,6 +35,7 @@ links.d.delay_ms = 5
 links.e = {{ rate_mbps = 9, delay_ms = 5, queue.codel = {{ target_ms = 9 }} }}
 links.f = {{ rate_mbps = 9, delay_ms = 5, queue.fq_codel = {{ flows = 9 }} }}
 links.g = {{ rate_mbps = 9, delay_ms = 5, queue.pie = {{ tupdate_ms = 9 }} }}
+links.i = {{ rate_mbps = 9, delay_ms = 5, queue.dualpi2 = {{ classic_share = 0 }} }}
 links.h.rate_mbps = 9
 links.h.delay_ms = 5
 links.h.queue.policer = {{ rate_mbps = 9, burst_bytes = 1500 }}

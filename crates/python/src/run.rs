@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_scenario::Record;
+use anabranch_scenario::{Ecn, Record};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -51,6 +51,12 @@ impl Virtual for anabranch_sim::Simulation {
         log: Option<&Path>,
         _: bool,
     ) -> PyResult<Self> {
+        if log.is_some() && scenario.tcp.ecn == Ecn::Accurate {
+            return Err(ScenarioError::new_err(
+                "pcap: captures have no headers of accurate ECN: run it without --pcap, or with \
+                 tcp.ecn = true",
+            ));
+        }
         let mut simulation = match rule {
             None => Self::new(scenario, seed),
             Some(rule) => Self::with_custom_rule(scenario, seed, rule),

@@ -10,9 +10,10 @@ LINUX = "not modelled; Linux hosts have it: --on kernel, as root (docs/reference
 
 WAYS = {
     "bbr2": "not modelled; bbr and bbr3 are",
-    "dctcp": f"{LINUX}; ECN with every rule: tcp.ecn (docs/reference/queues.md)",
     "illinois|htcp|westwood|hybla|highspeed|scalable|bic|nv|yeah|veno|cdg": LINUX,
-    "copa|prague|l4s|ledbat|vivace|pcc|scream|sprout|remy": f"not modelled; {WRITE_IT}",
+    "prague|l4s": 'not modelled; dctcp with tcp.ecn = "accurate" and queue.dualpi2 are '
+    "(docs/reference/queues.md)",
+    "copa|ledbat|vivace|pcc|scream|sprout|remy": f"not modelled; {WRITE_IT}",
     "jitter_ms|jitter": "delays of links vary by a trace, with a column delay_ms: trace_file; "
     "those of hosts at random: tcp.host_jitter_us",
     "ack_loss|ack_links|reverse|reverse_mbps|up|up_mbps|upload_mbps|uplink": "acknowledgements are "
@@ -22,7 +23,7 @@ WAYS = {
     "reorder|reordering": "links keep the order of packets; two paths with other delays do not",
     "duplicate|duplication|corrupt": "links lose packets and do not duplicate or change them: "
     "loss.bernoulli",
-    "cake|sfq|fq|tbf|htb|dualpi2|choke|wfq|drr": "not modelled; queue.fq_codel shares by flow, "
+    "cake|sfq|fq|tbf|htb|choke|wfq|drr": "not modelled; queue.fq_codel shares by flow, "
     "queue.policer limits a rate (docs/reference/queues.md)",
     "mtu|mss|tso|gro|mac": "not modelled: a link serves packets of packet_bytes one by one",
 }

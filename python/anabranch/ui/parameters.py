@@ -7,7 +7,7 @@ from typing import Any
 from anabranch.core_types import Flow, Link
 from anabranch.scenario import Scenario
 
-QUEUES = ["drop_tail", "red", "pie", "codel", "fq_codel"]
+QUEUES = ["drop_tail", "red", "pie", "codel", "fq_codel", "dualpi2"]
 """The queueing disciplines that need no value."""
 
 
