@@ -4,6 +4,8 @@ use crate::file::key::Key;
 use crate::model::flows::{Flow, Path, Workload};
 use crate::scenario::Scenario;
 
+mod links;
+
 /// Smaller relative errors of a mean need no warning: few runs could show them.
 const TOLERANCE: f64 = 0.01;
 
@@ -15,7 +17,9 @@ impl Scenario {
         let times = flows().filter_map(|(i, flow)| self.times_warning(i, flow));
         let sizes = flows().filter_map(|(i, flow)| size_warning(i, flow));
         let ways = flows().flat_map(|(i, flow)| self.way_back_warnings(i, flow));
+        let links = self.link_warnings();
         let found = times.chain(sizes).chain(ways).chain(self.load_warnings());
+        let found = found.chain(links);
         found
             .map(|text| format!("{}: {text}", self.source()))
             .collect()

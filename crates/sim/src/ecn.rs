@@ -18,6 +18,8 @@ impl Bits {
     pub const ACK: Bits = Bits(16);
     /// The packet is a part of a frame of media.
     pub const MEDIA: Bits = Bits(32);
+    /// The acknowledged packet had arrived before (a duplicate SACK, RFC 2883).
+    pub const DUPLICATE: Bits = Bits(64);
 
     #[inline]
     pub fn has(self, bit: Bits) -> bool {

@@ -30,7 +30,7 @@ fn ack(
         ecn: Default::default(),
     };
     sender.on_ack(&ack);
-    rack.on_ack(sender, &ack, at + 100)
+    rack.on_ack(sender, &ack, at + 100, None)
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_packet_is_lost_a_quarter_of_an_rtt_after_one_sent_later_has_arrived() {
     let detected = ack(&mut rack, &mut sender, 0, 1, 1);
     // Sent at 0, with an RTT of 100 and a window of 25.
     assert_eq!((detected.loss, detected.late_at), (false, Some(125)));
-    assert!(rack.detect(&mut sender, 125).loss);
+    assert!(rack.detect(&mut sender, 125, None).loss);
     assert_eq!(sender.send_lost(), Some(0));
     assert_eq!(sender.send_lost(), None);
 }
@@ -55,7 +55,7 @@ fn a_lost_retransmission_is_lost_when_a_packet_sent_after_it_arrives() {
     sender.send_new();
     rack.on_sent(104, 4);
     // Nothing sent after the retransmission has arrived, then packet 4 has.
-    rack.detect(&mut sender, 204);
+    rack.detect(&mut sender, 204, None);
     assert!(!sender.has_lost());
     let detected = ack(&mut rack, &mut sender, 0, 4, 104);
     assert!(!detected.loss, "the same recovery");
@@ -82,10 +82,10 @@ fn after_a_spurious_timeout_what_was_sent_before_it_can_be_lost() {
     sender.on_ack(&first);
     sender.undo_timeout();
     rack.after_timeout(true);
-    rack.on_ack(&mut sender, &first, 100);
+    rack.on_ack(&mut sender, &first, 100, None);
     // Packet 1 is lost after all.
     let detected = ack(&mut rack, &mut sender, 1, 2, 2);
     assert_eq!(detected.late_at, Some(126));
-    assert!(rack.detect(&mut sender, 126).loss);
+    assert!(rack.detect(&mut sender, 126, None).loss);
     assert_eq!(sender.send_lost(), Some(1));
 }

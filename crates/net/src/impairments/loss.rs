@@ -1,6 +1,7 @@
 //! Random loss on the wire.
 
 use crate::dice::Dice;
+use crate::impairments::arq::{Arq, Repeater};
 use crate::steps::Steps;
 use crate::time::Time;
 
@@ -33,6 +34,9 @@ pub enum Loss {
         /// Probability that a packet is lost in the bad state.
         loss_bad: f64,
     },
+    /// What is lost is sent again. Of an [`ImpairedLink`](crate::ImpairedLink): a
+    /// [`Link`](crate::Link) would deliver it without its delay.
+    Repeated(Box<Arq>),
 }
 
 impl Loss {
@@ -57,6 +61,7 @@ impl Loss {
                 };
                 loss_good + bad * (loss_bad - loss_good)
             }
+            Loss::Repeated(ref arq) => arq.mean(),
         }
     }
 
@@ -74,6 +79,7 @@ impl Loss {
                 loss_good,
                 loss_bad,
             } => [good_to_bad, bad_to_good, loss_good, loss_bad],
+            Loss::Repeated(ref arq) => arq.loss.probabilities(),
         }
     }
 }
@@ -83,6 +89,7 @@ impl Loss {
 pub(crate) struct Wire {
     loss: Loss,
     bad: bool,
+    repeater: Option<Box<Repeater>>,
 }
 
 impl Wire {
@@ -93,7 +100,20 @@ impl Wire {
             loss.probabilities().iter().all(|p| (0.0..=1.0).contains(p)),
             "a probability of {loss:?} is not within [0, 1]"
         );
-        Wire { loss, bad: false }
+        let repeater = match &loss {
+            Loss::Repeated(arq) => Some(Box::new(Repeater::new(arq))),
+            _ => None,
+        };
+        Wire {
+            loss,
+            bad: false,
+            repeater,
+        }
+    }
+
+    /// By how much retransmissions have delayed the last packet that was not lost.
+    pub(crate) fn repeated(&self) -> Time {
+        self.repeater.as_ref().map_or(0, |repeater| repeater.last)
     }
 
     /// Decides the fate of the next packet transmitted, whose transmission ends at this time.
@@ -116,6 +136,10 @@ impl Wire {
             } => {
                 self.bad ^= dice.chance(if self.bad { bad_to_good } else { good_to_bad });
                 dice.chance(if self.bad { loss_bad } else { loss_good })
+            }
+            Loss::Repeated(_) => {
+                let repeater = self.repeater.as_mut();
+                repeater.is_some_and(|repeater| repeater.loses(at, dice))
             }
         }
     }
