@@ -2,6 +2,7 @@
 
 mod aqm;
 mod golden;
+mod impairments;
 mod laws;
 mod statistics;
 mod steps;

@@ -1,8 +1,8 @@
 //! Links whose rate, delay or loss changes at given times.
 
 use anabranch_net::{
-    Cause, Dice, Fate, ImpairedLink, Impairments, Link, LinkConfig, Loss, MILLISECOND, Rate, SECOND,
-    Steps, Time,
+    Cause, Dice, Fate, ImpairedLink, Impairments, Link, LinkConfig, Loss, MILLISECOND, Rate,
+    SECOND, Steps, Time,
 };
 use proptest::prelude::*;
 

@@ -27,7 +27,11 @@ impl Arq {
                 bad_to_good,
                 loss_good,
                 loss_bad,
-            } => in_bursts([*good_to_bad, *bad_to_good], [*loss_good, *loss_bad], self.retries),
+            } => in_bursts(
+                [*good_to_bad, *bad_to_good],
+                [*loss_good, *loss_bad],
+                self.retries,
+            ),
             other => libm::pow(other.mean(), f64::from(transmissions)),
         }
     }
@@ -48,7 +52,11 @@ fn in_bursts(leaves: [f64; 2], loss: [f64; 2], retries: u32) -> f64 {
     }
     after = sum(after, all_lost);
     let leaving = after[0][1] + after[1][0];
-    let bad = if leaving > 0.0 { after[0][1] / leaving } else { 0.0 };
+    let bad = if leaving > 0.0 {
+        after[0][1] / leaving
+    } else {
+        0.0
+    };
     let of = |state: usize| all_lost[state][0] + all_lost[state][1];
     (1.0 - bad) * of(0) + bad * of(1)
 }

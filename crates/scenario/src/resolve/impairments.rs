@@ -63,7 +63,9 @@ fn reorder(key: &Key, reorder: Option<&written::Reorder>) -> Result<Option<Reord
         (None, Some(by)) => Displacement::Delay(ps(by)),
         (None, None) => return Err(key.fault("expected packets or by_ms, got neither")),
         (Some(_), Some(_)) => {
-            return Err(key.key("by_ms").fault("expected packets or by_ms, got both"));
+            return Err(key
+                .key("by_ms")
+                .fault("expected packets or by_ms, got both"));
         }
     };
     let share = reorder.share.get();

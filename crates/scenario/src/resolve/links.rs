@@ -43,10 +43,7 @@ fn config(
     let trace = trace(key, link, files)?;
     let rate = rate(key, link, &trace)?;
     let (loss, more_delay) = match trace {
-        Some(Trace::Link(trace)) => (
-            trace_loss(key, link, trace.loss)?,
-            trace.delay,
-        ),
+        Some(Trace::Link(trace)) => (trace_loss(key, link, trace.loss)?, trace.delay),
         _ => (loss(&link.loss), None),
     };
     Ok(LinkConfig {

@@ -32,7 +32,10 @@ impl Scenario {
             let away: f64 = links.map(|&link| ms(self.links[link].config.delay)).sum();
             away + path.return_delay_ms.get()
         });
-        let (jitter, rtt) = (ms(link.impairments.jitter), rtts.fold(f64::INFINITY, f64::min));
+        let (jitter, rtt) = (
+            ms(link.impairments.jitter),
+            rtts.fold(f64::INFINITY, f64::min),
+        );
         (jitter > rtt).then(|| {
             let text = format!(
                 "delays of up to {jitter} ms are more than the round trip of {rtt} ms without \
@@ -53,7 +56,10 @@ impl Scenario {
             return None;
         };
         let bits = f64::from(self.tcp.packet_bytes.get()) * 8.0;
-        let (hold, needed) = (ms(*hold), f64::from(*count) * bits / link.rate_mbps() * 1e-3);
+        let (hold, needed) = (
+            ms(*hold),
+            f64::from(*count) * bits / link.rate_mbps() * 1e-3,
+        );
         (hold < needed).then(|| {
             let text = format!(
                 "the link transmits {count} packets in {needed:.3} ms: a packet that waits for \
