@@ -16,6 +16,7 @@ mod ns2;
 mod ns2_two_way;
 mod one_path_truth;
 mod opening;
+mod reordering;
 mod repair;
 mod schedulers;
 mod traces;

@@ -275,12 +275,19 @@ impl Sender {
 
     /// RFC 6582: an acknowledgement that does not reach the recovery point shows the next hole.
     fn after_partial(&mut self) {
+        self.bound_arrived();
         if self.una >= self.recovery_point || self.una == self.next {
             self.arrived = 0;
         } else if self.recovering && self.una >= self.classified {
             self.classified = self.una + 1;
             self.mark_lost(self.una);
         }
+    }
+
+    /// Packets that were late have arrived twice and caused duplicates, too: not all of them are of
+    /// packets that are outstanding.
+    fn bound_arrived(&mut self) {
+        self.arrived = self.arrived.min(self.outstanding() - self.lost);
     }
 
     fn count_duplicate(&mut self) -> u32 {
@@ -358,6 +365,9 @@ impl Sender {
             self.lost += 1;
             self.newly_lost += 1;
             self.lost_from = self.lost_from.min(sequence);
+            if !self.selective {
+                self.bound_arrived();
+            }
         }
     }
 }

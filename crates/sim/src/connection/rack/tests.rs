@@ -1,6 +1,7 @@
 //! Detection by send times, by examples. One unit of time between transmissions, an RTT of 100.
 
 use super::*;
+use crate::ecn::Bits;
 
 /// Packets sent one unit apart from 0 on.
 fn sent(packets: u64) -> (Rack, Sender) {
@@ -88,4 +89,92 @@ fn after_a_spurious_timeout_what_was_sent_before_it_can_be_lost() {
     assert_eq!(detected.late_at, Some(126));
     assert!(rack.detect(&mut sender, 126, None).loss);
     assert_eq!(sender.send_lost(), Some(1));
+}
+
+/// A duplicate SACK of a packet: what was sent at this time had arrived before.
+fn duplicate(rack: &mut Rack, sender: &mut Sender, cumulative: u64, selective: u64, at: Time) {
+    let mut ack = Acknowledgement {
+        sent_at: at,
+        connection: 0,
+        cumulative,
+        selective,
+        data_cumulative: 0,
+        path: 0,
+        ecn: Default::default(),
+    };
+    ack.ecn.set(Bits::DUPLICATE);
+    sender.on_ack(&ack);
+    rack.on_ack(sender, &ack, at + 100, None);
+}
+
+fn window(rack: &Rack, sender: &Sender) -> Time {
+    rack.window.window(sender, rack.min_rtt, Some(80))
+}
+
+/// Packet 0 arrives after three that were sent later and declared it lost: on a path that reorders
+/// three arrivals declare nothing lost any more.
+#[test]
+fn on_a_path_that_reorders_only_time_declares_packets_lost() {
+    let (mut rack, mut sender) = sent(12);
+    (1..4).for_each(|sequence| {
+        ack(&mut rack, &mut sender, 0, sequence, sequence);
+    });
+    assert_eq!(sender.send_lost(), Some(0));
+    rack.on_sent(103, 0);
+    // The first transmission of packet 0, not the second.
+    ack(&mut rack, &mut sender, 4, 0, 0);
+    let detected: Vec<Detected> = (5..9)
+        .map(|sequence| ack(&mut rack, &mut sender, 4, sequence, sequence))
+        .collect();
+    assert!(!sender.has_lost());
+    // Packet 4 was sent at 4: 4 + 100 + 25.
+    assert!(detected.iter().all(|it| !it.loss && it.late_at != Some(0)));
+    assert_eq!(rack.reordering.deadline(), Some(129));
+    rack.detect(&mut sender, 129, None);
+    assert_eq!(sender.send_lost(), Some(4));
+}
+
+/// A retransmission that fills its hole is no reordering.
+#[test]
+fn a_retransmission_that_arrives_late_is_no_reordering() {
+    let (mut rack, mut sender) = sent(8);
+    (1..4).for_each(|sequence| {
+        ack(&mut rack, &mut sender, 0, sequence, sequence);
+    });
+    assert_eq!(sender.send_lost(), Some(0));
+    rack.on_sent(103, 0);
+    ack(&mut rack, &mut sender, 4, 0, 103);
+    assert_eq!(window(&rack, &sender), 0, "in recovery");
+}
+
+/// Section 6.2, step 4: a quarter of the smallest RTT, 25, more in a round trip with a duplicate,
+/// up to the smoothed RTT, 80, until 16 recoveries have passed without one.
+#[test]
+fn the_window_grows_with_duplicates_and_is_forgotten_after_16_recoveries() {
+    let (mut rack, mut sender) = sent(2);
+    ack(&mut rack, &mut sender, 1, 0, 0);
+    assert_eq!(window(&rack, &sender), 25);
+    for (times, expected) in [(1, 50), (1, 50)] {
+        (0..times).for_each(|_| duplicate(&mut rack, &mut sender, 1, 0, 1));
+        assert_eq!(window(&rack, &sender), expected, "once per round trip");
+    }
+    for (last, expected) in [(2, 75), (3, 80), (4, 80)] {
+        ack(&mut rack, &mut sender, last, last - 1, last);
+        duplicate(&mut rack, &mut sender, last, 0, last);
+        assert_eq!(window(&rack, &sender), expected);
+        let sequence = sender.send_new();
+        rack.on_sent(last, sequence);
+    }
+    for recovery in 1..=16 {
+        assert_eq!(window(&rack, &sender), 80, "after {recovery} recoveries");
+        sender.declare_lost(sender.next() - 1);
+        sender.begins_recovery();
+        let una = sender.next();
+        // The acknowledgement before the last of the recovery, and the last.
+        ack(&mut rack, &mut sender, una - 1, una - 2, 50);
+        ack(&mut rack, &mut sender, una, una - 1, 50);
+        let sequence = sender.send_new();
+        rack.on_sent(60, sequence);
+    }
+    assert_eq!(window(&rack, &sender), 25);
 }
