@@ -19,7 +19,7 @@ impl Scenario {
             ];
             let key = Key::root("links").key(&link.name);
             let found = all.into_iter().flatten();
-            found.map(move |(name, text)| format!("{}: {text}", key.key(name)))
+            found.map(move |(name, text)| format!("{key}.{name}: {text}"))
         });
         warnings.collect()
     }
