@@ -75,13 +75,13 @@ impl Reordering {
     }
 
     /// Grows by a quarter of the smallest RTT in a round trip that shows that a retransmission was
-    /// not needed.
+    /// not needed; as in Linux (`tcp_dsack_seen`), only on a path that reorders.
     fn adapt(&mut self, sender: &Sender, duplicate: bool) {
         let recovered = self.was_recovering && !sender.is_recovering();
         if self.round_end.is_some_and(|end| self.una >= end) {
             self.round_end = None;
         }
-        if duplicate && self.round_end.is_none() {
+        if duplicate && self.seen && self.round_end.is_none() {
             self.round_end = Some(sender.next());
             self.quarters += 1;
             self.persists = PERSISTS;

@@ -151,19 +151,24 @@ fn a_retransmission_that_arrives_late_is_no_reordering() {
 /// up to the smoothed RTT, 80, until 16 recoveries have passed without one.
 #[test]
 fn the_window_grows_with_duplicates_and_is_forgotten_after_16_recoveries() {
-    let (mut rack, mut sender) = sent(2);
-    ack(&mut rack, &mut sender, 1, 0, 0);
+    let (mut rack, mut sender) = sent(4);
+    ack(&mut rack, &mut sender, 0, 1, 1);
+    duplicate(&mut rack, &mut sender, 0, 1, 1);
+    assert_eq!(window(&rack, &sender), 25, "no reordering is known");
+    // Packet 0 arrives behind packet 1.
+    ack(&mut rack, &mut sender, 2, 0, 0);
     assert_eq!(window(&rack, &sender), 25);
     for (times, expected) in [(1, 50), (1, 50)] {
-        (0..times).for_each(|_| duplicate(&mut rack, &mut sender, 1, 0, 1));
+        (0..times).for_each(|_| duplicate(&mut rack, &mut sender, 2, 0, 1));
         assert_eq!(window(&rack, &sender), expected, "once per round trip");
     }
-    for (last, expected) in [(2, 75), (3, 80), (4, 80)] {
+    // The next round trip begins with packet 4.
+    for (last, expected) in [(4, 75), (5, 80), (6, 80)] {
         ack(&mut rack, &mut sender, last, last - 1, last);
-        duplicate(&mut rack, &mut sender, last, 0, last);
-        assert_eq!(window(&rack, &sender), expected);
         let sequence = sender.send_new();
         rack.on_sent(last, sequence);
+        duplicate(&mut rack, &mut sender, last, 0, last);
+        assert_eq!(window(&rack, &sender), expected);
     }
     for recovery in 1..=16 {
         assert_eq!(window(&rack, &sender), 80, "after {recovery} recoveries");
