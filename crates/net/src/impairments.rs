@@ -3,8 +3,7 @@
 use crate::steps::Steps;
 use crate::time::Time;
 
-pub(crate) mod arq;
-pub(crate) mod link;
+mod bursts;
 pub(crate) mod loss;
 pub(crate) mod overtaking;
 
@@ -47,7 +46,7 @@ impl Impairments {
 pub struct Reorder {
     /// The share of packets displaced, 0 to 1.
     pub share: f64,
-    /// By how much.
+    /// The distance.
     pub by: Displacement,
 }
 

@@ -152,7 +152,7 @@ impl Link {
         }
     }
 
-    /// By how much retransmissions have delayed the last packet that got through, ps.
+    /// How much retransmissions have delayed the last packet that got through, ps.
     pub(crate) fn repeated(&self) -> Time {
         self.wire.repeated()
     }

@@ -1,8 +1,8 @@
 //! The calendar of pending events, earliest first.
 //!
 //! A link's packets leave in order, so a link has one pending event, not one per packet in
-//! flight; where packets may overtake one another each has its own. Timers are as many as flows, and
-//! most are far away: they wait unsorted by slots of time, so that the heap is as large as the
+//! flight; where packets may overtake one another each has its own. Timers are as many as flows,
+//! and most are far away: they wait unsorted by slots of time, so that the heap is as large as the
 //! number of links and of the timers of one slot.
 
 use std::collections::binary_heap::PeekMut;

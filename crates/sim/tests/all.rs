@@ -16,7 +16,6 @@ mod ns2;
 mod ns2_two_way;
 mod one_path_truth;
 mod opening;
-mod reordering;
 mod repair;
 mod schedulers;
 mod traces;

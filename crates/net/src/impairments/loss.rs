@@ -1,7 +1,7 @@
 //! Random loss on the wire.
 
 use crate::dice::Dice;
-use crate::impairments::arq::{Arq, Repeater};
+use crate::impairments::bursts::in_bursts;
 use crate::steps::Steps;
 use crate::time::Time;
 
@@ -84,6 +84,40 @@ impl Loss {
     }
 }
 
+/// A link that sends what its wire loses again (automatic repeat request, RFC 3366). Each
+/// retransmission is lost as the loss model says, whose chain makes a step for it. It delays the
+/// packet and takes nothing of the link's rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arq {
+    /// How transmissions are lost.
+    pub loss: Loss,
+    /// How often a packet is sent again before it is given up.
+    pub retries: u32,
+    /// What each retransmission adds to the packet's delay, ps.
+    pub delay: Time,
+}
+
+impl Arq {
+    /// The share of packets lost in the long run: all their transmissions are.
+    pub(crate) fn mean(&self) -> f64 {
+        let all_lost = |p| libm::pow(p, f64::from(self.retries) + 1.0);
+        match &self.loss {
+            Loss::Steps(steps) => steps.map(all_lost).mean(),
+            Loss::GilbertElliott {
+                good_to_bad,
+                bad_to_good,
+                loss_good,
+                loss_bad,
+            } => in_bursts(
+                [*good_to_bad, *bad_to_good],
+                [*loss_good, *loss_bad],
+                self.retries,
+            ),
+            other => all_lost(other.mean()),
+        }
+    }
+}
+
 /// A [`Loss`] and the state of its chain.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
@@ -111,7 +145,7 @@ impl Wire {
         }
     }
 
-    /// By how much retransmissions have delayed the last packet that was not lost.
+    /// How much retransmissions have delayed the last packet that was not lost.
     pub(crate) fn repeated(&self) -> Time {
         self.repeater.as_ref().map_or(0, |repeater| repeater.last)
     }
@@ -142,5 +176,36 @@ impl Wire {
                 repeater.is_some_and(|repeater| repeater.loses(at, dice))
             }
         }
+    }
+}
+
+/// An [`Arq`] and its state.
+#[derive(Clone, Debug)]
+pub(crate) struct Repeater {
+    wire: Wire,
+    retries: u32,
+    delay: Time,
+    /// How much the last packet was delayed, ps.
+    pub last: Time,
+}
+
+impl Repeater {
+    /// # Panics
+    /// If a probability is not within [0, 1].
+    pub(crate) fn new(arq: &Arq) -> Repeater {
+        Repeater {
+            wire: Wire::new(arq.loss.clone()),
+            retries: arq.retries,
+            delay: arq.delay,
+            last: 0,
+        }
+    }
+
+    /// Whether all transmissions of a packet are lost, the first of which ends at this time.
+    pub(crate) fn loses(&mut self, at: Time, dice: &mut Dice) -> bool {
+        let delays = (0..=Time::from(self.retries)).map(|again| again * self.delay);
+        let arrived = { delays }.find(|delay| !self.wire.loses(at + delay, dice));
+        self.last = arrived.unwrap_or(0);
+        arrived.is_none()
     }
 }

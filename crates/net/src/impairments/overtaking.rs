@@ -79,7 +79,7 @@ impl<T> Overtaking<T> {
             held.left -= 1;
             held.last = held.last.max(at);
         }
-        // Those that were held first are complete first.
+        // Packets that were held first are complete first.
         while let Some(held) = self.held.front()
             && held.left == 0
         {

@@ -82,7 +82,7 @@ pub struct Reorder {
     /// Default: 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_ms: Option<LaterMs>,
-    /// By how much later it arrives, ms; no packet waits for it.
+    /// How much later it arrives, ms; no packet waits for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_ms: Option<LaterMs>,
 }

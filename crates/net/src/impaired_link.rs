@@ -10,7 +10,7 @@ use crate::time::Time;
 /// What becomes of a packet offered to an [`ImpairedLink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crossing {
-    /// Its fate. A packet that is displaced by a number of packets is delivered at the time given
+    /// The fate. A packet that is displaced by a number of packets is delivered at the time given
     /// here at the latest.
     pub fate: Fate,
     /// Whether it is marked (CE, RFC 3168).
