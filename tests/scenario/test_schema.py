@@ -40,6 +40,11 @@ links.h.rate_mbps = 9
 links.h.delay_ms = 5
 links.h.queue.policer = {{ rate_mbps = 9, burst_bytes = 1500 }}
 links.d.loss.gilbert_elliott = {{ good_to_bad = 0.1, bad_to_good = 1 }}
+links.d.arq = {{ retries = 3, delay_ms = 8 }}
+links.d.jitter_ms = 5
+links.d.keeps_order = false
+links.d.reorder = {{ share = 0.1, packets = 5, hold_ms = 9 }}
+links.c.reorder = {{ share = 0.1, by_ms = 5 }}
 [[flows]]
 name = "bulk"
 workload = "bulk"

@@ -48,10 +48,6 @@ pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
         return unsupported("tcp.ecn".to_owned(), "ECN");
     }
     for link in &scenario.links {
-        if link.config.more_delay.is_some() {
-            let key = format!("links.{}.trace_file", link.name);
-            return unsupported(key, "a delay that changes");
-        }
         let queue = &link.config.queue;
         if queue.decides_on_departure() {
             return unsupported(format!("links.{}.queue", link.name), queue.name());

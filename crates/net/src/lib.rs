@@ -4,8 +4,9 @@
 //! delivered, or why it is lost: the rate, the delay and the failures of a link are known functions
 //! of time, so nothing that happens later can change a packet's fate. A [`QueuedLink`] has CoDel,
 //! FQ-CoDel or DualPI2, which drop or reorder what waits; it knows a packet's fate when its
-//! transmission starts. There is no clock and no I/O in this crate: the simulator passes virtual
-//! time, the lab real time.
+//! transmission starts. An [`ImpairedLink`] delays packets by different times, so that they may
+//! overtake one another; [`Overtaking`] has those on their way. There is no clock and no I/O in this
+//! crate: the simulator passes virtual time, the lab real time.
 //!
 //! ```
 //! use anabranch_net::{Fate, Link, LinkConfig, MILLISECOND};
@@ -23,8 +24,9 @@ mod arrival;
 mod counters;
 mod dice;
 mod fate;
+mod impaired_link;
+mod impairments;
 mod link;
-mod loss;
 mod outages;
 mod policer;
 mod queue;
@@ -36,7 +38,6 @@ mod steps;
 pub mod time;
 mod trace;
 mod transmission;
-mod wander;
 
 pub use aqm::codel::Codel;
 pub use aqm::dualpi2::DualPi2;
@@ -46,8 +47,11 @@ pub use arrival::Backlog;
 pub use counters::{Counters, Tally};
 pub use dice::Dice;
 pub use fate::{Cause, Fate};
+pub use impaired_link::{Crossing, ImpairedLink};
+pub use impairments::loss::{Arq, Loss};
+pub use impairments::overtaking::Overtaking;
+pub use impairments::{Displacement, Impairments, Reorder};
 pub use link::{Link, LinkConfig};
-pub use loss::Loss;
 pub use policer::Policer;
 pub use queue::Queue;
 pub use queued_link::{Departure, Offer, QueuedLink};
@@ -58,4 +62,3 @@ pub use steps::Steps;
 pub use time::{MILLISECOND, SECOND, Time};
 pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
 pub use transmission::{ATTOBITS_PER_BYTE, Attobits};
-pub use wander::WanderingLink;

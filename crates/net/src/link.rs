@@ -7,11 +7,11 @@ use crate::arrival::{Arrival, Backlog};
 use crate::counters::Counters;
 use crate::dice::Dice;
 use crate::fate::{Cause, Fate};
-use crate::loss::{Loss, Wire};
+use crate::impairments::Impairments;
+use crate::impairments::loss::{Loss, Wire};
 use crate::outages::Outages;
 use crate::queue::{Admission, Queue};
 use crate::rate::{Rate, Server};
-use crate::steps::Steps;
 use crate::time::Time;
 use crate::transmission::{ATTOBITS_PER_BYTE, Attobits, Transmission};
 
@@ -22,8 +22,8 @@ pub struct LinkConfig {
     pub rate: Rate,
     /// One-way propagation delay, ps: the smallest, if it changes.
     pub delay: Time,
-    /// The delay beyond that, ps, where a [`WanderingLink`](crate::WanderingLink) has one.
-    pub more_delay: Option<Steps>,
+    /// Delays beyond that, of an [`ImpairedLink`](crate::ImpairedLink).
+    pub impairments: Impairments,
     /// Queueing discipline.
     pub queue: Queue,
     /// Losses on the wire.
@@ -38,7 +38,7 @@ impl LinkConfig {
         LinkConfig {
             rate: Rate::Constant { bits_per_second },
             delay,
-            more_delay: None,
+            impairments: Impairments::default(),
             queue: Queue::DropTail {
                 packets: None,
                 bytes: None,
@@ -46,6 +46,20 @@ impl LinkConfig {
             loss: Loss::None,
             down: Vec::new(),
         }
+    }
+
+    /// The longest delay of a packet, without queues, ps.
+    pub fn longest_delay(&self) -> Time {
+        let repeated = match &self.loss {
+            Loss::Repeated(arq) => Time::from(arq.retries) * arq.delay,
+            _ => 0,
+        };
+        self.delay + self.impairments.longest() + repeated
+    }
+
+    /// Whether it is an [`ImpairedLink`](crate::ImpairedLink).
+    pub fn is_impaired(&self) -> bool {
+        self.impairments != Impairments::default() || matches!(self.loss, Loss::Repeated(_))
     }
 }
 
@@ -138,9 +152,14 @@ impl Link {
         }
     }
 
-    /// The propagation delay, ps.
-    pub(crate) fn delay(&self) -> Time {
-        self.delay
+    /// How much retransmissions have delayed the last packet that got through, ps.
+    pub(crate) fn repeated(&self) -> Time {
+        self.wire.repeated()
+    }
+
+    /// The generator of all its randomness.
+    pub(crate) fn dice(&mut self) -> &mut Dice {
+        &mut self.dice
     }
 
     /// The packets that wait at `now`, which must not be earlier than at the last call.

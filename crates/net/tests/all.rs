@@ -3,6 +3,7 @@
 mod aqm;
 mod dualpi2;
 mod golden;
+mod impairments;
 mod laws;
 mod pie;
 mod statistics;

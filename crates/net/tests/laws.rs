@@ -188,7 +188,7 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         queue,
         loss,
         down,
-        more_delay: None,
+        impairments: Default::default(),
     })
 }
 
@@ -351,7 +351,7 @@ proptest! {
     fn in_no_window_is_more_delivered_than_the_rate_allows(
         rate in rate(), queue in queue(), loss in loss(), down in down(), events in events()
     ) {
-        let mut link = Link::new(LinkConfig { rate: rate.clone(), delay: DELAY, more_delay: None, queue, loss, down }, 1);
+        let mut link = Link::new(LinkConfig { rate: rate.clone(), delay: DELAY, impairments: Default::default(), queue, loss, down }, 1);
         let capacity = capacity(&rate);
         let (mut now, mut before, mut delivered) = (0, 0, 0);
         for (gap, bytes) in events {

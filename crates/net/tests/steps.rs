@@ -1,8 +1,8 @@
 //! Links whose rate, delay or loss changes at given times.
 
 use anabranch_net::{
-    Cause, Dice, Fate, Link, LinkConfig, Loss, MILLISECOND, Rate, SECOND, Steps, Time,
-    WanderingLink,
+    Cause, Dice, Fate, ImpairedLink, Impairments, Link, LinkConfig, Loss, MILLISECOND, Rate,
+    SECOND, Steps, Time,
 };
 use proptest::prelude::*;
 
@@ -12,6 +12,14 @@ fn with_rate(steps: &[(Time, f64)]) -> LinkConfig {
     LinkConfig {
         rate: Rate::Steps(Steps::new(steps.iter().copied())),
         ..LinkConfig::constant(1e6, 10 * MS)
+    }
+}
+
+/// The delay of a link beyond its smallest.
+fn more(steps: Steps) -> Impairments {
+    Impairments {
+        more_delay: Some(steps),
+        ..Impairments::default()
     }
 }
 
@@ -54,11 +62,14 @@ fn losses_follow_their_steps() {
 /// the fall, those sent within 20 ms of it wait for the one before them.
 #[test]
 fn a_delay_that_falls_keeps_the_order() {
-    let more = Steps::new([(0, 0.0), (SECOND, 20.0 * MS as f64), (2 * SECOND, 0.0)]);
-    let link = Link::new(LinkConfig::constant(12e6, 10 * MS), 1);
-    let mut link = WanderingLink::new(link, more);
+    let steps = [(0, 0.0), (SECOND, 20.0 * MS as f64), (2 * SECOND, 0.0)];
+    let config = LinkConfig {
+        impairments: more(Steps::new(steps)),
+        ..LinkConfig::constant(12e6, 10 * MS)
+    };
+    let mut link = ImpairedLink::new(config, 1);
     for sent in (0..3000).step_by(2).map(|ms| ms * MS) {
-        let (fate, _) = link.offer(sent, 1500, false);
+        let fate = link.offer(sent, 1500, false).fate;
         let delay = match sent + MS {
             end if end < SECOND => 10 * MS,
             end if end < 2 * SECOND => 30 * MS,
@@ -119,14 +130,15 @@ proptest! {
         let rate = function(&rates, 1e6);
         let config = LinkConfig {
             rate: Rate::Steps(rate.clone()),
+            impairments: more(function(&delays, 0.0)),
             ..LinkConfig::constant(1e6, 10 * MS)
         };
-        let mut link = WanderingLink::new(Link::new(config, 1), function(&delays, 0.0));
+        let mut link = ImpairedLink::new(config, 1);
         let (mut now, mut last, mut bytes, mut first) = (0, 0, 0, None);
         for (gap, size) in offers {
             now += gap;
             first = first.or(Some(now));
-            let (fate, _) = link.offer(now, size, false);
+            let fate = link.offer(now, size, false).fate;
             let at = arrival(fate).expect("nothing is lost");
             prop_assert!(at >= now + 10 * MS && at >= last);
             last = at;

@@ -25,6 +25,8 @@ pub enum Operation {
 pub(crate) enum Event {
     /// A packet leaves the sender's host or reaches the end of a link.
     Hop(Packet),
+    /// Packets have arrived over a link on which they may overtake one another.
+    Overtaking(usize),
     /// A datagram reaches the sender of a connection.
     Return { connection: u32, datagram: Datagram },
     /// The timer of an end of a connection.

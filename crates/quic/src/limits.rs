@@ -47,10 +47,6 @@ pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         return unsupported("tcp.ecn".to_owned(), "ECN".to_owned());
     }
     for link in &scenario.links {
-        if link.config.more_delay.is_some() {
-            let key = format!("links.{}.trace_file", link.name);
-            return unsupported(key, "a delay that changes".to_owned());
-        }
         let queue = &link.config.queue;
         if queue.decides_on_departure() {
             return unsupported(

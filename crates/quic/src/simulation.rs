@@ -193,6 +193,11 @@ impl Simulation {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Hop(packet) => self.hop(packet),
+            Event::Overtaking(link) => {
+                while let Some(packet) = self.links.take(self.now, link) {
+                    self.hop(packet);
+                }
+            }
             Event::Return {
                 connection,
                 datagram,
@@ -331,6 +336,7 @@ impl Simulation {
                 let at = at + self.reordering.delay();
                 self.calendar.push(at, Event::Hop(packet));
             }
+            Step::Overtaking(at, link) => self.calendar.push(at, Event::Overtaking(link)),
             Step::Lost(cause) => self.totals[row].lost[cause as usize] += 1,
             Step::Arrived(packet) => {
                 self.totals[row].delivered_packets += 1;

@@ -7,7 +7,7 @@ use std::thread;
 use anabranch_control::RULES;
 use anabranch_quic::Simulation;
 use anabranch_scenario::columns::Column;
-use anabranch_scenario::{Record, Scenario, Scheduler};
+use anabranch_scenario::{Inputs, Record, Scenario, Scheduler};
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse(text.as_bytes(), "a test", &[]).unwrap_or_else(|error| panic!("{error}"))
@@ -321,4 +321,62 @@ fn spurious_losses_by_reordering_do_not_reduce_the_window() {
     simulation.reorder(0.1, 0.02);
     let goodput = simulation.finish().flows.goodput_mbps[0];
     assert!(goodput > 0.8 * 12.0, "{goodput} Mbps");
+}
+
+/// Packets that overtake one another, arrive late, or are sent again by the link: the file arrives,
+/// and nothing of it is lost.
+#[test]
+fn a_file_arrives_over_links_that_reorder_packets() {
+    for keys in [
+        "reorder = { share = 0.05, packets = 5 }",
+        "reorder = { share = 0.05, by_ms = 15 }",
+        "jitter_ms = 15, keeps_order = false",
+        "loss.bernoulli.probability = 0.05, arq = { retries = 9, delay_ms = 8 }",
+    ] {
+        let record = run(
+            &scenario(&format!(
+                "
+                algorithm = 'reno'
+                measure.duration_s = 60
+                links.R1 = {{ rate_mbps = 10, delay_ms = 20, {keys} }}
+                flows = [{{ name = 'user', paths = [['R1']], workload.file.bytes = 5e6 }}]
+                "
+            )),
+            1,
+        );
+        assert_eq!(record.transfers.bytes, [5_000_000], "{keys}");
+        assert_eq!(sum(&record.paths.lost_random), 0, "{keys}");
+    }
+}
+
+/// A delay that a trace changes: 20 ms, and 60 from 5 s on.
+#[test]
+fn a_round_trip_follows_the_delay_of_a_trace() {
+    let text = "
+        algorithm = 'reno'
+        measure = { duration_s = 12, sample_ms = 100 }
+        links.R1 = { rate_mbps = 10, delay_ms = 20, trace_file = 't.csv',
+                     queue.drop_tail.packets = 10 }
+        flows = [{ name = 'user', paths = [['R1']] }]
+        ";
+    let trace = b"time_s,delay_ms\n0,0\n5,40\n";
+    let inputs = Inputs::from([("t.csv".to_owned(), trace[..].into())]);
+    let scenario = Scenario::parse_with(text.as_bytes(), "a test", &[], &inputs, None);
+    let samples = run(&scenario.expect("valid"), 1).path_samples;
+    let smallest = |from_s: f64, to_s: f64| {
+        let within = (0..samples.len()).filter(|&i| (from_s..to_s).contains(&samples.time_s[i]));
+        within
+            .map(|i| samples.rtt_ms[i])
+            .fold(f64::INFINITY, f64::min)
+    };
+    assert!(
+        (41.0..55.0).contains(&smallest(1.0, 5.0)),
+        "{}",
+        smallest(1.0, 5.0)
+    );
+    assert!(
+        (81.0..95.0).contains(&smallest(7.0, 12.0)),
+        "{}",
+        smallest(7.0, 12.0)
+    );
 }

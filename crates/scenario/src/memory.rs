@@ -125,7 +125,7 @@ fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
 fn path_packets(scenario: &Scenario, path: &Path, packet_bytes: f64) -> f64 {
     let links = || path.links.iter().map(|&link| &scenario.links[link]);
     let forward_s: f64 = links()
-        .map(|link| link.config.delay as f64 / SECOND as f64)
+        .map(|link| link.config.longest_delay() as f64 / SECOND as f64)
         .sum();
     let queued_s: f64 = path
         .back

@@ -12,6 +12,7 @@ use crate::model::tcp::Tcp;
 use crate::origin::Files;
 
 pub(crate) mod flows;
+mod impairments;
 mod link_trace;
 mod links;
 mod messages;

@@ -5,6 +5,8 @@ use crate::model::endpoint::Ecn;
 use crate::model::flows::{Flow, Path, Workload};
 use crate::scenario::Scenario;
 
+mod links;
+
 /// Smaller relative errors of a mean need no warning: few runs could show them.
 const TOLERANCE: f64 = 0.01;
 
@@ -19,6 +21,7 @@ impl Scenario {
         let marks = flows().filter_map(|(i, flow)| self.marks_warning(i, flow));
         let found = times.chain(sizes).chain(ways).chain(marks);
         let found = found.chain(self.load_warnings());
+        let found = found.chain(self.link_warnings());
         found
             .map(|text| format!("{}: {text}", self.source()))
             .collect()

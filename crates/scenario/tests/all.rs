@@ -2,6 +2,7 @@
 
 mod columns;
 mod errors;
+mod impairments;
 mod inputs;
 mod laws;
 mod link_traces;

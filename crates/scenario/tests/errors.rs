@@ -76,7 +76,7 @@ fn the_good_scenario_is_good() {
 fn a_key_that_is_unknown_or_missing() {
     assert_errors(&[
         ["name = \"two links\"", "nmae = 1", "1: nmae: unknown key, expected one of name, description, algorithm, seeds, measure, tcp, links, flows (did you mean name?)"],
-        ["rate_mbps = 10", "rate_mpbs = 10", "13: links.R1.rate_mpbs: unknown key, expected one of rate_mbps, trace_file, delay_ms, queue, loss, down (did you mean rate_mbps?)"],
+        ["rate_mbps = 10", "rate_mpbs = 10", "13: links.R1.rate_mpbs: unknown key, expected one of rate_mbps, trace_file, delay_ms, queue, loss, arq, jitter_ms, keeps_order, reorder, down (did you mean rate_mbps?)"],
         ["probability = 0.01", "p = 0.01", "20: links.R2.loss.bernoulli.p: unknown key, expected probability"],
         ["return_delay_ms = 60", "delay_ms = 60", "30: flows[1].paths[0].delay_ms: unknown key, expected one of links, return_delay_ms, back, start_s"],
         ["duration_s = 120", "", "5: measure.duration_s: missing key"],

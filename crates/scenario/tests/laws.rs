@@ -4,13 +4,15 @@ use anabranch_scenario::{Profile, Recovery, RtoFloor, Scenario, Scheduler, Tcp, 
 use proptest::prelude::*;
 use serde_json::Value;
 
-const EXAMPLES: [&str; 6] = [
+const EXAMPLES: [&str; 8] = [
     "two_links",
     "shared_bottleneck",
     "wireless",
     "web_traffic",
     "gateways",
     "access",
+    "geo",
+    "leo",
 ];
 
 fn path(example: &str) -> String {

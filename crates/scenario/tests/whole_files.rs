@@ -98,7 +98,7 @@ fn a_scenario_without_flows_or_links() {
 fn an_override_that_is_wrong_is_named_instead_of_the_line() {
     let cases = [
         ["links.R1.rate_mbps", "-3", "expected a number above 0, got -3"],
-        ["links.R1.rate_mpbs", "3", "unknown key, expected one of rate_mbps, trace_file, delay_ms, queue, loss, down (did you mean rate_mbps?)"],
+        ["links.R1.rate_mpbs", "3", "unknown key, expected one of rate_mbps, trace_file, delay_ms, queue, loss, arq, jitter_ms, keeps_order, reorder, down (did you mean rate_mbps?)"],
         ["links.R1.queue", "{ red.min_packets = -1 }", "links.R1.queue.red.min_packets: expected a number above 0, got -1"],
         ["flows.type2.paths", "[[\"R9\"]]", "flows[1].paths[0][0]: unknown link \"R9\", expected one of R1, R2"],
         ["flows[0].count", "0", "expected a whole number from 1 to 4294967295, got 0"],

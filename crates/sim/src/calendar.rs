@@ -1,8 +1,9 @@
 //! The calendar of pending events, earliest first.
 //!
 //! A link's packets leave in order, so a link has one pending event, not one per packet in
-//! flight. Timers are as many as flows, and most are far away: they wait unsorted by slots of time,
-//! so that the heap is as large as the number of links and of the timers of one slot.
+//! flight; where packets may overtake one another each has its own. Timers are as many as flows,
+//! and most are far away: they wait unsorted by slots of time, so that the heap is as large as the
+//! number of links and of the timers of one slot.
 
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -17,6 +18,8 @@ pub(crate) enum Event {
     Link(u32),
     /// The first acknowledgement on a return line reaches its sender.
     Return(u32),
+    /// Packets have arrived over a link on which they may overtake one another.
+    Overtaking(u32),
     /// A transmission on a link with real queues can start.
     Start(u32),
     /// Such a link dropped packets while others were offered to it.

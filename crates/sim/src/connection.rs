@@ -249,8 +249,11 @@ impl Connection {
         self.paths[usize::from(path)].totals.lost[cause as usize] += 1;
     }
 
-    /// An acknowledgement was dropped by a link, which alone counts it.
-    pub fn on_ack_drop(&mut self) {
+    /// The acknowledgement of this number was dropped by a link, which alone counts it.
+    pub fn on_ack_drop(&mut self, path: u16, number: PacketNumber) {
         self.in_network -= 1;
+        if let Some(way_back) = &mut self.paths[usize::from(path)].way_back {
+            way_back.take(number);
+        }
     }
 }

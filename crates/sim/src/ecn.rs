@@ -20,6 +20,8 @@ impl Bits {
     pub const ACK: Bits = Bits(16);
     /// The packet is a part of a frame of media.
     pub const MEDIA: Bits = Bits(32);
+    /// The acknowledged packet had arrived before (a duplicate SACK, RFC 2883).
+    pub const DUPLICATE: Bits = Bits(128);
     /// The sender reduces its window by the share of marks (ECT(1), RFC 9331).
     pub const SCALABLE: Bits = Bits(64);
 

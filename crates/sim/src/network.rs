@@ -207,29 +207,47 @@ impl Network {
         }
     }
 
-    /// Offers a packet that may be marked, or any packet to a link with real queues or a delay that
-    /// changes.
+    /// Offers a packet that may be marked, or any packet to a link of another kind.
     #[cold]
     fn send_marking(&mut self, now: Time, number: u32, mut packet: Packet) -> Result<(), Cause> {
         let wire = &mut self.wires[number as usize];
         let (bytes, capable) = (u32::from(packet.bytes), packet.bits.has(Bits::CAPABLE));
-        let (fate, marked) = match &mut wire.link {
-            Transmitter::Fifo(link) => link.offer_ecn_capable(now, bytes),
-            Transmitter::Wandering(link) => link.offer(now, bytes, capable),
+        let (fate, marked, behind) = match &mut wire.link {
+            Transmitter::Fifo(link) => {
+                let (fate, marked) = link.offer_ecn_capable(now, bytes);
+                (fate, marked, 0)
+            }
+            Transmitter::Impaired(impaired) => {
+                let crossing = impaired.link.offer(now, bytes, capable);
+                (crossing.fate, crossing.marked, crossing.behind)
+            }
             Transmitter::Queued(_) | Transmitter::Tap => return self.enqueue(now, number, packet),
         };
         if marked {
             packet.bits.set(Bits::MARKED);
         }
-        match fate {
-            Fate::Delivered { at } => {
-                if wire.line.push(at, packet) {
-                    self.calendar.push(at, Event::Link(number));
-                }
-                Ok(())
-            }
-            Fate::Dropped(cause) => Err(cause),
+        let at = match fate {
+            Fate::Delivered { at } => at,
+            Fate::Dropped(cause) => return Err(cause),
+        };
+        if let Transmitter::Impaired(impaired) = &mut wire.link
+            && let Some(overtaking) = &mut impaired.overtaking
+        {
+            overtaking.push(at, behind, packet);
+            self.calendar.push(at, Event::Overtaking(number));
+        } else if wire.line.push(at, packet) {
+            self.calendar.push(at, Event::Link(number));
         }
+        Ok(())
+    }
+
+    /// The next packet that has arrived over a link whose packets may overtake one another.
+    pub fn overtaking(&mut self, number: u32, now: Time) -> Option<Packet> {
+        let Transmitter::Impaired(impaired) = &mut self.wires[number as usize].link else {
+            return None;
+        };
+        let (_, packet) = impaired.overtaking.as_mut()?.take(now)?;
+        Some(packet)
     }
 
     /// Offers `packet` to a link with real queues, or captures it.

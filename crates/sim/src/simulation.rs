@@ -206,6 +206,7 @@ impl Simulation {
     fn handle_rare(&mut self, event: Event) {
         match event {
             Event::Link(_) | Event::Return(_) => unreachable!("handled above"),
+            Event::Overtaking(link) => self.arrive_overtaking(link),
             Event::Start(link) => {
                 self.network.start(self.now, link);
                 self.account_drops(link);

@@ -1,6 +1,8 @@
 //! A link of either kind.
 
-use anabranch_net::{Backlog, Counters, Link, LinkConfig, QueuedLink, Time, WanderingLink};
+use anabranch_net::{
+    Backlog, Counters, ImpairedLink, Link, LinkConfig, Overtaking, QueuedLink, Time,
+};
 
 /// A link that decides a packet's fate when it is offered, or when it leaves its queue.
 #[derive(Debug)]
@@ -13,7 +15,15 @@ pub(crate) enum Transmitter<P> {
     Queued(Box<QueuedLink<P>>),
     /// No link: packets that pass are captured.
     Tap,
-    Wandering(Box<WanderingLink>),
+    Impaired(Box<Impaired<P>>),
+}
+
+/// A link that delays packets by different times.
+#[derive(Debug)]
+pub(crate) struct Impaired<P> {
+    pub link: ImpairedLink,
+    /// The packets on their way, if they may overtake one another.
+    pub overtaking: Option<Overtaking<P>>,
 }
 
 impl<P> Transmitter<P> {
@@ -22,11 +32,13 @@ impl<P> Transmitter<P> {
         if let Some(link) = QueuedLink::new(config, seed) {
             return Transmitter::Queued(Box::new(link));
         }
-        let link = Link::new(config.clone(), seed);
-        match &config.more_delay {
-            Some(more) => Transmitter::Wandering(Box::new(WanderingLink::new(link, more.clone()))),
-            None => Transmitter::Fifo(link),
+        if !config.is_impaired() {
+            return Transmitter::Fifo(Link::new(config.clone(), seed));
         }
+        Transmitter::Impaired(Box::new(Impaired {
+            link: ImpairedLink::new(config.clone(), seed),
+            overtaking: config.impairments.may_reorder().then(Overtaking::default),
+        }))
     }
 
     /// Totals until `now`.
@@ -35,7 +47,7 @@ impl<P> Transmitter<P> {
             Transmitter::Fifo(link) => link.counters(now),
             Transmitter::Queued(link) => link.counters(now),
             Transmitter::Tap => Counters::default(),
-            Transmitter::Wandering(link) => link.counters(now),
+            Transmitter::Impaired(impaired) => impaired.link.counters(now),
         }
     }
 
@@ -45,7 +57,7 @@ impl<P> Transmitter<P> {
             Transmitter::Fifo(link) => link.queue(now),
             Transmitter::Queued(link) => link.queue(),
             Transmitter::Tap => Backlog::default(),
-            Transmitter::Wandering(link) => link.queue(now),
+            Transmitter::Impaired(impaired) => impaired.link.queue(now),
         }
     }
 }

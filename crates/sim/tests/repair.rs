@@ -6,6 +6,8 @@ use crate::common::{PAYLOAD, run};
 
 use anabranch_scenario::Record;
 
+mod reordering;
+
 /// Timeouts of 200 ms, whatever the RTT: round numbers.
 const FLOOR: &str = "min_rto_ms = 200";
 /// Linux: 200 ms more than the smoothed RTT.

@@ -111,7 +111,7 @@ fn link(dice: &mut Dice) -> LinkConfig {
             bits_per_second: dice.within(1..15) as f64 * 1e6,
         },
         delay: dice.within(1..60) * MILLISECOND,
-        more_delay: None,
+        impairments: Default::default(),
         queue: Queue::DropTail {
             packets: Some(dice.within(20..200) as u32),
             bytes: None,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use anabranch_net::{Backlog, Fate, Link, Time};
+use anabranch_net::{Backlog, Fate, ImpairedLink, Overtaking, Time};
 use anabranch_scenario::recorder::Snapshot;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::from_seconds;
@@ -38,7 +38,8 @@ pub enum ReturnWay {
 /// Observes every packet that is offered to a link.
 pub trait Tap {
     /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had
-    /// `fate`. The number of a link's second instance is its own plus the number of links.
+    /// `fate`, whose time is the latest if it is displaced by a number of packets. The number of a
+    /// link's second instance is its own plus the number of links.
     fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &Packet, fate: Fate);
 
     /// Called by the forwarder again and again: an error ends the run.
@@ -67,12 +68,15 @@ pub struct Delivery {
 /// its path; from the server to a user see [`ReturnWay`].
 #[derive(Debug)]
 pub struct Emulator<T> {
-    links: Vec<Link>,
+    links: Vec<ImpairedLink>,
+    /// The links whose packets may overtake one another, and the packets on them.
+    overtaking: Vec<(usize, Overtaking<Transit>)>,
     /// Routes by row of the path table.
     paths: Vec<Route>,
     /// The row of each user's first path.
     first_rows: Vec<usize>,
-    /// Ordered by due time, then by order of sending: packets of one link are not reordered.
+    /// The packets on other links, ordered by due time, then by order of sending: those of one link
+    /// are not reordered.
     transits: BinaryHeap<Reverse<Transit>>,
     sent: u64,
     /// Observes the packets.
@@ -128,12 +132,18 @@ impl<T: Tap> Emulator<T> {
         };
         let configs = scenario.links.iter().map(|link| &link.config);
         let links = std::iter::repeat_n(configs, instances).flatten();
+        let links = links.enumerate();
+        let reordering = links
+            .clone()
+            .filter(|(_, config)| config.impairments.may_reorder());
         Emulator {
+            overtaking: reordering
+                .map(|(index, _)| (index, Overtaking::default()))
+                .collect(),
             links: links
-                .enumerate()
                 .map(|(index, config)| {
                     let seed = element_seed(seed, kind::LINKS, index);
-                    Link::new(config.clone(), seed)
+                    ImpairedLink::new(config.clone(), seed)
                 })
                 .collect(),
             paths: slots
@@ -179,21 +189,32 @@ impl<T: Tap> Emulator<T> {
 
     /// When the next packet arrives at a hop.
     pub fn next_due(&self) -> Option<Time> {
-        self.transits.peek().map(|Reverse(transit)| transit.due)
+        let on_others = self.transits.peek().map(|Reverse(transit)| transit.due);
+        let overtaking = self.overtaking.iter().filter_map(|(_, link)| link.next());
+        overtaking.chain(on_others).min()
+    }
+
+    /// Removes the packet that arrives at a hop at this time, which is the next.
+    fn pop(&mut self, due: Time) -> Option<Transit> {
+        for (_, link) in &mut self.overtaking {
+            if let Some((due, transit)) = link.take(due) {
+                return Some(Transit { due, ..transit });
+            }
+        }
+        self.transits.pop().map(|Reverse(transit)| transit)
     }
 
     /// Moves packets on until `now`, and returns the next one that is due at a device by then.
     /// `None` if there is no other: the time of every link is `now`.
     pub fn deliver(&mut self, now: Time) -> Option<Delivery> {
-        while self.next_due()? <= now {
-            let Reverse(transit) = self.transits.pop()?;
+        while let Some(next) = self.next_due().filter(|&due| due <= now) {
             let Transit {
                 due,
                 hops,
                 direction,
                 packet,
                 ..
-            } = transit;
+            } = self.pop(next)?;
             if self.next_link(direction, hops).is_some() {
                 self.pass(due, direction, hops, packet);
                 continue;
@@ -244,14 +265,23 @@ impl<T: Tap> Emulator<T> {
     /// Offers a packet to its next link, or delivers it if there is none.
     fn pass(&mut self, now: Time, direction: Direction, hops: usize, packet: Packet) {
         let Some(index) = self.next_link(direction, hops) else {
-            return self.schedule(now, hops, direction, packet);
+            let transit = self.transit(now, hops, direction, packet);
+            return self.transits.push(Reverse(transit));
         };
         let link = &mut self.links[index];
         let waiting = link.queue(now);
-        let fate = link.offer(now, packet.bytes.len() as u32);
+        let crossing = link.offer(now, packet.bytes.len() as u32, false);
+        let fate = crossing.fate;
         self.tap.offered(now, index, waiting, &packet, fate);
         match (fate, direction) {
-            (Fate::Delivered { at }, _) => self.schedule(at, hops + 1, direction, packet),
+            (Fate::Delivered { at }, _) => {
+                let transit = self.transit(at, hops + 1, direction, packet);
+                let mut reordering = self.overtaking.iter_mut();
+                match reordering.find(|(link, _)| *link == index) {
+                    Some((_, link)) => link.push(at, crossing.behind, transit),
+                    None => self.transits.push(Reverse(transit)),
+                }
+            }
             (
                 Fate::Dropped(cause),
                 Direction::Forward {
@@ -264,16 +294,16 @@ impl<T: Tap> Emulator<T> {
         }
     }
 
-    fn schedule(&mut self, due: Time, hops: usize, direction: Direction, packet: Packet) {
+    fn transit(&mut self, due: Time, hops: usize, direction: Direction, packet: Packet) -> Transit {
         let order = self.sent;
         self.sent += 1;
-        self.transits.push(Reverse(Transit {
+        Transit {
             due,
             order,
             hops,
             direction,
             packet,
-        }));
+        }
     }
 
     /// The row of the path whose user's address is the packet's destination.

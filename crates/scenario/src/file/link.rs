@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::file::queue::Queue;
-use crate::model::number::{DelayMs, NonNegative, Probability, RateMbps, TimeS};
+use crate::model::number::{
+    Count, DelayMs, LaterMs, NonNegative, Probability, RateMbps, Retries, TimeS,
+};
 
 /// A link, one way. Give `rate_mbps` or `trace_file`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,9 +30,61 @@ pub struct Link {
     /// Random loss on the wire.
     #[serde(default)]
     pub loss: Loss,
+    /// Retransmissions by the link of what `loss`, or the column `loss` of its trace, loses
+    /// (docs/reference/traces.md). Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arq: Option<Arq>,
+    /// Jitter, ms: each packet is delayed by a further time, random and uniform from 0 to this.
+    /// Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ms: Option<DelayMs>,
+    /// Whether packets wait for those before them that are delayed more, by jitter, retransmissions
+    /// or a trace; if false, they overtake them. Default: true.
+    #[serde(default = "in_order", skip_serializing_if = "is_true")]
+    pub keeps_order: bool,
+    /// Packets displaced at random (docs/reference/traces.md). Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
     /// When the link is down: intervals in order that do not overlap.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub down: Vec<Outage>,
+}
+
+fn in_order() -> bool {
+    true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+/// Retransmissions by a link of what its wire loses (RFC 3366). They take nothing of its rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arq {
+    /// How often a packet is sent again before it is lost. Each time may be lost, as the first.
+    pub retries: Retries,
+    /// What each retransmission adds to the packet's delay, ms.
+    pub delay_ms: DelayMs,
+}
+
+/// Packets displaced at random. Give `packets` or `by_ms`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reorder {
+    /// Probability that a packet is displaced.
+    pub share: Probability,
+    /// How many packets overtake it: it arrives immediately behind the last of the next `packets`
+    /// that get through and are not displaced themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<Count>,
+    /// With `packets`: after this much more delay it arrives although fewer have overtaken it, ms.
+    /// Default: 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold_ms: Option<LaterMs>,
+    /// How much later it arrives, ms; no packet waits for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_ms: Option<LaterMs>,
 }
 
 /// Random loss on the wire.

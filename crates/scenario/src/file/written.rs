@@ -16,7 +16,7 @@ use crate::model::flows::Workload;
 use crate::model::measure::Measure;
 use crate::model::number::{Count, DelayMs, EndS, PacketBytes, TimeS};
 
-pub use crate::file::link::{Link, Loss, Outage};
+pub use crate::file::link::{Arq, Link, Loss, Outage, Reorder};
 pub use crate::file::queue::{Codel, DualPi2, FqCodel, Pie, Policer, Queue, Red};
 use crate::model::tcp;
 

@@ -42,7 +42,8 @@ pub enum Recovery {
     /// Selective acknowledgements (RFC 6675).
     Sack,
     /// Selective acknowledgements, loss detection by send times, which finds lost retransmissions
-    /// too, and a probe for the last packets (RFC 8985).
+    /// too and learns how late packets of a path may be (docs/reference/traces.md), and a probe for
+    /// the last packets (RFC 8985).
     Rack,
     /// One hole per round trip (RFC 6582).
     NewReno,

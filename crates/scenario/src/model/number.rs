@@ -163,6 +163,10 @@ bounded! {
     RatePerS: Positive(f64), 0.000001 to 1e6 "per s";
     /// A delay, ms.
     DelayMs: NonNegative(f64), 0.0 to 1e6 "ms";
+    /// A delay that is one, ms.
+    LaterMs: Positive(f64), 0.001 to 1e6 "ms";
+    /// How often a link sends a packet again.
+    Retries: Count(u32), 1.0 to 100.0 "retries";
     /// A host's delay of a packet, us.
     JitterUs: NonNegative(f64), 0.0 to 1e6 "us";
     /// A timeout, ms.

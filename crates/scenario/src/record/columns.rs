@@ -122,7 +122,7 @@ table! {
         lost_red: u64, "packets dropped early by RED";
         lost_random: u64, "packets lost at random";
         lost_down: u64, "packets lost to a link that was down";
-        lost_aqm: u64, "packets dropped by CoDel, FQ-CoDel or PIE to hold a queue's delay";
+        lost_aqm: u64, "packets dropped by CoDel, FQ-CoDel, PIE or DualPI2 to hold a queue's delay";
         loss_probability: f64, "lost packets of every cause over sent packets";
         loss_events: u64, "reductions of the window after losses, at most one per round trip";
         marked_packets: u64, "data packets that arrived marked by a link (ECN)";
@@ -148,7 +148,7 @@ table! {
         dropped_red: u64, "packets dropped early by RED";
         dropped_random: u64, "packets lost at random";
         dropped_down: u64, "packets lost because the link was down";
-        dropped_aqm: u64, "packets dropped by CoDel, FQ-CoDel or PIE to hold the queue's delay";
+        dropped_aqm: u64, "packets dropped by CoDel, FQ-CoDel, PIE or DualPI2 to hold the queue's delay";
         marked_packets: u64, "packets marked instead of dropped (ECN)";
         loss_probability: f64, "dropped packets of every cause over arrived packets";
         queue_packets: f64, "packets that wait, mean of the samples";

@@ -8,6 +8,7 @@ use crate::file::written;
 use crate::model::links::Link;
 use crate::model::number::PacketBytes;
 use crate::origin::Files;
+use crate::resolve::impairments::{arq, impairments};
 use crate::resolve::link_trace::{self, LinkTrace};
 use crate::resolve::picoseconds::picoseconds;
 use crate::resolve::queues::queue;
@@ -42,10 +43,7 @@ fn config(
     let trace = trace(key, link, files)?;
     let rate = rate(key, link, &trace)?;
     let (loss, more_delay) = match trace {
-        Some(Trace::Link(trace)) => (
-            trace_loss(key, link, trace.loss)?,
-            trace_delay(key, link, trace.delay)?,
-        ),
+        Some(Trace::Link(trace)) => (trace_loss(key, link, trace.loss)?, trace.delay),
         _ => (loss(&link.loss), None),
     };
     Ok(LinkConfig {
@@ -53,16 +51,20 @@ fn config(
             + more_delay
                 .as_ref()
                 .map_or(0, |more| more.smallest() as Time),
-        more_delay: more_delay
-            .map(|more| more.map(|delay| delay - more.smallest()))
-            .filter(|more| more.constant().is_none()),
+        impairments: impairments(
+            key,
+            link,
+            more_delay
+                .map(|more| more.map(|delay| delay - more.smallest()))
+                .filter(|more| more.constant().is_none()),
+        )?,
         queue: queue(
             &key.key("queue"),
             link.queue.as_ref(),
             rate.mean_mbps(),
             packet_bytes,
         )?,
-        loss,
+        loss: arq(link.arq.as_ref(), loss),
         down: down(&key.key("down"), &link.down)?,
         rate,
     })
@@ -127,27 +129,6 @@ fn trace_loss(key: &Key, link: &written::Link, trace: Option<Steps>) -> Result<L
         }),
         None => Ok(loss(&link.loss)),
     }
-}
-
-fn trace_delay(
-    key: &Key,
-    link: &written::Link,
-    trace: Option<Steps>,
-) -> Result<Option<Steps>, Fault> {
-    let queued = matches!(
-        link.queue,
-        Some(written::Queue::Codel(_) | written::Queue::FqCodel(_) | written::Queue::DualPi2(_))
-    );
-    let changes = trace
-        .as_ref()
-        .is_some_and(|steps| steps.constant().is_none());
-    if queued && changes {
-        return Err(key.key("queue").fault(
-            "expected another queue, or a trace without a column delay_ms: CoDel, FQ-CoDel \
-             and DualPI2 have no links whose delay changes",
-        ));
-    }
-    Ok(trace)
 }
 
 fn loss(loss: &written::Loss) -> Loss {

@@ -2,14 +2,14 @@
 //!
 //! A packet is lost if a packet sent after it has arrived, and it is late by a reordering window
 //! (section 6.2). Send times tell transmissions of the same packet apart, so lost retransmissions
-//! are detected too. Paths do not reorder, so the reordering window never grows, and there is no
-//! need for DSACK.
+//! are detected too.
 
 use std::collections::VecDeque;
 
 use anabranch_net::Time;
 
-use crate::connection::sender::{DUPLICATES, Sender};
+use crate::connection::rack::reordering::Reordering;
+use crate::connection::sender::Sender;
 use crate::connection::timer::Timer;
 use crate::network::{Acknowledgement, PacketNumber};
 
@@ -29,6 +29,9 @@ pub(crate) struct Rack {
     rtt: Time,
     /// The smallest RTT; `None` before the first.
     min_rtt: Option<Time>,
+    window: Reordering,
+    /// The next packet to be sent for the first time.
+    next: PacketNumber,
     /// Expires when the first packet that is late exceeds the reordering window.
     pub reordering: Timer,
     /// Expires when a probe must be sent.
@@ -62,10 +65,20 @@ impl Rack {
     #[cold]
     pub fn on_sent(&mut self, now: Time, sequence: PacketNumber) {
         self.sent.push_back((now, sequence));
+        if sequence < self.next {
+            self.window.on_sent_again(now, sequence);
+        }
+        self.next = self.next.max(sequence + 1);
     }
 
-    /// Processes an acknowledgement after the scoreboard has.
-    pub fn on_ack(&mut self, sender: &mut Sender, ack: &Acknowledgement, now: Time) -> Detected {
+    /// Processes an acknowledgement after the scoreboard has; `smoothed` is the smoothed RTT.
+    pub fn on_ack(
+        &mut self,
+        sender: &mut Sender,
+        ack: &Acknowledgement,
+        now: Time,
+        smoothed: Option<Time>,
+    ) -> Detected {
         let rtt = now - ack.sent_at;
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         let transmission = (ack.sent_at, ack.selective);
@@ -73,16 +86,19 @@ impl Rack {
             self.newest = transmission;
             self.rtt = rtt;
         }
+        let probe = self.probe.as_ref();
+        let of_probe = probe.is_some_and(|it| it.again && ack.selective + 1 == it.end);
+        self.window.on_ack(sender, ack, of_probe);
         let repaired_by_probe = self.ends_probe(sender, ack);
         Detected {
             repaired_by_probe,
-            ..self.detect(sender, now)
+            ..self.detect(sender, now, smoothed)
         }
     }
 
     /// Declares lost what was sent before the newest arrival and is late (section 6.2, step 5).
-    pub fn detect(&mut self, sender: &mut Sender, now: Time) -> Detected {
-        let window = self.reordering_window(sender);
+    pub fn detect(&mut self, sender: &mut Sender, now: Time, smoothed: Option<Time>) -> Detected {
+        let window = self.window.window(sender, self.min_rtt, smoothed);
         self.reordering.stop();
         let mut late_at = None;
         while let Some(&(sent_at, sequence)) = self.sent.front()
@@ -103,15 +119,6 @@ impl Rack {
             late_at,
             ..Detected::default()
         }
-    }
-
-    /// Section 6.2, step 4, without reordering: none in recovery or with three arrivals above a
-    /// hole, else a quarter of the smallest RTT.
-    fn reordering_window(&self, sender: &Sender) -> Time {
-        if sender.is_recovering() || sender.arrived() >= DUPLICATES {
-            return 0;
-        }
-        self.min_rtt.unwrap_or_default() / 4
     }
 
     /// Whether the probe's fate is known, and it has repaired a loss: the acknowledgement that
@@ -169,5 +176,6 @@ impl Rack {
     }
 }
 
+mod reordering;
 #[cfg(test)]
 mod tests;

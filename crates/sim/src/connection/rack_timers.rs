@@ -28,7 +28,7 @@ impl Connection {
         let Some(rack) = &mut path.rack else {
             return false;
         };
-        let detected = rack.on_ack(&mut path.sender, ack, world.now);
+        let detected = rack.on_ack(&mut path.sender, ack, world.now, path.rto.smoothed());
         self.on_detected(world, r, &detected);
         detected.loss
     }
@@ -73,7 +73,7 @@ impl Connection {
     fn detect_late(&mut self, world: &mut World, r: usize) {
         let path = &mut self.paths[r];
         let Some(rack) = &mut path.rack else { return };
-        let detected = rack.detect(&mut path.sender, world.now);
+        let detected = rack.detect(&mut path.sender, world.now, path.rto.smoothed());
         self.on_detected(world, r, &detected);
         self.report_losses(world.now, r);
         self.open_window(world.now, r);

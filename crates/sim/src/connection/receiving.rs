@@ -6,6 +6,7 @@ use anabranch_scenario::time::{SECOND, seconds};
 use crate::calendar::Event;
 use crate::connection::path_state::QUICK_ACKS;
 use crate::connection::{Connection, World};
+use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
@@ -19,9 +20,11 @@ impl Connection {
         let path = &mut self.paths[usize::from(packet.path)];
         let had_hole = path.receiver.has_hole();
         let expected = packet.sequence == path.receiver.next();
-        let new = path.receiver.receive(packet.sequence)
-            && (!self.several || self.data_receiver.receive(packet.data_sequence));
-        if new {
+        if !path.receiver.receive(packet.sequence) {
+            self.on_duplicate(world, packet);
+            return false;
+        }
+        if !self.several || self.data_receiver.receive(packet.data_sequence) {
             let totals = &mut path.totals;
             totals.delivered_packets += 1;
             totals.delivered_bytes += u64::from(packet.bytes - world.tcp.header_bytes);
@@ -50,6 +53,21 @@ impl Connection {
             None => !was_complete && self.is_complete(),
             Some(gateway) => gateway.has_file(self.data_received()),
         }
+    }
+
+    /// A packet that has arrived before reaches the receiver, which says so at once.
+    #[cold]
+    fn on_duplicate(&mut self, world: &mut World, packet: &Packet) {
+        let path = &mut self.paths[usize::from(packet.path)];
+        if let Some(ecn) = &mut path.ecn {
+            path.totals.marked_packets += u64::from(ecn.receive(packet.bits));
+            path.echo = ecn.of_ack();
+        }
+        let sent_at = path.held.take().unwrap_or(packet.sent_at);
+        let echo = path.echo;
+        path.echo.set(Bits::DUPLICATE);
+        self.acknowledge(world, packet.path, packet.sequence, sent_at);
+        self.paths[usize::from(packet.path)].echo = echo;
     }
 
     /// Whether the acknowledgement of a packet that arrives must not wait: one of the first of the

@@ -35,7 +35,7 @@ impl Connection {
             bits: Bits::ACK,
         };
         if world.network.send(world.now, packet).is_err() {
-            self.on_ack_drop();
+            self.on_ack_drop(packet.path, packet.sequence);
             if self.is_over() {
                 world
                     .network

@@ -51,7 +51,8 @@ pub(crate) struct Sender {
     selective: bool,
     /// The three highest packets that arrived above `una`, highest first, plus 1; 0 is none.
     highest: [PacketNumber; DUPLICATES as usize],
-    /// All below this have been classified as lost or arrived.
+    /// All below this have been classified as lost or arrived; the largest number if arrivals above
+    /// a packet do not declare it lost.
     classified: PacketNumber,
     /// No lost packet is below this.
     lost_from: PacketNumber,
@@ -181,10 +182,11 @@ impl Sender {
         if ack.cumulative > self.una {
             outcome.delivered += self.advance(ack.cumulative);
             outcome.advanced = true;
-        } else if !self.selective && self.outstanding() > 0 {
+        } else if !self.selective && ack.cumulative == self.una && self.outstanding() > 0 {
             outcome.delivered += self.count_duplicate();
         }
-        if self.selective && ack.selective > ack.cumulative {
+        // Acknowledgements may overtake one another: what is below `una` is known.
+        if self.selective && ack.selective > self.una {
             outcome.delivered += self.mark_arrived(ack.selective);
         }
         if self.recovering && self.una >= self.recovery_point {
@@ -211,6 +213,12 @@ impl Sender {
         self.mark_lost(sequence);
     }
 
+    /// Arrivals above a packet do not declare it lost any more: the path reorders, and another
+    /// detects losses (RFC 8985).
+    pub fn ignore_duplicates(&mut self) {
+        self.classified = PacketNumber::MAX;
+    }
+
     /// The timer expired: all that has not arrived is declared lost.
     pub fn on_timeout(&mut self) {
         if !self.selective {
@@ -219,7 +227,7 @@ impl Sender {
         for sequence in self.una..self.next {
             self.mark_lost(sequence);
         }
-        self.classified = self.next;
+        self.classified = self.classified.max(self.next);
         self.lost_from = self.una;
         self.begin_recovery();
         self.timed_out = true;
@@ -230,7 +238,9 @@ impl Sender {
     /// duplicates caused by retransmissions start no recovery (RFC 6582).
     pub fn undo_timeout(&mut self) {
         self.lost -= self.lost_bits.remove_range(self.una..self.next);
-        self.classified = self.highest[2].saturating_sub(1);
+        if self.classified != PacketNumber::MAX {
+            self.classified = self.highest[2].saturating_sub(1);
+        }
         self.recovering = false;
         self.timed_out = false;
     }
@@ -265,12 +275,19 @@ impl Sender {
 
     /// RFC 6582: an acknowledgement that does not reach the recovery point shows the next hole.
     fn after_partial(&mut self) {
+        self.bound_arrived();
         if self.una >= self.recovery_point || self.una == self.next {
             self.arrived = 0;
         } else if self.recovering && self.una >= self.classified {
             self.classified = self.una + 1;
             self.mark_lost(self.una);
         }
+    }
+
+    /// Packets that were late have arrived twice and caused duplicates, too: not all of them are of
+    /// packets that are outstanding.
+    fn bound_arrived(&mut self) {
+        self.arrived = self.arrived.min(self.outstanding() - self.lost);
     }
 
     fn count_duplicate(&mut self) -> u32 {
@@ -348,6 +365,9 @@ impl Sender {
             self.lost += 1;
             self.newly_lost += 1;
             self.lost_from = self.lost_from.min(sequence);
+            if !self.selective {
+                self.bound_arrived();
+            }
         }
     }
 }

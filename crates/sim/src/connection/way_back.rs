@@ -39,9 +39,9 @@ impl Sacking {
 pub(crate) struct WayBack {
     /// Index of the first hop in the network's table.
     pub first_hop: u32,
-    /// The acknowledgements sent since the last one that arrived, and the number of the first. A
-    /// lost one stays until a later one arrives, because a path keeps their order.
-    sent: VecDeque<Sacking>,
+    /// The acknowledgements from the first on that is on its way, and its number; `None` is one
+    /// that has overtaken it, or is lost.
+    sent: VecDeque<Option<Sacking>>,
     first: PacketNumber,
     /// The blocks last reported, the latest first.
     recent: Vec<Range<PacketNumber>>,
@@ -78,16 +78,19 @@ impl WayBack {
 
     /// Stores an acknowledgement; gives its number.
     pub fn push(&mut self, sacking: Sacking) -> PacketNumber {
-        self.sent.push_back(sacking);
+        self.sent.push_back(Some(sacking));
         self.first + self.sent.len() as PacketNumber - 1
     }
 
-    /// Takes the acknowledgement of this number. Those before it are lost.
+    /// Takes the acknowledgement of this number, which arrives or is lost.
     pub fn take(&mut self, number: PacketNumber) -> Option<Sacking> {
-        let lost = (number - self.first) as usize;
-        self.first = number + 1;
-        self.sent.drain(..lost);
-        self.sent.pop_front()
+        let place = number.checked_sub(self.first)? as usize;
+        let taken = self.sent.get_mut(place)?.take();
+        while self.sent.front().is_some_and(Option::is_none) {
+            self.sent.pop_front();
+            self.first += 1;
+        }
+        taken
     }
 }
 
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_before_one_that_arrives_are_lost() {
+    fn acknowledgements_are_taken_in_any_order_and_once() {
         let mut way_back = WayBack::new(0);
         let sacking = |cumulative| Sacking {
             ack: Acknowledgement {
@@ -149,8 +152,11 @@ mod tests {
         };
         let numbers: Vec<PacketNumber> = (0..4).map(|n| way_back.push(sacking(n))).collect();
         assert_eq!(numbers, [0, 1, 2, 3]);
-        let taken = way_back.take(2).map(|sacking| sacking.ack.cumulative);
-        assert_eq!(taken, Some(2));
+        let taken = [2, 0, 2, 1, 0].map(|number| {
+            let taken = way_back.take(number);
+            taken.map(|sacking| sacking.ack.cumulative)
+        });
+        assert_eq!(taken, [Some(2), Some(0), None, Some(1), None]);
         assert_eq!(way_back.push(sacking(4)), 4);
         assert_eq!(way_back.sent.len(), 2, "3 and 4 are on their way");
     }

@@ -1,4 +1,4 @@
-//! Packets that links dropped, and those that are no data.
+//! Packets that links dropped, those that overtake others, and those that are no data.
 
 use anabranch_net::Cause;
 
@@ -21,10 +21,20 @@ impl Simulation {
                 let connection = &mut self.connections[packet.connection as usize];
                 connection.on_drop(packet.path, cause);
             }
-            Kind::Ack => self.connections[packet.connection as usize].on_ack_drop(),
+            Kind::Ack => {
+                let connection = &mut self.connections[packet.connection as usize];
+                connection.on_ack_drop(packet.path, packet.sequence);
+            }
             Kind::Media => return self.lose_media(&packet, cause),
         }
         self.retire_if_over(packet.connection);
+    }
+
+    /// Packets have arrived over a link on which they may overtake one another.
+    pub(super) fn arrive_overtaking(&mut self, link: u32) {
+        while let Some(packet) = self.network.overtaking(link, self.now) {
+            self.arrive(packet);
+        }
     }
 
     #[cold]

@@ -47,6 +47,11 @@ pub fn scenario(input: &mut Input<'_>, ending: bool, two_way: bool) -> String {
             flow(input, links.len(), ending, two_way)
         )
     });
+    // Chosen last, so that the inputs from before these keys choose the rest as they did.
+    let links: Vec<String> = links
+        .into_iter()
+        .map(|link| format!("{link}{}\n", impairments(input, &link)))
+        .collect();
     let (links, flows) = (links.concat(), flows.concat());
     let sample_ms = if ending { 1000 } else { 100 };
     format!(
@@ -109,6 +114,27 @@ fn link(input: &mut Input<'_>) -> String {
         "{rate}\ndelay_ms = {}\n{queue}\n{loss}\n{down}",
         input.number(0.0, 60.0)
     )
+}
+
+/// CoDel and FQ-CoDel have no links whose delay changes.
+fn impairments(input: &mut Input<'_>, link: &str) -> String {
+    let jitter = input.one(&["", "jitter_ms = 3", "jitter_ms = 40"]);
+    let order = input.one(&["", "keeps_order = false"]);
+    let reorder = input.one(&[
+        "",
+        "reorder = { share = 0.1, packets = 1 }",
+        "reorder = { share = 0.1, packets = 5, hold_ms = 30 }",
+        "reorder = { share = 0.1, by_ms = 20 }",
+    ]);
+    let arq = input.one(&[
+        "",
+        "arq = { retries = 1, delay_ms = 20 }",
+        "arq = { retries = 3, delay_ms = 2 }",
+    ]);
+    match link.contains("codel") {
+        true => String::new(),
+        false => format!("{jitter}\n{order}\n{reorder}\n{arq}"),
+    }
 }
 
 fn flow(input: &mut Input<'_>, links: usize, ending: bool, two_way: bool) -> String {

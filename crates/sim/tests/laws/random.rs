@@ -66,9 +66,38 @@ fn link() -> impl Strategy<Value = String> {
         4 => (1.0..8.0).prop_map(|mbps: f64| format!("rate_mbps = {mbps}")),
         1 => Just(String::from("trace_file = \"lte.trace\"")),
     ];
-    (rate, 0.0..60.0, queue(), loss(), outages()).prop_map(|(rate, delay_ms, queue, loss, down)| {
-        format!("{rate}\ndelay_ms = {delay_ms}\n{queue}\n{loss}\ndown = [{down}]")
+    let parts = (rate, 0.0..60.0, queue(), loss(), outages(), impairments());
+    parts.prop_map(|(rate, delay_ms, queue, loss, down, more)| {
+        // CoDel and FQ-CoDel have no links whose delay changes.
+        let more = match queue.contains("codel") {
+            true => "",
+            false => &more,
+        };
+        format!("{rate}\ndelay_ms = {delay_ms}\n{queue}\n{loss}\ndown = [{down}]\n{more}")
     })
+}
+
+/// None on half of the links.
+fn impairments() -> impl Strategy<Value = String> {
+    let reorder = prop_oneof![
+        Just(String::new()),
+        (0.0..0.3, 1..12u32, 1.0..80.0).prop_map(|(share, packets, hold_ms)| format!(
+            "reorder = {{ share = {share}, packets = {packets}, hold_ms = {hold_ms} }}"
+        )),
+        (0.0..0.3, 1.0..60.0)
+            .prop_map(|(share, by_ms)| format!("reorder = {{ share = {share}, by_ms = {by_ms} }}")),
+    ];
+    let arq = prop_oneof![
+        Just(String::new()),
+        (1..4u32, 0.0..30.0).prop_map(|(retries, delay_ms)| format!(
+            "arq = {{ retries = {retries}, delay_ms = {delay_ms} }}"
+        )),
+    ];
+    let all = (0.0..40.0, any::<bool>(), reorder, arq);
+    let all = all.prop_map(|(jitter_ms, keeps_order, reorder, arq)| {
+        format!("jitter_ms = {jitter_ms}\nkeeps_order = {keeps_order}\n{reorder}\n{arq}")
+    });
+    prop_oneof![Just(String::new()), all]
 }
 
 fn queue() -> impl Strategy<Value = String> {

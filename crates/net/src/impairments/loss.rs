@@ -1,6 +1,7 @@
 //! Random loss on the wire.
 
 use crate::dice::Dice;
+use crate::impairments::bursts::in_bursts;
 use crate::steps::Steps;
 use crate::time::Time;
 
@@ -33,6 +34,9 @@ pub enum Loss {
         /// Probability that a packet is lost in the bad state.
         loss_bad: f64,
     },
+    /// What is lost is sent again. Of an [`ImpairedLink`](crate::ImpairedLink): a
+    /// [`Link`](crate::Link) would deliver it without its delay.
+    Repeated(Box<Arq>),
 }
 
 impl Loss {
@@ -57,6 +61,7 @@ impl Loss {
                 };
                 loss_good + bad * (loss_bad - loss_good)
             }
+            Loss::Repeated(ref arq) => arq.mean(),
         }
     }
 
@@ -74,6 +79,41 @@ impl Loss {
                 loss_good,
                 loss_bad,
             } => [good_to_bad, bad_to_good, loss_good, loss_bad],
+            Loss::Repeated(ref arq) => arq.loss.probabilities(),
+        }
+    }
+}
+
+/// A link that sends what its wire loses again (automatic repeat request, RFC 3366). Each
+/// retransmission is lost as the loss model says, whose chain makes a step for it. It delays the
+/// packet and takes nothing of the link's rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arq {
+    /// How transmissions are lost.
+    pub loss: Loss,
+    /// How often a packet is sent again before it is given up.
+    pub retries: u32,
+    /// What each retransmission adds to the packet's delay, ps.
+    pub delay: Time,
+}
+
+impl Arq {
+    /// The share of packets lost in the long run: all their transmissions are.
+    pub(crate) fn mean(&self) -> f64 {
+        let all_lost = |p| libm::pow(p, f64::from(self.retries) + 1.0);
+        match &self.loss {
+            Loss::Steps(steps) => steps.map(all_lost).mean(),
+            Loss::GilbertElliott {
+                good_to_bad,
+                bad_to_good,
+                loss_good,
+                loss_bad,
+            } => in_bursts(
+                [*good_to_bad, *bad_to_good],
+                [*loss_good, *loss_bad],
+                self.retries,
+            ),
+            other => all_lost(other.mean()),
         }
     }
 }
@@ -83,6 +123,7 @@ impl Loss {
 pub(crate) struct Wire {
     loss: Loss,
     bad: bool,
+    repeater: Option<Box<Repeater>>,
 }
 
 impl Wire {
@@ -93,7 +134,20 @@ impl Wire {
             loss.probabilities().iter().all(|p| (0.0..=1.0).contains(p)),
             "a probability of {loss:?} is not within [0, 1]"
         );
-        Wire { loss, bad: false }
+        let repeater = match &loss {
+            Loss::Repeated(arq) => Some(Box::new(Repeater::new(arq))),
+            _ => None,
+        };
+        Wire {
+            loss,
+            bad: false,
+            repeater,
+        }
+    }
+
+    /// How much retransmissions have delayed the last packet that was not lost.
+    pub(crate) fn repeated(&self) -> Time {
+        self.repeater.as_ref().map_or(0, |repeater| repeater.last)
     }
 
     /// Decides the fate of the next packet transmitted, whose transmission ends at this time.
@@ -117,6 +171,41 @@ impl Wire {
                 self.bad ^= dice.chance(if self.bad { bad_to_good } else { good_to_bad });
                 dice.chance(if self.bad { loss_bad } else { loss_good })
             }
+            Loss::Repeated(_) => {
+                let repeater = self.repeater.as_mut();
+                repeater.is_some_and(|repeater| repeater.loses(at, dice))
+            }
         }
+    }
+}
+
+/// An [`Arq`] and its state.
+#[derive(Clone, Debug)]
+pub(crate) struct Repeater {
+    wire: Wire,
+    retries: u32,
+    delay: Time,
+    /// How much the last packet was delayed, ps.
+    pub last: Time,
+}
+
+impl Repeater {
+    /// # Panics
+    /// If a probability is not within [0, 1].
+    pub(crate) fn new(arq: &Arq) -> Repeater {
+        Repeater {
+            wire: Wire::new(arq.loss.clone()),
+            retries: arq.retries,
+            delay: arq.delay,
+            last: 0,
+        }
+    }
+
+    /// Whether all transmissions of a packet are lost, the first of which ends at this time.
+    pub(crate) fn loses(&mut self, at: Time, dice: &mut Dice) -> bool {
+        let delays = (0..=Time::from(self.retries)).map(|again| again * self.delay);
+        let arrived = { delays }.find(|delay| !self.wire.loses(at + delay, dice));
+        self.last = arrived.unwrap_or(0);
+        arrived.is_none()
     }
 }
