@@ -48,7 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if find_spec("sphinx") is None and not os.environ.get("ANABRANCH_REQUIRE_PEERS"):
         pytest.skip("Sphinx and its theme are missing: the extra docs")
     folder = tmp_path_factory.mktemp("site") / "html"
-    build = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), str(folder)]
+    build = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), "--quick", str(folder)]
     done = subprocess.run(build, cwd=folder.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
