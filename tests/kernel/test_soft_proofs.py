@@ -21,6 +21,7 @@ from terms import exactly, value
 
 NAMES = [one.name for one in soft.FUNCTIONS]
 QUICK = ["soft_div", "soft_less", "soft_max", "soft_to_fixed"]
+QUICK_MUTANTS = ["soft_less", "soft_max"]
 TIMEOUT_S = 300.0
 FAR_APART = "exponents 64 apart"
 
@@ -109,7 +110,9 @@ def test_c_and_rust_are_equal_for_all_inputs(name: str, program: Program, rust: 
 
 
 @pytest.mark.parametrize(
-    "mutant", {one.function: one for one in MUTANTS if one.function in QUICK}.values(), ids=str
+    "mutant",
+    {one.function: one for one in MUTANTS if one.function in QUICK_MUTANTS}.values(),
+    ids=str,
 )
 def test_an_error_is_refuted_with_an_input_at_which_the_code_is_wrong(
     mutant: Mutant, tmp_path: Path
