@@ -156,7 +156,7 @@ async fn full_windows_of_a_hundred_streams_take_no_more_than_is_stated() {
 }
 
 /// A peer of the carrier `mptcp` with a key fills the windows of streams. The tunnel's buffer, which
-/// the statement allows beside them, is as large in proportion for any number.
+/// may be used beside them, is as large in proportion for any number.
 async fn windows_filled_byte_by_byte(streams: usize) {
     let tunnel_bytes = streams * (4 << 20) / 100;
     let _alone = ALONE.lock().await;
