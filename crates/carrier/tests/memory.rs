@@ -155,8 +155,8 @@ async fn full_windows_of_a_hundred_streams_take_no_more_than_is_stated() {
     windows_filled_byte_by_byte(100).await;
 }
 
-/// A peer of the carrier `mptcp` with a key fills the windows of streams. The tunnel's buffer, which
-/// may be used beside them, is as large in proportion for any number.
+/// A peer of the carrier `mptcp` with a key fills the windows of streams. The tunnel's buffer, also
+/// filled, is in proportion to their number.
 async fn windows_filled_byte_by_byte(streams: usize) {
     let tunnel_bytes = streams * (4 << 20) / 100;
     let _alone = ALONE.lock().await;
