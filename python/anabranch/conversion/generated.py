@@ -31,7 +31,7 @@ class Kind:
 
     meaning: str
     duration_s: float
-    """Of the file in examples/."""
+    """Duration of the file in examples/."""
     text: Callable[[Random, float], str]
 
 
