@@ -1,6 +1,6 @@
 """Builds the documentation site: `python docs/site/build.py DIRECTORY`, or `make docs`.
 
-With `--quick`, as in the gate, how-to pages without a figure are not run.
+With `--quick`, as in the gate, how-to pages are not run and have no figures.
 
 The pages of docs/ are copied, their blocks of code are run and compared with what the page prints,
 figures are those that the blocks have written, and the pages of the reference are generated.

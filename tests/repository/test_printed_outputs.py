@@ -51,7 +51,7 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
 
 
 def in_the_gate_if_played_nowhere_else(page: Path) -> object:
-    """README; the gate plays tutorials and how-to pages with a figure when it builds the site."""
+    """README; the gate plays the tutorials when it builds the site, and parses how-to pages."""
     marks = [] if page.name == "README.md" else [pytest.mark.slow]
     return pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
