@@ -74,7 +74,7 @@ def test_the_executed_instructions_compute_what_the_compiled_c_does_and_the_exac
     name: str, program: Program, folder: Path
 ):
     call, term = built.native(built.SOFT, folder), value(program.run(name, [A, B]))
-    numbers = words(12, 1)
+    numbers = words(6, 1)
     if name == "soft_scaled":
         pairs = [(a >> 7, b & 0xFF) for a, b in zip(numbers, numbers[::-1], strict=True)]
     else:
