@@ -75,23 +75,23 @@ def test_every_command_and_option_that_a_page_names_exists(
 ) -> None:
     """Also in blocks that are not run, and on pages that the gate does not play."""
     monkeypatch.setattr(TyperCommand, "invoke", lambda *_: None)
-    for block in blocks(page):
-        for words in calls(block):
-            try:
-                app(words, prog_name="anabranch", standalone_mode=False)
-            except TyperException as wrong:
-                pytest.fail(f"{block}: {shlex.join(words)}: {wrong.format_message()}")
+    for line, words in calls(page):
+        try:
+            app(words, prog_name="anabranch", standalone_mode=False)
+        except TyperException as wrong:
+            pytest.fail(f"{page}: {line}: {wrong.format_message()}")
 
 
-def calls(block: Block) -> Iterator[list[str]]:
-    """The arguments of each `anabranch` that a block calls, up to a pipe or a comment."""
-    if block.language not in ("console", "sh", ""):
-        return
-    for line in re.sub(r"\\\n\s*", " ", "\n".join(block.lines)).splitlines():
-        if called := re.match(r"(?:[$#] )?anabranch (.*)", line):
-            words = shlex.shlex(called[1], posix=True, punctuation_chars=True)
-            words.whitespace_split = True
-            yield list(takewhile(lambda word: not set(word) <= set("();<>|&"), words))
+def calls(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each line of a block that calls `anabranch`, and the arguments up to a pipe or a comment."""
+    fenced = [block.lines for block in blocks(page) if block.language in ("console", "")]
+    indented = [line for line in page.read_text().splitlines() if line.startswith("    ")]
+    for lines in [*fenced, indented]:
+        for line in re.sub(r"\\\n\s*", " ", "\n".join(lines)).splitlines():
+            if called := re.match(r"\s*(?:[$#] )?anabranch (.*)", line):
+                words = shlex.shlex(called[1], posix=True, punctuation_chars=True)
+                words.whitespace_split = True
+                yield line, list(takewhile(lambda word: not set(word) <= set("();<>|&"), words))
 
 
 SCENARIOS = [b for page in PAGES for b in blocks(page) if b.language == "toml" and not b.marked]
