@@ -1,5 +1,7 @@
 """Builds the documentation site: `python docs/site/build.py DIRECTORY`, or `make docs`.
 
+With `--quick`, as in the gate, how-to pages are not run and have no figures.
+
 The pages of docs/ are copied, their blocks of code are run and compared with what the page prints,
 figures are those that the blocks have written, and the pages of the reference are generated.
 Sphinx then makes HTML of all of them; its warnings are errors.
@@ -21,12 +23,12 @@ import played  # noqa: E402
 from sphinx.cmd.build import build_main  # noqa: E402
 
 
-def build(out: Path) -> int:
+def build(out: Path, quick: bool) -> int:
     """Write the site to a directory, of which an earlier site is replaced. Sphinx' exit code."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source"
         pages.copy(ROOT / "docs", source)
-        played.figures(ROOT / "docs", source)
+        played.figures(ROOT / "docs", source, quick)
         generated.write(source)
         pages.add_cells(source)
         pages.add_tables_of_contents(source)
@@ -65,4 +67,5 @@ def _lighten(html: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(build(Path(sys.argv[1])))
+    quick = sys.argv[1] == "--quick"
+    sys.exit(build(Path(sys.argv[-1]), quick))

@@ -16,12 +16,14 @@ LONGER = ("sweeps.md",)
 FIGURE = re.compile(r"^<!-- figure: ([\w./-]+\.svg) \| (.+?) -->$", re.M | re.S)
 
 
-def figures(docs: Path, source: Path) -> None:
+def figures(docs: Path, source: Path, quick: bool) -> None:
     """Run the pages of two rooms and put the figures that they write into the copies.
 
-    Raises AssertionError where a page prints something else than its commands.
+    `quick` leaves how-to pages as they are printed, without figures. Raises AssertionError where a
+    page prints something else than its commands.
     """
-    pages = [page for room in ROOMS for page in sorted((docs / room).glob("*.md"))]
+    rooms = ROOMS[:1] if quick else ROOMS
+    pages = [page for room in rooms for page in sorted((docs / room).glob("*.md"))]
     pages = [page for page in pages if page.name not in LONGER]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda page: _play(page, source / page.relative_to(docs)), pages))

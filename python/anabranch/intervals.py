@@ -1,10 +1,12 @@
-"""Means and medians over the seeds, with 95 % intervals; Jain's index."""
+"""Means and medians over the seeds, with 95 % intervals; Jain's index.
+
+SciPy is loaded where a quantile is needed: it takes as long as all else that a command loads.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr, stdtrit
 
 
 def jain_index(rates: Sequence[float] | pd.Series) -> float:
@@ -33,7 +35,12 @@ def mean_with_interval(
     """
     groups = frame.groupby(list(by), sort=False)[list(columns)]
     mean, n = groups.mean(), groups.count()
-    half = stdtrit(n - 1, 0.975) * groups.std(ddof=1) / np.sqrt(n)
+    if (n > 1).to_numpy().any():
+        from scipy.special import stdtrit
+
+        half = stdtrit(n - 1, 0.975) * groups.std(ddof=1) / np.sqrt(n)
+    else:
+        half = mean * float("nan")
     half = half.add_suffix("_ci95")
     order = [name for column in columns for name in (column, f"{column}_ci95")]
     return pd.concat([mean, half], axis=1)[order].reset_index()
@@ -58,6 +65,8 @@ def median_with_interval(
 
 
 def _median_half_width(values: pd.Series) -> float:
+    from scipy.special import bdtr
+
     ordered = np.sort(values.to_numpy(dtype=float))
     # Fewer than k of n rows lie below the median with the probability bdtr(k - 1, n, 1/2).
     k = np.count_nonzero(bdtr(np.arange(len(ordered)), len(ordered), 0.5) <= 0.025)

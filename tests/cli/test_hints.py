@@ -15,6 +15,7 @@ from conftest import Anabranch
         (["--set", "links.R1.jitter_ms=3"], "tcp.host_jitter_us"),
         (["--set", "links.R1.ack_loss=0.1"], "docs/reference/two-way.md"),
         (["--set", "links.R2.queue.red.ecn2.cake=1"], None),
+        (["-a", "half.py"], "FILE.py:CLASS"),
         (["-a", "lai"], None),
     ],
 )

@@ -21,6 +21,7 @@ from terms import exactly, value
 
 NAMES = [one.name for one in soft.FUNCTIONS]
 QUICK = ["soft_div", "soft_less", "soft_max", "soft_to_fixed"]
+QUICK_MUTANTS = ["soft_less", "soft_max"]
 TIMEOUT_S = 300.0
 FAR_APART = "exponents 64 apart"
 
@@ -73,7 +74,7 @@ def test_the_executed_instructions_compute_what_the_compiled_c_does_and_the_exac
     name: str, program: Program, folder: Path
 ):
     call, term = built.native(built.SOFT, folder), value(program.run(name, [A, B]))
-    numbers = words(12, 1)
+    numbers = words(6, 1)
     if name == "soft_scaled":
         pairs = [(a >> 7, b & 0xFF) for a, b in zip(numbers, numbers[::-1], strict=True)]
     else:
@@ -109,7 +110,9 @@ def test_c_and_rust_are_equal_for_all_inputs(name: str, program: Program, rust: 
 
 
 @pytest.mark.parametrize(
-    "mutant", {one.function: one for one in MUTANTS if one.function in QUICK}.values(), ids=str
+    "mutant",
+    {one.function: one for one in MUTANTS if one.function in QUICK_MUTANTS}.values(),
+    ids=str,
 )
 def test_an_error_is_refuted_with_an_input_at_which_the_code_is_wrong(
     mutant: Mutant, tmp_path: Path

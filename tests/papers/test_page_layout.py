@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from papers.test_reproduce import olia_page
+from papers.printed_olia import olia_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 REQUIRED = "ANABRANCH_REQUIRE_PEERS" in os.environ

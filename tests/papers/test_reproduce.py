@@ -3,12 +3,10 @@
 import json
 import re
 from dataclasses import replace
-from functools import cache
 from html.parser import HTMLParser
 from itertools import cycle
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from anabranch import ScenarioError, _core
@@ -22,7 +20,7 @@ from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Row, Table, measured, report_of
 from anabranch.papers.svg import Pictures
 from anabranch.theory.statement import Statement
-from anabranch.theory.statements import statements_of
+from papers.printed_olia import olia, olia_frame, olia_page, olia_statements
 
 
 def test_cases_are_settings_times_algorithms() -> None:
@@ -73,31 +71,6 @@ def test_an_unknown_paper_is_reported_with_the_known_ones() -> None:
 
 
 # ------------------------------------------------------------------ from numbers to a report
-def olia_frame(factor: float = 1.0, spread: float = 1e-4) -> pd.DataFrame:
-    """The numbers printed in the OLIA draft times a factor, as if measured with two seeds.
-
-    They are the fraction `spread` above and below.
-    """
-    rows = [
-        {"item": id, "metric": metric, "case": case, "seed": seed, "value": value * factor * by}
-        for id, item in folder.open_paper("olia").items.items()
-        for metric, printed in item.metrics.items()
-        for case, value in printed.published.items()
-        for seed, by in ((1, 1 - spread), (2, 1 + spread))
-    ]
-    return pd.DataFrame(rows)
-
-
-@cache
-def olia_statements() -> list[Statement]:
-    return statements_of("olia", quick=True)
-
-
-def olia(factor: float = 1.0, spread: float = 1e-4) -> Report:
-    paper, frame = folder.open_paper("olia"), olia_frame(factor, spread)
-    return report_of(paper, frame, {}, quick=True, statements=olia_statements())
-
-
 def row(report: Report, item: str, metric: str, case: str) -> Row:
     (found,) = (
         row
@@ -193,11 +166,6 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-
-
-@cache
-def olia_page() -> str:
-    return html.html(olia(1.1, spread=0.01))
 
 
 def test_the_page_is_self_contained() -> None:

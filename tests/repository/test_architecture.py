@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -218,6 +219,7 @@ def is_code(file: Path) -> bool:
     return file.suffix in {".rs", ".py", ".c", ".h"}
 
 
+@cache
 def python_imports(package: Path) -> Graph:
     """Every module, and those it imports anywhere: within functions and for annotations, too."""
     files = {name_of(file, package): file for file in package.rglob("*.py")}

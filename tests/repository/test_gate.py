@@ -87,3 +87,20 @@ def test_every_file_of_rust_tests_is_in_a_program():
 
 def modules(file: Path) -> set[str]:
     return set(re.findall(r"^mod (\w+);", file.read_text(), re.M))
+
+
+def test_the_tests_in_real_time_are_compiled_once():
+    """Cargo selects for their packages the features that it selects for the workspace."""
+    show = ["make", "--eval", "show: ; @echo $(REAL_TIME)", "show"]
+    chosen = subprocess.run(show, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    packages = [word for word in chosen.split() if word not in ("--bins", "--tests")]
+    assert "anabranch-gateway" in packages
+    assert features(packages) - features(["--workspace"]) == set()
+
+
+def features(selection: list[str]) -> set[str]:
+    """A line for each package that a build of the selection compiles, with its features."""
+    tree = ["cargo", "tree", "--locked", "--edges", "normal,build,dev", "--prefix", "none"]
+    command = [*tree, "--format", "{p} {f}", *selection]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {line.removesuffix(" (*)") for line in lines.splitlines()}

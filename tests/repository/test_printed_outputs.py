@@ -7,11 +7,15 @@ pages.
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from typer.core import TyperCommand
 
+from anabranch.cli.main import TyperException, app
 from repository.printed import (
     MARKER,
     ROOT,
@@ -47,7 +51,7 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
 
 
 def in_the_gate_if_played_nowhere_else(page: Path) -> object:
-    """README; the gate plays tutorials and how-to pages when it builds the site."""
+    """README; the gate plays the tutorials when it builds the site, and parses how-to pages."""
     marks = [] if page.name == "README.md" else [pytest.mark.slow]
     return pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
@@ -63,6 +67,31 @@ def test_commands_print_what_the_page_says_and_python_runs(
         assert os.environ.get("UPDATE_PRINTED") or list(block.lines) == now, (
             f"{block}: run UPDATE_PRINTED=1 pytest {__file__}"
         )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_and_option_that_a_page_names_exists(
+    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also in blocks that are not run, and on pages that the gate does not play."""
+    monkeypatch.setattr(TyperCommand, "invoke", lambda *_: None)
+    for line, words in calls(page):
+        try:
+            app(words, prog_name="anabranch", standalone_mode=False)
+        except TyperException as wrong:
+            pytest.fail(f"{page}: {line}: {wrong.format_message()}")
+
+
+def calls(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each line of a block that calls `anabranch`, and the arguments up to a pipe or a comment."""
+    fenced = [block.lines for block in blocks(page) if block.language in ("console", "")]
+    indented = [line for line in page.read_text().splitlines() if line.startswith("    ")]
+    for lines in [*fenced, indented]:
+        for line in re.sub(r"\\\n\s*", " ", "\n".join(lines)).splitlines():
+            if called := re.match(r"\s*(?:[$#] )?anabranch (.*)", line):
+                words = shlex.shlex(called[1], posix=True, punctuation_chars=True)
+                words.whitespace_split = True
+                yield line, list(takewhile(lambda word: not set(word) <= set("();<>|&"), words))
 
 
 SCENARIOS = [b for page in PAGES for b in blocks(page) if b.language == "toml" and not b.marked]

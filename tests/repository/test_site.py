@@ -43,15 +43,18 @@ class Page(HTMLParser):
             self.links.append(target)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(folder: Path, *options: str) -> Path:
     if find_spec("sphinx") is None and not os.environ.get("ANABRANCH_REQUIRE_PEERS"):
         pytest.skip("Sphinx and its theme are missing: the extra docs")
-    folder = tmp_path_factory.mktemp("site") / "html"
-    build = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), str(folder)]
+    build = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), *options, str(folder)]
     done = subprocess.run(build, cwd=folder.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("site") / "html", "--quick")
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,25 @@ def test_every_page_of_the_rooms_is_in_the_site(pages: dict[Path, Page], site: P
     expected = {page.relative_to(ROOT / "docs").with_suffix(".html") for page in sources}
     assert expected <= {file.relative_to(site) for file in pages}
     assert (site / "reference" / "rules" / "lia.html") in pages
+
+
+def test_tutorials_have_the_figures_that_their_commands_write(site: Path) -> None:
+    assert_figures_are_in(site, ["tutorials"])
+
+
+@pytest.mark.slow
+def test_all_pages_to_learn_from_are_played_and_have_their_figures(tmp_path: Path) -> None:
+    assert_figures_are_in(built(tmp_path / "html"), ["tutorials", "how-to"])
+
+
+def assert_figures_are_in(site: Path, rooms: list[str]) -> None:
+    for room in rooms:
+        numbers = []
+        for page in sorted((ROOT / "docs" / room).glob("*.md")):
+            html = (site / room / f"{page.stem}.html").read_text()
+            numbers.append(page.read_text().count("<!-- figure: "))
+            assert html.count("<figure") == numbers[-1], page
+        assert sum(numbers) >= 2, room
 
 
 def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page], site: Path) -> None:

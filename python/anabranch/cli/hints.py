@@ -25,6 +25,7 @@ WAYS = {
     "loss.bernoulli",
     "cake|sfq|fq|tbf|htb|choke|wfq|drr": "not modelled; queue.fq_codel shares by flow, "
     "queue.policer limits a rate (docs/reference/queues.md)",
+    "py": "a rule in a file is FILE.py:CLASS, such as my_rule.py:MyRule",
     "mtu|mss|tso|gro|mac": "not modelled: a link serves packets of packet_bytes one by one",
 }
 """Names and keys that other simulators have, separated by bars, and what is said of them."""

@@ -36,6 +36,7 @@ def reproduce_command(
         typer.Option("--verbose", "-v", help="Print every number and claim, not only the summary."),
     ] = False,
     as_json: Json = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print the tables for LaTeX.")] = False,
     readme: Annotated[
         Path | None,
         typer.Option(
@@ -57,6 +58,8 @@ def reproduce_command(
 
         anabranch reproduce olia --quick --out results/olia
 
+        anabranch reproduce olia --latex > olia.tex
+
         anabranch reproduce all --out results/papers --readme SUMMARY.md --page PAPERS.md
     """
     from anabranch.cli import papers_tables
@@ -73,8 +76,13 @@ def reproduce_command(
             report = reproduce.reproduce_all(quick, out, readme, page, progress, force)
         else:
             report = reproduce.reproduce(paper, quick, out, progress, force)
-    in_words = papers_tables.summary if paper == "all" else papers_tables.report
-    tables.answer(report, as_json, partial(in_words, verbose=verbose))
+    if latex:
+        in_words = papers_tables.latex
+    elif paper == "all":
+        in_words = partial(papers_tables.summary, verbose=verbose)
+    else:
+        in_words = partial(papers_tables.report, verbose=verbose)
+    tables.answer(report, as_json, in_words)
     if out:
         note(f"The report is in {out / ('index.html' if paper == 'all' else 'report.html')}")
     if report.failed:

@@ -8,6 +8,7 @@ from anabranch.cli.tables import STDOUT, statements
 from anabranch.formats import number, percent
 from anabranch.papers.agreement import Agreement
 from anabranch.papers.judge import Claim, Verdict
+from anabranch.papers.latex import latex as latex_of
 from anabranch.papers.report import Item, Report, Score, measured
 from anabranch.papers.summary import NEAR, Summary, cells
 
@@ -86,6 +87,12 @@ def summary(summary: Summary, verbose: bool = False) -> None:
         STDOUT.print(Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red"))
     if not verbose:
         STDOUT.print(Text("\nEvery table and figure: --verbose, or the report that --out writes."))
+
+
+def latex(found: Report | Summary) -> None:
+    """The tables of a paper, or of all papers one after the other, for LaTeX."""
+    reports = found.reports if isinstance(found, Summary) else [found]
+    print(*map(latex_of, reports), sep="\n")
 
 
 def agreement(agreement: Agreement) -> None:

@@ -1,4 +1,4 @@
-"""`anabranch trace`: traces of links in other formats."""
+"""`anabranch trace`: traces of links in other formats, and synthetic ones."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,12 +7,13 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import App, note
+from anabranch.conversion.generated import KINDS, made
 from anabranch.conversion.traces import COLUMNS, FORMATS, LinkTrace, read, to_csv, to_mahimahi
 from anabranch.scenario import ScenarioError, expected_one_of
 
 WRITERS = {"csv": to_csv, "mahimahi": to_mahimahi}
 
-app = App(no_args_is_help=True, help="Convert traces of links; list the formats.")
+app = App(no_args_is_help=True, help="Convert and make traces of links.")
 
 
 def register(parent: typer.Typer) -> None:
@@ -22,7 +23,7 @@ def register(parent: typer.Typer) -> None:
 
 @app.command("formats")
 def formats_command() -> None:
-    """List the formats that can be read.
+    """List the formats that can be read, and the kinds that can be made.
 
     Examples:
 
@@ -31,7 +32,10 @@ def formats_command() -> None:
     table = tables.new_table("format", "what it has")
     for name, kind in FORMATS.items():
         table.add_row(name, kind.meaning)
-    tables.STDOUT.print(table)
+    synthetic = tables.new_table("kind", "what it has")
+    for name, one in KINDS.items():
+        synthetic.add_row(name, one.meaning)
+    tables.STDOUT.print(table, "", synthetic, sep="\n")
 
 
 @app.command("convert")
@@ -52,8 +56,7 @@ def convert_command(
     """
     if to not in WRITERS:
         raise ScenarioError(f"unknown format {to!r}: {expected_one_of(to, list(WRITERS))}")
-    if target.exists() and not force:
-        raise ScenarioError(f"{target}: the file exists: give another name, or --force")
+    _refuse_existing(target, force)
     try:
         trace = read(source.read_text(encoding="utf-8"), from_)
         text = WRITERS[to](trace)
@@ -61,10 +64,46 @@ def convert_command(
         raise ScenarioError(f"{source}: cannot read the file: {error}") from None
     except ScenarioError as error:
         raise ScenarioError(f"{source}: {error}") from None
+    _write(target, text)
+    note(f"Wrote {target}: {len(trace.time_s)} values over {trace.end_s:g} s. {_lacks(trace, to)}")
+
+
+@app.command("make")
+def make_command(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="lte, wifi or leo.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="What to write.")],
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the random numbers.")] = 1,
+    duration_s: Annotated[
+        float | None,
+        typer.Option("--duration-s", metavar="S", min=1, max=86_400, help="How long it is."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False,
+) -> None:
+    """Make a synthetic trace of a kind of link (`trace_file`); nothing in it was measured.
+
+    Examples:
+
+        anabranch trace make wifi wifi.csv
+
+        anabranch trace make leo leo.csv --seed 7 --duration-s 600
+    """
+    if kind not in KINDS:
+        raise ScenarioError(f"unknown kind {kind!r}: {expected_one_of(kind, list(KINDS))}")
+    _refuse_existing(target, force)
+    _write(target, made(kind, seed, duration_s))
+    note(f"Wrote {target}, seed {seed}: {KINDS[kind].meaning}")
+
+
+def _refuse_existing(target: Path, force: bool) -> None:
+    if target.exists() and not force:
+        raise ScenarioError(f"{target}: the file exists: give another name, or --force")
+
+
+def _write(target: Path, text: str) -> None:
+    """Write a file, or nothing."""
     temporary = target.with_name(f".{target.name}.part")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(target)
-    note(f"Wrote {target}: {len(trace.time_s)} values over {trace.end_s:g} s. {_lacks(trace, to)}")
 
 
 def _lacks(trace: LinkTrace, to: str) -> str:

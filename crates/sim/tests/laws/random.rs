@@ -68,8 +68,8 @@ fn link() -> impl Strategy<Value = String> {
     ];
     let parts = (rate, 0.0..60.0, queue(), loss(), outages(), impairments());
     parts.prop_map(|(rate, delay_ms, queue, loss, down, more)| {
-        // CoDel and FQ-CoDel have no links whose delay changes.
-        let more = match queue.contains("codel") {
+        // CoDel, FQ-CoDel and DualPI2 have no links whose delay changes.
+        let more = match queue.contains("codel") || queue.contains("dualpi2") {
             true => "",
             false => &more,
         };
