@@ -18,7 +18,7 @@ Monomial = tuple[tuple[int, int], ...]
 
 ONE: Monomial = ()
 EXPONENTS = 1000
-"""Every number must be 0 or within 2^-1000 to 2^1000; soft floats reach from 2^-32737 to 2^32799."""
+"""Every number must be 0 or within 2^-1000 to 2^1000; soft floats reach 2^-32737 and 2^32799."""
 MOST_STEPS, FEW_STEPS = 300, 30
 """Substitutions of one bound, of a result and of a sum on the way, beyond which the product of the
 ranges remains."""
@@ -196,7 +196,7 @@ class Ranges:
         return f"{one.kind}({', '.join(parts)})"
 
     def _upper(self, term: Term) -> float:
-        low, high = term.factor
+        high = term.factor[1]
         plain = times(term.factor, self.range(term.monomial))[1]
         if high >= 0 and self._is_at_least_0(term.monomial):
             return min(plain, _scaled(high, self._most(term.monomial)))
@@ -265,16 +265,16 @@ class Ranges:
         for ratio, largest in self.ratios.items():
             rest = product(monomial, ratio, -1 if upper else 1)
             if _degree(rest) < _degree(monomial):
-                found = [times((largest, largest), (self._most(rest),) * 2)[1]] if upper else [
-                    down(self._least(rest) / largest)
-                ]
+                found = (
+                    [times((largest, largest), (self._most(rest),) * 2)[1]]
+                    if upper
+                    else [down(self._least(rest) / largest)]
+                )
                 best = choose([best, *found])
         self._found[key] = best
         return best
 
-    def _above(
-        self, one: Quantity, rest: Monomial, _whole: Monomial, upper: bool
-    ) -> list[float]:
+    def _above(self, one: Quantity, rest: Monomial, _whole: Monomial, upper: bool) -> list[float]:
         """Bounds of the quantity times the rest."""
         parts = [Term(t.factor, product(t.monomial, rest)) for t in one.terms]
         parts.sort(key=lambda t: _degree(t.monomial))  # the simple ones first
@@ -285,9 +285,7 @@ class Ranges:
             parts = [t for t in parts if not t.monomial] or parts
         return [choose(self._upper(t) if upper else self._lower(t) for t in parts)]
 
-    def _below(
-        self, one: Quantity, rest: Monomial, whole: Monomial, upper: bool
-    ) -> list[float]:
+    def _below(self, one: Quantity, rest: Monomial, whole: Monomial, upper: bool) -> list[float]:
         """Bounds of the rest divided by the quantity: a sum is at least each of its terms."""
         if not all(t.factor[0] > 0 and self._is_at_least_0(t.monomial) for t in one.terms):
             return []
@@ -310,4 +308,3 @@ def _scaled(factor: float, bound: float) -> float:
 
 def _degree(monomial: Monomial) -> int:
     return sum(abs(power) for _, power in monomial)
-

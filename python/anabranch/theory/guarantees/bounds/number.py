@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from numbers import Rational
 from typing import Any
 
 from anabranch.theory.guarantees.bounds.monomial import (
@@ -65,7 +64,7 @@ class Case:
         near = float(exact)
         fits = exact.denominator == 1 and abs(exact.numerator) < MANTISSA
         factor = (near, near) if fits else times((near, near), ROUNDED)
-        return Number(self, factor, ONE, abs(factor[0]), ("constant", exact))
+        return Number(self, factor, ONE, _magnitude(factor), ("constant", exact))
 
     def name(self, operation: object) -> int:
         """The same number for the same operation on the same numbers."""
@@ -215,7 +214,8 @@ class Number:
             low, high = b.best
             b.narrow(low, high)
         if low <= 0 <= high:
-            raise DivisionByZero(f"{self.case.ranges.text(b.monomial) or '0'} may be 0")
+            text = self.case.ranges.text(b.monomial)
+            raise DivisionByZero(f"the divisor {text} may be 0" if text else "a divisor is 0")
         if self.is_zero:
             return self
         monomial = product(self.monomial, b.monomial, -1)
@@ -228,10 +228,10 @@ class Number:
         return self._of(other) / self
 
     def __pow__(self, power: Any) -> "Number":
-        if not isinstance(power, Rational) or power.denominator != 1 or power < 1:
+        if not isinstance(power, int) or power < 1:
             raise TypeError(f"a power of {power}: the kernel's programs have whole powers only")
         result = self
-        for _ in range(int(power) - 1):
+        for _ in range(power - 1):
             result = result * self
         return result
 

@@ -3,11 +3,12 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch import _core
-from anabranch.rule_file import in_file, made
+from anabranch.rule_file import in_file, in_one_line, made
 from anabranch.scenario import ScenarioError, rules
 from anabranch.theory.guarantees.bounds.monomial import Bounds, OutOfRange
 from anabranch.theory.guarantees.bounds.number import Case, DivisionByZero, Infeasible, Number
@@ -50,14 +51,19 @@ class RuleBounds:
     """What may happen that must not, or why there are no bounds."""
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) if self.cases and not self.failure else {
-            "rule": self.rule, "paths": self.paths, "cases": self.cases, "failure": self.failure,
-        }
+        found = asdict(self)
+        for name in ("change", "change_of_window", "decrease_of_window", "exponents"):
+            known = not self.failure and found[name] != NONE
+            found[name] = list(found[name]) if known else None
+        found["seconds"] = round(self.seconds, 2)
+        return found | {"proved": self.proved}
 
     @property
-    def window_stays(self) -> bool:
-        """Whether a loss leaves a part of the window, and no more than it was."""
-        return 0 <= self.decrease_of_window[0] and self.decrease_of_window[1] < 1
+    def proved(self) -> bool:
+        """Whether no divisor is 0, all results are within the format and a loss leaves a part of
+        the window, and no more than it was."""
+        low, high = self.decrease_of_window
+        return not self.failure and low >= 0 and high < 1
 
 
 def bounds(text: str, paths: int, timeout_s: float = TIMEOUT_S) -> RuleBounds:
@@ -100,9 +106,15 @@ def _evaluated(text: str) -> tuple[_Evaluated, str, _core.Law | None]:
         written = made(*place)
 
         def in_python(case: Case, paths: int, _memory: dict[str, Bounds]) -> _Numbers:
-            own = states(case, paths, LOSS_BASED)
-            results = written.increase(0, own), written.decrease(0, own)
-            return _Numbers(own[0].window, *(_number(case, one) for one in results))
+            own: list[Any] = list(states(case, paths, LOSS_BASED))
+            try:
+                results = written.increase(0, own), written.decrease(0, own)
+            except (DivisionByZero, OutOfRange, Infeasible):
+                raise
+            except Exception as error:
+                raise ScenarioError(f"{place[0]}: {in_one_line(error, place[0])}") from None
+            increase, decrease = (_number(case, one) for one in results)
+            return _Numbers(own[0].window, increase, decrease)
 
         return in_python, place[1], None
     law = _core.Law(text)
@@ -135,10 +147,8 @@ def _cases(evaluate: _Evaluated, paths: int, per_round: bool) -> Iterator[tuple[
         while waiting:
             answers = waiting.pop()
             case = Case(answers)
-            try:
+            with suppress(Infeasible):
                 yield case, evaluate(case, paths, memory)
-            except Infeasible:
-                pass
             for number in range(len(answers), len(case.asked)):
                 waiting.append([*answers, *[True] * (number - len(answers)), False])
 

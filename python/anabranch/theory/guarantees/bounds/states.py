@@ -105,9 +105,7 @@ def memories(case: Case, paths: int, own: dict[str, Bounds]) -> list[Memory]:
     found = []
     for r in range(1, paths + 1):
         ranges = own if r == 1 else {name: _hull(of) for name, of in MEMORY.items()}
-        found.append(
-            Memory(*(case.input(f"memory_{name}_{r}", *ranges[name]) for name in MEMORY))
-        )
+        found.append(Memory(*(case.input(f"memory_{name}_{r}", *ranges[name]) for name in MEMORY)))
     return found
 
 
