@@ -31,11 +31,7 @@ struct Objects {
 type Pair = (Py<PyAny>, Py<PyAny>);
 
 /// `I_r` and `D_r` of the first `count` paths of one user. Raises what an operation raises.
-pub fn evaluate(
-    rule: &AnyRule,
-    paths: &[Bound<'_, PyAny>],
-    count: usize,
-) -> PyResult<Vec<Pair>> {
+pub fn evaluate(rule: &AnyRule, paths: &[Bound<'_, PyAny>], count: usize) -> PyResult<Vec<Pair>> {
     let Some(first) = paths.first() else {
         return Ok(Vec::new());
     };

@@ -120,9 +120,9 @@ class Ranges:
             self.narrow((negative[0],), (0.0, math.inf))
         one = self.quantities[monomial[0][0]]
         if monomial == ((monomial[0][0], 1),) and one.kind == "sum" and len(one.terms) == 2:
-            minus, plus_ = sorted(one.terms, key=lambda t: t.factor)
-            if minus.factor[1] < 0 < plus_.factor[0] and low >= 0:
-                self.at_most(Term((-minus.factor[1], -minus.factor[0]), minus.monomial), plus_)
+            minus, positive = sorted(one.terms, key=lambda t: t.factor)
+            if minus.factor[1] < 0 < positive.factor[0] and low >= 0:
+                self.at_most(Term((-minus.factor[1], -minus.factor[0]), minus.monomial), positive)
 
     def at_most(self, a: Term, b: Term) -> None:
         """Note that a <= b, for factors above 0."""
