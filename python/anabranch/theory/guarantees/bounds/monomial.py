@@ -19,7 +19,7 @@ Monomial = tuple[tuple[int, int], ...]
 ONE: Monomial = ()
 EXPONENTS = 1000
 """Every number must be 0 or within 2^-1000 to 2^1000; soft floats reach 2^-32737 and 2^32799."""
-MOST_STEPS, FEW_STEPS = 300, 30
+MOST_STEPS, FEW_STEPS = 300, 8
 """Substitutions of one bound, of a result and of a sum on the way, beyond which the product of the
 ranges remains."""
 
@@ -98,6 +98,7 @@ class Ranges:
     numbers: dict[Quantity, int] = field(default_factory=dict)
     ratios: dict[Monomial, float] = field(default_factory=dict)
     """Largest values of quotients, from comparisons."""
+    _ranges: dict[Monomial, Bounds] = field(default_factory=dict)
     _found: dict[tuple[bool, Monomial], float] = field(default_factory=dict)
     _steps: int = 0
     """Substitutions that are left."""
@@ -115,6 +116,7 @@ class Ranges:
         low, high = self.range(monomial)
         low, high = max(low, within[0]), min(high, within[1])
         self.known[monomial] = low, high
+        self._ranges.clear()
         negative = [one for one in monomial if self.known[((one[0], 1),)][0] < 0]
         if low > 0 and len(monomial) > 1 and len(negative) == 1 and negative[0][1] == 1:
             self.narrow((negative[0],), (0.0, math.inf))
@@ -135,6 +137,8 @@ class Ranges:
 
     def range(self, monomial: Monomial) -> Bounds:
         """Bounds from the ranges of the quantities alone; infinite where a divisor may be 0."""
+        if monomial in self._ranges:
+            return self._ranges[monomial]
         result = (1.0, 1.0)
         for number, power in monomial:
             one = self.known[((number, 1),)]
@@ -143,7 +147,8 @@ class Ranges:
             for _ in range(abs(power)):
                 result = times(result, one)
         low, high = self.known.get(monomial, (-math.inf, math.inf))
-        return max(result[0], low), min(result[1], high)
+        self._ranges[monomial] = max(result[0], low), min(result[1], high)
+        return self._ranges[monomial]
 
     def check(self, monomial: Monomial, bounds: Bounds) -> None:
         """Raise `OutOfRange` for a number with this monomial that may be too large or small."""
@@ -226,14 +231,14 @@ class Ranges:
     def _through_a_difference(self, term: Term) -> float:
         """An upper bound by the terms of the one factor that may be negative."""
         negative = [one for one in term.monomial if self.known[((one[0], 1),)][0] < 0]
-        if len(negative) != 1 or negative[0][1] != 1 or not self._step():
+        if len(negative) != 1 or negative[0][1] != 1 or term.factor[0] < 0 < term.factor[1]:
             return math.inf
         one = self.quantities[negative[0][0]]
-        if one.kind == "input":
+        if one.kind == "input" or not self._step():
             return math.inf
         rest = product(term.monomial, (negative[0],), -1)
-        ((low,), (high,)) = (self._above(one, rest, term.monomial, up) for up in (False, True))
-        return times(term.factor, (low, high))[1]
+        (end,) = self._above(one, rest, term.monomial, upper=term.factor[0] >= 0)
+        return times(term.factor, (end, end))[1]
 
     def _step(self) -> bool:
         self._steps -= 1
