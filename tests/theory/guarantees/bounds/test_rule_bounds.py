@@ -77,9 +77,9 @@ def test_no_rule_divides_by_0_or_leaves_the_format(rule: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("paths", [2, 4, 8])
-def test_more_paths_are_as_good(rule: str, paths: int):
-    _proved(rule, paths)
+def test_more_paths_are_as_good(rule: str):
+    for paths in [2, 4, 8]:
+        _proved(rule, paths)
 
 
 @cache
