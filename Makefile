@@ -153,7 +153,7 @@ test-kernels:
 prove-soft: build
 	$(BIN)/python crates/kernel/proofs/soft.py
 	$(BIN)/python crates/kernel/proofs/soft.py --mutants
-	$(BIN)/python crates/kernel/proofs/rules.py
+	$(BIN)/anabranch theory bounds --all --paths 1,2
 
 # The kernel backend, beside the Python that uses it (docs/how-to/lab.md).
 lab: $(VENV)/.anabranch

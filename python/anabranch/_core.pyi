@@ -174,12 +174,24 @@ class Law:
 
         Raises ValueError where the columns differ in length.
         """
-    def evaluate_in(self, paths: Sequence[object]) -> list[tuple[Any, Any]]:
-        """I_r and D_r of every path of one user, in the numbers of its paths.
+    def evaluate_in(
+        self, paths: Sequence[object], count: int | None = None
+    ) -> list[tuple[Any, Any]]:
+        """I_r and D_r of every path of one user, or of the first `count`, in their numbers.
 
         `paths` are any objects with the attributes of `Path`, whose values have Python's operators:
         fractions give exact values. Numbers of the rule itself are fractions; the square root is
-        the power of one half. Raises what an operation raises.
+        the power of one half. Where a number has the methods `maximum` and `minimum` they answer
+        for a rule's max and min; else these are comparisons. Raises what an operation raises.
+        """
+    def end_round_in(
+        self, paths: Sequence[object], memory: Sequence[object]
+    ) -> tuple[Any, list[Any]]:
+        """What a delay-based rule does at the end of a round trip of the first path.
+
+        The change of its window, and the path's memory after it: alpha, equilibrium_rate and
+        queue_delay (wVegas). `memory` has objects with these attributes, one for each path; numbers
+        are as in `evaluate_in`. Raises what an operation raises.
         """
     def derivatives(self, wrt: str, states: object) -> tuple[Floats, Floats]:
         """The derivatives of I_r and D_r in the column `wrt`; at a kink, those of the branch taken.

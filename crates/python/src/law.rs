@@ -77,13 +77,30 @@ impl Law {
         Ok((increase.into_pyarray(py), decrease.into_pyarray(py)))
     }
 
-    /// `I_r` and `D_r` of every path of one user, in the numbers of its paths: any objects with the
-    /// fields of a path, whose values have Python's operators.
+    /// `I_r` and `D_r` of every path of one user, or of the first `count`, in the numbers of its
+    /// paths: any objects with the fields of a path, whose values have Python's operators.
     ///
-    /// A number of the rule's text is a `Fraction`; the square root is the power of one half.
-    /// Raises what an operation raises.
-    fn evaluate_in(&self, paths: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<(Py<PyAny>, Py<PyAny>)>> {
-        object::evaluate(&self.rule, &paths)
+    /// A number of the rule's text is a `Fraction`; the square root is the power of one half. A
+    /// type with `maximum` and `minimum` is asked for them, another compares. Raises what an
+    /// operation raises.
+    #[pyo3(signature = (paths, count = None))]
+    fn evaluate_in(
+        &self,
+        paths: Vec<Bound<'_, PyAny>>,
+        count: Option<usize>,
+    ) -> PyResult<Vec<(Py<PyAny>, Py<PyAny>)>> {
+        object::evaluate(&self.rule, &paths, count.unwrap_or(paths.len()))
+    }
+
+    /// What a delay-based rule does at the end of a round trip of the first path, as `evaluate_in`:
+    /// the change of its window, and alpha, equilibrium_rate and queue_delay of its memory. One
+    /// object with these fields per path is `memory`.
+    fn end_round_in(
+        &self,
+        paths: Vec<Bound<'_, PyAny>>,
+        memory: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<(Py<PyAny>, [Py<PyAny>; 3])> {
+        object::end_round(&self.rule, &paths, &memory)
     }
 
     /// The exact derivatives of `I_r` and `D_r` in the column `wrt` of the user's path k, at a kink

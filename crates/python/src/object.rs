@@ -4,8 +4,10 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul, Sub};
 
-use anabranch_control::{AnyRule, Path, Scalar};
+use anabranch_control::rules::WvegasMemory;
+use anabranch_control::{AnyRule, Path, Rule, Scalar};
 use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -28,8 +30,8 @@ struct Objects {
 /// An increase and a decrease.
 type Pair = (Py<PyAny>, Py<PyAny>);
 
-/// `I_r` and `D_r` of every path of one user. Raises what an operation raises.
-pub fn evaluate(rule: &AnyRule, paths: &[Bound<'_, PyAny>]) -> PyResult<Vec<Pair>> {
+/// `I_r` and `D_r` of the first `count` paths of one user. Raises what an operation raises.
+pub fn evaluate(rule: &AnyRule, paths: &[Bound<'_, PyAny>], count: usize) -> PyResult<Vec<Pair>> {
     let Some(first) = paths.first() else {
         return Ok(Vec::new());
     };
@@ -37,7 +39,7 @@ pub fn evaluate(rule: &AnyRule, paths: &[Bound<'_, PyAny>]) -> PyResult<Vec<Pair
     forget();
     Object::of(0);
     let paths = paths.iter().map(path).collect::<PyResult<Vec<_>>>()?;
-    let found: Vec<_> = (0..paths.len())
+    let found: Vec<_> = (0..count.min(paths.len()))
         .map(|r| (rule.increase(r, &paths), rule.decrease(r, &paths)))
         .collect();
     let pairs = found
@@ -45,6 +47,44 @@ pub fn evaluate(rule: &AnyRule, paths: &[Bound<'_, PyAny>]) -> PyResult<Vec<Pair
         .map(|(i, d)| (i.get(py), d.get(py)))
         .collect();
     forget().map_or(Ok(pairs), Err)
+}
+
+/// What a delay-based rule does at the end of a round trip of the first path: its change of the
+/// window, and its memory of the path. Raises what an operation raises.
+pub fn end_round(
+    rule: &AnyRule,
+    paths: &[Bound<'_, PyAny>],
+    memory: &[Bound<'_, PyAny>],
+) -> PyResult<(Py<PyAny>, [Py<PyAny>; 3])> {
+    let Some(first) = paths.first() else {
+        return Err(PyValueError::new_err("no path"));
+    };
+    if memory.len() != paths.len() {
+        return Err(PyValueError::new_err("a memory for each path is needed"));
+    }
+    let py = first.py();
+    forget();
+    Object::of(0);
+    let paths = paths.iter().map(path).collect::<PyResult<Vec<_>>>()?;
+    let mut memory = memory.iter().map(memory_of).collect::<PyResult<Vec<_>>>()?;
+    let change = match rule {
+        AnyRule::Vegas(rule) => rule.on_round(0, &paths, &mut vec![(); paths.len()]),
+        AnyRule::Wvegas(rule) => rule.on_round(0, &paths, &mut memory),
+        _ => Object::of(0),
+    };
+    let own = &memory[0];
+    let after = [own.alpha, own.equilibrium_rate, own.queue_delay].map(|number| number.get(py));
+    let change = change.get(py);
+    forget().map_or(Ok((change, after)), Err)
+}
+
+fn memory_of(object: &Bound<'_, PyAny>) -> PyResult<WvegasMemory<Object>> {
+    let field = |name: &str| Ok::<_, PyErr>(Object::new(object.getattr(name)?.unbind()));
+    Ok(WvegasMemory {
+        alpha: field("alpha")?,
+        equilibrium_rate: field("equilibrium_rate")?,
+        queue_delay: field("queue_delay")?,
+    })
 }
 
 /// Drops all numbers, and gives the exception that there was.
@@ -106,6 +146,19 @@ impl Object {
             let operator = py.import(intern!(py, "operator"))?;
             let operands = (self.get(py), other.get(py));
             Ok(operator.call_method1(method(py), operands)?.unbind())
+        })
+    }
+
+    /// The result of `method` of one of the two, where its type has one: intervals have both cases
+    /// of a `max` in one number.
+    fn either(self, other: Object, method: &str) -> Option<Object> {
+        Python::attach(|py| {
+            let (a, b) = (self.get(py), other.get(py));
+            let own = [(&a, &b), (&b, &a)]
+                .into_iter()
+                .find(|(number, _)| number.bind(py).hasattr(method).unwrap_or(false))?;
+            let found = noted(own.0.call_method1(py, method, (own.1,)));
+            Some(found.map_or_else(Object::default, Object::new))
         })
     }
 
@@ -211,5 +264,15 @@ impl Scalar for Object {
 
     fn sqrt(self) -> Object {
         self.with(Object::fraction("0.5"), |py| intern!(py, "pow"))
+    }
+
+    fn max(self, other: Object) -> Object {
+        self.either(other, "maximum")
+            .unwrap_or_else(|| if self >= other { self } else { other })
+    }
+
+    fn min(self, other: Object) -> Object {
+        self.either(other, "minimum")
+            .unwrap_or_else(|| if self <= other { self } else { other })
     }
 }

@@ -25,7 +25,7 @@ from anabranch.cli import (
 from anabranch.cli.hints import with_way
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
-from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
+from anabranch.cli.theory import bounds, equilibrium, guarantees, optimum, proofs, queueing
 from anabranch.rule_file import blamed
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
@@ -171,7 +171,7 @@ theory = App(
     no_args_is_help=True,
     help="Study rules without packets: guarantees, equilibria, optima, queueing.",
 )
-for group in (guarantees, proofs, equilibrium, optimum, queueing):
+for group in (guarantees, proofs, bounds, equilibrium, optimum, queueing):
     group.register(theory)
 app.add_typer(theory, name="theory")
 

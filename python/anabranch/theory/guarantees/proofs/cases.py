@@ -28,7 +28,7 @@ from anabranch.theory.guarantees.proofs.symbol import (
 FEASIBLE_S = 0.3
 """Time for each solver to show that a case does not occur; kept if it does not finish."""
 
-MOST_CASES = 40
+MOST_CASES = 100
 """Most cases of a rule for one number of paths."""
 
 

@@ -119,16 +119,21 @@ def definite(pieces: Pieces) -> Iterator[Query]:
 def falling(pieces: Pieces) -> Iterator[Query]:
     """C1, the rate through a link falls with its price, and not that rates exist at all prices.
 
-    `1_A' D 1_A <= 0` with `D = J^-1`, for each set of paths A.
+    `1_A' D 1_A <= 0` with `D = J^-1`, for each set of paths A. Raises `Undecidable` after the cases
+    that have one.
     """
+    singular = False
     for piece, jacobian, region in _smooth(pieces):
         inverse, divisor = adjugate(jacobian)
         if divisor == 0:
-            raise Undecidable("the Jacobian has no inverse")
+            singular = True
+            continue
         for subset in _subsets(piece):
             rise = total([[inverse[r][k] for k in subset] for r in subset])
             says = f"the rate through a link of {_names(subset)} rises with its price"
             yield region.query(says, atom(rise / divisor, POSITIVE))
+    if singular:
+        raise Undecidable("in a case the Jacobian has no inverse")
 
 
 def infinite_at_zero(pieces: Pieces) -> Iterator[Query]:

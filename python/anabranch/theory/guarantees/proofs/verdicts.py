@@ -140,10 +140,13 @@ def _verdict(rule: ProvedRule, own: Sequence[Piece], name: str, timeout_s: float
             name, variables.paths, variables.equal_rtts, result, formulas, seconds, **more
         )
 
+    queries: list[Query] = []
+    undecidable = ""
     try:
-        queries = list(REQUIREMENTS[name][1](own))
+        for query in REQUIREMENTS[name][1](own):
+            queries.append(query)  # those before the exception are kept
     except Undecidable as reason:
-        return verdict(UNKNOWN, 0, why=str(reason))
+        undecidable = str(reason)
     alone: dict[str, int] = {}
     left = queries
     for limit in (min(FIRST_S, timeout_s), timeout_s):
@@ -174,6 +177,8 @@ def _verdict(rule: ProvedRule, own: Sequence[Piece], name: str, timeout_s: float
         spent = f"{time.monotonic() - start:.0f} s, {timeout_s:g} s for each formula"
         why = f"after {spent}, {len(left)} of {len(queries)} are open, as whether {left[0].says}"
         return verdict(UNKNOWN, len(queries), why=why, alone=alone)
+    if undecidable:
+        return verdict(UNKNOWN, len(queries), why=undecidable, alone=alone)
     return verdict(PROVED, len(queries), alone=alone)
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from sympy.polys.fields import FracElement
+
 from anabranch.theory.guarantees.proofs.cases import Piece, ProvedRule, pieces
 from anabranch.theory.guarantees.proofs.papers.claim import (
     Claim,
@@ -21,7 +23,14 @@ from anabranch.theory.guarantees.proofs.queries import (
     infinite_at_zero,
     total_falls,
 )
-from anabranch.theory.guarantees.proofs.symbol import Atom, Case, Symbol, Variables
+from anabranch.theory.guarantees.proofs.symbol import (
+    AT_LEAST,
+    POSITIVE,
+    Atom,
+    Case,
+    Symbol,
+    Variables,
+)
 from anabranch.theory.guarantees.theorems.equilibria import rising_marginal
 
 
@@ -122,9 +131,11 @@ def _theorem_4_1() -> Claim:
         parts.append(_never(own, falling, f"n = {norm}, 2 paths, any RTTs, beta > 0: C1"))
         for paths in (2, 3) if norm == 1 else (2,):
             own = _with_beta(norm, paths, equal_rtts=True)
-            small = [at_least(1, own[0].variables.parameters[0])]
+            beta = own[0].variables.parameters[0]
+            small = [at_least(1, beta)]
             where = f"n = {norm}, {paths} paths, equal RTTs, 0 < beta <= 1"
-            parts.append(_never(own, definite, f"{where}: C2", small))
+            violated = [one for query in definite(own) for one in _at_ends(query, beta)]
+            parts.append(Never(f"{where}: C2", violated))
             parts.append(_never(own, infinite_at_zero, f"{where}: C3", small))
     return Claim(
         "IV-B, theorem 4.1",
@@ -155,6 +166,22 @@ def _with_beta(norm: int, paths: int, equal_rtts: bool) -> list[Piece]:
             assert mixed == list(piece.increase), "the increase is not affine in beta"
         found.append(Piece(none.case, [(1 - beta) * a + beta * b for a, b in ends], none.decrease))
     return found
+
+
+def _at_ends(query: Query, beta: FracElement) -> Iterator[list[Atom]]:
+    """The violation at beta = 0 and at 1: if a polynomial that is affine in beta is at least 0
+    between them, it is so at one of them. Whether phi is positive is left out.
+    """
+    violation, *_ = query.violation
+    if violation.relation != AT_LEAST or violation.polynomial.degree(beta.numer) != 1:
+        yield [*query.closed, at_least(1, beta)]
+        return
+    for end in (0, 1):
+        region = [
+            Atom(one.polynomial, AT_LEAST) if one.relation == POSITIVE else one
+            for one in query.region
+        ]
+        yield [*region, Atom(violation.polynomial.subs(beta.numer, end), AT_LEAST)]
 
 
 def _unscaled(own: Sequence[Piece]) -> list[Piece]:

@@ -1,0 +1,1 @@
+"""Bounds of a rule in the kernel's soft floats, for all inputs that its program can present."""
