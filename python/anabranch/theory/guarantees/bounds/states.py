@@ -32,6 +32,7 @@ LOSS_BASED: dict[str, Bounds] = {
     "prior_peak": (0.0, WORD),
     "epoch_window": (1.0, WORD),  # set before the first increase
     "age": (0.0, WORD / 1e6),
+    "rounds": (0.0, WORD),  # 64 bits, in 2^-32
 }
 DELAY_BASED = LOSS_BASED | {
     "base_rtt": (SHORTEST_RTT_S, WORD / 1e6),
@@ -71,6 +72,7 @@ class State:
     prior_peak: Any
     epoch_window: Any
     age: Any
+    rounds: Any
 
     @property
     def rate(self) -> Any:
