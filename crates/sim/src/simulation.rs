@@ -260,7 +260,7 @@ impl Simulation {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn connect<T>(&mut self, number: u32, act: impl FnOnce(&mut Connection, &mut World) -> T) -> T {
         let mut world = World {
             now: self.now,
@@ -271,8 +271,9 @@ impl Simulation {
     }
 
     /// A packet reaches the end of a link: it goes to the next link, to the receiver, or, if it is
-    /// an acknowledgement, to the sender.
-    #[inline]
+    /// an acknowledgement, to the sender. Inlined always: links on which packets overtake one
+    /// another call it, too.
+    #[inline(always)]
     fn arrive(&mut self, mut packet: Packet) {
         if self.network.step(&mut packet) {
             if let Err(cause) = self.network.send(self.now, packet) {
@@ -283,9 +284,11 @@ impl Simulation {
         if packet.kind() != Kind::Data {
             return self.arrive_other(&packet);
         }
-        let completed = self.connect(packet.connection, |connection, world| {
-            connection.on_packet(world, &packet)
-        });
+        let completed = self.connect(
+            packet.connection,
+            #[inline(always)]
+            |connection, world| connection.on_packet(world, &packet),
+        );
         if completed {
             self.record_transfer(packet.connection);
         }

@@ -13,7 +13,7 @@ impl<R: Rule> Controller<R> {
     }
 
     /// The rule's increase per packet.
-    #[inline]
+    #[inline(always)]
     pub(super) fn increase(&mut self, r: usize) -> f64 {
         let last = self.state[r].increase;
         if self.increase_per_round && !last.is_nan() {

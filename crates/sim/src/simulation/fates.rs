@@ -31,6 +31,7 @@ impl Simulation {
     }
 
     /// Packets have arrived over a link on which they may overtake one another.
+    #[inline(never)]
     pub(super) fn arrive_overtaking(&mut self, link: u32) {
         while let Some(packet) = self.network.overtaking(link, self.now) {
             self.arrive(packet);
