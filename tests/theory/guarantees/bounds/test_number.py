@@ -20,7 +20,7 @@ OPERATIONS = [
     (Number.maximum, max),
     (Number.minimum, min),
 ]
-"""Of numbers with bounds, and of fractions."""
+"""Operations of numbers with bounds, and of fractions."""
 
 
 def soft(exact: Fraction) -> Fraction:

@@ -27,7 +27,7 @@ RULES = sorted(
     IN_LINUX.get(file.stem, file.stem.replace("_", "-")) for file in (BPF / "rules").glob("*.h")
 )
 SLOW = {"coupled-cubic"}
-"""Its cube root has hundreds of cases over two paths."""
+"""Rules with hundreds of cases over two paths, here of a cube root."""
 
 ROUNDING = 1e-8
 

@@ -42,7 +42,7 @@ class Quantity:
 
     kind: Literal["input", "sum", "max", "min"]
     name: str
-    """Of an input, in messages; of another, the operation, as its terms are not exact."""
+    """Name of an input; the operation of another, because its terms alone are not exact."""
     terms: tuple[Term, ...] = ()
 
 

@@ -48,7 +48,7 @@ class Case:
     asked: list[tuple[int, int]] = field(default_factory=list)
     ranges: Ranges = field(default_factory=Ranges)
     exponents: Bounds = (math.inf, -math.inf)
-    """Of 2, between which the results are."""
+    """Exponents of 2 between which the results are."""
     _same: dict[object, int] = field(default_factory=dict)
 
     def input(self, name: str, low: float, high: float, least: float = 0.0) -> "Number":

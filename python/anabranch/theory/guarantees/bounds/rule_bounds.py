@@ -38,13 +38,13 @@ class RuleBounds:
     by_window: bool = True
     """Whether the increase is that of windows and RTTs, not of the time since the last loss."""
     change: Bounds = NONE
-    """Of the window, packets."""
+    """Change of the window, packets."""
     change_of_window: Bounds = NONE
     """The change times the window for a packet, relative to the window for a round trip."""
     decrease_of_window: Bounds = NONE
     """The decrease at a loss, relative to the window."""
     exponents: Bounds = NONE
-    """Of 2, between which every result of an operation is, where it is not 0."""
+    """Exponents of 2 between which every result of an operation is, where it is not 0."""
     cases: int = 0
     seconds: float = 0.0
     failure: str = ""
