@@ -5,8 +5,9 @@
 As root, with `anabranch-lab` (docs/reference/lab.md). Prints the Markdown table of
 docs/notebook/agreement.md: goodput and mean queue of one connection over a drop-tail queue of one
 bandwidth-delay product, and how far the simulator is from the kernel. The simulator has the
-endpoint `linux`, and the kernel's hosts have socket buffers that do not limit it. Each run is as long as `seconds`, of which the first third is not counted; the
-kernel's are in real time, one after the other.
+endpoint `linux`; the kernel's hosts have socket buffers that do not limit the connection. Each run
+is as long as `seconds`, of which the first third is not counted; the kernel's are in real time, one
+after the other.
 """
 
 import sys
