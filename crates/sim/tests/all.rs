@@ -13,7 +13,6 @@ mod media;
 mod messages;
 mod mptcp;
 mod ns2;
-mod ns2_two_way;
 mod one_path_truth;
 mod opening;
 mod repair;

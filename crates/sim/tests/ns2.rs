@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::run;
 
+mod two_way;
+
 const SEEDS: u64 = 8;
 const DURATION_S: u64 = 80;
 

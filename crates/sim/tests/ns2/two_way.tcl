@@ -1,4 +1,4 @@
-# Senders at both ends of a link, the peer of what tests/ns2_two_way.rs simulates. Arguments:
+# Senders at both ends of a link, the peer of what two_way.rs simulates. Arguments:
 # the numbers of senders there and back, the rates there and back in Mbps, the one-way delay in ms,
 # the queues there and back in packets, the warm-up and the duration in s, a seed, and the agent,
 # Sack1 or Linux. Prints the packets acknowledged after the warm-up, there and back.

@@ -23,8 +23,8 @@
 //! are those with 10 or 5 flows there and 2 back at 20 and 5 Mbps (Sack1: +9.9, +5.8 back). None of
 //! these differences is explained, nor is the last row.
 
+use super::{ask, skip};
 use crate::common::run;
-use crate::ns2::{ask, skip};
 
 const SEEDS: u64 = 8;
 const WARMUP_S: u64 = 20;
