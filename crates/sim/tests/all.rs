@@ -17,7 +17,6 @@ mod ns2_two_way;
 mod one_path_truth;
 mod opening;
 mod repair;
-mod scalable;
 mod schedulers;
 mod traces;
 mod way_back;

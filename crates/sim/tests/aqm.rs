@@ -1,5 +1,7 @@
 //! Queues that hold their delay, and ECN, with endpoints.
 
+mod scalable;
+
 use anabranch_scenario::Record;
 
 use crate::common::run;
