@@ -110,7 +110,7 @@ def _weaknesses(rule: dict[str, Any]) -> str:
             "An overshoot of slow start lasts for minutes: without losses a window shrinks by at "
             "most one packet per round trip. Set `tcp.initial_ssthresh_packets`."
         )
-    if rule["name"] in ("reno", "cubic", "ewtcp", "vegas"):
+    if rule["name"] in ("reno", "cubic", "dctcp", "ewtcp", "vegas", "bbr", "bbr3"):
         found.append("It does not couple paths: on a shared link each path counts as a connection.")
     else:
         found.append(

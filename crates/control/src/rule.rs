@@ -35,8 +35,8 @@ pub trait Rule: Clone + Debug {
     /// The endpoint reports each packet, and paces.
     const BY_RATE: bool = false;
     /// Whether the rule reduces the window by the share of packets that are marked (ECN), in
-    /// [`decrease_at_marks`](Rule::decrease_at_marks): a scalable rule (RFC 9331). Every other takes
-    /// a mark as a loss.
+    /// [`decrease_at_marks`](Rule::decrease_at_marks): a scalable rule (RFC 9331). Every other
+    /// takes a mark as a loss.
     const SCALABLE: bool = false;
     /// Whether slow start grows in every other round trip only. A round without growth sends one
     /// window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked at the end of these

@@ -43,7 +43,7 @@ pub struct Departure<T> {
     pub marked: bool,
 }
 
-/// One direction of a link with CoDel, FQ-CoDel or DualPI2. As a [`Link`](crate::Link), but for this:
+/// One direction of a link with CoDel, FQ-CoDel or DualPI2. As [`Link`](crate::Link), but for this:
 ///
 /// - A packet may be dropped when it leaves the queue, and flows overtake one another. Its fate is
 ///   therefore known only when its transmission starts, and the caller, who has the clock, says

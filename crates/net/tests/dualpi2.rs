@@ -51,7 +51,7 @@ fn packets_of_low_delay_are_marked_above_the_step() {
     assert_eq!(outcome.marked, []);
 }
 
-/// Of packets that are not ECN-capable at 1.25 times the rate a fifth must be dropped, and the
+/// A stream that is not ECN-capable at 1.25 times the rate: a fifth must be dropped, and the
 /// integral part of the controller holds the mean delay at the target of 15 ms. Drops are evenly
 /// spaced: every fifth packet.
 #[test]
@@ -66,9 +66,9 @@ fn the_classic_queue_finds_the_drop_probability_that_holds_its_target() {
 }
 
 /// A thin flow of low delay takes a tenth of the link, and the classic one offers all of it: a
-/// tenth of its packets must be dropped. With p'^2 = 0.1 the coupling marks 2 p' = 0.632 of the thin
-/// flow, which waits for the transmission in progress, 1 ms, and at most one more: its weight is
-/// nine times the other's.
+/// tenth of its packets must be dropped. With p'^2 = 0.1 the coupling marks 2 p' = 0.632 of the
+/// thin flow, which waits for the transmission in progress, 1 ms, and at most one more: its weight
+/// is nine times the other's.
 #[test]
 fn marks_of_low_delay_are_coupled_to_the_square_root_of_classic_drops() {
     let end = 60 * SECOND;
@@ -93,8 +93,8 @@ fn marks_of_low_delay_are_coupled_to_the_square_root_of_classic_drops() {
     assert!(longest <= 2 * MILLISECOND, "{longest} ps");
 }
 
-/// Both queues are full at once. The queue of low delay is 0.8 packets ahead, and a packet of its own
-/// takes 0.1 of it: nine, until the classic one has credit, which a packet of it spends.
+/// Both queues are full at once. The queue of low delay is 0.8 packets ahead, and a packet of it
+/// takes 0.1 of that: nine, until the classic one has credit, which a packet of it spends.
 #[test]
 fn the_classic_queue_gets_a_tenth_of_the_link() {
     let both = [LOW_DELAY, CLASSIC]

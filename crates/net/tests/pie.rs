@@ -51,7 +51,7 @@ fn pie_marks_up_to_a_probability_of_a_tenth_and_drops_above() {
 
 /// The numbers of packets from a drop to the next at a drop probability of 0.01 and a trifle. Ten
 /// packets per ms arrive, of which one leaves, so that a million wait at the only update, at 100 s,
-/// for 900 s: (alpha (900 s - 15 ms)) / 2048 (RFC 8033, section 4.2, for a probability of 0 before).
+/// for 900 s: (alpha (900 s - 15 ms)) / 2048 (RFC 8033, section 4.2, for a probability of 0).
 fn gaps(derandomize: bool) -> Vec<u32> {
     let pie = Pie {
         derandomize,

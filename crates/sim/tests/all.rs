@@ -16,7 +16,6 @@ mod ns2;
 mod one_path_truth;
 mod opening;
 mod repair;
-mod scalable;
 mod schedulers;
 mod traces;
 mod way_back;

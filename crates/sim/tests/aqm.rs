@@ -1,5 +1,7 @@
 //! Queues that hold their delay, and ECN, with endpoints.
 
+mod scalable;
+
 use anabranch_scenario::Record;
 
 use crate::common::run;
@@ -152,6 +154,24 @@ fn a_window_is_reduced_at_most_once_per_round_trip() {
         "{}",
         record.links.utilization[0]
     );
+}
+
+/// A mark that is echoed until the sender says that it reduced its window (CWR, RFC 3168, section
+/// 6.1.2) is one reduction. CoDel marks one packet at a time; one mark may be before the measurement
+/// and its reduction within.
+#[test]
+fn an_echoed_mark_reduces_the_window_once() {
+    for acks in ["", ", delayed_acks = true"] {
+        let record = over(
+            "queue.codel = {}",
+            &format!("ecn = true{acks}"),
+            &[BULK],
+            60.0,
+        );
+        let (events, marks) = (record.paths.mark_events[0], record.paths.marked_packets[0]);
+        assert!(events > 10 && events <= marks + 1, "{events} for {marks}");
+        assert_eq!(record.paths.retransmitted_packets[0], 0);
+    }
 }
 
 /// The same packets, dropped instead: an endpoint without ECN is never marked.

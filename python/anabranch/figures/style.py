@@ -32,6 +32,7 @@ CHOSEN: dict[str, tuple[str, str]] = {
     "vegas": ("#9da79a", ">"),
     "wvegas": ("#00737b", "*"),
     "coupled-cubic": ("#f526fc", "x"),
+    "dctcp": ("#e5ec01", "+"),
     "bbr": ("#2a20ef", "3"),
     "bbr3": ("#390c8e", "4"),
 }

@@ -10,8 +10,8 @@ use crate::scalar::Scalar;
 /// RFC 8257, section 3.3. A round trip with the share M of its packets marked moves `alpha` to
 /// `(1 - g) alpha + g M`, with `alpha = 1` at first and `g = 1/16` (section 4.2), and then, if
 /// M > 0, the window. Losses halve it, and growth is NewReno's, in round trips with marks, too
-/// (sections 3.4 and 3.5). With marks in every round trip the window is `2/M`, where the packet that
-/// it grows is what marks take.
+/// (sections 3.4 and 3.5). With marks in every round trip the window is `2/M`, where marks take the
+/// packet that it grows.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     g: f64,

@@ -106,7 +106,9 @@ impl Connection {
         if ecn.is_scalable() || path.sender.is_recovering() {
             return;
         }
-        if ecn.reduced_until.is_some_and(|end| una >= end) {
+        // The packet with the number `end` says that the window was reduced: acknowledgements of
+        // those before it still echo the mark.
+        if ecn.reduced_until.is_some_and(|end| una > end) {
             ecn.reduced_until = None;
             self.controller.on_recovered(r);
         }

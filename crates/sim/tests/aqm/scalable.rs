@@ -38,10 +38,10 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 }
 
 /// With the base probability p' the L queue marks 2 p' of DCTCP's packets and the classic queue
-/// p'^2 of the other's: windows of 2 / (2 p') = 1/p' and of 1.22/p' packets (CUBIC is no faster than
-/// Reno at these RTTs), over round trips of 20.6 and, with the target of 15 ms, 35.3 ms. Rates are
-/// therefore as 1.4 to 1 (RFC 9332, section 2.1, makes windows equal, not rates), and both RFCs
-/// promise no more than the order of magnitude: half to twice.
+/// p'^2 of the other's: windows of 2 / (2 p') = 1/p' and of 1.22/p' packets (CUBIC is no faster
+/// than Reno at these RTTs), over round trips of 20.6 and, with the target of 15 ms, 35.3 ms. Rates
+/// are therefore as 1.4 to 1: RFC 9332, section 2.1, makes windows equal. Both windows are small
+/// and vary, so half to twice is asked for.
 #[test]
 fn dctcp_and_a_classic_flow_share_dualpi2_and_keep_their_delays() {
     for other in ["reno", "cubic"] {
