@@ -7,6 +7,8 @@ import pytest
 import anabranch
 from anabranch.cli import tables
 from anabranch.cli.runs import comparison
+from anabranch.scenario import Scenario
+from conftest import SMALL
 
 OWN = {"flows.two.algorithm": "balia"}
 """With it every flow of the scenario `small` names its own algorithm."""
@@ -79,3 +81,14 @@ def test_a_comparison_of_equal_runs_is_a_warning_with_the_remedy(small: Path) ->
     assert anabranch.run(small, "olia", seeds=1, set=OWN).warnings == []
     swept = anabranch.sweep(small, {"flows.two.algorithm": ["lia", "olia"]}, ["reno", "balia"], 1)
     assert swept.warnings == []
+
+
+def test_seeds_that_change_nothing_are_said_with_what_would_change_it(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = SMALL.replace("queue.red = {}\n", "").replace("start_spread_s = 1\n", "")
+    fixed = anabranch.run(Scenario.parse(text), "lia", seeds=2)
+    for result, hint in ((fixed, f"{tables.CHANCE}\n"), (anabranch.run(small, "lia"), "")):
+        tables.run(result)
+        out, err = capsys.readouterr()
+        assert (err, "deterministic: the same with 2 seeds" in out) == (hint, bool(hint))

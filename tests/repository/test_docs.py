@@ -36,3 +36,24 @@ def test_links_to_files_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
         assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+
+
+FILE = re.compile(r'"((?:examples|papers)/[\w./]+)"')
+LECTURES = sorted((ROOT / "docs" / "how-to" / "lectures").glob("*.md"))
+
+
+@pytest.mark.parametrize(
+    "lecture", [file for file in LECTURES if FILE.search(file.read_text())], ids=lambda it: it.stem
+)
+def test_the_first_cell_of_a_lecture_leads_to_the_files_that_it_names(
+    lecture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jupyter starts a notebook in the notebook's folder."""
+    monkeypatch.chdir(lecture.parent)
+    text = lecture.read_text()
+    first = re.search(r"```{code-cell} python\n(.*?)```", text, re.S)
+    assert first
+    assert "os.chdir" in first[1]
+    exec(first[1], {})
+    for named in FILE.findall(text):
+        assert Path(named).exists(), named

@@ -170,8 +170,8 @@ async fn windows_filled_byte_by_byte(streams: usize) {
     let mut hello = Vec::new();
     far.transmit(mux::Lane::Bulk, &mut hello);
     near.receive(mux::Lane::Bulk, &hello, now).expect("right");
+    let mut sent = Vec::with_capacity(1 << 21);
     let before = settled().await;
-    let mut sent = Vec::new();
     for _ in 0..streams {
         let id = near.open(now).expect("fewer than allowed");
         near.transmit(mux::Lane::Bulk, &mut sent);

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from anabranch.cli.grid import new_table
+from anabranch.cli.notes import note
 from anabranch.cli.progress import progress
 from anabranch.formats import interval, json_text
 
@@ -208,13 +209,21 @@ _CLASS_STYLES = {
 }
 
 
+CHANCE = (
+    "Nothing in the scenario is random, so there are no intervals. Seeds differ with "
+    "start_spread_s of a flow, queue.red or loss."
+)
+
+
 def headline(result: "Result") -> None:
     """Scenario, backend, time and what an interval is."""
     scenario = result.scenario
     STDOUT.print(
         f"{scenario.name or 'scenario'}, on {result.backend}: {scenario.warmup_s:g} to "
-        f"{scenario.duration_s:g} s, {over_seeds(result)}\n"
+        f"{scenario.duration_s:g} s, {(seeds := over_seeds(result))}\n"
     )
+    if seeds.startswith("deterministic"):
+        note(CHANCE)
 
 
 def over_seeds(result: "Result") -> str:
