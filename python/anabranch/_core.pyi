@@ -146,6 +146,9 @@ class Path:
     def age(self) -> float:
         """Time since the present stage of congestion avoidance began, s."""
     @property
+    def rounds(self) -> float:
+        """Windows acknowledged in that stage: its age in round trips."""
+    @property
     def rate(self) -> float:
         """`window / rtt`, packets/s."""
 

@@ -30,6 +30,7 @@ class State:
     prior_peak: float = 28.0
     epoch_window: float = 15.0
     age: float = 2.0
+    rounds: float = 40.0
 
     @property
     def round_rtt(self) -> float:
@@ -78,6 +79,7 @@ def _random_path(dice: random.Random) -> State:
         prior_peak=peak,
         epoch_window=peak / 2,
         age=10 * dice.random(),
+        rounds=100 * dice.random(),
     )
 
 

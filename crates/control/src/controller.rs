@@ -321,7 +321,8 @@ impl<R: Rule> Controller<R> {
         }
     }
 
-    #[inline]
+    /// Inlined always: every acknowledgement passes here.
+    #[inline(always)]
     fn grow(&mut self, r: usize, ack: &Ack) {
         for _ in 0..ack.packets {
             match self.state[r].phase {
@@ -334,6 +335,9 @@ impl<R: Rule> Controller<R> {
                     }
                 }
                 Phase::Avoidance if !R::DELAY_BASED => {
+                    if R::COUNTS_ROUNDS {
+                        self.paths[r].rounds += 1.0 / self.paths[r].window;
+                    }
                     let increase = self.increase(r);
                     self.change_window(r, increase);
                 }
@@ -362,7 +366,7 @@ impl<R: Rule> Controller<R> {
         self.state[r].phase = Phase::Avoidance;
         self.state[r].increase = f64::NAN;
         self.paths[r].epoch_window = self.paths[r].window;
-        self.paths[r].age = 0.0;
+        (self.paths[r].age, self.paths[r].rounds) = (0.0, 0.0);
     }
 }
 

@@ -35,6 +35,10 @@ pub struct Path<S> {
     /// Time in that stage, s, without the times when the application sent less than the window
     /// allowed.
     pub age: S,
+    /// Windows acknowledged in that stage while the window limited the sender: each packet counts
+    /// as `1/w` (RFC 9438, section 4.3). Only for rules that
+    /// [count rounds](crate::rule::Rule::COUNTS_ROUNDS).
+    pub rounds: S,
 }
 
 impl<S: Scalar> Path<S> {
@@ -64,6 +68,7 @@ impl<S: Scalar> Path<S> {
             prior_peak: convert(self.prior_peak),
             epoch_window: convert(self.epoch_window),
             age: convert(self.age),
+            rounds: convert(self.rounds),
         }
     }
 }

@@ -38,6 +38,9 @@ pub trait Rule: Clone + Debug {
     /// window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked at the end of these
     /// rounds only.
     const ALTERNATE_SLOW_START: bool = false;
+    /// Whether the rule reads [`Path::rounds`].
+    const COUNTS_ROUNDS: bool = false;
+
     /// Why, by its own equations, the rule alone on a set of paths does not always use 95 % of them
     /// where the only losses are at queues of one bandwidth-delay product.
     const LEAVES_CAPACITY: Option<&'static str> = None;

@@ -37,6 +37,7 @@ fn one_cubic(age: f64) -> Path<f64> {
         epoch_window: 700.0,
         peak: 1000.0,
         age,
+        rounds: age / 0.1,
         ..path(700.0, 0.1)
     }
 }
@@ -89,6 +90,7 @@ fn in_total_it_has_as_much_as_cubic_on_the_best_path() {
         let stage = |(&window, rtt): (&f64, f64)| Path {
             epoch_window: window,
             age,
+            rounds: age / rtt,
             ..path(window, rtt)
         };
         windows.iter().zip(rtts(unit)).map(stage).collect()

@@ -4,12 +4,14 @@ use crate::common::{ack, close, path, rule};
 use anabranch_control::{Ack, AnyController, Path, Phase};
 
 /// A path with these windows: now, at the start of the stage, at the last loss, at the one before.
+/// Each RTT of 0.1 s of its age acknowledged a window.
 fn stage(window: f64, start: f64, peak: f64, prior_peak: f64, age: f64) -> Path<f64> {
     Path {
         epoch_window: start,
         peak,
         prior_peak,
         age,
+        rounds: age / 0.1,
         ..path(window, 0.1)
     }
 }
@@ -45,6 +47,7 @@ fn the_plateau_is_the_peak() {
 fn the_convex_region_grows_away_from_the_peak() {
     let path = Path {
         rtt: 1.0,
+        rounds: 6.0,
         ..stage(105.0, 75.0, 100.6, 0.0, 6.0)
     };
     assert!(agrees(increase(path), 6.4 / 105.0));
@@ -64,6 +67,7 @@ fn fast_convergence_gives_way_to_a_newcomer() {
     for (prior_peak, w_max, k) in [(90.0, 68.0, 30f64.cbrt()), (70.0, 80.0, 60f64.cbrt())] {
         let path = Path {
             rtt: 1.0,
+            rounds: 2.0,
             ..stage(60.0, 56.0, 80.0, prior_peak, 2.0)
         };
         let target = 0.4 * (3.0 - k).powi(3) + w_max;
@@ -81,6 +85,7 @@ fn a_stage_after_slow_start_begins_convex() {
         increase(Path {
             rtt: 2.0,
             age: 0.0,
+            rounds: 0.0,
             ..path
         }),
         3.2 / 50.0
@@ -98,8 +103,9 @@ fn the_reno_friendly_region_runs_along_reno() {
     let rounds_to_peak = 3.0 * 17.0 / 9.0;
     while path.age < 0.5 {
         path.age += path.rtt / path.window;
+        path.rounds += 1.0 / path.window;
         path.window += increase(path);
-        let rounds = path.age / path.rtt;
+        let rounds = path.rounds;
         let reno =
             7.0 + rounds.min(rounds_to_peak) * 9.0 / 17.0 + (rounds - rounds_to_peak).max(0.0);
         assert!((path.window - reno).abs() < 0.5, "{} {reno}", path.window);

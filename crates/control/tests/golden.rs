@@ -34,6 +34,7 @@ fn states() -> Vec<(&'static str, Vec<Path<f64>>)> {
             prior_peak: 14.0,
             epoch_window: 8.0,
             age: 0.1,
+            rounds: 2.0,
             ..path(10.0, 0.05)
         },
         Path {
@@ -45,6 +46,7 @@ fn states() -> Vec<(&'static str, Vec<Path<f64>>)> {
             prior_peak: 20.0,
             epoch_window: 16.0,
             age: 0.8,
+            rounds: 4.0,
             ..path(20.0, 0.2)
         },
     ];
@@ -52,6 +54,7 @@ fn states() -> Vec<(&'static str, Vec<Path<f64>>)> {
         peak: 100.6,
         epoch_window: 75.0,
         age: 1.9,
+        rounds: 19.0,
         loss_interval: 1000.0,
         ..path(90.0, 0.1)
     };

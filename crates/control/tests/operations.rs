@@ -220,9 +220,10 @@ proptest! {
                 controller.on_ack(k, &Ack { packets: 0, ..ack(1.0, 0.05 * (k + 1) as f64) });
             });
             controller.on_ack(r, &Ack { window_limited: false, ..ack(2.0, None) });
-            // One packet more since the loss, and no more time in the stage.
+            // One packet more since the loss and in the stage, and no more time.
             let mut paths = controller.paths().to_vec();
             paths[r].since_loss += 1.0;
+            paths[r].rounds += 1.0 / windows[r];
             let increase = rule.increase(r, &paths);
             controller.on_ack(r, &Ack { packets: 1, ..ack(2.0, None) });
             prop_assert!(close(controller.window(r), windows[r] + increase), "{}", info.name);

@@ -172,7 +172,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (sample->rtt_us > 0) {
 		if ((u32)sample->rtt_us < s->base_rtt_us)
 			s->base_rtt_us = sample->rtt_us;
-		s->round_sum_us += sample->rtt_us;
+		note_rtt(s, sample->rtt_us);
 		s->round_samples++;
 		note_delay(sk, sample->rtt_us);
 	}
@@ -181,7 +181,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (!round_ended)
 		return;
 	s->round_end = tp->snd_nxt;
-	s->round_sum_us = s->round_samples = 0;
+	s->round_samples = 0;
 	adapt_buffers(sk);
 }
 

@@ -10,7 +10,13 @@ static inline void forget_increase(struct subflow *s)
 {
 }
 
-/* Called for each acknowledgement, before the counters of the round trip begin anew. */
+/* Called for each sample of the RTT. */
+static inline void note_rtt(struct subflow *s, u32 rtt_us)
+{
+	s->round_sum_us += rtt_us;
+}
+
+/* Called for each acknowledgement, before the next round trip begins. */
 static inline void note_round(struct subflow *s, bool ended)
 {
 	s->is_due = ended;
@@ -18,6 +24,7 @@ static inline void note_round(struct subflow *s, bool ended)
 		return;
 	s->round_rtt = soft_div(soft_of(s->round_sum_us), soft_of(s->round_samples));
 	s->round_rtt = soft_div(s->round_rtt, SOFT(1000000));
+	s->round_sum_us = 0;
 }
 
 static inline void end_slow_start_round(struct tcp_sock *tp, struct subflow *s,

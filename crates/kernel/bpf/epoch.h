@@ -1,5 +1,6 @@
 /* The epoch of a subflow, its present stage of congestion avoidance, for rules with EPOCH: what
- * the Controller in crates/control/src keeps in Path::epoch_window, age, peak and prior_peak.
+ * the Controller in crates/control/src keeps in Path::epoch_window, age, rounds, peak and
+ * prior_peak.
  *
  * As with the kernel's CUBIC, an epoch that a spurious loss has ended stays ended after the undo:
  * another begins at the restored window.
@@ -27,7 +28,13 @@ static inline void begin_epoch(const struct tcp_sock *tp, struct subflow *s)
 	if (s->epoch.window)
 		return;
 	s->epoch.window = present_window(tp, s);
-	s->age_us = 0;
+	s->age_us = s->rounds = 0;
+}
+
+/* Called in an epoch, for packets that are acknowledged while the window limits the sender. */
+static inline void note_acknowledged(const struct tcp_sock *tp, struct subflow *s, u32 acked)
+{
+	s->rounds += ((u64)acked << 32) / (tp->snd_cwnd ? tp->snd_cwnd : 1);
 }
 
 /* Called at a loss event, before the window falls. */
@@ -62,6 +69,10 @@ static inline void end_epoch(struct subflow *s)
 }
 
 static inline void begin_epoch(const struct tcp_sock *tp, struct subflow *s)
+{
+}
+
+static inline void note_acknowledged(const struct tcp_sock *tp, struct subflow *s, u32 acked)
 {
 }
 

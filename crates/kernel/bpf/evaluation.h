@@ -20,6 +20,7 @@ struct evaluation {
 	struct memory memory[MAX_PATHS];
 	struct epoch epoch; /* of path r */
 	soft age;
+	soft rounds;
 	soft parameters[MAX_PARAMETERS];
 	u64 count;
 	u64 r;
@@ -80,6 +81,7 @@ static inline void evaluate_rule(struct evaluation *evaluation, struct connectio
 #if READS & EPOCH
 	c->epoch = evaluation->epoch;
 	c->age = evaluation->age;
+	c->rounds = evaluation->rounds;
 #endif
 	evaluation->increase = increase(r, c);
 	evaluation->decrease = decrease(r, c);

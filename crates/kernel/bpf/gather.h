@@ -94,6 +94,7 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 	if (fields & EPOCH) {
 		c->epoch = s->epoch;
 		c->age = soft_div(soft_of(s->age_us), SOFT(1000000));
+		c->rounds = soft_scaled(s->rounds, -32);
 	}
 #endif
 }

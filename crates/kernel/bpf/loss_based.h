@@ -11,6 +11,11 @@ static inline void forget_increase(struct subflow *s)
 	s->is_due = 1;
 }
 
+/* Nothing to note: no rule reads the RTT of a round trip. */
+static inline void note_rtt(struct subflow *s, u32 rtt_us)
+{
+}
+
 /* Called for each acknowledgement. */
 static inline void note_round(struct subflow *s, bool ended)
 {
@@ -59,6 +64,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 			return;
 	}
 	begin_epoch(tp, s);
+	note_acknowledged(tp, s, acked);
 	if (s->is_due && !compute_increase(sk))
 		tcp_reno_cong_avoid(sk, ack, acked);
 	else

@@ -17,7 +17,7 @@
 #define SINCE_LOSS 16
 #define MEMORY 32 /* of the own path only */
 #define PEAK 64
-#define EPOCH 128 /* epoch_window, age, prior_peak: of the own path only */
+#define EPOCH 128 /* epoch_window, age, rounds, prior_peak: of the own path only */
 #define BETWEEN_LOSSES 256
 #define LOSS_INTERVAL 512
 #define EQUILIBRIUM_RATE 1024 /* of the memory */
@@ -61,6 +61,7 @@ struct connection {
 #if READS & EPOCH
 	struct epoch epoch;
 	soft age;
+	soft rounds;
 #endif
 	soft parameters[MAX_PARAMETERS];
 	u64 count;

@@ -19,7 +19,10 @@ struct subflow {
 	u8 is_due; /* the rule, which runs once per round trip, runs at the next acknowledgement */
 	u8 holds; /* slow start does not grow in this round trip */
 	u8 keeps; /* MEMORY or EPOCH, or neither: which of the two the rule keeps */
-	u64 round_sum_us;
+	union {
+		u64 round_sum_us;
+		u64 rounds; /* acknowledged in the epoch; 2^-32 windows */
+	};
 	union {
 		soft round_rtt;
 		struct {

@@ -78,6 +78,7 @@ class State:
     prior_peak: float = 0
     epoch_window: float = 0
     age: float = 0
+    rounds: float = 0
 
 
 def names() -> list[str]:

@@ -123,7 +123,8 @@ impl Server {
     }
 
     /// Transmits a packet that arrives at `now`. None, and nothing changes, if the transmission
-    /// would not end before `deadline`.
+    /// would not end before `deadline`. Inlined always: every packet passes here.
+    #[inline(always)]
     pub(crate) fn serve(&mut self, now: Time, bytes: u32, deadline: Time) -> Option<Transmission> {
         match self {
             Server::Constant(server) => server.serve(now, bytes, deadline),
@@ -189,6 +190,7 @@ impl Constant {
         Attobits::from(self.rate) * Attobits::from(time) + Attobits::from(self.remainder)
     }
 
+    #[inline(always)]
     fn serve(&mut self, now: Time, bytes: u32, deadline: Time) -> Option<Transmission> {
         if bytes != self.size.bytes {
             self.size = Size::new(bytes, self.rate);

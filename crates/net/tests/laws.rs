@@ -312,13 +312,15 @@ proptest! {
     ) {
         let config = LinkConfig { queue, down, ..LinkConfig::constant(bits_per_second, DELAY) };
         let passages = passages(config, &offers);
+        // A rate is rounded to a millionth of a bit per second.
+        let rate = bits_per_second + 0.5e-6;
         for first in 0..passages.len() {
             let mut bits = 0.0;
             for last in &passages[first + 1..] {
                 bits += f64::from(last.bytes) * 8.0;
                 // Both ends of the window are rounded down to a picosecond.
                 let window_ps = (last.transmitted - passages[first].transmitted) as f64 + 1.001;
-                prop_assert!(bits <= bits_per_second * window_ps / 1e12);
+                prop_assert!(bits <= rate * window_ps / 1e12);
             }
         }
     }

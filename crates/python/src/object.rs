@@ -75,6 +75,7 @@ fn path(object: &Bound<'_, PyAny>) -> PyResult<Path<Object>> {
         prior_peak: field("prior_peak")?,
         epoch_window: field("epoch_window")?,
         age: field("age")?,
+        rounds: field("rounds")?,
     })
 }
 

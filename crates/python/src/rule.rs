@@ -86,6 +86,12 @@ impl Path {
         self.0.age
     }
 
+    /// Windows acknowledged in that stage: its age in round trips.
+    #[getter]
+    fn rounds(&self) -> f64 {
+        self.0.rounds
+    }
+
     /// window / rtt, packets per second.
     #[getter]
     fn rate(&self) -> f64 {

@@ -304,8 +304,8 @@ impl Network {
         }
     }
 
-    /// Sends `ack` over its return line.
-    #[inline]
+    /// Sends `ack` over its return line. Inlined always: captured paths call it, too.
+    #[inline(always)]
     pub fn answer(&mut self, now: Time, line: u32, ack: Acknowledgement) {
         let back = &mut self.returns[line as usize];
         if back.line.push(now + back.delay, ack) {

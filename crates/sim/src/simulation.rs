@@ -309,12 +309,15 @@ impl Simulation {
     }
 
     /// Keeps the totals of a connection that is over, and its number for another.
-    #[inline]
+    #[inline(always)]
     fn retire_if_over(&mut self, number: u32) {
-        let connection = &mut self.connections[number as usize];
-        if !connection.is_over() {
-            return;
+        if self.connections[number as usize].is_over() {
+            self.retire(number);
         }
+    }
+
+    fn retire(&mut self, number: u32) {
+        let connection = &mut self.connections[number as usize];
         let user = &mut self.users[connection.user as usize];
         user.received_bytes += connection.received_bytes(&self.tcp);
         let first = user.slot.first_path as usize;

@@ -25,7 +25,7 @@ impl<R: Rule> Controller<R> {
         path.peak = path.window;
         path.window = path.window.min(ssthresh);
         path.epoch_window = path.window;
-        path.age = 0.0;
+        (path.age, path.rounds) = (0.0, 0.0);
     }
 
     /// All that was outstanding on path `r` at the loss is acknowledged: recovery is over.

@@ -52,6 +52,7 @@ impl Rule for CoupledCubic {
     }];
     /// The increase follows the time since the last loss.
     const FLUID: bool = false;
+    const COUNTS_ROUNDS: bool = true;
     const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 

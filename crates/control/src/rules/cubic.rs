@@ -10,20 +10,20 @@ use crate::scalar::Scalar;
 /// the target, one RTT ahead at `t = age + tau_r`, is the larger of
 ///
 /// - `W_cubic(t) = C (t - K)^3 + W_max`, `K = cbrt((W_max - epoch_window)/C)` (equations 1 and 2),
-/// - `W_est(t)`, Reno's window (equation 4): a slope of `3 (1 - 0.7)/(1 + 0.7) = 9/17`
-///   packets per RTT up to the peak and of 1 beyond it,
+/// - `W_est`, Reno's window one RTT ahead (equation 4): a slope of `3 (1 - 0.7)/(1 + 0.7) = 9/17`
+///   packets per window acknowledged up to the peak and of 1 beyond it,
 ///
 /// held within `[w_r, 1.5 w_r]` (section 4.2). `W_max` is the peak, or 0.85 of it where it is below
 /// the peak before (fast convergence, section 4.7); after slow start with no peak it is the window
 /// the stage began with, and K = 0 (section 4.8).
 ///
-/// Departures, so that the rule remains a pure function of the path. `W_est` is taken from time (as
-/// in RFC 8312, equation 4), not from counted ACKs. The window moves towards `W_est(t + tau_r)` at
-/// the rate of the concave and convex regions instead of jumping to `W_est(t)`; as it lags one RTT
-/// behind a line, it runs along `W_est(t)` all the same. Fast convergence compares with the window
-/// at the loss before, not with the `W_max` that an earlier fast convergence had reduced. After a
-/// timeout, which forgets the peak, `W_est` grows by 1 at once, not by 9/17 up to the window before
-/// it (section 4.3). docs/notebook/agreement.md goes through the RFC section by section.
+/// Departures, so that the rule remains a pure function of the path. The window moves towards
+/// `W_est` one RTT ahead at the rate of the concave and convex regions instead of jumping to
+/// `W_est`; as it lags one RTT behind a line, it runs along `W_est` all the same. Fast convergence
+/// compares with the window at the loss before, not with the `W_max` that an earlier fast
+/// convergence had reduced. After a timeout, which forgets the peak, `W_est` grows by 1 at once, not
+/// by 9/17 up to the window before it (section 4.3). docs/notebook/agreement.md goes through the
+/// RFC section by section.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     c: f64,
@@ -44,6 +44,7 @@ impl Rule for Cubic {
     }];
     /// The increase follows the time since the last loss.
     const FLUID: bool = false;
+    const COUNTS_ROUNDS: bool = true;
     const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
@@ -66,7 +67,7 @@ impl Rule for Cubic {
 #[inline]
 pub(super) fn cubic_increase<S: Scalar>(path: &Path<S>, c: S, slope: S) -> S {
     let (w, t) = (path.window, path.age + path.rtt);
-    let target = cubic_window(path, t, c).max(reno_window(path, t, slope));
+    let target = cubic_window(path, t, c).max(reno_window(path, slope));
     (target.min(w * S::of(3) / S::of(2)).max(w) - w) / w
 }
 
@@ -80,12 +81,12 @@ fn cubic_window<S: Scalar>(path: &Path<S>, t: S, c: S) -> S {
     c * past_k * past_k * past_k + w_max
 }
 
-/// `W_est(t)`.
+/// `W_est`, one RTT ahead.
 #[inline]
-fn reno_window<S: Scalar>(path: &Path<S>, t: S, slope: S) -> S {
+fn reno_window<S: Scalar>(path: &Path<S>, slope: S) -> S {
     let (start, slope_to_peak) = (path.epoch_window, slope * S::of(9) / S::of(17));
     let peak = path.peak.max(start);
-    let (rounds, rounds_to_peak) = (t / path.rtt, (peak - start) / slope_to_peak);
+    let (rounds, rounds_to_peak) = (path.rounds + S::of(1), (peak - start) / slope_to_peak);
     if rounds <= rounds_to_peak {
         start + slope_to_peak * rounds
     } else {

@@ -32,6 +32,7 @@ impl Rule for Custom {
     const NAME: &'static str = "custom";
     const SUMMARY: &'static str = "A rule that is not in the table";
     const SOURCE: &'static str = "the user";
+    const COUNTS_ROUNDS: bool = true;
     type Memory<S: Scalar> = ();
 
     /// Never called: not in the table.

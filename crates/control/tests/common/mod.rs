@@ -17,7 +17,7 @@ pub fn path(window: f64, rtt: f64) -> Path<f64> {
 /// Any valid path.
 pub fn any_path() -> impl Strategy<Value = Path<f64>> {
     let windows = (1.0..1e4, 1.0..1e4, 1.0..1e4, 1.0..1e4);
-    let times = (0.001..1.0, 0.0001..0.5, 0.0..30.0);
+    let times = (0.001..1.0, 0.0001..0.5, 0.0..30.0, 0.0..1e4);
     let losses = (0u32..100_000, 1u32..100_000, 1.0..1e5);
     (windows, times, losses).prop_map(|(windows, times, losses)| Path {
         window: windows.0,
@@ -29,6 +29,7 @@ pub fn any_path() -> impl Strategy<Value = Path<f64>> {
         round_rtt: times.0 + times.1,
         queue_delay: times.1,
         age: times.2,
+        rounds: times.3,
         since_loss: f64::from(losses.0),
         between_losses: f64::from(losses.1),
         loss_interval: losses.2,

@@ -47,10 +47,10 @@ static inline soft cubic_window(const struct epoch *epoch, soft t, soft c)
 	return soft_add(soft_mul(soft_mul(soft_mul(c, past_k), past_k), past_k), w_max);
 }
 
-static inline soft reno_window(const struct epoch *epoch, soft rtt, soft t, soft slope)
+static inline soft reno_window(const struct epoch *epoch, soft windows, soft slope)
 {
 	soft start = epoch->window, slope_to_peak = soft_div(soft_mul(slope, SOFT(9)), SOFT(17));
-	soft peak = soft_max(epoch->peak, start), rounds = soft_div(t, rtt);
+	soft peak = soft_max(epoch->peak, start), rounds = soft_add(windows, SOFT(1));
 	soft rounds_to_peak = soft_div(soft_sub(peak, start), slope_to_peak);
 
 	if (soft_at_least(rounds_to_peak, rounds))
@@ -81,7 +81,7 @@ static inline soft increase(u32 r, const struct connection *c)
 	}
 	cubic = soft_mul(c->parameters[0], soft_min(cubic, SOFT(1)));
 	target = soft_max(cubic_window(&c->epoch, t, cubic),
-			  reno_window(&c->epoch, path->rtt, t, soft_min(reno, SOFT(1))));
+			  reno_window(&c->epoch, c->rounds, soft_min(reno, SOFT(1))));
 	target = soft_max(soft_min(target, soft_div(soft_mul(w, SOFT(3)), SOFT(2))), w);
 	return soft_div(soft_sub(target, w), w);
 }

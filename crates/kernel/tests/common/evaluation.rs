@@ -58,6 +58,7 @@ pub struct Evaluation {
     memory: [CMemory; MAX_PATHS],
     epoch: CEpoch,
     age: Soft,
+    rounds: Soft,
     parameters: [Soft; MAX_PARAMETERS],
     count: u64,
     r: u64,
@@ -85,6 +86,7 @@ impl Evaluation {
                 prior_peak: paths[r].prior_peak,
             },
             age: paths[r].age,
+            rounds: paths[r].rounds,
             ..Default::default()
         };
         for (c, path) in evaluation.paths.iter_mut().zip(paths) {

@@ -36,13 +36,15 @@ fn between(low: u64, high: u64, bits: u32) -> impl Strategy<Value = u64> {
     ]
 }
 
-/// The windows of CUBIC's epoch, packets, and its age, us: below a window now and then, and 0.
-fn epoch() -> impl Strategy<Value = [u64; 4]> {
+/// The windows of CUBIC's epoch, packets, its age, us, and its round trips, 2^-32: below a window
+/// now and then, and 0.
+fn epoch() -> impl Strategy<Value = [u64; 5]> {
     [
         magnitude(24).boxed(),
         magnitude(24).boxed(),
         magnitude(24).boxed(),
         magnitude(32).boxed(),
+        magnitude(60).boxed(),
     ]
 }
 
@@ -72,6 +74,7 @@ fn path() -> impl Strategy<Value = Path<Soft>> {
             prior_peak: Soft::of(epoch[1]) / Soft::of(8),
             epoch_window: Soft::of(epoch[2]) / Soft::of(8),
             age: s(epoch[3]),
+            rounds: Soft::of(epoch[4]) / Soft::of(1 << 32),
         }
     })
 }

@@ -49,7 +49,7 @@ impl Connection {
         world.network.calendar.push(time, event);
     }
 
-    #[inline]
+    #[inline(always)]
     fn offer(&mut self, world: &mut World, packet: Packet) {
         if let Err(cause) = world.network.send(world.now, packet) {
             self.on_drop(packet.path, cause);

@@ -228,8 +228,9 @@ impl Connection {
         self.data_una.saturating_add(buffer.into())
     }
 
-    /// Fills one path's window: all others are full, or there is no data to send.
-    #[inline]
+    /// Fills one path's window: all others are full, or there is no data to send. Inlined always,
+    /// as `on_ack`, whose end it is.
+    #[inline(always)]
     fn fill_window(&mut self, world: &mut World, r: usize) {
         while self.paths[r].has_room() {
             if !self.retransmit(world, r) && !self.send_next(world, r) {
@@ -243,12 +244,14 @@ impl Connection {
     }
 
     /// Sends the first lost packet of a path again, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn retransmit(&mut self, world: &mut World, r: usize) -> bool {
+        self.paths[r].sender.has_lost() && self.retransmit_lost(world, r)
+    }
+
+    #[inline(never)]
+    fn retransmit_lost(&mut self, world: &mut World, r: usize) -> bool {
         let path = &mut self.paths[r];
-        if !path.sender.has_lost() {
-            return false;
-        }
         let Some(sequence) = path.sender.send_lost() else {
             return false;
         };
@@ -273,7 +276,7 @@ impl Connection {
     }
 
     /// Reinjects data over a path, or sends new data.
-    #[inline]
+    #[inline(always)]
     fn send_next(&mut self, world: &mut World, r: usize) -> bool {
         let data = match self.next_reinjection(r) {
             Some(data) => {
@@ -335,7 +338,7 @@ impl Connection {
         self.reinjections.remove(place).map(|(data, _)| data)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit(
         &mut self,
         world: &mut World,

@@ -254,6 +254,7 @@ class StatePath:
     prior_peak: Any = Fraction(0)
     epoch_window: Any = Fraction(0)
     age: Any = Fraction(0)
+    rounds: Any = Fraction(0)
 
     @property
     def round_rtt(self) -> Any:
