@@ -271,8 +271,8 @@ impl Simulation {
     }
 
     /// A packet reaches the end of a link: it goes to the next link, to the receiver, or, if it is
-    /// an acknowledgement, to the sender. Inlined always: the event loop calls it once per packet, and
-    /// the cold path of packets that overtake once more.
+    /// an acknowledgement, to the sender. Inlined always: the event loop calls it once per packet,
+    /// and the cold path of packets that overtake once more.
     #[inline(always)]
     fn arrive(&mut self, mut packet: Packet) {
         if self.network.step(&mut packet) {
