@@ -32,7 +32,7 @@ CHOSEN: dict[str, tuple[str, str]] = {
     "vegas": ("#9da79a", ">"),
     "wvegas": ("#00737b", "*"),
     "coupled-cubic": ("#f526fc", "x"),
-    "dctcp": ("#e5ec01", "+"),
+    "dctcp": ("#647300", "+"),
     "bbr": ("#2a20ef", "3"),
     "bbr3": ("#390c8e", "4"),
 }
@@ -42,7 +42,7 @@ Two of these colours, or of `OTHERS`, are at least `colour_vision.APART` apart, 
 kind of cone. They were found by simulated annealing from an older palette.
 """
 
-OTHERS = [("#7e50b5", "|"), ("#9b2828", "8"), ("#034984", "1"), ("#647300", "2")]
+OTHERS = [("#7e50b5", "|"), ("#9b2828", "8"), ("#034984", "1"), ("#e5ec01", "2")]
 """For algorithms that are not in the table: rules in Python, a scenario's own mixture."""
 
 INK = "#111111"
