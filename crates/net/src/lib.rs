@@ -5,8 +5,8 @@
 //! of time, so nothing that happens later can change a packet's fate. A [`QueuedLink`] has CoDel,
 //! FQ-CoDel or DualPI2, which drop or reorder what waits; it knows a packet's fate when its
 //! transmission starts. An [`ImpairedLink`] delays packets by different times, so that they may
-//! overtake one another; [`Overtaking`] has those on their way. There is no clock and no I/O in this
-//! crate: the simulator passes virtual time, the lab real time.
+//! overtake one another; [`Overtaking`] has those on their way. There is no clock and no I/O in
+//! this crate: the simulator passes virtual time, the lab real time.
 //!
 //! ```
 //! use anabranch_net::{Fate, Link, LinkConfig, MILLISECOND};

@@ -95,8 +95,8 @@ impl Ecn {
         self.accurate.is_some_and(|accurate| accurate.scalable)
     }
 
-    /// An acknowledgement reaches the sender, by which so many packets are delivered; true if it
-    /// echoes a mark.
+    /// The sender gets an acknowledgement by which so many packets are delivered; true if it echoes
+    /// a mark.
     pub fn hear(&mut self, bits: Bits, delivered: u32) -> bool {
         let Some(accurate) = &mut self.accurate else {
             return bits.has(Bits::ECHO);

@@ -157,8 +157,8 @@ fn a_window_is_reduced_at_most_once_per_round_trip() {
 }
 
 /// A mark that is echoed until the sender says that it reduced its window (CWR, RFC 3168, section
-/// 6.1.2) is one reduction. CoDel marks one packet at a time; one mark may be before the measurement
-/// and its reduction within.
+/// 6.1.2) is one reduction. CoDel marks one packet at a time; one mark may be before the
+/// measurement and its reduction within.
 #[test]
 fn an_echoed_mark_reduces_the_window_once() {
     for acks in ["", ", delayed_acks = true"] {
