@@ -95,8 +95,8 @@ impl Ecn {
         self.accurate.is_some_and(|accurate| accurate.scalable)
     }
 
-    /// The sender gets an acknowledgement by which so many packets are delivered; true if it echoes
-    /// a mark.
+    /// Takes the bits of an acknowledgement and the number of packets that it delivers, at the
+    /// sender; true if a mark is echoed.
     pub fn hear(&mut self, bits: Bits, delivered: u32) -> bool {
         let Some(accurate) = &mut self.accurate else {
             return bits.has(Bits::ECHO);
