@@ -86,6 +86,11 @@ _NEEDS = '"tiny.toml"\nneeds = { rule = "reno" }\nset = { "flows.victim.workload
         ('"log(1,8)"', '"log(1,8,3)"', "expected an interval"),
         ('not_tested = "there are none"', "", "expected one of points, sample, check"),
         ('scenario = "tiny.toml"', 'scenario = "tine.toml"', "did you mean tiny.toml"),
+        (
+            "[items.later]",
+            '[traces."d.csv"]\nkind = "delays"\ndelays_ms = [[0, 5]]\n[items.later]',
+            r'traces."d.csv".delays_ms: expected durations above 0',
+        ),
         ("points = [", "quick = [2]\npoints = [", "expected numbers of points, 0 to 1"),
     ],
 )

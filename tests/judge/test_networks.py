@@ -40,6 +40,19 @@ def test_reference_and_rule_differ_by_what_the_reference_sets() -> None:
     assert reference[1:] == paths[1:]
 
 
+def test_steps_of_the_delay_double_the_rtt_and_the_queue_is_its_larger_bdp() -> None:
+    entries = open_items()
+    (one,) = networks(entries, "delay-steps", entries.items["delay-steps"], quick=True)
+    link = one.values["links.bottleneck"]
+    text = one.scenario.inputs[link["trace_file"]].decode()
+    added = {float(line.split(",")[1]) for line in text.splitlines()[1:]}
+    # ACKs return after the link's delay, without the trace.
+    rtts = {2 * link["delay_ms"] + ms for ms in added}
+    assert rtts == {40.0, 80.0}
+    # 10 Mbps x 80 ms = 100 000 bytes, 66.7 packets.
+    assert link["queue"] == {"drop_tail": {"packets": 67}}
+
+
 def test_the_quick_form_has_fewer_points_and_samples_come_smallest_first() -> None:
     entries = open_items()
     item = entries.items["range"]

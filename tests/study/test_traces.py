@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from anabranch.study.traces import Steps, Walk, mahimahi, rates_at
+from anabranch.study.traces import Delays, Steps, Walk, csv, mahimahi, rates_at
 
 WALK = Walk(seed=1, step_s=1, steps_=200, median_mbps=8, sigma=0.5, correlation=0.8)
 
@@ -41,3 +41,8 @@ def test_a_walk_has_its_median_and_is_still_in_outages() -> None:
 def test_the_rate_at_a_time_repeats_with_the_trace() -> None:
     trace = Steps(((1, 12), (2, 3)))
     assert rates_at(trace, np.array([0.5, 1.5, 2.9, 3.5, 4.0])).tolist() == [12, 3, 3, 12, 3]
+
+
+def test_delays_are_lines_at_the_sums_of_the_durations() -> None:
+    trace = Delays(((10, 0), (10, 40), (5, 20)))
+    assert csv(trace).decode().split() == ["time_s,delay_ms", "0.0,0", "10.0,40", "20.0,20"]

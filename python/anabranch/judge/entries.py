@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from anabranch.papers.entries.reader import REST, Values, Where, check_call, read_files
+from anabranch.papers.entries.reader import REST, Tag, Values, Where, check_call, read_files
 from anabranch.papers.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
-from anabranch.study.traces import Trace, mahimahi
+from anabranch.study.traces import Delays, Steps, Walk, csv, mahimahi
 from anabranch.sweeps import space
 
 FOLDER = Path(__file__).parents[1] / "_judge"
+
+Trace = Annotated[Steps | Walk | Delays, Tag("kind")]
 
 BOUNDS = ("at_most", "at_least", "at_most_of_reference", "at_least_of_reference")
 
@@ -208,12 +210,15 @@ class Entries:
     quick: Quick
     items: Mapping[str, Item]
     traces: Mapping[str, Trace] = field(default_factory=dict)
-    """Rate traces, by the name of the file that scenarios give."""
+    """Traces, by the name of the file that scenarios give."""
 
     @cached_property
     def inputs(self) -> dict[str, bytes]:
         """The trace files, by name."""
-        return {name: mahimahi(trace) for name, trace in self.traces.items()}
+        return {
+            name: csv(trace) if isinstance(trace, Delays) else mahimahi(trace)
+            for name, trace in self.traces.items()
+        }
 
     def chosen(self, names: tuple[str, ...] | None) -> Mapping[str, Item]:
         """The items of these names, all for None, in the order of the files.

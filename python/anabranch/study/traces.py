@@ -1,15 +1,18 @@
-"""Rate traces that a study describes in a few numbers, in mahimahi's format.
+"""Traces described in a few numbers: rates in mahimahi's format, delays as CSV.
 
-A line is an opportunity to deliver 1500 bytes, its time in ms; the trace repeats after its last
-line (Netravali et al., "Mahimahi", USENIX ATC 2015, section 2.2).
+A line of mahimahi's is an opportunity to deliver 1500 bytes, its time in ms; the trace repeats
+after its last line (Netravali et al., "Mahimahi", USENIX ATC 2015, section 2.2). The CSV does not
+repeat (docs/reference/traces.md).
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from anabranch.conversion.traces import LinkTrace, to_csv
 from anabranch.papers.entries.reader import Tag, Where
 
 BITS = 12_000
@@ -77,7 +80,30 @@ class Walk:
         return [(self.step_s, rate) for rate in rates]
 
 
+@dataclass(frozen=True)
+class Delays:
+    """Delays one after the other, added to the link's; the last one stays."""
+
+    kind: ClassVar = "delays"
+    delays_ms: tuple[tuple[float, float], ...]
+    """Pairs of a duration, s, and a delay, ms."""
+    where: Where = field(default=Where(), compare=False, repr=False)
+
+    def validate(self, where: Where) -> None:
+        """Test that there is a delay, and that no duration or delay is negative."""
+        if not self.delays_ms or any(s <= 0 or ms < 0 for s, ms in self.delays_ms):
+            raise where.at("delays_ms").error("expected durations above 0 and delays of 0 or more")
+
+
 Trace = Annotated[Steps | Walk, Tag("kind")]
+"""A trace of rates."""
+
+
+def csv(trace: Delays) -> bytes:
+    """The file of a trace of delays, with a line for each."""
+    seconds, delays = zip(*trace.delays_ms, strict=True)
+    starts = itertools.accumulate(seconds[:-1], initial=0.0)
+    return to_csv(LinkTrace(tuple(starts), {"delay_ms": delays})).encode()
 
 
 def mahimahi(trace: Steps | Walk) -> bytes:

@@ -1,9 +1,11 @@
 //! A link with a middlebox: a thread of the test that may forward, drop, change or insert packets.
 
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use anabranch_lab::open_tun;
 use etherparse::{Ipv4Header, TcpHeader};
@@ -68,12 +70,22 @@ impl Middlebox {
         k: usize,
         handle: impl FnMut(Packet) -> Vec<Packet> + Send + 'static,
     ) -> Middlebox {
+        Middlebox::with_delay(network, k, Duration::ZERO, handle)
+    }
+
+    /// The same with a delay of each packet, in either direction.
+    pub fn with_delay(
+        network: &Network,
+        k: usize,
+        delay: Duration,
+        handle: impl FnMut(Packet) -> Vec<Packet> + Send + 'static,
+    ) -> Middlebox {
         let tun = |host| network.inside(host, move || open_tun(&format!("v{k}")).unwrap());
         let tuns = [tun(Host::Client), tun(Host::Server)];
         network.bring_up(k);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let forwarding = thread::spawn(move || forward(&tuns, handle, &stopped));
+        let forwarding = thread::spawn(move || forward(&tuns, delay, handle, &stopped));
         Middlebox {
             stop,
             forwarding: Some(forwarding),
@@ -91,20 +103,25 @@ impl Drop for Middlebox {
     }
 }
 
+/// How soon a middlebox ends that nothing passes.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
+
 /// `tuns` are the client's and the server's. They have no offload, so packets arrive whole.
 fn forward(
     tuns: &[OwnedFd; 2],
+    delay: Duration,
     mut handle: impl FnMut(Packet) -> Vec<Packet>,
     stopped: &AtomicBool,
 ) {
-    let wait = Timespec {
-        tv_sec: 0,
-        tv_nsec: 20_000_000,
-    };
     let mut buffer = [0; 2048];
+    let mut waiting: VecDeque<(Instant, Packet)> = VecDeque::new();
     while !stopped.load(Relaxed) {
         let mut ready = [0, 1].map(|i| PollFd::new(&tuns[i], PollFlags::IN));
-        poll(&mut ready, Some(&wait)).unwrap();
+        let next = waiting
+            .front()
+            .map(|(due, _)| due.saturating_duration_since(Instant::now()));
+        let wait = next.unwrap_or(Duration::MAX).min(LONGEST_WAIT);
+        poll(&mut ready, Some(&Timespec::try_from(wait).unwrap())).unwrap();
         for tun in tuns {
             // Nothing there, or not TCP over IPv4.
             let Ok(length) = rustix::io::read(tun, &mut buffer) else {
@@ -113,14 +130,18 @@ fn forward(
             let Some(packet) = Packet::read(&buffer[..length]) else {
                 continue;
             };
-            for packet in handle(packet) {
-                let to = match packet.from() {
-                    Host::Client => &tuns[1],
-                    Host::Server => &tuns[0],
-                };
-                // A packet that the host does not accept is lost.
-                let _ = rustix::io::write(to, &packet.bytes());
-            }
+            let due = Instant::now() + delay;
+            waiting.extend(handle(packet).into_iter().map(|packet| (due, packet)));
+        }
+        let now = Instant::now();
+        while waiting.front().is_some_and(|(due, _)| *due <= now) {
+            let (_, packet) = waiting.pop_front().unwrap();
+            let to = match packet.from() {
+                Host::Client => &tuns[1],
+                Host::Server => &tuns[0],
+            };
+            // A packet that the host does not accept is lost.
+            let _ = rustix::io::write(to, &packet.bytes());
         }
     }
 }

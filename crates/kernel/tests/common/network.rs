@@ -14,7 +14,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use socket2::{Domain, Protocol, Socket, Type};
 
-const PORT: u16 = 5001;
+pub const PORT: u16 = 5001;
 
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug)]

@@ -48,9 +48,12 @@ pub fn scenario(input: &mut Input<'_>, ending: bool, two_way: bool) -> String {
         )
     });
     // Chosen last, so that the inputs from before these keys choose the rest as they did.
+    let impairments: Vec<String> = links.iter().map(|_| impairments(input)).collect();
+    let tcp = newer(input, tcp);
     let links: Vec<String> = links
         .into_iter()
-        .map(|link| format!("{link}{}\n", impairments(input, &link)))
+        .zip(impairments)
+        .map(|(link, impairments)| impaired(newer(input, link), &impairments))
         .collect();
     let (links, flows) = (links.concat(), flows.concat());
     let sample_ms = if ending { 1000 } else { 100 };
@@ -116,8 +119,41 @@ fn link(input: &mut Input<'_>) -> String {
     )
 }
 
-/// CoDel and FQ-CoDel have no links whose delay changes.
-fn impairments(input: &mut Input<'_>, link: &str) -> String {
+/// What may replace a part of a scenario, or leave it, since that exists.
+const NEWER: &[(&str, &[&str])] = &[
+    ("ecn = true", &["ecn = true", "ecn = \"accurate\""]),
+    (
+        "queue.red = {}",
+        &[
+            "queue.red = {}",
+            "queue.dualpi2 = {}",
+            "queue.dualpi2 = { target_ms = 3, tupdate_ms = 4, step_ms = 0.2, limit_packets = 20 }",
+        ],
+    ),
+    (
+        "max_burst_ms = 0",
+        &["max_burst_ms = 0", "max_burst_ms = 0, derandomize = true"],
+    ),
+];
+
+fn newer(input: &mut Input<'_>, mut text: String) -> String {
+    for (part, choices) in NEWER {
+        if text.contains(part) {
+            text = text.replace(part, input.one(choices));
+        }
+    }
+    text
+}
+
+/// CoDel, FQ-CoDel and DualPI2 have no links whose delay changes.
+fn impaired(link: String, impairments: &str) -> String {
+    match link.contains("codel") || link.contains("dualpi2") {
+        true => link,
+        false => format!("{link}{impairments}\n"),
+    }
+}
+
+fn impairments(input: &mut Input<'_>) -> String {
     let jitter = input.one(&["", "jitter_ms = 3", "jitter_ms = 40"]);
     let order = input.one(&["", "keeps_order = false"]);
     let reorder = input.one(&[
@@ -131,10 +167,7 @@ fn impairments(input: &mut Input<'_>, link: &str) -> String {
         "arq = { retries = 1, delay_ms = 20 }",
         "arq = { retries = 3, delay_ms = 2 }",
     ]);
-    match link.contains("codel") {
-        true => String::new(),
-        false => format!("{jitter}\n{order}\n{reorder}\n{arq}"),
-    }
+    format!("{jitter}\n{order}\n{reorder}\n{arq}")
 }
 
 fn flow(input: &mut Input<'_>, links: usize, ending: bool, two_way: bool) -> String {
