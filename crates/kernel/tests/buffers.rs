@@ -76,8 +76,8 @@ const WINDOW: u32 = 10;
 /// FRAGMENT_PACKETS of bpf/buffers.h.
 const FRAGMENT: f64 = 22.0;
 
-/// The fast subflow's buffer is the largest: its windows are those of 22 packets at 10 in 60 ms, 132
-/// ms, in its RTT of 20 ms, so 6. The slow one's has Linux' 2.
+/// The fast subflow has the larger buffer: 22 packets at 10 in 60 ms take 132 ms, which are 6 round
+/// trips of its 20 ms, so 6 windows. The slow one has the 2 windows of Linux.
 #[test]
 fn a_send_buffer_has_the_windows_in_which_the_slow_path_sends_a_fragment() {
     if !can_load() {
@@ -102,7 +102,7 @@ fn a_send_buffer_has_the_windows_in_which_the_slow_path_sends_a_fragment() {
     let windows = fast / (buffer / 2.0);
     let ratios = ours.iter().map(|[fast, slow]| slow.0 / fast.0);
     let expected = (FRAGMENT * ratios.fold(0.0, f64::max) / f64::from(WINDOW)).floor();
-    // Within a window: an RTT may change between a sample and the end of a round trip.
+    // Tolerance of a window: an RTT may change between a sample and the end of a round trip.
     assert!(
         (windows - expected).abs() <= 1.0,
         "{windows} windows, {expected} expected"
