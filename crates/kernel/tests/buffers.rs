@@ -33,13 +33,16 @@ fn samples(network: &Network, specification: &str, multipath: bool, ms: u64) -> 
     })
 }
 
-/// The largest value of a field such as `cwnd:10` or, with commas around it, `tb46080`.
+/// The values of a field such as `cwnd:10`, `rtt:20.5/1.3` or, with commas around it, `tb46080`.
+fn values(text: &str, name: &str) -> impl Iterator<Item = f64> {
+    let fields = text.split([' ', ',', '(', ')', '/', '\n']);
+    let values = fields.filter_map(move |field| field.strip_prefix(name));
+    values.filter_map(|value| value.parse().ok())
+}
+
 fn largest(samples: &[String], name: &str) -> u64 {
-    let texts = samples
-        .iter()
-        .flat_map(|text| text.split([' ', ',', '(', ')', '\n']));
-    let fields = texts.filter_map(|field| field.strip_prefix(name));
-    fields.filter_map(|value| value.parse().ok()).max().unwrap()
+    let all = samples.iter().flat_map(|text| values(text, name));
+    all.fold(0.0, f64::max) as u64
 }
 
 /// In congestion avoidance, where the window between two samples is little larger than in them. The
@@ -73,8 +76,8 @@ const WINDOW: u32 = 10;
 /// FRAGMENT_PACKETS of bpf/buffers.h.
 const FRAGMENT: f64 = 22.0;
 
-/// The fast subflow's buffer is the largest: its windows are those of 22 packets at 10 in 60 ms, 132
-/// ms, in its RTT of 20 ms, so 6. The slow one's has Linux' 2.
+/// The fast subflow has the larger buffer: 22 packets at 10 in 60 ms take 132 ms, which are 6 round
+/// trips of its 20 ms, so 6 windows. The slow one has the 2 windows of Linux.
 #[test]
 fn a_send_buffer_has_the_windows_in_which_the_slow_path_sends_a_fragment() {
     if !can_load() {
@@ -91,10 +94,15 @@ fn a_send_buffer_has_the_windows_in_which_the_slow_path_sends_a_fragment() {
     let linux = samples(&network, "lia:buffers=linux", true, 800);
     let ours = samples(&network, "lia", true, 800);
     assert_eq!(largest(&ours, "cwnd:"), u64::from(WINDOW));
+    let (linux, ours) = (pairs(&linux), pairs(&ours));
+    let [(_, buffer), _] = linux.last().unwrap();
+    let [(_, fast), (_, slow)] = ours.last().unwrap();
+    assert_eq!(slow, buffer);
     // Linux' own buffer has 2 windows, whatever the kernel counts per packet.
-    let windows = largest(&ours, "tb") as f64 / (largest(&linux, "tb") as f64 / 2.0);
-    let expected = (FRAGMENT * ratio_of_rtts(&ours) / f64::from(WINDOW)).floor();
-    // Within a window: an RTT may change between a sample and the end of a round trip.
+    let windows = fast / (buffer / 2.0);
+    let ratios = ours.iter().map(|[fast, slow]| slow.0 / fast.0);
+    let expected = (FRAGMENT * ratios.fold(0.0, f64::max) / f64::from(WINDOW)).floor();
+    // Tolerance of a window: an RTT may change between a sample and the end of a round trip.
     assert!(
         (windows - expected).abs() <= 1.0,
         "{windows} windows, {expected} expected"
@@ -122,19 +130,13 @@ fn limit_windows(network: &Network, k: u8) {
     });
 }
 
-/// The largest that any sample has, of the slow path's to the fast one's.
-fn ratio_of_rtts(samples: &[String]) -> f64 {
-    let ratios = samples.iter().filter_map(|text| {
-        let fields = text
-            .split(' ')
-            .filter_map(|field| field.strip_prefix("rtt:"));
-        let rtts: Vec<f64> = fields
-            .filter_map(|field| field.split('/').next()?.parse().ok())
-            .collect();
-        match rtts[..] {
-            [one, other] => Some(f64::max(one / other, other / one)),
-            _ => None,
-        }
-    });
-    ratios.fold(0.0, f64::max)
+/// RTT and send buffer of the two subflows in each sample that has both, the fast one first.
+fn pairs(samples: &[String]) -> Vec<[(f64, f64); 2]> {
+    let of_sample = |text: &String| {
+        let both = values(text, "rtt:").zip(values(text, "tb"));
+        let mut both: Vec<(f64, f64)> = both.collect();
+        both.sort_by(|one, other| one.0.total_cmp(&other.0));
+        both.try_into().ok()
+    };
+    samples.iter().filter_map(of_sample).collect()
 }

@@ -101,11 +101,15 @@ impl Ecn {
         let Some(accurate) = &mut self.accurate else {
             return bits.has(Bits::ECHO);
         };
-        let new = bits.marks().wrapping_sub(accurate.known);
-        accurate.known = bits.marks();
         accurate.acknowledged += delivered;
-        accurate.marked += u32::from(new);
-        new > 0
+        // Serial numbers (RFC 1982): fewer are those of an acknowledgement that was overtaken.
+        let new = bits.marks().wrapping_sub(accurate.known).cast_signed();
+        if new <= 0 {
+            return false;
+        }
+        accurate.known = bits.marks();
+        accurate.marked += u32::from(new.unsigned_abs());
+        true
     }
 
     /// The share of packets that were marked in the round trip that is over, if one is, where
@@ -213,6 +217,16 @@ mod tests {
         let second = ecn.of_ack();
         assert_eq!([ecn.hear(first, 3), ecn.hear(second, 1)], [true, false]);
         assert_eq!(ecn.share_of_round(4, 10), Some(0.5));
+    }
+
+    /// Of four packets three are marked, and the acknowledgement of the first arrives after that of
+    /// the second.
+    #[test]
+    fn an_acknowledgement_that_was_overtaken_counts_no_marks() {
+        let mut ecn = Ecn::new(scenario::Ecn::Accurate).expect("ECN");
+        let heard = [(2, 1), (1, 1), (3, 2)].map(|(marks, n)| ecn.hear(Bits::counting(marks), n));
+        assert_eq!(heard, [true, false, true]);
+        assert_eq!(ecn.share_of_round(4, 10), Some(0.75));
     }
 
     #[test]
