@@ -4,6 +4,11 @@
 //! [`INTERVAL`], the mean delay of one path is then high when the other's is. The correlation is
 //! computed for each pair of paths. RFC 8382 compares statistics of each path instead, because
 //! its paths may end at different hosts, whose clocks differ; here all are observed by one sender.
+//!
+//! A delayed acknowledgement adds up to 40 ms to a sample, as much as a queue and without relation
+//! to the other path, and lowers the correlation. Such samples have less weight in the mean, and the
+//! variance of the mean that remains is subtracted from that of the intervals (correction for
+//! attenuation: Spearman, American Journal of Psychology 15, 1904).
 
 use alloc::vec::Vec;
 
@@ -30,6 +35,14 @@ const APART: f64 = 0.3;
 /// bottleneck.
 const SMALLEST_DEVIATION: f64 = 10e-6;
 
+/// The error of a sample with an acknowledgement that was not delayed, s: how much a queue changes
+/// within an interval.
+const SMALLEST_ERROR: f64 = 0.005;
+
+/// The largest share of a variance that is taken to be error, so that what is known of a path with
+/// few and scattered samples does not rest on the estimate of their error.
+const LARGEST_ERROR: f64 = 0.5;
+
 /// When a packet meets the bottleneck is not known, only that it does between the two ends of the
 /// forward path: taken to be after this share of its round trip.
 const PLACE: f64 = 1.0 / 4.0;
@@ -45,11 +58,18 @@ pub(crate) struct Correlation {
     pairs: Vec<Pair>,
 }
 
-/// An interval of a path: its number and the path's delay, s.
+/// An interval of a path.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     number: u64,
+    mean: Mean,
+}
+
+/// The mean of an interval's delays, s, and its error: the variance of this mean, s^2.
+#[derive(Clone, Copy, Debug)]
+struct Mean {
     delay: f64,
+    error: f64,
 }
 
 /// The delays of a path.
@@ -57,10 +77,22 @@ struct Interval {
 struct Delays {
     /// The current interval.
     number: u64,
-    sum: f64,
-    count: u32,
+    samples: Samples,
+    /// When the last acknowledgement arrived, s.
+    last_acked: f64,
     /// The last intervals that had delays, in the order of their numbers modulo `REMEMBERED`.
     past: [Option<Interval>; REMEMBERED],
+}
+
+/// The weighted delays of an interval.
+#[derive(Clone, Debug, Default)]
+struct Samples {
+    /// Sums of the weights and of their squares.
+    weights: f64,
+    squares: f64,
+    /// Mean, s, and the weighted sum of the squared deviations from it.
+    mean: f64,
+    deviations: f64,
 }
 
 /// How the delays of two paths are correlated.
@@ -68,9 +100,10 @@ struct Delays {
 struct Pair {
     /// Intervals in which both had delays.
     intervals: u32,
-    /// Mean delays, s; their variances and covariance, s^2.
+    /// Mean delays, s; their variances, the part of these that is error, and covariance, s^2.
     means: [f64; 2],
     variances: [f64; 2],
+    errors: [f64; 2],
     covariance: f64,
     /// Coupled until shown to be separate: while it is unknown, the paths together take no more
     /// than one connection would.
@@ -87,7 +120,7 @@ impl Correlation {
     /// As [`Detector::on_delay`](super::Detector::on_delay).
     pub fn on_delay(&mut self, r: usize, now: f64, sent_at: f64, delay: f64) -> Option<Vec<usize>> {
         let time = sent_at + PLACE * (now - sent_at);
-        let ended = self.paths[r].add((time / INTERVAL) as u64, delay)?;
+        let ended = self.paths[r].add((time / INTERVAL) as u64, now, delay)?;
         self.compare(r, ended);
         let mut groups = one_group(self.paths.len());
         divide(&mut groups, |i, j| self.pairs[place(i, j)].shared);
@@ -97,13 +130,13 @@ impl Correlation {
     /// An interval of path `r` has ended.
     fn compare(&mut self, r: usize, ended: Interval) {
         for other in (0..self.paths.len()).filter(|&other| other != r) {
-            let Some(delay) = self.paths[other].in_interval(ended.number) else {
+            let Some(mean) = self.paths[other].in_interval(ended.number) else {
                 continue;
             };
             if r < other {
-                self.pairs[place(r, other)].add([ended.delay, delay]);
+                self.pairs[place(r, other)].add([ended.mean, mean]);
             } else {
-                self.pairs[place(other, r)].add([delay, ended.delay]);
+                self.pairs[place(other, r)].add([mean, ended.mean]);
             }
         }
     }
@@ -117,18 +150,22 @@ fn place(i: usize, j: usize) -> usize {
 impl Delays {
     /// Adds a delay; gives the interval before, if this is the first one of another interval. A
     /// delay of an earlier interval is ignored.
-    fn add(&mut self, number: u64, delay: f64) -> Option<Interval> {
-        let ended = if self.count > 0 && number > self.number {
+    fn add(&mut self, number: u64, now: f64, delay: f64) -> Option<Interval> {
+        let ended = if !self.samples.is_empty() && number > self.number {
             Some(self.end())
         } else {
             None
         };
-        if self.count == 0 {
+        if self.samples.is_empty() {
             self.number = number;
         }
+        // A packet arrives after the acknowledgement before, and so waits for its own no longer
+        // than the time between both.
+        let longest_wait = (now - self.last_acked).max(0.0);
+        self.last_acked = now;
         if self.number == number {
-            self.sum += delay;
-            self.count += 1;
+            self.samples
+                .add(delay, 1.0 / (SMALLEST_ERROR + longest_wait));
         }
         ended
     }
@@ -136,16 +173,38 @@ impl Delays {
     fn end(&mut self) -> Interval {
         let ended = Interval {
             number: self.number,
-            delay: self.sum / f64::from(self.count),
+            mean: core::mem::take(&mut self.samples).mean(),
         };
         self.past[self.number as usize % REMEMBERED] = Some(ended);
-        (self.sum, self.count) = (0.0, 0);
         ended
     }
 
-    fn in_interval(&self, number: u64) -> Option<f64> {
+    fn in_interval(&self, number: u64) -> Option<Mean> {
         let found = self.past[number as usize % REMEMBERED]?;
-        (found.number == number).then_some(found.delay)
+        (found.number == number).then_some(found.mean)
+    }
+}
+
+impl Samples {
+    fn is_empty(&self) -> bool {
+        self.weights == 0.0
+    }
+
+    fn add(&mut self, delay: f64, weight: f64) {
+        self.weights += weight;
+        self.squares += weight * weight;
+        let deviation = delay - self.mean;
+        self.mean += weight / self.weights * deviation;
+        self.deviations += weight * deviation * (delay - self.mean);
+    }
+
+    /// The mean; its error is that of independent samples.
+    fn mean(&self) -> Mean {
+        let variance = self.deviations / self.weights;
+        Mean {
+            delay: self.mean,
+            error: variance * self.squares / (self.weights * self.weights),
+        }
     }
 }
 
@@ -155,22 +214,26 @@ impl Pair {
             intervals: 0,
             means: [0.0; 2],
             variances: [0.0; 2],
+            errors: [0.0; 2],
             covariance: 0.0,
             shared: true,
         }
     }
 
     /// Adds an interval with these delays.
-    fn add(&mut self, delays: [f64; 2]) {
+    fn add(&mut self, of_both: [Mean; 2]) {
         self.intervals += 1;
         // The plain moments of the first intervals.
         let gain = GAIN.max(1.0 / f64::from(self.intervals));
-        let (a, b) = (delays[0] - self.means[0], delays[1] - self.means[1]);
+        let [a, b] = [0, 1].map(|r| of_both[r].delay - self.means[r]);
         self.means[0] += gain * a;
         self.means[1] += gain * b;
         self.variances[0] = (1.0 - gain) * (self.variances[0] + gain * a * a);
         self.variances[1] = (1.0 - gain) * (self.variances[1] + gain * b * b);
         self.covariance = (1.0 - gain) * (self.covariance + gain * a * b);
+        for (error, mean) in self.errors.iter_mut().zip(of_both) {
+            *error += gain * (mean.error - *error);
+        }
         if self.intervals >= NEEDED {
             self.shared = self.exceeds(if self.shared { APART } else { TOGETHER });
         }
@@ -180,7 +243,13 @@ impl Pair {
     fn exceeds(&self, threshold: f64) -> bool {
         let ([a, b], covariance) = (self.variances, self.covariance);
         let deviates = a.min(b) > SMALLEST_DEVIATION * SMALLEST_DEVIATION;
+        let [a, b] = [0, 1].map(|r| self.variance_without_error(r));
         deviates && covariance > 0.0 && covariance * covariance > threshold * threshold * a * b
+    }
+
+    fn variance_without_error(&self, r: usize) -> f64 {
+        let variance = self.variances[r];
+        variance - self.errors[r].min(LARGEST_ERROR * variance)
     }
 }
 
@@ -190,7 +259,10 @@ mod tests {
 
     fn pair(delays: impl IntoIterator<Item = [f64; 2]>) -> Pair {
         let mut pair = Pair::new();
-        delays.into_iter().for_each(|both| pair.add(both));
+        let exactly = |delay| Mean { delay, error: 0.0 };
+        delays
+            .into_iter()
+            .for_each(|both| pair.add(both.map(exactly)));
         pair
     }
 
@@ -204,6 +276,38 @@ mod tests {
         assert!(same.exceeds(0.999) && !same.exceeds(1.001));
         let opposite = pair((0..40).map(|n| [f64::from(n % 2), -f64::from(n % 2)]));
         assert!(!opposite.exceeds(0.0));
+    }
+
+    /// Queues of 0 or 10 and of 0 or 20 ms in turn, and errors of the same size with two and four
+    /// times the period: variances of 25 + 25 and 100 + 100 ms^2, covariance 50 ms^2, and so a
+    /// correlation of 1/2. Without the errors it is 1.
+    #[test]
+    fn errors_of_the_samples_do_not_lower_the_correlation() {
+        let interval = |n: u32| {
+            let (queue, wait) = (f64::from(n % 2), f64::from(n / 2 % 2));
+            let late = f64::from(n / 4 % 2);
+            [(0.01, wait), (0.02, late)].map(|(size, error)| Mean {
+                delay: size * (queue + error),
+                error: size * size / 4.0,
+            })
+        };
+        let mut pair = Pair::new();
+        (0..400).for_each(|n| pair.add(interval(n)));
+        let raw = pair.covariance / libm::sqrt(pair.variances[0] * pair.variances[1]);
+        assert!((raw - 0.5).abs() < 0.05, "{raw}");
+        assert!(pair.exceeds(0.9) && !pair.exceeds(1.1));
+    }
+
+    /// Weights 3 and 1: mean 3/4 * 0 + 1/4 * 8 = 2, variance 3/4 * 4 + 1/4 * 36 = 12, and the
+    /// weights are worth 16/10 equal samples, so that the error is 12 / 1.6 = 7.5.
+    #[test]
+    fn a_mean_is_as_exact_as_its_weights_allow() {
+        let mut samples = Samples::default();
+        samples.add(0.0, 3.0);
+        samples.add(8.0, 1.0);
+        let mean = samples.mean();
+        assert!((mean.delay - 2.0).abs() < 1e-12);
+        assert!((mean.error - 7.5).abs() < 1e-12);
     }
 
     /// Over four periods of the slower one the covariance is 0.
