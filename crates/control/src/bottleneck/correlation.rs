@@ -6,12 +6,13 @@
 //! its paths may end at different hosts, whose clocks differ; here all are observed by one sender.
 //!
 //! A delayed acknowledgement adds up to 40 ms to a sample, as much as a queue and without relation
-//! to the other path, and lowers the correlation. Such samples have less weight in the mean, and the
-//! variance of the mean that remains is subtracted from that of the intervals (correction for
-//! attenuation: Spearman, American Journal of Psychology 15, 1904).
+//! to the other path, and lowers the correlation. Samples and intervals that may be so have less
+//! weight, and the variance of an interval's mean is subtracted from that of the intervals
+//! (correction for attenuation: Spearman, American Journal of Psychology 15, 1904).
 
 use alloc::vec::Vec;
 
+use super::delays::{Delays, Interval, Mean};
 use super::{divide, one_group};
 
 /// Length of an interval, s. Longer than the RTTs of most paths, so that each has samples and the
@@ -21,6 +22,9 @@ const INTERVAL: f64 = 0.2;
 /// Weight of the newest interval: the correlation is over about `1 / GAIN` intervals, 10 s.
 const GAIN: f64 = 1.0 / 50.0;
 
+/// The most that an interval counts, so that few good intervals among bad ones do not decide alone.
+const MOST: f64 = 3.0 * GAIN;
+
 /// Intervals that a decision needs, 3 s. Of independent delays without memory, the standard
 /// deviation of the estimate is then 0.26.
 const NEEDED: u32 = 15;
@@ -29,15 +33,14 @@ const NEEDED: u32 = 15;
 const TOGETHER: f64 = 0.5;
 
 /// and does not if it is below this. Between both, the last decision holds.
-const APART: f64 = 0.3;
+const APART: f64 = 0.4;
 
 /// A path whose delay deviates by less than this from its mean (s, root mean square) has no
 /// bottleneck.
 const SMALLEST_DEVIATION: f64 = 10e-6;
 
-/// The error of a sample with an acknowledgement that was not delayed, s: how much a queue changes
-/// within an interval.
-const SMALLEST_ERROR: f64 = 0.005;
+/// Waits by which the weight of an interval falls, s.
+const LONG_WAIT: f64 = 0.01;
 
 /// The largest share of a variance that is taken to be error, so that what is known of a path with
 /// few and scattered samples does not rest on the estimate of their error.
@@ -47,9 +50,6 @@ const LARGEST_ERROR: f64 = 0.5;
 /// forward path: taken to be after this share of its round trip.
 const PLACE: f64 = 1.0 / 4.0;
 
-/// Intervals that a path remembers: 1.6 s, by which the RTTs of two paths may differ.
-const REMEMBERED: usize = 8;
-
 /// The detector; see the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Correlation {
@@ -58,48 +58,12 @@ pub(crate) struct Correlation {
     pairs: Vec<Pair>,
 }
 
-/// An interval of a path.
-#[derive(Clone, Copy, Debug)]
-struct Interval {
-    number: u64,
-    mean: Mean,
-}
-
-/// The mean of an interval's delays, s, and its error: the variance of this mean, s^2.
-#[derive(Clone, Copy, Debug)]
-struct Mean {
-    delay: f64,
-    error: f64,
-}
-
-/// The delays of a path.
-#[derive(Clone, Debug, Default)]
-struct Delays {
-    /// The current interval.
-    number: u64,
-    samples: Samples,
-    /// When the last acknowledgement arrived, s.
-    last_acked: f64,
-    /// The last intervals that had delays, in the order of their numbers modulo `REMEMBERED`.
-    past: [Option<Interval>; REMEMBERED],
-}
-
-/// The weighted delays of an interval.
-#[derive(Clone, Debug, Default)]
-struct Samples {
-    /// Sums of the weights and of their squares.
-    weights: f64,
-    squares: f64,
-    /// Mean, s, and the weighted sum of the squared deviations from it.
-    mean: f64,
-    deviations: f64,
-}
-
 /// How the delays of two paths are correlated.
 #[derive(Clone, Debug)]
 struct Pair {
-    /// Intervals in which both had delays.
+    /// Intervals in which both had delays; their weights, which fade.
     intervals: u32,
+    weights: f64,
     /// Mean delays, s; their variances, the part of these that is error, and covariance, s^2.
     means: [f64; 2],
     variances: [f64; 2],
@@ -120,7 +84,7 @@ impl Correlation {
     /// As [`Detector::on_delay`](super::Detector::on_delay).
     pub fn on_delay(&mut self, r: usize, now: f64, sent_at: f64, delay: f64) -> Option<Vec<usize>> {
         let time = sent_at + PLACE * (now - sent_at);
-        let ended = self.paths[r].add((time / INTERVAL) as u64, now, delay)?;
+        let ended = self.paths[r].add((time / INTERVAL) as u64, now, sent_at, delay)?;
         self.compare(r, ended);
         let mut groups = one_group(self.paths.len());
         divide(&mut groups, |i, j| self.pairs[place(i, j)].shared);
@@ -147,71 +111,11 @@ fn place(i: usize, j: usize) -> usize {
     j * (j - 1) / 2 + i
 }
 
-impl Delays {
-    /// Adds a delay; gives the interval before, if this is the first one of another interval. A
-    /// delay of an earlier interval is ignored.
-    fn add(&mut self, number: u64, now: f64, delay: f64) -> Option<Interval> {
-        let ended = if !self.samples.is_empty() && number > self.number {
-            Some(self.end())
-        } else {
-            None
-        };
-        if self.samples.is_empty() {
-            self.number = number;
-        }
-        // A packet arrives after the acknowledgement before, and so waits for its own no longer
-        // than the time between both.
-        let longest_wait = (now - self.last_acked).max(0.0);
-        self.last_acked = now;
-        if self.number == number {
-            self.samples
-                .add(delay, 1.0 / (SMALLEST_ERROR + longest_wait));
-        }
-        ended
-    }
-
-    fn end(&mut self) -> Interval {
-        let ended = Interval {
-            number: self.number,
-            mean: core::mem::take(&mut self.samples).mean(),
-        };
-        self.past[self.number as usize % REMEMBERED] = Some(ended);
-        ended
-    }
-
-    fn in_interval(&self, number: u64) -> Option<Mean> {
-        let found = self.past[number as usize % REMEMBERED]?;
-        (found.number == number).then_some(found.mean)
-    }
-}
-
-impl Samples {
-    fn is_empty(&self) -> bool {
-        self.weights == 0.0
-    }
-
-    fn add(&mut self, delay: f64, weight: f64) {
-        self.weights += weight;
-        self.squares += weight * weight;
-        let deviation = delay - self.mean;
-        self.mean += weight / self.weights * deviation;
-        self.deviations += weight * deviation * (delay - self.mean);
-    }
-
-    /// The mean; its error is that of independent samples.
-    fn mean(&self) -> Mean {
-        let variance = self.deviations / self.weights;
-        Mean {
-            delay: self.mean,
-            error: variance * self.squares / (self.weights * self.weights),
-        }
-    }
-}
-
 impl Pair {
     fn new() -> Pair {
         Pair {
             intervals: 0,
+            weights: 0.0,
             means: [0.0; 2],
             variances: [0.0; 2],
             errors: [0.0; 2],
@@ -223,8 +127,12 @@ impl Pair {
     /// Adds an interval with these delays.
     fn add(&mut self, of_both: [Mean; 2]) {
         self.intervals += 1;
+        let weight = weight(of_both);
         // The plain moments of the first intervals.
-        let gain = GAIN.max(1.0 / f64::from(self.intervals));
+        let fades = GAIN * f64::from(self.intervals) > 1.0;
+        self.weights = self.weights * if fades { 1.0 - GAIN } else { 1.0 } + weight;
+        let most = MOST.max(1.0 / f64::from(self.intervals));
+        let gain = (weight / self.weights).min(most);
         let [a, b] = [0, 1].map(|r| of_both[r].delay - self.means[r]);
         self.means[0] += gain * a;
         self.means[1] += gain * b;
@@ -253,13 +161,24 @@ impl Pair {
     }
 }
 
+/// The weight of an interval: half at equal waits of 7 ms, and one 300th at 30 ms.
+fn weight(of_both: [Mean; 2]) -> f64 {
+    let [a, b] = of_both.map(|mean| mean.wait / LONG_WAIT);
+    let squares = a * a + b * b;
+    1.0 / (1.0 + squares * squares)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn pair(delays: impl IntoIterator<Item = [f64; 2]>) -> Pair {
         let mut pair = Pair::new();
-        let exactly = |delay| Mean { delay, error: 0.0 };
+        let exactly = |delay| Mean {
+            delay,
+            error: 0.0,
+            wait: 0.0,
+        };
         delays
             .into_iter()
             .for_each(|both| pair.add(both.map(exactly)));
@@ -289,6 +208,7 @@ mod tests {
             [(0.01, wait), (0.02, late)].map(|(size, error)| Mean {
                 delay: size * (queue + error),
                 error: size * size / 4.0,
+                wait: 0.0,
             })
         };
         let mut pair = Pair::new();
@@ -296,18 +216,6 @@ mod tests {
         let raw = pair.covariance / libm::sqrt(pair.variances[0] * pair.variances[1]);
         assert!((raw - 0.5).abs() < 0.05, "{raw}");
         assert!(pair.exceeds(0.9) && !pair.exceeds(1.1));
-    }
-
-    /// Weights 3 and 1: mean 3/4 * 0 + 1/4 * 8 = 2, variance 3/4 * 4 + 1/4 * 36 = 12, and the
-    /// weights are worth 16/10 equal samples, so that the error is 12 / 1.6 = 7.5.
-    #[test]
-    fn a_mean_is_as_exact_as_its_weights_allow() {
-        let mut samples = Samples::default();
-        samples.add(0.0, 3.0);
-        samples.add(8.0, 1.0);
-        let mean = samples.mean();
-        assert!((mean.delay - 2.0).abs() < 1e-12);
-        assert!((mean.error - 7.5).abs() < 1e-12);
     }
 
     /// Over four periods of the slower one the covariance is 0.
