@@ -12,6 +12,7 @@ use correlation::Correlation;
 use rfc8382::Rfc8382;
 
 mod correlation;
+mod delays;
 mod rfc8382;
 
 /// A detector of shared bottlenecks, for one connection.

@@ -187,6 +187,39 @@ fn a_path_without_packets_stays_coupled() {
     assert_eq!(groups(&controller, 2), [0, 0]);
 }
 
+/// The groups after a minute of packets at random intervals of up to 50 ms, of which every second
+/// one is acknowledged, or the first 40 ms after its arrival (RFC 1122); `delay` of path and time.
+fn with_delayed_acks(delay: impl Fn(usize, f64) -> f64) -> Vec<usize> {
+    let mut controller = controller("lia:coupling=shared", 2);
+    let mut held: [Option<f64>; 2] = [None; 2];
+    let mut next = [0.0; 2];
+    for packet in 0..6000 {
+        let r = usize::from(next[1] < next[0]);
+        let arrival = next[r];
+        // Another value of `noise`, up to 50 ms, for every packet.
+        next[r] += noise(7, 0.2 * f64::from(packet) + 0.1);
+        let Some(first) = held[r].take() else {
+            held[r] = Some(arrival);
+            continue;
+        };
+        let answer = arrival.min(first + 0.04);
+        controller.on_ack(r, &delayed(answer, delay(r, first) + answer - first));
+        if answer < arrival {
+            held[r] = Some(arrival);
+        }
+    }
+    groups(&controller, 2)
+}
+
+/// The queue's delay is uniform up to 10 ms, with a variance of 8 ms^2; the wait for an
+/// acknowledgement up to 40 ms, with at least 40^2 / 12 = 133 ms^2.
+#[test]
+fn delayed_acknowledgements_do_not_separate_paths() {
+    let queue = |queue, now| 0.2 * noise(queue, now);
+    assert_eq!(with_delayed_acks(|_, now| queue(0, now)), [0, 0]);
+    assert_eq!(with_delayed_acks(|r, now| queue(r as u64, now)), [0, 1]);
+}
+
 #[test]
 fn groups_follow_a_bottleneck_that_moves() {
     let moves = |r: usize, now: f64| noise(if now < 30.0 { 0 } else { r as u64 }, now);

@@ -4,9 +4,15 @@
 //! [`INTERVAL`], the mean delay of one path is then high when the other's is. The correlation is
 //! computed for each pair of paths. RFC 8382 compares statistics of each path instead, because
 //! its paths may end at different hosts, whose clocks differ; here all are observed by one sender.
+//!
+//! A delayed acknowledgement adds up to 40 ms to a sample, as much as a queue and without relation
+//! to the other path, and lowers the correlation. Samples and intervals that may be so have less
+//! weight, and the variance of an interval's mean is subtracted from that of the intervals
+//! (correction for attenuation: Spearman, American Journal of Psychology 15, 1904).
 
 use alloc::vec::Vec;
 
+use super::delays::{Delays, Interval, Mean};
 use super::{divide, one_group};
 
 /// Length of an interval, s. Longer than the RTTs of most paths, so that each has samples and the
@@ -16,6 +22,9 @@ const INTERVAL: f64 = 0.2;
 /// Weight of the newest interval: the correlation is over about `1 / GAIN` intervals, 10 s.
 const GAIN: f64 = 1.0 / 50.0;
 
+/// The most that an interval counts, so that few good intervals among bad ones do not decide alone.
+const MOST: f64 = 3.0 * GAIN;
+
 /// Intervals that a decision needs, 3 s. Of independent delays without memory, the standard
 /// deviation of the estimate is then 0.26.
 const NEEDED: u32 = 15;
@@ -24,18 +33,22 @@ const NEEDED: u32 = 15;
 const TOGETHER: f64 = 0.5;
 
 /// and does not if it is below this. Between both, the last decision holds.
-const APART: f64 = 0.3;
+const APART: f64 = 0.4;
 
 /// A path whose delay deviates by less than this from its mean (s, root mean square) has no
 /// bottleneck.
 const SMALLEST_DEVIATION: f64 = 10e-6;
 
+/// Waits by which the weight of an interval falls, s.
+const LONG_WAIT: f64 = 0.01;
+
+/// The largest share of a variance that is taken to be error, so that what is known of a path with
+/// few and scattered samples does not rest on the estimate of their error.
+const LARGEST_ERROR: f64 = 0.5;
+
 /// When a packet meets the bottleneck is not known, only that it does between the two ends of the
 /// forward path: taken to be after this share of its round trip.
 const PLACE: f64 = 1.0 / 4.0;
-
-/// Intervals that a path remembers: 1.6 s, by which the RTTs of two paths may differ.
-const REMEMBERED: usize = 8;
 
 /// The detector; see the module.
 #[derive(Clone, Debug, Default)]
@@ -45,32 +58,16 @@ pub(crate) struct Correlation {
     pairs: Vec<Pair>,
 }
 
-/// An interval of a path: its number and the path's delay, s.
-#[derive(Clone, Copy, Debug)]
-struct Interval {
-    number: u64,
-    delay: f64,
-}
-
-/// The delays of a path.
-#[derive(Clone, Debug, Default)]
-struct Delays {
-    /// The current interval.
-    number: u64,
-    sum: f64,
-    count: u32,
-    /// The last intervals that had delays, in the order of their numbers modulo `REMEMBERED`.
-    past: [Option<Interval>; REMEMBERED],
-}
-
 /// How the delays of two paths are correlated.
 #[derive(Clone, Debug)]
 struct Pair {
-    /// Intervals in which both had delays.
+    /// Intervals in which both had delays; their weights, which fade.
     intervals: u32,
-    /// Mean delays, s; their variances and covariance, s^2.
+    weights: f64,
+    /// Mean delays, s; their variances, the part of these that is error, and covariance, s^2.
     means: [f64; 2],
     variances: [f64; 2],
+    errors: [f64; 2],
     covariance: f64,
     /// Coupled until shown to be separate: while it is unknown, the paths together take no more
     /// than one connection would.
@@ -87,7 +84,7 @@ impl Correlation {
     /// As [`Detector::on_delay`](super::Detector::on_delay).
     pub fn on_delay(&mut self, r: usize, now: f64, sent_at: f64, delay: f64) -> Option<Vec<usize>> {
         let time = sent_at + PLACE * (now - sent_at);
-        let ended = self.paths[r].add((time / INTERVAL) as u64, delay)?;
+        let ended = self.paths[r].add((time / INTERVAL) as u64, now, sent_at, delay)?;
         self.compare(r, ended);
         let mut groups = one_group(self.paths.len());
         divide(&mut groups, |i, j| self.pairs[place(i, j)].shared);
@@ -97,13 +94,13 @@ impl Correlation {
     /// An interval of path `r` has ended.
     fn compare(&mut self, r: usize, ended: Interval) {
         for other in (0..self.paths.len()).filter(|&other| other != r) {
-            let Some(delay) = self.paths[other].in_interval(ended.number) else {
+            let Some(mean) = self.paths[other].in_interval(ended.number) else {
                 continue;
             };
             if r < other {
-                self.pairs[place(r, other)].add([ended.delay, delay]);
+                self.pairs[place(r, other)].add([ended.mean, mean]);
             } else {
-                self.pairs[place(other, r)].add([delay, ended.delay]);
+                self.pairs[place(other, r)].add([mean, ended.mean]);
             }
         }
     }
@@ -114,63 +111,37 @@ fn place(i: usize, j: usize) -> usize {
     j * (j - 1) / 2 + i
 }
 
-impl Delays {
-    /// Adds a delay; gives the interval before, if this is the first one of another interval. A
-    /// delay of an earlier interval is ignored.
-    fn add(&mut self, number: u64, delay: f64) -> Option<Interval> {
-        let ended = if self.count > 0 && number > self.number {
-            Some(self.end())
-        } else {
-            None
-        };
-        if self.count == 0 {
-            self.number = number;
-        }
-        if self.number == number {
-            self.sum += delay;
-            self.count += 1;
-        }
-        ended
-    }
-
-    fn end(&mut self) -> Interval {
-        let ended = Interval {
-            number: self.number,
-            delay: self.sum / f64::from(self.count),
-        };
-        self.past[self.number as usize % REMEMBERED] = Some(ended);
-        (self.sum, self.count) = (0.0, 0);
-        ended
-    }
-
-    fn in_interval(&self, number: u64) -> Option<f64> {
-        let found = self.past[number as usize % REMEMBERED]?;
-        (found.number == number).then_some(found.delay)
-    }
-}
-
 impl Pair {
     fn new() -> Pair {
         Pair {
             intervals: 0,
+            weights: 0.0,
             means: [0.0; 2],
             variances: [0.0; 2],
+            errors: [0.0; 2],
             covariance: 0.0,
             shared: true,
         }
     }
 
     /// Adds an interval with these delays.
-    fn add(&mut self, delays: [f64; 2]) {
+    fn add(&mut self, of_both: [Mean; 2]) {
         self.intervals += 1;
+        let weight = weight(of_both);
         // The plain moments of the first intervals.
-        let gain = GAIN.max(1.0 / f64::from(self.intervals));
-        let (a, b) = (delays[0] - self.means[0], delays[1] - self.means[1]);
+        let fades = GAIN * f64::from(self.intervals) > 1.0;
+        self.weights = self.weights * if fades { 1.0 - GAIN } else { 1.0 } + weight;
+        let most = MOST.max(1.0 / f64::from(self.intervals));
+        let gain = (weight / self.weights).min(most);
+        let [a, b] = [0, 1].map(|r| of_both[r].delay - self.means[r]);
         self.means[0] += gain * a;
         self.means[1] += gain * b;
         self.variances[0] = (1.0 - gain) * (self.variances[0] + gain * a * a);
         self.variances[1] = (1.0 - gain) * (self.variances[1] + gain * b * b);
         self.covariance = (1.0 - gain) * (self.covariance + gain * a * b);
+        for (error, mean) in self.errors.iter_mut().zip(of_both) {
+            *error += gain * (mean.error - *error);
+        }
         if self.intervals >= NEEDED {
             self.shared = self.exceeds(if self.shared { APART } else { TOGETHER });
         }
@@ -180,8 +151,21 @@ impl Pair {
     fn exceeds(&self, threshold: f64) -> bool {
         let ([a, b], covariance) = (self.variances, self.covariance);
         let deviates = a.min(b) > SMALLEST_DEVIATION * SMALLEST_DEVIATION;
+        let [a, b] = [0, 1].map(|r| self.variance_without_error(r));
         deviates && covariance > 0.0 && covariance * covariance > threshold * threshold * a * b
     }
+
+    fn variance_without_error(&self, r: usize) -> f64 {
+        let variance = self.variances[r];
+        variance - self.errors[r].min(LARGEST_ERROR * variance)
+    }
+}
+
+/// The weight of an interval: half at equal waits of 7 ms, and one 300th at 30 ms.
+fn weight(of_both: [Mean; 2]) -> f64 {
+    let [a, b] = of_both.map(|mean| mean.wait / LONG_WAIT);
+    let squares = a * a + b * b;
+    1.0 / (1.0 + squares * squares)
 }
 
 #[cfg(test)]
@@ -190,7 +174,14 @@ mod tests {
 
     fn pair(delays: impl IntoIterator<Item = [f64; 2]>) -> Pair {
         let mut pair = Pair::new();
-        delays.into_iter().for_each(|both| pair.add(both));
+        let exactly = |delay| Mean {
+            delay,
+            error: 0.0,
+            wait: 0.0,
+        };
+        delays
+            .into_iter()
+            .for_each(|both| pair.add(both.map(exactly)));
         pair
     }
 
@@ -204,6 +195,27 @@ mod tests {
         assert!(same.exceeds(0.999) && !same.exceeds(1.001));
         let opposite = pair((0..40).map(|n| [f64::from(n % 2), -f64::from(n % 2)]));
         assert!(!opposite.exceeds(0.0));
+    }
+
+    /// Queues of 0 or 10 and of 0 or 20 ms in turn, and errors of the same size with two and four
+    /// times the period: variances of 25 + 25 and 100 + 100 ms^2, covariance 50 ms^2, and so a
+    /// correlation of 1/2. Without the errors it is 1.
+    #[test]
+    fn errors_of_the_samples_do_not_lower_the_correlation() {
+        let interval = |n: u32| {
+            let (queue, wait) = (f64::from(n % 2), f64::from(n / 2 % 2));
+            let late = f64::from(n / 4 % 2);
+            [(0.01, wait), (0.02, late)].map(|(size, error)| Mean {
+                delay: size * (queue + error),
+                error: size * size / 4.0,
+                wait: 0.0,
+            })
+        };
+        let mut pair = Pair::new();
+        (0..400).for_each(|n| pair.add(interval(n)));
+        let raw = pair.covariance / libm::sqrt(pair.variances[0] * pair.variances[1]);
+        assert!((raw - 0.5).abs() < 0.05, "{raw}");
+        assert!(pair.exceeds(0.9) && !pair.exceeds(1.1));
     }
 
     /// Over four periods of the slower one the covariance is 0.
