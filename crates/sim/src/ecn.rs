@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(ecn.share_of_round(4, 10), Some(0.5));
     }
 
-    /// Three of four packets are marked, and the acknowledgement of the first one arrives after that
-    /// of the second.
+    /// Three of four packets are marked, and the acknowledgement of the first arrives after that of
+    /// the second.
     #[test]
     fn an_acknowledgement_that_was_overtaken_counts_no_marks() {
         let mut ecn = Ecn::new(scenario::Ecn::Accurate).expect("ECN");
