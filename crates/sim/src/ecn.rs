@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(ecn.share_of_round(4, 10), Some(0.5));
     }
 
-    /// Of four packets three are marked, and the acknowledgement of the first arrives after that of
+    /// Three of four packets are marked, and the acknowledgement of the first arrives after that of
     /// the second.
     #[test]
     fn an_acknowledgement_that_was_overtaken_counts_no_marks() {
