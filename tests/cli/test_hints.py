@@ -12,7 +12,8 @@ from conftest import Anabranch
     [
         (["-a", "htcp"], "--on kernel, as root"),
         (["-a", "copa"], "write it as a rule in Python"),
-        (["--set", "links.R1.jitter_ms=3"], "tcp.host_jitter_us"),
+        (["--set", "links.R1.jitter=3"], "jitter_ms"),
+        (["--set", "links.R1.reordering=0.1"], "docs/reference/traces.md"),
         (["--set", "links.R1.ack_loss=0.1"], "docs/reference/two-way.md"),
         (["--set", "links.R2.queue.red.ecn2.cake=1"], None),
         (["-a", "half.py"], "FILE.py:CLASS"),

@@ -14,13 +14,14 @@ WAYS = {
     "prague|l4s": 'not modelled; dctcp with tcp.ecn = "accurate" and queue.dualpi2 are '
     "(docs/reference/queues.md)",
     "copa|ledbat|vivace|pcc|scream|sprout|remy": f"not modelled; {WRITE_IT}",
-    "jitter_ms|jitter": "delays of links vary by a trace, with a column delay_ms: trace_file; "
-    "those of hosts at random: tcp.host_jitter_us",
+    "jitter|delay_jitter|jitter_us": "delays of links vary at random with jitter_ms, or by a trace "
+    "with a column delay_ms; those of hosts with tcp.host_jitter_us (docs/reference/traces.md)",
     "ack_loss|ack_links|reverse|reverse_mbps|up|up_mbps|upload_mbps|uplink": "acknowledgements are "
     "queued and lost where a path names links for its way back: back = [...] "
     "(docs/reference/two-way.md)",
     "ecn": "ECN is a key of hosts: tcp.ecn; queues of AQM then mark (docs/reference/queues.md)",
-    "reorder|reordering": "links keep the order of packets; two paths with other delays do not",
+    "reordering|gap|displace": "packets overtake one another on a link with reorder = { ... } "
+    "(docs/reference/traces.md)",
     "duplicate|duplication|corrupt": "links lose packets and do not duplicate or change them: "
     "loss.bernoulli",
     "cake|sfq|fq|tbf|htb|choke|wfq|drr": "not modelled; queue.fq_codel shares by flow, "

@@ -10,6 +10,12 @@ from anabranch.scenario import Scenario
 QUEUES = ["drop_tail", "red", "pie", "codel", "fq_codel", "dualpi2"]
 """The queueing disciplines that need no value."""
 
+VARYING_DELAYS = {"jitter_ms", "keeps_order", "reorder", "arq"}
+"""Keys of a link by which packets are delayed by different times."""
+
+NO_VARYING_DELAYS = {"codel", "fq_codel", "dualpi2"}
+"""Disciplines that no such link has."""
+
 
 def parameters(scenario: Scenario) -> list[dict[str, Any]]:
     """A slider or choice each: `group`, `label`, `unit`, the dotted `key`, its `value`.
@@ -42,13 +48,17 @@ def _of_link(link: Link, written: dict[str, Any]) -> list[dict[str, Any]]:
         _slider(group, "delay", "ms", f"{key}.delay_ms", delay, 0, max(100, _above(2 * delay)), 0.5)
     )
     loss = written.get("loss", "none")
-    if loss == "none" or (isinstance(loss, dict) and set(loss) == {"bernoulli"}):
+    # A table may have columns of delays and losses.
+    by_table = str(written.get("trace_file", "")).endswith(".csv")
+    one_chance = loss == "none" or (isinstance(loss, dict) and set(loss) == {"bernoulli"})
+    if one_chance and not by_table:
         percent = 100 * link["loss_probability"]
         slider = _slider(group, "loss", "%", f"{key}.loss", percent, 0, max(5, 2 * percent), 0.01)
         slider |= {"toml": "{bernoulli={probability=%}}", "factor": 0.01}
         found.append(slider)
     if link["queue"] in QUEUES:
-        found.append(_discipline(group, key, link))
+        delays_vary = by_table or not VARYING_DELAYS.isdisjoint(written)
+        found.append(_discipline(group, key, link, delays_vary))
     if link["queue"] == "drop_tail" and link["limit_packets"] is not None:
         limit = link["limit_packets"]
         slider = _slider(
@@ -59,8 +69,9 @@ def _of_link(link: Link, written: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _discipline(group: str, key: str, link: Link) -> dict[str, Any]:
-    choices = {name: f"{{{name}={{}}}}" for name in QUEUES}
+def _discipline(group: str, key: str, link: Link, delays_vary: bool) -> dict[str, Any]:
+    names = [name for name in QUEUES if not delays_vary or name not in NO_VARYING_DELAYS]
+    choices = {name: f"{{{name}={{}}}}" for name in names}
     # Drop-tail needs a limit: as many packets as the link carries in 100 ms.
     packets = max(10, round(link["rate_mbps"] * 1e6 / 12_000 / 10))
     choices["drop_tail"] = f"{{drop_tail={{packets={packets}}}}}"

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anabranch.runner import Progress
 from anabranch.scenario import rules
 from anabranch.theory.guarantees.bounds.monomial import Bounds
 from anabranch.theory.guarantees.bounds.rule_bounds import NONE, TIMEOUT_S, RuleBounds, bounds
 from anabranch.theory.guarantees.bounds.states import MOST_PATHS
+
+if TYPE_CHECKING:
+    from anabranch.runner import Progress  # slow to load
 
 PATHS = tuple(range(1, MOST_PATHS + 1))
 
@@ -30,7 +32,7 @@ def bounds_of(
     specs: Sequence[str],
     paths: Sequence[int] = PATHS,
     timeout_s: float = TIMEOUT_S,
-    progress: Progress | None = None,
+    progress: "Progress | None" = None,
 ) -> Survey:
     """The bounds of each rule for each number of paths. Raises `ScenarioError`."""
     pairs = [(spec, n) for spec in specs for n in paths]
