@@ -50,9 +50,9 @@ fn a_round_trip_with_marks_ends_slow_start() {
 }
 
 /// With the share M = 0.02 of each round trip marked, one takes 0.01 of the window and adds a
-/// packet less half of the 1/100 that the window grows meanwhile: 0.99 (w + 0.995) = w at 98.5.
-/// That is 2/M = 100 packets before the marks; half a packet more or less, because a whole number
-/// of them is acknowledged.
+/// packet less half of the 1/100 that the window grows meanwhile: 0.99 (w + 0.995) = w at 98.5,
+/// and 2/M = 100 packets before the marks; half a packet more or less, because a whole number of
+/// them is acknowledged.
 #[test]
 fn the_window_is_twice_the_inverse_of_the_share_of_marks() {
     let mut controller = dctcp(1, 0.0625);
