@@ -57,10 +57,11 @@ fn file<C: DeserializeOwned>(values: &[&[&str]], choice: &[usize], keys: &[Strin
         .zip(choice)
         .map(|(of, i)| of[i % of.len()])
         .collect();
+    // With the quotation marks, because a random key may contain ONE or TWO.
     let text = lines
         .join("\n")
-        .replace("ONE", &keys[0])
-        .replace("TWO", &keys[1]);
+        .replace("'ONE'", &format!("'{}'", keys[0]))
+        .replace("'TWO'", &format!("'{}'", keys[1]));
     toml::from_str(&text).expect(&text)
 }
 
