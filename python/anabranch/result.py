@@ -224,7 +224,7 @@ class Result:
         """Warnings of the scenario, of the backend (`anabranch.caveats`), and of these runs: a line
         each.
         """
-        found = result_warnings.found(self.scenario, self.backend, self.flows, self.transfers)
+        found = result_warnings.found(self.scenario, self.backend, self.tables())
         return [*self.scenario.warnings, *caveats(self.scenario, self.backend), *found]
 
     def is_deterministic(self) -> bool:

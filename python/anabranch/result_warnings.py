@@ -1,25 +1,28 @@
 """Warnings about a result: what its runs showed that is probably not meant."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pandas import DataFrame
 
 from anabranch._core import rules
 from anabranch.scenario import Scenario
+from anabranch.unequal_losses import unequal_losses
 
 EQUATIONS = ("fluid", "equilibrium")
 """Backends without slow start."""
 
 
-def found(
-    scenario: Scenario, backend: str, flows: DataFrame, transfers: DataFrame
-) -> Iterator[str]:
+def found(scenario: Scenario, backend: str, tables: Mapping[str, DataFrame]) -> Iterator[str]:
     """A line per fault, with the file and the remedy."""
-    yield from _nothing_replaced(scenario, flows)
-    yield from _files_in_the_warm_up(scenario, flows, transfers)
+    flows = tables["flows"]
+    swept = list(flows).index("flow") > 2  # the keys may be the algorithms of flows
+    yield from _nothing_replaced(scenario, flows, swept)
+    yield from _files_in_the_warm_up(scenario, flows, tables["transfers"])
     if backend not in EQUATIONS:
         yield from _overshoot(scenario, flows)
+    if backend == "sim" and not swept:
+        yield from unequal_losses(scenario, flows, tables["paths"], tables["links"])
 
 
 def _overshoot(scenario: Scenario, flows: DataFrame) -> Iterator[str]:
@@ -36,11 +39,10 @@ def _overshoot(scenario: Scenario, flows: DataFrame) -> Iterator[str]:
             )
 
 
-def _nothing_replaced(scenario: Scenario, flows: DataFrame) -> Iterator[str]:
+def _nothing_replaced(scenario: Scenario, flows: DataFrame, swept: bool) -> Iterator[str]:
     """Algorithms that no flow ran, because every flow names its own."""
     algorithms = flows["algorithm"].unique()
     rules = flows[["flow", "rule"]].drop_duplicates()
-    swept = list(flows).index("flow") > 2  # the keys may be the algorithms of flows
     if swept or len(algorithms) < 2 or rules["flow"].duplicated().any():
         return
     own = ", ".join(f"{flow} ({rule})" for flow, rule in rules.itertuples(index=False))

@@ -6,10 +6,10 @@ of Mbps and of the ratio to the best single path, which Reno has alone. It share
 rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a distribution
 (`--tcp-wmem`, `--tcp-rmem`). An algorithm of anabranch-kernel must be loaded before.
 
-`--kind held` (default) sends without end; `kept` sends 1 MB per request over one connection and
-prints the rate of the requests; `delay` prints the time from write to read of a sender that writes
-as fast as it can, median and 99th percentile; `unshaped` sends over two veth links, in pairs with
-Reno. `--jobs` runs several beds at once; a warning says if packets were late.
+`--kind held` (default) sends without end; `kept` sends 1 MB (`--request-mb`) per request over one
+connection and prints the rate of the requests; `delay` prints the time from write to read of a
+sender that writes as fast as it can, median and 99th percentile; `unshaped` sends over two veth
+links, in pairs with Reno. `--jobs` runs several beds at once; a warning says if packets were late.
 """
 
 import argparse
@@ -22,13 +22,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from bed import SERVER, Bed, Link, inside
 
 MPTCP, CONGESTION, PORT = 262, 13, 5001
 BLOCK = 1 << 17
-REQUEST_BYTES = 1_000_000
+REQUEST = struct.Struct("I")  # how many bytes it asks for
 MESSAGE_BYTES = 1250
 
 FORK = multiprocessing.get_context("fork")
@@ -95,29 +96,29 @@ def receive_held(ready: Any, results: Any, seconds: float) -> None:
 
 def send_kept(algorithm: str, path: int | None) -> None:
     """Answers requests."""
-    sock, body = open_connection(algorithm, path), bytes(REQUEST_BYTES)
+    sock = open_connection(algorithm, path)
     with CLOSED:
-        while sock.recv(1):
-            sock.sendall(body)
+        while request := sock.recv(REQUEST.size):
+            sock.sendall(bytes(*REQUEST.unpack(request)))
 
 
-def receive_kept(ready: Any, results: Any, seconds: float) -> None:
-    """Mbps of requests of 1 MB, one after the other."""
+def receive_kept(size: int, ready: Any, results: Any, seconds: float) -> None:
+    """Mbps of requests for `size` bytes, one after the other."""
     listener = listen()  # open for the joins of further paths
     ready.set()
     sock, _ = listener.accept()
     start, done = time.monotonic(), 0
     buffer = bytearray(BLOCK * 4)
     while time.monotonic() < start + seconds:
-        sock.sendall(b"r")
-        left = REQUEST_BYTES
+        sock.sendall(REQUEST.pack(size))
+        left = size
         while left:
             got = sock.recv_into(buffer, min(left, len(buffer)))
             if not got:
                 sys.exit("links: the sender has closed the connection")
             left -= got
         done += 1
-    results.put(done * REQUEST_BYTES * 8e-6 / (time.monotonic() - start))
+    results.put(done * size * 8e-6 / (time.monotonic() - start))
 
 
 def send_stamped(algorithm: str, path: int | None) -> None:
@@ -145,17 +146,18 @@ def receive_stamped(ready: Any, results: Any, seconds: float) -> None:
     results.put((cuts[49] * 1e3, cuts[98] * 1e3))
 
 
-KINDS = {
-    "held": (send_held, receive_held),
-    "kept": (send_kept, receive_kept),
-    "delay": (send_stamped, receive_stamped),
-    "unshaped": (send_held, receive_held),
-}
+KINDS = ("held", "kept", "delay", "unshaped")
 
 
-def measure(bed: Bed, kind: str, algorithm: str, path: int | None, seconds: float) -> Any:
+def measure(bed: Bed, algorithm: str, path: int | None, options: argparse.Namespace) -> Any:
     """Runs one connection."""
-    sender, receiver = KINDS[kind]
+    sender, receiver = {
+        "held": (send_held, receive_held),
+        "kept": (send_kept, partial(receive_kept, round(options.request_mb * 1e6))),
+        "delay": (send_stamped, receive_stamped),
+        "unshaped": (send_held, receive_held),
+    }[options.kind]
+    seconds = options.seconds
     ready, results = FORK.Event(), FORK.Queue()
     server = inside(bed.server, receiver, ready, results, seconds)
     ready.wait(10)
@@ -169,7 +171,6 @@ def measure(bed: Bed, kind: str, algorithm: str, path: int | None, seconds: floa
 
 
 def run(
-    kind: str,
     links: list[Link],
     algorithm: str,
     path: int | None,
@@ -188,9 +189,9 @@ def run(
         **dict(item.split("=") for item in options.sysctl),
     }
     require(algorithm)
-    bed = Bed(links, seed, sysctls, veth=kind == "unshaped")
+    bed = Bed(links, seed, sysctls, veth=options.kind == "unshaped")
     try:
-        result = measure(bed, kind, algorithm, path, options.seconds)
+        result = measure(bed, algorithm, path, options)
     finally:
         bed.close()
     require(algorithm)
@@ -207,6 +208,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--cells", default="a,h,p,c,e")
     parser.add_argument("--algorithms", default="reno,lia,olia,balia")
     parser.add_argument("--kind", choices=KINDS, default="held")
+    parser.add_argument("--request-mb", type=float, default=1)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=30)
@@ -230,9 +232,8 @@ class Table:
 
     def runs(self, links: list[Link], algorithm: str, path: int | None = None) -> list[Future[Any]]:
         """A run for each seed."""
-        kind, arguments = self.arguments.kind, self.arguments
         return [
-            self.pool.submit(run, kind, links, algorithm, path, seed, arguments)
+            self.pool.submit(run, links, algorithm, path, seed, self.arguments)
             for seed in self.seeds
         ]
 
@@ -260,9 +261,7 @@ class Table:
         for algorithm in algorithms:
             pairs = [
                 [
-                    self.pool.submit(
-                        run, "unshaped", links, name, None, seed, self.arguments
-                    ).result()
+                    self.pool.submit(run, links, name, None, seed, self.arguments).result()
                     for name in ("reno", algorithm)
                 ]
                 for seed in self.seeds
