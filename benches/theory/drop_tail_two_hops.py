@@ -13,37 +13,14 @@ import json
 import re
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anabranch
 
 LINKS = re.compile("^links.*", re.M)
 WARNING = re.compile("is drop-tail and dropped ([0-9.]+) times")
 RULES = ["ewtcp", "lia", "olia", "balia"]
-SCENARIO = """
-algorithm = "lia"
-measure = { duration_s = 120, warmup_s = 30, sample_ms = 1000 }
-links.A = { rate_mbps = 30, delay_ms = 6, queue.drop_tail.packets = 300 }
-links.B = { rate_mbps = 12, delay_ms = 40, queue.drop_tail.packets = 120 }
-links.C = { rate_mbps = 18, delay_ms = 20, queue.drop_tail.packets = 180 }
-
-[[flows]]
-name = "wide"
-count = 3
-paths = [["A"], ["B", "C"]]
-start_spread_s = 5
-
-[[flows]]
-name = "short"
-count = 3
-paths = [["B"], ["C"]]
-start_spread_s = 5
-
-[[flows]]
-name = "long"
-count = 3
-paths = [["A", "C"]]
-start_spread_s = 5
-"""
+SCENARIO = Path(__file__).with_suffix(".toml").read_text()
 RED = [(f"links.{link}.queue", "{ red = {} }") for link in "ABC"]
 FILES = "".join(
     f"""
