@@ -8,8 +8,12 @@ transfers.
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+AQM = {
+    name: f"queue.{name.lower().replace('-', '_')} = {{}}" for name in ("CoDel", "FQ-CoDel", "PIE")
+}
 QUEUES = ("drop-tail 0.5 BDP", "drop-tail 1 BDP", "drop-tail 2 BDP", "RED")
 # Long transfers per bottleneck, and short files as a share of its rate.
 LOADS = {"light": (0, 0.1), "medium": (1, 0.3), "heavy": (3, 0.5)}
@@ -37,12 +41,25 @@ class Network:
         return [(i, j, self.truth[i] == self.truth[j]) for j in range(n) for i in range(j)]
 
 
-def steady(seed: int, *, pauses: bool = False, profile: str = "rfc") -> Network:
-    """A network that does not change; with `pauses` the user sends and pauses in turn."""
+def steady(
+    seed: int,
+    *,
+    pauses: bool = False,
+    profile: str = "rfc",
+    queue: str | None = None,
+    two_way: bool = False,
+) -> Network:
+    """A network that does not change; with `pauses` the user sends and pauses in turn.
+
+    `queue` is that of every bottleneck, instead of a random one. With `two_way` each bottleneck has
+    a link of the same or a smaller rate for the way back, with a long upload and short ones in it,
+    and acknowledgements return over it.
+    """
     dice = random.Random(seed)
     n = dice.choice((2, 2, 3))
     truth = dice.choice(GROUPS[n])
-    load, gap, queue = dice.choice(list(LOADS)), dice.choice(GAPS), dice.choice(QUEUES)
+    load, gap, drawn = dice.choice(list(LOADS)), dice.choice(GAPS), dice.choice(QUEUES)
+    queue = queue or drawn
     lossy, common, before = dice.random() < 0.25, dice.random() < 0.5, dice.random() < 0.5
     shortest = dice.uniform(15, 50)
     rtts = [shortest * (1 + (gap - 1) * r / (n - 1)) for r in range(n)]
@@ -56,21 +73,25 @@ def steady(seed: int, *, pauses: bool = False, profile: str = "rfc") -> Network:
             link(f"bottleneck{group}", rate, 2, _queue(queue, rate, sum(members) / len(members))),
             link(f"edge{group}", 1000, dice.uniform(5, 40)),
         ]
-        route = [f"edge{group}", f"bottleneck{group}"]
+        back = [f"up{group}"] if two_way else []
+        route = path([f"edge{group}", f"bottleneck{group}"], back)
         transfers, files = LOADS[load]
         parts.append(_files(f"files{group}", route, files * rate, dice.choice((20e3, 60e3))))
         if transfers:
             algorithm = dice.choice(("reno", "cubic"))
             parts.append(_transfers(f"long{group}", route, transfers, algorithm))
+        if two_way:
+            parts += _way_back(group, rate, members, random.Random(f"{seed} up {group}"))
     if common:
         parts += [link("common", 3 * total, 1), link("edge", total, 10)]
-        parts.append(_files("files", ["edge", "common"], 0.6 * total, 60e3))
+        parts.append(_files("files", path(["edge", "common"]), 0.6 * total, 60e3))
     paths = []
     for r, rtt in enumerate(rtts):
         loss = dice.choice((0.001, 0.005, 0.01)) if lossy and r == 0 else 0
         parts.append(link(f"access{r}", 200, max(0.1, rtt / 2 - 3), loss=loss))
-        path = [f"access{r}", *(["common"] if common else []), f"bottleneck{truth[r]}"]
-        paths.append(path if before else path[::-1])
+        links = [f"access{r}", *(["common"] if common else []), f"bottleneck{truth[r]}"]
+        back = [f"up{truth[r]}"] if two_way else []
+        paths.append(path(links if before else links[::-1], back))
     workload = ""
     if pauses:
         on_s, off_s = dice.uniform(1, 5), dice.uniform(1, 5)
@@ -101,11 +122,12 @@ def moving(seed: int) -> Network:
     parts = [link("common", rate, 2, _queue(queue, rate, sum(rtts) / 2)), link("edge", 1000, 10)]
     for r in range(2):
         parts.append(link(f"own{r}", own[r], rtts[r] / 2 - 2, _queue(queue, own[r], rtts[r])))
-        parts.append(_files(f"files{r}", ["edge", f"own{r}"], 0.2 * own[r], 40e3))
+        parts.append(_files(f"files{r}", path(["edge", f"own{r}"]), 0.2 * own[r], 40e3))
     when = "stop_s = 60" if shared_first else "start_s = 60"
-    parts.append(_files("files", ["edge", "common"], 0.1 * rate, 40e3))
-    parts.append(_transfers("long", ["edge", "common"], 8, "reno", when))
-    text = scenario(120, [*parts, user([["own0", "common"], ["own1", "common"]])])
+    parts.append(_files("files", path(["edge", "common"]), 0.1 * rate, 40e3))
+    parts.append(_transfers("long", path(["edge", "common"]), 8, "reno", when))
+    paths = [path([f"own{r}", "common"]) for r in range(2)]
+    text = scenario(120, [*parts, user(paths)])
     cell = {"from": "shared" if shared_first else "disjoint"}
     return Network(seed, text, (0, 0) if shared_first else (0, 1), cell, moves_at_s=60)
 
@@ -137,41 +159,59 @@ def link(name: str, rate_mbps: float, delay_ms: float, queue: str = "", *, loss:
     """
 
 
+def path(links: list[str], back: Sequence[str] = ()) -> str:
+    """A path as in a scenario."""
+    return f"{{ links = {links}, back = {list(back)} }}" if back else f"{links}"
+
+
+def _way_back(group: int, rate: float, rtts: list[float], dice: random.Random) -> list[str]:
+    """The link against a bottleneck, and the uploads on it."""
+    up = rate * dice.choice((0.25, 0.5, 1))
+    upload = path([f"up{group}"], [f"bottleneck{group}"])
+    return [
+        link(f"up{group}", up, 2, _queue("drop-tail 1 BDP", up, sum(rtts) / len(rtts))),
+        _transfers(f"upload{group}", upload, 1, "cubic"),
+        _files(f"uploads{group}", upload, 0.1 * up, 20e3),
+    ]
+
+
 def _queue(kind: str, rate_mbps: float, rtt_ms: float) -> str:
     if kind == "RED":
         return "queue.red = {}"
+    if kind in AQM:
+        return AQM[kind]
     packets = float(kind.split()[1]) * rate_mbps * rtt_ms / 12
     return f"queue.drop_tail = {{ packets = {max(5, round(packets))} }}"
 
 
-def _files(name: str, route: list[str], mbps: float, mean_bytes: float) -> str:
+def _files(name: str, route: str, mbps: float, mean_bytes: float) -> str:
     rate, size = mbps * 1e6 / 8 / mean_bytes, f"mean_bytes = {mean_bytes}, shape = 1.5"
     return f"""
         [[flows]]
         name = "{name}"
-        paths = {[route]}
+        paths = [{route}]
         algorithm = "cubic"
         workload.poisson = {{ rate_per_s = {rate:.3f}, size.pareto = {{ {size} }} }}
     """
 
 
-def _transfers(name: str, route: list[str], count: int, algorithm: str, when: str = "") -> str:
+def _transfers(name: str, route: str, count: int, algorithm: str, when: str = "") -> str:
     return f"""
         [[flows]]
         name = "{name}"
         count = {count}
-        paths = {[route]}
+        paths = [{route}]
         algorithm = "{algorithm}"
         start_spread_s = 3
         {when}
     """
 
 
-def user(paths: list[list[str]], workload: str = "") -> str:
+def user(paths: list[str], workload: str = "") -> str:
     """The user whose paths are observed."""
     return f"""
         [[flows]]
         name = "user"
-        paths = {paths}
+        paths = [{", ".join(paths)}]
         {workload}
     """

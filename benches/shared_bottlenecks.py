@@ -1,6 +1,6 @@
 """Errors of shared-bottleneck detection, and its effect: docs/notebook/shared-bottlenecks.md.
 
-    .venv/bin/python benches/shared_bottlenecks.py [errors|cells|moves|goodput] [runs]
+    .venv/bin/python benches/shared_bottlenecks.py [errors|today|cells|moves|goodput] [runs]
 
 Prints Markdown tables. A pair of paths is an error if it is coupled at the end of the run although
 it shares no bottleneck ("false shared"), or the reverse ("false separate"); intervals are Wilson's,
@@ -10,11 +10,12 @@ it shares no bottleneck ("false shared"), or the reverse ("false separate"); int
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from bottleneck_networks import Network, link, moving, scenario, steady, user
+from bottleneck_networks import AQM, Network, link, moving, path, scenario, steady, user
 
 import anabranch
 
@@ -99,6 +100,21 @@ def errors(networks: int) -> None:
         "endpoints as Linux": lambda seed: steady(seed, profile="linux"),
         "a user that pauses": lambda seed: steady(seed, pauses=True),
     }
+    _conditions(conditions, networks)
+
+
+def today(networks: int) -> None:
+    """Errors where queues are managed, and where traffic goes both ways; endpoints as Linux."""
+    linux = partial(steady, profile="linux")
+    conditions: dict[str, Callable[[int], Network]] = {
+        **{name: partial(linux, queue=name) for name in AQM},
+        "two-way traffic": partial(linux, two_way=True),
+    }
+    _conditions(conditions, networks)
+
+
+def _conditions(conditions: dict[str, Callable[[int], Network]], networks: int) -> None:
+    """A row for each condition and detector."""
     print(HEADER.format("detector, condition"))
     for name, make in conditions.items():
         seen = observe(make(seed) for seed in range(7000, 7000 + networks))
@@ -192,7 +208,7 @@ def _goodput(
     parts = [
         link(name, rate, rtt / 2, loss=p) for name, (rate, rtt, p) in zip(names, links, strict=True)
     ]
-    text = scenario(120, [*parts, user([[name] for name in names])], profile)
+    text = scenario(120, [*parts, user([path([name]) for name in names])], profile)
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "separate.toml"
         file.write_text(text)
@@ -202,7 +218,14 @@ def _goodput(
 
 def main(what: str = "errors", runs: str = "600") -> None:
     """Prints one of the groups of tables over `runs` networks, or seeds."""
-    {"errors": errors, "cells": cells, "moves": moves, "goodput": goodput}[what](int(runs))
+    tables = {
+        "errors": errors,
+        "today": today,
+        "cells": cells,
+        "moves": moves,
+        "goodput": goodput,
+    }
+    tables[what](int(runs))
 
 
 if __name__ == "__main__":
