@@ -1,7 +1,8 @@
 //! Cost per data packet of queues, ECN, ways back and rules: the dumbbell of `speed` with one thing
 //! changed, beside the dumbbell itself. `make bench` prints the ratios; no test asserts them.
+//! `cargo bench -p anabranch-sim --bench features -- bbr pie` measures these rows only.
 
-use anabranch_scenario::Record;
+use anabranch_scenario::{Record, Scenario};
 
 use common::scenario;
 use cost::measure;
@@ -11,6 +12,9 @@ mod cost;
 
 /// Runs of each figure; the fastest counts, because other load on the machine only adds time.
 const RUNS: usize = 7;
+
+/// The row to which the others are compared.
+const PLAIN: &str = "plain";
 
 /// A row: its name, and what it changes.
 type Feature = (&'static str, &'static [(&'static str, &'static str)]);
@@ -27,7 +31,7 @@ const BACK: (&str, &str) = (
 
 /// The way back carries 8333 ACKs/s of 40 bytes or, with SACK blocks, more: 2.7 Mbps.
 const FEATURES: [Feature; 15] = [
-    ("plain", &[]),
+    (PLAIN, &[]),
     ("codel", &[CODEL]),
     ("codel, ECN", &[CODEL, ECN]),
     ("fq_codel", &[FQ_CODEL]),
@@ -64,7 +68,18 @@ const FEATURES: [Feature; 15] = [
 ];
 
 fn main() {
-    let scenarios = FEATURES.map(|(_, changes)| scenario("dumbbell", changes));
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench")
+        .collect();
+    let is_asked = |name: &str| {
+        asked.is_empty() || name == PLAIN || asked.iter().any(|word| name.contains(word.as_str()))
+    };
+    let features: Vec<Feature> = FEATURES.into_iter().filter(|row| is_asked(row.0)).collect();
+    let scenarios: Vec<Scenario> = features
+        .iter()
+        .map(|(_, changes)| scenario("dumbbell", changes))
+        .collect();
     let mut best: Vec<(f64, Record)> = scenarios.iter().map(measure).collect();
     for _ in 1..RUNS {
         for ((best_ns, _), scenario) in best.iter_mut().zip(&scenarios) {
@@ -73,17 +88,19 @@ fn main() {
     }
     let plain_ns = best[0].0;
     println!("100 Mbps, 20 ms, 10 flows, 100 s; ns per data packet that arrived");
-    println!("                                ns  ratio   Mbps   lost  marked  ACKs on links");
-    for ((name, _), (ns, record)) in FEATURES.iter().zip(&best) {
+    println!("                                ns  ratio   Mbps   lost  marked   ACKs   lost");
+    for ((name, _), (ns, record)) in features.iter().zip(&best) {
         let sent = sum(&record.flows.sent_packets);
+        // The links after the bottleneck carry nothing but ACKs.
+        let acks = sum(&record.links.arrived_packets[1..]);
         println!(
-            "  {name:24} {ns:7.1} {:6.2} {:6.1} {:5.2}% {:6.2}%  {:13.2}",
+            "  {name:24} {ns:7.1} {:6.2} {:6.1} {:5.2}% {:6.2}% {:6.2} {:5.1}%",
             ns / plain_ns,
             record.flows.goodput_mbps.iter().sum::<f64>(),
             100.0 * sum(&record.flows.lost_packets) / sent,
             100.0 * sum(&record.flows.marked_packets) / sent,
-            // The links after the bottleneck carry nothing but ACKs.
-            sum(&record.links.arrived_packets[1..]) / sent,
+            acks / sent,
+            100.0 * sum(&record.links.dropped_overflow[1..]) / acks.max(1.0),
         );
     }
 }
