@@ -1,7 +1,7 @@
 // The scenarios of dumbbell.toml and two_links.toml in htsim; htsim.rs builds and starts this.
-// Arguments: the scenario and the size of its queues in packets. Prints the processor time that the
-// run took, ns, and the data packets that reached their sinks, in the last line: htsim itself prints
-// timeouts before.
+// Arguments: the scenario and the size of its queues in packets. The last line has the processor
+// time of the run, ns, and the data packets that reached their sinks; htsim itself prints timeouts
+// before.
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
