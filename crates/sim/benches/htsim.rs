@@ -1,5 +1,5 @@
 //! Cost per data packet beside htsim, as ratios measured in one run. `HTSIM` is the path of a clone
-//! of htsim: `HTSIM=~/csg-htsim cargo bench -p anabranch-sim --bench htsim`. Its own Makefile builds
+//! of htsim: `HTSIM=~/csg-htsim cargo bench -p anabranch-sim --bench htsim`. Its Makefile builds
 //! its library there; `htsim.cpp` calls it.
 
 use std::path::{Path, PathBuf};
