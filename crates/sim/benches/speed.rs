@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use anabranch_scenario::Scenario;
-use anabranch_sim::Simulation;
-
-use common::{fields, scenario, thread_ns};
+use common::{fields, scenario};
+use cost::measure;
 
 mod common;
+mod cost;
 
 /// Runs of each figure; the fastest counts, because other load on the machine only adds time.
 const RUNS: usize = 7;
@@ -18,9 +17,9 @@ fn main() {
     let lia = scenario("two_links", &[]);
     let (mut ours, mut theirs, mut coupled) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
     for _ in 0..RUNS {
-        ours = ours.min(ns_per_packet(&dumbbell));
+        ours = ours.min(measure(&dumbbell).0);
         theirs = theirs.min(ns2_ns_per_packet().unwrap_or(f64::INFINITY));
-        coupled = coupled.min(ns_per_packet(&lia));
+        coupled = coupled.min(measure(&lia).0);
     }
     println!("100 Mbps, 20 ms, drop-tail 100 packets, 10 flows, 100 s");
     println!("  anabranch                         {ours:7.1} ns per data packet");
@@ -35,21 +34,6 @@ fn main() {
     }
     println!("two 100 Mbps links, 150 ms, 10 two-path lia users, 10 single-path users");
     println!("  anabranch                         {coupled:7.1} ns per data packet (at most 70)");
-}
-
-/// Packets that reach the end of their path count, once each.
-fn ns_per_packet(scenario: &Scenario) -> f64 {
-    let start = thread_ns();
-    let record = Simulation::new(scenario, 1).finish();
-    let elapsed_ns = thread_ns() - start;
-    let dropped = |link: usize| {
-        let links = &record.links;
-        links.dropped_overflow[link] + links.dropped_red[link] + links.dropped_random[link]
-    };
-    let delivered: u64 = (0..record.links.len())
-        .map(|link| record.links.arrived_packets[link] - dropped(link))
-        .sum();
-    elapsed_ns / delivered as f64
 }
 
 /// The same scenario in ns-2, its start included (some 20 ms of 300); `None` if there is none.

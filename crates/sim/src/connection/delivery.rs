@@ -7,6 +7,7 @@ use anabranch_net::Time;
 use anabranch_scenario::time::{from_seconds, seconds};
 
 use crate::calendar::Event;
+use crate::connection::sender::packets::Sent;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
 use crate::network::{Acknowledgement, PacketNumber};
@@ -87,22 +88,27 @@ impl Connection {
         let Some(packets) = &mut path.packets else {
             return;
         };
-        let mut arrived = packets.advance(path.sender.una());
+        let now = seconds(world.now);
+        // The RTT of the packet sent last (section 5.5.7.1), or the echoed time of the first one.
+        let echoed = seconds(ack.sent_at);
+        let mut sent_at = echoed;
+        let mut report = |sent: &Sent| {
+            self.controller.on_packet_delivered(r, now, &sent.stamp);
+            sent_at = match sent.again {
+                false => sent.stamp.send_time,
+                true => echoed,
+            };
+        };
+        packets.advance(path.sender.una(), &mut report);
         if path.way_back.is_some() {
             let known = path.sender.una()..path.sender.next();
-            let known = known.filter(|&sequence| path.sender.has_arrived(sequence));
-            arrived.extend(known.filter_map(|sequence| packets.arrives(sequence)));
+            for sequence in known.filter(|&sequence| path.sender.has_arrived(sequence)) {
+                packets.arrives(sequence).into_iter().for_each(&mut report);
+            }
         } else if path.sender.has_arrived(ack.selective) {
-            arrived.extend(packets.arrives(ack.selective));
-        }
-        let now = seconds(world.now);
-        for sent in &arrived {
-            self.controller.on_packet_delivered(r, now, &sent.stamp);
+            packets.arrives(ack.selective).into_iter().for_each(report);
         }
         self.report_losses(world.now, r);
-        // The RTT of the packet sent last (section 5.5.7.1), or the echoed time of the first one.
-        let newest = arrived.last().filter(|sent| !sent.again);
-        let sent_at = newest.map_or(seconds(ack.sent_at), |sent| sent.stamp.send_time);
         let in_flight = self.paths[r].sender.in_flight().into();
         self.controller
             .on_packets_processed(r, now, Some(now - sent_at), in_flight);
@@ -116,6 +122,9 @@ impl Connection {
         let Some(packets) = &mut path.packets else {
             return;
         };
+        if !path.sender.has_lost() {
+            return;
+        }
         let mut from = path.sender.una();
         while let Some(sequence) = path.sender.first_lost(from) {
             if let Some(stamp) = packets.is_lost(sequence) {

@@ -54,19 +54,22 @@ impl Packets {
     }
 
     /// The packet, if it was not known to have arrived.
-    pub fn arrives(&mut self, sequence: PacketNumber) -> Option<Sent> {
+    pub fn arrives(&mut self, sequence: PacketNumber) -> Option<&Sent> {
         let place = sequence.checked_sub(self.first)? as usize;
         let sent = self.sent.get_mut(place)?;
         let before = std::mem::replace(&mut sent.fate, Fate::Arrived);
-        (before != Fate::Arrived).then_some(*sent)
+        (before != Fate::Arrived).then_some(sent)
     }
 
-    /// Forgets the packets below `una`; gives those that were not known to have arrived.
-    pub fn advance(&mut self, una: PacketNumber) -> Vec<Sent> {
+    /// Forgets the packets below `una`; reports those that were not known to have arrived.
+    pub fn advance(&mut self, una: PacketNumber, report: impl FnMut(&Sent)) {
         let passed = (una - self.first).min(self.sent.len() as u64) as usize;
         self.first += passed as u64;
-        let passed = self.sent.drain(..passed);
-        passed.filter(|sent| sent.fate != Fate::Arrived).collect()
+        let unknown = self.sent.range(..passed);
+        unknown
+            .filter(|sent| sent.fate != Fate::Arrived)
+            .for_each(report);
+        self.sent.drain(..passed);
     }
 
     /// The packet, if it was not known to be lost.
