@@ -1,6 +1,6 @@
 """CoDel, FQ-CoDel, PIE and DualPI2 of the links beside an implementation of the RFCs' pseudocode.
 
-    .venv/bin/python benches/queues.py
+    .venv/bin/python benches/queues/pseudocode.py
 
 The same arrivals, drawn once, go through `cargo run -p anabranch-net --example queue` and through
 the classes below, which share no code with the links: floating-point seconds, lists, and the
@@ -10,44 +10,16 @@ With ECN two of the three large flows are of low delay (ECT(1)), which DualPI2 a
 for each: the median and the 95th percentile of the time that packets wait, drops and marks, and the
 deviation of the links from the pseudocode.
 
-Linux' own queues are the better peer, but not every kernel has them: `tc qdisc add dev DEVICE root
-codel` says so. This script does not use them.
+`linux.py` beside it compares the links with Linux' own queues.
 """
 
 import math
 import random
-import subprocess
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-RATE_MBPS = 12.0
-DURATION_S = 120.0
-MTU = 1500
-
-
-@dataclass
-class Packet:
-    at: float
-    flow: int
-    size: int
-    capable: bool
-    low_delay: bool = False
-    marked: bool = False
-
-
-@dataclass
-class Fates:
-    waits_ms: list[float] = field(default_factory=list)
-    drops: int = 0
-    marks: int = 0
-
-    def row(self) -> list[float]:
-        median, p95 = np.percentile(self.waits_ms, [50, 95])
-        return [float(median), float(p95), float(self.drops), float(self.marks)]
+from arrivals import MTU, RATE_MBPS, Fates, Packet, arrivals, by_link
 
 
 class CodelQueue:
@@ -320,23 +292,6 @@ PSEUDOCODE: dict[str, Callable[[Fates], Any]] = {
 }
 
 
-def arrivals(capable: bool) -> list[Packet]:
-    """Three flows at random that change their rates, together 60 to 140 % of the link's, and one
-    that sends a small packet every 20 ms."""
-    draw = random.Random(7)
-    packets = []
-    for flow in range(3):
-        time, change, mean = 0.0, 0.0, 0.0
-        while time < DURATION_S:
-            if time >= change:
-                mean = draw.uniform(0.2, 0.47) * RATE_MBPS * 1e6
-                change = time + draw.uniform(1.0, 4.0)
-            packets.append(Packet(time, flow, MTU, capable, capable and flow < 2))
-            time += draw.expovariate(mean / (8 * MTU))
-    packets += [Packet(0.02 * i + 0.0003, 3, 200, capable) for i in range(int(DURATION_S / 0.02))]
-    return sorted(packets, key=lambda packet: packet.at)
-
-
 def by_pseudocode(name: str, offered: list[Packet]) -> Fates:
     fates = Fates()
     queue = PSEUDOCODE[name](fates)
@@ -363,27 +318,6 @@ def by_pseudocode(name: str, offered: list[Packet]) -> Fates:
             free = packet.at
         queue.enque(packet)
     serve(math.inf)
-    return fates
-
-
-def by_link(name: str, offered: list[Packet]) -> Fates:
-    lines = (f"{it.at!r} {it.flow} {it.size} {it.capable + it.low_delay}\n" for it in offered)
-    command = ["cargo", "run", "-q", "--release", "-p", "anabranch-net", "--example", "queue"]
-    done = subprocess.run(
-        [*command, "--", name, str(RATE_MBPS)],
-        input="".join(lines),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    fates = Fates()
-    for line in done.stdout.splitlines():
-        _, _, fate, wait_ms = line.split()
-        if fate == "dropped":
-            fates.drops += 1
-        else:
-            fates.waits_ms.append(float(wait_ms))
-            fates.marks += fate == "marked"
     return fates
 
 
