@@ -8,7 +8,10 @@ sent at drawn times through a link whose queue is Linux' (`guest/init`, `guest/r
 which arrive show how long they waited and whether they are marked. The times at which they were
 sent then go through `cargo run -p anabranch-net --example queue`. Sizes include the Ethernet header
 in both; parameters are the defaults of both, which are the published ones, but that CoDel and PIE
-are told to mark. FQ-CoDel has a queue per flow in both. `drop_tail` shows what the method adds.
+are told to mark. FQ-CoDel has a queue per flow in both. `drop_tail` shows what the method adds. PIE and DualPI2 are
+also compared with the pseudocode (`pseudocode.py`) with what Linux does otherwise: PIE's drop
+probability decays at no delay only; DualPI2 drops and marks nothing by its probability while less
+than two packets wait, and its step marks also a packet that waits alone.
 
 Printed for each queue: median and 95th percentile of the wait, drops and marks of all seeds
 together, Linux' and the link's with the deviation; then the deviation's smallest and largest value
@@ -24,7 +27,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arrivals import RATE_MBPS, Fates, Packet, arrivals, by_link
+from arrivals import MTU, RATE_MBPS, Fates, Packet, arrivals, by_link
+from pseudocode import PSEUDOCODE, DualPi2Queue, PieQueue, by_pseudocode
 
 ROOT = Path(__file__).parents[2]
 GUEST = Path(__file__).parent / "guest"
@@ -40,6 +44,15 @@ QUEUES = {
     "dualpi2": ("dualpi2", ""),
 }
 """Of each queue of a link Linux' with its options, and another that makes it mark."""
+
+
+class DualPi2OfLinux(DualPi2Queue):
+    TH_LEN, MIN_BYTES = -1, 2 * MTU
+
+
+OF_LINUX = {"pie_derandomized": "pie_of_linux", "dualpi2": "dualpi2_of_linux"}
+PSEUDOCODE["pie_of_linux"] = lambda fates: PieQueue(fates, derandomize=True, decay_up_to=0.0)
+PSEUDOCODE["dualpi2_of_linux"] = DualPi2OfLinux
 
 
 @dataclass(frozen=True)
@@ -168,11 +181,16 @@ def main() -> None:
         print("|---|---|---|---|---|")
         rates, late_ms = [], 0.0
         for queue, capable in keys:
+            ecn = "on" if capable else "off"
             first = [observed(Run(queue, capable, it, 0), seconds, folder) for it in seeds]
             again = [observed(Run(queue, capable, it, 1), seconds, folder).fates for it in seeds]
+            theirs = [it.fates for it in first]
             ours = [by_link(queue, it.offered, it.rate_mbps) for it in first]
-            row = cells([it.fates for it in first], again, ours)
-            print(f"| `{queue}`, {'on' if capable else 'off'} | {' | '.join(row)} |", flush=True)
+            print(f"| `{queue}`, {ecn} | {' | '.join(cells(theirs, again, ours))} |", flush=True)
+            if queue in OF_LINUX:
+                ours = [by_pseudocode(OF_LINUX[queue], it.offered) for it in first]
+                row = " | ".join(cells(theirs, again, ours))
+                print(f"| pseudocode as Linux, {ecn} | {row} |", flush=True)
             rates += [it.rate_mbps for it in first]
             late_ms = max(late_ms, *(it.late_ms for it in first))
     print(

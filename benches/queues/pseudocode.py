@@ -142,13 +142,17 @@ class FqCodelQueue:
 
 
 class PieQueue:
-    """RFC 8033, section 4; the departure rate is known."""
+    """RFC 8033, section 4; the departure rate is known. The drop probability decays up to
+    half the target, or at no delay at all, as Linux' does (`decay_up_to` 0)."""
 
     QDELAY_REF = T_UPDATE = 0.015
     ALPHA, BETA, MAX_BURST, LIMIT = 0.125, 1.25, 0.150, 1000
 
-    def __init__(self, fates: Fates, derandomize: bool = False) -> None:
+    def __init__(
+        self, fates: Fates, derandomize: bool = False, decay_up_to: float = QDELAY_REF / 2
+    ) -> None:
         self.fates, self.derandomize, self.accu_prob = fates, derandomize, 0.0
+        self.decay_up_to = decay_up_to
         self.packets: deque[Packet] = deque()
         self.size = 0
         self.drop_prob = self.qdelay_old = 0.0
@@ -208,7 +212,7 @@ class PieQueue:
                 p = 0.02
         self.drop_prob += p
         calm = qdelay < self.QDELAY_REF / 2 and self.qdelay_old < self.QDELAY_REF / 2
-        if calm:
+        if max(qdelay, self.qdelay_old) <= self.decay_up_to:
             self.drop_prob *= 0.98
         self.drop_prob = min(max(self.drop_prob, 0.0), 1.0)
         self.burst_allowance = max(0.0, self.burst_allowance - self.T_UPDATE)
@@ -222,6 +226,7 @@ class DualPi2Queue:
 
     TARGET, T_UPDATE, ALPHA, BETA, K = 0.015, 0.016, 0.16, 3.2, 2
     STEP, TH_LEN, LIMIT = 0.001, 1, 10_000
+    MIN_BYTES = 0  # With less waiting Linux neither drops nor marks by p.
     WEIGHT_C, WEIGHT_L = 10, 90
 
     def __init__(self, fates: Fates) -> None:
@@ -251,10 +256,10 @@ class DualPi2Queue:
         return False
 
     def deque(self, now: float) -> Packet | None:
-        p_c, p_cl = self.p**2, self.K * self.p
         while len(self):
             if self.lq and (not self.cq or self.credit <= 0):
                 packet = self.lq.pop(0)
+                p_c, p_cl = self.likelihoods()
                 if p_cl < 1:
                     waited = now - packet.at
                     native = 1.0 if waited >= self.STEP and len(self.lq) > self.TH_LEN else 0.0
@@ -267,6 +272,7 @@ class DualPi2Queue:
                 self.credit += self.WEIGHT_C * packet.size if self.cq else 0
                 return packet
             packet = self.cq.pop(0)
+            p_c, _ = self.likelihoods()
             if self.recur(False, p_c):
                 if not packet.capable or p_c >= 1 / self.K**2:
                     self.fates.drops += 1
@@ -275,6 +281,11 @@ class DualPi2Queue:
             self.credit -= self.WEIGHT_L * packet.size if self.lq else 0
             return packet
         return None
+
+    def likelihoods(self) -> tuple[float, float]:
+        if self.MIN_BYTES and sum(it.size for it in self.lq + self.cq) < self.MIN_BYTES:
+            return 0.0, 0.0
+        return self.p**2, self.K * self.p
 
     def update(self, now: float) -> None:
         curq = max((now - queue[0].at if queue else 0.0) for queue in (self.lq, self.cq))
