@@ -8,9 +8,9 @@ sent at drawn times through a link whose queue is Linux' (`guest/init`, `guest/r
 which arrive show how long they waited and whether they are marked. The times at which they were
 sent then go through `cargo run -p anabranch-net --example queue`. Sizes include the Ethernet header
 in both; parameters are the defaults of both, which are the published ones, but that CoDel and PIE
-are told to mark. FQ-CoDel has a queue per flow in both. `drop_tail` shows what the method adds. PIE and
-DualPI2 are also compared with the pseudocode (`pseudocode.py`) with what Linux does otherwise: the
-drop probability of PIE decays at no delay only; DualPI2 drops and marks nothing by its probability
+are told to mark. FQ-CoDel has a queue per flow in both. `drop_tail` shows what the method adds.
+PIE and DualPI2 are also compared with the pseudocode (`pseudocode.py`) with what Linux does
+otherwise: the drop probability of PIE decays at no delay only; DualPI2 drops and marks nothing by its probability
 while less than two packets wait, and its step also marks a packet behind which none waits.
 
 Printed for each queue: median and 95th percentile of the wait, drops and marks of all seeds
