@@ -10,8 +10,9 @@ sent then go through `cargo run -p anabranch-net --example queue`. Sizes include
 in both; parameters are the defaults of both, which are the published ones, but that CoDel and PIE
 are told to mark. FQ-CoDel has a queue per flow in both. `drop_tail` shows what the method adds.
 PIE and DualPI2 are also compared with the pseudocode (`pseudocode.py`) with what Linux does
-otherwise: the drop probability of PIE decays at no delay only; DualPI2 drops and marks nothing by its probability
-while less than two packets wait, and its step also marks a packet behind which none waits.
+otherwise: the drop probability of PIE decays at no delay only; DualPI2 drops and marks nothing by
+its probability while less than two packets wait, and its step also marks a packet behind which none
+waits.
 
 Printed for each queue: median and 95th percentile of the wait, drops and marks of all seeds
 together, Linux' and the link's with the deviation; then the deviation's smallest and largest value
