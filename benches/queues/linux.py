@@ -44,7 +44,7 @@ QUEUES = {
     "pie_derandomized": ("pie", "ecn"),
     "dualpi2": ("dualpi2", ""),
 }
-"""Of each queue of a link Linux' with its options, and another that makes it mark."""
+"""Linux' queue with its options for each of a link, and the option that makes it mark."""
 
 
 class DualPi2OfLinux(DualPi2Queue):
@@ -109,12 +109,12 @@ def linux(runs: Sequence[Run], seconds: float, folder: Path) -> None:
 @dataclass
 class Observed:
     offered: list[Packet]
-    """As they were sent."""
+    """Packets with the times at which they were sent."""
     fates: Fates
     rate_mbps: float
-    """Of transmissions between which the link did not rest."""
+    """The rate of transmissions between which the link did not rest."""
     late_ms: float
-    """How late a packet was sent at most."""
+    """Largest lateness of a packet that was sent."""
 
 
 def observed(run: Run, seconds: float, folder: Path) -> Observed:
