@@ -1,4 +1,4 @@
-// Sends packets at given times into the network interface of 192.0.2.1, receives them in the network
+// Sends packets at given times into the interface of 192.0.2.1, receives them in the network
 // namespace `far`, and prints what became of each: `replay ARRIVALS`.
 //
 // Each line of the file is a packet, in order: time (s), flow, bytes with the Ethernet header, and
