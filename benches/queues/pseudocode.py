@@ -1,6 +1,6 @@
 """CoDel, FQ-CoDel, PIE and DualPI2 of the links beside an implementation of the RFCs' pseudocode.
 
-    .venv/bin/python benches/queues.py
+    .venv/bin/python benches/queues/pseudocode.py
 
 The same arrivals, drawn once, go through `cargo run -p anabranch-net --example queue` and through
 the classes below, which share no code with the links: floating-point seconds, lists, and the
@@ -10,44 +10,16 @@ With ECN two of the three large flows are of low delay (ECT(1)), which DualPI2 a
 for each: the median and the 95th percentile of the time that packets wait, drops and marks, and the
 deviation of the links from the pseudocode.
 
-Linux' own queues are the better peer, but not every kernel has them: `tc qdisc add dev DEVICE root
-codel` says so. This script does not use them.
+`linux.py` beside it compares the links with Linux' own queues.
 """
 
 import math
 import random
-import subprocess
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-RATE_MBPS = 12.0
-DURATION_S = 120.0
-MTU = 1500
-
-
-@dataclass
-class Packet:
-    at: float
-    flow: int
-    size: int
-    capable: bool
-    low_delay: bool = False
-    marked: bool = False
-
-
-@dataclass
-class Fates:
-    waits_ms: list[float] = field(default_factory=list)
-    drops: int = 0
-    marks: int = 0
-
-    def row(self) -> list[float]:
-        median, p95 = np.percentile(self.waits_ms, [50, 95])
-        return [float(median), float(p95), float(self.drops), float(self.marks)]
+from arrivals import MTU, RATE_MBPS, Fates, Packet, arrivals, by_link
 
 
 class CodelQueue:
@@ -170,13 +142,17 @@ class FqCodelQueue:
 
 
 class PieQueue:
-    """RFC 8033, section 4; the departure rate is known."""
+    """RFC 8033, section 4; the departure rate is known. The drop probability decays up to
+    half the target, or at no delay at all, as Linux' does (`decay_up_to` 0)."""
 
     QDELAY_REF = T_UPDATE = 0.015
     ALPHA, BETA, MAX_BURST, LIMIT = 0.125, 1.25, 0.150, 1000
 
-    def __init__(self, fates: Fates, derandomize: bool = False) -> None:
+    def __init__(
+        self, fates: Fates, derandomize: bool = False, decay_up_to: float = QDELAY_REF / 2
+    ) -> None:
         self.fates, self.derandomize, self.accu_prob = fates, derandomize, 0.0
+        self.decay_up_to = decay_up_to
         self.packets: deque[Packet] = deque()
         self.size = 0
         self.drop_prob = self.qdelay_old = 0.0
@@ -236,7 +212,7 @@ class PieQueue:
                 p = 0.02
         self.drop_prob += p
         calm = qdelay < self.QDELAY_REF / 2 and self.qdelay_old < self.QDELAY_REF / 2
-        if calm:
+        if max(qdelay, self.qdelay_old) <= self.decay_up_to:
             self.drop_prob *= 0.98
         self.drop_prob = min(max(self.drop_prob, 0.0), 1.0)
         self.burst_allowance = max(0.0, self.burst_allowance - self.T_UPDATE)
@@ -250,6 +226,7 @@ class DualPi2Queue:
 
     TARGET, T_UPDATE, ALPHA, BETA, K = 0.015, 0.016, 0.16, 3.2, 2
     STEP, TH_LEN, LIMIT = 0.001, 1, 10_000
+    MIN_BYTES = 0  # With less waiting Linux neither drops nor marks by p.
     WEIGHT_C, WEIGHT_L = 10, 90
 
     def __init__(self, fates: Fates) -> None:
@@ -279,10 +256,10 @@ class DualPi2Queue:
         return False
 
     def deque(self, now: float) -> Packet | None:
-        p_c, p_cl = self.p**2, self.K * self.p
         while len(self):
             if self.lq and (not self.cq or self.credit <= 0):
                 packet = self.lq.pop(0)
+                p_c, p_cl = self.likelihoods()
                 if p_cl < 1:
                     waited = now - packet.at
                     native = 1.0 if waited >= self.STEP and len(self.lq) > self.TH_LEN else 0.0
@@ -295,6 +272,7 @@ class DualPi2Queue:
                 self.credit += self.WEIGHT_C * packet.size if self.cq else 0
                 return packet
             packet = self.cq.pop(0)
+            p_c, _ = self.likelihoods()
             if self.recur(False, p_c):
                 if not packet.capable or p_c >= 1 / self.K**2:
                     self.fates.drops += 1
@@ -303,6 +281,11 @@ class DualPi2Queue:
             self.credit -= self.WEIGHT_L * packet.size if self.lq else 0
             return packet
         return None
+
+    def likelihoods(self) -> tuple[float, float]:
+        if self.MIN_BYTES and sum(it.size for it in self.lq + self.cq) < self.MIN_BYTES:
+            return 0.0, 0.0
+        return self.p**2, self.K * self.p
 
     def update(self, now: float) -> None:
         curq = max((now - queue[0].at if queue else 0.0) for queue in (self.lq, self.cq))
@@ -318,23 +301,6 @@ PSEUDOCODE: dict[str, Callable[[Fates], Any]] = {
     "pie_derandomized": lambda fates: PieQueue(fates, derandomize=True),
     "dualpi2": DualPi2Queue,
 }
-
-
-def arrivals(capable: bool) -> list[Packet]:
-    """Three flows at random that change their rates, together 60 to 140 % of the link's, and one
-    that sends a small packet every 20 ms."""
-    draw = random.Random(7)
-    packets = []
-    for flow in range(3):
-        time, change, mean = 0.0, 0.0, 0.0
-        while time < DURATION_S:
-            if time >= change:
-                mean = draw.uniform(0.2, 0.47) * RATE_MBPS * 1e6
-                change = time + draw.uniform(1.0, 4.0)
-            packets.append(Packet(time, flow, MTU, capable, capable and flow < 2))
-            time += draw.expovariate(mean / (8 * MTU))
-    packets += [Packet(0.02 * i + 0.0003, 3, 200, capable) for i in range(int(DURATION_S / 0.02))]
-    return sorted(packets, key=lambda packet: packet.at)
 
 
 def by_pseudocode(name: str, offered: list[Packet]) -> Fates:
@@ -363,27 +329,6 @@ def by_pseudocode(name: str, offered: list[Packet]) -> Fates:
             free = packet.at
         queue.enque(packet)
     serve(math.inf)
-    return fates
-
-
-def by_link(name: str, offered: list[Packet]) -> Fates:
-    lines = (f"{it.at!r} {it.flow} {it.size} {it.capable + it.low_delay}\n" for it in offered)
-    command = ["cargo", "run", "-q", "--release", "-p", "anabranch-net", "--example", "queue"]
-    done = subprocess.run(
-        [*command, "--", name, str(RATE_MBPS)],
-        input="".join(lines),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    fates = Fates()
-    for line in done.stdout.splitlines():
-        _, _, fate, wait_ms = line.split()
-        if fate == "dropped":
-            fates.drops += 1
-        else:
-            fates.waits_ms.append(float(wait_ms))
-            fates.marks += fate == "marked"
     return fates
 
 
