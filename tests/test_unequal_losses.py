@@ -58,10 +58,10 @@ def test_round_trip_times_are_compared_at_one_queue() -> None:
 
 
 def test_short_files_are_not_compared() -> None:
-    """Theirs are lost in slow start."""
+    """Losses of short files are those of slow start."""
     assert not warned(ONE_LINK.replace("count = 4", FILES, 1))
 
 
 def test_rules_by_delay_are_not_compared() -> None:
-    """Their shares do not follow from losses."""
+    """Shares of these do not follow from losses."""
     assert not warned(Path("papers/wvegas/scenario_fairness.toml").read_text())

@@ -7,7 +7,7 @@ from pandas import DataFrame
 
 from anabranch._core import rules
 from anabranch.scenario import Scenario
-from anabranch.unequal_losses import unequal_losses
+from anabranch.result_warnings.unequal_losses import unequal_losses
 
 EQUATIONS = ("fluid", "equilibrium")
 """Backends without slow start."""
