@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pandas import DataFrame
 
 from anabranch._core import rules
-from anabranch.scenario import Scenario
 from anabranch.result_warnings.unequal_losses import unequal_losses
+from anabranch.scenario import Scenario
 
 EQUATIONS = ("fluid", "equilibrium")
 """Backends without slow start."""

@@ -18,7 +18,7 @@ RATIO = 1.5
 """Ratio of losses to be reported."""
 
 DEVIATIONS = 5
-"""Standard deviations that the ratio's logarithm must be from 0, as bursts of losses are counted."""
+"""Standard deviations of the ratio's logarithm from 0 at the least, by the bursts of losses."""
 
 FEWEST = 20
 """Expected bursts of losses below which a path is not compared."""
