@@ -19,8 +19,9 @@ CRATES := $(if $(KERNEL),--workspace)
 # Runs a command while nothing else wants a processor, where Linux has that policy.
 IDLE   := $(if $(shell command -v chrt),chrt --idle 0,nice)
 
-# With these variables one compilation builds and lints: Clippy's driver is a compiler.
-LINTING := env -u MAKEFLAGS -u MFLAGS RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
+# With these variables one compilation builds and lints, and takes no time to optimise tests.
+LINTING := env -u MAKEFLAGS -u MFLAGS RUSTC_WORKSPACE_WRAPPER=$(abspath .ci/rustc) \
+	CLIPPY_ARGS=-Dwarnings
 
 # The tests in real time and what they run. With the last two crates Cargo selects the features of
 # dependencies that it selects for the workspace, and compiles nothing twice.

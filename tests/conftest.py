@@ -119,12 +119,16 @@ def process() -> Anabranch:
     return call
 
 
+def accept_sigint() -> None:
+    """Before a program starts: it ends at Ctrl-C where the tests run in the background, too.
+
+    A shell lets what it runs in the background ignore SIGINT, and children inherit that.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupt(command: Sequence[object], begun: Callable[[], bool]) -> tuple[int, str, str]:
     """Start a process, send Ctrl-C a little after it has begun; its exit code, stdout, stderr."""
-
-    def accept_sigint() -> None:  # a background process ignores it, and so do its children
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
     process = subprocess.Popen(
         list(map(str, command)), stdout=-1, stderr=-1, text=True, preexec_fn=accept_sigint
     )

@@ -169,6 +169,7 @@ def test_a_missing_program_is_an_error_that_says_how_to_build_it(
 
 def test_ctrl_c_ends_the_run_and_its_program(scenario: Path) -> None:
     command = [*CLI, "run", scenario, "--on", "kernel", "--set", "measure.duration_s=600"]
+    command.append("--quiet")  # without progress, which is printed after 2 s
     code, stdout, stderr = interrupt(command, lambda: bool(programs(scenario)))
     assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
     assert programs(scenario) == []

@@ -1,6 +1,7 @@
 """Builds the documentation site: `python docs/site/build.py DIRECTORY`, or `make docs`.
 
-With `--quick`, as in the gate, how-to pages are not run and have no figures.
+With `--quick`, as in the gate, how-to pages are not run and have no figures, and the pages of rules
+show one picture.
 
 The pages of docs/ are copied, their blocks of code are run and compared with what the page prints,
 figures are those that the blocks have written, and the pages of the reference are generated.
@@ -29,7 +30,7 @@ def build(out: Path, quick: bool) -> int:
         source = Path(folder) / "source"
         pages.copy(ROOT / "docs", source)
         played.figures(ROOT / "docs", source, quick)
-        generated.write(source)
+        generated.write(source, quick)
         pages.add_cells(source)
         pages.add_tables_of_contents(source)
         pages.mend_links(source, ROOT / "docs")
@@ -37,7 +38,9 @@ def build(out: Path, quick: bool) -> int:
             copy = shutil.copytree if (SITE / name).is_dir() else shutil.copy
             copy(SITE / name, source / name)
         html = Path(folder) / "html"
-        options = ["--fail-on-warning", "--keep-going", "--fresh-env", "--quiet", "-j", "auto"]
+        # In the gate other tests have the other processors; one process takes less time of them.
+        options = ["--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
+        options += ["-j", "1" if quick else "auto"]
         code = build_main([*options, "-b", "html", str(source), str(html)])
         if code == 0:
             _lighten(html)

@@ -13,8 +13,8 @@ MENTION = re.compile(r"`?docs/(how-to|reference|notebook)/([\w-]+)\.md`?")
 """A page as comments of the source name it."""
 
 
-def write(source: Path) -> None:
-    """Write every generated page."""
+def write(source: Path, quick: bool) -> None:
+    """Write every generated page; `quick` draws one picture for all rules."""
     folder = source / "reference"
     pages = {
         "scenario": tables.scenario(ROOT),
@@ -26,4 +26,4 @@ def write(source: Path) -> None:
     for name, text in pages.items():
         linked = MENTION.sub(r"[\2](../\1/\2.md)", text)
         (folder / f"{name}.md").write_text(linked)
-    rule_pages.write(ROOT, folder)
+    rule_pages.write(ROOT, folder, quick)

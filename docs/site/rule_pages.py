@@ -12,15 +12,21 @@ import anabranch
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 
 
-def write(root: Path, folder: Path) -> None:
-    """Write `rules/NAME.md` for every rule, and the list of them, `rule-pages.md`."""
+def write(root: Path, folder: Path, quick: bool) -> None:
+    """Write `rules/NAME.md` for every rule, and the list of them, `rule-pages.md`.
+
+    `quick` draws the picture of the first rule alone, which every page then shows.
+    """
     rules = anabranch.rules()
     (folder / "rules").mkdir()
     result = rule_figures.measured([rule["name"] for rule in rules])
     proofs = _Proofs((root / "docs/notebook/theory-guarantees.md").read_text())
+    picture = ""
     for rule in rules:
         name = rule["name"]
-        (folder / "rules" / f"{name}.svg").write_text(rule_figures.figure(result, name))
+        if not (quick and picture):
+            picture = rule_figures.figure(result, name)
+        (folder / "rules" / f"{name}.svg").write_text(picture)
         (folder / "rules" / f"{name}.md").write_text(_page(root, rule, proofs, result))
     links = "\n".join(f"- [{it['name']}](rules/{it['name']}.md): {it['summary']}" for it in rules)
     names = "\n".join(f"rules/{rule['name']}.md" for rule in rules)

@@ -234,7 +234,7 @@ def test_help_is_there_for_every_command(command: str, anabranch: Anabranch) -> 
 
 
 def test_ctrl_c_stops_a_long_run_and_leaves_nothing_behind(long: Path, tmp_path: Path) -> None:
-    command = [*CLI, "run", long, "--seeds", "4", "--out", tmp_path / "out"]
+    command = [*CLI, "run", long, "--seeds", "4", "--out", tmp_path / "out", "--quiet"]
     code, stdout, stderr = interrupt(command, lambda: any(tmp_path.glob(".anabranch-*")))
     assert (code, stdout, stderr) == (130, "", "anabranch: interrupted\n")
     assert sorted(tmp_path.iterdir()) == [long]

@@ -11,12 +11,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from conftest import accept_sigint
 from ui.server import ENDLESS, PATIENCE_S, read_until
 
 
 def test_ctrl_c_ends_the_server_and_a_run_that_computes():
     command = [sys.executable, "-m", "anabranch", "ui", "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, preexec_fn=accept_sigint
+    )
     assert process.stdout
     address = urlsplit(process.stdout.readline().strip())
     assert address.hostname == "127.0.0.1"
