@@ -161,8 +161,8 @@ impl Pair {
     }
 }
 
-/// The weight of an interval: half at equal waits of 7 ms, and a 19th at 30 ms. Where it fell faster, a
-/// user alone whose slow path has one packet in flight had too few intervals that count.
+/// The weight of an interval: half at equal waits of 7 ms, and a 19th at 30 ms. Where it fell
+/// faster, a user alone with one packet in flight on a path had too few intervals that count.
 fn weight(of_both: [Mean; 2]) -> f64 {
     let [a, b] = of_both.map(|mean| mean.wait / LONG_WAIT);
     1.0 / (1.0 + a * a + b * b)
