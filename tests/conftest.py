@@ -79,6 +79,12 @@ def small(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results without figures, which take most of the time (figures/test_result.py has them)."""
+    monkeypatch.setattr("anabranch.figures.result.write", lambda *_, **__: None)
+
+
+@pytest.fixture
 def long(tmp_path: Path) -> Path:
     """The same for eleven days, to be interrupted."""
     file = tmp_path / "long.toml"

@@ -11,6 +11,8 @@ from anabranch.manifest import Manifest
 from anabranch.result import Result
 from conftest import Anabranch
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 TEXT = """
 algorithm = "lia"
 measure = {{ duration_s = 4, warmup_s = 1, sample_ms = 1000 }}

@@ -14,9 +14,10 @@ import pytest
 from anabranch import manifest, repetition, run, sweep
 from anabranch._core import VERSION
 from anabranch.cli.main import app
-from anabranch.figures import result as figures
 from anabranch.scenario import ScenarioError
 from conftest import SMALL, Anabranch
+
+pytestmark = pytest.mark.usefixtures("no_figures")
 
 TRACE = "".join(f"{ms}\n" for ms in range(1, 51))
 
@@ -65,10 +66,7 @@ def test_a_result_directory_repeats_itself_to_the_bit(
     small: Path,
     tmp_path: Path,
     anabranch: Anabranch,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # They take most of the time, and are the same if the tables are (figures/test_result.py).
-    monkeypatch.setattr(figures, "write", lambda *_, **__: None)
     written, again = tmp_path / "out", tmp_path / "again"
     options = ["--on", backend, "--set", "links.R1.rate_mbps=7", "--set", "name=Small"]
     options += ["--set", "measure.duration_s=3"]

@@ -189,6 +189,7 @@ def test_every_command_refuses_an_output_that_has_files(
     assert list(tmp_path.iterdir()) == [small]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_force_replaces_files_and_keeps_others(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
