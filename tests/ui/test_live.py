@@ -1,5 +1,6 @@
 """Runs of the page: their events, their limits, and that they end with who began them."""
 
+import asyncio
 import threading
 import time
 from pathlib import Path
@@ -9,6 +10,8 @@ from starlette.testclient import TestClient
 
 import anabranch
 from anabranch._core import Run, Scenario
+from anabranch.ui import live
+from anabranch.ui.asked import Asked
 from ui.server import ENDLESS, Server, events, read_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -155,3 +158,19 @@ def test_too_many_runs_are_refused(client: TestClient, monkeypatch: pytest.Monke
     answer = client.post("/api/run", json=ASK)
     assert answer.status_code == 503
     assert "waiting" in answer.json()["error"]["message"]
+
+
+def test_a_server_that_ends_begins_no_more_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two events, when the optimum and the references would begin."""
+    monkeypatch.setattr(live, "REST_S", 0)
+    scenario = Scenario.load("examples/two_links.toml", list(ENDLESS["set"].items()))
+
+    async def read() -> list[str]:
+        pool, found = live.Pool(1), []
+        async for event in live.events(Asked(scenario, ["lia"], 1, "sim"), pool):
+            found.append(event["type"])
+            if event["type"] == "samples":
+                pool.close()
+        return found
+
+    assert asyncio.run(read())[-1] == "done"

@@ -146,6 +146,8 @@ async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
         "seed": asked.seed,
         "warnings": warnings,
     }
+    if pool.closed:
+        return
     runs = [Work(scenario, rule, asked.seed, asked.on) for rule in asked.rules]
     references: list[Work] = []
     begun = monotonic()
@@ -173,7 +175,7 @@ async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
             if computing and all(work.run is None for work in computing):
                 yield {"type": "queued", "jobs": pool.jobs - len(left)}
             rests = monotonic() > begun + REST_S and all(work.has_begun for work in computing)
-            if best is None and rests:
+            if best is None and rests and not pool.closed:
                 best = pool.submit(lambda: optimum(scenario, stop))
                 references = _equilibria(asked)
                 own = {pool.submit(work.execute): work for work in references}
