@@ -1,9 +1,8 @@
 //! Programs in the hosts of a scenario. Needs root and python3.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Output, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Hosts, TWO_LINKS, can_create_hosts, file, lab, running, wait_for};
@@ -39,13 +38,15 @@ SOL_MPTCP, MPTCP_INFO = 284, 1
 print(algorithm.rstrip(bytes(1)).decode(), connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 64)[0])
 ";
 
-/// Receives bursts of 30 packets, and answers each with the time from the
-/// first to the last, us, and a burst. The kernel's timestamps (SO_TIMESTAMP, 29) are used.
+/// Prints a line once its socket is bound. Receives bursts of 30 packets, and answers each with the
+/// time from the first to the last, us, and a burst. The kernel's timestamps (SO_TIMESTAMP, 29) are
+/// used.
 const BURST_SERVER: &str = "
 import socket, struct
 server = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
 server.setsockopt(socket.SOL_SOCKET, 29, 1)
 server.bind(('::', 5005))
+print('bound', flush=True)
 while True:
     times = []
     while len(times) < 30:
@@ -122,8 +123,10 @@ fn packets_leave_by_the_path_of_their_address_and_with_duplex_return_at_its_rate
         server.extend(duplex.then_some("--duplex"));
         server.extend(["--", "python3", "-c", BURST_SERVER]);
         let mut server = lab(&server).spawn().unwrap();
-        Hosts::of(&server);
-        thread::sleep(Duration::from_millis(500)); // until the server's socket is bound
+        let mut bound = String::new();
+        let stdout = server.stdout.as_mut().unwrap();
+        stdout.take(6).read_to_string(&mut bound).unwrap();
+        assert_eq!(bound, "bound\n");
         let client = ["exec", scenario, "two", "--", "python3", "-c", BURST_CLIENT];
         let times = stdout_of(&lab(&client).output().unwrap());
         server.kill().unwrap();

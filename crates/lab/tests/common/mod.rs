@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
+use rustix::process::{Signal, set_parent_process_death_signal};
 use tempfile::{NamedTempFile, TempPath};
 
 /// The program.
@@ -59,14 +60,16 @@ pub fn file(text: &str) -> TempPath {
     file.into_temp_path()
 }
 
-/// A command that runs the program with these arguments.
+/// A command that runs the program with these arguments, and is killed with the test: a lab that
+/// a failed test left would be joined when the test is repeated.
 pub fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(LAB);
     command.args(arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: signal is safe to call between fork and exec.
+    // SAFETY: prctl and signal are safe to call between fork and exec.
     unsafe {
         command.pre_exec(|| {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
             // Processes in the background, and their children, inherit that SIGINT is ignored.
             libc::signal(libc::SIGINT, libc::SIG_DFL);
             Ok(())
