@@ -1,10 +1,10 @@
 """Errors of shared-bottleneck detection, and its effect: docs/notebook/shared-bottlenecks.md.
 
-    .venv/bin/python benches/shared_bottlenecks.py [errors|today|cells|moves|goodput] [runs]
+    .venv/bin/python benches/shared_bottlenecks.py [errors|today|cells|moves|goodput] [runs] [first]
 
 Prints Markdown tables. A pair of paths is an error if it is coupled at the end of the run although
 it shares no bottleneck ("false shared"), or the reverse ("false separate"); intervals are Wilson's,
-95 %. Seeds begin at 7000; in `benches/detector_choice.py` at 1000.
+95 %. Seeds begin at `first`: 7000, of `moves` 6000; in `benches/detector_choice.py` at 1000.
 """
 
 import sys
@@ -93,38 +93,38 @@ time wrong after 20 s, % | separated after, s (median / 90 %) |
 |---|--:|--:|--:|--:|--:|--:|"""
 
 
-def errors(networks: int) -> None:
+def errors(networks: int, first: int = 7000) -> None:
     """Errors of both detectors, under several conditions."""
     conditions: dict[str, Callable[[int], Network]] = {
         "endpoints as in RFCs": steady,
         "endpoints as Linux": lambda seed: steady(seed, profile="linux"),
         "a user that pauses": lambda seed: steady(seed, pauses=True),
     }
-    _conditions(conditions, networks)
+    _conditions(conditions, range(first, first + networks))
 
 
-def today(networks: int) -> None:
+def today(networks: int, first: int = 7000) -> None:
     """Errors where queues are managed, and where traffic goes both ways; endpoints as Linux."""
     linux = partial(steady, profile="linux")
     conditions: dict[str, Callable[[int], Network]] = {
         **{name: partial(linux, queue=name) for name in AQM},
         "two-way traffic": partial(linux, two_way=True),
     }
-    _conditions(conditions, networks)
+    _conditions(conditions, range(first, first + networks))
 
 
-def _conditions(conditions: dict[str, Callable[[int], Network]], networks: int) -> None:
+def _conditions(conditions: dict[str, Callable[[int], Network]], seeds: range) -> None:
     """A row for each condition and detector."""
     print(HEADER.format("detector, condition"))
     for name, make in conditions.items():
-        seen = observe(make(seed) for seed in range(7000, 7000 + networks))
+        seen = observe(make(seed) for seed in seeds)
         for detector in DETECTORS:
             print(line(f"`{detector}`, {name}", seen[seen.detector == detector]), flush=True)
 
 
-def cells(networks: int) -> None:
+def cells(networks: int, first: int = 7000) -> None:
     """Errors of both detectors by the conditions of the network."""
-    seen = observe(steady(seed) for seed in range(7000, 7000 + networks))
+    seen = observe(steady(seed) for seed in range(first, first + networks))
     for detector in DETECTORS:
         print(HEADER.format(f"`{detector}`"))
         rows = seen[seen.detector == detector]
@@ -133,9 +133,9 @@ def cells(networks: int) -> None:
                 print(line(f"{key}: {value}", part))
 
 
-def moves(networks: int) -> None:
+def moves(networks: int, first: int = 6000) -> None:
     """How long detection takes after the bottleneck has moved."""
-    seen = observe(moving(seed) for seed in range(6000, 6000 + networks))
+    seen = observe(moving(seed) for seed in range(first, first + networks))
     print(
         "\n| detector | from | pairs | right at 60 s, % | right at 120 s, % | after, s (median) |"
     )
@@ -216,16 +216,16 @@ def _goodput(
     return flows.groupby("algorithm")["goodput_mbps"].mean()
 
 
-def main(what: str = "errors", runs: str = "600") -> None:
-    """Prints one of the groups of tables over `runs` networks, or seeds."""
-    tables = {
+def main(what: str = "errors", runs: str = "600", *first: str) -> None:
+    """Prints one of the groups of tables over `runs` networks from a first seed on, or seeds."""
+    tables: dict[str, Callable[..., None]] = {
         "errors": errors,
         "today": today,
         "cells": cells,
         "moves": moves,
         "goodput": goodput,
     }
-    tables[what](int(runs))
+    tables[what](int(runs), *map(int, first))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Users of one rule that lose unequal shares of their packets at a drop-tail queue.
 
 Equations give every packet at a queue the same probability of loss, and a rule's share follows from
-it. A drop-tail queue of a simulator without jitter is periodic: which packets find it full depends
-on the order of their arrivals (phase effects; Floyd and Jacobson, 1992), not on the rule alone.
+it. A drop-tail queue drops the packets that find it full. Without jitter arrivals may be periodic,
+so that these are the packets of one path (phase effects; Floyd and Jacobson, 1992).
 """
 
 import math
@@ -58,9 +58,9 @@ def unequal_losses(
             ratio, most, least = max(found)
             yield (
                 f"{scenario.source}: link {link} is drop-tail and dropped {ratio:.1f} times as "
-                f"large a share of the packets of {most} as of {least}: goodput depends on the "
-                "order in which packets arrive (phase effects), not on the rule alone: compare "
-                "with tcp.host_jitter_us of some packet times, or use queue.red"
+                f"large a share of the packets of {most} as of {least}: goodput depends on which "
+                "packets find the queue full, not on the rule alone; if tcp.host_jitter_us of some "
+                "packet times changes it, these are phase effects; queue.red drops at random"
             )
 
 
