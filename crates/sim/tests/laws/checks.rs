@@ -32,6 +32,15 @@ impl User<'_> {
         self.paths().map(|path| column[path]).sum()
     }
 
+    /// The packets lost after two fifths of the run: a timeout in the first 24 of 60 s that doubles
+    /// ends before the run does.
+    fn lost_late(&self) -> u64 {
+        let samples = &self.record.path_samples;
+        let late = samples.len() * 2 / 5..samples.len();
+        let mine = late.filter(|&i| self.is(samples.flow[i], samples.user[i]));
+        mine.map(|i| samples.lost_packets[i]).sum()
+    }
+
     /// The sizes of the files it has finished, bytes.
     fn files(&self) -> Vec<u64> {
         let transfers = &self.record.transfers;
@@ -42,6 +51,24 @@ impl User<'_> {
 
 fn payload(scenario: &Scenario) -> u64 {
     u64::from(scenario.tcp.packet_bytes.get() - scenario.tcp.header_bytes)
+}
+
+/// Every user of an endless transfer delivers in the second half of the run, or loses late what its
+/// timeouts send. Others can lock it out for longer than half a run, because its timeouts double:
+/// with windows that stay, a drop-tail queue is full whenever it sends, and a queue that marks nearly
+/// all packets drops retransmissions, which are not ECN-capable (RFC 3168 section 6.1.5). Nobody
+/// locks all out.
+pub fn check_nobody_stops(record: &Record) {
+    let delivered = &record.flow_samples.delivered_bytes;
+    let end = &delivered[delivered.len() - record.flows.len()..];
+    let half = &delivered[delivered.len() / 2..];
+    let (deliver, stand): (Vec<_>, Vec<_>) =
+        User::all(record).partition(|user| end[user.row] > half[user.row]);
+    assert!(!deliver.is_empty(), "all have stopped");
+    for user in stand {
+        let name = format!("user {} of flow {}", user.row, user.flow());
+        assert!(user.lost_late() > 0, "{name} has stopped");
+    }
 }
 
 /// Every packet of data arrives: a file's packets make up its bytes, all others are full. What is
