@@ -9,10 +9,9 @@ which arrive show how long they waited and whether they are marked. The times at
 sent then go through `cargo run -p anabranch-net --example queue`. Sizes include the Ethernet header
 in both; parameters are the defaults of both, which are the published ones, but that CoDel and PIE
 are told to mark. FQ-CoDel has a queue per flow in both. `drop_tail` shows what the method adds.
-PIE and DualPI2 are also compared with the pseudocode (`pseudocode.py`) with what Linux does
-otherwise: the drop probability of PIE decays at no delay only; DualPI2 drops and marks nothing by
-its probability while less than two packets wait, and its step also marks a packet behind which none
-waits.
+DualPI2 is also compared with the pseudocode (`pseudocode.py`) with what Linux does otherwise: it
+drops and marks nothing by its probability while less than two packets wait, and its step also marks
+a packet behind which none waits.
 
 Printed for each queue: median and 95th percentile of the wait, drops and marks of all seeds
 together, Linux' and the link's with the deviation; then the deviation's smallest and largest value
@@ -51,8 +50,21 @@ class DualPi2OfLinux(DualPi2Queue):
     TH_LEN, MIN_BYTES = -1, 2 * MTU
 
 
+class PieOfLinux(PieQueue):
+    waited = 0.0
+
+    def deque(self, now: float) -> Packet | None:
+        packet = super().deque(now)
+        if packet:
+            self.waited = now - packet.at if len(self) else 0.0
+        return packet
+
+    def current_qdelay(self) -> float:
+        return self.waited
+
+
 OF_LINUX = {"pie_derandomized": "pie_of_linux", "dualpi2": "dualpi2_of_linux"}
-PSEUDOCODE["pie_of_linux"] = lambda fates: PieQueue(fates, derandomize=True, decay_up_to=0.0)
+PSEUDOCODE["pie_of_linux"] = lambda fates: PieOfLinux(fates, derandomize=True)
 PSEUDOCODE["dualpi2_of_linux"] = DualPi2OfLinux
 
 

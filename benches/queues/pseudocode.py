@@ -142,17 +142,13 @@ class FqCodelQueue:
 
 
 class PieQueue:
-    """RFC 8033, section 4; the departure rate is known. The drop probability decays up to
-    half the target, or at no delay at all, as Linux' does (`decay_up_to` 0)."""
+    """RFC 8033, section 4; the departure rate is known."""
 
     QDELAY_REF = T_UPDATE = 0.015
     ALPHA, BETA, MAX_BURST, LIMIT = 0.125, 1.25, 0.150, 1000
 
-    def __init__(
-        self, fates: Fates, derandomize: bool = False, decay_up_to: float = QDELAY_REF / 2
-    ) -> None:
+    def __init__(self, fates: Fates, derandomize: bool = False) -> None:
         self.fates, self.derandomize, self.accu_prob = fates, derandomize, 0.0
-        self.decay_up_to = decay_up_to
         self.packets: deque[Packet] = deque()
         self.size = 0
         self.drop_prob = self.qdelay_old = 0.0
@@ -197,9 +193,12 @@ class PieQueue:
         self.size -= packet.size
         return packet
 
+    def current_qdelay(self) -> float:
+        return self.size * 8 / (RATE_MBPS * 1e6)
+
     def update(self, now: float) -> None:
         """`calculate_drop_prob`."""
-        qdelay = self.size * 8 / (RATE_MBPS * 1e6)
+        qdelay = self.current_qdelay()
         p = self.ALPHA * (qdelay - self.QDELAY_REF) + self.BETA * (qdelay - self.qdelay_old)
         for below, divisor in ((1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8)):
             if self.drop_prob < below:
@@ -212,7 +211,7 @@ class PieQueue:
                 p = 0.02
         self.drop_prob += p
         calm = qdelay < self.QDELAY_REF / 2 and self.qdelay_old < self.QDELAY_REF / 2
-        if max(qdelay, self.qdelay_old) <= self.decay_up_to:
+        if qdelay == 0 and self.qdelay_old == 0:
             self.drop_prob *= 0.98
         self.drop_prob = min(max(self.drop_prob, 0.0), 1.0)
         self.burst_allowance = max(0.0, self.burst_allowance - self.T_UPDATE)

@@ -22,11 +22,11 @@ fn run(scenario: &Scenario) -> Record {
     Simulation::new(scenario, 1).finish()
 }
 
-/// 64 cases, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
+/// 32 cases, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
 fn config() -> ProptestConfig {
     let mut config = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 64;
+        config.cases = 32;
     }
     config
 }

@@ -71,7 +71,8 @@ pub(crate) enum Verdict {
 /// A [`Pie`] and its state.
 ///
 /// The updates are computed at the next arrival. Between two arrivals nothing enters the queue, so
-/// the delay at the time of an update is what is left of the time until the link is free.
+/// the delay at the time of an update is what is left of the time until the link is free, and 0 if
+/// no packet waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     pie: Pie,
@@ -82,6 +83,8 @@ pub(crate) struct Control {
     delay: Time,
     burst_left: Time,
     next_update: Time,
+    /// When the transmission of the last packet admitted starts: none waits from then on.
+    empty_at: Time,
     largest_bytes: u32,
 }
 
@@ -93,6 +96,7 @@ impl Control {
             delay: 0,
             burst_left: pie.max_burst,
             next_update: pie.tupdate,
+            empty_at: 0,
             largest_bytes: 0,
             pie,
         }
@@ -108,13 +112,15 @@ impl Control {
         self.largest_bytes = self.largest_bytes.max(arrival.bytes);
         let short = arrival.backlog.bytes <= 2 * u64::from(self.largest_bytes);
         let calm = self.delay < self.pie.target / 2 && self.probability < 0.2;
-        if self.burst_left > 0 || calm || short || !self.hits(dice) {
+        let verdict = if self.burst_left > 0 || calm || short || !self.hits(dice) {
             Verdict::Pass
         } else if arrival.ecn_capable && self.pie.ecn && self.probability <= MARK_UP_TO {
             Verdict::Mark
         } else {
-            Verdict::Drop
-        }
+            return Verdict::Drop;
+        };
+        self.empty_at = arrival.free_at.max(arrival.now);
+        verdict
     }
 
     /// Whether an arrival is to be dropped or marked.
@@ -140,7 +146,10 @@ impl Control {
                 self.next_update += missed * self.pie.tupdate;
                 return;
             }
-            let delay = arrival.free_at.saturating_sub(self.next_update);
+            let delay = match self.next_update < self.empty_at {
+                true => arrival.free_at.saturating_sub(self.next_update),
+                false => 0,
+            };
             self.adjust(delay);
             self.next_update += self.pie.tupdate;
         }
@@ -162,16 +171,39 @@ impl Control {
             change = change.min(0.02);
         }
         self.probability += change;
-        let calm = delay < target / 2 && before < target / 2;
-        if calm {
+        if delay == 0 && before == 0 {
             self.probability *= 0.98;
         }
         self.probability = self.probability.clamp(0.0, 1.0);
         self.delay = delay;
+        let calm = delay < target / 2 && before < target / 2;
         self.burst_left = if calm && self.probability == 0.0 {
             self.pie.max_burst
         } else {
             self.burst_left.saturating_sub(self.pie.tupdate)
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8033, section 4.2: by a fiftieth at each update, if there was no delay at this and at the
+    /// last one. A delay below the target is no reason.
+    #[test]
+    fn the_drop_probability_decays_where_nothing_waits() {
+        let mut control = Control::new(Pie {
+            alpha: 0.0,
+            beta: 0.0,
+            ..Pie::default()
+        });
+        control.probability = 0.05;
+        let after = [MILLISECOND, MILLISECOND, 0, 0, 0].map(|delay| {
+            control.adjust(delay);
+            control.probability
+        });
+        assert_eq!(after[..3], [0.05; 3]);
+        assert_eq!(after[3..], [0.05 * 0.98, 0.05 * 0.98 * 0.98]);
     }
 }
