@@ -9,9 +9,10 @@ which arrive show how long they waited and whether they are marked. The times at
 sent then go through `cargo run -p anabranch-net --example queue`. Sizes include the Ethernet header
 in both; parameters are the defaults of both, which are the published ones, but that CoDel and PIE
 are told to mark. FQ-CoDel has a queue per flow in both. `drop_tail` shows what the method adds.
-DualPI2 is also compared with the pseudocode (`pseudocode.py`) with what Linux does otherwise: it
-drops and marks nothing by its probability while less than two packets wait, and its step also marks
-a packet behind which none waits.
+PIE and DualPI2 are also compared with the pseudocode (`pseudocode.py`) with what Linux does
+otherwise: the delay of PIE is the wait of the last packet that left; DualPI2 drops and marks
+nothing by its probability while less than two packets wait, and its step also marks a packet behind
+which none waits.
 
 Printed for each queue: median and 95th percentile of the wait, drops and marks of all seeds
 together, Linux' and the link's with the deviation; then the deviation's smallest and largest value

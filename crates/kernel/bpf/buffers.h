@@ -1,10 +1,11 @@
-/* Limits of what a subflow of Multipath TCP may hold, set once per round trip.
+/* What a subflow of Multipath TCP may hold, and how it sends it, set once per round trip.
  *
  * Linux' scheduler gives a subflow without data the next fragment of 32 kB, however small its
  * window is, and the receiver waits for it. Meanwhile the connection's send buffer, the sum of its
  * subflows', fills, and subflows with large windows idle (docs/notebook/harm.md). Therefore a
  * subflow has at most one window of unsent data, and a send buffer for the time that a sibling
- * takes to send a fragment. A fragment itself cannot be made smaller here.
+ * takes to send a fragment. A fragment itself cannot be made smaller here. A subflow that was idle
+ * has a window to send at once, which overflows a shorter queue, unless the kernel paces it.
  */
 #pragma once
 
@@ -16,6 +17,10 @@
 
 /* Size of a socket's send buffer, windows: tcp_sndbuf_expand in the kernel. */
 #define KERNELS_WINDOWS 2
+
+/* Values of sk_pacing_status. */
+#define SK_PACING_NONE 0
+#define SK_PACING_NEEDED 1
 
 /* The most data that the scheduler assigns as a unit: 32 kB in packets of 1500 bytes. */
 #define FRAGMENT_PACKETS 22
@@ -37,7 +42,10 @@ static inline void limit_unsent_data(struct sock *sk)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &limit, sizeof(limit));
 }
 
-/* Windows of this subflow in the time that its slowest sibling takes to send a fragment. */
+/* Windows that the send buffer must have for this subflow not to idle: the one in flight, and those
+ * sent in the time that its slowest sibling takes to send a fragment. The program writes again when
+ * a third of the buffer is free.
+ */
 static inline u32 needed_windows(const struct sock *sk, const struct mptcp_sock *connection)
 {
 	const struct list_head *head = &connection->conn_list, *node = head->next;
@@ -50,13 +58,23 @@ static inline u32 needed_windows(const struct sock *sk, const struct mptcp_sock 
 		if (!context)
 			continue;
 		const struct tcp_sock *tp = KERNEL(tcp_sock, context->tcp_sock);
-		u64 window = tp->snd_cwnd ? tp->snd_cwnd : 1;
-		u64 windows = (u64)FRAGMENT_PACKETS * tp->srtt_us / (window * own_rtt);
+		u64 window = (u64)own_rtt * (tp->snd_cwnd ? tp->snd_cwnd : 1);
+		u64 sent = window + (u64)FRAGMENT_PACKETS * tp->srtt_us;
+		u64 windows = (3 * sent + 2 * window - 1) / (2 * window);
 
 		if (windows > needed)
 			needed = windows;
 	}
 	return needed < largest_windows ? needed : largest_windows;
+}
+
+/* Leaves a socket alone whose program or queue paces it. */
+static inline void pace(struct sock *sk, bool needed)
+{
+	if (needed && sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	if (!needed && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
+		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
 /* Called once per round trip. */
@@ -68,6 +86,7 @@ static inline void adapt_buffers(struct sock *sk)
 		return;
 	limit_unsent_data(sk);
 	subflow_of(sk)->needed_windows = needed_windows(sk, connection);
+	pace(sk, subflow_of(sk)->needed_windows > KERNELS_WINDOWS);
 }
 
 static inline u32 send_buffer_windows(struct sock *sk)

@@ -98,6 +98,8 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	u32 sk_pacing_status;
+	unsigned long sk_max_pacing_rate;
 };
 
 struct inet_sock {

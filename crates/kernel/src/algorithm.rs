@@ -55,11 +55,12 @@ impl Program {
 /// What a subflow of Multipath TCP may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buffers {
-    /// Unsent data of one window, and a send buffer for as long as the slowest subflow takes to
-    /// send what the scheduler assigns as a unit, at most 64 windows (`bpf/buffers.h`).
+    /// Unsent data of one window, a send buffer for as long as the slowest subflow takes to send
+    /// what the scheduler assigns as a unit, at most 64 windows, and pacing with more than 2
+    /// (`bpf/buffers.h`).
     #[default]
     Large,
-    /// Linux' own: 2 windows, without a limit of unsent data.
+    /// Linux' own: 2 windows, without a limit of unsent data or pacing.
     Linux,
 }
 

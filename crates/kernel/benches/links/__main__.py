@@ -9,7 +9,9 @@ rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a
 `--kind held` (default) sends without end; `kept` sends 1 MB (`--request-mb`) per request over one
 connection and prints the rate of the requests; `delay` prints the time from write to read of a
 sender that writes as fast as it can, median and 99th percentile; `unshaped` sends over two veth
-links, in pairs with Reno. `--jobs` runs several beds at once; a warning says if packets were late.
+links, in pairs with Reno. `--random 30` takes 30 random cells, a clean and a lossy path, and prints
+what the clean path could send while the lossy one sends a fragment (`cells.py`). `--jobs` runs
+several beds at once; a warning says if packets were late.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from functools import partial
 from typing import Any
 
 from bed import SERVER, Bed, Link, inside
+from cells import NAMED, cell, describe, held_up_mb
 
 MPTCP, CONGESTION, PORT = 262, 13, 5001
 BLOCK = 1 << 17
@@ -34,14 +37,6 @@ MESSAGE_BYTES = 1250
 
 FORK = multiprocessing.get_context("fork")
 CLOSED = suppress(BrokenPipeError, ConnectionResetError)  # the receiver ends first
-
-CELLS = {
-    "a": [Link(25, 40), Link(10, 120, 0.008)],
-    "h": [Link(45, 20, queue=200), Link(10, 60, 0.01, 200)],
-    "p": [Link(20, 20), Link(20, 60, 0.01)],
-    "c": [Link(30, 30, queue=30), Link(3, 200, queue=30)],
-    "e": [Link(20, 20), Link(20, 60)],
-}
 
 
 def open_connection(algorithm: str, path: int | None) -> socket.socket:
@@ -205,7 +200,8 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cells", default="a,h,p,c,e")
+    parser.add_argument("--cells", default=",".join(NAMED))
+    parser.add_argument("--random", type=int, metavar="N", help="the random cells r1 to rN instead")
     parser.add_argument("--algorithms", default="reno,lia,olia,balia")
     parser.add_argument("--kind", choices=KINDS, default="held")
     parser.add_argument("--request-mb", type=float, default=1)
@@ -219,7 +215,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--tcp-wmem", default="4096,16384,4194304")
     parser.add_argument("--tcp-rmem", default="4096,131072,6291456")
     parser.add_argument("--sysctl", action="append", default=[], metavar="ipv4/KEY=VALUE")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.random:
+        arguments.cells = ",".join(f"r{number}" for number in range(1, arguments.random + 1))
+    return arguments
 
 
 class Table:
@@ -237,20 +236,22 @@ class Table:
             for seed in self.seeds
         ]
 
-    def rates(self, cell: str, algorithms: list[str]) -> Iterator[str]:
+    def rates(self, name: str, algorithms: list[str]) -> Iterator[str]:
         """Rows of rates and of their ratio to the best path, which Reno has alone."""
-        links = CELLS[cell]
-        paths = [] if cell in self.best else [self.runs(links, "reno", k) for k in range(2)]
+        links = cell(name)
+        paths = [] if name in self.best else [self.runs(links, "reno", k) for k in range(2)]
         found = [self.runs(links, algorithm) for algorithm in algorithms]
-        best = max((_mean(runs) for runs in paths), default=float(self.best.get(cell, 0)))
+        best = max((_mean(runs) for runs in paths), default=float(self.best.get(name, 0)))
+        if name not in NAMED:
+            yield f"{describe(links)} | held up {held_up_mb(links):.2f} MB |"
         yield f"best path | {best:.1f} |"
         for algorithm, runs in zip(algorithms, found, strict=True):
             each = " ".join(f"{one.result():.1f}" for one in runs)
             yield f"{algorithm} | {_mean(runs):.1f}, {_mean(runs) / best:.2f} | {each}"
 
-    def delays(self, cell: str, algorithms: list[str]) -> Iterator[str]:
+    def delays(self, name: str, algorithms: list[str]) -> Iterator[str]:
         """Rows of the median and the 99th percentile."""
-        found = [self.runs(CELLS[cell], algorithm) for algorithm in algorithms]
+        found = [self.runs(cell(name), algorithm) for algorithm in algorithms]
         for algorithm, runs in zip(algorithms, found, strict=True):
             each = ", ".join("{:.0f} / {:.0f} ms".format(*one.result()) for one in runs)
             yield f"{algorithm} | {each}"
@@ -284,10 +285,10 @@ def main() -> None:
             for row in table.ratios(algorithms):
                 print(f"| veth | {row} |", flush=True)
             return
-        for cell in arguments.cells.split(","):
+        for name in arguments.cells.split(","):
             rows = table.delays if arguments.kind == "delay" else table.rates
-            for row in rows(cell, algorithms):
-                print(f"| {cell} | {row} |", flush=True)
+            for row in rows(name, algorithms):
+                print(f"| {name} | {row} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,60 @@
+"""The links of each cell: named ones, and random ones with the class of links that are held up."""
+
+import random
+
+from bed import Link
+
+NAMED = {
+    "a": [Link(25, 40), Link(10, 120, 0.008)],
+    "h": [Link(45, 20, queue=200), Link(10, 60, 0.01, 200)],
+    "p": [Link(20, 20), Link(20, 60, 0.01)],
+    "c": [Link(30, 30, queue=30), Link(3, 200, queue=30)],
+    "e": [Link(20, 20), Link(20, 60)],
+}
+FRAGMENT_PACKETS = 32768 / 1428
+PACKET_BITS = 12000
+
+
+def _log_uniform(source: random.Random, least: float, most: float) -> float:
+    return float(least * (most / least) ** source.random())
+
+
+def cell(name: str) -> list[Link]:
+    """The links of a named cell, or of `rN`: a clean path and one with loss, drawn with seed N."""
+    if name in NAMED:
+        return NAMED[name]
+    source = random.Random(int(name.removeprefix("r")))
+    clean = Link(
+        rate_mbps=round(_log_uniform(source, 8, 50), 1),
+        rtt_ms=round(_log_uniform(source, 10, 100)),
+        queue=source.choice((50, 100, 200)),
+    )
+    lossy = Link(
+        rate_mbps=round(_log_uniform(source, 3, 30), 1),
+        rtt_ms=round(_log_uniform(source, 20, 250)),
+        loss=round(_log_uniform(source, 0.002, 0.02), 4),
+    )
+    return [clean, lossy]
+
+
+def describe(links: list[Link]) -> str:
+    """Rates, round-trip times and losses, as in "25 + 10 Mbps, 40 + 120 ms, 0.8%"."""
+    clean, lossy = links
+    return (
+        f"{clean.rate_mbps:g} + {lossy.rate_mbps:g} Mbps, {clean.rtt_ms:g} + {lossy.rtt_ms:g} ms, "
+        f"{lossy.loss * 100:g}%, {clean.queue} packets"
+    )
+
+
+def held_up_mb(links: list[Link]) -> float:
+    """What the clean path could send while the lossy one sends a fragment, MB.
+
+    A coupled rule's window on the lossy path is 2 / (loss * window of the clean path), at least 1:
+    RFC 6356's increase of 1 / (sum of the windows) balances halving at each loss, where the clean
+    path has nearly all of the sum. The clean path's window is a sawtooth from half of what path and
+    queue hold.
+    """
+    clean, lossy = links
+    full = clean.rate_mbps * 1e3 * clean.rtt_ms / PACKET_BITS + clean.queue
+    window = max(1.0, 2 / (lossy.loss * 0.75 * full))
+    return clean.rate_mbps / 8 * FRAGMENT_PACKETS / window * lossy.rtt_ms / 1e3
