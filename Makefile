@@ -230,9 +230,14 @@ $(VENV)/.dependencies: pyproject.toml
 		sh -ec '$(PYTHON) -m venv $(VENV); $(BIN)/python -c "$$LIST" | $(BIN)/pip install -r /dev/stdin'
 	@touch $@
 
+# uv takes a third of pip's processor time. Where it does not find the packages, pip, which has a
+# configuration of its own, does.
 $(VENV)/.dev: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -c "$$LIST" dev docs | $(BIN)/pip install --quiet --no-compile -r /dev/stdin
+	$(BIN)/python -c "$$LIST" dev docs >$(VENV)/requirements.txt
+	$(BIN)/pip install --quiet uv
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip install --quiet -r $(VENV)/requirements.txt || \
+		$(BIN)/pip install --quiet --no-compile -r $(VENV)/requirements.txt
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.dev Cargo.toml
