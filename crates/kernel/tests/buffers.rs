@@ -89,9 +89,9 @@ fn unequal(network: &Network, mut watch: impl FnMut(&Packet) + Send + 'static) -
     [fast, slow]
 }
 
-/// The fast subflow has the larger buffer: 22 packets at 10 in 60 ms take 132 ms, which are 6.6 round
-/// trips of its 20 ms. With the one in flight these are 7.6 windows, two thirds of a buffer of 12. The
-/// slow one, for which the fast one takes 0.7 round trips, has 3.
+/// The fast subflow has the larger buffer: 22 packets at 10 in 60 ms take 132 ms, which are 6.6
+/// round trips of its 20 ms. With the one in flight these are 7.6 windows, two thirds of a buffer
+/// of 12. The slow one, for which the fast one takes 0.7 round trips, has 3.
 #[test]
 fn a_send_buffer_has_the_windows_in_which_the_slow_path_sends_a_fragment() {
     if !can_load() {
@@ -143,8 +143,8 @@ fn burst(times: &[Instant]) -> usize {
     bursts[bursts.len() / 2]
 }
 
-/// Acknowledgements of a window that was sent at once arrive at once, so that a burst stays together
-/// on a path without a bottleneck, unless the kernel spaces the window over a round trip.
+/// Acknowledgements of a window that was sent at once arrive at once, so that a burst stays
+/// together on a path without a bottleneck, unless the kernel spaces the window over a round trip.
 #[test]
 fn a_subflow_beside_a_slow_one_is_paced() {
     if !can_load() {

@@ -189,8 +189,8 @@ impl Control {
 mod tests {
     use super::*;
 
-    /// RFC 8033, section 4.2: by a fiftieth at each update, if there was no delay at this and at the
-    /// last one. A delay below the target is no reason.
+    /// RFC 8033, section 4.2: by a fiftieth at each update, if there was no delay at this and at
+    /// the last one. A delay below the target is no reason.
     #[test]
     fn the_drop_probability_decays_where_nothing_waits() {
         let mut control = Control::new(Pie {

@@ -55,9 +55,9 @@ fn payload(scenario: &Scenario) -> u64 {
 
 /// Every user of an endless transfer delivers in the second half of the run, or loses late what its
 /// timeouts send. Others can lock it out for longer than half a run, because its timeouts double:
-/// with windows that stay, a drop-tail queue is full whenever it sends, and a queue that marks nearly
-/// all packets drops retransmissions, which are not ECN-capable (RFC 3168 section 6.1.5). Nobody
-/// locks all out.
+/// with windows that stay, a drop-tail queue is full whenever it sends, and a queue that marks
+/// nearly all packets drops retransmissions, which are not ECN-capable (RFC 3168 section 6.1.5).
+/// Nobody locks all out.
 pub fn check_nobody_stops(record: &Record) {
     let delivered = &record.flow_samples.delivered_bytes;
     let end = &delivered[delivered.len() - record.flows.len()..];
