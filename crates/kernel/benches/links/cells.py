@@ -1,4 +1,4 @@
-"""The links of each cell: named ones, and random ones with the class of links that are held up."""
+"""The links of each cell, named or random, and an estimate of what a lossy path holds up."""
 
 import random
 
