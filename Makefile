@@ -36,7 +36,8 @@ NEXTEST = $(BIN)/cargo-nextest nextest run --show-progress none \
 PYTEST  = ANABRANCH_GATEWAY=$(TARGET)/debug/anabranch-gateway \
 	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet \
 	-o junit_family=xunit1 $(if $(ALL),--hypothesis-profile=all,-m 'not slow')
-JUNIT   = $(foreach part,beside alone,target/nextest/$(if $(ALL),all-)$(part)/junit.xml \
+SITE    := tests/repository/test_site.py
+JUNIT   = $(foreach part,beside alone site,target/nextest/$(if $(ALL),all-)$(part)/junit.xml \
 	target/pytest-$(part).xml)
 
 # What `pip install` would install and build with, and the extras that the arguments name.
@@ -54,8 +55,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python formats \
 	documentation types build compile compile-real-time real-time rust-beside rust-alone \
-	python-beside python-alone alone test-kernel test-kernels prove-soft bench fuzz miri audit lab \
-	dist wheel deb test-dist docs docs-serve matrix clean
+	python-beside python-alone site alone test-kernel test-kernels prove-soft bench fuzz miri audit \
+	lab dist wheel deb test-dist docs docs-serve matrix clean
 
 # Exit code 1 says that a claim fails, as one may in runs this short; the output names it.
 demo: $(VENV)/.anabranch
@@ -70,7 +71,7 @@ test:
 		$(MAKE) --quiet --jobs 3 formats real-time
 	@code=0; \
 		$(STEP) "2/2 Build, lints, tests" $(MAKE) --quiet --jobs 4 --keep-going PREPARED=yes \
-			alone rust-beside python-beside types $(if $(ALL),documentation) || code=1; \
+			alone rust-beside python-beside site types $(if $(ALL),documentation) || code=1; \
 		$(BIN)/python .ci/report.py $(JUNIT) || code=1; \
 		$(if $(KERNEL),,echo "Skipped: crates/kernel, without clang, pkg-config, libelf-dev, zlib1g-dev";) \
 		$(if $(ALL),,echo "Skipped: slow tests, which make test-all runs";) \
@@ -100,7 +101,7 @@ documentation: $(if $(PREPARED),rust-beside)
 
 test-rust: rust-beside rust-alone
 
-test-python: python-beside python-alone
+test-python: python-beside python-alone site
 
 rust-beside: compile $(VENV)/.dev
 	$(IDLE) $(LINTING) $(NEXTEST)beside $(CRATES) --cargo-quiet
@@ -111,7 +112,11 @@ rust-alone: $(if $(PREPARED),,real-time)
 
 python-beside: build
 	$(IDLE) env $(PYTEST) --numprocesses auto --dist worksteal --ignore tests/test_kernel.py \
-		--junit-xml target/pytest-beside.xml
+		--ignore $(SITE) --junit-xml target/pytest-beside.xml
+
+# After most other work, which would slow it down fivefold.
+site: build $(if $(PREPARED),rust-beside)
+	$(IDLE) env $(PYTEST) --junit-xml target/pytest-site.xml $(SITE)
 
 alone:
 	$(MAKE) --quiet --keep-going rust-alone python-alone
@@ -230,13 +235,13 @@ $(VENV)/.dependencies: pyproject.toml
 		sh -ec '$(PYTHON) -m venv $(VENV); $(BIN)/python -c "$$LIST" | $(BIN)/pip install -r /dev/stdin'
 	@touch $@
 
-# uv takes a third of pip's processor time. Where it does not find the packages, pip, which has a
-# configuration of its own, does.
+# uv takes a third of pip's processor time. Where it is not found, or does not find the packages,
+# pip, which has a configuration of its own, does.
 $(VENV)/.dev: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -c "$$LIST" dev docs >$(VENV)/requirements.txt
-	$(BIN)/pip install --quiet uv
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip install --quiet -r $(VENV)/requirements.txt || \
+	$(BIN)/pip install --quiet uv && VIRTUAL_ENV=$(abspath $(VENV)) \
+		$(BIN)/uv pip install --quiet -r $(VENV)/requirements.txt || \
 		$(BIN)/pip install --quiet --no-compile -r $(VENV)/requirements.txt
 	touch $@
 

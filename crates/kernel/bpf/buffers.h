@@ -58,9 +58,10 @@ static inline u32 needed_windows(const struct sock *sk, const struct mptcp_sock 
 		if (!context)
 			continue;
 		const struct tcp_sock *tp = KERNEL(tcp_sock, context->tcp_sock);
-		u64 window = (u64)own_rtt * (tp->snd_cwnd ? tp->snd_cwnd : 1);
-		u64 sent = window + (u64)FRAGMENT_PACKETS * tp->srtt_us;
-		u64 windows = (3 * sent + 2 * window - 1) / (2 * window);
+		/* Both are times multiplied by the sibling's window. */
+		u64 own_round = (u64)own_rtt * (tp->snd_cwnd ? tp->snd_cwnd : 1);
+		u64 busy = own_round + (u64)FRAGMENT_PACKETS * tp->srtt_us;
+		u64 windows = (3 * busy + 2 * own_round - 1) / (2 * own_round);
 
 		if (windows > needed)
 			needed = windows;

@@ -4,9 +4,14 @@
 #include "path.h"
 #include "subflow.h"
 
+/* With several subflows, packets. Set by the loader. With a window of 1 the receiver delays each
+ * acknowledgement, and a fragment of 32 kB takes four times as long as with 2 (docs/notebook/harm.md).
+ */
+const volatile u32 min_ssthresh SEC(".rodata.min_ssthresh") = SMALLEST_SSTHRESH;
+
 static inline u32 smallest_ssthresh(const struct connection *c)
 {
-	return c->count > 1 ? SMALLEST_SSTHRESH : SMALLEST_SSTHRESH_ONE_PATH;
+	return c->count > 1 ? min_ssthresh : SMALLEST_SSTHRESH_ONE_PATH;
 }
 
 static inline bool in_slow_start(const struct tcp_sock *tp)
@@ -23,15 +28,16 @@ static inline bool window_limited(struct tcp_sock *tp)
 }
 
 /* Used in congestion avoidance. A window that falls below the slow start threshold lowers it,
- * because slow start would undo the change at once.
+ * because slow start would undo the change at once. Neither falls below the smallest threshold.
  */
 static inline void change_window(struct tcp_sock *tp, struct subflow *s, s64 change)
 {
 	s64 window = ((s64)tp->snd_cwnd << 32 | s->fraction) + change;
+	s64 least = tp->snd_cwnd < min_ssthresh ? tp->snd_cwnd : min_ssthresh;
 	s64 largest = tp->snd_cwnd_clamp < MAX_WINDOW ? tp->snd_cwnd_clamp : MAX_WINDOW;
 
-	if (window < 1LL << 32)
-		window = 1LL << 32;
+	if (window < least << 32)
+		window = least << 32;
 	if (window > largest << 32)
 		window = largest << 32;
 	tp->snd_cwnd = (u64)window >> 32;

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use anabranch_control::{Algorithm, Coupling, Info, RULES, SpecError};
+use anabranch_control::{
+    Algorithm, Coupling, Info, RULES, SMALLEST_SSTHRESH, SMALLEST_SSTHRESH_ONE_PATH, SpecError,
+};
 use anyhow::{Error, Result, anyhow, bail, ensure};
 
 /// An algorithm for the kernel: a rule of the table, compiled.
@@ -74,8 +76,11 @@ impl Buffers {
     }
 }
 
+/// See [`Choice::min_ssthresh`].
+const DEFAULT_MIN_SSTHRESH: u32 = SMALLEST_SSTHRESH_ONE_PATH as u32;
+
 /// An algorithm and its parameters, as a user writes them: `lia`, `balia:cap=inf`,
-/// `olia:buffers=linux`.
+/// `olia:buffers=linux`, `lia:min_ssthresh=1`.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The algorithm.
@@ -84,6 +89,9 @@ pub struct Choice {
     pub algorithm: Algorithm,
     /// The buffers of its subflows.
     pub buffers: Buffers,
+    /// The smallest slow start threshold of a connection with several subflows, packets: 2 by
+    /// default, which is TCP's (RFC 5681, equation 4), or 1 (Balia, section V).
+    pub min_ssthresh: u32,
 }
 
 impl FromStr for Choice {
@@ -97,13 +105,17 @@ impl FromStr for Choice {
             let hint = Program::did_you_mean(name).unwrap_or_else(expected);
             anyhow!("unknown algorithm \"{name}\"{hint}")
         })?;
-        let is_buffers = |part: &&str| part.starts_with("buffers=");
-        let (buffers, parameters): (Vec<&str>, Vec<&str>) =
-            parameters.split(':').partition(is_buffers);
+        let (buffers, parameters) = take("buffers=", parameters.split(':'));
         let buffers = match buffers[..] {
             [] | ["buffers=large"] => Buffers::Large,
             ["buffers=linux"] => Buffers::Linux,
             _ => bail!("{name}: expected buffers=large or buffers=linux, once"),
+        };
+        let (min_ssthresh, parameters) = take("min_ssthresh=", parameters.into_iter());
+        let min_ssthresh = match min_ssthresh[..] {
+            [] | ["min_ssthresh=2"] => DEFAULT_MIN_SSTHRESH,
+            ["min_ssthresh=1"] => SMALLEST_SSTHRESH as u32,
+            _ => bail!("{name}: expected min_ssthresh=1 or min_ssthresh=2, once"),
         };
         let specification = format!("{}{}", program.rule, parameters.join(":"));
         let as_named = |error: SpecError| error.message.replacen(program.rule, name, 1);
@@ -117,6 +129,7 @@ impl FromStr for Choice {
             program,
             algorithm,
             buffers,
+            min_ssthresh,
         })
     }
 }
@@ -125,9 +138,17 @@ impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let specification = self.algorithm.to_string();
         f.write_str(&specification.replacen(self.program.rule, self.program.name, 1))?;
-        match self.buffers {
-            Buffers::Large => Ok(()),
-            Buffers::Linux => f.write_str(":buffers=linux"),
+        if self.buffers == Buffers::Linux {
+            f.write_str(":buffers=linux")?;
         }
+        if self.min_ssthresh != DEFAULT_MIN_SSTHRESH {
+            write!(f, ":min_ssthresh={}", self.min_ssthresh)?;
+        }
+        Ok(())
     }
+}
+
+/// The parts that begin with `prefix`, and the others.
+fn take<'a>(prefix: &str, parts: impl Iterator<Item = &'a str>) -> (Vec<&'a str>, Vec<&'a str>) {
+    parts.partition(|part| part.starts_with(prefix))
 }

@@ -232,6 +232,9 @@ fn open(choice: &Choice) -> Result<OpenObject> {
                 let windows = choice.buffers.largest_windows();
                 initialise(&mut map, &windows.to_ne_bytes())?;
             }
+            Some(".rodata.min_ssthresh") => {
+                initialise(&mut map, &choice.min_ssthresh.to_ne_bytes())?;
+            }
             Some(".rodata.coupling") => {
                 let coupling = match choice.algorithm.coupling() {
                     Coupling::Never => 1u32,

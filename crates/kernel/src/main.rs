@@ -50,6 +50,7 @@ Examples:
   anabranch-kernel load lia:coupling=never     each subflow by itself
   anabranch-kernel load lia:coupling=shared    only subflows with a common bottleneck are coupled
   anabranch-kernel load lia:buffers=linux      without larger send buffers and less unsent data
+  anabranch-kernel load balia:min_ssthresh=1   windows of 1 packet, as in its paper
   anabranch-kernel load --all --pin
   anabranch-kernel load balia --replace        its name stays registered meanwhile")]
     Load {

@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::middlebox::{Middlebox, Packet};
+use crate::common::middlebox::Middlebox;
 use crate::common::network::{Host, Network, PORT, connect, send_for};
 use crate::common::{can_load, lock_names, wait_until};
 use anabranch_kernel::load;
@@ -72,21 +73,54 @@ fn a_subflow_has_at_most_a_window_and_a_burst_of_unsent_data() {
     }
 }
 
+/// With every eighth packet lost on one path, the rule's window there is below 2.
+#[test]
+fn the_smallest_threshold_is_that_of_tcp_or_1_packet() {
+    if !can_load() {
+        return;
+    }
+    let _lock = lock_names();
+    let network = Network::new(0, None);
+    let _sink = network.sink();
+    let delay = Duration::from_millis(5);
+    let _clean = Middlebox::with_delay(&network, 0, delay, |packet| vec![packet]);
+    let mut sent = 0;
+    let _lossy = Middlebox::with_delay(&network, 1, delay, move |packet| {
+        let is_data = matches!(packet.from(), Host::Client) && !packet.data.is_empty();
+        sent += u32::from(is_data);
+        let is_lost = is_data && sent.is_multiple_of(8);
+        if is_lost { vec![] } else { vec![packet] }
+    });
+    network.add_endpoint(1, "");
+    for (specification, expected) in [("lia", 2), ("lia:min_ssthresh=1", 1)] {
+        let samples = samples(&network, specification, true, 1500);
+        let all = samples.iter().flat_map(|text| values(text, "ssthresh:"));
+        let least = all.fold(f64::INFINITY, f64::min);
+        assert_eq!(least, f64::from(expected), "{specification}");
+    }
+}
+
 /// Packets of either window, which is also the initial one.
 const WINDOW: u32 = 10;
 /// FRAGMENT_PACKETS of bpf/buffers.h.
 const FRAGMENT: f64 = 22.0;
 
-/// Two subflows with locked windows, of 20 and 60 ms.
-fn unequal(network: &Network, mut watch: impl FnMut(&Packet) + Send + 'static) -> [Middlebox; 2] {
+type Times = Arc<Mutex<Vec<Instant>>>;
+
+/// Two subflows with locked windows, of 20 and 60 ms; when the fast one sends data.
+fn unequal(network: &Network) -> (Times, [Middlebox; 2]) {
+    let times = Times::default();
+    let seen = times.clone();
     let fast = Middlebox::with_delay(network, 0, Duration::from_millis(10), move |packet| {
-        watch(&packet);
+        if matches!(packet.from(), Host::Client) && !packet.data.is_empty() {
+            seen.lock().unwrap().push(Instant::now());
+        }
         vec![packet]
     });
     let slow = Middlebox::with_delay(network, 1, Duration::from_millis(30), |packet| vec![packet]);
     network.add_endpoint(1, "");
     (0..2).for_each(|k| limit_windows(network, k));
-    [fast, slow]
+    (times, [fast, slow])
 }
 
 /// The fast subflow has the larger buffer: 22 packets at 10 in 60 ms take 132 ms, which are 6.6
@@ -100,7 +134,7 @@ fn a_send_buffer_has_the_windows_in_which_the_slow_path_sends_a_fragment() {
     let _lock = lock_names();
     let network = Network::new(0, None);
     let _sink = network.sink();
-    let _links = unequal(&network, |_| {});
+    let (_times, _links) = unequal(&network);
     let linux = samples(&network, "lia:buffers=linux", true, 800);
     let ours = samples(&network, "lia", true, 800);
     assert_eq!(largest(&ours, "cwnd:"), u64::from(WINDOW));
@@ -153,13 +187,7 @@ fn a_subflow_beside_a_slow_one_is_paced() {
     let _lock = lock_names();
     let network = Network::new(0, None);
     let _sink = network.sink();
-    let times = Arc::new(Mutex::new(Vec::new()));
-    let seen = times.clone();
-    let _links = unequal(&network, move |packet| {
-        if matches!(packet.from(), Host::Client) && !packet.data.is_empty() {
-            seen.lock().unwrap().push(Instant::now());
-        }
-    });
+    let (times, _links) = unequal(&network);
     let [ours, linux] = ["lia", "lia:buffers=linux"].map(|specification| {
         times.lock().unwrap().clear();
         samples(&network, specification, true, 800);
@@ -167,6 +195,43 @@ fn a_subflow_beside_a_slow_one_is_paced() {
     });
     assert!(ours <= WINDOW as usize / 2, "{ours} packets in 2 ms");
     assert!(linux > WINDOW as usize / 2, "{linux} packets in 2 ms");
+}
+
+/// The slow subflow gets fragments, too, while it is there; the program waits between writes of two
+/// windows, so that the fast one has a window to send at once.
+#[test]
+fn pacing_ends_with_the_subflow_that_needs_it() {
+    if !can_load() {
+        return;
+    }
+    let _lock = lock_names();
+    let network = Network::new(0, None);
+    let _sink = network.sink();
+    let (times, _links) = unequal(&network);
+    let _loaded = load(&"lia".parse().unwrap()).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let sender = network.spawn(Host::Client, move || {
+        let mut stream = connect("lia", true);
+        while !stopped.load(Relaxed) {
+            stream
+                .write_all(&[0; 2 * WINDOW as usize * PAYLOAD as usize])
+                .unwrap();
+            thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let [beside, alone] = [false, true].map(|remove| {
+        if remove {
+            network.remove_endpoint(1);
+        }
+        times.lock().unwrap().clear();
+        thread::sleep(Duration::from_millis(1500));
+        burst(&times.lock().unwrap())
+    });
+    stop.store(true, Relaxed);
+    sender.join().unwrap();
+    assert!(beside <= WINDOW as usize / 2, "{beside} packets in 2 ms");
+    assert!(alone > WINDOW as usize / 2, "{alone} packets in 2 ms");
 }
 
 /// Limits the windows of the client's later subflows on link k. The kernel takes the limit of a

@@ -9,7 +9,8 @@ rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a
 `--kind held` (default) sends without end; `kept` sends 1 MB (`--request-mb`) per request over one
 connection and prints the rate of the requests; `delay` prints the time from write to read of a
 sender that writes as fast as it can, median and 99th percentile; `unshaped` sends over two veth
-links, in pairs with Reno. `--random 30` takes 30 random cells, a clean and a lossy path, and prints
+links, in pairs with Reno; `windows` is `held` with the mean window and RTT of the lossy path, and
+what they hold up. `--warmup` leaves out the first seconds. `--random 30` takes 30 random cells, a clean and a lossy path, and prints
 what the clean path could send while the lossy one sends a fragment (`cells.py`). `--jobs` runs
 several beds at once; a warning says if packets were late.
 """
@@ -19,6 +20,7 @@ import multiprocessing
 import socket
 import statistics
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -28,7 +30,7 @@ from functools import partial
 from typing import Any
 
 from bed import SERVER, Bed, Link, inside
-from cells import NAMED, cell, describe, held_up_mb
+from cells import NAMED, cell, describe, held_mb, held_up_mb
 
 MPTCP, CONGESTION, PORT = 262, 13, 5001
 BLOCK = 1 << 17
@@ -73,20 +75,35 @@ def send_held(algorithm: str, path: int | None) -> None:
             sock.sendall(block)
 
 
-def receive_held(ready: Any, results: Any, seconds: float) -> None:
-    """Mbps from the start of the connection."""
+def receive_held(warmup: float, ready: Any, results: Any, seconds: float) -> None:
+    """Mbps from the end of the warmup on, which begins with the connection."""
     listener = listen()  # open for the joins of further paths
     ready.set()
     sock, _ = listener.accept()
     start, received = time.monotonic(), 0
+    end, start = start + seconds, start + warmup
     buffer = bytearray(BLOCK * 4)
     sock.settimeout(0.5)
-    while time.monotonic() < start + seconds:
-        try:
-            received += sock.recv_into(buffer)
-        except TimeoutError:
-            continue
+    while (now := time.monotonic()) < end:
+        with suppress(TimeoutError):
+            got = sock.recv_into(buffer)
+            received += got if now >= start else 0
     results.put(received * 8e-6 / (time.monotonic() - start))
+
+
+def watch_lossy_path(results: Any, warmup: float, seconds: float) -> None:
+    """Means of the window and of the RTT in ms that `ss` prints of the second path."""
+    time.sleep(warmup)
+    end, found = time.monotonic() + seconds - warmup - 1, []
+    command = ["ss", "-tinH", "state", "established", "src", "10.77.1.1"]
+    while time.monotonic() < end:
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        fields = dict(field.split(":", 1) for field in printed.split() if field.count(":") == 1)
+        with suppress(KeyError):
+            found.append((float(fields["cwnd"]), float(fields["rtt"].split("/")[0])))
+        time.sleep(0.5)
+    windows, rtts = zip(*found, strict=True) if found else ([0.0], [0.0])
+    results.put((statistics.mean(windows), statistics.mean(rtts)))
 
 
 def send_kept(algorithm: str, path: int | None) -> None:
@@ -141,26 +158,32 @@ def receive_stamped(ready: Any, results: Any, seconds: float) -> None:
     results.put((cuts[49] * 1e3, cuts[98] * 1e3))
 
 
-KINDS = ("held", "kept", "delay", "unshaped")
+KINDS = ("held", "kept", "delay", "unshaped", "windows")
 
 
 def measure(bed: Bed, algorithm: str, path: int | None, options: argparse.Namespace) -> Any:
     """Runs one connection."""
+    held = (send_held, partial(receive_held, options.warmup))
     sender, receiver = {
-        "held": (send_held, receive_held),
+        "held": held,
         "kept": (send_kept, partial(receive_kept, round(options.request_mb * 1e6))),
         "delay": (send_stamped, receive_stamped),
-        "unshaped": (send_held, receive_held),
+        "unshaped": held,
+        "windows": held,
     }[options.kind]
     seconds = options.seconds
     ready, results = FORK.Event(), FORK.Queue()
     server = inside(bed.server, receiver, ready, results, seconds)
     ready.wait(10)
     client = inside(bed.client, sender, algorithm, path)
+    watched, watcher = FORK.Queue(), []
+    if options.kind == "windows" and path is None:
+        watcher = [inside(bed.client, watch_lossy_path, watched, options.warmup, seconds)]
     try:
-        return results.get(timeout=seconds * 3 + 20)
+        rate = results.get(timeout=seconds * 3 + 20)
+        return (rate, *watched.get(timeout=20)) if watcher else rate
     finally:
-        for process in client, server:
+        for process in client, server, *watcher:
             process.terminate()
             process.join()
 
@@ -208,6 +231,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--warmup", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--best", default="", metavar="CELL=MBPS,...", help="the best path's rate where it is known"
@@ -245,6 +269,13 @@ class Table:
         if name not in NAMED:
             yield f"{describe(links)} | held up {held_up_mb(links):.2f} MB |"
         yield f"best path | {best:.1f} |"
+        if self.arguments.kind == "windows":
+            for algorithm, runs in zip(algorithms, found, strict=True):
+                for rate, window, rtt_ms in (one.result() for one in runs):
+                    held = held_mb(links[0].rate_mbps, window, rtt_ms)
+                    seen = f"window {window:.1f}, {rtt_ms:.0f} ms, held up {held:.2f} MB"
+                    yield f"{algorithm} | {rate:.1f}, {rate / best:.2f} | {seen}"
+            return
         for algorithm, runs in zip(algorithms, found, strict=True):
             each = " ".join(f"{one.result():.1f}" for one in runs)
             yield f"{algorithm} | {_mean(runs):.1f}, {_mean(runs) / best:.2f} | {each}"

@@ -1,6 +1,7 @@
 """The links of each cell, named or random, and an estimate of what a lossy path holds up."""
 
 import random
+import sys
 
 from bed import Link
 
@@ -23,7 +24,10 @@ def cell(name: str) -> list[Link]:
     """The links of a named cell, or of `rN`: a clean path and one with loss, drawn with seed N."""
     if name in NAMED:
         return NAMED[name]
-    source = random.Random(int(name.removeprefix("r")))
+    number = name.removeprefix("r")
+    if number == name or not number.isdecimal():
+        sys.exit(f"links: no cell {name!r}: choose of {', '.join(NAMED)}, r1, r2, ...")
+    source = random.Random(int(number))
     clean = Link(
         rate_mbps=round(_log_uniform(source, 8, 50), 1),
         rtt_ms=round(_log_uniform(source, 10, 100)),
@@ -46,8 +50,13 @@ def describe(links: list[Link]) -> str:
     )
 
 
+def held_mb(rate_mbps: float, window: float, rtt_ms: float) -> float:
+    """What a path of this rate sends while one with this window and RTT sends a fragment, MB."""
+    return rate_mbps / 8 * FRAGMENT_PACKETS / window * rtt_ms / 1e3
+
+
 def held_up_mb(links: list[Link]) -> float:
-    """What the clean path could send while the lossy one sends a fragment, MB.
+    """What the clean path could send while the lossy one sends a fragment, MB, by an estimate.
 
     A coupled rule's window on the lossy path is 2 / (loss * window of the clean path), at least 1:
     RFC 6356's increase of 1 / (sum of the windows) balances halving at each loss, where the clean
@@ -57,4 +66,4 @@ def held_up_mb(links: list[Link]) -> float:
     clean, lossy = links
     full = clean.rate_mbps * 1e3 * clean.rtt_ms / PACKET_BITS + clean.queue
     window = max(1.0, 2 / (lossy.loss * 0.75 * full))
-    return clean.rate_mbps / 8 * FRAGMENT_PACKETS / window * lossy.rtt_ms / 1e3
+    return held_mb(clean.rate_mbps, window, lossy.rtt_ms)
