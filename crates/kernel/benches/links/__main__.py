@@ -10,9 +10,9 @@ rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a
 connection and prints the rate of the requests; `delay` prints the time from write to read of a
 sender that writes as fast as it can, median and 99th percentile; `unshaped` sends over two veth
 links, in pairs with Reno; `windows` is `held` with the mean window and RTT of the lossy path, and
-what they hold up. `--warmup` leaves out the first seconds. `--random 30` takes 30 random cells, a clean and a lossy path, and prints
-what the clean path could send while the lossy one sends a fragment (`cells.py`). `--jobs` runs
-several beds at once; a warning says if packets were late.
+what they hold up. `--warmup` leaves out the first seconds. `--random 30` takes 30 random cells, a
+clean and a lossy path, and prints what the clean path could send while the lossy one sends a
+fragment (`cells.py`). `--jobs` runs several beds at once; a warning says if packets were late.
 """
 
 import argparse

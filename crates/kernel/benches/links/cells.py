@@ -58,12 +58,12 @@ def held_mb(rate_mbps: float, window: float, rtt_ms: float) -> float:
 def held_up_mb(links: list[Link]) -> float:
     """What the clean path could send while the lossy one sends a fragment, MB, by an estimate.
 
-    A coupled rule's window on the lossy path is 2 / (loss * window of the clean path), at least 1:
-    RFC 6356's increase of 1 / (sum of the windows) balances halving at each loss, where the clean
-    path has nearly all of the sum. The clean path's window is a sawtooth from half of what path and
-    queue hold.
+    LIA's window on the lossy path is 2 / (loss * window of the clean path), at least TCP's smallest
+    threshold of 2: an increase of 1 / (sum of the windows) balances halving at each loss, where the
+    clean path has nearly all of the sum. The clean path's window is a sawtooth from half of what
+    path and queue hold. OLIA's window on the lossy path is the least, 2.
     """
     clean, lossy = links
     full = clean.rate_mbps * 1e3 * clean.rtt_ms / PACKET_BITS + clean.queue
-    window = max(1.0, 2 / (lossy.loss * 0.75 * full))
+    window = max(2.0, 2 / (lossy.loss * 0.75 * full))
     return held_mb(clean.rate_mbps, window, lossy.rtt_ms)
