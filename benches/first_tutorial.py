@@ -38,7 +38,8 @@ def script() -> Iterator[str]:
             yield f"printf %s {shlex.quote(text)} > {block.file}"
         elif any(line.startswith("$ ") for line in block.lines):
             for command in commands(block):
-                yield command.text.replace(CLONE, f"git clone --quiet {shlex.quote(str(ROOT))}")
+                local = f"git clone --quiet {shlex.quote(str(ROOT))} anabranch"
+                yield command.text.replace(CLONE, local)
                 shown = shlex.quote(" ".join(command.text.split()))
                 yield f"passed {shown}"
 
@@ -49,7 +50,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment |= {"CARGO_HOME": f"{folder}/cargo", "PIP_NO_CACHE_DIR": "1"}
         lines = [START, *script()]
-        subprocess.run(["bash", "-c", "\n".join(lines)], cwd=folder, env=environment, check=True)
+        shell = ["bash", "-c", "\n".join(lines)]
+        sys.exit(subprocess.run(shell, cwd=folder, env=environment).returncode)
 
 
 if __name__ == "__main__":
