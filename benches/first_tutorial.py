@@ -3,7 +3,7 @@
     .venv/bin/python benches/first_tutorial.py
 
 Prints the seconds since the beginning after each command. The clone is of this checkout; pip and
-cargo have no cache, and download. Writing the scenario takes no time here, reading neither.
+cargo have no cache, and download. Reading and writing are not part of it.
 """
 
 import os

@@ -5,7 +5,7 @@
 #include "subflow.h"
 
 /* With several subflows, packets. Set by the loader. With a window of 1 the receiver delays each
- * acknowledgement, and a fragment takes four times as long as with 2 (docs/notebook/harm.md).
+ * acknowledgement, and a fragment takes up to four times as long as with 2 (docs/notebook/harm.md).
  */
 const volatile u32 min_ssthresh SEC(".rodata.min_ssthresh") = SMALLEST_SSTHRESH;
 

@@ -10,7 +10,7 @@ rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a
 connection and prints the rate of the requests; `delay` prints the time from write to read of a
 sender that writes as fast as it can, median and 99th percentile; `unshaped` sends over two veth
 links, in pairs with Reno; `windows` is `held` with the mean window and RTT of the lossy path, and
-what they hold up. `--warmup` leaves out the first seconds. `--random 30` takes 30 random cells, a
+what they hold up. `--warmup` leaves out their first seconds. `--random 30` takes 30 random cells, a
 clean and a lossy path, and prints what the clean path could send while the lossy one sends a
 fragment (`cells.py`). `--jobs` runs several beds at once; a warning says if packets were late.
 """
@@ -80,8 +80,8 @@ def receive_held(warmup: float, ready: Any, results: Any, seconds: float) -> Non
     listener = listen()  # open for the joins of further paths
     ready.set()
     sock, _ = listener.accept()
-    start, received = time.monotonic(), 0
-    end, start = start + seconds, start + warmup
+    begin, received = time.monotonic(), 0
+    start, end = begin + warmup, begin + seconds
     buffer = bytearray(BLOCK * 4)
     sock.settimeout(0.5)
     while (now := time.monotonic()) < end:
@@ -240,6 +240,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--tcp-rmem", default="4096,131072,6291456")
     parser.add_argument("--sysctl", action="append", default=[], metavar="ipv4/KEY=VALUE")
     arguments = parser.parse_args()
+    if not 0 <= arguments.warmup < arguments.seconds:
+        parser.error("--warmup must be shorter than --seconds")
     if arguments.random:
         arguments.cells = ",".join(f"r{number}" for number in range(1, arguments.random + 1))
     return arguments
