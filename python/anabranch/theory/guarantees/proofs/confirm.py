@@ -105,9 +105,12 @@ def confirmed(rule: ProvedRule, requirement: str, state: State, jump: bool = Fal
         if jump:
             words = _jump(rule, state)
             return Confirmation(bool(words), words or "not seen next to the state")
-        return _confirmed(rule, requirement, state)
+        with np.errstate(all="ignore"):  # phi may be infinite there
+            return _confirmed(rule, requirement, state)
     except ZeroDivisionError:
         return Confirmation(True, "the rule divides by 0 there, or its decrease is 0")
+    except np.linalg.LinAlgError:
+        return Confirmation(False, "there are no derivatives in floating point")
 
 
 def _confirmed(rule: ProvedRule, requirement: str, state: State) -> Confirmation:
@@ -164,6 +167,8 @@ def trajectory(
         states = start.with_rate(np.exp(log_rate))
         return np.asarray(gain(law, states) * (law.phi(states) - price) / states.rate)
 
+    if not np.isfinite(start.rate).all():
+        return None
     times = np.array(MOMENTS) / MOMENTS[-1] * horizon
     span = (0, horizon)
     try:

@@ -70,7 +70,8 @@ def finite(pieces: Pieces) -> Iterator[Query]:
             says = f"phi_{r + 1} has a pole: the decrease is 0"
             yield at_states(piece, says, [Atom(piece.decrease[r].numer, ZERO)])
             if piece.decrease[r] != 0:
-                yield at_states(piece, f"phi_{r + 1} <= 0", [_at_most_0(piece.phi[r])])
+                phi = piece.increase[r] / piece.decrease[r]
+                yield at_states(piece, f"phi_{r + 1} <= 0", [_at_most_0(phi)])
 
 
 def symmetric(pieces: Pieces) -> Iterator[Query]:
@@ -207,9 +208,9 @@ def _positive(piece: Piece) -> list[Atom]:
 
 
 def defined(pieces: Pieces) -> bool:
-    """Whether the rule has a phi in every case and divides by 0 nowhere."""
+    """Whether the rule has values at all states: it divides by 0 nowhere."""
     return all(
-        piece.has_phi
+        not piece.divides_by_0
         and all(
             decide(formula([*piece.region, Atom(divisor, ZERO)]), FEASIBLE_S).result
             == UNSATISFIABLE

@@ -207,13 +207,11 @@ class Symbol:
 
     def __pow__(self, power: Any) -> "Symbol":
         exact = exactly(power)
-        if exact == Fraction(1, 2):
-            return self._new(self.case.root(self.value))
-        if exact is None or exact.denominator != 1:
+        if exact is None or exact.denominator > 2:
             raise TypeError(f"a power of {power} is no rational function: use whole numbers or 0.5")
-        if exact < 0:
-            return 1 / self ** (-exact)
-        return self._new(self.value ** int(exact))
+        base = self.value if exact.denominator == 1 else self.case.root(self.value)
+        raised = self._new(base ** abs(exact.numerator))
+        return 1 / raised if exact < 0 else raised
 
     def _compare(self, other: Any, relation: str, swapped: bool = False) -> bool:
         if isinstance(other, float) and abs(other) == float("inf"):

@@ -161,8 +161,10 @@ def _verdict(rule: ProvedRule, own: Sequence[Piece], name: str, timeout_s: float
     undecidable = ""
     if name != "A":
         if not defined(own):
-            undecidable = "at some states the rule divides by 0, or a decrease is 0 in a case"
-        own = [one for one in own if one.has_phi]
+            undecidable = "at some states the rule divides by 0"
+        elif name != "1/w" and not all(one.has_phi for one in own):
+            undecidable = "in a case a decrease is 0, so that phi does not exist"
+        own = [one for one in own if (not one.divides_by_0 if name == "1/w" else one.has_phi)]
     if name not in AT_ALL_STATES and not undecidable and not stationary(own):
         undecidable = "phi is positive on all paths at no state, and it requires nothing of others"
     try:
