@@ -101,4 +101,6 @@ def _refusal(scenario: Scenario, key: str, words: str, model: Model, feature: st
     of_queues = model in QUEUES and (feature in DISCIPLINES or feature == "ecn")
     where = "in the equations of queues" if of_queues else PLACES[model]
     backends = " or ".join([*others, "sim"])
-    return f"{scenario.source}: {key}: {words} is not available {where}; run it with --on {backends}"
+    return (
+        f"{scenario.source}: {key}: {words} is not available {where}; run it with --on {backends}"
+    )

@@ -14,7 +14,7 @@ from scipy.sparse import linalg
 from anabranch import _core
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid.model import Model, Point
+from anabranch.theory.fluid.model import Model
 from anabranch.theory.network import Network
 
 Tick = Callable[[], None]
@@ -48,13 +48,15 @@ def search(network: Network, tolerance: float = TOLERANCE, tick: Tick | None = N
     Raises `NotConverged`, and `ScenarioError` for a rule without a fluid model.
     """
     model = Model(network, settled=True)
-    made = Search(model)
+    made = first = Search(model)
     made.run(tolerance, tick)
     if model.switches and not (made.residual <= tolerance and made.isolated()):
         made = Search(Model(network))
         made.run(SMOOTH_TOLERANCE, tick)
         made.use(model)
         made.run(tolerance, tick)
+        if made.residual > tolerance >= first.residual:
+            made = first  # the split is not open, only nearly so
     if made.residual > tolerance:
         raise NotConverged(_why(network, made), made.residual)
     return made
@@ -202,14 +204,26 @@ def _factors(matrix: sparse.csr_array) -> linalg.SuperLU:
 
 
 def _why(network: Network, made: Search) -> str:
-    point: Point = made.point
     text = f"no equilibrium found: residual {made.residual:.1e} after {made.steps} steps"
-    free = np.flatnonzero((point.path_loss <= 0) & (point.drift > 0))
+    queues = network.queues
+    lossless = np.isinf(queues.limit) & (queues.random_loss == 0)
+    lossless &= np.array([red is None for red in queues.red], dtype=bool)
+    never = network.routes.T @ (~lossless).astype(float) == 0
+    free = np.flatnonzero(never | ((made.point.path_loss <= 0) & (made.point.drift > 0)))
     if len(free):
-        user = network.user_of_path[free[0]]
-        number = free[0] - network.starts[user]
-        text += (
-            f"; path {number} of {network.flows[user]} meets no loss, so its window has no limit: "
-            "give a queue on it a limit"
+        path = int(free[0])
+        why = (
+            "so its window has no limit: give a queue on it a limit"
+            if never[path]
+            else f"but its window is at most {_core.MAX_WINDOW:,.0f} packets: lower its rate"
         )
-    return text
+        return f"{text}; {_name(network, path)} meets no loss, {why}"
+    worst = int(np.abs(made.gap).argmax())
+    paths = network.paths
+    place = f"link {network.links[worst - paths]}" if worst >= paths else _name(network, worst)
+    return f"{text}, largest at {place}: run it with --on fluid or sim"
+
+
+def _name(network: Network, path: int) -> str:
+    user = network.user_of_path[path]
+    return f"path {path - network.starts[user]} of {network.flows[user]}"

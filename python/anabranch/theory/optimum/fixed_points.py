@@ -18,8 +18,8 @@ from scipy import sparse
 from anabranch.scenario import Scenario, ScenarioError, rules
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.law import Law, States, row
 from anabranch.theory.known import check, check_buffer
+from anabranch.theory.law import Law, States, row
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.complementarity import Complementarity, solve
 from anabranch.theory.optimum.interior_point import of_each

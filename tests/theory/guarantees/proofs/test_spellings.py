@@ -161,5 +161,8 @@ def test_two_cases_have_square_roots_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_rule_that_is_no_formula_is_refused_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"spelled.py: Spelled is no formula: line 7: .*this number is a formula"):
+    with pytest.raises(
+        ScenarioError,
+        match=r"spelled.py: Spelled is no formula: line 7: .*this number is a formula",
+    ):
         verdicts(tmp_path, "float(w) > 1", ("1 / w", "1 / w"), ["C2"])
