@@ -26,7 +26,7 @@ def test_dctcp_does_not_run_as_reno_and_the_warnings_are_told(anabranch) -> None
     # of marks, Reno halves at each. With tcp.ecn = true both have the same.
     done = anabranch("judge", "dctcp", "--quick", "--items", "ecn", "--json")
     assert 'anabranch: warning: dctcp needs tcp.ecn = "accurate"' in done.stderr
-    found = {one["name"]: one["result"] for one in json.loads(done.stdout)["items"]}
+    found = {one["item"]: one["result"] for one in json.loads(done.stdout)["items"]}
     assert found["ecn"] == "fails"
 
 
