@@ -18,7 +18,7 @@ QUEUES: frozenset[Model] = frozenset({"equilibrium", "fluid"})
 NONE: frozenset[Model] = frozenset()
 
 KNOWN: Mapping[str, tuple[frozenset[Model], str]] = {
-    # Features of a link: its rate bounds what the optimum and the fixed points of the rules can have.
+    # Features of a link, whose rate bounds what the optimum and the fixed points can have.
     "policer": (CAPACITY, "a policer"),
     "pie": (CAPACITY, "pie"),
     "codel": (CAPACITY, "codel"),
@@ -41,7 +41,13 @@ KNOWN: Mapping[str, tuple[frozenset[Model], str]] = {
 delays, and outages, which end an interval, are known to all; workloads are judged by `schedule`."""
 
 DISCIPLINES = ("policer", "pie", "codel", "fq_codel", "dualpi2")
-KEYS = {"bursts": "loss", "arq": "loss", "losses": "loss"} | dict.fromkeys(DISCIPLINES, "queue")
+KEYS = {
+    "bursts": "loss",
+    "losses": "loss",
+    "rate": "rate_mbps",
+    "delay": "delay_ms",
+    "jitter": "jitter_ms",
+} | dict.fromkeys(DISCIPLINES, "queue")
 """Keys of a link that differ from the feature."""
 
 PLACES: Mapping[Model, str] = {

@@ -309,7 +309,7 @@ class _Ends:
         return Query(says, near, inner, more)
 
     def _at_end(self, one: Atom) -> Iterator[Atom]:
-        """The leading form of an atom; of an equation each form, as it holds all the way to the end."""
+        """The leading form of an atom; of an equation each form, as it holds up to the end."""
         orders = self._orders(one.polynomial)
         rooted = len(self.weights) > 1
         for order in sorted(set(orders.values())):
