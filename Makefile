@@ -50,6 +50,9 @@ for extra in sys.argv[1:]:
 endef
 export LIST
 
+# As maturin builds it: without libpython, which not every Python has as a library to link with.
+export PYO3_BUILD_EXTENSION_MODULE := 1
+
 # The tests' processes load bytecode; without it each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
