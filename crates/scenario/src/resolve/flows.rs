@@ -39,9 +39,13 @@ pub(super) fn flows(
             let message = format!("expected a unique name, got {:?} again", flow.name);
             return Err(key.key("name").fault(message));
         }
-        check_times(&key, flow)?;
         let paths = paths(&key.key("paths"), flow, &file.links)?;
         check_media_paths(&key.key("paths"), flow, &paths)?;
+        let start_spread_s = match flow.start_spread_s {
+            Some(written_s) => written_s,
+            None => default_spread_s(&key, flow, file, &paths[0])?,
+        };
+        check_times(&key, flow, start_spread_s)?;
         flows.push(Flow {
             name: flow.name.clone(),
             count: flow.count,
@@ -50,7 +54,7 @@ pub(super) fn flows(
             algorithm: algorithm(file, i)?,
             workload: workload(&key.key("workload"), &flow.workload, files)?,
             start_s: flow.start_s,
-            start_spread_s: flow.start_spread_s,
+            start_spread_s,
             stop_s: flow.stop_s,
         });
     }
@@ -140,8 +144,42 @@ fn workload(key: &Key, written: &Workload, files: &mut Files<'_>) -> Result<Work
     }
 }
 
-fn check_times(key: &Key, flow: &written::Flow) -> Result<(), Fault> {
-    let latest_s = flow.start_s.get() + flow.start_spread_s.get();
+/// Base RTTs over which the users of a flow start: as many as an RTT has with a queue of three
+/// bandwidth-delay products. Spread over one of them, two flows through a drop-tail queue keep in
+/// step in one network of five, whatever the seed.
+const SPREAD_RTTS: f64 = 4.0;
+
+/// The share of a flow's time in which its users start at most.
+const SPREAD_SHARE: f64 = 0.1;
+
+/// The spread of a flow that states none, so that no result is one trajectory by accident.
+fn default_spread_s(
+    key: &Key,
+    flow: &written::Flow,
+    file: &written::Scenario,
+    first: &Path,
+) -> Result<TimeS, Fault> {
+    if matches!(
+        flow.workload,
+        Workload::Poisson { .. } | Workload::Gateway { .. }
+    ) {
+        return Ok(TimeS::constant(0.0));
+    }
+    let there_ms: f64 = first
+        .links
+        .iter()
+        .map(|&link| file.links[link].delay_ms.get())
+        .sum();
+    let rtt_s = (there_ms + first.return_delay_ms.get()) / 1000.0;
+    let end_s = file.measure.duration_s.get();
+    let stop_s = flow.stop_s.map_or(end_s, |stop_s| stop_s.get().min(end_s));
+    let has_s = (stop_s - flow.start_s.get()).max(0.0);
+    TimeS::try_from((SPREAD_RTTS * rtt_s).min(SPREAD_SHARE * has_s))
+        .map_err(|message| key.key("start_spread_s").fault(message))
+}
+
+fn check_times(key: &Key, flow: &written::Flow, spread_s: TimeS) -> Result<(), Fault> {
+    let latest_s = flow.start_s.get() + spread_s.get();
     match flow.stop_s {
         Some(stop_s) if stop_s.get() <= latest_s => Err(key.key("stop_s").fault(format!(
             "expected more than start_s + start_spread_s, which is {latest_s}, got {stop_s}"
