@@ -1,7 +1,7 @@
 //! Flows: names turned into indexes, algorithms looked up.
 
 use anabranch_control::{Algorithm, RULES};
-use anabranch_net::Queue;
+use anabranch_net::{Queue, SECOND};
 use indexmap::{IndexMap, IndexSet};
 
 use crate::error::{self, expected_one_of, with_suggestion};
@@ -43,7 +43,10 @@ pub(super) fn flows(
         check_media_paths(&key.key("paths"), flow, &paths)?;
         let start_spread_s = match flow.start_spread_s {
             Some(written_s) => written_s,
-            None => default_spread_s(&key, flow, file, &paths[0])?,
+            None => {
+                let duration_s = file.measure.duration_s.get();
+                default_spread_s(&key, flow, duration_s, tcp, links, &paths[0])?
+            }
         };
         check_times(&key, flow, start_spread_s)?;
         flows.push(Flow {
@@ -144,9 +147,9 @@ fn workload(key: &Key, written: &Workload, files: &mut Files<'_>) -> Result<Work
     }
 }
 
-/// Base RTTs over which the users of a flow start: as many as an RTT has with a queue of three
-/// bandwidth-delay products. Spread over one of them, two flows through a drop-tail queue keep in
-/// step in one network of five, whatever the seed.
+/// Base RTTs over which the users of a flow start: an RTT with a queue of three bandwidth-delay
+/// products. Spread over one base RTT, two flows through a drop-tail queue keep in step in one
+/// network of five, whatever the seed.
 const SPREAD_RTTS: f64 = 4.0;
 
 /// The share of a flow's time in which its users start at most.
@@ -156,7 +159,9 @@ const SPREAD_SHARE: f64 = 0.1;
 fn default_spread_s(
     key: &Key,
     flow: &written::Flow,
-    file: &written::Scenario,
+    duration_s: f64,
+    tcp: &Tcp,
+    links: &[Link],
     first: &Path,
 ) -> Result<TimeS, Fault> {
     if matches!(
@@ -165,14 +170,15 @@ fn default_spread_s(
     ) {
         return Ok(TimeS::constant(0.0));
     }
-    let there_ms: f64 = first
-        .links
-        .iter()
-        .map(|&link| file.links[link].delay_ms.get())
-        .sum();
-    let rtt_s = (there_ms + first.return_delay_ms.get()) / 1000.0;
-    let end_s = file.measure.duration_s.get();
-    let stop_s = flow.stop_s.map_or(end_s, |stop_s| stop_s.get().min(end_s));
+    let packet_bits = 8.0 * f64::from(tcp.packet_bytes.get());
+    let there_s = first.links.iter().map(|&index| {
+        let link = &links[index];
+        link.config.delay as f64 / SECOND as f64 + packet_bits / (1e6 * link.rate_mbps())
+    });
+    let rtt_s = there_s.sum::<f64>() + first.return_delay_ms.get() / 1000.0;
+    let stop_s = flow
+        .stop_s
+        .map_or(duration_s, |stop_s| stop_s.get().min(duration_s));
     let has_s = (stop_s - flow.start_s.get()).max(0.0);
     TimeS::try_from((SPREAD_RTTS * rtt_s).min(SPREAD_SHARE * has_s))
         .map_err(|message| key.key("start_spread_s").fault(message))
