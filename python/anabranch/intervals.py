@@ -177,8 +177,12 @@ class Ranking:
         return [name for name in self.mean if name not in self.decided]
 
     def within(self) -> float:
-        """The largest difference of two rules that the intervals allow, relative to `first`."""
-        ends = [apart.mean + apart.half for apart in self.behind.values()]
+        """The largest lead of `first` that the intervals allow, relative to it.
+
+        Of means alone where there are no intervals.
+        """
+        halves = {k: 0.0 if math.isnan(v.half) else v.half for k, v in self.behind.items()}
+        ends = [apart.mean + halves[name] for name, apart in self.behind.items()]
         reference = abs(self.mean[self.first])
         return max(ends) / reference if reference else math.inf if max(ends) else 0.0
 

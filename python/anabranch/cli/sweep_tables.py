@@ -1,10 +1,9 @@
 """Sweeps as tables on the terminal."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from anabranch.cli.tables import STDOUT, new_table
+from anabranch.cli.tables import MARK_MEANS, STDOUT, mean_with_half, new_table
 from anabranch.files import size
-from anabranch.formats import interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +20,8 @@ MOST_ROWS = 50
 
 def sweep(result: "Result") -> None:
     """Per case: goodput of each flow, total and fairness."""
-    totals = result.totals().to_dict(orient="records")
-    flows = result.summary()
+    totals = result.marked(result.totals()).to_dict(orient="records")
+    flows = result.marked(result.summary())
     names = list(flows["flow"].unique())
     by_case = dict(iter(flows.groupby(result.cases, sort=False)))
     columns = [f"{name}{_own_rule(flows, name)} (Mbps)" for name in names]
@@ -33,11 +32,13 @@ def sweep(result: "Result") -> None:
         of_flow = by_case[tuple(case)].set_index("flow").to_dict(orient="index")
         table.add_row(
             *(f"{value:g}" if isinstance(value, float) else str(value) for value in case),
-            *(_interval(of_flow[name], "goodput_mbps", 3) for name in names),
-            _interval(row, "total_goodput_mbps", 2),
-            _interval(row, "jain_index", 4),
+            *(mean_with_half(of_flow[name], "goodput_mbps", 3) for name in names),
+            mean_with_half(row, "total_goodput_mbps", 2),
+            mean_with_half(row, "jain_index", 4),
         )
     STDOUT.print(table)
+    if any(row["one_trajectory"] for row in totals):
+        STDOUT.print(f"\n{MARK_MEANS.strip()[1:-1]}, without an interval")
     if len(totals) > MOST_ROWS:
         STDOUT.print(f"\n{len(totals) - MOST_ROWS} more: --json and --out have all of them.")
     _failures(result.failures)
@@ -91,7 +92,3 @@ def status(found: "Status") -> None:
 def _failures(failures: "Mapping[str, str]") -> None:
     for point, reason in list(failures.items())[:MOST_ROWS]:
         STDOUT.print(f"\nfailed: {point}: {reason}", soft_wrap=True)
-
-
-def _interval(row: dict[Any, Any], measure: str, digits: int) -> str:
-    return interval(row[measure], row[f"{measure}_ci95"] or None, f".{digits}f")
