@@ -136,12 +136,14 @@ def _users(result: Result, open_questions: Undecided) -> list[str]:
         goodput = rows.groupby(["algorithm", "seed"], sort=False)["goodput_mbps"].mean()
         found = _ranked(goodput, result)
         if worse := _worse(found):
-            top = f"{found.mean[found.first]:.4g} Mbps{_lead(found, worse[0])}"
-            parts.append(f"{flow} gets most with {_names(_best(found))} ({top})")
+            numbers = f"{found.mean[found.first]:.4g} Mbps; {worse[0]} {found.mean[worse[0]]:.4g}"
+            parts.append(f"most for {flow}: {_names(_best(found))} ({numbers})")
         elif _same(found):
             same.append(str(flow))
         else:
             uncertain[str(flow)] = found.seeds_to_decide
+    if len(parts) > MOST_NAMES:
+        parts = [*parts[:MOST_NAMES], f"{len(parts) - MOST_NAMES} flows more differ"]
     if same:
         parts.append(f"the same within 1 % for {_listed(same)}")
     open_questions.seeds.update(uncertain)
@@ -190,6 +192,8 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMES + 1:
+        names = [*names[:MOST_NAMES], f"{len(names) - MOST_NAMES} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
