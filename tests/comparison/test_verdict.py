@@ -42,14 +42,16 @@ def test_equal_goodputs_are_told_with_their_spread_and_the_shortest_queue(three:
     queue = {"reno": (40.0, 40.0), "lia": (30.0, 30.0), "wvegas": (2.0, 2.0)}
     # 3.97 is 0.75 % below 4; each queue is that of two links together.
     assert in_words(made(three, goodput, queue)) == (
-        "Total goodput: all within 0.75 %; the same within 1 % for two and one; shortest queues: wvegas (4 packets; reno 80)."
+        "Total goodput: all within 0.75 %; the same within 1 % for two and one; "
+        "shortest queues: wvegas (4 packets; reno 80)."
     )
 
 
 def test_a_difference_within_the_intervals_is_none(three: Result) -> None:
-    # Three pairs, so that t of two seeds is that of 0.025 / 3, 38.19. Differences of 2 and 0 in each
-    # user, 6 and 0 in total: mean 3, deviation 4.243, half 115. n seeds have 4.243 t / sqrt(n) < 3:
-    # 15 have 2.717 x 1.095 = 2.98, 14 have 2.746 x 1.134 = 3.11. Both are 15 for each user.
+    # Three pairs, so that t of two seeds is that of 0.025 / 3, 38.19. Differences of 2 and 0 in
+    # each user, 6 and 0 in total: mean 3, deviation 4.243, half 115. n seeds have
+    # 4.243 t / sqrt(n) < 3: 15 have 2.717 x 1.095 = 2.98, 14 have 2.746 x 1.134 = 3.11. Both are
+    # 15 for each user.
     goodput = {"reno": (3.0, 5.0), "lia": (3.0, 3.0), "wvegas": (3.0, 5.0)}
     queue = dict.fromkeys(RULES, (5.0, 5.0))
     assert in_words(made(three, goodput, queue)) == (

@@ -53,12 +53,16 @@ def _own_rule(flows: "DataFrame", name: str) -> str:
 
 def thresholds(found: "Thresholds") -> None:
     """Per case, where the condition holds and where it does not."""
-    cases = list(found.table.columns)[:-5]
-    heads = ["holds at", "fails at", "width", "metric", "metric where it fails"]
+    cases = list(found.table.columns)[:-6]
+    heads = ["holds at", "fails at", "width", "metric", "metric where it fails", "seeds"]
     table = new_table(*cases, *heads, keys=len(cases))
     for row in found.table.to_dict(orient="records"):
         numbers = ("holds_at", "fails_at", "width", "metric_holds", "metric_fails")
-        table.add_row(*(str(row[case]) for case in cases), *(f"{row[n]:.6g}" for n in numbers))
+        table.add_row(
+            *(str(row[case]) for case in cases),
+            *(f"{row[n]:.6g}" for n in numbers),
+            "decide" if row["decided"] else "do not decide",
+        )
     STDOUT.print(f"{found.key}, {found.until}; the metric is assumed to be monotone\n")
     STDOUT.print(table)
     _failures(found.failures)

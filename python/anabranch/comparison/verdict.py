@@ -104,8 +104,17 @@ def _same(found: Ranking) -> bool:
 
 
 def _best(found: Ranking) -> list[str]:
-    worse = _worse(found)
-    return [name for name in found.mean if name not in worse]
+    """The first algorithm and those whose means are within `NEAR` of its, in the order asked."""
+    scale = NEAR * max(abs(mean) for mean in found.mean.values())
+    far = [name for name, apart in found.behind.items() if apart.mean > scale]
+    return [name for name in found.mean if name not in far]
+
+
+def _unsure(found: Ranking) -> str:
+    """The algorithms that are neither best nor certainly worse."""
+    told = [*_best(found), *_worse(found)]
+    unsure = [name for name in found.mean if name not in told]
+    return f"; {_names(unsure)} undecided" if unsure else ""
 
 
 def _lead(found: Ranking, worse: str) -> str:
@@ -116,7 +125,7 @@ def _lead(found: Ranking, worse: str) -> str:
 
 def _goodput(total: Ranking, open_questions: Undecided) -> str:
     if worse := _worse(total):
-        top = f"{total.mean[total.first]:.4g} Mbps{_lead(total, worse[0])}"
+        top = f"{total.mean[total.first]:.4g} Mbps{_lead(total, worse[0])}{_unsure(total)}"
         return f"Most total goodput: {_names(_best(total))} ({top})"
     if _same(total):
         percent = max(100 * total.within(), LEAST_PERCENT)
@@ -137,7 +146,8 @@ def _users(result: Result, open_questions: Undecided) -> list[str]:
         found = _ranked(goodput, result)
         if worse := _worse(found):
             numbers = f"{found.mean[found.first]:.4g} Mbps; {worse[0]} {found.mean[worse[0]]:.4g}"
-            parts.append(f"most for {flow}: {_names(_best(found))} ({numbers})")
+            best = _names(_best(found))
+            parts.append(f"most for {flow}: {best} ({numbers}{_unsure(found)})")
         elif _same(found):
             same.append(str(flow))
         else:
@@ -164,7 +174,7 @@ def _files(result: Result) -> list[str]:
             continue
         found = _ranked(times, result, least=True)
         if _worse(found):
-            seconds = f"{found.mean[found.first]:.3g} s"
+            seconds = f"{found.mean[found.first]:.3g} s{_unsure(found)}"
             parts.append(f"fastest files of {flow}: {_names(_best(found))} ({seconds})")
     return parts
 
@@ -174,7 +184,7 @@ def _fairness(jain: Ranking, users: int) -> str:
     if users < 2 or not worse or any(map(math.isnan, jain.mean.values())):
         return ""
     index = f"{jain.mean[jain.first]:.2f}; {worse[0]} {jain.mean[worse[0]]:.2f}"
-    return f"goodputs most equal: {_names(_best(jain))} (Jain's index {index})"
+    return f"goodputs most equal: {_names(_best(jain))} (Jain's index {index}{_unsure(jain)})"
 
 
 def _queues(queue: Ranking) -> str:
@@ -182,7 +192,7 @@ def _queues(queue: Ranking) -> str:
     if not worse or queue.mean[worse[0]] < 1:
         return ""
     packets = f"{queue.mean[queue.first]:.3g} packets; {worse[0]} {queue.mean[worse[0]]:.3g}"
-    return f"shortest queues: {_names(_best(queue))} ({packets})"
+    return f"shortest queues: {_names(_best(queue))} ({packets}{_unsure(queue)})"
 
 
 def _names(names: Sequence[str]) -> str:

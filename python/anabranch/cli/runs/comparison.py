@@ -85,12 +85,15 @@ LINKS = (
 
 def measured(beside: "DataFrame") -> None:
     """Measurements beside what was computed: inside or outside the interval of 95 % of runs."""
+    from anabranch.runner import known_backend
+
     names = ["backend"] if beside["algorithm"].nunique() == 1 else ["backend", "algorithm"]
     heads = ["measured", "computed", "95 % of runs", "measured is"]
     table = tables.new_table("", *(name.replace("backend", "on") for name in names), *heads)
     for row in beside.to_dict(orient="records"):
         interval = f"{row['low']:.4g} to {row['high']:.4g}" if row["low"] == row["low"] else "-"
-        mark = "" if row["low"] == row["low"] else MARK
+        random = known_backend(row["backend"]).random
+        mark = MARK if random and row["low"] != row["low"] else ""
         numbers = [f"{row['measured']:.4g}", f"{row['computed']:.4g}{mark}"]
         label = f"{row['flow']}, {row['quantity']}"
         table.add_row(label, *(row[name] for name in names), *numbers, interval, row["verdict"])
