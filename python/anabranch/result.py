@@ -238,6 +238,24 @@ class Result:
         seeds = len(self.seeds)
         return all(len(run.drop_duplicates()) * seeds == len(run) for _, run in runs)
 
+    def one_trajectory(self) -> pd.DataFrame:
+        """Per case whether its numbers are those of one trajectory, so that they have no interval.
+
+        A single seed, or seeds that gave the same because nothing is random. What a backend
+        computes without seeds is no trajectory.
+        """
+        backend = resolve_name("anabranch.runner:known_backend")(self.backend)  # above this module
+        rows = self.flows.drop(columns="seed")
+        runs = self.flows.groupby(self.cases, sort=False)["seed"].nunique()
+        distinct = rows.drop_duplicates().groupby(self.cases, sort=False).size()
+        users = rows.groupby(self.cases, sort=False).size() / runs
+        fixed = (distinct == users) if self.lateness is None else runs == 1
+        return (fixed & backend.random).rename("one_trajectory").reset_index()
+
+    def is_one_trajectory(self) -> bool:
+        """Whether that is so of every case."""
+        return bool(self.one_trajectory()["one_trajectory"].all())
+
     def totals(self) -> pd.DataFrame:
         """Per case: `total_goodput_mbps` and `jain_index` over all users, with 95 % intervals.
 
@@ -288,15 +306,20 @@ class Result:
             },
             "algorithms": self.algorithms,
             "seeds": self.seeds,
-            "flows": records(self.summary()),
-            "links": records(self.link_summary()),
-            "totals": records(self.totals()),
-            "transfers": records(self.transfer_summary()),
+            "one_trajectory": self.is_one_trajectory(),
+            "flows": records(self.marked(self.summary())),
+            "links": records(self.marked(self.link_summary())),
+            "totals": records(self.marked(self.totals())),
+            "transfers": records(self.marked(self.transfer_summary())),
             "warnings": self.warnings,
             "tables": {name: columns(table) for name, table in self.tables().items()},
             **{name: records(table) for name, table in self.more_tables().items()},
             **({"failures": dict(self.failures)} if self.failures else {}),
         }
+
+    def marked(self, summary: pd.DataFrame) -> pd.DataFrame:
+        """A summary with the column `one_trajectory`, for those who print its numbers."""
+        return summary.merge(self.one_trajectory(), on=self.cases, how="left")
 
     def plot(
         self, kind: str = "goodput", *, ax: Any = None, width_cm: float | None = None

@@ -81,6 +81,11 @@ def result_schema() -> dict[str, Any]:
         "scenario": _object(scenario, "The scenario, without the values that a sweep varied."),
         "algorithms": _list(_field("string", "what flows without an algorithm of their own ran")),
         "seeds": _list({"type": "integer", "minimum": 0}),
+        "one_trajectory": _field(
+            "boolean",
+            "whether each number is of one trajectory, without an interval: one seed, or nothing "
+            "in the scenario is random",
+        ),
         **summaries,
         "warnings": _list(_field("string", "what is probably not meant, or was approximated")),
         "tables": _object(tables, "The seven tables, over all algorithms and seeds."),
@@ -180,5 +185,8 @@ def _summary(name: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
             "type": ["number", "null"],
             "description": "half the 95 % interval over seeds; null for one seed",
         }
+    if name not in ("gain", "optimum"):
+        meaning = "whether these numbers are of one trajectory, without an interval"
+        row["one_trajectory"] = _field("boolean", meaning)
     rows = _object(row) | {"additionalProperties": True}
     return _list(rows) | {"description": f"{name.capitalize()}: a row per case, means over seeds."}

@@ -53,6 +53,7 @@ fn duplicate_acknowledgements_do_not_open_the_window() {
             [[flows]]
             name = "user"
             paths = [["A", "B"]]
+            start_spread_s = 0
             "#
         );
         let window = window_at(&run(&text, 1), 0.027);

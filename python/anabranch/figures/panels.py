@@ -73,8 +73,15 @@ def caption(result: Result, what: str) -> str:
 
 def over_seeds(result: Result) -> str:
     """What bars and intervals are."""
+    return one_trajectory(result) or f"means and 95 % intervals over {len(result.seeds)} seeds"
+
+
+def one_trajectory(result: Result) -> str:
+    """Why numbers have no interval; empty where some have one."""
     seeds = len(result.seeds)
-    return f"means and 95 % intervals over {seeds} seeds" if seeds > 1 else "one seed"
+    if not result.is_one_trajectory():
+        return "" if seeds > 1 else "computed, without seeds"
+    return f"one trajectory, {f'the same with {seeds} seeds' if seeds > 1 else 'one seed'}"
 
 
 def first_seed(result: Result) -> str:

@@ -9,7 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.lines import Line2D
 
-from anabranch.figures.panels import Drawing, Panel, caption, over_seeds, plain_numbers
+from anabranch.figures.panels import (
+    Drawing,
+    Panel,
+    caption,
+    one_trajectory,
+    over_seeds,
+    plain_numbers,
+)
 from anabranch.figures.per_rule import rules_that_ran
 from anabranch.figures.style import style
 from anabranch.result import Result
@@ -122,5 +129,4 @@ def _is_wide(values: pd.Series) -> bool:
 
 
 def _mean_over(result: Result) -> str:
-    seeds = len(result.seeds)
-    return f"means over {seeds} seeds" if seeds > 1 else "one seed"
+    return one_trajectory(result) or f"means over {len(result.seeds)} seeds"

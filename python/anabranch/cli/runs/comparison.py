@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from anabranch.cli import tables
-from anabranch.cli.tables import STDOUT, late_algorithms, marked, mean_with_half, over_seeds
+from anabranch.cli.tables import MARK, STDOUT, late_algorithms, marked, mean_with_half, over_seeds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -42,10 +42,12 @@ def comparison(results: "Sequence[Result]", gains: "Sequence[DataFrame]" = ()) -
         names = dict.fromkeys(value for frame in rows for value in frame[name])
         return [(value, [frame[frame[name] == value] for frame in rows]) for value in names]
 
-    flows = per("flow", [result.summary() for result in results])
+    flows = per("flow", [result.marked(result.summary()) for result in results])
     for flow, rows in flows:
         add(_goodput_label(flow, rows), rows, "goodput_mbps", 3)
-    for flow, rows in per("flow", gains) if gains else []:
+    for flow, rows in (
+        per("flow", [r.marked(g) for r, g in zip(results, gains, strict=True)]) if gains else []
+    ):
         path = rows[0]["best_path"].iloc[0]
         add(f"{flow}, over {path} alone", rows, "gain", 2)
     table.add_section()
@@ -55,16 +57,16 @@ def comparison(results: "Sequence[Result]", gains: "Sequence[DataFrame]" = ()) -
     for flow, rows in flows:
         add(f"loss of {flow}, %", [_percent(frame) for frame in rows], "loss_probability", 2)
     table.add_section()
-    totals = [result.totals() for result in results]
+    totals = [result.marked(result.totals()) for result in results]
     add("total goodput, Mbps", totals, "total_goodput_mbps", 2)
     add("Jain's index over users", totals, "jain_index", 4)
     table.add_section()
-    links = per("link", [result.link_summary() for result in results])
+    links = per("link", [result.marked(result.link_summary()) for result in results])
     for measure, label, digits in LINKS:
         for link, rows in links:
             add(label.format(link), rows, measure, digits)
     table.add_section()
-    for flow, rows in per("flow", [result.transfer_summary() for result in results]):
+    for flow, rows in per("flow", [result.marked(result.transfer_summary()) for result in results]):
         add(f"{flow}, mean time of a file, s", rows, "mean_s", 3)
         add("median", rows, "median_s", 3)
         add("95th percentile", rows, "p95_s", 3)
@@ -83,12 +85,16 @@ LINKS = (
 
 def measured(beside: "DataFrame") -> None:
     """Measurements beside what was computed: inside or outside the interval of 95 % of runs."""
+    from anabranch.runner import known_backend
+
     names = ["backend"] if beside["algorithm"].nunique() == 1 else ["backend", "algorithm"]
     heads = ["measured", "computed", "95 % of runs", "measured is"]
     table = tables.new_table("", *(name.replace("backend", "on") for name in names), *heads)
     for row in beside.to_dict(orient="records"):
         interval = f"{row['low']:.4g} to {row['high']:.4g}" if row["low"] == row["low"] else "-"
-        numbers = [f"{row['measured']:.4g}", f"{row['computed']:.4g}"]
+        random = known_backend(row["backend"]).random
+        mark = MARK if random and row["low"] != row["low"] else ""
+        numbers = [f"{row['measured']:.4g}", f"{row['computed']:.4g}{mark}"]
         label = f"{row['flow']}, {row['quantity']}"
         table.add_row(label, *(row[name] for name in names), *numbers, interval, row["verdict"])
     STDOUT.print("", table, sep="\n")
