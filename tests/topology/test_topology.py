@@ -151,7 +151,7 @@ def test_gml_of_the_zoo_is_read_with_parallel_edges_and_labels(tmp_path: Path) -
     text = scenario_from(file, "West", "East")
     assert routes(text) == [["West-East"], ["West-Borås", "Borås-East"]]
     links = {link["name"]: link for link in Scenario.parse(text).network()["links"]}
-    # Of the parallel edges the fastest; OC-192 is 192 * 51.84.
+    # The fastest of the parallel edges; OC-192 is 192 * 51.84.
     assert links["West-East"]["rate_mbps"] == 2500
     assert links["West-Borås"]["rate_mbps"] == 9953.28
     assert links["Borås-East"]["rate_mbps"] == 10_000

@@ -24,7 +24,7 @@ class Measured:
 
     goodput_mbps: tuple[float, ...]
     rtt_ms: tuple[float, ...] = ()
-    """Of those measurements that have one."""
+    """RTTs of those measurements that have one."""
 
     def __add__(self, other: "Measured") -> "Measured":
         """The measurements of both."""
@@ -82,6 +82,8 @@ def from_files(
             )
         name = _known(flow, scenario, "--measured-from") if equals else next(iter(flows))
         place, number = _chosen(file if equals else text)
+        if not place.exists():
+            raise ScenarioError(f"--measured-from {text}: file not found: {place}")
         took = taken(read(place), flows[name], number)
         say(took.said)
         rates = [c.goodput_mbps for c in took.connections if c.goodput_mbps is not None]

@@ -12,7 +12,7 @@ DIGITAL_MBPS = {
     **{"T1": 1.544, "DS1": 1.544, "T3": 44.736, "DS3": 44.736},
     **{"E1": 2.048, "E3": 34.368, "E4": 139.264},
 }
-"""Of the plesiochronous hierarchies (ITU-T G.702)."""
+"""Rates of the plesiochronous hierarchies (ITU-T G.702)."""
 
 PREFIX_MBPS = {"K": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
 

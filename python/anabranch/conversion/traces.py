@@ -29,7 +29,7 @@ REPEATED_S = 600.0
 """For how long a CSV, which does not repeat, has the periods of a trace that does."""
 
 PRECISION = 5e-4
-"""By how much mean and period may differ, as shares, where opportunities are whole, times in ms."""
+"""The share by which mean and period may differ: opportunities are whole, times in whole ms."""
 
 LARGEST_MBPS = 1e5
 """A rate above it was given in another unit."""

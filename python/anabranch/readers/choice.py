@@ -1,4 +1,4 @@
-"""Which connections of a file are those of a flow."""
+"""The choice of the connections of a file that are those of a flow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ class Connection:
     """
 
     label: str
-    """Which one it is in the file, for a person."""
+    """Name of the connection in the file, for a person."""
     sent: bool
     """Whether the end that wrote the file sent the data; otherwise it received them."""
     bytes: int
@@ -53,7 +53,7 @@ class Connection:
     """Whether the data goes from the server to the client of a test in both directions."""
     protocol: str = "TCP"
     lost_share: float | None = None
-    """Of the datagrams of UDP."""
+    """Share of the datagrams of UDP that were lost."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which reader a file is for: told from its content, not from its name."""
+"""The choice of the reader for a file: by its content, not by its name."""
 
 import pathlib
 
