@@ -1,9 +1,10 @@
 """Results side by side as a table: a column per algorithm and backend."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from anabranch.cli import tables
+from anabranch.cli.notes import note
 from anabranch.cli.tables import MARK, STDOUT, late_algorithms, marked, mean_with_half, over_seeds
 
 if TYPE_CHECKING:
@@ -94,10 +95,18 @@ def measured(beside: "DataFrame") -> None:
         interval = f"{row['low']:.4g} to {row['high']:.4g}" if row["low"] == row["low"] else "-"
         random = known_backend(row["backend"]).random
         mark = MARK if random and row["low"] != row["low"] else ""
-        numbers = [f"{row['measured']:.4g}", f"{row['computed']:.4g}{mark}"]
+        numbers = [_mean_of(row), f"{row['computed']:.4g}{mark}"]
         label = f"{row['flow']}, {row['quantity']}"
         table.add_row(label, *(row[name] for name in names), *numbers, interval, row["verdict"])
     STDOUT.print("", table, sep="\n")
+    if (beside["measurements"] == 1).any():
+        note("One measurement has no interval: measure again, and give --measured several times.")
+
+
+def _mean_of(row: "Mapping[Hashable, Any]") -> str:
+    if row["measurements"] == 1:
+        return f"{row['measured']:.4g}"
+    return f"{row['measured']:.4g} ± {row['measured_ci95']:.2g} ({row['measurements']})"
 
 
 def _heads(results: "Sequence[Result]") -> list[str]:
