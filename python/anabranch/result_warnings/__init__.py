@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pandas import DataFrame
 
 from anabranch._core import rules
+from anabranch.result_warnings.above_capacity import above_capacity
 from anabranch.result_warnings.unequal_losses import unequal_losses
 from anabranch.scenario import Scenario
 
@@ -19,6 +20,8 @@ def found(scenario: Scenario, backend: str, tables: Mapping[str, DataFrame]) -> 
     swept = list(flows).index("flow") > 2  # the keys may be the algorithms of flows
     yield from _nothing_replaced(scenario, flows, swept)
     yield from _files_in_the_warm_up(scenario, flows, tables["transfers"])
+    if not swept:
+        yield from above_capacity(scenario, tables["paths"], tables["links"])
     if backend not in EQUATIONS:
         yield from _overshoot(scenario, flows)
     if backend == "sim" and not swept:
