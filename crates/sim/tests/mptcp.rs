@@ -64,6 +64,34 @@ fn a_small_receive_buffer_waits_for_the_slow_path() {
     assert!(large > 0.9 * full(44.0), "{large} Mbps");
 }
 
+/// A packet takes 240 ms on the starved path, and up to 10 wait before it: 2.4 s, in which the quick
+/// path sends 20 000. A buffer of 6 MB holds 2730 of them (2304 bytes each, as Linux accounts), so
+/// the quick path stands most of the time, though less often where each packet waits for its turn.
+/// 300 MB hold all that is sent meanwhile.
+#[test]
+fn linux_receive_buffer_waits_for_a_starved_path() {
+    let links = [
+        "rate_mbps = 100, delay_ms = 0.5",
+        "rate_mbps = 0.05, delay_ms = 100, queue.drop_tail = { packets = 10 }",
+    ];
+    let with = |scheduler: &str, more: &str| {
+        let tcp = format!("profile = \"linux\", scheduler = \"{scheduler}\"{more}");
+        goodput(&two_paths(
+            links,
+            "duration_s = 60, warmup_s = 10",
+            &tcp,
+            "",
+        )) / full(100.0)
+    };
+    for scheduler in ["min-rtt", "linux"] {
+        let share = with(scheduler, "");
+        println!("{scheduler} {share}");
+        assert!(share < 0.5, "{scheduler}: {share} of the quick path");
+    }
+    let share = with("min-rtt", ", rmem_max_bytes = 300e6");
+    assert!(share > 0.9, "{share} of the quick path with 300 MB");
+}
+
 /// 12 Mbps and 10 ms: 1 packet per ms, and 20 in flight. With windows that start to grow slowly at
 /// 50 the queue, of 100, does not overflow in the first second.
 const LINK: &str = "rate_mbps = 12, delay_ms = 10";
