@@ -31,7 +31,8 @@ pub enum Profile {
 pub enum RtoFloor {
     /// The timeout, srtt + 4 rttvar (RFC 6298).
     Rto,
-    /// What it adds to the smoothed RTT. As in Linux this is 4 times the largest deviation of a
+    /// What it adds to the smoothed RTT, of which the handshake is the first sample. As in Linux
+    /// this is 4 times the largest deviation of a
     /// round trip, and falls by a quarter of the difference per round trip.
     Variance,
 }
