@@ -40,3 +40,15 @@ def test_a_goodput_above_the_rate_of_its_links_is_an_internal_error(small: Path)
     paths.loc[first, "goodput_mbps"] = 30.0
     lines = list(found(result.scenario, "sim", {**tables, "paths": paths}))
     assert any("internal error" in line and "Mbps, more than its" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("rule", "recovery", "said"),
+    [("bbr3", "sack", 1), ("bbr3", "rack", 0), ("reno", "sack", 0)],
+)
+def test_timeouts_of_a_rule_by_rate_are_named_with_the_remedy(
+    rule: str, recovery: str, said: int, small: Path
+) -> None:
+    lossy = {"links.R1.loss.bernoulli.probability": 0.2, "tcp.recovery": recovery}
+    lines = anabranch.run(small, rule, seeds=1, set=lossy).warnings
+    assert len([line for line in lines if 'set tcp.recovery = "rack"' in line]) == said
