@@ -55,6 +55,8 @@ class Scenario:
 
         Raises `ScenarioError`.
         """
+    def check_memory(self) -> None:
+        """Raise `ScenarioError` if packets could need more than `measure.max_memory_gib`."""
     def check_scheduler(self, backend: str) -> None:
         """Raise `ScenarioError` if the backend of this name does not have its scheduler."""
     def network(self) -> PlainNetwork:

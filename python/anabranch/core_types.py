@@ -29,6 +29,10 @@ class Link(TypedDict):
     """Packets that may wait; None: any number."""
     limit_bytes: int | None
     """Bytes that may wait; None: any number."""
+    policer_mbps: float | None
+    """Rate of a policer; None: another discipline."""
+    more: list[Literal["rate", "delay", "jitter", "reorder", "loss", "bursts", "arq"]]
+    """What changes rate, delay or losses, beyond the numbers above."""
 
 
 class NetworkPath(TypedDict):
@@ -75,6 +79,8 @@ class PlainNetwork(TypedDict):
     header_bytes: int
     """The part of a packet that is not payload."""
     initial_window_packets: float
+    receive_buffer_packets: int
+    """Packets that may be outstanding of a connection, over all its paths."""
     sample_s: float
     """Time between two samples."""
     ecn: bool

@@ -1,6 +1,6 @@
 //! A scenario as plain data for theory.
 
-use anabranch_net::{LinkConfig, MILLISECOND, Queue, SECOND, Time};
+use anabranch_net::{LinkConfig, Loss, MILLISECOND, Queue, Rate, SECOND, Time};
 use anabranch_scenario::{Ecn, Flow, Link, Path, Scenario, Workload};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -27,6 +27,8 @@ pub fn network<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py,
     let initial_window = scenario.tcp.initial_window_packets.get();
     network.set_item("initial_window_packets", initial_window)?;
     network.set_item("ecn", scenario.tcp.ecn != Ecn::Off)?;
+    let buffer = scenario.tcp.receive_buffer_packets.get();
+    network.set_item("receive_buffer_packets", buffer)?;
     network.set_item("sample_s", scenario.measure.sample_ms.get() / 1e3)?;
     network.set_item("links", links?)?;
     network.set_item("flows", flows?)?;
@@ -34,14 +36,16 @@ pub fn network<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py,
 }
 
 /// `queue` is the discipline; `red` holds the points (queue, probability) of RED's curve, None for
-/// other disciplines; `limit_packets` is None where any number may wait.
+/// other disciplines; `limit_packets` is None where any number may wait; `policer_mbps` is the rate
+/// of a policer, None for other disciplines; `more` are keys that change rate, delay or losses.
 fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
     let LinkConfig {
         delay,
         queue,
         loss,
         down,
-        ..
+        rate,
+        impairments,
     } = &link.config;
     let seconds = |time: Time| time as f64 / SECOND as f64;
     let down: Vec<_> = down
@@ -54,6 +58,24 @@ fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
     entry.set_item("delay_ms", *delay as f64 / MILLISECOND as f64)?;
     entry.set_item("loss_probability", loss.mean())?;
     entry.set_item("down_s", down)?;
+    let more = [
+        (!matches!(rate, Rate::Constant { .. }), "rate"),
+        (impairments.more_delay.is_some(), "delay"),
+        (impairments.jitter > 0, "jitter"),
+        (impairments.may_reorder(), "reorder"),
+        (matches!(loss, Loss::Steps(_)), "loss"),
+        (matches!(loss, Loss::GilbertElliott { .. }), "bursts"),
+        (matches!(loss, Loss::Repeated(_)), "arq"),
+    ];
+    let more: Vec<_> = more
+        .iter()
+        .filter(|(has, _)| *has)
+        .map(|(_, key)| *key)
+        .collect();
+    let policer_mbps = match queue {
+        Queue::Policer(policer) => Some(policer.bits_per_second / 1e6),
+        _ => None,
+    };
     let red = match queue {
         Queue::Red(red) => Some(red.curve()),
         _ => None,
@@ -68,6 +90,8 @@ fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
         Queue::DualPi2(dualpi2) => (Some(dualpi2.limit_packets), None),
     };
     entry.set_item("queue", queue.name())?;
+    entry.set_item("policer_mbps", policer_mbps)?;
+    entry.set_item("more", more)?;
     entry.set_item("red", red)?;
     entry.set_item("limit_packets", limit_packets)?;
     entry.set_item("limit_bytes", limit_bytes)?;

@@ -244,6 +244,7 @@ impl Run {
                 (scenario.0.clone(), Some(Custom { name, rule }))
             }
         };
+        scenario.check_memory().map_err(raise)?;
         Ok(Run {
             backend,
             scenario,

@@ -143,6 +143,11 @@ impl Scenario {
         refusal.map_or(Ok(()), |text| Err(ScenarioError::new_err(text)))
     }
 
+    /// Raises ScenarioError if a run of packets could need more than `measure.max_memory_gib`.
+    fn check_memory(&self) -> PyResult<()> {
+        self.0.check_memory().map_err(raise)
+    }
+
     /// What theory needs of it, as plain data: `packet_bytes`, `header_bytes`, `links`, `flows`.
     fn network<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         network::network(py, &self.0)

@@ -8,6 +8,7 @@ use anabranch_sim::{Simulation, Steered, Steering};
 use numpy::PyArray2;
 use pyo3::prelude::*;
 
+use crate::errors::raise;
 use crate::scenario::Scenario;
 
 /// A run that stands still between calls, so that an agent can set windows.
@@ -27,7 +28,8 @@ impl Session {
         seed: u64,
         values: BTreeMap<usize, Vec<f64>>,
         weights: bool,
-    ) -> Session {
+    ) -> PyResult<Session> {
+        scenario.0.check_memory().map_err(raise)?;
         let steered = if weights {
             Steered::Weights
         } else {
@@ -41,10 +43,10 @@ impl Session {
             let rule: Arc<dyn External> = Arc::clone(rule) as Arc<dyn External>;
             (flow, rule)
         });
-        Session {
+        Ok(Session {
             simulation: Simulation::with_rules(&scenario.0, seed, rules),
             steering,
-        }
+        })
     }
 
     /// Sets the values of a flow.

@@ -19,10 +19,13 @@ impl Scenario {
     /// # Errors
     /// One line that names file, line and key and says what was expected.
     pub fn load(path: &path::Path, overrides: &[(String, String)]) -> Result<Scenario, Error> {
-        Scenario::load_for(path, overrides, None)
+        let scenario = Scenario::load_for(path, overrides, None)?;
+        scenario.check_memory()?;
+        Ok(scenario)
     }
 
-    /// As [`Scenario::load`]; a file in which a flow has no algorithm gets this one.
+    /// As [`Scenario::load`], for a backend that may need no packets: the memory is not checked
+    /// ([`Scenario::check_memory`]). A file in which a flow has no algorithm gets this one.
     ///
     /// # Errors
     /// As [`Scenario::load`].
@@ -46,10 +49,13 @@ impl Scenario {
         file: &str,
         overrides: &[(String, String)],
     ) -> Result<Scenario, Error> {
-        Scenario::parse_with(text, file, overrides, &Inputs::new(), None)
+        let scenario = Scenario::parse_with(text, file, overrides, &Inputs::new(), None)?;
+        scenario.check_memory()?;
+        Ok(scenario)
     }
 
-    /// As [`Scenario::parse`], with the contents of files: only those that are not among `inputs`
+    /// As [`Scenario::parse`], for a backend that may need no packets: the memory is not checked
+    /// ([`Scenario::check_memory`]). Files that are not among `inputs`, which are contents by name,
     /// are read from the directory. A text in which a flow has no algorithm gets `algorithm`.
     ///
     /// # Errors
@@ -95,6 +101,19 @@ impl Scenario {
         Scenario::new(written, file, origin).map_err(|fault| document.error(fault))
     }
 
+    /// Checks that a run of packets needs at most `measure.max_memory_gib`.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`], at the key that matters.
+    pub fn check_memory(&self) -> Result<(), Error> {
+        memory::check(self).map_err(|fault| {
+            match Document::parse(&self.source, &self.origin.text, &self.origin.set) {
+                Ok(document) => document.error(fault),
+                Err(error) => error,
+            }
+        })
+    }
+
     /// The same scenario with another algorithm (`olia`, `balia:cap=inf`) for flows without one of
     /// their own.
     ///
@@ -129,7 +148,7 @@ impl Scenario {
         let (tcp, links, flows) = resolve(&written, &mut files)?;
         origin.inputs = files.read;
         written.tcp = written.tcp.complete();
-        let scenario = Scenario {
+        Ok(Scenario {
             name: written.name.clone(),
             description: written.description.clone(),
             algorithm: written.algorithm.clone(),
@@ -141,8 +160,6 @@ impl Scenario {
             written,
             source: source.to_owned(),
             origin,
-        };
-        memory::check(&scenario)?;
-        Ok(scenario)
+        })
     }
 }

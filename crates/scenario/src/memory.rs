@@ -30,7 +30,9 @@ impl Scenario {
     /// each packet that can be outstanding (bounded by file sizes, receive buffers and what the
     /// links hold over a round trip and a timeout), 128 B for each row of samples and finished
     /// files, and the connections of those files that a Poisson workload brings faster than its
-    /// paths carry them. A scenario above `measure.max_memory_gib` is rejected when it is read.
+    /// paths carry them. What a link holds counts once, however many flows cross it. A run of
+    /// packets that could need more than `measure.max_memory_gib` is refused
+    /// ([`Scenario::check_memory`]).
     pub fn memory_estimate(&self) -> u64 {
         estimate(self) as u64
     }
@@ -39,7 +41,11 @@ impl Scenario {
 /// Bytes that a run of the scenario could need: for each user and path its state, the packets that
 /// can be outstanding, the files that finish and the samples.
 fn estimate(scenario: &Scenario) -> f64 {
-    samples(scenario) + flows(scenario).map(|(_, bytes, _)| bytes).sum::<f64>()
+    samples(scenario)
+        + flows(scenario)
+            .into_iter()
+            .map(|(_, bytes, _)| bytes)
+            .sum::<f64>()
 }
 
 /// Rejects a scenario that could need more than `measure.max_memory_gib`, at the key that matters.
@@ -57,6 +63,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Fault> {
         )
     } else {
         flows(scenario)
+            .into_iter()
             .max_by(|a, b| a.1.total_cmp(&b.1))
             .expect("a scenario has flows")
     };
@@ -68,29 +75,81 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Fault> {
 }
 
 /// The needs of each flow: the key that causes them, bytes, and the remedy.
-fn flows(scenario: &Scenario) -> impl Iterator<Item = (Key, f64, &'static str)> {
-    scenario
+fn flows(scenario: &Scenario) -> Vec<(Key, f64, &'static str)> {
+    let each: Vec<f64> = scenario
         .flows
         .iter()
-        .enumerate()
-        .flat_map(move |(i, flow)| {
-            let key = Key::root("flows").index(i);
-            let users = f64::from(flow.count.get());
-            let state = users * (1.0 + flow.paths.len() as f64) * USER_BYTES;
-            let packets = outstanding_packets(scenario, flow) * packet_bytes(flow);
-            let (kind, rate, remedy) = match flow.workload {
-                Workload::Gateway { .. } => ("gateway", Some("rate_per_s"), "lower rate_per_s"),
-                Workload::Messages(_) => ("messages", None, "send fewer messages"),
-                Workload::Media(_) => ("media", None, "lower the rate"),
-                _ => ("poisson", Some("rate_per_s"), "lower rate_per_s"),
-            };
-            let arrivals = key.key("workload").key(kind);
-            let arrivals = rate.map_or(arrivals.clone(), |rate| arrivals.key(rate));
-            [
-                (key.key("count"), state + packets, "lower count"),
-                (arrivals, files_bytes(scenario, flow), remedy),
-            ]
-        })
+        .map(|flow| outstanding_packets(scenario, flow))
+        .collect();
+    // What the links hold is shared by all flows that cross them. Files are a group of their own,
+    // since their sizes bound them too.
+    let share = |file: bool| {
+        let own = scenario.flows.iter().zip(&each);
+        let together: f64 = own
+            .filter(|(flow, _)| is_file(flow) == file)
+            .map(|(_, packets)| packets)
+            .sum();
+        (packets_of_all(scenario, file) / together).min(1.0)
+    };
+    let (of_files, of_others) = (share(true), share(false));
+    let needs = |(i, flow): (usize, &Flow)| {
+        let key = Key::root("flows").index(i);
+        let users = f64::from(flow.count.get());
+        let state = users * (1.0 + flow.paths.len() as f64) * USER_BYTES;
+        let share = if is_file(flow) { of_files } else { of_others };
+        let packets = share * each[i] * packet_bytes(flow);
+        let (kind, rate, remedy) = match flow.workload {
+            Workload::Gateway { .. } => ("gateway", Some("rate_per_s"), "lower rate_per_s"),
+            Workload::Messages(_) => ("messages", None, "send fewer messages"),
+            Workload::Media(_) => ("media", None, "lower the rate"),
+            _ => ("poisson", Some("rate_per_s"), "lower rate_per_s"),
+        };
+        let arrivals = key.key("workload").key(kind);
+        let arrivals = rate.map_or(arrivals.clone(), |rate| arrivals.key(rate));
+        [
+            (key.key("count"), state + packets, "lower count"),
+            (arrivals, files_bytes(scenario, flow), remedy),
+        ]
+    };
+    scenario.flows.iter().enumerate().flat_map(needs).collect()
+}
+
+fn is_file(flow: &Flow) -> bool {
+    matches!(flow.workload, Workload::File { .. })
+}
+
+/// Packets that all flows with files, or all others, can have outstanding together: first windows,
+/// or what the links hold, each of them once.
+fn packets_of_all(scenario: &Scenario, files: bool) -> f64 {
+    let flows = || {
+        scenario
+            .flows
+            .iter()
+            .filter(move |flow| is_file(flow) == files)
+    };
+    let first = f64::from(scenario.tcp.initial_window_packets.get());
+    let first_windows: f64 = flows()
+        .map(|flow| f64::from(flow.count.get()) * first * flow.paths.len() as f64)
+        .sum();
+    let links = scenario.links.len();
+    let (mut moving, mut waiting) = (vec![0.0_f64; links], vec![0.0_f64; links]);
+    for flow in flows() {
+        let bytes = f64::from(flow.packet_bytes.get());
+        for path in &flow.paths {
+            let rate = |link: &usize| scenario.links[*link].rate_mbps();
+            let narrowest = path.links.iter().min_by(|a, b| rate(a).total_cmp(&rate(b)));
+            if let Some(&link) = narrowest {
+                let sent = rate(&link) * 1e6 / 8.0 / bytes * away_s(scenario, path, bytes);
+                moving[link] = moving[link].max(sent);
+            }
+            for &link in &path.links {
+                let packets = queue_packets(&scenario.links[link].config.queue, bytes);
+                waiting[link] = waiting[link].max(packets);
+            }
+        }
+    }
+    let held: f64 = moving.iter().chain(&waiting).sum();
+    first_windows.max(OVERSHOOT * held)
 }
 
 /// What a packet that is outstanding needs, bytes.
@@ -123,20 +182,28 @@ fn outstanding_packets(scenario: &Scenario, flow: &Flow) -> f64 {
 /// Packets that a path holds: those that its slowest link sends in a round trip and a timeout, and
 /// those in its queues.
 fn path_packets(scenario: &Scenario, path: &Path, packet_bytes: f64) -> f64 {
-    let links = || path.links.iter().map(|&link| &scenario.links[link]);
-    let forward_s: f64 = links()
-        .map(|link| link.config.longest_delay() as f64 / SECOND as f64)
+    let waiting: f64 = path
+        .links
+        .iter()
+        .map(|&link| queue_packets(&scenario.links[link].config.queue, packet_bytes))
+        .sum();
+    let per_s = narrowest_mbps(scenario, path) * 1e6 / 8.0 / packet_bytes;
+    per_s * away_s(scenario, path, packet_bytes) + waiting
+}
+
+/// How long a packet of a path may be outstanding, beside the wait in its queues, s.
+fn away_s(scenario: &Scenario, path: &Path, packet_bytes: f64) -> f64 {
+    let forward_s: f64 = path
+        .links
+        .iter()
+        .map(|&link| scenario.links[link].config.longest_delay() as f64 / SECOND as f64)
         .sum();
     let queued_s: f64 = path
         .back
         .iter()
         .map(|&link| queue_s(&scenario.links[link], packet_bytes))
         .sum();
-    let away_s = forward_s + path.return_delay_ms.get() / 1e3 + queued_s + TIMEOUT_S;
-    let waiting: f64 = links()
-        .map(|link| queue_packets(&link.config.queue, packet_bytes))
-        .sum();
-    narrowest_mbps(scenario, path) * 1e6 / 8.0 / packet_bytes * away_s + waiting
+    forward_s + path.return_delay_ms.get() / 1e3 + queued_s + TIMEOUT_S
 }
 
 /// How long the last packet of a full queue waits, s.

@@ -326,3 +326,42 @@ fn control_characters_stay_out_of_the_line() {
     let message = error(text, &[]);
     assert!(!message.chars().any(char::is_control), "{message}");
 }
+
+/// 1000 flows of two paths each over 50 links of 400 Mbps, 10 ms and 400 packets. A packet has 1500
+/// B, so that a link sends 33 333 per second, and in 20 ms (twice 10 ms) and a timeout of 1 s
+/// 34 000; with its queue, and twice that in slow start, 68 800 packets of 64 B. For 50 links that
+/// is 0.205 GiB, and users, paths and samples add 1000 x 3 x 2 KiB and 3050 x 100 x 128 B.
+#[test]
+fn a_link_counts_once_however_many_flows_cross_it() {
+    let text = shared_links(1000);
+    let scenario = Scenario::parse(text.as_bytes(), "shared.toml", &[]).expect("it is good");
+    let expected: u64 = 50 * 2 * (34_000 + 400) * 64 + 1000 * 3 * 2048 + 3050 * 100 * 128;
+    assert_eq!(scenario.memory_estimate(), expected);
+}
+
+/// A backend without packets reads what a run of packets may not. All flows need the same: the last
+/// is named.
+#[test]
+fn a_scenario_is_read_without_the_memory_of_packets() {
+    let text = shared_links(10).replace("[measure]", "[measure]\nmax_memory_gib = 0.001");
+    let message = error(text.clone(), &[]);
+    let start = "bad.toml:33: flows[9].count: expected a run that needs at most 0.001 GiB";
+    assert!(message.starts_with(start), "{message}");
+    let inputs = anabranch_scenario::Inputs::new();
+    let read = Scenario::parse_with(text.as_bytes(), "bad.toml", &[], &inputs, None);
+    let refused = read.expect("it is read").check_memory().unwrap_err();
+    assert_eq!(refused.to_string(), message);
+}
+
+fn shared_links(flows: usize) -> String {
+    let mut text = "algorithm = \"lia\"\n[measure]\nduration_s = 10\nsample_ms = 100\n".to_owned();
+    for i in 0..flows {
+        let (a, b) = (i % 50, (7 * i + 1) % 50);
+        text += &format!("[[flows]]\nname = \"f{i}\"\npaths = [[\"l{a}\"], [\"l{b}\"]]\n");
+    }
+    for i in 0..50 {
+        let queue = "queue.drop_tail.packets = 400";
+        text += &format!("[links.l{i}]\nrate_mbps = 400\ndelay_ms = 10\n{queue}\n");
+    }
+    text
+}

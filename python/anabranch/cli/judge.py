@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.notes import can_resume, note
+from anabranch.cli.notes import can_resume, note, warn
 from anabranch.cli.options import Force, Jobs, Json, names, out_option
 from anabranch.files import output, put_section, refuse_full, section
 from anabranch.scenario import ScenarioError, rules
@@ -129,6 +129,8 @@ def _judge(
         for one in chosen:
             with tables.progress(f"judge {one}") as progress:
                 judgement = judge(one, store=kept, progress=progress, **how)
+            for warning in judgement.warnings:
+                warn(warning)
             found.append(judgement)
             if not as_json:
                 _print(judgement, places[one])

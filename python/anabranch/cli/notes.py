@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 import typer
+from rich.markup import escape
 from typer.core import TyperCommand
 
 QUIET, USUAL, VERBOSE = range(3)
@@ -56,6 +57,18 @@ class Command(TyperCommand):
         taken = {name for param in own for name in param.opts}
         self._added = [option for option in _options() if taken.isdisjoint(option.opts)]
         super().__init__(*args, params=[*own, *self._added], **named)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help as it stands: `anabranch[prove]` has brackets, not Rich's markup."""
+        parts: list[Any] = [part for part in (self, *self.params) if hasattr(part, "help")]
+        written = [part.help for part in parts]
+        try:
+            for part, text in zip(parts, written, strict=True):
+                part.help = text and escape(text)
+            super().format_help(ctx, formatter)
+        finally:
+            for part, text in zip(parts, written, strict=True):
+                part.help = text
 
     def invoke(self, context: Any) -> Any:
         """Run it at the chosen level, and print how long it took with --verbose."""

@@ -1,13 +1,15 @@
 """Judge a rule: item zero, the items of RFC 9743, and what theory adds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anabranch._core import VERSION, rules, schema
 from anabranch.asked import check_jobs
+from anabranch.caveats import caveats
 from anabranch.judge import checks, search
 from anabranch.judge.entries import Entries, Item, open_items
 from anabranch.judge.networks import Network, checked, unmet
@@ -49,6 +51,8 @@ class Judgement:
     seeds: Sequence[int]
     rfc: int
     verdicts: Sequence[Verdict]
+    warnings: Sequence[str] = ()
+    """What `run` would have warned of, with the items that it concerns."""
 
     def of(self, result: str) -> list[Verdict]:
         """The items with this result."""
@@ -80,6 +84,7 @@ class Judgement:
             "quick": self.quick,
             "seeds": list(self.seeds),
             "counts": self.counts,
+            "warnings": list(self.warnings),
             "items": [one.as_dict() for one in self.verdicts],
         }
 
@@ -104,7 +109,7 @@ def judge(
     """
     check_jobs(jobs)
     subject = Subject.of(rule)
-    entries = open_items()
+    entries = suited(open_items(), subject)
     chosen = entries.chosen(tuple(items) if items is not None else None)
     odd = subject.oddity()
     count = entries.quick.seeds if quick else entries.seeds
@@ -112,12 +117,42 @@ def judge(
     opened = open_store(store) if store is None or isinstance(store, Path) else store
     try:
         runs = Runs(subject, seeds, opened, jobs)
-        found = _judged(entries, chosen, runs, quick, progress or _silent)
+        found, warnings = _judged(entries, chosen, runs, quick, progress or _silent)
     finally:
         if opened is not store:
             opened.close()
     zero = _item_zero(subject, odd)
-    return Judgement(subject, quick, seeds, entries.rfc, [zero, *found])
+    if subject.endpoint:
+        keys = ", ".join(f'{key} = "{value}"' for key, value in subject.endpoint.items())
+        warnings.insert(0, f"{subject.name} needs {keys}: all flows of items on sim have it")
+    return Judgement(subject, quick, seeds, entries.rfc, [zero, *found], warnings)
+
+
+def suited(entries: Entries, subject: Subject) -> Entries:
+    """The items with the endpoint that a rule needs, where their backend has it."""
+    items = {
+        name: replace(item, set={**item.set, **subject.endpoint}) if item.on == "sim" else item
+        for name, item in entries.items.items()
+    }
+    return replace(entries, items=items)
+
+
+def _warnings(
+    items: Mapping[str, Item], planned: Mapping[str, Sequence[Network]], runs: Runs
+) -> list[str]:
+    """What `run` warns of at the first point of each item, each once."""
+    found: dict[str, list[str]] = {}
+    for name, own in planned.items():
+        network, on = own[0], items[name].on
+        scenario, subject = network.scenario, runs.subject
+        if subject.written is None:
+            scenario = scenario.with_algorithm(subject.name)
+        known = [*scenario.warnings, *caveats(scenario, on)]
+        with suppress(ScenarioError):  # the item says so
+            known += runs.result(network.scenario, runs.of_rule(network, on)[0]).warnings
+        for warning in dict.fromkeys(known):
+            found.setdefault(warning, []).append(name)
+    return [f"{', '.join(names)}: {warning}" for warning, names in found.items()]
 
 
 def _counted(verdicts: Sequence[Verdict]) -> str:
@@ -137,7 +172,7 @@ def _item_zero(subject: Subject, odd: Oddity | None) -> Verdict:
 
 def _judged(
     entries: Entries, items: Mapping[str, Item], runs: Runs, quick: bool, progress: Progress
-) -> list[Verdict]:
+) -> tuple[list[Verdict], list[str]]:
     reasons = _reasons(items)
     planned: dict[str, list[Network]] = {}
     for name, item in items.items():
@@ -170,7 +205,7 @@ def _judged(
         if item.check == "operations":
             verdicts[name] = checks.operations(runs.subject, name, item)
     progress(1.0)
-    return [verdicts[name] for name in items]
+    return [verdicts[name] for name in items], _warnings(items, planned, runs)
 
 
 def _reasons(items: Mapping[str, Item]) -> dict[str, str]:

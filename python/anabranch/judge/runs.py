@@ -83,13 +83,14 @@ class Runs:
 
         Raises `ScenarioError` where the run failed.
         """
-        result = self._result(network.scenario, one)
+        result = self.result(network.scenario, one)
         try:
             return measure(wanted.quantity, result, **wanted.parameters)
         except ScenarioError:  # such as no transfer that finished
             return float("nan")
 
-    def _result(self, scenario: Scenario, one: Point) -> Result:
+    def result(self, scenario: Scenario, one: Point) -> Result:
+        """The result of a run. Raises `ScenarioError` where it failed."""
         entry = decode(self.store.read(one.key) or b"", one.key)
         if entry.failure is not None:
             raise ScenarioError(entry.failure.replace(self.subject.key, self.subject.name))

@@ -8,7 +8,7 @@ from anabranch import _core
 from anabranch.rule import Rule
 from anabranch.rule_check import Oddity, random_states
 from anabranch.rule_file import checked, in_file, in_one_line, made
-from anabranch.scenario import ScenarioError
+from anabranch.scenario import ScenarioError, rules
 
 PATHS = (1, 2, 3, 8)
 STATES = 60
@@ -51,6 +51,15 @@ class Subject:
         if self.file is None:
             return ScenarioError(f"{self.text}: {type(error).__name__}: {error}")
         return ScenarioError(f"{self.file}: {in_one_line(error, self.file)}")
+
+    @property
+    def endpoint(self) -> dict[str, str]:
+        """Keys of a scenario that the rule needs, as it does in a network of its own.
+
+        They are of all flows: `tcp.ecn` is of the scenario. Others act on a mark as on a loss.
+        """
+        named = next((row for row in rules() if row["name"] == self.name.partition(":")[0]), None)
+        return {"tcp.ecn": "accurate"} if named and named["scalable"] else {}
 
     @property
     def key(self) -> str:

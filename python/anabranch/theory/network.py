@@ -32,7 +32,7 @@ class Network:
 
     links: Sequence[str]
     capacity: Array
-    """Capacity of each link, packets/s."""
+    """Capacity of each link, packets/s: its rate, or its policer's."""
     queues: Queues
     routes: sparse.csr_array
     """Links by paths: how often a path crosses a link."""
@@ -120,13 +120,16 @@ class Network:
                     "on sim, or remove packet_bytes of the flow"
                 )
         bits = plain["packet_bytes"] * 8
-        capacity = np.array([link["rate_mbps"] * 1e6 / bits for link in links])
+        line = np.array([link["rate_mbps"] * 1e6 / bits for link in links])
+        policer = [link["policer_mbps"] for link in links]
+        policed = np.array([np.inf if mbps is None else mbps * 1e6 / bits for mbps in policer])
+        capacity = np.minimum(line, policed)
         delay = np.array([link["delay_ms"] / 1e3 for link in links])
         users = [flow for flow in flows for _ in range(flow["count"])]
         paths = [path for user in users for path in user["paths"]]
         routes = _routes([path["links"] for path in paths], len(links))
         back = np.array([path["return_delay_ms"] / 1e3 for path in paths])
-        service = routes.T @ (1 / capacity)
+        service = routes.T @ (1 / line)
         return cls(
             links=[link["name"] for link in links],
             capacity=capacity,

@@ -47,15 +47,18 @@ def equilibrium(
         anabranch theory equilibrium examples/two_links.toml --set links.left.rate_mbps=30
     """
     from anabranch.theory.fluid.equilibrium import equilibrium
+    from anabranch.theory.known import check, check_buffer
     from anabranch.theory.network import Network
 
     only_names(algorithm or ANY)
     scenario = scenario_of(file, set_, algorithm and ANY)
     for warning in caveats(scenario, "equilibrium"):
         warn(warning)
+    check(scenario, "equilibrium")
     network = Network.of(scenario, algorithm)
     with tables.progress("theory equilibrium"):
         found = equilibrium(network)
+    check_buffer(scenario, "equilibrium", network, found.window)
     tables.answer(found, as_json, show_equilibrium)
 
 

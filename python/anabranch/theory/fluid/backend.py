@@ -11,6 +11,7 @@ from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.fluid.history import History, Moment
 from anabranch.theory.fluid.integrate import integrate
 from anabranch.theory.fluid.tables import tables
+from anabranch.theory.known import Model, check, check_buffer
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule, intervals
 
@@ -24,11 +25,11 @@ UNKNOWN = {
 class FluidRun:
     """One run over time. The seed has no effect: nothing is random.
 
-    Raises `ScenarioError` for a workload at random, for links on the way back, for a scheduler that
-    the equations do not have and for a rule written in Python.
+    Raises `ScenarioError` for a workload at random, for what the equations do not know
+    (`theory.known`) and for a rule written in Python.
     """
 
-    backend = "fluid"
+    backend: Model = "fluid"
     """What `run` calls it."""
 
     def __init__(
@@ -39,21 +40,12 @@ class FluidRun:
                 f"{algorithm} is written in Python, so it has no derivatives: run it on sim"
             )
         self._scenario = scenario if algorithm is None else scenario.with_algorithm(algorithm)
-        self._check_ways_back()
+        check(scenario, self.backend)
         scenario.check_scheduler(self.backend)
         self._network = Network.of(self._scenario)
         self._schedule = Schedule.of(self._scenario)
         self.progress = 0.0
         self._cancelled = False
-
-    def _check_ways_back(self) -> None:
-        """The equations have no acknowledgements that wait or are lost."""
-        for flow in self._scenario.network()["flows"]:
-            if any(path["back"] for path in flow["paths"]):
-                raise ScenarioError(
-                    f"flows.{flow['name']}.paths: a way back over links (back) is not available on "
-                    f"{self.backend}; run it with --on sim"
-                )
 
     def cancel(self) -> None:
         """Make `execute` raise `Cancelled`, now or when it is called."""
@@ -83,7 +75,7 @@ class EquilibriumRun(FluidRun):
     in equilibrium. Raises `ScenarioError` where flows, paths or links come or go after the warm-up.
     """
 
-    backend = "equilibrium"
+    backend: Model = "equilibrium"
 
     def __init__(
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
@@ -119,6 +111,7 @@ class EquilibriumRun(FluidRun):
 
     def _history(self) -> History:
         found = equilibrium(self._network, tick=lambda: self._watch(0.0))
+        check_buffer(self._scenario, self.backend, self._network, found.window)
         served = (1 - found.loss) * found.load
         sending = np.ones(self._network.paths, dtype=bool)
         history = History(self._scenario.network()["sample_s"])

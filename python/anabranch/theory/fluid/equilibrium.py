@@ -127,6 +127,6 @@ def equilibrium(
     """
     if rounds.needed(network):
         mean = rounds.settle(network, tick)
-        return Equilibrium.of(network, mean, mean.residual, rounds.ROUNDS, isolated=True)
+        return Equilibrium.of(network, mean, mean.residual, mean.rounds, isolated=True)
     found = search(network, tolerance, tick)
     return Equilibrium.of(network, found.point, found.residual, found.steps, found.isolated())

@@ -73,7 +73,8 @@ class _Process:
         model = Model(network)  # raises for a rule without a fluid model
         self.backlogs, self.crossing = model.backlogs, model.crossing
         self.dice = np.random.default_rng(seed)
-        self.backlog = self.backlogs.at_loss(3e-3)
+        self.backlog = self.backlogs.knots[:, 0] + self.backlogs.at_loss(np.array(3e-3))
+        self.backlog = np.minimum(self.backlog, self.backlogs.scale)
         shape = (copies, network.paths)
         self.window = np.full(shape, 10.0)
         self.since, self.between, self.recovering = np.ones(shape), np.ones(shape), np.zeros(shape)

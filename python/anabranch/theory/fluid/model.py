@@ -45,19 +45,24 @@ class Model:
         """Whether a rule's alpha jumps where two paths are equal."""
         return any(isinstance(group.law, Switching) for group in self.groups)
 
-    def at(self, window: Array, backlog: Array) -> "Point":
-        """The state with these windows of the paths and backlogs of the links, packets."""
-        return Point(self, window, backlog)
+    def at(self, window: Array, backlog: Array, beyond: Array | None = None) -> "Point":
+        """The state with these windows of the paths and backlogs of the links, packets.
+
+        `beyond`: as in `Backlogs.loss`.
+        """
+        return Point(self, window, backlog, beyond)
 
 
 class Point:
     """The model at one state. Derivatives are in the logarithm of windows, and in backlogs."""
 
-    def __init__(self, model: Model, window: Array, backlog: Array) -> None:
+    def __init__(
+        self, model: Model, window: Array, backlog: Array, beyond: Array | None = None
+    ) -> None:
         network, crossing = model.network, model.crossing
         self.model, self.window, self.backlog = model, window, backlog
         self.waiting, self.waiting_slope = model.backlogs.waiting(backlog)
-        self.loss, self.loss_slope = model.backlogs.loss(backlog)
+        self.loss, self.loss_slope = model.backlogs.loss(backlog, beyond)
         wait = crossing @ (self.waiting / network.capacity)
         kept = np.log1p(-self.loss) + np.log1p(-network.queues.random_loss)
         self.path_loss = -np.expm1(crossing @ kept)

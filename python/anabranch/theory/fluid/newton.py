@@ -14,7 +14,7 @@ from scipy.sparse import linalg
 from anabranch import _core
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid.model import Model, Point
+from anabranch.theory.fluid.model import Model
 from anabranch.theory.network import Network
 
 Tick = Callable[[], None]
@@ -33,9 +33,10 @@ SINGULAR = 1e6
 """Norm of the inverse from which a Jacobian counts as singular. Regular ones are below 1000."""
 QUEUE_SPEED = 10.0
 """Speed of queues relative to windows in pseudo-time: real queues follow windows at once."""
+LARGEST_EXPONENT = 50.0
 LARGEST_LOG_WINDOW = float(np.log(_core.MAX_WINDOW))
 FIRST_LOSS = 3e-3
-"""Loss probability of every queue at the start of the search."""
+"""The largest loss probability of a queue at the start of the search."""
 
 
 def search(network: Network, tolerance: float = TOLERANCE, tick: Tick | None = None) -> "Search":
@@ -47,35 +48,47 @@ def search(network: Network, tolerance: float = TOLERANCE, tick: Tick | None = N
     Raises `NotConverged`, and `ScenarioError` for a rule without a fluid model.
     """
     model = Model(network, settled=True)
-    made = Search(model)
+    made = first = Search(model)
     made.run(tolerance, tick)
     if model.switches and not (made.residual <= tolerance and made.isolated()):
         made = Search(Model(network))
         made.run(SMOOTH_TOLERANCE, tick)
         made.use(model)
         made.run(tolerance, tick)
+        if made.residual > tolerance >= first.residual:
+            made = first  # the split is not open, only nearly so
     if made.residual > tolerance:
         raise NotConverged(_why(network, made), made.residual)
     return made
 
 
 class Search:
-    """Log windows and backlogs, one vector, on their way to the equilibrium."""
+    """Log windows and marks of the links, one vector, on their way to the equilibrium.
+
+    A link's mark is its backlog as long as nothing is lost. Beyond that it is logarithmic in the
+    loss probability, as that is inversely proportional to the square of a rate: at 10 Gbps a
+    thousandth of a packet more may double it.
+    """
 
     def __init__(self, model: Model) -> None:
-        self.model = model
+        self.model, network = model, model.network
         self.scale = model.backlogs.scale
+        self.first = model.backlogs.knots[:, 0]
+        self.unit_beyond = model.backlogs.at_loss(typical_loss(network))
+        """Packets beyond the first knot at which the loss probability is typical."""
         self.steps = 0
-        backlog = model.backlogs.at_loss(FIRST_LOSS)
-        siblings = np.diff(model.network.starts)[model.network.user_of_path]
-        q = np.maximum(model.at(np.ones(model.network.paths), backlog).path_loss, 1e-4)
+        mark = np.minimum(self.first + np.log(2) * self.scale, 2 * self.scale)
+        siblings = np.diff(network.starts)[network.user_of_path]
+        backlog, beyond, _ = self._at_mark(mark)
+        q = model.at(np.ones(network.paths), backlog, beyond).path_loss
+        q = np.maximum(q, typical_loss(network).min(initial=FIRST_LOSS))
         window = np.maximum(np.sqrt(2 / q) / siblings, 1.5)
-        self._move_to(np.log(window), backlog)
+        self._move_to(np.log(np.minimum(window, _core.MAX_WINDOW)), mark)
 
     def use(self, model: Model) -> None:
         """Continue with another model of the same network."""
         self.model = model
-        self._move_to(self.log_window, self.backlog)
+        self._move_to(self.log_window, self.mark)
 
     def run(self, tolerance: float, tick: Tick | None) -> None:
         """Step until the residual is at most the tolerance, or `MOST_STEPS` times.
@@ -107,7 +120,9 @@ class Search:
     def isolated(self) -> bool:
         """Whether the Jacobian at the end is regular: inverse iteration finds no null vector."""
         try:
-            factors = _factors(self._matrix(np.inf))
+            columns = np.concatenate([np.ones(len(self.log_window)), self.scale])
+            scaled = sparse.csr_array(self._matrix(np.inf) @ sparse.diags_array(columns))
+            factors = _factors(scaled)
         except RuntimeError:  # exactly singular
             return False
         vector, size = np.random.default_rng(0).standard_normal(len(self.gap)), 1.0
@@ -116,14 +131,24 @@ class Search:
             size = float(np.linalg.norm(vector))
         return size < SINGULAR
 
-    def _move_to(self, log_window: Array, backlog: Array) -> None:
-        self.log_window, self.backlog = log_window, backlog
-        self.point = self.model.at(np.exp(log_window), backlog)
+    def _at_mark(self, mark: Array) -> tuple[Array, Array, Array]:
+        """The backlog, what of it is beyond its first knot, and its derivative in the mark."""
+        share = np.maximum(mark - self.first, 0.0) / self.scale
+        grown = self.unit_beyond * np.expm1(np.minimum(share, LARGEST_EXPONENT))
+        lossless = mark < self.first
+        beyond = np.where(lossless, mark - self.first, grown)
+        slope = np.where(lossless, 1.0, (self.unit_beyond + grown) / self.scale)
+        return np.where(lossless, mark, self.first + grown), beyond, slope
+
+    def _move_to(self, log_window: Array, mark: Array) -> None:
+        self.log_window, self.mark = log_window, mark
+        self.backlog, beyond, self.slope = self._at_mark(mark)
+        self.point = self.model.at(np.exp(log_window), self.backlog, beyond)
         _, decrease = self.point.increase_decrease
         self.unit = decrease * (self.point.path_loss + self.point.window**-2)
         capacity = self.model.network.capacity
         pull = np.concatenate([self.point.drift / self.unit, self.point.excess / capacity])
-        room = np.concatenate([log_window, backlog / self.scale])
+        room = np.concatenate([log_window, mark / self.scale])
         self.bound = room < -pull
         """Where the lower bound is active, instead of the law."""
         self.gap = np.where(self.bound, -room, pull)
@@ -131,7 +156,13 @@ class Search:
 
     def _matrix(self, step: float) -> sparse.csr_array:
         """The negative Jacobian of the gaps, plus the inverse step on its diagonal."""
-        of_drift, of_excess = self.point.drift_derivatives(), self.point.excess_derivatives()
+        of_drift, of_excess = (
+            (in_window, in_backlog @ sparse.diags_array(self.slope))
+            for in_window, in_backlog in (
+                self.point.drift_derivatives(),
+                self.point.excess_derivatives(),
+            )
+        )
         rows = sparse.diags_array(
             np.concatenate([1 / self.unit, 1 / self.model.network.capacity]) * ~self.bound
         )
@@ -147,11 +178,19 @@ class Search:
         change = _factors(self._matrix(step)).solve(self.gap)
         paths = len(self.log_window)
         log_window = self.log_window + np.clip(change[:paths], -1.5, 1.5)
-        backlog = self.backlog + np.clip(change[paths:], -self.scale, self.scale)
-        before = np.concatenate([self.log_window, self.backlog / self.scale])
-        self._move_to(np.clip(log_window, 0, LARGEST_LOG_WINDOW), np.maximum(backlog, 0))
-        after = np.concatenate([self.log_window, self.backlog / self.scale])
+        mark = self.mark + np.clip(change[paths:], -self.scale, self.scale)
+        before = np.concatenate([self.log_window, self.mark / self.scale])
+        self._move_to(np.clip(log_window, 0, LARGEST_LOG_WINDOW), np.maximum(mark, 0))
+        after = np.concatenate([self.log_window, self.mark / self.scale])
         return float(np.abs(after - before).max(initial=0.0))
+
+
+def typical_loss(network: Network) -> Array:
+    """The loss probability at which NewReno has an equal share of each link, at most FIRST_LOSS."""
+    paths = np.maximum(network.routes.sum(axis=1), 1)
+    rtt = (network.routes @ network.base_rtt) / paths
+    window = np.maximum(network.capacity * rtt / paths, 1.0)
+    return np.asarray(np.minimum(2 / window**2, FIRST_LOSS))
 
 
 def _factors(matrix: sparse.csr_array) -> linalg.SuperLU:
@@ -165,14 +204,26 @@ def _factors(matrix: sparse.csr_array) -> linalg.SuperLU:
 
 
 def _why(network: Network, made: Search) -> str:
-    point: Point = made.point
     text = f"no equilibrium found: residual {made.residual:.1e} after {made.steps} steps"
-    free = np.flatnonzero((point.path_loss <= 0) & (point.drift > 0))
+    queues = network.queues
+    lossless = np.isinf(queues.limit) & (queues.random_loss == 0)
+    lossless &= np.array([red is None for red in queues.red], dtype=bool)
+    never = network.routes.T @ (~lossless).astype(float) == 0
+    free = np.flatnonzero(never | ((made.point.path_loss <= 0) & (made.point.drift > 0)))
     if len(free):
-        user = network.user_of_path[free[0]]
-        number = free[0] - network.starts[user]
-        text += (
-            f"; path {number} of {network.flows[user]} meets no loss, so its window has no limit: "
-            "give a queue on it a limit"
+        path = int(free[0])
+        why = (
+            "so its window has no limit: give a queue on it a limit"
+            if never[path]
+            else f"but its window is at most {_core.MAX_WINDOW:,.0f} packets: lower its rate"
         )
-    return text
+        return f"{text}; {_name(network, path)} meets no loss, {why}"
+    worst = int(np.abs(made.gap).argmax())
+    paths = network.paths
+    place = f"link {network.links[worst - paths]}" if worst >= paths else _name(network, worst)
+    return f"{text}, largest at {place}: run it with --on fluid or sim"
+
+
+def _name(network: Network, path: int) -> str:
+    user = network.user_of_path[path]
+    return f"path {path - network.starts[user]} of {network.flows[user]}"

@@ -63,29 +63,34 @@ class Backlogs:
     @property
     def scale(self) -> Array:
         """A typical backlog, packets."""
-        return np.asarray(np.minimum(self.knots[:, 1], LARGEST_SCALE))
+        unlimited = self.knots[:, 0] >= STANDING_SHARE * UNLIMITED
+        return np.where(unlimited, LARGEST_SCALE, self.knots[:, 1])
 
     def waiting(self, backlog: Array) -> tuple[Array, Array]:
         """Packets in the queue, and the derivative."""
         return np.minimum(backlog, self.standing), (backlog < self.standing) * 1.0
 
-    def loss(self, backlog: Array) -> tuple[Array, Array]:
-        """Loss probability, and the derivative; beyond the last knot as before it, to 0.99."""
+    def loss(self, backlog: Array, beyond: Array | None = None) -> tuple[Array, Array]:
+        """Loss probability, and the derivative; beyond the last knot as before it, to 0.99.
+
+        `beyond`: the backlog less its first knot, where that is known more precisely.
+        """
         first, middle, last = self.knots.T
         _, at_middle, at_last = self.losses.T
         steep = backlog > middle
         low, high = np.where(steep, middle, first), np.where(steep, last, middle)
         start, end = np.where(steep, at_middle, 0.0), np.where(steep, at_last, at_middle)
         slope = (end - start) / (high - low)
-        line = start + slope * (backlog - low)
-        inside = (backlog > first) & (line < LARGEST_LOSS)
+        if beyond is None:
+            beyond = backlog - first
+        line = start + slope * np.where(steep, backlog - low, beyond)
+        inside = (beyond > 0) & (line < LARGEST_LOSS)
         return np.clip(line, 0.0, LARGEST_LOSS), slope * inside
 
-    def at_loss(self, loss: float) -> Array:
-        """The backlog at a small loss probability, at most `scale`."""
+    def at_loss(self, loss: Array) -> Array:
+        """How far beyond the first knot the loss probability is this, if it is small, packets."""
         first, middle, _ = self.knots.T
-        share = np.minimum(loss / np.maximum(self.losses[:, 1], 1e-9), 1.0)
-        return np.asarray(np.minimum(first + share * (middle - first), self.scale))
+        return np.asarray(loss / np.maximum(self.losses[:, 1], 1e-9) * (middle - first))
 
 
 def _drop_tail(limit: float) -> Array:

@@ -27,6 +27,8 @@ ROUNDS = 1000
 """Length of the search, in round trips of the slowest path."""
 SETTLED = 0.05
 """Largest relative change of a mean window over the last two quarters."""
+LONGEST = 10
+"""How often as many rounds may be added, a quarter at a time, until the means settle."""
 STEPS_PER_ROUND = 4
 """Steps in a round trip of the fastest path."""
 GOLDEN = 0.6180339887
@@ -77,6 +79,8 @@ class Means:
     loss: Array
     residual: float
     """The largest relative change of a mean window against the quarter before."""
+    rounds: int
+    """Round trips of the slowest path until then."""
 
     @property
     def backlog(self) -> Array:
@@ -85,7 +89,7 @@ class Means:
 
 
 def settle(network: Network, tick: Tick | None = None) -> Means:
-    """Means over the last quarter of `ROUNDS` round trips.
+    """Means over the last quarter of `ROUNDS` round trips, or of up to `LONGEST` times as many.
 
     All paths know their RTT without queues at the start. Raises `NotConverged` where the change is
     above `SETTLED`.
@@ -94,7 +98,8 @@ def settle(network: Network, tick: Tick | None = None) -> Means:
     fluid.send(np.ones(network.paths, dtype=bool), 0.0)
     fluid.meet()
     quarter, means = ROUNDS * float(network.base_rtt.max()) / 4, []
-    for number in range(4):
+    residual, number = np.inf, 0
+    while number < 4 or (residual > SETTLED and number < 4 * LONGEST):
         time, begin = number * quarter, number * quarter
         sums = [np.zeros(network.paths)] * 3 + [np.zeros(len(network.capacity))] * 2
         while time < begin + quarter:
@@ -106,16 +111,19 @@ def settle(network: Network, tick: Tick | None = None) -> Means:
             time += step
             fluid.advance(time)
         means.append([total / (time - begin) for total in sums])
-    (window, rate, path_loss, waiting, loss), before = means[3], means[2][0]
-    residual = float(np.abs(window / before - 1).max())
+        number += 1
+        if number > 1:
+            residual = float(np.abs(means[-1][0] / means[-2][0] - 1).max())
+    window, rate, path_loss, waiting, loss = means[-1]
     if residual > SETTLED:
         raise NotConverged(
-            f"no equilibrium found: after {ROUNDS} rounds a mean window still changes by "
-            f"{100 * residual:.0f} % of itself",
+            f"no equilibrium found: after {LONGEST * ROUNDS} rounds a mean window still changes by "
+            f"{100 * residual:.0f} % of itself: run it with --on fluid or sim",
             residual,
         )
     rtt = network.base_rtt + network.routes.T @ (waiting / network.capacity)
-    return Means(window, rate, rtt, path_loss, waiting, loss, residual)
+    rounds = number * ROUNDS // 4
+    return Means(window, rate, rtt, path_loss, waiting, loss, residual, rounds)
 
 
 class _Fluid:

@@ -18,6 +18,7 @@ from scipy import sparse
 from anabranch.scenario import Scenario, ScenarioError, rules
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
+from anabranch.theory.known import check, check_buffer
 from anabranch.theory.law import Law, States, row
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.complementarity import Complementarity, solve
@@ -106,8 +107,11 @@ def fixed_point_of(
 
     `algorithm` is for flows without one of their own. `probing`: a least window of 1 packet.
     """
+    check(scenario, "fixed point")
     there = Network.of(scenario, algorithm).of_paths(interval.present)
-    return fixed_point(there, rtt_s, 1.0 if probing else 0.0)
+    found = fixed_point(there, rtt_s, 1.0 if probing else 0.0)
+    check_buffer(scenario, "fixed point", found.network, found.window)
+    return found
 
 
 def fixed_point(

@@ -11,6 +11,7 @@ from scipy import sparse
 from anabranch.runner import Progress
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.array import Array
+from anabranch.theory.known import check, check_buffer
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.maximise import solve
 from anabranch.theory.optimum.problem import Problem, Solution
@@ -153,14 +154,19 @@ def optima(
 
     Raises `ScenarioError` and `NotConverged` as `solve` does.
     """
+    check(scenario, "optimum")
     network = Network.of(scenario)
     weight = _weights(network, weights or {})
     rtt = network.base_rtt if rtt_s is None else np.full(network.paths, rtt_s)
     floor = network.goodput_mbps(1 / rtt) if probing else np.zeros(network.paths)
-    return [
+    found = [
         optimum(network, interval, utility, floor, weight, progress=progress)
         for interval in intervals(scenario)
     ]
+    for best in found:
+        window = best.rate * 1e6 / network.payload_bits * network.base_rtt
+        check_buffer(scenario, "optimum", network, window)
+    return found
 
 
 def optimum(

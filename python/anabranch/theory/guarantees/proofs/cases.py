@@ -4,19 +4,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 from sympy.polys.fields import FracElement
 
 from anabranch import _core
-from anabranch.rule_file import in_file, made
+from anabranch.rule_file import in_file, in_one_line, made
 from anabranch.scenario import ScenarioError
+from anabranch.theory.guarantees.proofs.closure import closed, moving, opened
 from anabranch.theory.guarantees.proofs.formula import formula
 from anabranch.theory.guarantees.proofs.solvers import UNSATISFIABLE, decide
 from anabranch.theory.guarantees.proofs.symbol import (
     AT_LEAST,
     POSITIVE,
-    ZERO,
     Atom,
     Case,
     Symbol,
@@ -36,6 +37,10 @@ class TooManyCases(Exception):
     """A rule has more than `MOST_CASES` cases."""
 
 
+class NoFormula(ScenarioError):
+    """A rule that cannot be evaluated in symbols, and why."""
+
+
 class Evaluated(Protocol):
     """`I_r` and `D_r` of every path of one user, in the numbers of its paths."""
 
@@ -50,13 +55,15 @@ class ProvedRule:
     evaluate: Evaluated
     written: Any = None
     """The Python object, for a rule that is not in the table."""
+    place: Path | None = None
+    """Its file."""
 
     @classmethod
     def of(cls, text: str) -> "ProvedRule":
         """A specification such as "balia:cap=inf", or FILE.py:CLASS. Raises `ScenarioError`."""
         if place := in_file(text):
             name, written = place[1], made(*place)
-            return cls(name, lambda paths: _evaluated(written, paths), written)
+            return cls(name, lambda paths: _evaluated(written, paths), written, place[0])
         law = _core.Law(text)
         if law.delay_based:
             raise ScenarioError(
@@ -93,7 +100,7 @@ class Piece:
         """What the case assumes; a queue's delay is less than the RTT, of which it is a part."""
         v = self.variables
         functions = [*self.increase, *self.decrease]
-        used = [one.polynomial for one in self.case.assumed]
+        used = [*(one.polynomial for one in self.case.assumed), *self.case.divisors]
         used += [part for function in functions for part in (function.numer, function.denom)]
         parts = [
             atom(rtt - delay, POSITIVE)
@@ -108,14 +115,36 @@ class Piece:
         return range(self.variables.paths)
 
     @cached_property
-    def has_interior(self) -> bool:
-        """Whether the case applies to more than a boundary between others."""
-        inner = [
-            Atom(one.polynomial, POSITIVE if one.relation == AT_LEAST else one.relation)
-            for one in self.case.assumed
-        ]
-        equal = any(one.relation == ZERO for one in inner)
-        return not equal and _occurs(self.case, inner)
+    def moving(self) -> set[int]:
+        """The variables that change with the rates."""
+        return moving(self.case)
+
+    @cached_property
+    def closed(self) -> list[Atom]:
+        """The region with its boundary in the rates."""
+        return closed(self.region, self.moving)
+
+    @cached_property
+    def interior(self) -> list[Atom] | None:
+        """The region without its boundary in the rates; None where it is a boundary itself."""
+        inner = opened(self.case.assumed, self.moving)
+        if inner is None or not _occurs(self.case, inner):
+            return None
+        return [*inner, *self.region[len(self.case.assumed) :]]
+
+    def before_root(self, number: int) -> list[Atom]:
+        """The region as far as it does not need a root, or a later one."""
+        return _before_root(self.case, self.region, number)
+
+    @property
+    def divides_by_0(self) -> bool:
+        """Whether the rule has no value in this case."""
+        return not self.increase
+
+    @property
+    def has_phi(self) -> bool:
+        """Whether phi exists: the rule has values, and no decrease is 0 throughout."""
+        return not self.divides_by_0 and all(one != 0 for one in self.decrease)
 
     @cached_property
     def phi(self) -> list[FracElement]:
@@ -142,17 +171,30 @@ def pieces(
     while waiting:
         answers = waiting.pop()
         case = Case(variables, answers)
-        pairs = rule.evaluate(list(paths_of(case)))
+        pairs = _evaluated_in(rule, case)
         for number in range(len(answers), len(case.assumed)):
             other = [*case.assumed[:number], case.assumed[number].negated()]
             if _occurs(case, other):
                 waiting.append([*answers, *[True] * (number - len(answers)), False])
         if _occurs(case, case.assumed):
-            increase, decrease = zip(*pairs, strict=True)
+            increase, decrease = zip(*pairs, strict=True) if pairs else ((), ())
             found.append(Piece(case, _values(case, increase), _values(case, decrease)))
         if len(found) + len(waiting) > MOST_CASES:
             raise TooManyCases(f"{rule.name} has more than {MOST_CASES} cases with {paths} paths")
     return found
+
+
+def _evaluated_in(rule: ProvedRule, case: Case) -> list[tuple[Any, Any]]:
+    """The rule's values; none where it divides by 0 throughout the case. Raises `NoFormula`."""
+    try:
+        return rule.evaluate(list(paths_of(case)))
+    except ZeroDivisionError:
+        return []
+    except Exception as error:  # whatever the code of a rule may raise
+        place = rule.place
+        words = in_one_line(error, place) if place else f"{type(error).__name__}: {error}"
+        where = f"{place}: " if place else ""
+        raise NoFormula(f"{where}{rule.name} is no formula: {words}") from None
 
 
 def _values(case: Case, numbers: Sequence[Any]) -> list[FracElement]:
@@ -165,8 +207,25 @@ def _values(case: Case, numbers: Sequence[Any]) -> list[FracElement]:
 def _occurs(case: Case, assumed: Sequence[Atom]) -> bool:
     if not assumed:
         return True
-    answer = decide(formula([*assumed, *case.equations()]), FEASIBLE_S)
-    return answer.result != UNSATISFIABLE
+    if not _never([*assumed, *case.equations()]):
+        return True
+    # Without a state at which its roots exist the rule still takes them.
+    atoms = [*assumed, *case.equations()]
+    return any(
+        not _never([*_before_root(case, atoms, number), atom(-radicand, AT_LEAST)])
+        for number, radicand in enumerate(case.roots)
+    )
+
+
+def _before_root(case: Case, atoms: Sequence[Atom], number: int) -> list[Atom]:
+    later = case.variables.roots[number:]
+    return [
+        one for one in atoms if not any(one.polynomial.degree(root.numer) > 0 for root in later)
+    ]
+
+
+def _never(atoms: Sequence[Atom]) -> bool:
+    return decide(formula(atoms), FEASIBLE_S).result == UNSATISFIABLE
 
 
 def pairs_of(found: Sequence[Piece]) -> Iterator[tuple[Piece, Piece]]:

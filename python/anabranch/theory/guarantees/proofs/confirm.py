@@ -1,7 +1,10 @@
 """A refutation in the numerical model of the theory: the violation, and a trajectory."""
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,9 @@ MOMENTS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
 MOST_STEPS = 20_000
 """Evaluations of the drift for one trajectory."""
+
+NEAR = Fraction(1, 10**9)
+"""Relative distance at which a jump is seen."""
 
 STEP = 1e-6
 """Relative step of the derivatives of a rule in Python."""
@@ -68,8 +74,10 @@ class WrittenLaw(Law):
             columns += [states.loss_interval, states.base_rtt]
             rows = zip(*(column[user].tolist() for column in columns), strict=True)
             for one in self._rule.evaluate([StatePath(*row) for row in rows]):
-                increase.append(float(one[0]))
-                decrease.append(float(one[1]))
+                # A power of a negative number is complex.
+                pair = [np.nan if isinstance(number, complex) else float(number) for number in one]
+                increase.append(pair[0])
+                decrease.append(pair[1])
         return np.array(increase), np.array(decrease)
 
     def derivatives(self, states: States, wrt: str) -> tuple[sparse.csr_array, sparse.csr_array]:
@@ -91,8 +99,21 @@ class WrittenLaw(Law):
         return blocks(states.starts, found[0]), blocks(states.starts, found[1])
 
 
-def confirmed(rule: ProvedRule, requirement: str, state: State) -> Confirmation:
-    """The requirement at this state in floating point."""
+def confirmed(rule: ProvedRule, requirement: str, state: State, jump: bool = False) -> Confirmation:
+    """The requirement at this state in floating point; of a jump, in fractions next to it."""
+    try:
+        if jump:
+            words = _jump(rule, state)
+            return Confirmation(bool(words), words or "not seen next to the state")
+        with np.errstate(all="ignore"):  # phi may be infinite there
+            return _confirmed(rule, requirement, state)
+    except ZeroDivisionError:
+        return Confirmation(True, "the rule divides by 0 there, or its decrease is 0")
+    except np.linalg.LinAlgError:
+        return Confirmation(False, "there are no derivatives in floating point")
+
+
+def _confirmed(rule: ProvedRule, requirement: str, state: State) -> Confirmation:
     law = WrittenLaw(rule) if rule.written is not None else Law(rule.name)
     states = state.states()
     if requirement not in CONDITIONS:
@@ -103,25 +124,29 @@ def confirmed(rule: ProvedRule, requirement: str, state: State) -> Confirmation:
             break
         if test.violation(law, states)[0] > 0:
             return Confirmation(True, test.why(law, states), trajectory)
-    jump = _jump(law, states)
-    return Confirmation(bool(jump), jump or "not seen in floating point", trajectory)
+    return Confirmation(False, "not seen in floating point")
 
 
-def _jump(law: Law, states: States) -> str:
+def _jump(rule: ProvedRule, state: State) -> str:
     """How phi jumps within a relative distance of 1e-9 of the state, if it does."""
-    n = len(states.rate)
-    here = [law.phi(states)]
-    for k in range(n):
-        for sign in (1, -1):
-            rate = states.rate.copy()
-            rate[k] *= 1 + sign * 1e-9
-            here.append(law.phi(states.with_rate(rate)))
-    spread = np.ptp(here, axis=0)
-    r = int(spread.argmax())
-    values = np.array(here)[:, r]
-    if spread[r] < 1e-3 * np.abs(values).max():
+    spread = [[phi] for phi in _phi(rule, state, state.rate)]
+    for steps in product((-1, 0, 1), repeat=len(state.rate)):
+        rate = [x * (1 + step * NEAR) for x, step in zip(state.rate, steps, strict=True)]
+        for values, phi in zip(spread, _phi(rule, state, rate), strict=True):
+            values.append(phi)
+    r = max(range(len(spread)), key=lambda r: max(spread[r]) - min(spread[r]))
+    low, high = min(spread[r]), max(spread[r])
+    if high - low < 1e-3 * max(abs(low), abs(high)):
         return ""
-    return f"phi_{r + 1} jumps from {values.min():.4g} to {values.max():.4g}"
+    return f"phi_{r + 1} jumps from {float(low):.4g} to {float(high):.4g}"
+
+
+def _phi(rule: ProvedRule, state: State, rate: Sequence[Fraction]) -> list[Fraction]:
+    columns = zip(rate, state.rtt, state.queue_delay, state.loss_interval, strict=True)
+    paths = [
+        StatePath(x * rtt, rtt, delay, interval, rtt - delay) for x, rtt, delay, interval in columns
+    ]
+    return [Fraction(i) / Fraction(d) for i, d in rule.evaluate(paths)]
 
 
 class _Chatters(Exception):
@@ -142,17 +167,21 @@ def trajectory(
         states = start.with_rate(np.exp(log_rate))
         return np.asarray(gain(law, states) * (law.phi(states) - price) / states.rate)
 
+    if not np.isfinite(start.rate).all():
+        return None
     times = np.array(MOMENTS) / MOMENTS[-1] * horizon
     span = (0, horizon)
     try:
-        with np.errstate(all="ignore"):  # a rate may tend to 0
+        # A rate may tend to 0, and where phi jumps steps fail.
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             found = solve_ivp(
                 drift, span, np.log(start.rate), "LSODA", times, rtol=1e-8, atol=1e-10
             )
     except _Chatters:
         return None
     rates = np.exp(found.y.T)
-    if not np.isfinite(rates).all():
+    if not found.success or not np.isfinite(rates).all():
         return None
     return Trajectory(says, price.tolist(), found.t.tolist(), rates.tolist())
 

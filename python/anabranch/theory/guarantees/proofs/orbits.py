@@ -7,34 +7,39 @@ from sympy.polys.fields import FracElement
 from sympy.polys.rings import PolyElement
 
 from anabranch.theory.guarantees.proofs.cases import Piece
-from anabranch.theory.guarantees.proofs.symbol import AT_LEAST, POSITIVE, Variables
+from anabranch.theory.guarantees.proofs.symbol import MOST_ROOTS, Atom, Variables
 
 
-def representatives(pieces: Sequence[Piece]) -> list[Piece]:
-    """Cases of which no other is a renumbering; regions count with their boundaries."""
+def representatives(pieces: Sequence[Piece], exact: bool = False) -> list[Piece]:
+    """Cases of which no other is a renumbering.
+
+    `exact`: regions count as they are, else with their boundaries.
+    """
     kept: list[Piece] = []
     known: set[object] = set()
     for piece in pieces:
-        if _key(piece, tuple(piece.numbers)) not in known:
+        if _key(piece, tuple(piece.numbers), exact) not in known:
             kept.append(piece)
-            known |= {_key(piece, order) for order in permutations(piece.numbers)}
+            known |= {_key(piece, order, exact) for order in permutations(piece.numbers)}
     return kept
 
 
-def _key(piece: Piece, order: tuple[int, ...]) -> object:
-    """The case with path r as path order[r]: its boundary, increases and decreases."""
+def _key(piece: Piece, order: tuple[int, ...], exact: bool) -> object:
+    """The case with path r as path order[r]: its region, increases and decreases."""
     where = _places(piece.variables, order)
     region = frozenset(
-        (_moved(one.polynomial, where), AT_LEAST if one.relation == POSITIVE else one.relation)
-        for one in piece.region
+        (_moved(one.polynomial, where), one.relation)
+        for one in (piece.region if exact else piece.closed)
     )
     back = sorted(piece.numbers, key=lambda r: order[r])
     functions = [
         _moved_function(column[r], where)
         for column in (piece.increase, piece.decrease)
-        for r in back
+        for r in (back if column else ())
     ]
-    return region, tuple(functions), tuple(_moved_function(f, where) for f in piece.case.roots)
+    roots = tuple(_moved_function(f, where) for f in piece.case.roots)
+    divisors = frozenset(_moved(divisor, where) for divisor in piece.case.divisors)
+    return region, tuple(functions), roots, divisors if exact else None
 
 
 def _places(variables: Variables, order: tuple[int, ...]) -> list[int]:
@@ -48,6 +53,21 @@ def _places(variables: Variables, order: tuple[int, ...]) -> list[int]:
         for r, generator in enumerate(group):
             where[gens.index(generator)] = gens.index(group[order[r]])
     return where
+
+
+def apart(one: Piece, other: Piece) -> tuple[list[Atom], list[FracElement]]:
+    """Closed region and phi of the other case, with its own names of roots where they differ."""
+    roots, others = one.case.roots, other.case.roots
+    if all(a == b for a, b in zip(roots, others, strict=False)):
+        return list(other.closed), list(other.phi)
+    variables = other.variables
+    gens = variables.field.gens
+    where = list(range(len(gens)))
+    for number in range(MOST_ROOTS):
+        first, second = (gens.index(variables.roots[number + n]) for n in (0, MOST_ROOTS))
+        where[first], where[second] = second, first
+    region = [Atom(_moved(a.polynomial, where), a.relation) for a in other.closed]
+    return region, [_moved_function(phi, where) for phi in other.phi]
 
 
 def _moved(polynomial: PolyElement, where: Sequence[int]) -> PolyElement:

@@ -12,11 +12,15 @@ from sympy.polys.fields import FracElement
 from sympy.polys.rings import PolyElement
 
 from anabranch import _core
-from anabranch.theory.guarantees.proofs.cases import Piece, pairs_of
+from anabranch.theory.guarantees.proofs.cases import FEASIBLE_S, Piece, pairs_of
+from anabranch.theory.guarantees.proofs.formula import formula
 from anabranch.theory.guarantees.proofs.matrix import Matrix, adjugate, determinant, total
-from anabranch.theory.guarantees.proofs.orbits import representatives
+from anabranch.theory.guarantees.proofs.orbits import apart, representatives
+from anabranch.theory.guarantees.proofs.query import Query, at_states
+from anabranch.theory.guarantees.proofs.solvers import UNSATISFIABLE, decide
 from anabranch.theory.guarantees.proofs.symbol import (
     AT_LEAST,
+    MOST_ROOTS,
     POSITIVE,
     UNEQUAL,
     ZERO,
@@ -29,48 +33,18 @@ from anabranch.theory.guarantees.proofs.units import with_units
 
 
 @dataclass(frozen=True)
-class Query:
-    """A conjunction that is satisfiable exactly where a requirement is violated."""
-
-    says: str
-    """The violation."""
-    region: Sequence[Atom]
-    """Where the case applies."""
-    violation: Sequence[Atom]
-    unitless: bool = False
-    """Whether neither rates nor times have a unit, so that one of each is 1."""
-
-    @property
-    def closed(self) -> list[Atom]:
-        """The violation in the region with its boundary, on which another case may be the one that
-        applies: without a solution the requirement holds."""
-        return [*map(_closed, self.region), *self.violation]
-
-    @property
-    def inner(self) -> list[Atom]:
-        """The violation in the interior of the region: a solution refutes the requirement."""
-        return [*map(_open, self.region), *self.violation]
-
-
-def _closed(one: Atom) -> Atom:
-    return Atom(one.polynomial, AT_LEAST) if one.relation == POSITIVE else one
-
-
-def _open(one: Atom) -> Atom:
-    return Atom(one.polynomial, POSITIVE) if one.relation == AT_LEAST else one
-
-
-@dataclass(frozen=True)
 class _Region:
     """Where the derivatives of a case are judged."""
 
-    atoms: Sequence[Atom]
+    piece: Piece
+    closed: Sequence[Atom]
+    inner: Sequence[Atom]
     positive: Sequence[Atom]
     unitless: bool
 
     def query(self, says: str, violation: Atom) -> Query:
-        violations = [violation, *self.positive]
-        return Query(says, self.atoms, violations, self.unitless)
+        more = [violation, *self.positive]
+        return Query(says, self.closed, self.inner, more, [self.piece], self.unitless)
 
 
 class Undecidable(Exception):
@@ -82,14 +56,22 @@ Pieces = Sequence[Piece]
 
 def finite(pieces: Pieces) -> Iterator[Query]:
     """A: 0 < phi_r < infinity."""
-    for piece in representatives(pieces):
-        for radicand in piece.case.roots:
-            yield Query("a square root of no positive number", piece.region, [_at_most_0(radicand)])
+    for piece in representatives(pieces, exact=True):
+        for number, radicand in enumerate(piece.case.roots):
+            region = piece.before_root(number)
+            says = "a square root of no positive number"
+            yield at_states(piece, says, [_at_most_0(radicand)], region)
+        for divisor in piece.case.divisors:
+            yield at_states(piece, "the rule divides by 0", [Atom(divisor, ZERO)])
+        if piece.divides_by_0:
+            yield at_states(piece, "the rule divides by 0", [])
+            continue
         for r in piece.numbers:
-            phi = piece.phi[r]
-            for zero in (phi.denom, piece.decrease[r].denom):
-                yield Query(f"phi_{r + 1} has a pole", piece.region, [Atom(zero, ZERO)])
-            yield Query(f"phi_{r + 1} <= 0", piece.region, [_at_most_0(phi)])
+            says = f"phi_{r + 1} has a pole: the decrease is 0"
+            yield at_states(piece, says, [Atom(piece.decrease[r].numer, ZERO)])
+            if piece.decrease[r] != 0:
+                phi = piece.increase[r] / piece.decrease[r]
+                yield at_states(piece, f"phi_{r + 1} <= 0", [_at_most_0(phi)])
 
 
 def symmetric(pieces: Pieces) -> Iterator[Query]:
@@ -132,6 +114,7 @@ def falling(pieces: Pieces) -> Iterator[Query]:
             rise = total([[inverse[r][k] for k in subset] for r in subset])
             says = f"the rate through a link of {_names(subset)} rises with its price"
             yield region.query(says, atom(rise / divisor, POSITIVE))
+    yield from _continuous(pieces)
     if singular:
         raise Undecidable("in a case the Jacobian has no inverse")
 
@@ -143,7 +126,7 @@ def infinite_at_zero(pieces: Pieces) -> Iterator[Query]:
         says = f"phi_{r + 1} is bounded as x_{r + 1} tends to 0"
         wrong = [Atom(top, ZERO), Atom(bottom, ZERO)] if above < below else [Atom(bottom, UNEQUAL)]
         for one in wrong:
-            yield Query(says, ends.region, [one, *ends.positive])
+            yield ends.query(says, one)
 
 
 def total_falls(pieces: Pieces) -> Iterator[Query]:
@@ -157,6 +140,7 @@ def total_falls(pieces: Pieces) -> Iterator[Query]:
             rise = total([[row[k]] for row in inverse]) / divisor
             says = f"the total rate rises with the price of path {k + 1}"
             yield region.query(says, atom(rise, POSITIVE))
+    yield from _continuous(pieces)
 
 
 def vanishing(pieces: Pieces) -> Iterator[Query]:
@@ -165,37 +149,38 @@ def vanishing(pieces: Pieces) -> Iterator[Query]:
         (above, top), (below, bottom) = ends.of(piece.phi[r].numer), ends.of(piece.phi[r].denom)
         says = f"phi_{r + 1} does not tend to 0 as x_{r + 1} grows"
         wrong = Atom(bottom, ZERO) if above < below else Atom(top, UNEQUAL)
-        yield Query(says, ends.region, [wrong, *ends.positive])
+        yield ends.query(says, wrong)
 
 
 def increase_of_reno(pieces: Pieces) -> Iterator[Query]:
     """RFC 6356, section 3: a path grows by no more than NewReno would, per acknowledged packet."""
-    for piece in representatives(pieces):
+    for piece in representatives(pieces, exact=True):
         for r in piece.numbers:
             window = piece.variables.rate[r] * piece.variables.rtt[r]
             excess = piece.increase[r] - _reno(piece, window)[0]
-            yield Query(f"I_{r + 1} > 1/w_{r + 1}", piece.region, [atom(excess, POSITIVE)])
+            yield at_states(piece, f"I_{r + 1} > 1/w_{r + 1}", [atom(excess, POSITIVE)])
 
 
 def best_path(pieces: Pieces) -> Iterator[Query]:
     """RFC 6356, goal 1: in total at least the rate that one TCP has on any of the paths."""
-    for piece in representatives(pieces):
-        region = [*piece.region, *_positive(piece)]
+    for piece in representatives(pieces, exact=True):
+        positive = _positive(piece)
         everything = sum(piece.variables.rate, piece.variables.field.zero)
         for r in piece.numbers:
             says = f"one TCP on path {r + 1} has more than all paths together"
-            yield Query(says, region, [atom(-_tcp_excess(piece, r, everything), POSITIVE)])
+            less = atom(-_tcp_excess(piece, r, everything), POSITIVE)
+            yield at_states(piece, says, [*positive, less])
 
 
 def no_harm(pieces: Pieces) -> Iterator[Query]:
     """RFC 6356, goal 2: through a common link at most the rate of one TCP on one of its paths."""
-    for piece in representatives(pieces):
-        region = [*piece.region, *_positive(piece)]
+    for piece in representatives(pieces, exact=True):
+        positive = _positive(piece)
         for subset in _subsets(piece):
             rate = sum((piece.variables.rate[r] for r in subset), piece.variables.field.zero)
             more = [atom(_tcp_excess(piece, r, rate), POSITIVE) for r in subset]
             says = f"through a link of {_names(subset)} more than one TCP has on any of them"
-            yield Query(says, region, more)
+            yield at_states(piece, says, [*positive, *more])
 
 
 REQUIREMENTS: Mapping[str, tuple[str, Callable[[Pieces], Iterator[Query]]]] = {
@@ -222,22 +207,58 @@ def _positive(piece: Piece) -> list[Atom]:
     return [atom(phi, POSITIVE) for phi in piece.phi]
 
 
+def defined(pieces: Pieces) -> bool:
+    """Whether the rule has values at all states: it divides by 0 nowhere."""
+    return all(
+        not piece.divides_by_0
+        and all(
+            decide(formula([*piece.region, Atom(divisor, ZERO)]), FEASIBLE_S).result
+            == UNSATISFIABLE
+            for divisor in piece.case.divisors
+        )
+        for piece in pieces
+    )
+
+
+def stationary(pieces: Pieces) -> bool:
+    """Whether every phi is positive at some state; also where no solver denies it in time."""
+    return any(
+        decide(formula([*piece.region, *_positive(piece)]), FEASIBLE_S).result != UNSATISFIABLE
+        for piece in pieces
+    )
+
+
 def _smooth(pieces: Pieces) -> Iterator[tuple[Piece, Matrix, _Region]]:
     """The Jacobian of each case and where it is stationary, in units that remove variables."""
     for piece in representatives(pieces):
-        if not piece.has_interior:
+        if piece.interior is None:
             continue
-        jacobian, (region, positive), unitless = with_units(piece, piece.region, _positive(piece))
-        yield piece, jacobian, _Region(region, positive, unitless)
+        groups = (piece.closed, piece.interior, _positive(piece))
+        jacobian, (near, inner, positive), unitless = with_units(piece, *groups)
+        yield piece, jacobian, _Region(piece, near, inner, positive, unitless)
 
 
 def _continuous(pieces: Pieces) -> Iterator[Query]:
+    """Phi has a limit at the boundary of each case, which is that of its neighbours.
+
+    Rates change and all else is held: a rule may well change at an RTT.
+    """
+    for piece in representatives(pieces):
+        for r in piece.numbers:
+            above, below = (Atom(part, ZERO) for part in (piece.phi[r].numer, piece.phi[r].denom))
+            pole = [below, above.negated()]
+            yield Query(f"phi_{r + 1} has a pole", piece.closed, None, pole, [piece], jump=True)
+            # Its limit may exist: not refuted.
+            yield Query(f"phi_{r + 1} has no limit", piece.closed, None, [below, above])
     for one, other in pairs_of(pieces):
         # The boundary that they share, so that none of it is left to an interior.
-        shared = [*map(_closed, one.region), *map(_closed, other.region)]
+        region, phi = apart(one, other)
+        shared = [*one.closed, *region]
         for r in one.numbers:
-            jump = atom(one.phi[r] - other.phi[r], UNEQUAL)
-            yield Query(f"phi_{r + 1} jumps between two cases", [], [*shared, jump])
+            defined = [Atom(each.denom, UNEQUAL) for each in (one.phi[r], phi[r])]
+            jump = atom(one.phi[r] - phi[r], UNEQUAL)
+            says = f"phi_{r + 1} jumps between two cases"
+            yield Query(says, shared, None, [*defined, jump], [one, other], jump=True)
 
 
 def _total_of_rank_one(piece: Piece, jacobian: Matrix, region: _Region) -> Iterator[Query]:
@@ -257,7 +278,8 @@ def _total_of_rank_one(piece: Piece, jacobian: Matrix, region: _Region) -> Itera
 def _ends(pieces: Pieces, at_zero: bool) -> Iterator[tuple[Piece, int, "_Ends"]]:
     for piece in representatives(pieces):
         for r in piece.numbers:
-            yield piece, r, _Ends(piece, r, at_zero)
+            if piece.phi[r] != 0:
+                yield piece, r, _Ends(piece, r, at_zero)
 
 
 class _Ends:
@@ -270,28 +292,54 @@ class _Ends:
     def __init__(self, piece: Piece, r: int, at_zero: bool) -> None:
         variables = piece.variables
         self.field, self.pick = variables.field, min if at_zero else max
-        self.weights = {self._index(variables.rate[r]): 2}
+        self.weights = {self._index(variables.rate[r]): 2**MOST_ROOTS}
         self.rate = variables.rate[r].numer
         for root, radicand in zip(variables.roots, piece.case.roots, strict=False):
             weight = self.of(radicand.numer)[0] - self.of(radicand.denom)[0]
             self.weights[self._index(root)] = weight // 2
         # At some rate; a root would have another value there.
         self.positive = [] if piece.case.roots else [atom(piece.phi[r], POSITIVE)]
-        self.region = [Atom(self.of(a.polynomial)[1], _closed(a).relation) for a in piece.region]
+        self.region = [part for one in piece.region for part in self._at_end(one)]
+
+    def query(self, says: str, violation: Atom) -> Query:
+        """The violation at the end of the rate, with the other rates anywhere."""
+        more = [violation, *self.positive]
+        near = [_related(a, POSITIVE, AT_LEAST) for a in self.region if a.relation != UNEQUAL]
+        inner = [_related(a, AT_LEAST, POSITIVE) for a in self.region]
+        return Query(says, near, inner, more)
+
+    def _at_end(self, one: Atom) -> Iterator[Atom]:
+        """Its leading form; of an equation each form, as it holds all the way to the end."""
+        orders = self._orders(one.polynomial)
+        rooted = len(self.weights) > 1
+        for order in sorted(set(orders.values())):
+            if one.relation == ZERO and not rooted:
+                yield Atom(self._form(one.polynomial, order), ZERO)
+        if one.relation != ZERO or rooted:
+            yield Atom(self.of(one.polynomial)[1], one.relation)
 
     def of(self, polynomial: PolyElement) -> tuple[int, PolyElement]:
-        """The order, in halves, and the leading form."""
-        orders = {
+        """The order, in parts of the rate's, and the leading form."""
+        order = self.pick(self._orders(polynomial).values())
+        return order, self._form(polynomial, order)
+
+    def _orders(self, polynomial: PolyElement) -> dict[tuple[int, ...], int]:
+        return {
             powers: sum(weight * powers[i] for i, weight in self.weights.items())
             for powers in polynomial
         }
-        order = self.pick(orders.values())
-        ring = polynomial.ring
-        form = ring.from_dict({p: c for p, c in polynomial.items() if orders[p] == order})
-        return order, form.subs(self.rate, 1)
+
+    def _form(self, polynomial: PolyElement, order: int) -> PolyElement:
+        orders = self._orders(polynomial)
+        kept = {powers: c for powers, c in polynomial.items() if orders[powers] == order}
+        return polynomial.ring.from_dict(kept).subs(self.rate, 1)
 
     def _index(self, generator: FracElement) -> int:
         return int(self.field.gens.index(generator))
+
+
+def _related(one: Atom, was: str, now: str) -> Atom:
+    return Atom(one.polynomial, now) if one.relation == was else one
 
 
 def _subsets(piece: Piece) -> Iterator[tuple[int, ...]]:

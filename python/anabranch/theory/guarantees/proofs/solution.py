@@ -30,6 +30,17 @@ class State:
     def window(self) -> list[Fraction]:
         return [x * t for x, t in zip(self.rate, self.rtt, strict=True)]
 
+    @property
+    def at(self) -> dict[str, Fraction]:
+        """The numbers of `Variables`, by name; "t" is the RTT of all paths where it is one."""
+        groups = (("x", self.rate), ("t", self.rtt), ("q", self.queue_delay))
+        named = {
+            f"{letter}{r}": number
+            for letter, numbers in (*groups, ("l", self.loss_interval))
+            for r, number in enumerate(numbers, start=1)
+        }
+        return {**named, "t": self.rtt[0]}
+
     def states(self) -> States:
         """In floating point."""
         window, rtt, delay = (

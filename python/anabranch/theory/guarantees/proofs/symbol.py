@@ -35,7 +35,8 @@ class Variables:
         }
         names = list(dict.fromkeys(name for group in groups.values() for name in group))
         names += parameters
-        roots = [f"s{i}" for i in range(1, MOST_ROOTS + 1)]
+        # Twice as many: two cases that are judged together have roots of their own.
+        roots = [f"s{i}" for i in range(1, 2 * MOST_ROOTS + 1)]
         self.paths, self.equal_rtts = paths, equal_rtts
         self.field = FracField(names + roots, QQ)
         self.names = names + roots
@@ -75,7 +76,7 @@ class Atom:
 def atom(function: FracElement, relation: str) -> Atom:
     """A rational function in a relation to 0, where its denominator is not 0."""
     if relation in (ZERO, UNEQUAL):
-        return Atom(function.numer, relation)
+        return Atom(_stripped(function.numer), relation)
     return Atom(_stripped(function.numer) * _stripped(function.denom), relation)
 
 
@@ -107,6 +108,8 @@ class Case:
     assumed: list[Atom] = field(default_factory=list)
     roots: list[FracElement] = field(default_factory=list)
     """Radicands of the square roots, in the order of the variables s1, s2, ..."""
+    divisors: list[PolyElement] = field(default_factory=list)
+    """What the rule divides by, if it may be 0."""
 
     def holds(self, difference: FracElement, relation: str) -> bool:
         """Answer whether the difference has this relation to 0."""
@@ -124,6 +127,8 @@ class Case:
 
     def root(self, radicand: FracElement) -> FracElement:
         """The square root of a number."""
+        if radicand == 0:
+            return radicand
         if radicand not in self.roots:
             if len(self.roots) == MOST_ROOTS:
                 raise ValueError(f"the rule has more than {MOST_ROOTS} different square roots")
@@ -134,8 +139,16 @@ class Case:
         """The partial derivative of a function, square roots included."""
         total = function.diff(variable)
         for root, radicand in zip(self.variables.roots, self.roots, strict=False):
-            total += function.diff(root) * radicand.diff(variable) / (2 * root)
+            if (slope := function.diff(root)) != 0:  # a radicand may have earlier roots
+                total += slope * self.derivative(radicand, variable) / (2 * root)
         return total
+
+    def quotient(self, one: FracElement, other: FracElement) -> FracElement:
+        """One number by another; what is then cancelled is remembered, as the rule does divide."""
+        divisor = other.numer
+        if divisor != 0 and not one_sign(divisor) and divisor not in self.divisors:
+            self.divisors.append(divisor)
+        return one / other
 
     def equations(self) -> list[Atom]:
         """The square of each root is its radicand."""
@@ -180,11 +193,11 @@ class Symbol:
 
     def __truediv__(self, other: Any) -> "Symbol":
         found = self._other(other)
-        return NotImplemented if found is None else self._new(self.value / found)
+        return NotImplemented if found is None else self._new(self.case.quotient(self.value, found))
 
     def __rtruediv__(self, other: Any) -> "Symbol":
         found = self._other(other)
-        return NotImplemented if found is None else self._new(found / self.value)
+        return NotImplemented if found is None else self._new(self.case.quotient(found, self.value))
 
     def __neg__(self) -> "Symbol":
         return self._new(-self.value)
@@ -194,11 +207,11 @@ class Symbol:
 
     def __pow__(self, power: Any) -> "Symbol":
         exact = exactly(power)
-        if exact == Fraction(1, 2):
-            return self._new(self.case.root(self.value))
-        if exact is None or exact.denominator != 1:
+        if exact is None or exact.denominator > 2:
             raise TypeError(f"a power of {power} is no rational function: use whole numbers or 0.5")
-        return self._new(self.value ** int(exact))
+        base = self.value if exact.denominator == 1 else self.case.root(self.value)
+        raised = self._new(base ** abs(exact.numerator))
+        return 1 / raised if exact < 0 else raised
 
     def _compare(self, other: Any, relation: str, swapped: bool = False) -> bool:
         if isinstance(other, float) and abs(other) == float("inf"):

@@ -40,7 +40,7 @@ def _ones(piece: Piece, region: Sequence[Atom]) -> list[FracElement]:
         degrees = [[sum(powers[i] for i in column) for column in columns] for powers in polynomial]
         rows += [[a - b for a, b in zip(one, degrees[0], strict=True)] for one in degrees[1:]]
     # The entries of a minor are added: they need one degree.
-    balance = [_degree(phi, columns) for phi in piece.phi]
+    balance = [_degree(phi, columns) for phi in piece.phi if phi != 0]
     rows += [[a - b for a, b in zip(one, balance[0], strict=True)] for one in balance[1:]]
     used = [any(p[i] for poly in polynomials for p in poly for i in column) for column in columns]
     rows += [[int(i == k) for i in range(len(columns))] for k, one in enumerate(used) if not one]

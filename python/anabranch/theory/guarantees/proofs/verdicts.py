@@ -8,11 +8,25 @@ from typing import Any
 
 from anabranch.runner import Progress
 from anabranch.theory.guarantees.proofs.cases import Piece, ProvedRule, TooManyCases, pieces
+from anabranch.theory.guarantees.proofs.closure import reached
 from anabranch.theory.guarantees.proofs.confirm import Confirmation, confirmed
-from anabranch.theory.guarantees.proofs.formula import formula
-from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS, Query, Undecidable
+from anabranch.theory.guarantees.proofs.formula import Formula, formula
+from anabranch.theory.guarantees.proofs.queries import (
+    REQUIREMENTS,
+    Undecidable,
+    defined,
+    stationary,
+)
+from anabranch.theory.guarantees.proofs.query import Query
 from anabranch.theory.guarantees.proofs.solution import State, state_at
-from anabranch.theory.guarantees.proofs.solvers import SATISFIABLE, UNKNOWN, UNSATISFIABLE, decide
+from anabranch.theory.guarantees.proofs.solvers import (
+    SATISFIABLE,
+    UNKNOWN,
+    UNSATISFIABLE,
+    Answer,
+    decide,
+)
+from anabranch.theory.guarantees.proofs.symbol import Atom, Variables
 
 PROVED, REFUTED = "proved", "refuted"
 
@@ -21,6 +35,9 @@ FIRST_S = 0.5
 
 TIMEOUT_S = 10.0
 """Time for each solver and formula, s."""
+
+AT_ALL_STATES = ("A", "1/w")
+"""Requirements of all states; the others are of those where every phi is positive."""
 
 FORMULAS_LONG = 10
 """Formulas that may take all of their time before a verdict is given up."""
@@ -142,6 +159,14 @@ def _verdict(rule: ProvedRule, own: Sequence[Piece], name: str, timeout_s: float
 
     queries: list[Query] = []
     undecidable = ""
+    if name != "A":
+        if not defined(own):
+            undecidable = "at some states the rule divides by 0"
+        elif name != "1/w" and not all(one.has_phi for one in own):
+            undecidable = "in a case a decrease is 0, so that phi does not exist"
+        own = [one for one in own if (not one.divides_by_0 if name == "1/w" else one.has_phi)]
+    if name not in AT_ALL_STATES and not undecidable and not stationary(own):
+        undecidable = "phi is positive on all paths at no state, and it requires nothing of others"
     try:
         for query in REQUIREMENTS[name][1](own):
             queries.append(query)  # those before the exception are kept
@@ -155,18 +180,21 @@ def _verdict(rule: ProvedRule, own: Sequence[Piece], name: str, timeout_s: float
             if time.monotonic() - start > FORMULAS_LONG * timeout_s:
                 later += left[number:]
                 break
-            answer = decide(formula(query.closed), limit)
+            nearby = formula(query.closed)
+            answer = decide(nearby, limit)
             if answer.result == UNSATISFIABLE:
                 for solver in answer.only:
                     alone[solver] = alone.get(solver, 0) + 1
                 continue
-            if answer.result == SATISFIABLE and (state := _state(query, variables, limit)):
+            if answer.result == SATISFIABLE and (
+                state := _state(query, variables, limit, nearby, answer)
+            ):
                 return verdict(
                     REFUTED,
                     len(queries),
                     why=query.says,
                     state=state,
-                    confirmation=confirmed(rule, name, state),
+                    confirmation=confirmed(rule, name, state, query.jump),
                 )
             later.append(query)
             if limit == timeout_s:
@@ -182,11 +210,30 @@ def _verdict(rule: ProvedRule, own: Sequence[Piece], name: str, timeout_s: float
     return verdict(PROVED, len(queries), alone=alone)
 
 
-def _state(query: Query, variables: Any, limit: float) -> State | None:
-    """Rational numbers that violate a requirement, in the interior of a case."""
-    inner = formula(query.inner)
-    answer = decide(inner, limit)
-    if answer.solution is None and not inner.never:
+def _state(
+    query: Query, variables: Variables, limit: float, nearby: Formula, answer: Answer
+) -> State | None:
+    """Rational numbers that violate a requirement: in the interior of a case, or on a boundary
+    that it reaches."""
+    if query.inner is not None:
+        inner = formula(query.inner)
+        found = decide(inner, limit)
+        if found.result == SATISFIABLE and (
+            state := _state_at(query, query.inner, variables, inner, found)
+        ):
+            return state
+    if not query.near:
         return None
-    solution: dict[str, Fraction | int] = {**inner.ones, **(answer.solution or {})}
-    return state_at(variables, query.inner, solution, query.unitless)
+    state = _state_at(query, query.closed, variables, nearby, answer)
+    if state is None or not all(reached(one.case, one.region, state.at) for one in query.near):
+        return None
+    return state
+
+
+def _state_at(
+    query: Query, atoms: Sequence[Atom], variables: Variables, solved: Formula, answer: Answer
+) -> State | None:
+    if answer.solution is None and solved.variables:
+        return None
+    solution: dict[str, Fraction | int] = {**solved.ones, **(answer.solution or {})}
+    return state_at(variables, atoms, solution, query.unitless)

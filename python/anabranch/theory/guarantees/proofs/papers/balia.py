@@ -17,15 +17,14 @@ from anabranch.theory.guarantees.proofs.papers.claim import (
     reals,
 )
 from anabranch.theory.guarantees.proofs.queries import (
-    Query,
     definite,
     falling,
     infinite_at_zero,
     total_falls,
 )
+from anabranch.theory.guarantees.proofs.query import Query
 from anabranch.theory.guarantees.proofs.symbol import (
     AT_LEAST,
-    POSITIVE,
     Atom,
     Case,
     Symbol,
@@ -108,6 +107,7 @@ def _c4_of_semicoupled() -> Claim:
     within = [at_least(2 * t1, t2), at_least(2 * t2, t1)]
     rises = list(total_falls(_unscaled(own)))
     first = rises[0]
+    assert first.inner is not None
     return Claim(
         "III-A",
         [
@@ -177,11 +177,7 @@ def _at_ends(query: Query, beta: FracElement) -> Iterator[list[Atom]]:
         yield [*query.closed, at_least(1, beta)]
         return
     for end in (0, 1):
-        region = [
-            Atom(one.polynomial, AT_LEAST) if one.relation == POSITIVE else one
-            for one in query.region
-        ]
-        yield [*region, Atom(violation.polynomial.subs(beta.numer, end), AT_LEAST)]
+        yield [*query.region, Atom(violation.polynomial.subs(beta.numer, end), AT_LEAST)]
 
 
 def _unscaled(own: Sequence[Piece]) -> list[Piece]:
