@@ -22,6 +22,9 @@ APPEARS_S = 30.0
 """Until a line of a command in the background has to appear."""
 ENDS_S = 120.0
 """A command's longest time."""
+_IS_ROOT = os.geteuid() == 0
+_NAMESPACES = ["--net", "--mount"] if _IS_ROOT else ["--net", "--mount", "--user", "--map-root-user"]
+"""Of the shell: settings and pinned programs end with it. Without root it is root of its own."""
 
 
 def masked(line: str) -> str:
@@ -40,7 +43,7 @@ class Session:
         self._folder = TemporaryDirectory()
         self._logs = 0
         self._shell = subprocess.Popen(
-            ["bash", "--norc"],
+            ["unshare", *_NAMESPACES, "bash", "--norc"],
             cwd=workspace.directory,
             env=workspace.environment,
             stdin=subprocess.PIPE,
@@ -49,7 +52,7 @@ class Session:
             text=True,
             start_new_session=True,
         )
-        self._write("set -m\n")
+        self._write("set -m; mount -t bpf -o mode=0700 bpf /sys/fs/bpf\n")
 
     def __enter__(self) -> "Session":
         return self
@@ -89,7 +92,7 @@ class Session:
         self._logs += 1
         log = Path(self._folder.name) / f"job{self._logs}"
         text = command.text.rstrip().removesuffix("&")
-        self._run(f"{{ {text}; }} > {log} 2>&1 &")
+        self._run(f"{text} > {log} 2>&1 &")
         wanted = [masked(line) for line in command.printed if line]
         until = time.monotonic() + APPEARS_S
         while wanted:
@@ -98,7 +101,7 @@ class Session:
             wanted = [line for line in wanted if line not in seen]
             assert time.monotonic() < until, f"{text}: does not print {wanted}, but\n{printed}"
             time.sleep(0.1)
-        return command.printed
+        return [line for line in command.printed if line]
 
     def _run(self, text: str) -> list[str]:
         script, out, err, code = (Path(self._folder.name) / x for x in ("sh", "out", "err", "code"))
@@ -136,7 +139,7 @@ def missing(page: Path) -> list[str]:
     """What the `as root` blocks of a page need and is not here."""
     text = "\n".join(line for block in blocks(page) for line in block.lines if block.as_root)
     needs = {
-        "root": os.geteuid() == 0,
+        "root": _IS_ROOT or "anabranch-kernel" not in text and _may_unshare(),
         "/dev/net/tun": Path("/dev/net/tun").exists(),
         "Multipath TCP": Path("/proc/sys/net/mptcp/enabled").exists(),
     }
@@ -144,6 +147,12 @@ def missing(page: Path) -> list[str]:
     path = os.pathsep.join([*_built(), os.environ["PATH"]])
     needs |= {program: shutil.which(program, path=path) is not None for program in programs}
     return [need for need, there in needs.items() if not there]
+
+
+def _may_unshare() -> bool:
+    """Whether a user may be root of namespaces of its own."""
+    command = ["unshare", *_NAMESPACES, "true"]
+    return subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def _built() -> list[str]:
