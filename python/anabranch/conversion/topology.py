@@ -9,7 +9,7 @@ from math import asin, cos, radians, sin, sqrt
 from pathlib import Path
 from typing import Any
 
-from anabranch.scenario import Scenario, ScenarioError, expected_one_of
+from anabranch.scenario import Scenario, ScenarioError, expected_one_of, named
 
 EARTH_KM = 6371.0
 FIBRE_KM_PER_MS = 200.0
@@ -52,7 +52,7 @@ def scenario_from(
         raise ScenarioError(f"{file}: {source} and {target} are the same node")
     find = topology.shortest if shared else topology.disjoint
     text = topology.written(find(*ends, paths))
-    Scenario.parse(text, str(file))
+    named(Scenario.parse(text, str(file)))
     return text
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch.files import MANIFEST
 from anabranch.result import Result
-from anabranch.scenario import Scenario, ScenarioError, expected_one_of
+from anabranch.scenario import ScenarioError, expected_one_of, load
 from anabranch.ui.live import Event, described, ended
 from anabranch.ui.series import Thinner
 
@@ -50,8 +50,8 @@ def open_path(path: Path | None) -> Opened:
         if not path.is_file():
             raise ScenarioError(f"{path}: file not found")
         return Opened("qlog", path.parent, path.name, logs=(path,))
+    load(path, algorithm="lia")  # first, because its errors name what was expected
     text = path.read_text(encoding="utf-8")
-    Scenario.load(path, [], "lia")
     return Opened("scenario", path.parent, path.name, toml=text)
 
 
