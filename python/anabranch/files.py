@@ -60,10 +60,7 @@ def read_table(file: Path) -> "pd.DataFrame":
     except (FileNotFoundError, PermissionError, MemoryError):
         raise
     except Exception as error:  # of many types: whatever the damage leads to
-        raise ScenarioError(
-            f"{file}: the table is damaged ({short(str(error).partition(chr(10))[0], 80)}): "
-            "run it again"
-        ) from error
+        raise ScenarioError(f"{file}: the table is damaged, or no Parquet: run again") from error
 
 
 @contextmanager

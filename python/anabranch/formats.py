@@ -154,7 +154,7 @@ def latex_table(frame: "pd.DataFrame") -> str:
     >>> import pandas as pd
     >>> row = {"rule": "rsf_lb", "rtt_ms": [40.04], "rtt_ms_ci95": [0.5]}
     >>> print(latex_table(pd.DataFrame(row)).splitlines()[4].strip())
-    rsf\\_lb & 40.04 ± 0.5 \\\\
+    rsf\\_lb & $40.04 \\pm 0.50$ \\\\
     """
     shown = {}
     for name in frame:
@@ -162,15 +162,45 @@ def latex_table(frame: "pd.DataFrame") -> str:
             continue
         half = frame.get(f"{name}_ci95")
         values = [
-            interval(value, None if half is None else half.iloc[i] or None, ".4g", ".2g")
-            if isinstance(value, float)
-            else str(value)
+            _in_latex(value, None if half is None else half.iloc[i])
             for i, value in enumerate(frame[name])
         ]
-        shown[str(name).replace("_", " ")] = values
+        shown[_escaped(str(name).replace("_", " "))] = values
     plain = type(frame)(shown)
-    text: str = plain.to_latex(index=False, escape=True)
+    numeric = [frame[name].dtype.kind in "if" for name in frame if not str(name).endswith("_ci95")]
+    align = "".join("r" if each else "l" for each in numeric)
+    text: str = plain.to_latex(index=False, escape=False, column_format=align)
     return text
+
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+}
+"""Characters that LaTeX obeys."""
+
+
+def _escaped(text: str) -> str:
+    return "".join(LATEX.get(letter, letter) for letter in text)
+
+
+def _in_latex(value: Any, half: float | None) -> str:
+    """A cell: a mean to the second digit of half its interval, or to four digits without one."""
+    if not isinstance(value, float):
+        return _escaped(str(value))
+    if math.isnan(value):
+        return "--"
+    if half is None or math.isnan(half) or half == 0:
+        return f"${value:.{_decimals(value, 4)}f}$"
+    decimals = _decimals(half, 2)
+    return f"${value:.{decimals}f} \\pm {half:.{decimals}f}$"
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Digits behind the point that give a value so many significant ones."""
+    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
 
 
 def _finite(value: Any) -> Any:

@@ -217,7 +217,8 @@ def main() -> None:
         code = code or READER_LEFT
     if code == INTERRUPTED:  # Typer's code for Ctrl-C
         ended = notes.ended_by()
-        say(f"anabranch: {f'ended by {ended.name}' if ended else 'interrupted'}{notes.resume_hint()}")
+        words = f"ended by {ended.name}" if ended else "interrupted"
+        say(f"anabranch: {words}{notes.resume_hint()}")
         code = 128 + ended if ended else code
     sys.exit(code)
 

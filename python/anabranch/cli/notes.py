@@ -20,6 +20,7 @@ _level = USUAL
 _resume = ""
 
 _ended: list[signal.Signals] = []
+_said: set[str] = set()
 
 Body = TypeVar("Body", bound=Callable[..., Any])
 
@@ -52,6 +53,7 @@ def take_over() -> None:
     Without it SIGTERM and SIGHUP end the process at once, and temporary files stay.
     """
     _ended.clear()
+    _said.clear()
     # A signal that is ignored, as SIGHUP by nohup, stays so; a program around this one keeps its.
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -72,7 +74,10 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def _warned(message: Warning | str, *_: object, **__: object) -> None:
-    warn(" ".join(str(message).split()))
+    text = " ".join(str(message).split())
+    if text not in _said:
+        _said.add(text)
+        warn(text)
 
 
 class _Details(logging.Handler):

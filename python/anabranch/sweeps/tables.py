@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from anabranch.files import read_table
 from anabranch.result import TABLES, Result, jain_index
 from anabranch.scenario import Scenario, ScenarioError, named, toml_value
 from anabranch.sweeps.entry import decode

@@ -3,7 +3,8 @@
 import { colourOf, make, number } from "./dom.js";
 import { dashOf, ofFlow, ofLink } from "./palette.js";
 
-const HEIGHT = 170;
+const HEIGHT = 186;
+const label = (text) => ({ label: text, labelSize: 16, labelGap: 0, labelFont: "12px system-ui, sans-serif" });
 
 // Goodput of a sample is a few packets; its line is the mean over this part of the run.
 const SMOOTH = 1 / 60;
@@ -124,8 +125,8 @@ export class Chart {
         y: { range: () => [0, this.top] },
       },
       axes: [
-        { ...axis, size: 26, values: (_, splits) => splits.map((split) => `${number(split, 6)}`) },
-        { ...axis, size: 50, values: (_, splits) => splits.map((split) => number(split, 4)) },
+        { ...axis, ...label("time (s)"), size: 26, values: (_, splits) => splits.map((split) => `${number(split, 6)}`) },
+        { ...axis, ...label(this.quantity.unit), size: 50, values: (_, splits) => splits.map((split) => number(split, 4)) },
       ],
       series: [
         {},
