@@ -112,6 +112,7 @@ async function run() {
   say("Starting");
   remember();
   try {
+    checkSeed();
     for await (const event of events(request(), controller.signal)) {
       if (running !== controller) return;
       results.take(event, begun);
@@ -139,19 +140,12 @@ async function replay() {
   const query = { a: state.a, seed: state.seed };
   if (state.b) query.b = state.b;
   showProblem(null);
+  checkSeed();
   for await (const event of stored(query)) results.take(event);
   ended();
 }
 
 function restart() {
-  clearTimeout(again);
-  running?.abort();
-  try {
-    checkSeed();
-  } catch (error) {
-    report(error);
-    return;
-  }
   if (archived) replay().catch(report);
   else run();
 }
