@@ -49,6 +49,8 @@ def in_words(result: Result) -> str:
     if len(result.algorithms) < 2:
         return ""
     totals = result.totals()
+    if not totals["total_goodput_mbps"].any():
+        return "No algorithm delivered anything."
     queue = result.links.groupby([*result.keys], sort=False)["queue_packets"].sum().reset_index()
     queues = _measure(mean_with_interval(queue, ["algorithm"], ["queue_packets"]), "queue_packets")
     parts = [

@@ -5,11 +5,13 @@ from functools import partial
 from textwrap import fill
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.textpath import TextPath
 
 from anabranch.figures.panels import LONGEST, Drawing, Panel, caption, over_seeds
 from anabranch.figures.style import BARS, PAPER, style
@@ -18,9 +20,6 @@ from anabranch.result import Result
 
 MOST_LETTERS = 16
 """Letters of an algorithm's name under a bar."""
-
-POINTS_PER_LETTER = 3.7
-"""Width of a small letter."""
 
 
 def goodput(result: Result) -> Drawing:
@@ -36,7 +35,7 @@ def goodput(result: Result) -> Drawing:
         [Panel(partial(_bars, summary, algorithms, rules), y="goodput per user (Mbps)")],
         caption(result, over_seeds(result)),
         width=max(4.5, 0.5 + 0.45 * len(flows) * (len(algorithms) + 1)),
-        height=2.3,
+        height=2.3 if len(algorithms) == 1 else 2.9,  # with names under the bars
         legend=legend(rules, algorithms),
     )
 
@@ -112,11 +111,12 @@ def _name_bars(
             names.append(f"beside {name}" if own else name)
             places.append(i + (j - (len(algorithms) - 1) / 2) * width)
     slot = 72 * 0.85 * axes.figure.bbox.width / axes.figure.dpi * width / len(flows)
-    longest = max(map(len, names)) * POINTS_PER_LETTER
-    turned = longest > slot
+    points = 0.694 * matplotlib.rcParams["font.size"]  # x-small
+    longest = max(TextPath((0, 0), name, size=points).get_extents().width for name in names)
+    turned = longest > 0.9 * slot
     axes.set_xticks(places, names, minor=True, fontsize="x-small", rotation=90 if turned else 0)
     axes.tick_params(axis="x", which="minor", length=0, pad=2)
-    axes.tick_params(axis="x", which="major", length=0, pad=(longest if turned else 9) + 5)
+    axes.tick_params(axis="x", which="major", length=0, pad=(longest if turned else points) + 7)
     axes.grid(axis="x", which="both", visible=False)
 
 

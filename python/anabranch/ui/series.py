@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.core_types import Flow
-from anabranch.scenario import Scenario, path_names
+from anabranch.scenario import Scenario, ScenarioError, path_names
 from anabranch.theory.array import Array
 
 POINTS = 600
@@ -80,7 +80,10 @@ def own_rules(scenario: Scenario) -> dict[str, str]:
     if scenario.algorithm is None:
         return {flow["name"]: flow["algorithm"] for flow in flows}
     # A flow's own stays whatever replaces the scenario's.
-    others = [scenario.with_algorithm(name).network()["flows"] for name in ("reno", "lia")]
+    try:
+        others = [scenario.with_algorithm(name).network()["flows"] for name in ("reno", "lia")]
+    except ScenarioError:  # a workload that takes one rule alone
+        return {}
     return {
         one["name"]: one["algorithm"]
         for one, other in zip(*others, strict=True)

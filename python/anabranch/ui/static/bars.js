@@ -93,8 +93,11 @@ export function drawBars(place, plan, runs, optimum, selected) {
 }
 
 function legend(runs, optimum) {
-  const seeds = runs.find((run) => run.over)?.over.seeds;
-  const what = seeds ? `mean and 95 % interval over ${seeds} seeds` : "one run, one seed";
+  const over = runs.map((run) => run.over).filter(Boolean);
+  const seeds = over[0]?.seeds;
+  const varied = over.some((one) => one.half_mbps.some((half) => half > 0));
+  const several = varied ? `mean and 95 % interval over ${seeds} seeds` : `the same with ${seeds} seeds`;
+  const what = seeds ? several : "one run, one seed";
   const items = [make("li", {}, make("i", { className: "key-measured" }), what)];
   if (runs.some((run) => run.equilibrium?.goodput_mbps)) {
     items.push(make("li", {}, make("i", { className: "key-equilibrium" }), "equilibrium"));

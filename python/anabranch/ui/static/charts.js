@@ -52,7 +52,8 @@ function smoothed(column, points) {
   return column.map((value, index) => {
     counted(value, 1);
     if (index >= points) counted(column[index - points], -1);
-    return count ? sum / count : null;
+    // What adding and taking away leaves of nothing is nothing.
+    return count ? Math.round((1e6 * sum) / count) / 1e6 : null;
   });
 }
 
