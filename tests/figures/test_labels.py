@@ -36,10 +36,14 @@ def test_a_bar_of_a_flow_with_its_own_rule_says_beside_which_it_ran(small: Path)
     assert flows == ["two", "one\n(reno)"]
 
 
+RULES = ["lia", "olia", "balia", "cubic", "wvegas", "reno", "coupled-cubic", "balia:cap=2"]
+
+
 @pytest.mark.parametrize("width_cm", [None, 8.8])
-def test_the_names_of_bars_do_not_overlap(width_cm: float | None, small: Path) -> None:
-    rules = ["lia", "olia", "balia", "cubic", "wvegas", "reno", "coupled-cubic", "balia:cap=2"]
-    figure = anabranch.run(small, rules, seeds=1).plot(width_cm=width_cm)
+@pytest.mark.parametrize("count", [3, 8])
+def test_the_names_of_bars_do_not_overlap(width_cm: float | None, count: int, small: Path) -> None:
+    figure = anabranch.run(small, RULES[:count], seeds=1).plot(width_cm=width_cm)
+    assert len(bar_names(figure)) == 2 * count
     figure.draw_without_rendering()
     ticks = [*figure.axes[0].get_xticklabels(minor=True), *figure.axes[0].get_xticklabels()]
     boxes = [tick.get_window_extent() for tick in ticks]

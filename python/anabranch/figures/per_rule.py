@@ -114,8 +114,10 @@ def _name_bars(
     points = 0.694 * matplotlib.rcParams["font.size"]  # x-small
     longest = max(TextPath((0, 0), name, size=points).get_extents().width for name in names)
     turned = longest > 0.9 * slot
-    axes.set_xticks(places, names, minor=True, fontsize="x-small", rotation=90 if turned else 0)
-    axes.tick_params(axis="x", which="minor", length=0, pad=2)
+    axes.xaxis.remove_overlapping_locs = False  # the bar in the middle is above its flow's name
+    axes.set_xticks(places, names, minor=True)
+    look = {"labelsize": "x-small", "labelrotation": 90 if turned else 0}
+    axes.tick_params(axis="x", which="minor", length=0, pad=2, **look)
     axes.tick_params(axis="x", which="major", length=0, pad=(longest if turned else points) + 7)
     axes.grid(axis="x", which="both", visible=False)
 
