@@ -216,10 +216,10 @@ def main() -> None:
     if tables.STDOUT.reader_left:
         code = code or READER_LEFT
     if code == INTERRUPTED:  # Typer's code for Ctrl-C
-        ended = notes.ended_by()
-        words = f"ended by {ended.name}" if ended else "interrupted"
+        number = notes.ended_by()
+        words = f"ended by {number.name}" if number else "interrupted"
         say(f"anabranch: {words}{notes.resume_hint()}")
-        code = 128 + ended if ended else code
+        code = 128 + number if number else code
     sys.exit(code)
 
 

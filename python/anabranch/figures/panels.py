@@ -105,10 +105,10 @@ def render(drawing: Drawing, width_cm: float | None = None, ax: Any = None) -> F
     Raises ValueError where `ax` has another number of axes than the drawing has panels.
     """
     if ax is None:
-        figure = _new(drawing, drawing.width if width_cm is None else width_cm * CM)
+        new = _new(drawing, drawing.width if width_cm is None else width_cm * CM)
         if width_cm is not None:
-            _fit(figure)
-        return figure
+            _fit(new)
+        return new
     axes = [each for each in np.ravel(ax) if isinstance(each, Axes)]
     if len(axes) != len(drawing.panels):
         titles = ", ".join(panel.title or panel.y for panel in drawing.panels)

@@ -6,7 +6,7 @@ from functools import cache
 from io import StringIO
 from itertools import islice, product, starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.colors import to_hex
@@ -16,7 +16,7 @@ from anabranch.figures.colour_vision import apart, seen
 from anabranch.figures.compact import compact
 from anabranch.scenario import rules
 
-Marker = str | tuple[int, int, int]
+Marker = str | tuple[int, Literal[1], int]
 """A marker of Matplotlib: a letter, or corners, 1 for a star, and an angle in degrees.
 
 All are areas: one of lines, such as "|" or "+", is hidden by error bars.

@@ -127,7 +127,7 @@ def _ticks(axis: Axis, values: pd.Series) -> None:
     """Ticks at the values that ran, or at some of them where they are many."""
     ran = np.unique(values.to_numpy(float))
     every = -(-len(ran) // MOST_TICKS)
-    axis.set_major_locator(FixedLocator(ran[::every]))
+    axis.set_major_locator(FixedLocator(ran[::every].tolist()))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
 
