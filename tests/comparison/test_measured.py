@@ -21,6 +21,7 @@ links.L = { rate_mbps = 10, delay_ms = 10 }
 name = "late"
 paths = [["L"]]
 start_s = 20
+start_spread_s = 0
 
 [[flows]]
 name = "file"
@@ -30,6 +31,7 @@ workload.file = { bytes = 2e6 }
 [[flows]]
 name = "on and off"
 paths = [["L"]]
+start_spread_s = 0
 workload.on_off = { on_s = 2, off_s = 3 }
 """
 

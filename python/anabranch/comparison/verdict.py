@@ -52,6 +52,8 @@ def in_words(result: Result) -> str:
     """
     if len(result.algorithms) < 2:
         return ""
+    if not result.totals()["total_goodput_mbps"].any():
+        return "No algorithm delivered anything."
     if result.is_one_trajectory():
         why = "nothing in the scenario is random" if len(result.seeds) > 1 else "one seed"
         remedy = "write no start_spread_s = 0, or give links loss" if len(result.seeds) > 1 else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.conversion import gml, link_rates
-from anabranch.scenario import Scenario, ScenarioError, expected_one_of
+from anabranch.scenario import Scenario, ScenarioError, expected_one_of, named
 
 EARTH_KM = 6371.0
 FIBRE_KM_PER_MS = 200.0
@@ -54,7 +54,7 @@ def scenario_from(
         raise ScenarioError(f"{file}: {source} and {target} are the same node")
     find = topology.shortest if shared else topology.disjoint
     text = topology.written(find(*ends, paths))
-    Scenario.parse(text, str(file))
+    named(Scenario.parse(text, str(file)))
     return text
 
 

@@ -33,7 +33,7 @@ def found(scenario: Scenario, backend: str, tables: Mapping[str, DataFrame]) -> 
 def _overshoot(scenario: Scenario, flows: DataFrame) -> Iterator[str]:
     """Rules that were in slow start without a threshold and keep an overshoot for minutes."""
     keeping = {rule["name"] for rule in rules() if rule["keeps_overshoot"]}
-    ran = flows.loc[flows["sent_packets"] > 0, "rule"].str.partition(":")[0].unique()
+    ran = flows.loc[flows["sent_packets"] > 0, "rule"].str.split(":").str[0].unique()
     threshold = tomllib.loads(scenario.text)["tcp"]["initial_ssthresh_packets"]
     for rule in ran if threshold == float("inf") else ():
         if rule in keeping:
