@@ -230,8 +230,8 @@ fn red_marks_below_its_upper_threshold_and_drops_from_there_on() {
     );
 }
 
-/// A step at 20 packets, as `tc` writes DCTCP's: with 20 to 99 packets waiting every packet is marked
-/// and none dropped. One is in transmission, so the 101st finds 99 waiting.
+/// A step at 20 packets, as `tc` writes DCTCP's: with 20 to 99 packets waiting every packet is
+/// marked and none dropped. One is in transmission, so the 101st finds 99 waiting.
 #[test]
 fn red_marks_every_packet_at_probability_1() {
     let red = Red {

@@ -59,9 +59,9 @@ impl PathReport {
     }
 
     /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library knows
-    /// only of the application: it takes an allowance for the window, and does not count a peer that
-    /// gives no credit. So the window must have been full within the last two round trips, or half
-    /// full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
+    /// only of the application: it takes an allowance for the window, and does not count a peer
+    /// that gives no credit. So the window must have been full within the last two round trips, or
+    /// half full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
     fn is_window_limited(
         &self,
         app_limited: bool,

@@ -19,10 +19,10 @@ fn alone(algorithm: &str, link: &str, duration_s: f64, jitter_us: f64) -> Record
     run(&text, 1)
 }
 
-/// A path that loses 15 % at random: at a gain of 1.25 x 0.99 a sample is 1.05 times the rate before,
-/// so that the model keeps the link's rate unless the window or the detection of policers prevents
-/// it. Linux 6.18 delivers 5.6 of 10 Mbps; one that conserves packets anew after each of the
-/// recoveries that follow one another delivers 2.5.
+/// A path that loses 15 % at random: at a gain of 1.25 x 0.99 a sample is 1.05 times the rate
+/// before, so that the model keeps the link's rate unless the window or the detection of policers
+/// prevents it. Linux 6.18 delivers 5.6 of 10 Mbps; one that conserves packets anew after each of
+/// the recoveries that follow one another delivers 2.5.
 #[test]
 fn bbr_holds_more_than_half_of_a_link_that_loses_15_percent() {
     let link = "rate_mbps = 10, delay_ms = 50, loss.bernoulli = { probability = 0.15 }";
@@ -31,10 +31,10 @@ fn bbr_holds_more_than_half_of_a_link_that_loses_15_percent() {
     assert!((4.5..7.0).contains(&goodput), "{goodput} Mbps");
 }
 
-/// A path that loses 15 % at random: at a gain of 1.25 x 0.99 a sample is 1.05 times the rate before,
-/// so that the model keeps the link's rate unless the window or the detection of policers prevents
-/// it. Linux 6.18 delivers 5.6 of 10 Mbps; an endpoint that conserves packets anew after each of the
-/// recoveries that follow one another delivers 2.5.
+/// A path that loses 15 % at random: at a gain of 1.25 x 0.99 a sample is 1.05 times the rate
+/// before, so that the model keeps the link's rate unless the window or the detection of policers
+/// prevents it. Linux 6.18 delivers 5.6 of 10 Mbps; an endpoint that conserves packets anew after
+/// each of the recoveries that follow one another delivers 2.5.
 #[test]
 fn bbr_holds_half_of_a_link_that_loses_15_percent() {
     let link = "rate_mbps = 10, delay_ms = 50, loss.bernoulli = { probability = 0.15 }";

@@ -64,10 +64,10 @@ fn a_small_receive_buffer_waits_for_the_slow_path() {
     assert!(large > 0.9 * full(44.0), "{large} Mbps");
 }
 
-/// A packet takes 240 ms on the starved path, and up to 10 wait before it: 2.4 s, in which the quick
-/// path sends 20 000. A buffer of 6 MB holds 2730 of them (2304 bytes each, as Linux accounts), so
-/// the quick path stands most of the time, though less often where each packet waits for its turn.
-/// 300 MB hold all that is sent meanwhile.
+/// A packet takes 240 ms on the starved path, and up to 10 wait before it: 2.4 s, in which the
+/// quick path sends 20 000. A buffer of 6 MB holds 2730 of them (2304 bytes each, as Linux
+/// accounts), so the quick path stands most of the time, though less often where each packet waits
+/// for its turn. 300 MB hold all that is sent meanwhile.
 #[test]
 fn linux_receive_buffer_waits_for_a_starved_path() {
     let links = [
@@ -253,8 +253,9 @@ fn all_wait_for_the_data_that_linux_assigned_to_a_path() {
 fn with_linux_scheduler_an_idle_path_sends_the_oldest_data_again() {
     // The dead path's timer, which is the connection's, runs out 200 ms and the handshake's 20 ms
     // after the start, and the other sends the first fragment again. All data is assigned, so that
-    // the connection's timer starts with the same 220 ms at its last acknowledgement, and then the other sends the second. It starts at 20
-    // packets per round trip of 21 ms, or more: 22 take up to 50 ms.
+    // the connection's timer starts with the same 220 ms at its last acknowledgement, and then the
+    // other sends the second. It starts at 20 packets per round trip of 21 ms, or more: 22 take up
+    // to 50 ms.
     let record = assigned_to_a_dead_path("duration_s = 10");
     assert_eq!(record.transfers.len(), 1);
     let duration_s = record.transfers.duration_s[0];

@@ -106,9 +106,10 @@ fn the_last_packet_of_a_file_waits_for_the_timer() {
     assert_takes_ms(&record, 1035.024);
 }
 
-/// The first packet is lost; nothing was acknowledged before. The handshake took 20 ms, 4 rttvar are
-/// 40 ms: Linux' timeout is 220 ms, that of RFC 6298 is 1 s. Then the packet takes 11.012 ms. RACK's
-/// probe of a lone packet waits for two RTTs and 200 ms, but not for longer than the timeout.
+/// The first packet is lost; nothing was acknowledged before. The handshake took 20 ms, 4 rttvar
+/// are 40 ms: Linux' timeout is 220 ms, that of RFC 6298 is 1 s. Then the packet takes 11.012 ms.
+/// RACK's probe of a lone packet waits for two RTTs and 200 ms, but not for longer than the
+/// timeout.
 #[test]
 fn a_lost_first_packet_waits_for_the_timeout_that_the_handshake_gives() {
     let outage = "{ from_s = 0.0105, to_s = 0.0115 }";

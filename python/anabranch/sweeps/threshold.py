@@ -89,7 +89,7 @@ def threshold(
     ... )
     >>> found.table[["algorithm", "holds_at", "width"]].round(2)
       algorithm  holds_at  width
-    0       lia      15.9   0.35
+    0       lia     16.25   0.35
     """
     if not 1 <= halvings <= 60:
         raise ScenarioError(f"halvings = {halvings}: expected 1 to 60")

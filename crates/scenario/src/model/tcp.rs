@@ -104,9 +104,9 @@ keys! {
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
     /// On sim and kernel: the largest receive buffer of a connection, bytes (`net.ipv4.tcp_rmem`),
-    /// if that is less than `receive_buffer_packets` take. A full packet of 1500 bytes takes 2304, so
-    /// that a buffer of 6291456 holds 2730. Default: `inf`, on kernel 6291456, as distributions have
-    /// it; profile `linux`: 6291456.
+    /// if that is less than `receive_buffer_packets` take. A full packet of 1500 bytes takes 2304,
+    /// so that a buffer of 6291456 holds 2730. Default: `inf`, on kernel 6291456, as distributions
+    /// have it; profile `linux`: 6291456.
     rmem_max_bytes: PositiveOrInfinite = PositiveOrInfinite::constant(f64::INFINITY),
         linux: PositiveOrInfinite::constant(DISTRIBUTIONS_RMEM_MAX_BYTES);
     /// On kernel, and with Linux' scheduler: the largest send buffer of a path, bytes

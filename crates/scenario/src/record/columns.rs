@@ -3,10 +3,11 @@
 //! Flows and links are indexes into [`Scenario::flows`](crate::Scenario::flows) and
 //! [`Scenario::links`](crate::Scenario::links); users count from 0 within their flow. All totals
 //! are over the measurement window, from `warmup_s` to `duration_s`. Goodput counts payload
-//! delivered in order to the application, at most what arrived in the window, so that no window's is
-//! above what its links carry; throughput counts every byte of every packet. A sample counts what
-//! was delivered in order since the one before, also where a hole is closed and much is delivered at
-//! once. A value that was never measured, such as the RTT of a path without an ACK, is NaN.
+//! delivered in order to the application, at most what arrived in the window, so that no window's
+//! is above what its links carry; throughput counts every byte of every packet. A sample counts
+//! what was delivered in order since the one before, also where a hole is closed and much is
+//! delivered at once. A value that was never measured, such as the RTT of a path without an ACK, is
+//! NaN.
 
 use serde::Serialize;
 

@@ -45,9 +45,9 @@ pub(crate) struct Sender {
     /// `next` when the last recovery began.
     recovery_point: PacketNumber,
     recovering: bool,
-    /// The end of what was sent again, and whether a recovery that ends below it goes on, as it does
-    /// in Linux: there what is sent again counts as lost until it arrives (`tcp_time_to_recover`).
-    /// Otherwise only a later loss begins the next one.
+    /// The end of what was sent again, and whether a recovery that ends below it goes on, as it
+    /// does in Linux: there what is sent again counts as lost until it arrives
+    /// (`tcp_time_to_recover`). Otherwise only a later loss begins the next one.
     resent_end: PacketNumber,
     pub joins_recoveries: bool,
     /// Whether a timeout began the recovery.

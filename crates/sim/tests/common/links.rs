@@ -1,6 +1,7 @@
 //! One user on links for which the expected behaviour is derived by hand.
 //!
-//! The user starts at time 0. At 12 Mbps a full packet of 1500 bytes takes 1 ms. Acknowledgements take no time to transmit.
+//! The user starts at time 0. At 12 Mbps a full packet of 1500 bytes takes 1 ms. Acknowledgements
+//! take no time to transmit.
 
 use anabranch_scenario::Record;
 
