@@ -34,7 +34,8 @@ ALL    :=
 NEXTEST = $(BIN)/cargo-nextest nextest run --show-progress none \
 	$(if $(ALL),--run-ignored all --profile all-,--profile )
 PYTEST  = ANABRANCH_GATEWAY=$(TARGET)/debug/anabranch-gateway \
-	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab $(BIN)/pytest --quiet \
+	ANABRANCH_LAB=$(TARGET)/debug/anabranch-lab ANABRANCH_KERNEL=$(TARGET)/debug/anabranch-kernel \
+	$(BIN)/pytest --quiet \
 	-o junit_family=xunit1 $(if $(ALL),--hypothesis-profile=all,-m 'not slow')
 SITE    := tests/repository/test_site.py
 JUNIT   = $(foreach part,beside alone site,target/nextest/$(if $(ALL),all-)$(part)/junit.xml \

@@ -1,4 +1,4 @@
-"""Whose bar, point or panel it is, and how high figures are."""
+"""Labels: whose bar, point or panel it is, and how high figures are."""
 
 import warnings
 from dataclasses import replace

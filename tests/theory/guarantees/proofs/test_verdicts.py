@@ -62,10 +62,8 @@ def test_three_paths_agree_with_the_search(rule: str) -> None:
 def test_three_paths_of_olia_are_decided() -> None:
     found = prove("olia", paths=[3], rtts=[True], timeout_s=20)
     results = {one.requirement: one.result for one in found.verdicts}
-    # C4 has violations in derivatives over two paths only: over three one is neither largest nor
-    # best. Its alpha is 0, so that it takes all of a change of the total
-    # (docs/notebook/theory-guarantees.md). But phi jumps where windows tie: the total has no
-    # derivative in a price there.
+    # C4 holds where a path is neither largest nor best: its alpha is 0, so that it takes all of a
+    # change of the total (docs/notebook/theory-guarantees.md). With equal losses all are best.
     holds = ["C5", "1/w", "harm"]
     assert results == dict.fromkeys(results, REFUTED) | dict.fromkeys(holds, PROVED)
     assert all(one.confirmation and one.confirmation.seen for one in found.verdicts if one.state)

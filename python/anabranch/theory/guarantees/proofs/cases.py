@@ -56,7 +56,7 @@ class ProvedRule:
     written: Any = None
     """The Python object, for a rule that is not in the table."""
     place: Path | None = None
-    """Its file."""
+    """The file of that object."""
 
     @classmethod
     def of(cls, text: str) -> "ProvedRule":

@@ -94,7 +94,9 @@ def state_at(
 
 def _state(variables: Variables, at: Mapping[str, Fraction]) -> State:
     """With empty queues and 100 packets between losses where the formula leaves them open."""
-    rests = (Fraction(1), Fraction(1), Fraction(0), Fraction(100))
+    # Beside others a number of packets that is missing was the unit, 1.
+    packets = any(str(interval) in at for interval in variables.loss_interval)
+    rests = (Fraction(1), Fraction(1), Fraction(0), Fraction(1 if packets else 100))
     groups = (variables.rate, variables.rtt, variables.queue_delay, variables.loss_interval)
     return State(
         *([at.get(str(v), rest) for v in group] for group, rest in zip(groups, rests, strict=True))
