@@ -1,4 +1,4 @@
-"""The result of runs: seven tables, with the same columns for every backend."""
+"""The result of runs: tables with the same columns for every backend."""
 
 import html
 import os
@@ -254,7 +254,7 @@ class Result:
         return mean_with_interval(totals.reset_index(), self.cases, measures)
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """All seven tables by name.
+        """The tables that every result has, by name.
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
@@ -268,7 +268,7 @@ class Result:
         """All of it as plain data for JSON, as `anabranch schema result` describes.
 
         `flows`, `links`, `totals` and `transfers` are the rows of the summaries; `tables` has the
-        columns of all seven tables; `lateness`, `media` and `failures` are there if there are any.
+        columns of those tables; `lateness`, `media` and `failures` are there if there are any.
         What was not measured is None.
 
         >>> from anabranch import run

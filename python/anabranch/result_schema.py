@@ -83,7 +83,7 @@ def result_schema() -> dict[str, Any]:
         "seeds": _list({"type": "integer", "minimum": 0}),
         **summaries,
         "warnings": _list(_field("string", "what is probably not meant, or was approximated")),
-        "tables": _object(tables, "The seven tables, over all algorithms and seeds."),
+        "tables": _object(tables, "The tables, over all algorithms and seeds."),
         "lateness": _lateness(),
         "measured": _list(_object({name: _field(*field) for name, field in MEASURED.items()})),
         "media": _media(),

@@ -85,7 +85,11 @@ _NEEDS = '"tiny.toml"\nneeds = { rule = "reno" }\nset = { "flows.victim.workload
         ("at_least = 0.2", "at_least_of_reference = 0.2", "items.box.reference: missing"),
         ('why = "a fifth"', "", r"measures\[0\].why: missing"),
         ('"log(1,8)"', '"log(1,8,3)"', "expected an interval"),
-        ('not_tested = { text = "there are none", key = "flows.*.receiver" }', "", "expected one of points, sample, check"),
+        (
+            'not_tested = { text = "there are none", key = "flows.*.receiver" }',
+            "",
+            "expected one of points, sample, check",
+        ),
         ('scenario = "tiny.toml"', 'scenario = "tine.toml"', "did you mean tiny.toml"),
         (
             "[items.later]",

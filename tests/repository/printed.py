@@ -142,7 +142,6 @@ class Workspace:
         assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stderr}"
         return "\n".join(map(str.rstrip, done.stdout.split("\n"))).strip("\n").split("\n")
 
-
     def write(self, block: Block) -> None:
         """Write a block to the file that its page names."""
         text = "\n".join(block.lines) + "\n"

@@ -23,7 +23,9 @@ APPEARS_S = 30.0
 ENDS_S = 120.0
 """A command's longest time."""
 _IS_ROOT = os.geteuid() == 0
-_NAMESPACES = ["--net", "--mount"] if _IS_ROOT else ["--net", "--mount", "--user", "--map-root-user"]
+_NAMESPACES = (
+    ["--net", "--mount"] if _IS_ROOT else ["--net", "--mount", "--user", "--map-root-user"]
+)
 """Of the shell: settings and pinned programs end with it. Without root it is root of its own."""
 
 
@@ -187,4 +189,3 @@ def _kept(printed: Sequence[str], output: Sequence[str]) -> list[str]:
     shown = list(printed[:-1] if printed and not printed[-1] else printed)
     same = list(map(masked, shown)) == list(map(masked, output))
     return shown if same else list(output)
-

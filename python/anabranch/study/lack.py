@@ -29,7 +29,9 @@ class Lack:
         if len(given) != 1:
             raise where.error("expected one of key, rule, left_out")
         if self.key and is_key(self.key):
-            raise where.at("key").error(f"scenarios have {self.key}: name it in left_out, or use it")
+            raise where.at("key").error(
+                f"scenarios have {self.key}: name it in left_out, or use it"
+            )
         if self.rule and self.rule in [rule["name"] for rule in rules()]:
             raise where.at("rule").error(f"the table has {self.rule}: it is not missing")
         if self.left_out and not is_key(self.left_out):
