@@ -54,7 +54,7 @@ class Session:
             text=True,
             start_new_session=True,
         )
-        self._write("set -m; mount -t bpf -o mode=0700 bpf /sys/fs/bpf\n")
+        self._write("set -m; mount -t bpf -o mode=0700 bpf /sys/fs/bpf; ip link set lo up\n")
 
     def __enter__(self) -> "Session":
         return self

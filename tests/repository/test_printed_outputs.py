@@ -117,6 +117,9 @@ SCENARIOS = [b for page in PAGES for b in blocks(page) if b.language == "toml" a
 
 @pytest.mark.parametrize("block", SCENARIOS, ids=str)
 def test_scenarios_are_valid(block: Block, workspace: Workspace) -> None:
+    for other in blocks(block.page):
+        if other.file:  # a trace that the scenario names
+            workspace.write(other)
     (workspace.directory / "scenario.toml").write_text("\n".join(block.lines))
     load = "from anabranch.scenario import load; load('scenario.toml')"
     workspace.output([workspace.python, "-c", load])

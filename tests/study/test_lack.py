@@ -1,5 +1,8 @@
 """What studies and the judge say is missing is missing, and what they leave out exists."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from anabranch.papers.entries.reader import Where
@@ -50,3 +53,11 @@ def test_what_is_missing_and_what_is_left_out_pass() -> None:
     Lack("fading", key="links.*.fading").validate(Where())
     Lack("another rule", rule="no-such-rule").validate(Where())
     Lack("ARQ", left_out="links.*.arq").validate(Where())
+
+
+def test_the_keys_that_the_page_of_limits_says_are_missing_are_missing() -> None:
+    page = Path(__file__).parents[2] / "docs/reference/limits.md"
+    table = page.read_text().partition("## Not in a scenario")[2].partition("\n## ")[0]
+    keys = re.findall(r"\| `([\w.*]+)` \|$", table, re.M)
+    assert len(keys) == table.count("\n| ") - 1, "each row but the heading names a key"
+    assert not [key for key in keys if is_key(key)]
