@@ -22,6 +22,8 @@ APPEARS_S = 30.0
 """Until a line of a command in the background has to appear."""
 ENDS_S = 120.0
 """A command's longest time."""
+LEAVES_S = 20.0
+"""Until the shell, and then all that it has started, have to end after the last command."""
 _IS_ROOT = os.geteuid() == 0
 _NAMESPACES = (
     ["--net", "--mount"] if _IS_ROOT else ["--net", "--mount", "--user", "--map-root-user"]
@@ -69,10 +71,11 @@ class Session:
         self._write("for job in $(jobs -p); do kill -- -$job; done; wait\n")
         self._shell.stdin.close()
         try:
-            self._shell.wait(20)
+            self._shell.wait(LEAVES_S)
         except subprocess.TimeoutExpired:
             self._shell.kill()
-        until = time.monotonic() + 5  # programs that the lab ends with itself
+            self._shell.wait()
+        until = time.monotonic() + LEAVES_S  # programs that the lab ends with itself
         while (left := dict(_of_session(self._shell.pid))) and time.monotonic() < until:
             time.sleep(0.1)
         for process in left:
@@ -141,7 +144,7 @@ def missing(page: Path) -> list[str]:
     """What the `as root` blocks of a page need and is not here."""
     text = "\n".join(line for block in blocks(page) for line in block.lines if block.as_root)
     needs = {
-        "root": _IS_ROOT or "anabranch-kernel" not in text and _may_unshare(),
+        "root": _IS_ROOT or ("anabranch-kernel" not in text and _may_unshare()),
         "/dev/net/tun": Path("/dev/net/tun").exists(),
         "Multipath TCP": Path("/proc/sys/net/mptcp/enabled").exists(),
     }

@@ -27,7 +27,7 @@ from repository.printed import (
     regenerated,
     replaced,
 )
-from repository.session import masked, missing, play_as_root
+from repository.session import missing, play_as_root
 
 # docs/reference/rules.md is written and compared by `cargo test -p anabranch-control`.
 PAGES = [
