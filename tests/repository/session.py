@@ -17,6 +17,8 @@ from types import TracebackType
 
 from repository.printed import Block, Command, Workspace, blocks, commands, regenerated
 
+KEY = re.compile(r"MCowBQYDK2VwAyEA[\w+/]{43}=")
+"""A public key, as `anabranch-gateway keygen` prints it."""
 NUMBER = re.compile(r"\d[\d.,]*( [kMG](?=bps|bit|B))?")
 APPEARS_S = 30.0
 """Until a line of a command in the background has to appear."""
@@ -32,12 +34,12 @@ _NAMESPACES = (
 
 
 def masked(line: str) -> str:
-    """A line with its words only: numbers and widths of columns differ from run to run.
+    """A line with its words only: keys, numbers and widths of columns differ from run to run.
 
     >>> masked("fibre  up    20.00   68 %  4.9 MB") == masked("fibre  up  9.98  7 %  13.0 kB")
     True
     """
-    return re.sub(r"\s+", " ", NUMBER.sub("0", line)).strip()
+    return re.sub(r"\s+", " ", NUMBER.sub("0", KEY.sub("key", line))).strip()
 
 
 class Session:

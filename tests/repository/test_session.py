@@ -110,6 +110,7 @@ def test_a_process_that_ignores_its_end_is_named_and_killed(
     [
         ("lte  up  20.0 Mbps", "lte up 9 Mbps", True),
         ("4.9 MB", "13 kB", True),
+        ("MCowBQYDK2VwAyEA" + "a" * 43 + "=", "MCowBQYDK2VwAyEA" + "b+/" + "c" * 40 + "=", True),
         ("lte  up", "lte  dead", False),
         ("RTT -", "RTT 20.0", False),
     ],

@@ -36,7 +36,7 @@ SANE = Item(
     level="own",
     title="A rule at all",
     question="Are its answers finite, the same for the same state, and within a window?",
-    not_tested="",
+    not_tested=None,
 )
 
 
