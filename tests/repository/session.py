@@ -30,7 +30,7 @@ _IS_ROOT = os.geteuid() == 0
 _NAMESPACES = (
     ["--net", "--mount"] if _IS_ROOT else ["--net", "--mount", "--user", "--map-root-user"]
 )
-"""Of the shell: settings and pinned programs end with it. Without root it is root of its own."""
+"""Options for the shell: settings and pinned programs end with it; a user is its root."""
 
 
 def masked(line: str) -> str:
