@@ -147,7 +147,7 @@ def missing(page: Path) -> list[str]:
     text = "\n".join(line for block in blocks(page) for line in block.lines if block.as_root)
     needs = {
         "root": _IS_ROOT or ("anabranch-kernel" not in text and _may_unshare()),
-        "/dev/net/tun": Path("/dev/net/tun").exists(),
+        "/dev/net/tun": os.access("/dev/net/tun", os.R_OK | os.W_OK),
         "Multipath TCP": Path("/proc/sys/net/mptcp/enabled").exists(),
     }
     programs = {"ip", *re.findall(r"\b(?:anabranch-\w+|curl|iperf3|mptcpize|nft)\b", text)}
