@@ -98,6 +98,7 @@ class Session:
     def _start(self, command: Command) -> list[str]:
         self._logs += 1
         log = Path(self._folder.name) / f"job{self._logs}"
+        log.touch()  # the job itself opens it later
         text = command.text.rstrip().removesuffix("&")
         self._run(f"{text} > {log} 2>&1 &")
         wanted = [masked(line) for line in command.printed if line]
