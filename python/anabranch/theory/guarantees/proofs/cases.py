@@ -56,11 +56,7 @@ class ProvedRule:
     written: Any = None
     """The Python object, for a rule that is not in the table."""
     place: Path | None = None
-<<<<<<< HEAD
     """The file of that object."""
-=======
-    """The file of a rule in Python."""
->>>>>>> theory
 
     @classmethod
     def of(cls, text: str) -> "ProvedRule":
