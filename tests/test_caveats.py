@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import Scenario, run
-from anabranch.caveats import caveats
+from anabranch.caveats import WITHOUT_EFFECT, caveats
 from anabranch.manifest import Manifest
 from anabranch.result import Result
 from conftest import Anabranch
@@ -92,3 +92,43 @@ def test_theory_equilibrium_warns_of_drop_tail_links(tmp_path: Path, anabranch: 
 
 def test_the_simulator_has_no_caveats() -> None:
     assert run(scenario(delay=80, queue=DROP_TAIL), seeds=1).warnings == []
+
+
+def with_tcp(tcp: str, set: list[tuple[str, str]] | None = None) -> Scenario:
+    return Scenario.parse(tcp + TEXT.format(delay=10, queue=RED, users=2), set=set or [])
+
+
+@pytest.mark.parametrize(
+    ("backend", "key", "value"),
+    [
+        ("quic", "rmem_max_bytes", "1e6"),
+        ("quic", "undo", "true"),
+        ("fluid", "delayed_acks", "true"),
+        ("equilibrium", "undo", "true"),
+        ("kernel", "join_handshake", "false"),
+        ("sim", "wmem_max_bytes", "100000"),
+        ("sim", "quick_acks", "true"),
+    ],
+)
+def test_a_key_without_effect_is_named_once_if_it_is_written(
+    backend: str, key: str, value: str
+) -> None:
+    def named(found: Scenario) -> list[str]:
+        return [line for line in caveats(found, backend) if f"tcp.{key}: has no effect" in line]
+
+    assert len(named(with_tcp(f"tcp.{key} = {value}\n"))) == 1
+    assert len(named(with_tcp("", [(f"tcp.{key}", value)]))) == 1
+    assert not [line for line in caveats(with_tcp(""), backend) if "no effect" in line]
+
+
+def test_a_key_with_effect_is_not_named() -> None:
+    linux = 'tcp = { scheduler = "linux", wmem_max_bytes = 100000, rmem_max_bytes = 1e6 }\n'
+    assert not [line for line in caveats(with_tcp(linux), "sim") if "no effect" in line]
+    assert len(caveats(with_tcp(linux), "quic")) == 3
+
+
+def test_the_page_of_quic_lists_the_keys_without_effect() -> None:
+    page = (Path(__file__).parents[1] / "docs/reference/quic.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith("| keys of `[tcp]` without")]
+    keys = row.split("|")[2].replace("`", "").replace(" ", "").split(",")
+    assert keys == WITHOUT_EFFECT["quic"]

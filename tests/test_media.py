@@ -16,6 +16,7 @@ links.line = { rate_mbps = 2, delay_ms = 20 }
 name = "call"
 count = 2
 paths = [["line"]]
+start_spread_s = 0
 workload.media = { rate_mbps = 0.4 }
 """
 

@@ -29,8 +29,11 @@ def made_by_hand(goodputs: dict[int, list[float]]) -> anabranch.Result:
             sent = 100 * (user + 1)
             row = {**keys, "flow": "f", "user": user, "sent_packets": sent}
             flows.append({**row, "rule": "lia", "goodput_mbps": goodput, "lost_packets": 3})
-            paths.append({**row, "path": 0, "rtt_ms": 40.0 + 30.0 * user})
-        link = {"throughput_mbps": sum(users), "utilization": 0.5, "loss_probability": 0.1}
+            measured = {"goodput_mbps": goodput, "lost_random": 0, "rtt_ms": 40.0 + 30.0 * user}
+            paths.append({**row, "path": 0, **measured})
+        total = sum(users)
+        link = {"rate_mbps": 2 * total, "throughput_mbps": total, "utilization": 0.5}
+        link["loss_probability"] = 0.1
         links.append({**keys, "link": "R", **link, "queue_packets": math.nan})
     tables = {"flows": flows, "paths": paths, "links": links}
     for empty in ("transfers", "flow_samples", "path_samples", "link_samples"):

@@ -168,7 +168,7 @@ def results() -> str:
     """The page of the columns of a result's tables."""
     tables = result_schema()["properties"]["tables"]["properties"]
     text = (
-        "# Result tables\n\nThis page lists the columns of the seven tables of a result: "
+        "# Result tables\n\nThis page lists the columns of a result's tables: "
         "attributes of `anabranch.Result` in Python, Parquet files of `--out`, and `tables` of "
         "`--json`. Totals are over the measurement window, from `measure.warmup_s` to the end. "
         "An empty value (null) was not measured, or has no meaning on the backend. Every backend "

@@ -1,11 +1,13 @@
 """What a run is asked for, checked: algorithms and seeds."""
 
+import inspect
 from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral
 from operator import index
 from typing import cast
 
 from anabranch import _core
+from anabranch.formats import is_printable, printable
 from anabranch.rule import Rule
 from anabranch.scenario import Scenario, ScenarioError
 
@@ -59,6 +61,8 @@ def algorithms_of(
         name, rule = _named(choice, own)
         if rule and name in chosen:
             raise ScenarioError(f"two algorithms are called {name}: give the rule another `name`")
+        if name in chosen:
+            raise ScenarioError(f"algorithm {choice}: {name} is given already: give each once")
         chosen[name] = rule
     if not chosen:
         raise ScenarioError("no algorithm given: expected at least one")
@@ -83,7 +87,32 @@ def _named(choice: Algorithm, own: Collection[str]) -> tuple[str, Rule | None]:
         raise ScenarioError(
             f"algorithm {choice!r}: expected a name or an object with increase and decrease"
         )
-    return str(getattr(choice, "name", type(choice).__name__)), choice
+    for method, arguments in ARGUMENTS.items():
+        _check_arguments(choice, method, arguments)
+    name = str(getattr(choice, "name", type(choice).__name__))
+    if not all(map(is_printable, name)):
+        raise ScenarioError(f'the name "{printable(name)}" of a rule has control characters')
+    return name, choice
+
+
+ARGUMENTS = {"increase": ("r", "paths"), "decrease": ("r", "paths")}
+"""The methods of a rule, with what they are called with."""
+
+
+def _check_arguments(rule: Rule, method: str, arguments: tuple[str, ...]) -> None:
+    """Raise `ScenarioError` for a method that cannot be called with these arguments."""
+    function = getattr(rule, method)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # callable, but not written in Python
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        raise ScenarioError(
+            f"algorithm {type(rule).__name__}: expected {method}(self, {', '.join(arguments)}), "
+            f"got {method}(self{''.join(f', {name}' for name in signature.parameters)})"
+        ) from None
 
 
 def seeds_of(seeds: Seeds, default: Iterable[int] = ()) -> list[int]:
@@ -91,7 +120,9 @@ def seeds_of(seeds: Seeds, default: Iterable[int] = ()) -> list[int]:
     if seeds is None:
         return list(default)
     try:
-        chosen = seeds if isinstance(seeds, Iterable) else range(1, index(seeds) + 1)
+        chosen = list(seeds) if isinstance(seeds, Iterable) else range(1, index(seeds) + 1)
+        if isinstance(seeds, bool) or any(isinstance(seed, bool) for seed in chosen):
+            raise TypeError
         found = list(dict.fromkeys(map(index, chosen)))
     except TypeError:
         raise ScenarioError(

@@ -58,7 +58,7 @@ class Flow(TypedDict):
     algorithm: str
     start_s: float
     start_spread_s: float
-    """Users start within this time after `start_s`."""
+    """Users start within this time after `start_s`, as far as the file states it; else 0."""
     stop_s: float | None
     """None: the end of the run."""
     paths: list[NetworkPath]

@@ -9,12 +9,58 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anabranch._core import ScenarioError
+from anabranch.formats import short
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 END = "<!-- end -->"
 MANIFEST = "manifest.json"
 """Describes the other files of a result directory."""
+
+LONGEST_NAME = 255
+"""Bytes of the name of a file or directory, on all usual file systems."""
+
+REMEDIES = {
+    errno.ENOSPC: "free some space, or write to another disk",
+    errno.EDQUOT: "free some space, or write to another disk",
+    errno.ENOENT: "",
+    errno.EACCES: "choose another place, or change its permissions",
+    errno.EROFS: "choose another place",
+    errno.ENAMETOOLONG: f"a name has at most {LONGEST_NAME} bytes",
+}
+"""What to do about an error of the system."""
+
+
+def in_words(error: OSError) -> str:
+    """An error of the system in a line: place, cause, remedy.
+
+    Where it names no file it is about stdout, the only one that is written to without a name.
+    """
+    if error.errno is None or error.strerror is None:
+        return str(error)
+    place = short(os.fsdecode(error.filename), 120) if error.filename else "stdout"
+    if not error.filename and error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+        return error.strerror
+    said = "file not found" if error.errno == errno.ENOENT else error.strerror
+    usual = error.strerror == os.strerror(error.errno)  # else it has words of its own
+    remedy = REMEDIES.get(error.errno, "") if usual else ""
+    return f"{place}: {said}: {remedy}" if remedy else f"{place}: {said}"
+
+
+def read_table(file: Path) -> "pd.DataFrame":
+    """A table of Parquet. Raises FileNotFoundError, and `ScenarioError` for one that is damaged."""
+    import pandas as pd  # slow to load
+
+    try:
+        return pd.read_parquet(file)
+    except (FileNotFoundError, PermissionError, MemoryError):
+        raise
+    except Exception as error:  # of many types: whatever the damage leads to
+        raise ScenarioError(f"{file}: the table is damaged, or no Parquet: run again") from error
 
 
 @contextmanager
@@ -55,6 +101,8 @@ def staged(directory: str | os.PathLike[str], needed: int = 0) -> Iterator[Path]
     with files.
     """
     target = Path(directory)
+    if any(len(os.fsencode(part)) > LONGEST_NAME for part in target.parts):
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(target))
     nearest = next(p for p in [target, *target.absolute().parents] if os.path.lexists(p))
     if nearest.is_symlink() and not nearest.exists():
         raise NotADirectoryError(f"{nearest}: expected a directory to write to, got a broken link")

@@ -2,11 +2,63 @@
 
 import json
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of the text around them, so that it reads as another."""
+
+UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
+"""Categories of characters that a terminal obeys, or that end a line."""
+
+_LONG_NUMBER = re.compile(r"(?<![\w.])-?\d{22,}(?![\w.])")
+
+
+def is_printable(letter: str) -> bool:
+    """Whether a character may be printed on a terminal as it is: controls (C0, C1) may not."""
+    return unicodedata.category(letter) not in UNPRINTABLE and letter not in BIDI
+
+
+def printable(text: str) -> str:
+    """A text with escapes in the place of characters that are not printable, such as newlines.
+
+    >>> printable("a\\x1b[31mb"), printable("grün")
+    ('a\\\\x1b[31mb', 'grün')
+    """
+    return "".join(
+        letter if is_printable(letter) else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def short(text: str, most: int = 60) -> str:
+    """A text of at most so many characters: the middle of a longer one is left out.
+
+    >>> short("abcdefghij", 7), short("abc", 7)
+    ('abc…hij', 'abc')
+    """
+    end = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
+
+
+def short_numbers(text: str) -> str:
+    """A text in which whole numbers of more digits than 64 bits need are in powers of ten.
+
+    >>> short_numbers(f"got {10**300}, not 18446744073709551615")
+    'got 1e+300, not 18446744073709551615'
+    """
+    return _LONG_NUMBER.sub(lambda found: _rounded(found[0]), text)
+
+
+def _rounded(digits: str) -> str:
+    value = float(digits)
+    return f"{value:g}" if math.isfinite(value) else f"a number of {len(digits)} digits"
 
 
 def number(value: float | None, form: str = "g", missing: str = "") -> str:
@@ -102,7 +154,7 @@ def latex_table(frame: "pd.DataFrame") -> str:
     >>> import pandas as pd
     >>> row = {"rule": "rsf_lb", "rtt_ms": [40.04], "rtt_ms_ci95": [0.5]}
     >>> print(latex_table(pd.DataFrame(row)).splitlines()[4].strip())
-    rsf\\_lb & 40.04 ± 0.5 \\\\
+    rsf\\_lb & $40.04 \\pm 0.50$ \\\\
     """
     shown = {}
     for name in frame:
@@ -110,15 +162,45 @@ def latex_table(frame: "pd.DataFrame") -> str:
             continue
         half = frame.get(f"{name}_ci95")
         values = [
-            interval(value, None if half is None else half.iloc[i] or None, ".4g", ".2g")
-            if isinstance(value, float)
-            else str(value)
+            _in_latex(value, None if half is None else half.iloc[i])
             for i, value in enumerate(frame[name])
         ]
-        shown[str(name).replace("_", " ")] = values
+        shown[_escaped(str(name).replace("_", " "))] = values
     plain = type(frame)(shown)
-    text: str = plain.to_latex(index=False, escape=True)
+    numeric = [frame[name].dtype.kind in "if" for name in frame if not str(name).endswith("_ci95")]
+    align = "".join("r" if each else "l" for each in numeric)
+    text: str = plain.to_latex(index=False, escape=False, column_format=align)
     return text
+
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+}
+"""Characters that LaTeX obeys."""
+
+
+def _escaped(text: str) -> str:
+    return "".join(LATEX.get(letter, letter) for letter in text)
+
+
+def _in_latex(value: Any, half: float | None) -> str:
+    """A cell: a mean to the second digit of half its interval, or to four digits without one."""
+    if not isinstance(value, float):
+        return _escaped(str(value))
+    if math.isnan(value):
+        return "--"
+    if half is None or math.isnan(half) or half == 0:
+        return f"${value:.{_decimals(value, 4)}f}$"
+    decimals = _decimals(half, 2)
+    return f"${value:.{decimals}f} \\pm {half:.{decimals}f}$"
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Digits behind the point that give a value so many significant ones."""
+    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
 
 
 def _finite(value: Any) -> Any:

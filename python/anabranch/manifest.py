@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 
 from anabranch._core import VERSION
-from anabranch.files import MANIFEST
+from anabranch.files import MANIFEST, read_table
 from anabranch.formats import json_text
-from anabranch.scenario import Scenario, ScenarioError
+from anabranch.scenario import Scenario, ScenarioError, named
 
 SCENARIO = "scenario.toml"
 ORIGINAL = "original.toml"
@@ -71,11 +71,11 @@ class Manifest:
 
     def scenario(self) -> Scenario:
         """The scenario that ran."""
-        return Scenario.load(self.directory / SCENARIO)
+        return named(Scenario.load(self.directory / SCENARIO))
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """The tables, by name."""
-        return {name: pd.read_parquet(self.directory / file) for name, file in self._tables()}
+        """The tables, by name. Raises `ScenarioError` for one that is damaged."""
+        return {name: read_table(self.directory / file) for name, file in self._tables()}
 
     def missing(self) -> list[str]:
         """The files that no longer exist."""

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from anabranch._core import VERSION
+from anabranch.files import read_table
 from anabranch.manifest import Manifest
 from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, run
@@ -105,7 +106,7 @@ def _differing(stored: Manifest, result: Result) -> list[str]:
     differing = []
     for name, table in result.tables().items():
         try:
-            same = _same(table, pd.read_parquet(stored.directory / f"{name}.parquet"))
+            same = _same(table, read_table(stored.directory / f"{name}.parquet"))
         except (OSError, ValueError):  # no longer a Parquet file; pyarrow's errors are ValueErrors
             same = False
         if not same:

@@ -1,4 +1,4 @@
-"""The result of runs: seven tables, with the same columns for every backend."""
+"""The result of runs: tables with the same columns for every backend."""
 
 import html
 import os
@@ -150,8 +150,8 @@ class Result:
         >>> result = run("examples/two_links.toml", seeds=2, set=short)
         >>> result.summary()[["algorithm", "flow", "rule", "goodput_mbps"]].round(1)
           algorithm          flow  rule  goodput_mbps
-        0       lia      two-path   lia           2.7
-        1       lia   on the left  reno           1.8
+        0       lia      two-path   lia           2.5
+        1       lia   on the left  reno           1.6
         2       lia  on the right  reno           1.7
         """
         by = [*self.keys, "flow"]
@@ -238,6 +238,24 @@ class Result:
         seeds = len(self.seeds)
         return all(len(run.drop_duplicates()) * seeds == len(run) for _, run in runs)
 
+    def one_trajectory(self) -> pd.DataFrame:
+        """Per case whether its numbers are those of one trajectory, so that they have no interval.
+
+        A single seed, or seeds that gave the same because nothing is random. What a backend
+        computes without seeds is no trajectory.
+        """
+        backend = resolve_name("anabranch.runner:known_backend")(self.backend)  # above this module
+        rows = self.flows.drop(columns="seed")
+        runs = self.flows.groupby(self.cases, sort=False)["seed"].nunique()
+        distinct = rows.drop_duplicates().groupby(self.cases, sort=False).size()
+        users = rows.groupby(self.cases, sort=False).size() / runs
+        fixed = (distinct == users) if self.lateness is None else runs == 1
+        return (fixed & backend.random).rename("one_trajectory").reset_index()
+
+    def is_one_trajectory(self) -> bool:
+        """Whether that is so of every case."""
+        return bool(self.one_trajectory()["one_trajectory"].all())
+
     def totals(self) -> pd.DataFrame:
         """Per case: `total_goodput_mbps` and `jain_index` over all users, with 95 % intervals.
 
@@ -246,7 +264,7 @@ class Result:
         >>> result = run("examples/two_links.toml", seeds=2, set=short)
         >>> result.totals()[["algorithm", "jain_index"]].round(2)
           algorithm  jain_index
-        0       lia         0.9
+        0       lia        0.93
         """
         goodput = self.flows.groupby(list(self.keys), sort=False)["goodput_mbps"]
         totals = goodput.agg(total_goodput_mbps="sum", jain_index=jain_index)
@@ -254,7 +272,7 @@ class Result:
         return mean_with_interval(totals.reset_index(), self.cases, measures)
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """All seven tables by name.
+        """The tables that every result has, by name.
 
         >>> from anabranch import run
         >>> short = {"measure.duration_s": 10, "measure.warmup_s": 2}
@@ -268,7 +286,7 @@ class Result:
         """All of it as plain data for JSON, as `anabranch schema result` describes.
 
         `flows`, `links`, `totals` and `transfers` are the rows of the summaries; `tables` has the
-        columns of all seven tables; `lateness`, `media` and `failures` are there if there are any.
+        columns of those tables; `lateness`, `media` and `failures` are there if there are any.
         What was not measured is None.
 
         >>> from anabranch import run
@@ -288,15 +306,20 @@ class Result:
             },
             "algorithms": self.algorithms,
             "seeds": self.seeds,
-            "flows": records(self.summary()),
-            "links": records(self.link_summary()),
-            "totals": records(self.totals()),
-            "transfers": records(self.transfer_summary()),
+            "one_trajectory": self.is_one_trajectory(),
+            "flows": records(self.marked(self.summary())),
+            "links": records(self.marked(self.link_summary())),
+            "totals": records(self.marked(self.totals())),
+            "transfers": records(self.marked(self.transfer_summary())),
             "warnings": self.warnings,
             "tables": {name: columns(table) for name, table in self.tables().items()},
             **{name: records(table) for name, table in self.more_tables().items()},
             **({"failures": dict(self.failures)} if self.failures else {}),
         }
+
+    def marked(self, summary: pd.DataFrame) -> pd.DataFrame:
+        """A summary with the column `one_trajectory`, for those who print its numbers."""
+        return summary.merge(self.one_trajectory(), on=self.cases, how="left")
 
     def plot(
         self, kind: str = "goodput", *, ax: Any = None, width_cm: float | None = None

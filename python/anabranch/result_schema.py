@@ -50,9 +50,11 @@ MEASURED: dict[str, tuple[str | list[str], str]] = {
     "backend": ("string", "what computed it"),
     "algorithm": ("string", "of the run"),
     "flow": ("string", "name of the flow"),
-    "quantity": ("string", "Mbps, of goodput; or RTT, ms"),
-    "measured": ("number", "as given, or read from a file"),
-    "computed": ("number", "mean over the seeds"),
+    "quantity": ("string", "Mbps, of goodput, of a transfer or while it sends; or RTT, ms"),
+    "measured": ("number", "as given, or read from a file; the mean of several"),
+    "measurements": ("integer", "how many were given"),
+    "measured_ci95": (["number", "null"], "half the 95 % interval of their mean; null for one"),
+    "computed": (["number", "null"], "mean over the seeds; null where no transfer was done"),
     "low": (["number", "null"], "95 % of runs are above it; null for one seed"),
     "high": (["number", "null"], "95 % of runs are below it"),
     "verdict": ("string", "inside, or how far from what was computed"),
@@ -81,9 +83,14 @@ def result_schema() -> dict[str, Any]:
         "scenario": _object(scenario, "The scenario, without the values that a sweep varied."),
         "algorithms": _list(_field("string", "what flows without an algorithm of their own ran")),
         "seeds": _list({"type": "integer", "minimum": 0}),
+        "one_trajectory": _field(
+            "boolean",
+            "whether each number is of one trajectory, without an interval: one seed, or nothing "
+            "in the scenario is random",
+        ),
         **summaries,
         "warnings": _list(_field("string", "what is probably not meant, or was approximated")),
-        "tables": _object(tables, "The seven tables, over all algorithms and seeds."),
+        "tables": _object(tables, "The tables, over all algorithms and seeds."),
         "lateness": _lateness(),
         "measured": _list(_object({name: _field(*field) for name, field in MEASURED.items()})),
         "media": _media(),
@@ -180,5 +187,8 @@ def _summary(name: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
             "type": ["number", "null"],
             "description": "half the 95 % interval over seeds; null for one seed",
         }
+    if name not in ("gain", "optimum"):
+        meaning = "whether these numbers are of one trajectory, without an interval"
+        row["one_trajectory"] = _field("boolean", meaning)
     rows = _object(row) | {"additionalProperties": True}
     return _list(rows) | {"description": f"{name.capitalize()}: a row per case, means over seeds."}

@@ -98,8 +98,8 @@ def run(
     >>> result = run("examples/two_links.toml", ["lia", "olia"], seeds=2, set=short)
     >>> result.totals()[["algorithm", "jain_index"]].round(2)
       algorithm  jain_index
-    0       lia        0.90
-    1      olia        0.88
+    0       lia        0.93
+    1      olia        0.91
     """
     scenario = load(source, set, stand_in(algorithm))
     kind = known_backend(on).log

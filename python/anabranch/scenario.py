@@ -15,6 +15,7 @@ from anabranch._core import (
     schedulers,
     schema,
 )
+from anabranch.formats import is_printable, printable
 
 __all__ = [
     "Scenario",
@@ -23,6 +24,7 @@ __all__ = [
     "couplings",
     "expected_one_of",
     "load",
+    "named",
     "path_names",
     "rules",
     "schedulers",
@@ -61,17 +63,34 @@ def load(
     if isinstance(source, Scenario):
         if given:
             raise ScenarioError("set needs a scenario file: give its path, not a Scenario")
-        return source
+        return named(source)
     file = _path(source)
     values = {key: toml_value(value) for key, value in given.items()}
     try:
-        return Scenario.load(file, list(values.items()), algorithm)
+        return named(Scenario.load(file, list(values.items()), algorithm))
     except ScenarioError as error:
         message = str(error)
         for key, text in values.items():
             if not isinstance(given[key], Toml):  # else it comes from the command line
                 message = message.replace(f"--set {key}={text}", f"set[{key!r}] = {text}")
         raise ScenarioError(message) from None
+
+
+def named(scenario: Scenario) -> Scenario:
+    """The scenario. Raises `ScenarioError` for a name that would not be printed as it is.
+
+    Names are in tables, warnings and figures; a terminal would obey the control characters in one.
+    """
+    kinds = {"name": [scenario.name], "links": scenario.link_names, "flows": scenario.flow_names}
+    for kind, names in kinds.items():
+        for name in names:
+            if odd := next((letter for letter in name if not is_printable(letter)), None):
+                what = "the name" if kind == "name" else f"{kind}: the name"
+                raise ScenarioError(
+                    f'{scenario.source}: {what} "{printable(name)}" has the control character '
+                    f"U+{ord(odd):04X}: names are printed: leave it out"
+                )
+    return scenario
 
 
 def settings(set: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -7,32 +7,36 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.comparison.measured import Measured, beside, from_files, given, read
+from anabranch.comparison.measured import Measured, beside, from_files, given, measurements
 from anabranch.scenario import ScenarioError
 from conftest import Anabranch
 
-IPERF = {
-    "start": {"test_start": {"protocol": "TCP", "num_streams": 2}},
-    "end": {
-        "streams": [{"sender": {"mean_rtt": 20_000}}, {"sender": {"mean_rtt": 40_000}}],
-        "sum_sent": {"bits_per_second": 99e6},
-        "sum_received": {"bits_per_second": 24e6},
-    },
-}
+PARTS = """
+algorithm = "reno"
+seeds = [1]
+measure = { duration_s = 30, warmup_s = 5 }
+links.L = { rate_mbps = 10, delay_ms = 10 }
+
+[[flows]]
+name = "late"
+paths = [["L"]]
+start_s = 20
+start_spread_s = 0
+
+[[flows]]
+name = "file"
+paths = [["L"]]
+workload.file = { bytes = 2e6 }
+
+[[flows]]
+name = "on and off"
+paths = [["L"]]
+start_spread_s = 0
+workload.on_off = { on_s = 2, off_s = 3 }
+"""
 
 QUICKLY = ["--format", "latex", "-q"]
 """Figures take most of the time."""
-
-IDLE = "\t cubic rtt:0.026/0.014 bytes_acked:165 lastsnd:1508 app_limited minrtt:0.008"
-SS = """\
-State Recv-Q Send-Q Local Address:Port  Peer Address:Port
-ESTAB 0      0          10.0.0.1:38580    10.0.0.2:5201
-{idle}
-ESTAB 0      131072     10.0.0.1:38596    10.0.0.2:5201
-\t cubic {ulp}rtt:20/4 mss:1448 bytes_sent:3000000 bytes_acked:2500000 busy:2000ms unacked:3
-ESTAB 0      262038     10.0.0.3:38610    10.0.0.2:5201
-\t cubic {ulp}rtt:40.5/3 mss:1448 bytes_acked:7500000 busy:2000ms rwnd_limited:80ms(4.0%)
-"""
 
 
 def test_a_measurement_is_inside_where_95_percent_of_runs_are(small: Path) -> None:
@@ -41,39 +45,70 @@ def test_a_measurement_is_inside_where_95_percent_of_runs_are(small: Path) -> No
     # t(0.975, 1) sqrt(2) sqrt(1 + 1/2) = 12.706 * 1.732 = 22.0 of it.
     two = result.flows["seed"].map({1: 4.0, 2: 6.0})
     result = replace(result, flows=result.flows.assign(goodput_mbps=two))
-    (row,) = beside(result, {"one": Measured(26.9)}).to_dict(orient="records")
+    (row,) = beside(result, {"one": Measured((26.9,))}).to_dict(orient="records")
     assert (row["low"], row["high"]) == pytest.approx((0, 5 + 22.01), abs=0.01)
     assert row["verdict"] == "inside"
-    (row,) = beside(result, {"one": Measured(27.1)}).to_dict(orient="records")
+    (row,) = beside(result, {"one": Measured((27.1,))}).to_dict(orient="records")
     assert row["verdict"] == "outside, 5.42 times"
 
 
 def test_without_seeds_there_is_no_interval(small: Path) -> None:
     result = anabranch.run(small, "lia", on="equilibrium")
     goodput = result.summary().set_index("flow")["goodput_mbps"]["one"]
-    (row,) = beside(result, {"one": Measured(0.9 * goodput)}).to_dict(orient="records")
+    (row,) = beside(result, {"one": Measured((0.9 * goodput,))}).to_dict(orient="records")
     assert row["verdict"] == "-10.0 %"
 
 
-def test_iperf3_has_what_the_receiver_got_per_stream(tmp_path: Path) -> None:
-    file = tmp_path / "iperf.json"
-    file.write_text(json.dumps(IPERF))
-    assert read(file) == Measured(12.0, 30.0)
-    file.write_text(json.dumps({"error": "unable to connect"}))
-    with pytest.raises(ScenarioError, match=r"iperf\.json: iperf3 failed: unable to connect"):
-        read(file)
+def test_several_measurements_have_a_spread_of_their_own(small: Path) -> None:
+    result = anabranch.run(small, "lia", seeds=2)
+    two = result.flows["seed"].map({1: 4.0, 2: 6.0})
+    result = replace(result, flows=result.flows.assign(goodput_mbps=two))
+    # Measured 8, 10, 12: mean 10, s = 2, and t(0.975, 2) 2 / sqrt(3) = 4.303 * 1.1547 = 4.97.
+    # The difference is 5. Variances of the means: 4/3 and 1. Welch: freedom (7/3)^2 /
+    # ((4/3)^2 / 2 + 1) = 5.444 / 1.889 = 2.88, t = 3.26, half the interval 3.26 sqrt(7/3) = 4.98.
+    (row,) = beside(result, {"one": Measured((8.0, 10.0, 12.0))}).to_dict(orient="records")
+    assert (row["measured"], row["measurements"]) == (10, 3)
+    assert row["measured_ci95"] == pytest.approx(4.97, abs=0.01)
+    assert row["verdict"] == "outside, +100.0 %"
+    (row,) = beside(result, {"one": Measured((7.9, 9.9, 11.9))}).to_dict(orient="records")
+    assert row["verdict"] == "inside"  # 4.9 of 4.98
 
 
-@pytest.mark.parametrize(("ulp", "goodput"), [("", 20.0), ("tcp-ulp-mptcp flags:Mm ", 40.0)])
-def test_ss_has_acknowledged_bytes_over_busy_time(ulp: str, goodput: float, tmp_path: Path) -> None:
-    file = tmp_path / "ss.txt"
-    file.write_text(SS.format(idle=IDLE, ulp=ulp))
-    # 2.5 MB and 7.5 MB in 2 s are 10 and 30 Mbps: their mean, or the sum of two subflows.
-    # The idle connection has no time busy. RTTs of 20 and 40.5 ms weigh 1 to 3.
-    assert read(file) == Measured(goodput, pytest.approx(35.375))
-    file.write_text(IDLE)
-    with pytest.raises(ScenarioError, match="no connection with bytes_acked and busy"):
-        read(file)
+def test_a_transfer_is_compared_with_its_own_rate_and_others_with_the_time_they_send(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "parts.toml"
+    file.write_text(PARTS)
+    result = anabranch.run(file)
+    flows = {name: Measured((1.0,)) for name in ("late", "file", "on and off")}
+    found = beside(result, flows).set_index("flow")
+    whole = result.flows.set_index("flow")["goodput_mbps"]
+    done = result.transfers.iloc[0]
+    assert found["computed"]["file"] == pytest.approx(2e6 * 8e-6 / done["duration_s"])
+    # From 20 to 30 of 5 to 30 s: 2.5 times the mean over the window.
+    assert found["computed"]["late"] == pytest.approx(2.5 * whole["late"])
+    # On from 5 to 7, 10 to 12, ... 25 to 27: 10 of 25 s.
+    assert found["computed"]["on and off"] == pytest.approx(2.5 * whole["on and off"])
+    assert list(found["quantity"]) == [
+        "Mbps while it sends",
+        "Mbps of a transfer",
+        "Mbps while it sends",
+    ]
+
+
+def test_several_files_of_a_flow_are_several_measurements(small: Path, tmp_path: Path) -> None:
+    scenario = anabranch.Scenario.load(small)
+    for name, rate in ("a", 3e6), ("b", 5e6):
+        stream = {"bytes": rate, "seconds": 8, "bits_per_second": rate, "sender": True}
+        end = {"streams": [{"sender": stream, "receiver": stream}]}
+        (tmp_path / name).write_text(json.dumps({"start": {"version": "iperf 3.12"}, "end": end}))
+    said: list[str] = []
+    files = [f"one={tmp_path / name}" for name in "ab"]
+    found = measurements(["one=4"], files, scenario, said.append)
+    assert found == {"one": Measured((3.0, 5.0, 4.0))}
+    assert said[0] == f"{tmp_path / 'a'}: iperf3 3.12: 1 connection: 3 Mbps"
+    with pytest.raises(ScenarioError, match="no connection #2: #1 client to server"):
+        measurements([], [f"{files[0]}#2"], scenario)
 
 
 def test_a_file_needs_the_name_of_its_flow_where_there_are_several(small: Path) -> None:
@@ -82,7 +117,7 @@ def test_a_file_needs_the_name_of_its_flow_where_there_are_several(small: Path) 
         from_files(["ss.txt"], scenario)
     with pytest.raises(ScenarioError, match="unknown flow 'on': expected one of two, one"):
         given(["on=3"], scenario)
-    assert given(["one=3"], scenario) == {"one": Measured(3.0)}
+    assert given(["one=3"], scenario) == [("one", Measured((3.0,)))]
 
 
 def test_run_prints_backends_side_by_side_with_the_measurement(

@@ -119,7 +119,13 @@ def test_a_seed_repeats_an_episode_and_another_does_not(file: Path) -> None:
 
 def test_a_step_is_a_round_trip_of_the_slowest_path(file: Path) -> None:
     env = FlowEnv(
-        file, "two", set={"links.R2.delay_ms": 100, "links.R1.queue.drop_tail.packets": 10}
+        file,
+        "two",
+        set={
+            "links.R2.delay_ms": 100,
+            "links.R1.queue.drop_tail.packets": 10,
+            "flows.two.start_spread_s": 0,
+        },
     )
     env.reset(seed=1)
     calm = np.array([0.0, 0.0], dtype=np.float32)

@@ -24,7 +24,8 @@ def test_a_lossy_second_path_harms_with_the_buffers_of_linux_alone(
     lossy = [cell for cell in suite._cells(quick=True) if cell.name == LOSSY]
     monkeypatch.setattr(suite, "_cells", lambda _quick: lossy)
     for overrides, harms in (LINUX, True), (STEADY, False):
-        found = harm(["lia"], 2, set=overrides, quick=True)
+        # Seeds differ by some 3 Mbps: two of them decide nothing, six do (2.57 x 3 / sqrt(6) of 7).
+        found = harm(["lia"], 6, set=overrides, quick=True)
         (row,) = found.rows
         assert row.harms("lia") is harms, row
         assert 18.5 < row.best < 19.4
@@ -71,10 +72,10 @@ def test_the_command_prints_a_table_markdown_or_json() -> None:
 def test_a_run_without_chance_is_called_deterministic() -> None:
     result = run("examples/two_links.toml", "reno", 2, set=SHORT)
     assert not result.is_deterministic()
-    # One user, who starts at 0, and a queue that drops nothing at random.
+    # One user, who starts at 0 because that is written, and a queue that drops nothing at random.
     one = {
         **SHORT,
-        "flows": [{"name": "one", "paths": [["left"]]}],
+        "flows": [{"name": "one", "paths": [["left"]], "start_spread_s": 0}],
         "links.left.queue": {"drop_tail": {"packets": 50}},
     }
     assert run("examples/two_links.toml", "reno", 2, set=one).is_deterministic()

@@ -9,6 +9,7 @@ from anabranch.judge.entries import FOLDER, Item, Measure, Needs, open_items
 from anabranch.judge.networks import checked, networks, unmet
 from anabranch.judge.outcome import workloads_of
 from anabranch.scenario import ScenarioError
+from anabranch.study.lack import Lack
 from judge.tiny import JUDGE, write
 
 RFC_9743 = [
@@ -84,7 +85,11 @@ _NEEDS = '"tiny.toml"\nneeds = { rule = "reno" }\nset = { "flows.victim.workload
         ("at_least = 0.2", "at_least_of_reference = 0.2", "items.box.reference: missing"),
         ('why = "a fifth"', "", r"measures\[0\].why: missing"),
         ('"log(1,8)"', '"log(1,8,3)"', "expected an interval"),
-        ('not_tested = "there are none"', "", "expected one of points, sample, check"),
+        (
+            'not_tested = { text = "there are none", key = "flows.*.receiver" }',
+            "",
+            "expected one of points, sample, check",
+        ),
         ('scenario = "tiny.toml"', 'scenario = "tine.toml"', "did you mean tiny.toml"),
         (
             "[items.later]",
@@ -128,5 +133,5 @@ def test_bounds_of_references() -> None:
 
 
 def test_an_item_without_needs_needs_nothing() -> None:
-    item = Item("5.2", "MUST", "t", "q", not_tested="no", needs=Needs())
+    item = Item("5.2", "MUST", "t", "q", not_tested=Lack("no", key="flows.*.no"), needs=Needs())
     assert unmet(item, [], []) is None

@@ -84,7 +84,7 @@ section = "7.6"
 level = "SHOULD"
 title = "Receivers"
 question = "Misbehaving?"
-not_tested = "there are none"
+not_tested = { text = "there are none", key = "flows.*.receiver" }
 """
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,6 +151,7 @@ def test_a_last_record_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
         ("", "some.qlog: not JSON"),
         ("[]", "some.qlog: not qlog: expected an object with traces, or a JSON sequence"),
         ('{"traces": [{"events": [[1, "a"]]}]}', "trace 0: expected a list of events that are"),
+        ('{"traces": [{"events": [], "configuration": {"time_units": "h"}}]}', "time_units 'h'"),
         ("\x1e", "some.qlog: not qlog: the sequence is empty"),
         ("\x1e{}\n", "record 0: not qlog: expected an object with a trace"),
         (sequence({"trace": {}}, {"time": 1}), "record 1: not an event of qlog: KeyError('name')"),
@@ -161,6 +163,98 @@ def test_a_file_that_is_no_qlog_is_an_error(text: str, message: str, tmp_path: P
     with pytest.raises(ScenarioError) as error:
         qlog.read(write(tmp_path, text))
     assert message in str(error.value)
+
+
+DRAFT_00 = """{ "qlog_version": "draft-00", "title": "picoquic", "traces": [
+{ "vantage_point": { "name": "backend", "type": "server" }, "configuration": {"time_units": "us"},
+"event_fields": ["relative_time", "path_id", "category", "event", "data"],
+"common_fields": { "protocol_type": "QUIC_HTTP3", "reference_time": "1000"},
+"events": [
+[0, 0, "transport", "packet_sent", { "header": { "packet_size": 1200, "packet_number": 1 }}],
+[100, 1, "transport", "packet_sent", { "header": { "packet_size": 1440, "packet_number": 1 }}],
+[20000, 0, "recovery", "metrics_updated",
+ {"cwnd": 14400, "smoothed_rtt": 30000, "min_rtt": 20000, "latest_rtt": 20000}],
+[60000, 1, "recovery", "metrics_updated", {"cwnd": 28800, "latest_rtt": 60000}],
+[61000, 1, "recovery", "packet_lost", { "packet_number" : 1, "trigger" : "time" }],
+[62000, 0, "recovery", "metrics_updated", {"pto_count": 1}],
+[80000, 0, "recovery", "metrics_updated", {"cwnd": 17280, "latest_rtt": 24000}]]}]}"""
+"""In the form of picoquic's writer: rows, us, a column for the path."""
+
+
+def test_rows_of_draft_00_have_their_units_and_paths(tmp_path: Path) -> None:
+    tables = qlog.read(write(tmp_path, DRAFT_00))
+    paths = tables["paths"]
+    assert list(paths.path) == [0, 1]
+    assert list(paths.sent_packets) == [1, 1]
+    assert list(paths.lost_packets) == [0, 1]
+    # Latest RTTs alone: (20 + 24) / 2 of path 0, not the smoothed 30.
+    assert list(paths.rtt_ms) == [22, 60]
+    samples = tables["path_samples"]
+    # Three updates; that of the PTO has no metric of a sample.
+    assert list(samples.time_s) == [0.02, 0.06, 0.08]
+    # Path 0 logs a smoothed RTT, which holds; path 1 the latest alone.
+    assert list(samples.rtt_ms) == [30, 60, 30]
+    assert list(samples.window_packets) == [10, 20, 12]
+
+
+@pytest.mark.parametrize(
+    ("fields", "times"),
+    [
+        (["delta_time", "CATEGORY", "EVENT_TYPE", "TRIGGER", "DATA"], [5, 10]),
+        (["time", "category", "event_type", "trigger", "data"], [1005, 1015]),
+        (["relative_time", "category", "event_type", "trigger", "data"], [5, 15]),
+    ],
+)
+def test_times_of_rows_are_since_the_reference_or_the_event_before(
+    fields: list[str], times: list[int], tmp_path: Path
+) -> None:
+    rows = [[t, "RECOVERY", "METRIC_UPDATE", "", {"cwnd": 1500}] for t in times]
+    trace = {"event_fields": fields, "common_fields": {"reference_time": 1000}, "events": rows}
+    text = json.dumps({"qlog_version": "draft-01", "traces": [trace]})
+    assert list(qlog.read(write(tmp_path, text))["path_samples"].time_s) == [0.005, 0.015]
+
+
+@pytest.mark.parametrize("name", ["quic:packet_lost", "recovery:packets_lost"])
+def test_an_event_of_several_losses_counts_each(name: str, tmp_path: Path) -> None:
+    """As mvfst writes it."""
+    lost = {"largest_lost_packet_num": 3, "lost_bytes": 3756, "lost_packets": 3}
+    sent = {"time": 1, "name": "quic:packet_sent", "data": {"raw": {"length": 1252}}}
+    text = sequence({"trace": {}}, sent, {"time": 2, "name": name, "data": lost})
+    assert list(qlog.read(write(tmp_path, text))["paths"].lost_packets) == [3]
+
+
+METRIC_LISTS = st.lists(
+    st.tuples(st.integers(0, 10**6), st.integers(0, 2), st.integers(1, 10**6), st.integers(1, 99)),
+    max_size=20,
+)
+
+
+@given(rows=METRIC_LISTS)
+def test_every_form_of_the_same_events_gives_the_same_tables(
+    rows: list[tuple[int, int, int, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Rows of draft-00 in us, objects of 0.3 in ms, and a sequence of 0.4: the same numbers."""
+    rows.sort()
+    fields = ["relative_time", "path_id", "category", "event", "data"]
+    old = [
+        [t, path, "recovery", "metrics_updated", {"cwnd": 1500 * w, "latest_rtt": rtt}]
+        for t, path, rtt, w in rows
+    ]
+    new = [
+        metrics(t / 1e3, path_id=path, congestion_window=1500 * w, latest_rtt=rtt / 1e3)
+        for t, path, rtt, w in rows
+    ]
+    units = {"time_units": "us"}
+    texts = [
+        json.dumps({"traces": [{"event_fields": fields, "configuration": units, "events": old}]}),
+        json.dumps({"qlog_version": "0.3", "traces": [{"events": new}]}),
+        sequence({"qlog_version": "0.4", "trace": {}}, *new),
+    ]
+    folder = tmp_path_factory.mktemp("forms")
+    first, *others = [qlog.read(write(folder, text)) for text in texts]
+    for other in others:
+        for name, table in first.items():
+            pd.testing.assert_frame_equal(table, other[name])
 
 
 JSON = st.recursive(

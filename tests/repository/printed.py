@@ -3,7 +3,9 @@
 A block is run unless the line before it is `<!-- not run: REASON, YYYY-MM-DD -->`. `console` has
 commands after `$ `, each with the output below it, if it is shown; `python` blocks of a page run
 one after the other, at the place of the last; `toml` is a scenario. A block after
-`<!-- file: NAME -->` is written to the file NAME, as the reader of the page would do it.
+`<!-- file: NAME -->` is written to the file NAME, as the reader of the page would do it. One after
+`<!-- slow: REASON -->` runs in `make test-all` only; so do those after `<!-- as root: REASON -->`,
+in a shell of their own (`session.py`), with commands after `# ` or `$ `.
 """
 
 import os
@@ -17,7 +19,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MARKER = re.compile(r"<!-- not run: .+, \d{4}-\d\d-\d\d -->")
+AS_ROOT = re.compile(r"<!-- as root: .+ -->")
+SLOW = re.compile(r"<!-- slow: .+ -->")
 FILE = re.compile(r"<!-- file: ([\w./-]+) -->")
+HERE = re.compile(r"<<(\w+)")
 COLUMNS = "80"
 """The width for which outputs are printed."""
 
@@ -32,8 +37,13 @@ class Block:
     language: str
     lines: Sequence[str]
     marked: bool
+    """Whether it is not run."""
     file: str | None = None
     """Where its reader writes it."""
+    as_root: bool = False
+    """Whether it runs in the shell of root."""
+    slow: bool = False
+    """Whether it runs in `make test-all` only."""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.first + 1}"
@@ -45,6 +55,7 @@ class Command:
 
     text: str
     printed: list[str]
+    prompt: str = "$ "
     output: list[str] = field(default_factory=list)
 
 
@@ -54,26 +65,35 @@ def blocks(page: Path) -> Iterator[Block]:
     fences = [i for i, line in enumerate(lines) if line.startswith("```")]
     assert len(fences) % 2 == 0, f"{page}: a block is not closed"
     for start, end in zip(fences[::2], fences[1::2], strict=True):
-        marked = start > 0 and bool(MARKER.fullmatch(lines[start - 1]))
-        named = FILE.fullmatch(lines[start - 1]) if start > 0 else None
+        before = lines[start - 1] if start > 0 else ""
+        marked, named = bool(MARKER.fullmatch(before)), FILE.fullmatch(before)
+        as_root, slow = bool(AS_ROOT.fullmatch(before)), bool(SLOW.fullmatch(before))
         code, language = lines[start + 1 : end], lines[start][3:].strip()
         language = language.removeprefix("{code-cell} ")  # of a notebook in MyST
-        yield Block(page, start + 1, language, code, marked, named[1] if named else None)
+        name = named[1] if named else None
+        yield Block(page, start + 1, language, code, marked, name, as_root, slow)
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a `console` block; a line that ends with a backslash continues."""
+    """The commands of a `console` block.
+
+    A line that ends with a backslash continues, and so does a here-document until its word.
+    """
     found: list[Command] = []
-    continued = False
+    prompts = ("$ ", "# ") if block.as_root else ("$ ",)
+    continued, word = False, None
     for line in block.lines:
-        if continued:
+        if continued or word:
             found[-1].text += f"\n{line}"
-        elif line.startswith("$ "):
-            found.append(Command(line[2:], []))
+        elif line.startswith(prompts):
+            found.append(Command(line[2:], [], line[:2]))
+            word = here[1] if (here := HERE.search(line)) else None
         else:
-            assert found, f"{block}: expected a line that begins with '$ '"
+            assert found, f"{block}: expected a line that begins with '{prompts[-1]}'"
             found[-1].printed.append(line)
-        continued = line.endswith("\\") and (continued or line.startswith("$ "))
+            continue
+        continued = line.endswith("\\")
+        word = None if line == word else word
     return found
 
 
@@ -122,19 +142,23 @@ class Workspace:
         assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stderr}"
         return "\n".join(map(str.rstrip, done.stdout.split("\n"))).strip("\n").split("\n")
 
+    def write(self, block: Block) -> None:
+        """Write a block to the file that its page names."""
+        text = "\n".join(block.lines) + "\n"
+        (self.directory / str(block.file)).write_text(text, encoding="utf-8")
 
-def play(page: Path, workspace: Workspace) -> list[tuple[Block, list[str]]]:
+
+def play(page: Path, workspace: Workspace, slow: bool = False) -> list[tuple[Block, list[str]]]:
     """Run a page from top to bottom: its `console` blocks, with their lines as they are now.
 
     Raises AssertionError for a command or Python code that fails.
     """
-    found = list(blocks(page))
+    found = [block for block in blocks(page) if slow or not block.slow]
     python = [block for block in found if block.language == "python" and runs(block)]
     now = []
     for block in found:
         if block.file:
-            file = workspace.directory / block.file
-            file.write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+            workspace.write(block)
         elif block.language == "console" and runs(block):
             entered = commands(block)
             for command in entered:
@@ -149,15 +173,15 @@ def play(page: Path, workspace: Workspace) -> list[tuple[Block, list[str]]]:
 
 
 def runs(block: Block) -> bool:
-    """Whether its commands or its code are run."""
-    return not block.marked and not block.file
+    """Whether `play` runs its commands or its code."""
+    return not (block.marked or block.file or block.as_root)
 
 
 def regenerated(block: Block, found: Sequence[Command]) -> list[str]:
     """The lines of a `console` block with the outputs as they are now, where they are shown."""
     lines: list[str] = []
     for number, command in enumerate(found):
-        lines += f"$ {command.text}".split("\n")
+        lines += f"{command.prompt}{command.text}".split("\n")
         if any(command.printed):
             lines += [*command.output, *([""] if number < len(found) - 1 else [])]
     return lines

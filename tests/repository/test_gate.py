@@ -89,13 +89,23 @@ def modules(file: Path) -> set[str]:
     return set(re.findall(r"^mod (\w+);", file.read_text(), re.M))
 
 
-def test_the_tests_in_real_time_are_compiled_once():
-    """Cargo selects for their packages the features that it selects for the workspace."""
-    show = ["make", "--eval", "show: ; @echo $(REAL_TIME)", "show"]
-    chosen = subprocess.run(show, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    packages = [word for word in chosen.split() if word not in ("--bins", "--tests")]
+@pytest.mark.parametrize("kernel", ["", "yes"])
+def test_the_tests_in_real_time_are_compiled_once(kernel: str):
+    """Cargo selects for their packages the features that it selects for all that is tested.
+
+    With and without crates/kernel, whatever this machine can build.
+    """
+    packages = made("REAL_TIME", kernel)
     assert "anabranch-gateway" in packages
-    assert features(packages) - features(["--workspace"]) == set()
+    assert ("anabranch-kernel" in packages) == bool(kernel)
+    chosen = [word for word in packages if word not in ("--bins", "--tests")]
+    assert features(chosen) - features(made("CRATES", kernel)) == set()
+
+
+def made(variable: str, kernel: str) -> list[str]:
+    """Words of a variable of the Makefile, where crates/kernel can be built or cannot."""
+    show = ["make", f"KERNEL={kernel}", "--eval", f"show: ; @echo $({variable})", "show"]
+    return subprocess.run(show, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
 
 
 def features(selection: list[str]) -> set[str]:

@@ -8,7 +8,7 @@ pages.
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from repository.printed import (
     regenerated,
     replaced,
 )
+from repository.session import missing, play_as_root
 
 # docs/reference/rules.md is written and compared by `cargo test -p anabranch-control`.
 PAGES = [
@@ -60,13 +61,30 @@ def in_the_gate_if_played_nowhere_else(page: Path) -> object:
 def test_commands_print_what_the_page_says_and_python_runs(
     page: Path, workspace: Workspace
 ) -> None:
-    played = play(page, workspace)
+    compare(page, play(page, workspace, slow=True))
+
+
+def compare(page: Path, played: Sequence[tuple[Block, list[str]]]) -> None:
+    """Compare or, with UPDATE_PRINTED=1, write the lines of blocks."""
     if os.environ.get("UPDATE_PRINTED"):
         page.write_text(replaced(page, played), encoding="utf-8")
+        return
     for block, now in played:
-        assert os.environ.get("UPDATE_PRINTED") or list(block.lines) == now, (
-            f"{block}: run UPDATE_PRINTED=1 pytest {__file__}"
-        )
+        assert list(block.lines) == now, f"{block}: run UPDATE_PRINTED=1 pytest {__file__}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if any(block.as_root for block in blocks(page))],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_blocks_of_root_print_the_words_of_the_page(page: Path, workspace: Workspace) -> None:
+    if lacks := missing(page):
+        message = f"{page.relative_to(ROOT)}: no {', no '.join(lacks)}"
+        assert "ANABRANCH_REQUIRE_KERNEL" not in os.environ, message
+        pytest.skip(message)
+    compare(page, play_as_root(page, workspace))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -94,11 +112,21 @@ def calls(page: Path) -> Iterator[tuple[str, list[str]]]:
                 yield line, list(takewhile(lambda word: not set(word) <= set("();<>|&"), words))
 
 
-SCENARIOS = [b for page in PAGES for b in blocks(page) if b.language == "toml" and not b.marked]
+LINKS = re.compile(r"^(\[links|links\.)", re.M)
+"""What makes a block of TOML a scenario: the gateway's configurations have none."""
+SCENARIOS = [
+    block
+    for page in PAGES
+    for block in blocks(page)
+    if block.language == "toml" and not block.marked and LINKS.search("\n".join(block.lines))
+]
 
 
 @pytest.mark.parametrize("block", SCENARIOS, ids=str)
 def test_scenarios_are_valid(block: Block, workspace: Workspace) -> None:
+    for other in blocks(block.page):
+        if other.file:  # a trace that the scenario names
+            workspace.write(other)
     (workspace.directory / "scenario.toml").write_text("\n".join(block.lines))
     load = "from anabranch.scenario import load; load('scenario.toml')"
     workspace.output([workspace.python, "-c", load])

@@ -37,7 +37,7 @@ question = "Which share?"
 on = ["sim", "quic"]
 seeds = 2
 quick = { seeds = 1, set = { "measure.duration_s" = 8 } }
-not_modelled = ["anything else"]
+not_modelled = [{ text = "anything else", key = "links.*.anything" }]
 
 [traces."slow.trace"]
 kind = "steps"

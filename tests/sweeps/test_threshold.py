@@ -18,6 +18,13 @@ def direct(small: Path, rate: float, algorithm: str = "lia") -> float:
     return float(run.totals()["total_goodput_mbps"].iloc[0])
 
 
+def spread(small: Path, rate: float, algorithm: str) -> tuple[float, float]:
+    """Mean of two seeds, and half of their distance."""
+    run = anabranch.run(small, algorithm, seeds=2, set={"links.R1.rate_mbps": rate})
+    one, other = run.flows.groupby("seed")["goodput_mbps"].sum()
+    return (one + other) / 2, abs(one - other) / 2
+
+
 def test_the_bracket_holds_the_threshold_and_has_the_promised_width(small: Path) -> None:
     found = anabranch.threshold(
         small, RATE, "total_goodput_mbps >= 17", ["lia", "olia"], seeds=2, halvings=6
@@ -28,6 +35,9 @@ def test_the_bracket_holds_the_threshold_and_has_the_promised_width(small: Path)
         assert row["holds_at"] - row["fails_at"] == row["width"]  # more rate, more goodput
         assert row["metric_holds"] == direct(small, row["holds_at"], row["algorithm"]) >= 17
         assert row["metric_fails"] == direct(small, row["fails_at"], row["algorithm"]) < 17
+        # Two seeds, a and b: half of the interval is t(0.975, 1) |a - b| / 2 = 6.35 |a - b|.
+        ends = [spread(small, row[at], row["algorithm"]) for at in ("holds_at", "fails_at")]
+        assert row["decided"] == all(abs(mean - 17) > 12.706 * half for mean, half in ends)
     # Both ends and six middles of two algorithms with two seeds.
     assert len(found.result.links) / 2 == 8 * 2 * 2
 
@@ -109,3 +119,14 @@ def test_names_of_flows_may_have_spaces_and_dots() -> None:
     scenario = anabranch.load("examples/two_links.toml")
     found = condition("flows.on the left.goodput_mbps<=1e-3", scenario)
     assert (found.metric.name, found.bound, found.holds(0.001)) == ("on the left", 0.001, True)
+
+
+def test_a_threshold_is_decided_only_where_intervals_exclude_the_bound(small: Path) -> None:
+    # Total goodput grows by about 5 Mbps from one end of the bracket to the other, of which each
+    # interval of five seeds is a small part; of one seed there is none.
+    rough = {"links.R1.rate_mbps": "lin(4,20)"}
+    for seeds, decided in (5, True), (1, False):
+        found = anabranch.threshold(
+            small, rough, "total_goodput_mbps >= 17", "lia", seeds=seeds, halvings=1
+        )
+        assert found.table["decided"].tolist() == [decided]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.conversion.link_rates import in_text
 from anabranch.conversion.topology import Defaults, scenario_from
 from anabranch.scenario import Scenario, ScenarioError
 from conftest import Anabranch
@@ -120,3 +121,118 @@ def test_the_command_writes_a_scenario_that_runs(tmp_path: Path, anabranch: Anab
     assert "A to D" in done.stdout
     done = anabranch("init", file, "--topology", RING, "--from", "A", "--force")
     assert "give the ends of the paths: --from, --to" in done.stderr
+
+
+ZOO = """Creator "Topology Zoo Toolset"
+graph [
+  directed 0
+  label "Like the Zoo's"
+  node [
+    id 0
+    label "West"
+    Longitude -120.0
+    Latitude 40.0
+  ]
+  node [ id 1 label "East" Longitude -75.0 Latitude 40.0 ]
+  node [ id 2 label "Bor&#229;s" Longitude -95.0 Latitude 45.0 ]
+  node [ id 3 label "None" Internal 0 ]
+  edge [ source 0 target 2 LinkType "OC-192" LinkLabel "OC-192c" LinkNote "c" ]
+  edge [ source 2 target 1 LinkSpeed "10" LinkLabel "10 Gbps" LinkSpeedUnits "G" ]
+  edge [ source 0 target 1 LinkLabel "< 2.5 Gbps" LinkSpeedRaw 2500000000.0 ]
+  edge [ source 0 target 1 LinkLabel "155 Mbps" ]
+  edge [ source 1 target 3 LinkLabel "10-20Gbps" ]
+]
+"""
+
+
+def test_gml_of_the_zoo_is_read_with_parallel_edges_and_labels(tmp_path: Path) -> None:
+    file = tmp_path / "zoo.gml"
+    file.write_text(ZOO)
+    text = scenario_from(file, "West", "East")
+    assert routes(text) == [["West-East"], ["West-Borås", "Borås-East"]]
+    links = {link["name"]: link for link in Scenario.parse(text).network()["links"]}
+    # The fastest of the parallel edges; OC-192 is 192 * 51.84.
+    assert links["West-East"]["rate_mbps"] == 2500
+    assert links["West-Borås"]["rate_mbps"] == 9953.28
+    assert links["Borås-East"]["rate_mbps"] == 10_000
+    # Haversine of 45 degrees of longitude at 40 north: 2 asin(cos 40 sin 22.5) = 0.59506 rad, that
+    # is 3791.0 km or 18.955 ms.
+    assert links["West-East"]["delay_ms"] == pytest.approx(18.955, abs=1e-3)
+    total = links["West-Borås"]["delay_ms"] + links["Borås-East"]["delay_ms"]
+    assert total == pytest.approx(19.201, abs=1e-3)
+    assert "2500  # the label says '< 2.5 Gbps', an upper bound" in text
+    assert "9953.28  # by the label 'OC-192c'" in text
+    assert "# In no path, for they have no delay: 1 edge." in text
+
+
+def test_what_is_made_up_is_marked_and_what_is_ambiguous_refused(tmp_path: Path) -> None:
+    file = tmp_path / "zoo.gml"
+    file.write_text(ZOO)
+    with pytest.raises(ScenarioError, match="node 'None' no Latitude and Longitude: give --delay"):
+        scenario_from(file, "West", "None", 1)
+    with pytest.raises(ScenarioError, match=r"nor a label \('10-20Gbps'\) with one rate"):
+        scenario_from(file, "West", "None", 1, defaults=Defaults(delay_ms=5))
+    text = scenario_from(file, "West", "None", 1, defaults=Defaults(15_000, 5))
+    assert "rate_mbps = 15000  # given by --rate-mbps" in text
+    assert "delay_ms = 5  # made up by --delay-ms: node 'None' has no Latitude" in text
+
+
+@pytest.mark.parametrize(
+    ("label", "mbps"),
+    [
+        ("OC-3", 155.52),
+        ("OC768", 39_813.12),
+        ("OC-192 (Future)", 9953.28),
+        ("STM-16", 2488.32),
+        ("STM64", 9953.28),
+        ("T1", 1.544),
+        ("DS3", 44.736),
+        ("E1", 2.048),
+        ("E3", 34.368),
+        ("155 Mbps", 155),
+        ("2.5Gb/s", 2500),
+        ("1Gbit/s", 1000),
+        ("512Kbps", 0.512),
+        ("10GE", 10_000),
+        ("10 GigE", 10_000),
+        ("1G Ethernet", 1000),
+        ("GigE", 1000),
+        ("Gigabit Ethernet", 1000),
+        ("Fast Ethernet", 100),
+        ("Dark Fiber (1Gbps)", 1000),
+        ("KreoNet2  10Gbit/s", 10_000),
+        ("8*GbE", 8000),
+        ("2 x 10G", 20_000),
+        ("100GbE", 100_000),
+        ("10-20Gbps", None),
+        ("300M-1Gb/s", None),
+        ("CANARIE N*10Gbit/s", None),
+        ("Managed Fiber (10Gbps, 100Mbps)", None),
+        ("WANPHY", None),
+        ("DWDM", None),
+        ("Fiber 12", None),
+        ("", None),
+    ],
+)
+def test_labels_of_the_zoo_name_rates(label: str, mbps: float | None) -> None:
+    assert in_text(label) == mbps
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("graph [", "line 1: the list has no end"),
+        ("graph [\n  node [ id ]\n]", "line 2: id has no value"),
+        ("graph [ node [ label x ] ]", "expected a number or a string, found 'x'"),
+        ("nothing 1", "not GML"),
+        ("graph [ node [ label 1 ] ]", "not GML: 'id'"),
+        ('graph "', "not GML"),
+    ],
+)
+def test_a_fault_of_gml_is_one_line(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.gml"
+    file.write_text(text)
+    with pytest.raises(ScenarioError) as error:
+        scenario_from(file, "A", "B")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)

@@ -13,6 +13,7 @@ from anabranch.result import Result
 from anabranch.scenario import ScenarioError
 from anabranch.ui.app import make
 from anabranch.ui.opened import open_path
+from anabranch.ui.series import plan
 from ui.server import PORT, TOKEN, events
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "two_against_one.toml"
@@ -46,6 +47,25 @@ def test_a_directory_of_results_is_shown_as_it_ran(tmp_path: Path):
         assert own["total_mbps"] == pytest.approx(rows["goodput_mbps"].sum())
     assert wrong.json()["error"]["message"].startswith("algorithm 'balia': expected one of")
     assert unknown.json()["error"]["message"] == "seed 1: expected one of 4, 7"
+
+
+def test_a_stored_result_has_the_means_and_intervals_over_its_seeds(tmp_path: Path):
+    result = anabranch.run(EXAMPLE, ["lia"], [4, 7, 9], set=SHORT)
+    result.save(tmp_path / "results")
+    with client_of(tmp_path / "results") as client:
+        found = events(client.get("/api/opened", params={"a": "lia", "seed": 7}))
+    (event,) = (event for event in found if event["type"] == "result")
+    summary = result.summary()
+    assert event["over_seeds"]["seeds"] == 3
+    assert event["over_seeds"]["goodput_mbps"] == pytest.approx(list(summary["goodput_mbps"]))
+    assert event["over_seeds"]["half_mbps"] == pytest.approx(list(summary["goodput_mbps_ci95"]))
+
+
+def test_the_plan_names_the_rules_of_flows_that_have_their_own():
+    scenario = anabranch.Scenario.load(EXAMPLE.with_name("two_links.toml"))
+    assert [flow["own"] for flow in plan(scenario)["flows"]] == [None, "reno", "reno"]
+    same = scenario.with_algorithm("reno")
+    assert [flow["own"] for flow in plan(same)["flows"]] == [None, "reno", "reno"]
 
 
 @pytest.mark.parametrize("name", ["nothing", "nothing.toml", "nothing.qlog", "empty"])

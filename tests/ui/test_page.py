@@ -183,6 +183,54 @@ def test_the_text_is_completed_and_its_errors_are_beside_their_line(page: Page):
         page.key("Enter")
 
 
+def test_a_bar_is_that_of_the_rule_that_the_flow_ran(page: Page):
+    page.open(f"#item=examples%2Ftwo_links&a=lia&b=olia&set={SHORT}")
+    page.browser.wait(DONE)
+    labels = page.get("[...document.querySelectorAll('.bar-rule')].map((one) => one.textContent)")
+    # The flows "on the left" and "on the right" name Reno, whatever rule is chosen.
+    assert labels == ["lia", "olia", *["reno, beside lia", "reno, beside olia"] * 2]
+    colours = page.get("[...document.querySelectorAll('.fill')].map((one) => one.style.background)")
+    assert len(set(colours)) == 3
+    assert len(set(colours[2:])) == 1
+    assert "one run, one seed" in page.get("document.querySelector('.keys').textContent")
+
+
+def test_what_an_error_leaves_behind_is_grey(page: Page):
+    page.open(f"#item=examples%2Ftwo_links&set={SHORT}")
+    page.browser.wait(DONE)
+    outdated = "document.getElementById('run-view').classList.contains('outdated')"
+    assert not page.get(outdated)
+    for given, said in [("", "got nothing"), ("99999999999999999999", "got 99999999999999999999")]:
+        page.get(f"document.getElementById('seed').value = '{given}'")
+        page.get("document.getElementById('seed').dispatchEvent(new Event('change'))")
+        page.browser.wait(f"{STATUS} === 'Not run'")
+        problem = page.get("document.getElementById('problem').textContent")
+        assert problem.startswith("Seed: expected a whole number from 0 to 9007199254740991")
+        assert said in problem
+        assert page.get(outdated)
+    page.get("document.getElementById('seed').value = '3'")
+    page.get("document.getElementById('seed').dispatchEvent(new Event('change'))")
+    page.browser.wait(DONE)
+    assert not page.get(outdated)
+
+
+def test_the_error_of_the_text_is_visible_on_a_laptop(page: Page):
+    page.open(f"#item=examples%2Ftwo_links&set={SHORT}")
+    page.browser.wait(DONE)
+    laptop = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    page.browser.call("Emulation.setDeviceMetricsOverride", **laptop)
+    page.click("#tab-text")
+    page.get("document.querySelector('#editor textarea').select()")
+    page.type("[measure]\nduration_s = soon\n")
+    page.browser.wait("document.getElementById('editor-error').textContent !== ''")
+    # What lies at the middle of the text is the text itself, not a button over it.
+    assert page.get(
+        "(() => { const one = document.getElementById('editor-error');"
+        "const { left, top, width, height } = one.getBoundingClientRect();"
+        "return document.elementFromPoint(left + width / 2, top + height / 2) === one; })()"
+    )
+
+
 def test_escape_cancels_a_run(page: Page):
     endless = "%7B%22measure.duration_s%22%3A%221e6%22%2C%22measure.sample_ms%22%3A%221e6%22%7D"
     page.open(f"#item=examples%2Ftwo_links&set={endless}")

@@ -1,5 +1,6 @@
 //! What near and far log when there is no tunnel: the cause in plain words, and the remedy.
 
+use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -363,13 +364,13 @@ fn each_path_that_opens_has_a_line_of_its_end_at_both_ends() {
             far: "",
         };
         let mut situation = Situation::start(&case);
-        situation.near.signal("TERM");
+        situation.near.signal(Signal::TERM);
         situation.near.end();
         let far = situation.far.as_mut().expect("it runs");
         wait("far's tunnel has ended", || {
             far.log().contains("by the peer: near stops")
         });
-        far.signal("TERM");
+        far.signal(Signal::TERM);
         far.end();
         for log in [situation.near.log(), far.log()] {
             let count = |line: &str| log.matches(line).count();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
 use crate::process::pair::{GATEWAY, Pair, Running, echoes, keygen, text, wait};
 
@@ -72,7 +72,7 @@ fn only_its_own_page_follows_the_status() {
 #[test]
 fn the_gateway_raises_its_limit_of_descriptors() {
     let mut pair = Pair::start(1.0);
-    pair.near.signal("KILL");
+    pair.near.signal(Signal::KILL);
     pair.near.end();
     let log = pair.folder.path().join("again.log");
     let child = after("ulimit -Sn 256", &["near", "near.toml"], pair.folder.path())

@@ -110,7 +110,7 @@ impl Admission {
             Admission::Red(averager) => {
                 let probability = averager.drop_probability(arrival);
                 if dice.chance(probability) {
-                    marked = arrival.ecn_capable && averager.marks(probability);
+                    marked = arrival.ecn_capable && averager.marks();
                     if !marked {
                         return Err(Cause::Red);
                     }

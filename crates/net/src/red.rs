@@ -8,7 +8,8 @@ const TYPICAL_BYTES: u32 = 1500;
 
 /// Random early detection with a drop probability in three pieces: 0 up to `min_packets`, linear
 /// to `mid_probability` at `mid_packets`, linear to 1 at `max_packets` (OLIA draft, Sec. 3; after
-/// Floyd and Jacobson 1993). Packets are dropped, or marked, each independently of the others.
+/// Floyd and Jacobson 1993). Packets are dropped, or marked, each independently of the others,
+/// where Floyd and Jacobson spread drops evenly by a count of the packets since the last one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Red {
     /// Queue up to which no packet is dropped.
@@ -107,9 +108,9 @@ impl Averager {
         self.red.limit_packets
     }
 
-    /// Whether ECN-capable packets are marked instead of dropped at this drop probability.
-    pub(crate) fn marks(&self, probability: f64) -> bool {
-        self.red.ecn && probability < 1.0
+    /// Whether ECN-capable packets are marked instead of dropped at the present average.
+    pub(crate) fn marks(&self) -> bool {
+        self.red.ecn && self.average < self.red.max_packets
     }
 
     /// Takes an arrival's sample of the queue and gives the probability of dropping it. While the

@@ -90,7 +90,8 @@ impl TraceError {
 
     fn not_a_time(line: usize, found: &str) -> TraceError {
         let problem = format!(
-            "expected a timestamp in ms, an integer from 0 to {}, found {found:?}; write one per line",
+            "expected a timestamp in ms, an integer from 0 to {}, found {found:?}; write one per line, \
+             or let `anabranch trace convert` read the file",
             u32::MAX
         );
         TraceError { line, problem }

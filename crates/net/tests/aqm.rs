@@ -230,6 +230,26 @@ fn red_marks_below_its_upper_threshold_and_drops_from_there_on() {
     );
 }
 
+/// A step at 20 packets, as `tc` writes DCTCP's: with 20 to 99 packets waiting every packet is
+/// marked and none dropped. One is in transmission, so the 101st finds 99 waiting.
+#[test]
+fn red_marks_every_packet_at_probability_1() {
+    let red = Red {
+        min_packets: 19.9,
+        mid_packets: 20.0,
+        max_packets: 100.0,
+        mid_probability: 1.0,
+        average_weight: None,
+        limit_packets: 1000,
+        ecn: true,
+    };
+    let mut link = Link::new(link(Queue::Red(red)), 1);
+    let fates: Vec<_> = (0..200).map(|_| link.offer_ecn_capable(0, 1500)).collect();
+    let passed = |(fate, _): &&(Fate, bool)| matches!(fate, Fate::Delivered { .. });
+    assert_eq!(fates.iter().filter(passed).count(), 101);
+    assert_eq!(fates.iter().filter(|(_, marked)| *marked).count(), 80);
+}
+
 /// A bucket of 4500 bytes that fills by 1500 per 2 ms, half of the link's rate. At once pass three
 /// packets; then one each at 2, 4 and 6 ms, however many are offered; after 6 ms without an offer,
 /// at 13 ms, three again. What passes is transmitted at the link's rate.

@@ -128,23 +128,33 @@ fn errors_name_the_line_and_the_remedy() {
         ),
         (
             "1\n-2\n",
-            format!("line 2: {not_a_time} \"-2\"; write one per line"),
+            format!(
+                "line 2: {not_a_time} \"-2\"; write one per line, or let `anabranch trace convert` read the file"
+            ),
         ),
         (
             "1\n2.5\n",
-            format!("line 2: {not_a_time} \"2.5\"; write one per line"),
+            format!(
+                "line 2: {not_a_time} \"2.5\"; write one per line, or let `anabranch trace convert` read the file"
+            ),
         ),
         (
             "1 2\n",
-            format!("line 1: {not_a_time} \"1 2\"; write one per line"),
+            format!(
+                "line 1: {not_a_time} \"1 2\"; write one per line, or let `anabranch trace convert` read the file"
+            ),
         ),
         (
             "1\n\n2\n",
-            format!("line 2: {not_a_time} \"\"; write one per line"),
+            format!(
+                "line 2: {not_a_time} \"\"; write one per line, or let `anabranch trace convert` read the file"
+            ),
         ),
         (
             "4294967296",
-            format!("line 1: {not_a_time} \"4294967296\"; write one per line"),
+            format!(
+                "line 1: {not_a_time} \"4294967296\"; write one per line, or let `anabranch trace convert` read the file"
+            ),
         ),
         (
             "1\n5\n4\n",

@@ -8,7 +8,19 @@ use pyo3::types::PyDict;
 /// Links and flows as dicts, with the names of the scenario file where it has them.
 pub fn network<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyDict>> {
     let links: PyResult<Vec<_>> = scenario.links.iter().map(|it| link(py, it)).collect();
-    let flows: PyResult<Vec<_>> = scenario.flows.iter().map(|it| flow(py, it)).collect();
+    let flows: PyResult<Vec<_>> = scenario
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(index, it)| {
+            let entry = flow(py, it)?;
+            // The default spread is for packets, whose order is chance; equations have no chance.
+            if !scenario.states_start_spread(index) {
+                entry.set_item("start_spread_s", 0.0)?;
+            }
+            Ok(entry)
+        })
+        .collect();
     let network = PyDict::new(py);
     network.set_item("packet_bytes", scenario.tcp.packet_bytes.get())?;
     network.set_item("header_bytes", scenario.tcp.header_bytes)?;

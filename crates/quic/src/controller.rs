@@ -37,6 +37,9 @@ pub struct PathReport {
     acknowledged_sent: Option<Instant>,
     /// How often the path was opened. Only the controller of the last time is registered.
     opened: u32,
+    /// Largest volume in flight in this round trip and in the one before, and when this one began.
+    used_bytes: [u64; 2],
+    round_began: Option<Instant>,
     /// Whether a controller is registered.
     is_registered: bool,
     allowance: Allowance,
@@ -55,11 +58,30 @@ impl PathReport {
         self.bbr_window
     }
 
-    /// Whether the congestion window limits what is sent, as far as the library knows. It takes an
-    /// allowance for the window.
-    fn is_window_limited(&self, app_limited: bool, window: u64, mtu: u64) -> bool {
-        !app_limited
-            && (self.allowance == Allowance::NONE || self.in_flight_bytes + 2 * mtu >= window)
+    /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library knows
+    /// only of the application: it takes an allowance for the window, and does not count a peer
+    /// that gives no credit. So the window must have been full within the last two round trips, or
+    /// half full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
+    fn is_window_limited(
+        &self,
+        app_limited: bool,
+        window: u64,
+        mtu: u64,
+        grows_fast: bool,
+    ) -> bool {
+        let used = self.used_bytes[0].max(self.used_bytes[1]);
+        let used = if grows_fast { 2 * used } else { used };
+        !app_limited && used + 2 * mtu >= window
+    }
+
+    /// Notes what is in flight, and that a round trip is over once a packet of it is acknowledged.
+    fn note_used(&mut self, now: Instant, acknowledged_sent: Option<Instant>) {
+        let in_flight = self.in_flight_bytes;
+        if acknowledged_sent >= self.round_began {
+            self.round_began = Some(now);
+            self.used_bytes = [in_flight, self.used_bytes[0]];
+        }
+        self.used_bytes[0] = self.used_bytes[0].max(in_flight);
     }
 }
 

@@ -22,6 +22,26 @@ fn sum(column: &[u64]) -> u64 {
     column.iter().sum()
 }
 
+/// A receive window of 240 packets at 500 Mbps and 100 ms, which hold 4200: 240 are in flight, and
+/// slow start, which may double what was used, ends at 480 and the two packets of tolerance twice.
+#[test]
+fn a_window_does_not_grow_while_the_receiver_limits() {
+    let scenario = scenario(
+        r#"
+        algorithm = "lia"
+        measure = { duration_s = 20, sample_ms = 100 }
+        tcp.receive_buffer_packets = 240
+        links.L = { rate_mbps = 500, delay_ms = 50 }
+        [[flows]]
+        name = "user"
+        paths = [["L"]]
+        "#,
+    );
+    let windows = run(&scenario, 1).path_samples.window_packets;
+    let largest = windows.into_iter().fold(0.0, f64::max);
+    assert!((240.0..=500.0).contains(&largest), "{largest} packets");
+}
+
 /// Every number of a record, bit by bit.
 fn bits(record: Record) -> Vec<u64> {
     let tables = record.tables().into_iter();

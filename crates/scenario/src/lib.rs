@@ -60,7 +60,7 @@ pub use model::number::{
 };
 pub use model::scheduler::Scheduler;
 pub use model::size::Size;
-pub use model::tcp::Tcp;
+pub use model::tcp::{DISTRIBUTIONS_RMEM_MAX_BYTES, Tcp};
 pub use origin::Inputs;
 pub use record::columns::Record;
 pub use record::{columns, recorder};

@@ -43,6 +43,11 @@ impl Scenario {
         self.written.flows[flow].algorithm.is_some()
     }
 
+    /// Whether a flow states its `start_spread_s`; otherwise it has the default.
+    pub fn states_start_spread(&self, flow: usize) -> bool {
+        self.written.flows[flow].start_spread_s.is_some()
+    }
+
     /// The file it was read from, or the name it was given for errors; trace files lie beside it.
     pub fn source(&self) -> &str {
         &self.source

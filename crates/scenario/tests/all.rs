@@ -9,6 +9,7 @@ mod link_traces;
 mod phrases;
 mod recorder;
 mod schedulers;
+mod starts;
 mod warnings;
 mod whole_files;
 mod workloads;

@@ -145,6 +145,7 @@ impl Connection {
             let window = self.controller.window(r) as u32;
             let seed = element_seed(self.host_seed, kind::HOSTS, r);
             let mut path = PathState::new(route.clone(), tcp, window, seed);
+            path.sender.joins_recoveries = self.controller.is_by_rate();
             path.packets = self.controller.is_by_rate().then(Box::default);
             if let (Some(ecn), true) = (&mut path.ecn, self.controller.is_scalable()) {
                 ecn.set_scalable();

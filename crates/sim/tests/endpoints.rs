@@ -129,6 +129,33 @@ fn the_receive_buffer_limits_the_rate() {
     );
 }
 
+/// Linux accounts 2304 bytes for a packet of 1500: 46 080 bytes hold 20 packets. The RTT is 100 ms,
+/// and up to 100 us more in the sender's host. The profile `rfc` has no such limit of its own.
+#[test]
+fn the_largest_receive_buffer_in_bytes_limits_the_rate_too() {
+    for profile in ["rfc", "linux"] {
+        let tcp = format!("profile = \"{profile}\", rmem_max_bytes = 46_080");
+        let record = bulk(FAST, &tcp, "", 100.0, 1e3);
+        assert_eq!(
+            record.path_samples.in_flight_packets.iter().max(),
+            Some(&20),
+            "{profile}"
+        );
+    }
+}
+
+/// 6291456 bytes hold 2730 packets of 1500, whatever the window: 27 300 per second. A window below
+/// that is not limited.
+#[test]
+fn a_linux_host_has_a_receive_buffer_of_6_mb() {
+    let most = |tcp: &str, duration_s: f64| {
+        let record = bulk(FAST, tcp, "", duration_s, 1e3);
+        record.path_samples.in_flight_packets.into_iter().max()
+    };
+    assert_eq!(most("profile = \"linux\"", 3.0), Some(2730));
+    assert!(most("", 3.0) > Some(2730));
+}
+
 #[test]
 fn totals_count_from_the_end_of_the_warm_up() {
     // 20 packets per 100 ms, of which half a second is measured.

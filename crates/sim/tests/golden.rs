@@ -46,15 +46,16 @@ const RUNS: &[[&str; 4]] = &[
         "links.A = { rate_mbps = 20, delay_ms = 10, loss.bernoulli = { probability = 0.01 } }
          links.B = { rate_mbps = 20, delay_ms = 30,
                      loss.gilbert_elliott = { good_to_bad = 0.002, bad_to_good = 0.3 } }",
-        r#"[{ name = "cubic", algorithm = "cubic", paths = [["A"]] },
-            { name = "balia", algorithm = "balia", paths = [["A"], ["B"]] }]"#,
+        r#"[{ name = "cubic", algorithm = "cubic", paths = [["A"]], start_spread_s = 0 },
+            { name = "balia", algorithm = "balia", paths = [["A"], ["B"]], start_spread_s = 0 }]"#,
     ],
     [
         "scenario C, RED",
         "",
         "links.AP1 = { rate_mbps = 10, delay_ms = 40, queue.red = {} }
          links.AP2 = { rate_mbps = 10, delay_ms = 40, queue.red = { average_weight = 0.002 } }",
-        r#"[{ name = "olia", algorithm = "olia", count = 2, paths = [["AP1"], ["AP2"]] },
+        r#"[{ name = "olia", algorithm = "olia", count = 2, paths = [["AP1"], ["AP2"]],
+              start_spread_s = 0 },
             { name = "reno", count = 2, paths = [["AP2"]], start_spread_s = 1 }]"#,
     ],
     [
@@ -63,16 +64,16 @@ const RUNS: &[[&str; 4]] = &[
         "links.A = { rate_mbps = 8, delay_ms = 10, down = [{ from_s = 7, to_s = 9 }] }
          links.B = { rate_mbps = 4, delay_ms = 50 }
          links.C = { rate_mbps = 50, delay_ms = 5 }",
-        r#"[{ name = "lia", algorithm = "lia", paths = [["C", "A"], ["C", "B"]] },
-            { name = "wvegas", algorithm = "wvegas", paths = [["C"], ["C", "B"]] }]"#,
+        r#"[{ name = "lia", algorithm = "lia", paths = [["C", "A"], ["C", "B"]], start_spread_s = 0 },
+            { name = "wvegas", algorithm = "wvegas", paths = [["C"], ["C", "B"]], start_spread_s = 0 }]"#,
     ],
     [
         "Linux' scheduler: chance, an outage, on and off",
         "scheduler = 'linux'",
         "links.A = { rate_mbps = 8, delay_ms = 10, down = [{ from_s = 7, to_s = 9 }] }
          links.B = { rate_mbps = 4, delay_ms = 50, loss.bernoulli = { probability = 0.02 } }",
-        r#"[{ name = "lia", algorithm = "lia", paths = [["A"], ["B"]] },
-            { name = "olia", algorithm = "olia", paths = [["A"], ["B"]],
+        r#"[{ name = "lia", algorithm = "lia", paths = [["A"], ["B"]], start_spread_s = 0 },
+            { name = "olia", algorithm = "olia", paths = [["A"], ["B"]], start_spread_s = 0,
               workload.on_off = { on_s = 3, off_s = 2 } }]"#,
     ],
     [
@@ -80,13 +81,13 @@ const RUNS: &[[&str; 4]] = &[
         "",
         "links.lte = { trace_file = 'lte.trace', delay_ms = 15, queue.drop_tail = { bytes = 90000 } }
          links.fibre = { rate_mbps = 20, delay_ms = 5 }",
-        r#"[{ name = "file", paths = [["lte"]], start_s = 5, workload.file.bytes = 3000000 },
+        r#"[{ name = "file", paths = [["lte"]], start_spread_s = 0, start_s = 5, workload.file.bytes = 3000000 },
             { name = "web", algorithm = "lia", count = 2, paths = [["lte"], ["fibre"]],
               workload.poisson = { rate_per_s = 2,
                                    size.pareto = { mean_bytes = 30000, shape = 1.5 } } },
             { name = "sensor", paths = [["fibre"]], stop_s = 15,
               workload.poisson = { rate_per_s = 5, size.exponential.mean_bytes = 5000 } },
-            { name = "video", paths = [["fibre"]],
+            { name = "video", paths = [["fibre"]], start_spread_s = 0,
               workload.on_off = { on_s = 1.5, off_s = 2.5 } }]"#,
     ],
     [

@@ -14,8 +14,8 @@ use proptest::prelude::*;
 
 use crate::common::{bits, scenario};
 use checks::{
-    check_counters, check_everything_arrived, check_nobody_stops, check_queues, check_rates,
-    check_samples,
+    check_capacity, check_counters, check_everything_arrived, check_nobody_stops, check_queues,
+    check_rates, check_samples,
 };
 
 fn run(scenario: &Scenario) -> Record {
@@ -74,6 +74,16 @@ proptest! {
         check_rates(&scenario, &record);
         check_queues(&scenario, &record);
         check_nobody_stops(&record);
+    }
+
+    #[test]
+    fn goodput_of_any_window_is_at_most_what_its_links_carry(
+        text in random::endless(),
+        warmup_s in 0.0..59.0,
+    ) {
+        let warm = format!("sample_ms = 200, warmup_s = {warmup_s}");
+        let scenario = scenario(&text.replace("sample_ms = 200", &warm));
+        check_capacity(&scenario, &run(&scenario));
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn measured(media: &str, link: &str, from_s: u32) -> Record {
     let text = format!(
         "algorithm = 'reno'\nmeasure = {{ duration_s = {to_s}, warmup_s = {from_s} }}\n\
          links.L = {{ delay_ms = 10, {link} }}\n\
-         flows = [{{ name = 'call', paths = [['L']], workload.media = {{ {media} }} }}]\n"
+         flows = [{{ name = 'call', paths = [['L']], start_spread_s = 0, workload.media = {{ {media} }} }}]\n"
     );
     run(&text, 1)
 }
@@ -121,7 +121,7 @@ proptest! {
             "algorithm = 'cubic'\nmeasure.duration_s = 12\nmeasure.sample_ms = 1000\n\
              links.A = {{ rate_mbps = {mbps}, delay_ms = 10, queue.{queue}, \
              loss.bernoulli.probability = {loss} }}\nlinks.B = {{ rate_mbps = 5, delay_ms = 5 }}\n\
-             flows = [{{ name = 'call', paths = [['A', 'B']], stop_s = 8, \
+             flows = [{{ name = 'call', paths = [['A', 'B']], start_spread_s = 0, stop_s = 8, \
              workload.media = {{ {rate}, frames_per_s = {fps} }} }},\n\
              {{ name = 'file', paths = [['A', 'B']], stop_s = 5 }}]\n"
         );

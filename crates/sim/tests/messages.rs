@@ -14,7 +14,7 @@ fn alone(flow: &str, link: &str) -> Record {
     let text = format!(
         "algorithm = 'reno'\nmeasure.duration_s = 30\n\
          links.L = {{ rate_mbps = 8, delay_ms = 10, {link} }}\n\
-         [[flows]]\nname = 'user'\npaths = [['L']]\n{flow}\n"
+         [[flows]]\nname = 'user'\npaths = [['L']]\nstart_spread_s = 0\n{flow}\n"
     );
     run(&text, 1)
 }

@@ -20,6 +20,12 @@ fn with_outages(packets: u64, outages: &str, tcp: &str) -> Record {
     file(packets * PAYLOAD, &[SLOW, &second], tcp)
 }
 
+/// Linux' smoothed RTT after a handshake of 20 ms and these RTTs, ms.
+fn srtt_ms(rtts_ms: &[f64]) -> f64 {
+    let rtts = rtts_ms.iter();
+    rtts.fold(20.0, |srtt, rtt| srtt + (rtt - srtt) / 8.0)
+}
+
 const THIRD_PACKET: &str = "{ from_s = 0.0125, to_s = 0.0135 }";
 
 #[test]
@@ -53,6 +59,7 @@ fn duplicate_acknowledgements_do_not_open_the_window() {
             [[flows]]
             name = "user"
             paths = [["A", "B"]]
+            start_spread_s = 0
             "#
         );
         let window = window_at(&run(&text, 1), 0.027);
@@ -84,10 +91,8 @@ fn the_last_packet_of_a_file_waits_for_the_timer() {
     let record = with_outages(5, outage, FLOOR);
     assert_takes_ms(&record, 235.024);
     assert_eq!(record.paths.timeouts, [1]);
-    // Linux: 200 ms more than the smoothed RTT of 21.012, 22.012, 23.012 and 24.012 ms.
-    let srtt_ms = [22.012, 23.012, 24.012]
-        .iter()
-        .fold(21.012, |srtt, rtt| srtt + (rtt - srtt) / 8.0);
+    // Linux: 200 ms more than the smoothed RTT of the handshake and the four packets.
+    let srtt_ms = srtt_ms(&[21.012, 22.012, 23.012, 24.012]);
     for undo in [false, true] {
         let record = with_outages(5, outage, &format!("{LINUX_FLOOR}, undo = {undo}"));
         assert_takes_ms(&record, 235.024 + srtt_ms);
@@ -99,6 +104,24 @@ fn the_last_packet_of_a_file_waits_for_the_timer() {
     // RFC 6298: 1 s.
     let record = with_outages(5, outage, "");
     assert_takes_ms(&record, 1035.024);
+}
+
+/// The first packet is lost; nothing was acknowledged before. The handshake took 20 ms, 4 rttvar
+/// are 40 ms: Linux' timeout is 220 ms, that of RFC 6298 is 1 s. Then the packet takes 11.012 ms.
+/// RACK's probe of a lone packet waits for two RTTs and 200 ms, but not for longer than the
+/// timeout.
+#[test]
+fn a_lost_first_packet_waits_for_the_timeout_that_the_handshake_gives() {
+    let outage = "{ from_s = 0.0105, to_s = 0.0115 }";
+    let lost = |tcp: &str| with_outages(1, outage, tcp);
+    assert_takes_ms(&lost(LINUX_FLOOR), 231.012);
+    assert_takes_ms(&lost(""), 1011.012);
+    let record = lost("profile = \"linux\", host_jitter_us = 0");
+    assert_takes_ms(&record, 231.012);
+    assert_eq!(
+        (record.flows.timeouts[0], record.flows.lost_packets[0]),
+        (0, 1)
+    );
 }
 
 #[test]
@@ -192,9 +215,7 @@ fn a_probe_repairs_the_loss_of_the_last_packet() {
     // Packet 4 of 5 is lost. Packet 3 is acknowledged at 24.012 ms; two smoothed RTTs and 2 ms
     // later packet 4 is sent again as a probe, and arrives 11.012 ms later. The probe has repaired
     // a loss: the window is cut once.
-    let srtt_ms = [22.012, 23.012, 24.012]
-        .iter()
-        .fold(21.012, |srtt, rtt| srtt + (rtt - srtt) / 8.0);
+    let srtt_ms = srtt_ms(&[21.012, 22.012, 23.012, 24.012]);
     let record = with_outages(5, "{ from_s = 0.0145, to_s = 0.0155 }", RACK);
     assert_takes_ms(&record, 24.012 + 2.0 * srtt_ms + 2.0 + 11.012);
     assert_eq!(record.paths.retransmitted_packets, [1]);
@@ -210,9 +231,7 @@ fn a_probe_repairs_the_loss_of_the_last_packet() {
 fn a_probe_shows_the_loss_of_several_last_packets() {
     // Packets 3 and 4 of 5 are lost. Packet 2 is acknowledged at 23.012 ms, the probe is packet 4;
     // its acknowledgement, 21.012 ms later, shows that packet 3 is lost, which takes 11.012 ms.
-    let srtt_ms = [22.012, 23.012]
-        .iter()
-        .fold(21.012, |srtt, rtt| srtt + (rtt - srtt) / 8.0);
+    let srtt_ms = srtt_ms(&[21.012, 22.012, 23.012]);
     let record = with_outages(5, "{ from_s = 0.0135, to_s = 0.0155 }", RACK);
     assert_takes_ms(&record, 23.012 + 2.0 * srtt_ms + 2.0 + 21.012 + 11.012);
     assert_eq!(record.paths.retransmitted_packets, [2]);

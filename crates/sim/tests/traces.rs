@@ -10,7 +10,7 @@ fn run(link: &str, trace: &str) -> Record {
     let text = format!(
         "algorithm = 'cubic'\nmeasure.duration_s = 40\n\
          [links.L]\n{link}\n\
-         [[flows]]\nname = 'user'\npaths = [['L']]\n"
+         [[flows]]\nname = 'user'\npaths = [['L']]\nstart_spread_s = 0\n"
     );
     let inputs = Inputs::from([("t.csv".to_owned(), trace.as_bytes().into())]);
     let scenario = Scenario::parse_with(text.as_bytes(), "traces", &[], &inputs, None);
@@ -29,7 +29,7 @@ fn constant_columns_are_the_constant_link_to_the_bit() {
     let text = |path: &str| {
         format!(
             "algorithm = 'cubic'\nmeasure.duration_s = 40\n[links.L]\n\
-                 queue.drop_tail.packets = 50\n{link}\n[[flows]]\nname = 'user'\npaths = [{path}]\n"
+                 queue.drop_tail.packets = 50\n{link}\n[[flows]]\nname = 'user'\npaths = [{path}]\nstart_spread_s = 0\n"
         )
     };
     let path = text("{ links = ['L'], return_delay_ms = 23 }");

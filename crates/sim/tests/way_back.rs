@@ -22,7 +22,7 @@ fn three_users(path: &str, second: &str, tcp: &str) -> Record {
         links.b = {FASTEST}
         flows = [
             {{ name = "one", count = 2, paths = [{path}], start_spread_s = 1 }},
-            {{ name = "two", paths = [{path}, {second}], start_s = 2 }},
+            {{ name = "two", paths = [{path}, {second}], start_s = 2, start_spread_s = 0 }},
         ]
         "#
     );

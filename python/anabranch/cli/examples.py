@@ -39,8 +39,8 @@ def init_command(
         Path | None,
         typer.Option(
             "--topology",
-            metavar="FILE.graphml",
-            help="Take links and paths of this network instead of a template.",
+            metavar="FILE",
+            help="Take links and paths of this network (GraphML, or .gml) instead of a template.",
         ),
     ] = None,
     from_: Annotated[
@@ -67,9 +67,9 @@ def init_command(
 ) -> None:
     """Write a scenario with comments to start from, or one of a network's paths.
 
-    A network is a GraphML file, as the Internet Topology Zoo has them. Links have the attribute
-    LinkSpeedRaw (bit/s) or rate_mbps; their delays are delay_ms, or that of a fibre between the
-    nodes' Latitude and Longitude.
+    A network is a GraphML or GML file, as the Internet Topology Zoo has them. Links have the rate
+    of rate_mbps, LinkSpeedRaw (bit/s), LinkSpeed, or of their label, such as OC-192; their delays
+    are delay_ms, or that of a fibre between the nodes' Latitude and Longitude.
 
     Examples:
 

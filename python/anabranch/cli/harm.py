@@ -108,13 +108,26 @@ def _latex(found: "Harm") -> None:
 
 def _cell(row: "Row", name: str) -> str:
     late = " (late)" if name in row.late else ""
-    return f"{row.goodput[name]:.1f}, {row.ratio(name):.2f}{late}"
+    unsure = "?" if row.undecided(name) else ""
+    return f"{row.goodput[name]:.1f}, {row.ratio(name):.2f}{unsure}{late}"
 
 
 def _summary(found: "Harm") -> None:
     harmed = ", ".join(f"{name} {len(found.harmed(name))}" for name in found.algorithms)
     tables.STDOUT.print(
         f"\nGoodput in Mbps, and relative to the best single path, with Reno; means over "
-        f"{found.seeds} seeds. Cells of {len(found.rows)} below 0.95: {harmed}.",
+        f"{found.seeds} seeds. Cells of {len(found.rows)} below 0.95, by the 95 % interval of the "
+        f"paired differences: {harmed}. {_undecided(found)}",
         soft_wrap=True,
     )
+
+
+def _undecided(found: "Harm") -> str:
+    """The cells whose intervals have 0.95 in them, and what decides them."""
+    open_cells = {name: found.undecided(name) for name in found.algorithms}
+    if not any(open_cells.values()):
+        return "No cell is undecided."
+    counts = ", ".join(f"{name} {len(rows)}" for name, rows in open_cells.items())
+    if found.seeds == 1:
+        return f"Undecided (?), because one seed has no interval: {counts}."
+    return f"Undecided (?) by {found.seeds} seeds: {counts}; more seeds decide more."

@@ -1,5 +1,6 @@
 """The command line: `anabranch run`, `compare`, `sweep`, `list`, `schema`, `lab`, and others."""
 
+import errno
 import os
 import sys
 from importlib.metadata import version
@@ -23,9 +24,11 @@ from anabranch.cli import (
     ui,
 )
 from anabranch.cli.hints import with_way
-from anabranch.cli.notes import App, note
+from anabranch.cli.notes import App, note, say
 from anabranch.cli.options import Json
 from anabranch.cli.theory import bounds, equilibrium, guarantees, optimum, proofs, queueing
+from anabranch.files import in_words
+from anabranch.formats import short_numbers
 from anabranch.rule_file import blamed
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
@@ -61,8 +64,8 @@ app = App(
     rich_markup_mode="rich",
     help="Congestion control over several paths: run scenarios, compare algorithms, reproduce "
     "papers.\n\nExit codes: 0 success, 1 a claim of a paper fails, an iteration does not "
-    "converge or an algorithm of a comparison fails, 2 usage or scenario error, 130 interrupted, "
-    "141 the reader of stdout has left.",
+    "converge or an algorithm of a comparison fails, 2 usage or scenario error, 129 and 143 ended "
+    "by SIGHUP and SIGTERM, 130 interrupted, 141 the reader of stdout has left.",
 )
 
 
@@ -179,6 +182,7 @@ app.add_typer(theory, name="theory")
 def main() -> None:
     """Entry point: every error that the user can correct is one line on stderr."""
     notes.can_resume("")
+    notes.take_over()
     try:
         code = app(prog_name="anabranch", standalone_mode=False)
         sys.stdout.flush()
@@ -192,7 +196,11 @@ def main() -> None:
         code = READER_LEFT
     except TyperException as error:
         code = _report_error(_plain(error.format_message()))
-    except (ScenarioError, OSError, UnicodeError) as error:
+    except OSError as error:
+        code = _report_error(with_way(in_words(error)))
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO) and not error.filename:
+            tables.STDOUT.on_broken_pipe()  # else what is left is written once more, at the end
+    except (ScenarioError, UnicodeError) as error:
         code = _report_error(with_way(str(error)))
     except NotConverged as error:
         code = _report_error(str(error), NOT_CONVERGED)
@@ -208,7 +216,10 @@ def main() -> None:
     if tables.STDOUT.reader_left:
         code = code or READER_LEFT
     if code == INTERRUPTED:  # Typer's code for Ctrl-C
-        print(f"anabranch: interrupted{notes.resume_hint()}", file=sys.stderr)
+        number = notes.ended_by()
+        words = f"ended by {number.name}" if number else "interrupted"
+        say(f"anabranch: {words}{notes.resume_hint()}")
+        code = 128 + number if number else code
     sys.exit(code)
 
 
@@ -221,5 +232,5 @@ def _plain(message: str) -> str:
 
 def _report_error(message: str, code: int = USAGE_ERROR) -> int:
     if message:  # empty where the help was printed because no command was given
-        print("anabranch:", " ".join(message.split()), file=sys.stderr)
+        say(short_numbers(f"anabranch: {' '.join(message.split())}"))
     return code

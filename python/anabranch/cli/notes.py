@@ -1,25 +1,40 @@
 """What commands print on stderr beside errors, and how much of it: `--quiet` and `--verbose`."""
 
+import logging
+import signal
 import sys
+import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.markup import escape
 from typer.core import TyperCommand
 
+from anabranch.formats import printable
+
 QUIET, USUAL, VERBOSE = range(3)
 _level = USUAL
 _resume = ""
 
+_ended: list[signal.Signals] = []
+_said: set[str] = set()
+
 Body = TypeVar("Body", bound=Callable[..., Any])
+
+
+def say(text: str) -> None:
+    """Print lines on stderr, whatever the level; what a terminal would obey is escaped."""
+    print("\n".join(map(printable, text.split("\n"))), file=sys.stderr)
 
 
 def note(text: str) -> None:
     """Print where files are, and the like; not with --quiet."""
     if _level > QUIET:
-        print(text, file=sys.stderr)
+        say(text)
 
 
 def warn(text: str) -> None:
@@ -30,7 +45,48 @@ def warn(text: str) -> None:
 def detail(text: str) -> None:
     """Print what only --verbose shows."""
     if _level >= VERBOSE:
-        print(text, file=sys.stderr)
+        say(text)
+
+
+def take_over() -> None:
+    """Let a process of this command end by signals as by Ctrl-C, and libraries warn as it does.
+
+    Without it SIGTERM and SIGHUP end the process at once, and temporary files stay.
+    """
+    _ended.clear()
+    _said.clear()
+    # A signal that is ignored, as SIGHUP by nohup, stays so; a program around this one keeps its.
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _end)
+    warnings.showwarning = _warned
+    logging.lastResort = _Details()
+
+
+def ended_by() -> signal.Signals | None:
+    """The signal that has ended the command; None if it was Ctrl-C."""
+    return _ended[0] if _ended else None
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    _ended.append(signal.Signals(number))
+    raise KeyboardInterrupt
+
+
+def _warned(message: Warning | str, *_: object, **__: object) -> None:
+    text = " ".join(str(message).split())
+    if text not in _said:
+        _said.add(text)
+        warn(text)
+
+
+class _Details(logging.Handler):
+    """What libraries log where nobody has asked for it: details."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record."""
+        detail(f"{record.name}: {record.getMessage()}")
 
 
 def can_resume(hint: str) -> None:

@@ -13,7 +13,7 @@ from anabranch.cli.notes import warn
 from anabranch.rule import Rule
 from anabranch.rule_check import problems
 from anabranch.rule_file import is_file_of, rule_of
-from anabranch.scenario import Scenario, ScenarioError, Toml, load
+from anabranch.scenario import Scenario, ScenarioError, Toml, load, named
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML); - for stdin.")]
 Set = Annotated[
@@ -185,7 +185,7 @@ def scenario_of(
     """Read a scenario file, or stdin for `-`; where it has no algorithm, it gets this one."""
     values = overrides(settings)
     if str(file) == "-":
-        return Scenario.parse(_stdin(), STDIN, list(values.items()), algorithm=algorithm)
+        return named(Scenario.parse(_stdin(), STDIN, list(values.items()), algorithm=algorithm))
     check_example(Path(file))
     return load(file, values, algorithm)
 

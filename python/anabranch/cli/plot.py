@@ -8,7 +8,7 @@ import typer
 from anabranch.cli.notes import note
 from anabranch.cli.options import Force, Formats, Width, names, out_option, pictures
 from anabranch.files import MANIFEST, output
-from anabranch.scenario import ScenarioError
+from anabranch.scenario import ScenarioError, expected_one_of
 
 if TYPE_CHECKING:
     from anabranch.result import Result
@@ -66,18 +66,27 @@ def plot_command(
         result = _chosen(result, setting)
     swept = len(result.cases) > 1
     kinds = names(kind, "--kind") if kind else ["sweep"] if swept else list(DEFAULT)
+    known = [*figures.KINDS, "sweep", ANIMATION]
+    for each in kinds:
+        if each not in known:
+            raise ScenarioError(f"--kind {each}: {expected_one_of(each, known)}")
     look = pictures(formats, width, out)
+    missing = []
     with output(out, force) as stage:
         assert stage is not None
-        try:
-            for each in kinds:
+        for each in kinds:
+            try:
                 if each == ANIMATION:
                     result.animate(stage / "animation.gif")
                 else:
                     figures.write(result, stage, look.formats, look.width_cm, [each])
-        except ValueError as error:
-            raise ScenarioError(f"{directory}: {error}") from None
+            except ValueError as error:
+                missing.append(f"{directory}: {error}")
+        if len(missing) == len(kinds):
+            raise ScenarioError("; ".join(missing))
     note(f"Figures are in {out}")
+    if missing:
+        raise ScenarioError(f"{'; '.join(missing)}; the other figures are in {out}")
 
 
 DEFAULT = ("goodput", "rates", "network")

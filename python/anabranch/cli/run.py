@@ -61,15 +61,16 @@ Measurements = Annotated[
         "--measured",
         metavar="FLOW=MBPS",
         help="A goodput that you have measured, per user of the flow, to print beside the "
-        "computed one. Repeatable.",
+        "computed one. Repeatable; several of one flow are as many measurements.",
     ),
 ]
 MeasuredFrom = Annotated[
     list[str] | None,
     typer.Option(
         "--measured-from",
-        metavar="[FLOW=]FILE",
-        help="The same, read from the output of `iperf3 -J` or of `ss -tin`. Repeatable.",
+        metavar="[FLOW=]FILE[#N]",
+        help="The same, read from the output of `iperf3 -J` or of `ss -tin`, as in "
+        "phone=ss.txt. #2 takes the second connection of the file. Repeatable.",
     ),
 ]
 ON = typer.Option(
@@ -156,6 +157,8 @@ def run_command(
         anabranch run examples/two_links.toml --on quic --qlog results/qlog
 
         anabranch run examples/two_links.toml --on sim,equilibrium --measured two-path=9.1
+
+        anabranch run examples/two_links.toml --measured-from 'two-path=ss.txt#2'
 
         anabranch run examples/two_links.toml --out results --format pdf,latex --width column
 

@@ -164,7 +164,7 @@ def _list(studies: "list[Study]", as_json: bool) -> None:
                     "question": one.entries.question,
                     "on": list(one.entries.on),
                     "sources": [vars(source) for source in one.entries.sources],
-                    "not_modelled": list(one.entries.not_modelled),
+                    "not_modelled": [lack.text for lack in one.entries.not_modelled],
                 }
                 for one in studies
             ]

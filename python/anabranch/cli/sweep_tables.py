@@ -1,10 +1,9 @@
 """Sweeps as tables on the terminal."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from anabranch.cli.tables import STDOUT, new_table
+from anabranch.cli.tables import MARK_MEANS, STDOUT, mean_with_half, new_table
 from anabranch.files import size
-from anabranch.formats import interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +20,8 @@ MOST_ROWS = 50
 
 def sweep(result: "Result") -> None:
     """Per case: goodput of each flow, total and fairness."""
-    totals = result.totals().to_dict(orient="records")
-    flows = result.summary()
+    totals = result.marked(result.totals()).to_dict(orient="records")
+    flows = result.marked(result.summary())
     names = list(flows["flow"].unique())
     by_case = dict(iter(flows.groupby(result.cases, sort=False)))
     columns = [f"{name}{_own_rule(flows, name)} (Mbps)" for name in names]
@@ -33,11 +32,13 @@ def sweep(result: "Result") -> None:
         of_flow = by_case[tuple(case)].set_index("flow").to_dict(orient="index")
         table.add_row(
             *(f"{value:g}" if isinstance(value, float) else str(value) for value in case),
-            *(_interval(of_flow[name], "goodput_mbps", 3) for name in names),
-            _interval(row, "total_goodput_mbps", 2),
-            _interval(row, "jain_index", 4),
+            *(mean_with_half(of_flow[name], "goodput_mbps", 3) for name in names),
+            mean_with_half(row, "total_goodput_mbps", 2),
+            mean_with_half(row, "jain_index", 4),
         )
     STDOUT.print(table)
+    if any(row["one_trajectory"] for row in totals):
+        STDOUT.print(f"\n{MARK_MEANS.strip()[1:-1]}, without an interval")
     if len(totals) > MOST_ROWS:
         STDOUT.print(f"\n{len(totals) - MOST_ROWS} more: --json and --out have all of them.")
     _failures(result.failures)
@@ -52,12 +53,16 @@ def _own_rule(flows: "DataFrame", name: str) -> str:
 
 def thresholds(found: "Thresholds") -> None:
     """Per case, where the condition holds and where it does not."""
-    cases = list(found.table.columns)[:-5]
-    heads = ["holds at", "fails at", "width", "metric", "metric where it fails"]
+    cases = list(found.table.columns)[:-6]
+    heads = ["holds at", "fails at", "width", "metric", "metric where it fails", "seeds"]
     table = new_table(*cases, *heads, keys=len(cases))
     for row in found.table.to_dict(orient="records"):
         numbers = ("holds_at", "fails_at", "width", "metric_holds", "metric_fails")
-        table.add_row(*(str(row[case]) for case in cases), *(f"{row[n]:.6g}" for n in numbers))
+        table.add_row(
+            *(str(row[case]) for case in cases),
+            *(f"{row[n]:.6g}" for n in numbers),
+            "decide" if row["decided"] else "do not decide",
+        )
     STDOUT.print(f"{found.key}, {found.until}; the metric is assumed to be monotone\n")
     STDOUT.print(table)
     _failures(found.failures)
@@ -91,7 +96,3 @@ def status(found: "Status") -> None:
 def _failures(failures: "Mapping[str, str]") -> None:
     for point, reason in list(failures.items())[:MOST_ROWS]:
         STDOUT.print(f"\nfailed: {point}: {reason}", soft_wrap=True)
-
-
-def _interval(row: dict[Any, Any], measure: str, digits: int) -> str:
-    return interval(row[measure], row[f"{measure}_ci95"] or None, f".{digits}f")

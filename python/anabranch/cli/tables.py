@@ -63,7 +63,7 @@ def run(result: "Result") -> None:
     headline(result)
     late = late_algorithms(result)
     keys = len(result.cases) + 1
-    summary = result.summary()
+    summary = result.marked(result.summary())
     names = _what_ran(result, summary)
     heads = ["users", "goodput (Mbps)", "loss", "RTT (ms)"]
     flows = new_table(*names, "flow", *heads, keys=len(names) + 1)
@@ -80,7 +80,7 @@ def run(result: "Result") -> None:
         )
     heads = ["throughput (Mbps)", "utilization", "loss", "queue (packets)"]
     links = new_table(*result.cases, "link", *heads, keys=keys)
-    for row in result.link_summary().to_dict(orient="records"):
+    for row in result.marked(result.link_summary()).to_dict(orient="records"):
         links.add_row(
             *(marked(str(row[case]), late) for case in result.cases),
             row["link"],
@@ -106,7 +106,7 @@ def _what_ran(result: "Result", summary: "DataFrame") -> list[str]:
 
 def _transfers(result: "Result") -> None:
     """Per algorithm and flow, how long files took; nothing where there were none."""
-    rows = result.transfer_summary()
+    rows = result.marked(result.transfer_summary())
     if rows.empty:
         return
     table = new_table(
@@ -135,7 +135,7 @@ def _media(result: "Result") -> None:
         *["rate (Mbps)", "99% delay (ms)", "loss", "freezes", "of frames"],
         keys=len(result.cases) + 1,
     )
-    for row in result.media_summary().to_dict(orient="records"):
+    for row in result.marked(result.media_summary()).to_dict(orient="records"):
         table.add_row(
             *(str(row[case]) for case in result.cases),
             row["flow"],
@@ -209,9 +209,14 @@ _CLASS_STYLES = {
 }
 
 
+MARK = "*"
+"""The mark of a number of one trajectory."""
+
+MARK_MEANS = f" ({MARK} one trajectory)"
+
 CHANCE = (
-    "Nothing in the scenario is random, so there are no intervals. Seeds differ with "
-    "start_spread_s of a flow, queue.red or loss."
+    "Nothing in the scenario is random, so there are no intervals. Seeds differ with a "
+    "start_spread_s of a flow that is not 0, queue.red or loss."
 )
 
 
@@ -234,11 +239,11 @@ def over_seeds(result: "Result") -> str:
     if not known_backend(result.backend).random:
         return "computed, without seeds"
     if seeds == 1:
-        return "no interval from 1 seed"
-    fixed = result.is_deterministic()
-    return (
-        f"{'deterministic: the same with' if fixed else 'mean ± 95 % interval over'} {seeds} seeds"
-    )
+        return f"no interval from 1 seed{MARK_MEANS}"
+    if result.is_deterministic():
+        return f"deterministic: the same with {seeds} seeds{MARK_MEANS}"
+    some = MARK_MEANS if result.one_trajectory()["one_trajectory"].any() else ""
+    return f"mean ± 95 % interval over {seeds} seeds{some}"
 
 
 def late_algorithms(result: "Result") -> set[str]:
@@ -265,6 +270,12 @@ def notes(result: "Result") -> None:
 
 
 def mean_with_half(row: dict[Any, Any], measure: str, digits: int) -> str:
-    """The mean of a row over seeds, and half its interval."""
-    # A half-width of 0 is no interval: nothing in the runs is random.
+    """The mean of a row over seeds, and half its interval; marked if it is of one trajectory.
+
+    The row is of `Result.marked`.
+    """
+    if row["one_trajectory"]:
+        number = interval(row[measure], None, f".{digits}f")
+        return f"{number}{MARK}" if number != "-" else number
+    # What is the same in every random run, such as no loss at all, is printed alone.
     return interval(row[measure], row[f"{measure}_ci95"] or None, f".{digits}f")

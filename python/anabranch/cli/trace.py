@@ -8,10 +8,19 @@ import typer
 from anabranch.cli import tables
 from anabranch.cli.notes import App, note
 from anabranch.conversion.generated import KINDS, made
-from anabranch.conversion.traces import COLUMNS, FORMATS, LinkTrace, read, to_csv, to_mahimahi
+from anabranch.conversion.traces import (
+    COLUMNS,
+    FORMATS,
+    REPEATED_S,
+    LinkTrace,
+    read,
+    recognised,
+    to_csv,
+    to_mahimahi,
+)
 from anabranch.scenario import ScenarioError, expected_one_of
 
-WRITERS = {"csv": to_csv, "mahimahi": to_mahimahi}
+WRITERS = ("csv", "mahimahi")
 
 app = App(no_args_is_help=True, help="Convert and make traces of links.")
 
@@ -42,8 +51,21 @@ def formats_command() -> None:
 def convert_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The trace to read.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="What to write.")],
-    from_: Annotated[str, typer.Option("--from", metavar="FORMAT", help="Of IN.")],
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FORMAT", help="Of IN. Default: by its first line."),
+    ] = None,
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="csv or mahimahi.")] = "csv",
+    repeated_s: Annotated[
+        float,
+        typer.Option(
+            "--repeated-s",
+            metavar="S",
+            min=1,
+            max=86_400,
+            help="For how long a CSV has the periods of a trace that repeats.",
+        ),
+    ] = REPEATED_S,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False,
 ) -> None:
     """Convert a trace to one that a link can name (`trace_file`), and say what it lacks.
@@ -53,19 +75,32 @@ def convert_command(
         anabranch trace convert 7_1_wifi.csv --from multipath-wireless wifi.csv
 
         anabranch trace convert wifi.csv --from csv --to mahimahi wifi.trace
+
+        anabranch trace convert examples/lte.trace lte.csv --repeated-s 60
     """
     if to not in WRITERS:
         raise ScenarioError(f"unknown format {to!r}: {expected_one_of(to, list(WRITERS))}")
     _refuse_existing(target, force)
     try:
-        trace = read(source.read_text(encoding="utf-8"), from_)
-        text = WRITERS[to](trace)
+        content = source.read_text(encoding="utf-8")
+        form = from_ or recognised(content)
+        trace = read(content, form)
+        text = to_csv(trace, repeated_s) if to == "csv" else to_mahimahi(trace)
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{source}: cannot read the file: {error}") from None
     except ScenarioError as error:
         raise ScenarioError(f"{source}: {error}") from None
     _write(target, text)
+    if form == "time-mbps":
+        note(f"{source}: 2 columns without a header: read as time_s, rate_mbps")
+    elif from_ is None:
+        note(f"{source}: read as {form}: {FORMATS[form].meaning}")
     note(f"Wrote {target}: {len(trace.time_s)} values over {trace.end_s:g} s. {_lacks(trace, to)}")
+    if trace.period_s is not None and to == "csv" and len(trace.time_s) > 1:
+        note(
+            f"It repeats each {trace.period_s:g} s, which a CSV does not: it has whole periods for "
+            f"{repeated_s:g} s or more, then the mean (--repeated-s)."
+        )
 
 
 @app.command("make")

@@ -1,9 +1,10 @@
-"""Measured goodputs of flows, given or read from iperf3 and ss, beside computed ones."""
+"""Measured goodputs of flows, given or read from files (`anabranch.readers`), beside computed ones.
 
-import json
+A flow may have several measurements: as many runs of the real network.
+"""
+
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,26 +12,45 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from anabranch.comparison.sending import while_sending
+from anabranch.readers import read, taken
 from anabranch.result import Result
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of
-
-KINDS = {"goodput_mbps": "Mbps", "rtt_ms": "RTT, ms"}
-"""What may be measured: columns of `Result.summary()`."""
-
-SS = "expected the JSON of `iperf3 -J`, or the output of `ss -tin` on the sender"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a flow got outside the simulator: the mean over its users."""
+    """What a flow got outside the simulator, the mean over its users: once or several times."""
 
-    goodput_mbps: float
-    rtt_ms: float | None = None
+    goodput_mbps: tuple[float, ...]
+    rtt_ms: tuple[float, ...] = ()
+    """RTTs of those measurements that have one."""
+
+    def __add__(self, other: "Measured") -> "Measured":
+        """The measurements of both."""
+        return Measured(self.goodput_mbps + other.goodput_mbps, self.rtt_ms + other.rtt_ms)
 
 
-def given(settings: Sequence[str], scenario: Scenario) -> dict[str, Measured]:
-    """Measurements by flow, each as text such as "phone=12.3". Raises `ScenarioError`."""
-    found = {}
+def _nothing(_: str) -> None:
+    pass
+
+
+def measurements(
+    settings: Sequence[str],
+    files: Sequence[str],
+    scenario: Scenario,
+    say: Callable[[str], None] = _nothing,
+) -> dict[str, Measured]:
+    """All measurements by flow: of `given` and of `from_files`."""
+    found: dict[str, Measured] = {}
+    for flow, one in [*from_files(files, scenario, say), *given(settings, scenario)]:
+        found[flow] = found[flow] + one if flow in found else one
+    return found
+
+
+def given(settings: Sequence[str], scenario: Scenario) -> list[tuple[str, Measured]]:
+    """Flows and measurements, each as text such as "phone=12.3". Raises `ScenarioError`."""
+    found = []
     for setting in settings:
         flow, equals, text = setting.rpartition("=")
         try:
@@ -39,17 +59,20 @@ def given(settings: Sequence[str], scenario: Scenario) -> dict[str, Measured]:
             goodput = math.nan
         if not equals or not 0 <= goodput < math.inf:
             raise ScenarioError(f"--measured {setting}: expected FLOW=Mbps, as in phone=12.3")
-        found[_known(flow, scenario, "--measured")] = Measured(goodput)
+        found.append((_known(flow, scenario, "--measured"), Measured((goodput,))))
     return found
 
 
-def from_files(files: Sequence[str], scenario: Scenario) -> dict[str, Measured]:
-    """Measurements by flow, each read from FLOW=FILE, or FILE where there is one flow.
+def from_files(
+    files: Sequence[str], scenario: Scenario, say: Callable[[str], None] = _nothing
+) -> list[tuple[str, Measured]]:
+    """Flows and measurements, each read from FLOW=FILE#N; FLOW= is needed where there are several.
 
-    Raises `ScenarioError`, and OSError for a file that cannot be read.
+    N chooses a connection of the file. `say` gets a line about what was read of each. Raises
+    `ScenarioError`, and OSError for a file that cannot be read.
     """
-    found = {}
-    flows = [flow["name"] for flow in scenario.network()["flows"]]
+    found = []
+    flows = {flow["name"]: flow["count"] for flow in scenario.network()["flows"]}
     for text in files:
         flow, equals, file = text.partition("=")
         if not equals and len(flows) > 1:
@@ -57,59 +80,25 @@ def from_files(files: Sequence[str], scenario: Scenario) -> dict[str, Measured]:
                 f"--measured-from {text}: of which flow? Expected FLOW={text}, with one of "
                 f"{', '.join(flows)}"
             )
-        name = _known(flow, scenario, "--measured-from") if equals else flows[0]
-        found[name] = read(Path(file if equals else text))
+        name = _known(flow, scenario, "--measured-from") if equals else next(iter(flows))
+        place, number = _chosen(file if equals else text)
+        if not place.exists():
+            raise ScenarioError(f"--measured-from {text}: file not found: {place}")
+        took = taken(read(place), flows[name], number)
+        say(took.said)
+        rates = [c.goodput_mbps for c in took.connections if c.goodput_mbps is not None]
+        rtts = [c.rtt_ms for c in took.connections if c.rtt_ms is not None]
+        rtt = (float(np.mean(rtts)),) if len(rtts) == len(rates) else ()
+        found.append((name, Measured((float(np.mean(rates)),), rtt)))
     return found
 
 
-def read(file: Path) -> Measured:
-    """The mean of the connections of an `iperf3 -J` or `ss -tin`. Raises `ScenarioError`.
-
-    iperf3: what the receiver got, over the number of streams. ss: acknowledged bytes over the time
-    in which there was something to send; subflows of Multipath TCP count as one connection.
-    """
-    text = file.read_text(encoding="utf-8", errors="replace")
-    if text.lstrip().startswith("{"):
-        return _iperf3(text, file)
-    return _ss(text, file)
-
-
-def _iperf3(text: str, file: Path) -> Measured:
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise ScenarioError(f"{file}: {error}: {SS}") from None
-    if failed := document.get("error"):
-        raise ScenarioError(f"{file}: iperf3 failed: {failed}")
-    try:
-        end = document["end"]
-        streams = end["streams"]
-        goodput = end["sum_received"]["bits_per_second"] / 1e6 / len(streams)
-    except (KeyError, TypeError, ZeroDivisionError):
-        raise ScenarioError(f"{file}: no end.sum_received of TCP streams: {SS}") from None
-    rtts = [stream["sender"].get("mean_rtt", 0) / 1e3 for stream in streams]
-    return Measured(goodput, float(np.mean(rtts)) if all(rtts) else None)
-
-
-def _ss(text: str, file: Path) -> Measured:
-    """Connections with data: `bytes_acked` and `busy`, on the line below that of their addresses.
-
-    The last `rtt` is the smoothed one of the kernel.
-    """
-    rates, rtts, multipath = [], [], False
-    for line in text.splitlines():
-        acked, busy = re.search(r"\bbytes_acked:(\d+)", line), re.search(r"\bbusy:(\d+)ms", line)
-        if not (acked and busy and int(busy[1])):
-            continue
-        rates.append(int(acked[1]) * 8e-3 / int(busy[1]))
-        rtt = re.search(r"\brtt:([\d.]+)/", line)
-        rtts.append(float(rtt[1]) if rtt else math.nan)
-        multipath = multipath or "tcp-ulp-mptcp" in line
-    if not rates:
-        raise ScenarioError(f"{file}: no connection with bytes_acked and busy: {SS}")
-    goodput = sum(rates) if multipath else sum(rates) / len(rates)
-    rtt_ms = float(np.average(rtts, weights=rates))
-    return Measured(goodput, None if math.isnan(rtt_ms) else rtt_ms)
+def _chosen(text: str) -> tuple[Path, int | None]:
+    """The file, and the number of a connection behind "#"; a file of that very name comes first."""
+    name, hash_, number = text.rpartition("#")
+    if hash_ and number.isdigit() and not Path(text).exists():
+        return Path(name), int(number)
+    return Path(text), None
 
 
 def _known(flow: str, scenario: Scenario, option: str) -> str:
@@ -122,42 +111,95 @@ def _known(flow: str, scenario: Scenario, option: str) -> str:
 def beside(result: Result, measured: Mapping[str, Measured]) -> pd.DataFrame:
     """Per algorithm and measured flow, what was computed and where 95 % of runs lie.
 
-    `low` and `high` bound a further run with a probability of 95 % (Student's t over the seeds);
-    NaN for one seed and where nothing is random. `verdict` is "inside", or how far it is from what
-    was computed.
+    The computed goodput is that while the flow sends (`while_sending`). `low` and `high` bound a
+    further run with a probability of 95 % (Student's t over the seeds); NaN for one seed and where
+    nothing is random. `measured` is the mean of `measurements`, and `measured_ci95` half its 95 %
+    interval; NaN for one measurement. `verdict`: one measurement is "inside" where 95 % of runs
+    are; the mean of several is "inside" where its difference from the mean over the seeds is
+    within the 95 % interval of that difference (Welch 1947); else how far it is from what was
+    computed.
     """
+    goodputs, what = while_sending(result)
+    sources = {
+        "goodput_mbps": goodputs.to_dict(orient="records"),
+        "rtt_ms": result.summary().to_dict(orient="records"),
+    }
     rows: list[dict[str, Any]] = []
-    for row in result.summary().to_dict(orient="records"):
-        if row["flow"] not in measured:
-            continue
-        for column, name in KINDS.items():
-            value = getattr(measured[row["flow"]], column)
-            if value is None:
-                continue
-            # The interval of one more run is sqrt(n + 1) times that of the mean over n.
-            half = row[f"{column}_ci95"] * math.sqrt(len(result.seeds) + 1) or math.nan
-            low, high = max(row[column] - half, 0.0 * half), row[column] + half
-            rows.append(
+    for flow in dict.fromkeys(row["flow"] for row in sources["rtt_ms"]):
+        for column, found in sources.items():
+            values = getattr(measured[flow], column) if flow in measured else ()
+            quantity = what[flow] if column == "goodput_mbps" else "RTT, ms"
+            rows += [
                 {
                     "backend": result.backend,
                     "algorithm": row["algorithm"],
-                    "flow": row["flow"],
-                    "quantity": name,
-                    "measured": value,
-                    "computed": row[column],
-                    "low": low,
-                    "high": high,
-                    "verdict": _verdict(value, row[column], low, high),
+                    "flow": flow,
+                    "quantity": quantity,
+                    **_compared(values, row[column], row[f"{column}_ci95"], len(result.seeds)),
                 }
-            )
+                for row in found
+                if values and row["flow"] == flow
+            ]
+    order = [(name, row["flow"]) for row in sources["rtt_ms"] for name in [row["algorithm"]]]
+    rows.sort(key=lambda row: order.index((row["algorithm"], row["flow"])))
     return pd.DataFrame(rows)
 
 
-def _verdict(measured: float, computed: float, low: float, high: float) -> str:
-    if low <= measured <= high:
+def _compared(
+    values: Sequence[float], computed: float, computed_ci95: float, seeds: int
+) -> dict[str, Any]:
+    """The columns of numbers and the verdict."""
+    # The interval of one more run is sqrt(n + 1) times that of the mean over n.
+    half = computed_ci95 * math.sqrt(seeds + 1) or math.nan
+    low, high = max(computed - half, 0.0 * half), computed + half
+    n, mean = len(values), float(np.mean(values))
+    if n == 1:
+        ci95, inside = math.nan, low <= mean <= high
+    else:
+        own, theirs = float(np.var(values, ddof=1)) / n, _variance_of_mean(computed_ci95, seeds)
+        ci95 = _quantile(n - 1) * math.sqrt(own)
+        inside = abs(mean - computed) <= _welch(own, n, theirs, seeds)
+    return {
+        "measured": mean,
+        "measurements": n,
+        "measured_ci95": ci95,
+        "computed": computed,
+        "low": low,
+        "high": high,
+        "verdict": _verdict(mean, computed, inside, has_interval=n > 1 or not math.isnan(low)),
+    }
+
+
+def _variance_of_mean(ci95: float, n: int) -> float:
+    return 0.0 if n < 2 or math.isnan(ci95) else (ci95 / _quantile(n - 1)) ** 2
+
+
+def _welch(own: float, n: int, theirs: float, seeds: int) -> float:
+    """Half the 95 % interval of a difference of means with these variances (Welch 1947)."""
+    both = own + theirs
+    if not both:
+        return 0.0
+    freedom = both**2 / (own**2 / (n - 1) + (theirs**2 / (seeds - 1) if theirs else 0.0))
+    return _quantile(freedom) * math.sqrt(both)
+
+
+def _quantile(freedom: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
+
+
+def _verdict(measured: float, computed: float, inside: bool, has_interval: bool) -> str:
+    if math.isnan(computed):
+        return "nothing was computed"
+    if inside:
         return "inside"
     if not computed:
         return "outside"
     ratio = measured / computed
-    apart = f"{ratio - 1:+.1%}".replace("%", " %") if ratio <= 2 else f"{ratio:.3g} times"
-    return apart if math.isnan(low) else f"outside, {apart}"
+    apart = f"{ratio - 1:+.1%}".replace("%", " %")
+    if ratio > 2:
+        apart = f"{ratio:.3g} times"
+    elif 0 < ratio < 0.1:
+        apart = f"1/{float(f'{1 / ratio:.3g}'):.0f} of it"
+    return f"outside, {apart}" if has_interval else apart

@@ -1,15 +1,16 @@
-"""Scenarios from network topologies: GraphML files, such as those of the Internet Topology Zoo."""
+"""Scenarios from network topologies: GraphML and GML, as in the Internet Topology Zoo."""
 
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from math import asin, cos, radians, sin, sqrt
+from math import asin, cos, nan, radians, sin, sqrt
 from pathlib import Path
 from typing import Any
 
-from anabranch.scenario import Scenario, ScenarioError, expected_one_of
+from anabranch.conversion import gml, link_rates
+from anabranch.scenario import Scenario, ScenarioError, expected_one_of, named
 
 EARTH_KM = 6371.0
 FIBRE_KM_PER_MS = 200.0
@@ -41,8 +42,9 @@ def scenario_from(
 
     The paths are those with the smallest sum of delays of which no two have a link in common; with
     `shared` the shortest ones, whatever they share. Nodes are named by label or id. A link has the
-    rate of its attribute `rate_mbps` or `LinkSpeedRaw` (bit/s), and the delay of `delay_ms`, or of
-    light in a fibre between the nodes' `Latitude` and `Longitude`.
+    rate that `link_rates.of_edge` finds, and the delay of `delay_ms`, or of light in a fibre
+    between the nodes' `Latitude` and `Longitude`. Only the links of the paths need a rate; edges
+    without a delay are in no path. Comments in the text say what was not in the file.
 
     Needs the extra "topology". Raises `ScenarioError`.
     """
@@ -52,8 +54,22 @@ def scenario_from(
         raise ScenarioError(f"{file}: {source} and {target} are the same node")
     find = topology.shortest if shared else topology.disjoint
     text = topology.written(find(*ends, paths))
-    Scenario.parse(text, str(file))
+    named(Scenario.parse(text, str(file)))
     return text
+
+
+@dataclass(frozen=True)
+class _Link:
+    """A link with what is to be said of it."""
+
+    rate: link_rates.Rate | None
+    delay_ms: float
+    delay_remark: str
+
+    @property
+    def mbps(self) -> float:
+        """The rate; NaN where it has none."""
+        return self.rate.mbps if self.rate else nan
 
 
 @dataclass(frozen=True)
@@ -62,6 +78,8 @@ class _Topology:
     graph: Any
     """A `networkx.DiGraph`; each edge has what a link has."""
     defaults: Defaults
+    left_out: dict[tuple[str, str], ScenarioError] = field(default_factory=dict)
+    """The edges that no path may have, and what they lack."""
 
     @staticmethod
     def read(file: Path, defaults: Defaults) -> "_Topology":
@@ -70,11 +88,14 @@ class _Topology:
         except ImportError:
             message = "NetworkX is not installed: pip install 'anabranch[topology]'"
             raise ScenarioError(message) from None
-        with file.open("rb") as stream:
-            try:
-                graph = networkx.read_graphml(stream)
-            except Exception as error:  # of the XML parser, of NetworkX, of a value's type
-                raise ScenarioError(f"{file}: not GraphML: {error}") from None
+        if file.suffix.lower() == ".gml":
+            graph = _from_gml(file)
+        else:
+            with file.open("rb") as stream:
+                try:
+                    graph = networkx.read_graphml(stream)
+                except Exception as error:  # of the XML parser, of NetworkX, of a value's type
+                    raise ScenarioError(f"{file}: not GraphML: {error}") from None
         if not graph.is_directed():
             graph = graph.to_directed()
         return _Topology(file, graph, defaults)
@@ -98,47 +119,58 @@ class _Topology:
 
     # ------------------------------------------------------------------ links
 
-    def link(self, a: str, b: str) -> tuple[float, float]:
-        """Rate (Mbps) and delay (ms); of parallel links those of the fastest."""
-        links = [
-            (self._rate_mbps(a, b, edge), self._delay_ms(a, b, edge)) for edge in self._edges(a, b)
-        ]
-        return max(links, key=lambda link: (link[0], -link[1]))
+    def link(self, a: str, b: str) -> "_Link":
+        """What is known of a link; of parallel ones it is the fastest."""
+        links = [self._link(a, b, edge) for edge in self._edges(a, b)]
+        known = [link for link in links if link.rate]
+        if not known:
+            labels = _labels(self._edges(a, b))
+            raise self._fault(
+                a,
+                b,
+                f"has neither rate_mbps, LinkSpeedRaw (bit/s) nor a label{labels} with one rate: "
+                "give --rate-mbps",
+            )
+        return max(known, key=lambda link: (link.mbps, -link.delay_ms))
 
     def delay_ms(self, a: str, b: str) -> float:
-        """The delay of a link, ms. Its rate is needed only where there are parallel ones."""
-        edges = self._edges(a, b)
-        return self._delay_ms(a, b, edges[0]) if len(edges) == 1 else self.link(a, b)[1]
+        """The delay of a link, ms; its rate is needed only where parallel ones differ."""
+        delays = [self._delay_ms(a, b, edge)[0] for edge in self._edges(a, b)]
+        return delays[0] if len(set(delays)) == 1 else self.link(a, b).delay_ms
 
     def _edges(self, a: str, b: str) -> list[Mapping[str, Any]]:
         between = self.graph[a][b]
         return list(between.values()) if self.graph.is_multigraph() else [between]
 
-    def _rate_mbps(self, a: str, b: str, edge: Mapping[str, Any]) -> float:
-        if "rate_mbps" in edge:
-            return self._number(a, b, "rate_mbps", edge)
-        if "LinkSpeedRaw" in edge:
-            return self._number(a, b, "LinkSpeedRaw", edge) / 1e6
-        if self.defaults.rate_mbps is not None:
-            return self.defaults.rate_mbps
-        raise self._fault(a, b, "has neither LinkSpeedRaw (bit/s) nor rate_mbps: give --rate-mbps")
+    def _link(self, a: str, b: str, edge: Mapping[str, Any]) -> "_Link":
+        try:
+            rate = link_rates.of_edge(edge)
+        except (TypeError, ValueError) as error:
+            raise self._fault(a, b, f"has a rate that is no number: {error}") from None
+        if rate is None and self.defaults.rate_mbps is not None:
+            rate = link_rates.Rate(self.defaults.rate_mbps, "given by --rate-mbps")
+        delay_ms, remark = self._delay_ms(a, b, edge)
+        return _Link(rate, delay_ms, remark)
 
-    def _delay_ms(self, a: str, b: str, edge: Mapping[str, Any]) -> float:
+    def _delay_ms(self, a: str, b: str, edge: Mapping[str, Any]) -> tuple[float, str]:
+        """The delay, and where it is from if that is not the file."""
         if "delay_ms" in edge:
-            return self._number(a, b, "delay_ms", edge)
+            return self._number(a, b, "delay_ms", edge), ""
         places = [self._place(node) for node in (a, b)]
         if places[0] is not None and places[1] is not None:
-            return great_circle_km(places[0], places[1]) / FIBRE_KM_PER_MS
-        if self.defaults.delay_ms is not None:
-            return self.defaults.delay_ms
+            km = great_circle_km(places[0], places[1])
+            return km / FIBRE_KM_PER_MS, f"light in {km:.0f} km of fibre along the great circle"
         lost = self.label(a if places[0] is None else b)
+        if self.defaults.delay_ms is not None:
+            remark = f"made up by --delay-ms: node {lost!r} has no Latitude and Longitude"
+            return self.defaults.delay_ms, remark
         raise self._fault(
             a, b, f"has no delay_ms, and node {lost!r} no Latitude and Longitude: give --delay-ms"
         )
 
     def _place(self, node: str) -> tuple[float, float] | None:
         data = self.graph.nodes[node]
-        if "Latitude" not in data or "Longitude" not in data:
+        if data.get("Latitude") is None or data.get("Longitude") is None:
             return None
         try:
             return float(data["Latitude"]), float(data["Longitude"])
@@ -194,13 +226,21 @@ class _Topology:
         return sorted(found, key=self._length)
 
     def _weighted(self) -> Any:
-        """The graph without parallel links, with delays in ps: flows need integers."""
+        """The graph without parallel links, with delays in ps: flows need integers.
+
+        Without edges whose delay is not known.
+        """
         import networkx
 
         weighted = networkx.DiGraph()
         weighted.add_nodes_from(self.graph)
         for a, b in dict.fromkeys((a, b) for a, b, *_ in self.graph.edges if a != b):
-            weighted.add_edge(a, b, weight=round(self.delay_ms(a, b) * PICOSECONDS_PER_MS))
+            try:
+                delay_ms = self.delay_ms(a, b)
+            except ScenarioError as error:
+                self.left_out[a, b] = error
+            else:
+                weighted.add_edge(a, b, weight=round(delay_ms * PICOSECONDS_PER_MS))
         return weighted
 
     def _length(self, path: Nodes) -> float:
@@ -211,6 +251,8 @@ class _Topology:
     ) -> list[Nodes]:
         if len(found) == count:
             return found
+        if self.left_out:
+            raise next(iter(self.left_out.values()))
         ends = f"from {self.label(source)!r} to {self.label(target)!r}"
         lack = f"{self.file}: {len(found)} {what} {ends}, not {count}"
         remedy = f"give --paths {len(found)}" if found else "give other nodes"
@@ -228,6 +270,7 @@ class _Topology:
         lines = [
             f"# Paths of {self.file.name}; links are one-way, and ACKs return over a pure delay.",
             "# Queues hold a bandwidth-delay product of the longest path.",
+            *self._remarks(),
             "",
             f"name = {_text(f'{ends} in {self.file.stem}')}",
             'algorithm = "lia"',
@@ -238,19 +281,25 @@ class _Topology:
             "warmup_s = 5",
         ]
         for (a, b), name in names.items():
-            rate_mbps, delay_ms = self.link(a, b)
-            product = rate_mbps * 1e6 * longest_ms * 1e-3 / (1500 * 8)
+            link = self.link(a, b)
+            product = link.mbps * 1e6 * longest_ms * 1e-3 / (1500 * 8)
+            rate_remark = link.rate.remark if link.rate else ""
             lines += [
                 "",
                 f"[links.{_text(name)}]",
-                f"rate_mbps = {rate_mbps:.12g}",
-                f"delay_ms = {delay_ms:.6g}",
+                f"rate_mbps = {link.mbps:.12g}{_comment(rate_remark)}",
+                f"delay_ms = {link.delay_ms:.6g}{_comment(link.delay_remark)}",
                 f"queue.drop_tail = {{ packets = {max(SMALLEST_QUEUE, round(product))} }}",
             ]
         routes = [", ".join(_text(names[hop]) for hop in pairwise(path)) for path in paths]
         lines += ["", "[[flows]]", f"name = {_text(ends)}", "paths = ["]
         lines += [f"    [{route}]," for route in routes]
         return "\n".join([*lines, "]", ""])
+
+    def _remarks(self) -> list[str]:
+        count = len({frozenset(ends) for ends in self.left_out})
+        noun = "edge" if count == 1 else "edges"
+        return [f"# In no path, for they have no delay: {count} {noun}."] if count else []
 
     def _names(self, hops: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """A name for each link: its ends' labels, with their ids where labels are not unique."""
@@ -277,3 +326,32 @@ def great_circle_km(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
+
+
+def _comment(text: str) -> str:
+    return f"  # {' '.join(text.split())}" if text else ""
+
+
+def _labels(edges: Iterable[Mapping[str, Any]]) -> str:
+    """The labels that name no rate, or several."""
+    texts = [str(edge[name]) for edge in edges for name in link_rates.LABELS if edge.get(name)]
+    return f" ({', '.join(map(repr, dict.fromkeys(texts)))})" if texts else ""
+
+
+def _from_gml(file: Path) -> Any:
+    """A multigraph of NetworkX, whose own reader refuses parallel edges and equal labels."""
+    import networkx
+
+    try:
+        (outer,) = gml.parsed(file.read_text(encoding="utf-8", errors="replace"))["graph"]
+        directed = bool(gml.last(outer).get("directed", 0))
+        graph = networkx.MultiDiGraph() if directed else networkx.MultiGraph()
+        for node in map(gml.last, outer.get("node", ())):
+            graph.add_node(str(node.pop("id")), **node)
+        for edge in map(gml.last, outer.get("edge", ())):
+            ends = str(edge.pop("source")), str(edge.pop("target"))
+            edge.pop("key", None)
+            graph.add_edge(*ends, **edge)
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ScenarioError(f"{file}: not GML: {error}") from None
+    return graph

@@ -76,7 +76,7 @@ def _curves(result: Result, figure: Figure) -> list[Curve]:
         (line,) = lower.plot([], [], dash, color=INK, linewidth=1.0, label=str(link))
         moving.append((line, rows["time_s"].to_numpy(), rows["queue_packets"].to_numpy()))
     upper.set_xlim(0, result.scenario.duration_s)
-    upper.set_ylim(0, 1.05 * np.nanmax(windows["window_packets"]))
+    upper.set_ylim(0, 1.05 * np.nanmax([1.0, *windows["window_packets"]]))
     lower.set_ylim(0, 1.05 * max(1.0, queues["queue_packets"].max()))
     upper.set_ylabel("window (packets)")
     lower.set_ylabel("queue (packets)")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from anabranch.core_types import Flow, Link
+from anabranch.formats import short
 
 Box = tuple[int, int | None]
 """A link; where links follow each other in a circle, a link at one hop of its paths."""
@@ -32,7 +33,7 @@ def box_of(boxes: Sequence[Box], link: int, hop: int) -> int:
 
 def flow_lines(flow: Flow) -> list[str]:
     """What is said of a flow, a line each."""
-    lines = [flow["name"] + (f" × {flow['count']}" if flow["count"] > 1 else "")]
+    lines = [short(flow["name"]) + (f" × {flow['count']}" if flow["count"] > 1 else "")]
     if flow["workload"] != "bulk":
         lines.append(flow["workload"].replace("_", "/"))
     if flow["stop_s"] is not None:
@@ -45,7 +46,7 @@ def flow_lines(flow: Flow) -> list[str]:
 def link_lines(link: Link) -> list[str]:
     """What is said of a link, a line each."""
     rate = f"{link['rate_mbps']:g} Mbps, " if link["rate_mbps"] else ""
-    lines = [link["name"], f"{rate}{link['delay_ms']:g} ms"]
+    lines = [short(link["name"]), f"{rate}{link['delay_ms']:g} ms"]
     if link["loss_probability"]:
         lines.append(f"loss {100 * link['loss_probability']:g} %")
     return lines

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from anabranch.figures.style import CONTOURS, HATCHES, PAPER, SHADES, SHEET, style
+from anabranch.figures.style import CONTOURS, HATCHES, PAPER, SHADES, SHEET, Marker, style
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees.design_map import BETAS, ETAS, MEMBERS, NORMS, Map
 
@@ -127,13 +127,12 @@ def _markers(design: Map) -> list[Line2D]:
     return [Line2D([], [], **_mark(*style(rule, names))) for rule in names]
 
 
-def _mark(colour: str, marker: str) -> dict[str, Any]:
-    edge = PAPER if marker not in "1248|" else colour
+def _mark(colour: str, marker: Marker) -> dict[str, Any]:
     return {
         "color": colour,
         "marker": marker,
         "linestyle": "none",
         "markersize": 9,
-        "markeredgecolor": edge,
+        "markeredgecolor": PAPER,
         "markeredgewidth": 0.9,
     }

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from anabranch.figures.panels import Drawing, Panel, caption, first_seed
+from anabranch.figures.panels import LONGEST, Drawing, Panel, caption, first_seed, titled
 from anabranch.figures.style import DASHES, INK, PAPER, colours, style
+from anabranch.formats import short
 from anabranch.result import Result
 from anabranch.scenario import path_names
 
@@ -38,7 +39,10 @@ def windows(result: Result) -> Drawing:
 
     def draw(flow: str, rows: pd.DataFrame, colour: str, axes: Axes) -> None:
         for path, line in rows.groupby("path"):
-            dash, label = DASHES[int(path) % len(DASHES)], f"via {names[flow][path]}"
+            dash, label = (
+                DASHES[int(path) % len(DASHES)],
+                f"via {short(names[flow][path], LONGEST)}",
+            )
             axes.plot(line["time_s"], line["window_packets"], dash, color=colour, label=label)
 
     return _grid(result, samples, "flow", "window (packets)", "first user of each flow", draw)
@@ -109,14 +113,15 @@ def plane(result: Result) -> Drawing:
 
     panels = []
     for flow, of_flow in samples.groupby("flow", sort=False):
-        one, other = (f"window via {name}" for name in names[str(flow)][:2])
+        one, other = (f"window via {short(name, LONGEST)}" for name in names[str(flow)][:2])
         rules = list(dict.fromkeys([*result.algorithms, *of_flow["rule"]]))
         right = 1.05 * float(of_flow[of_flow["path"] == 0]["window_packets"].max())
         for algorithm in result.algorithms:
             rows = of_flow[of_flow["algorithm"] == algorithm]
             rule = rows["rule"].iloc[0]
             line = partial(draw, rows, right, style(rule, rules)[0])
-            panels.append(Panel(line, f"{flow} ({rule})", one, other, row=str(flow)))
+            beside = algorithm if len(result.algorithms) > 1 else rule
+            panels.append(Panel(line, titled(str(flow), rule, beside), one, other, row=str(flow)))
     text = caption(
         result, f"first user of each flow, {first_seed(result)}, after the warm-up, packets"
     )
@@ -148,11 +153,10 @@ def _grid(
         for number, algorithm in enumerate(result.algorithms, 1):
             rows = samples[(samples[row] == name) & (samples["algorithm"] == algorithm)]
             rule = rows["rule"].iloc[0]
-            own = f", beside {algorithm}" if rule != algorithm and several else ""
             last = number == len(result.algorithms)
             paths = rows["path"].nunique() if "path" in rows else 1
             line = partial(_thin, draw, name, rows, style(rule, rules)[0])
-            title = f"{name} ({rule}){own}"
+            title = titled(name, rule, algorithm if several else rule)
             legend = last and paths > 1
             panels.append(Panel(line, title, "time (s)", label, row=str(name), legend=legend))
     width = min(9.0, max(5.0, 3.0 * len(result.algorithms)))

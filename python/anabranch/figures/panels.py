@@ -16,6 +16,7 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from anabranch.figures.style import LABELS, SHEET
+from anabranch.formats import short
 from anabranch.result import Result
 
 CM = 1 / 2.54
@@ -29,6 +30,15 @@ ROW_INCHES = 0.2
 
 LETTERS_OF_TITLE = 11
 """Letters of a panel's title that surely fit into an inch."""
+
+PAGE_INCHES = 24 * CM
+"""Height of the text on a page: figures whose width is chosen are no higher."""
+
+LEAST_INCHES = 0.55
+"""Height of a panel that can still be read."""
+
+LONGEST = 60
+"""Letters of a name in a figure: the middle of a longer one is left out."""
 
 NARROW = 4.0
 """Figures below this width, in inches, have smaller letters."""
@@ -68,13 +78,26 @@ class Drawing:
 
 def caption(result: Result, what: str) -> str:
     """The scenario, its backend and what is shown."""
-    return f"{result.scenario.name or 'scenario'}, on {result.backend}: {what}"
+    return f"{short(result.scenario.name, LONGEST) or 'scenario'}, on {result.backend}: {what}"
+
+
+def titled(flow: str, rule: str, algorithm: str) -> str:
+    """A flow with the rule that it ran, and the one beside it where that is another."""
+    own = f", beside {short(algorithm, LONGEST)}" if rule != algorithm else ""
+    return f"{short(flow, LONGEST)} ({short(rule, LONGEST)}){own}"
 
 
 def over_seeds(result: Result) -> str:
     """What bars and intervals are."""
+    return one_trajectory(result) or f"means and 95 % intervals over {len(result.seeds)} seeds"
+
+
+def one_trajectory(result: Result) -> str:
+    """Why numbers have no interval; empty where some have one."""
     seeds = len(result.seeds)
-    return f"means and 95 % intervals over {seeds} seeds" if seeds > 1 else "one seed"
+    if not result.is_one_trajectory():
+        return "" if seeds > 1 else "computed, without seeds"
+    return f"one trajectory, {f'the same with {seeds} seeds' if seeds > 1 else 'one seed'}"
 
 
 def first_seed(result: Result) -> str:
@@ -89,7 +112,10 @@ def render(drawing: Drawing, width_cm: float | None = None, ax: Any = None) -> F
     Raises ValueError where `ax` has another number of axes than the drawing has panels.
     """
     if ax is None:
-        return _new(drawing, drawing.width if width_cm is None else width_cm * CM)
+        new = _new(drawing, drawing.width if width_cm is None else width_cm * CM)
+        if width_cm is not None:
+            _fit(new)
+        return new
     axes = [each for each in np.ravel(ax) if isinstance(each, Axes)]
     if len(axes) != len(drawing.panels):
         titles = ", ".join(panel.title or panel.y for panel in drawing.panels)
@@ -133,6 +159,14 @@ def _new(drawing: Drawing, width: float) -> Figure:
     return figure
 
 
+def _fit(figure: Figure) -> None:
+    """Make the figure no higher than a page, as far as its panels can still be read."""
+    specs = (axes.get_subplotspec() for axes in figure.axes)
+    rows = max(spec.get_gridspec().nrows for spec in specs if spec)
+    most = max(PAGE_INCHES, 0.9 + LEAST_INCHES * rows)
+    figure.set_figheight(min(figure.get_figheight(), most))
+
+
 def _rows(panels: Sequence[Panel], columns: int) -> list[list[Panel]]:
     """The panels of each row of the figure; those of one `row` that do not fit go on below."""
     rows: list[list[Panel]] = []
@@ -146,7 +180,7 @@ def _rows(panels: Sequence[Panel], columns: int) -> list[list[Panel]]:
 
 def _draw(axes: Axes, panel: Panel, letters: int = 40) -> None:
     panel.draw(axes)
-    axes.set_title(fill(panel.title, letters), loc="left")
+    axes.set_title(fill(short(panel.title, 4 * LONGEST), letters), loc="left")
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
     if panel.legend:
@@ -190,7 +224,8 @@ def _legend(figure: Figure, entries: Sequence[tuple[Any, str]], where: str) -> N
     """Above or below the axes, in as many rows as the width needs."""
     if not entries:
         return
-    handles, labels = zip(*entries, strict=True)
+    handles, names = zip(*entries, strict=True)
+    labels = [short(name, LONGEST) for name in names]
     loc: Any = f"outside {where} center"
     for rows in range(-(-len(entries) // 6), len(entries) + 1):
         columns = -(-len(entries) // rows)

@@ -5,21 +5,28 @@ from functools import partial
 from textwrap import fill
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.textpath import TextPath
 
-from anabranch.figures.panels import Drawing, Panel, caption, over_seeds
+from anabranch.figures.panels import LONGEST, Drawing, Panel, caption, over_seeds
 from anabranch.figures.style import BARS, PAPER, style
+from anabranch.formats import short
 from anabranch.result import Result
+
+MOST_LETTERS = 16
+"""Letters of an algorithm's name under a bar."""
 
 
 def goodput(result: Result) -> Drawing:
     """Mean goodput per user of each flow, a bar per algorithm, with 95 % intervals over seeds.
 
-    A bar has the colour of the rule that the flow ran, and the marker of the run's algorithm.
+    A bar has the colour of the rule that the flow ran, and the marker of the run's algorithm. Where
+    several algorithms ran, each bar is named: by its rule, or by the algorithm beside it.
     """
     summary = result.summary()
     flows, algorithms = list(summary["flow"].unique()), result.algorithms
@@ -28,7 +35,7 @@ def goodput(result: Result) -> Drawing:
         [Panel(partial(_bars, summary, algorithms, rules), y="goodput per user (Mbps)")],
         caption(result, over_seeds(result)),
         width=max(4.5, 0.5 + 0.45 * len(flows) * (len(algorithms) + 1)),
-        height=2.3,
+        height=2.3 if len(algorithms) == 1 else 2.9,  # with names under the bars
         legend=legend(rules, algorithms),
     )
 
@@ -44,7 +51,9 @@ def goodput_rtt(result: Result) -> Drawing:
     for flow in summary["flow"].unique():
         rows = summary[summary["flow"] == flow]
         draw = partial(_points, rows, rules)
-        panels.append(Panel(draw, str(flow), "RTT (ms)", "goodput per user (Mbps)", row="all"))
+        panels.append(
+            Panel(draw, _named(rows, LONGEST), "RTT (ms)", "goodput per user (Mbps)", row="all")
+        )
     text = caption(result, f"goodput beside RTT, {over_seeds(result)}")
     width = min(9.0, max(5.0, 2.8 * len(panels)))
     entries = legend(rules, result.algorithms)
@@ -79,11 +88,38 @@ def _bars(
         intervals: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2}
         means, half = rows["goodput_mbps"], rows["goodput_mbps_ci95"]
         axes.errorbar(x, means, half, **_marker(algorithm, rules), **intervals)
+    _name_bars(axes, flows, summary, algorithms, width)
     figure = axes.figure
     letters = max(8, int(13 * figure.bbox.width / figure.dpi / len(flows)))
     ticks = [_named(summary[summary["flow"] == flow], letters) for flow in flows]
     axes.set_xticks(range(len(flows)), ticks, rotation=0 if len(flows) <= 8 else 60)
     axes.grid(axis="x", visible=False)
+
+
+def _name_bars(
+    axes: Axes, flows: Sequence[str], summary: pd.DataFrame, algorithms: Sequence[str], width: float
+) -> None:
+    """Under each bar its rule, or "beside" the run's algorithm where the flow ran its own."""
+    if len(algorithms) == 1:
+        return
+    names, places = [], []
+    for i, flow in enumerate(flows):
+        rules = summary[summary["flow"] == flow].set_index("algorithm")["rule"]
+        for j, algorithm in enumerate(algorithms):
+            name = short(algorithm, MOST_LETTERS)
+            own = rules.get(algorithm, algorithm) != algorithm
+            names.append(f"beside {name}" if own else name)
+            places.append(i + (j - (len(algorithms) - 1) / 2) * width)
+    slot = 72 * 0.85 * axes.figure.bbox.width / axes.figure.dpi * width / len(flows)
+    points = 0.694 * matplotlib.rcParams["font.size"]  # x-small
+    longest = max(TextPath((0, 0), name, size=points).get_extents().width for name in names)
+    turned = longest > 0.9 * slot
+    axes.xaxis.remove_overlapping_locs = False  # the bar in the middle is above its flow's name
+    axes.set_xticks(places, names, minor=True)
+    look = {"labelsize": "x-small", "labelrotation": 90 if turned else 0}
+    axes.tick_params(axis="x", which="minor", length=0, pad=2, **look)
+    axes.tick_params(axis="x", which="major", length=0, pad=(longest if turned else points) + 7)
+    axes.grid(axis="x", which="both", visible=False)
 
 
 def _points(rows: pd.DataFrame, rules: Sequence[str], axes: Axes) -> None:
@@ -110,7 +146,7 @@ def _points(rows: pd.DataFrame, rules: Sequence[str], axes: Axes) -> None:
 
 def _named(rows: pd.DataFrame, letters: int) -> str:
     """A flow in lines of this length, with its rule in a line of its own where that is its own."""
-    flow, rule = fill(str(rows["flow"].iloc[0]), letters), rows["rule"].iloc[0]
+    flow, rule = fill(short(str(rows["flow"].iloc[0]), LONGEST), letters), rows["rule"].iloc[0]
     return f"{flow}\n({rule})" if (rows["rule"] != rows["algorithm"]).any() else flow
 
 

@@ -25,12 +25,18 @@ KINDS: dict[str, Callable[[Result], Drawing]] = {
 }
 """The kinds for runs of one scenario."""
 
+NARROWEST_CM, WIDEST_CM = 4.0, 100.0
+"""Widths of figures."""
+
 WRITTEN = ("goodput", "windows", "queues")
 """The kinds that --out writes; the others are drawn by `anabranch plot`."""
 
 
 def draw(result: Result, kind: str, ax: Any = None, width_cm: float | None = None) -> Figure:
     """A figure of this kind. Raises ValueError where the result has no such figure."""
+    if width_cm is not None and not NARROWEST_CM <= width_cm <= WIDEST_CM:
+        limits = f"{NARROWEST_CM:g} to {WIDEST_CM:g} cm"
+        raise ValueError(f"width_cm = {width_cm!r}: expected {limits}, or None")
     if kind not in KINDS and kind != "sweep":
         raise ValueError(f"unknown figure {kind!r}: {expected_one_of(kind, [*KINDS, 'sweep'])}")
     swept = len(result.cases) > 1

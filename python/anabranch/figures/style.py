@@ -6,7 +6,7 @@ from functools import cache
 from io import StringIO
 from itertools import islice, product, starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.colors import to_hex
@@ -16,7 +16,13 @@ from anabranch.figures.colour_vision import apart, seen
 from anabranch.figures.compact import compact
 from anabranch.scenario import rules
 
-CHOSEN: dict[str, tuple[str, str]] = {
+Marker = str | tuple[int, Literal[1], int]
+"""A marker of Matplotlib: a letter, or corners, 1 for a star, and an angle in degrees.
+
+All are areas: one of lines, such as "|" or "+", is hidden by error bars.
+"""
+
+CHOSEN: dict[str, tuple[str, Marker]] = {
     "reno": ("#484542", "o"),
     "cubic": ("#9c7669", "s"),
     "ewtcp": ("#a1c1cd", "v"),
@@ -31,10 +37,10 @@ CHOSEN: dict[str, tuple[str, str]] = {
     "rsf-lb": ("#e7c443", "H"),
     "vegas": ("#9da79a", ">"),
     "wvegas": ("#00737b", "*"),
-    "coupled-cubic": ("#f526fc", "x"),
-    "dctcp": ("#647300", "+"),
-    "bbr": ("#2a20ef", "3"),
-    "bbr3": ("#390c8e", "4"),
+    "coupled-cubic": ("#f526fc", (4, 1, 45)),
+    "dctcp": ("#647300", (3, 1, 0)),
+    "bbr": ("#2a20ef", (6, 1, 0)),
+    "bbr3": ("#390c8e", (8, 1, 0)),
 }
 """Colour and marker of algorithms; other algorithms of the table get generated ones.
 
@@ -42,7 +48,12 @@ Two of these colours, or of `OTHERS`, are at least `colour_vision.APART` apart, 
 kind of cone. They were found by simulated annealing from an older palette.
 """
 
-OTHERS = [("#7e50b5", "|"), ("#9b2828", "8"), ("#034984", "1"), ("#e5ec01", "2")]
+OTHERS: list[tuple[str, Marker]] = [
+    ("#7e50b5", (4, 1, 0)),
+    ("#9b2828", "8"),
+    ("#034984", (5, 1, 180)),
+    ("#e5ec01", (3, 1, 180)),
+]
 """For algorithms that are not in the table: rules in Python, a scenario's own mixture."""
 
 INK = "#111111"
@@ -99,7 +110,7 @@ def colours(*algorithms: str) -> list[str]:
     return [known[algorithm][0] for algorithm in algorithms]
 
 
-def styles() -> dict[str, tuple[str, str]]:
+def styles() -> dict[str, tuple[str, Marker]]:
     """Colour and marker of every algorithm of the table, the same in every figure.
 
     Those without a chosen style get a number as marker, and a colour far from all others.
@@ -132,7 +143,7 @@ def _distant_colours() -> Iterator[str]:
         least = {name: min(old, apart(candidates[name], newest)) for name, old in least.items()}
 
 
-def style(algorithm: str, among: Sequence[str] = ()) -> tuple[str, str]:
+def style(algorithm: str, among: Sequence[str] = ()) -> tuple[str, Marker]:
     """Colour and marker of an algorithm, by its name without parameters.
 
     Where several of `among` share a name (`balia`, `balia:cap=inf`), all but the first get the
@@ -142,7 +153,8 @@ def style(algorithm: str, among: Sequence[str] = ()) -> tuple[str, str]:
     twins = [other for other in among if other.split(":")[0] == name]
     if name in known and algorithm in (twins or [algorithm])[:1]:
         return known[name]
-    others = [a for a in among if a.split(":")[0] not in known or a not in twins[:1]]
+    firsts = {other.split(":")[0]: other for other in reversed(among)}
+    others = [a for a in among if a.split(":")[0] not in known or a not in firsts.values()]
     place = others.index(algorithm) if algorithm in others else 0
     return OTHERS[place % len(OTHERS)]
 

@@ -6,16 +6,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from anabranch.figures.panels import Drawing, Panel, caption, over_seeds, plain_numbers
+from anabranch.figures.panels import (
+    Drawing,
+    Panel,
+    caption,
+    one_trajectory,
+    over_seeds,
+    plain_numbers,
+    titled,
+)
 from anabranch.figures.per_rule import rules_that_ran
 from anabranch.figures.style import style
 from anabranch.result import Result
 
 HEAT = "viridis"
 """The colour map of goodput."""
+
+MOST_TICKS = 6
+"""Ticks of an axis of a heat map: more would overlap."""
 
 DECADES = 8.0
 """Greatest over least value from which on an axis is logarithmic, if all are positive."""
@@ -44,7 +57,11 @@ def _curves(result: Result, summary: pd.DataFrame, key: str) -> Drawing:
     panels = []
     for flow, rows in summary.groupby("flow", sort=False):
         draw = partial(_lines, rows, key, rules)
-        panels.append(Panel(draw, str(flow), key, "goodput per user (Mbps)", row="all"))
+        # A flow with a rule of its own has a curve for each algorithm that ran beside it.
+        own = rows["rule"].iloc[0]
+        always = len(result.algorithms) > 1 and rows["rule"].nunique() == 1
+        title = f"{flow} ({own}), beside each" if always else str(flow)
+        panels.append(Panel(draw, title, key, "goodput per user (Mbps)", row="all"))
     entries = [
         (Line2D([], [], color=style(rule, rules)[0], marker=style(rule, rules)[1]), rule)
         for rule in result.algorithms
@@ -79,7 +96,8 @@ def _heat(result: Result, summary: pd.DataFrame, keys: list[str]) -> Drawing:
         for algorithm in result.algorithms:
             rows = of_flow[of_flow["algorithm"] == algorithm]
             draw = partial(_colours, rows, keys, top, algorithm == result.algorithms[-1])
-            title = f"{flow} ({rows['rule'].iloc[0]})"
+            beside = algorithm if len(result.algorithms) > 1 else rows["rule"].iloc[0]
+            title = titled(str(flow), rows["rule"].iloc[0], beside)
             panels.append(Panel(draw, title, keys[0], keys[1], row=str(flow), zero=False))
     width = min(9.0, max(5.0, 3.2 * len(result.algorithms)))
     text = caption(result, f"goodput per user (Mbps), {_mean_over(result)}")
@@ -98,14 +116,21 @@ def _colours(rows: pd.DataFrame, keys: list[str], top: float, with_scale: bool, 
         axes.grid(visible=False)
     else:
         shown = axes.scatter(rows[x], rows[y], c=rows["goodput_mbps"], s=18, **look)
-    if _is_wide(rows[x]):
-        axes.set_xscale("log")
-        plain_numbers(axes.xaxis)
-    if _is_wide(rows[y]):
-        axes.set_yscale("log")
-        plain_numbers(axes.yaxis)
+    for axis, values in (axes.xaxis, rows[x]), (axes.yaxis, rows[y]):
+        if _is_wide(values):
+            (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
+        _ticks(axis, values)
     if with_scale:
         axes.figure.colorbar(shown, ax=axes)
+
+
+def _ticks(axis: Axis, values: pd.Series) -> None:
+    """Ticks at the values that ran, or at some of them where they are many."""
+    ran = np.unique(values.to_numpy(float))
+    every = -(-len(ran) // MOST_TICKS)
+    axis.set_major_locator(FixedLocator(ran[::every].tolist()))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
@@ -122,5 +147,4 @@ def _is_wide(values: pd.Series) -> bool:
 
 
 def _mean_over(result: Result) -> str:
-    seeds = len(result.seeds)
-    return f"means over {seeds} seeds" if seeds > 1 else "one seed"
+    return one_trajectory(result) or f"means over {len(result.seeds)} seeds"

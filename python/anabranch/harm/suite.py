@@ -6,11 +6,14 @@ the best of its paths. The grid is in cells.toml, the network in scenario.toml.
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from typing import Any
 
+import pandas as pd
+
 from anabranch.asked import Algorithm, Seeds, seeds_of
+from anabranch.intervals import Difference, paired_difference
 from anabranch.result import Result
 from anabranch.runner import Progress, collect_parts, known_backend, plan
 from anabranch.scenario import load, settings
@@ -44,6 +47,9 @@ class Row:
     """Over both paths, by algorithm."""
     late: Sequence[str] = ()
     """The algorithms with a run in real time that was too late."""
+    margin: Mapping[str, Difference] = field(default_factory=dict)
+    """Per algorithm, how far its goodput is above `HARMLESS` of the best single path's, Mbps, by
+    the differences of runs with the same seed."""
 
     @property
     def best(self) -> float:
@@ -51,8 +57,12 @@ class Row:
         return max(self.single.values())
 
     def harms(self, algorithm: str) -> bool:
-        """Whether the algorithm gets less than the best single path."""
-        return self.ratio(algorithm) < HARMLESS
+        """Whether the algorithm gets less than the best single path, outside the interval."""
+        return self.margin[algorithm].decided and self.margin[algorithm].mean < 0
+
+    def undecided(self, algorithm: str) -> bool:
+        """Whether the seeds do not tell if it harms."""
+        return not self.margin[algorithm].decided
 
     def ratio(self, algorithm: str) -> float:
         """An algorithm's goodput relative to the best single path's."""
@@ -73,10 +83,19 @@ class Harm:
         """The cells where an algorithm harms."""
         return [row for row in self.rows if row.harms(algorithm)]
 
+    def undecided(self, algorithm: str) -> list[Row]:
+        """The cells of which the seeds do not tell whether it harms."""
+        return [row for row in self.rows if row.undecided(algorithm)]
+
     def as_dict(self) -> dict[str, Any]:
         """The table as plain data for JSON."""
         rows = [
-            {**vars(row), "best": row.best, "ratio": {a: row.ratio(a) for a in self.algorithms}}
+            {
+                **{name: value for name, value in vars(row).items() if name != "margin"},
+                "best": row.best,
+                "ratio": {a: row.ratio(a) for a in self.algorithms},
+                "harms": {a: None if row.undecided(a) else row.harms(a) for a in self.algorithms},
+            }
             for row in self.rows
         ]
         return {"backend": self.backend, "seeds": self.seeds, "harmless": HARMLESS, "rows": rows}
@@ -115,9 +134,14 @@ def harm(
     rows = []
     for cell in cells:
         both, *alone = (next(results) for _ in range(3))
-        single = {link: _goodput(result)[SINGLE] for link, result in zip("ab", alone, strict=True)}
+        runs = _goodput(both)
+        of_link = {link: _goodput(one)[SINGLE] for link, one in zip("ab", alone, strict=True)}
+        single = {link: float(values.mean()) for link, values in of_link.items()}
+        best = of_link[max(single, key=lambda link: single[link])]
+        goodput = {name: float(values.mean()) for name, values in runs.items()}
+        margin = {name: paired_difference(v, HARMLESS * best) for name, v in runs.items()}
         late = list(both.late_runs()["algorithm"].unique())
-        rows.append(Row(cell.name, single, _goodput(both), late))
+        rows.append(Row(cell.name, single, goodput, late, margin))
     return Harm(on, list(rows[0].goodput), rows, len(chosen))
 
 
@@ -157,13 +181,9 @@ def _cell(
     return Cell(f"{name}, {what}" if what else name, overrides)
 
 
-def _goodput(result: Result) -> dict[str, float]:
-    """Goodput by algorithm, Mbps, the mean over seeds; of a finished transfer, its size by its
-    duration."""
+def _goodput(result: Result) -> dict[str, pd.Series]:
+    """Per algorithm the goodput by seed, Mbps; of a finished transfer, its size by its duration."""
     runs = result.flows.set_index(["algorithm", "seed"])["goodput_mbps"]
     finished = result.transfers.set_index(["algorithm", "seed"])
     runs.update(finished["bytes"] * 8e-6 / finished["duration_s"])
-    return {
-        str(name): float(mean)
-        for name, mean in runs.groupby("algorithm", sort=False).mean().items()
-    }
+    return {name: runs[name] for name in result.algorithms}

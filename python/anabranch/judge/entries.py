@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from anabranch.papers.entries.reader import REST, Tag, Values, Where, check_call, read_files
 from anabranch.papers.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
+from anabranch.study.lack import Lack
 from anabranch.study.traces import Delays, Steps, Walk, csv, mahimahi
 from anabranch.sweeps import space
 
@@ -166,7 +167,7 @@ class Item:
     """The bound of a check that gives a number."""
     why: str = ""
     """The reason for it."""
-    not_tested: str | None = None
+    not_tested: Lack | None = None
     """Why it cannot be tested."""
     where: Where = field(default=Where(), compare=False, repr=False)
 

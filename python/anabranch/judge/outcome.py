@@ -38,7 +38,7 @@ SANE = Item(
     level="own",
     title="A rule at all",
     question="Are its answers finite, the same for the same state, and within a window?",
-    not_tested="",
+    not_tested=None,
 )
 
 
@@ -214,7 +214,8 @@ def _reasons(items: Mapping[str, Item]) -> dict[str, str]:
     workloads = workloads_of(schema())
     found = {}
     for name, item in items.items():
-        reason = item.not_tested or unmet(item, known, workloads)
+        lack = item.not_tested
+        reason = lack.text if lack else unmet(item, known, workloads)
         if reason:
             found[name] = reason
     return found

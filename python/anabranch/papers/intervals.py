@@ -14,15 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
+from anabranch.intervals import seeds_to_decide
 from anabranch.papers.checks import Comparison, Number, Numbers
 
 DRAWS = 2000
 """Sets of seeds of the bootstrap."""
-
-MOST = 1000
-"""The largest number of seeds that is looked at."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +107,9 @@ class Decision:
         """The smallest number of seeds for which a margin exceeds half its interval."""
         if error == 0:
             return self.seeds
-        n = np.arange(2, MOST + 1)
-        half = stdtrit(n - 1, 1 - tail) * error * np.sqrt(self.seeds / n)
-        enough = n[half < margin]
-        return float(enough[0]) if len(enough) else math.inf
+        if margin <= 0:
+            return math.inf
+        return seeds_to_decide(margin, error * math.sqrt(self.seeds), tail)
 
 
 def _without_one(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from anabranch.intervals import MOST_SEEDS
 from anabranch.papers.checks import ByHand, ByStatement, Check, Missing, Numbers
 from anabranch.papers.entries.claims import Stated
-from anabranch.papers.intervals import MOST, Decision, Spread
+from anabranch.papers.intervals import Decision, Spread
 from anabranch.scenario import ScenarioError
 from anabranch.theory.statement import WORDS, Statement
 
@@ -34,7 +35,7 @@ class Judgement:
     because: str
     """The numbers compared; for a claim without a check, its note."""
     seeds_to_decide: float | None = None
-    """If undecided: the number of seeds that would decide, infinity for more than `MOST`."""
+    """If undecided: the number of seeds that would decide, infinity for more than 1000."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def judge(
 def _undecided(because: str, decision: Decision) -> tuple[str, float]:
     """The numbers compared, with the seeds that would decide."""
     needed = decision.seeds_to_decide()
-    would = f"about {needed:.0f}" if needed <= MOST else f"more than {MOST}"
+    would = f"about {needed:.0f}" if needed <= MOST_SEEDS else f"more than {MOST_SEEDS}"
     crosses = f"the 95 % interval over {decision.seeds} seeds crosses the edge"
     return f"{because}; {crosses}, {would} would decide", needed
 

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from anabranch.figures import style
+from anabranch.figures.style import Marker
 from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.entries.case import Case
 from anabranch.papers.report import NEAR, OFF, Item, Report, Row, Table
@@ -50,7 +51,7 @@ class Pictures:
         self.styles = _styles(report.algorithms)
         self.colours = sorted({self.style(label)[0] for label in [*labels, *_others(report)]})
 
-    def style(self, label: str) -> tuple[str, str]:
+    def style(self, label: str) -> tuple[str, Marker]:
         """Colour and marker of a label (the last part of a case, or an algorithm); ink for none."""
         if not label:
             return INK, ""
@@ -277,7 +278,7 @@ def _widest(limits: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return min(low for low, _ in limits), max(high for _, high in limits)
 
 
-def _styles(algorithms: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def _styles(algorithms: Mapping[str, str]) -> dict[str, tuple[str, Marker]]:
     """Colour and marker by label; the first label of an algorithm has the algorithm's own."""
     named = {label: f"{name.split(':')[0]}:{label}" for label, name in algorithms.items()}
     return {label: style.style(name, list(named.values())) for label, name in named.items()}
@@ -295,7 +296,7 @@ def _others(report: Report) -> list[str]:
     ]
 
 
-def _look(curve: Curve, colour: str, marker: str, dash: str) -> dict[str, Any]:
+def _look(curve: Curve, colour: str, marker: Marker, dash: str) -> dict[str, Any]:
     """Matplotlib's properties of a curve, in its panel and in the legend."""
     look: dict[str, Any] = {"color": colour, "ls": dash, "lw": 1.1}
     if curve.mark:

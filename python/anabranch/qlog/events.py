@@ -1,7 +1,8 @@
 """The events of a qlog file, whatever its draft and form.
 
-JSON, JSON text sequences and JSON lines of draft-ietf-quic-qlog-main-schema since qlog 0.2, with
-the events of draft-ietf-quic-qlog-quic-events; older names (`recovery:metrics_updated`) are read,
+JSON, JSON text sequences and JSON lines of draft-ietf-quic-qlog-main-schema and of its predecessor
+draft-marx-qlog-main-schema-00 to -02: events as objects, or as rows of `event_fields`; times and
+RTTs in the unit of `configuration.time_units`. Older names (`recovery:metrics_updated`) are read,
 too.
 """
 
@@ -23,8 +24,23 @@ METRICS = "metrics_updated"
 CALENDAR_MS = 1e11
 """Times from 1973 on are on the calendar: then the first event of a trace is at 0."""
 
-RELATIVE = ("delta", "relative_to_previous_event")
+RELATIVE = ("delta", "relative_to_previous_event", "delta_time")
 """Formats in which a time is that since the event before."""
+
+TIMES = ("relative_time", "delta_time", "time")
+"""Fields of a row or an event with its time."""
+
+UNITS_MS = {"ms": 1.0, "us": 1e-3, "s": 1e3}
+"""Values of `configuration.time_units`, in ms."""
+
+NAMES = {"packets_lost": "packet_lost", "metric_update": METRICS}
+"""Names in old files, and those of today."""
+
+WINDOWS = ("current_cwnd", "cwnd", "congestion_window")
+"""Names of the window: of mvfst, of draft-00, aioquic and picoquic, and of the drafts since."""
+
+RTTS = ("smoothed_rtt", "latest_rtt", "min_rtt", "rtt_variance")
+"""Metrics in the unit of time."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,18 @@ class Event:
     data: Mapping[str, Any]
     place: str
     """The file and the number of the record, for errors."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a trace writes its events."""
+
+    fields: tuple[str, ...] = ()
+    """The names of a row's fields; none where events are objects."""
+    delta: bool = False
+    unit_ms: float = 1.0
+    reference_ms: float = 0.0
+    """The time that counts as 0, where times are absolute; 0: that of the first event."""
 
 
 @dataclass(frozen=True)
@@ -77,17 +105,55 @@ def of_event(place: str) -> Iterator[None]:
         ) from None
 
 
-def _events(form: str, records: Iterable[Record]) -> Iterator[Event]:
+def size_of(data: Mapping[str, Any]) -> int:
+    """The size of a packet, wherever its draft has it; 0 where it does not say."""
+    header, raw = data.get("header") or {}, data.get("raw") or {}
+    places = (raw.get("length"), header.get("packet_size"), data.get("packet_size"))
+    found = (*places, header.get("length"), 0)
+    return int(next(size for size in found if size is not None))
+
+
+def lost_packets(data: Mapping[str, Any]) -> int:
+    """The packets of an event of loss: mvfst counts those of one event."""
+    count = data.get("lost_packets", 1)
+    return int(count) if isinstance(count, int | float | str) else 1
+
+
+def _events(form: _Form, records: Iterable[Record]) -> Iterator[Event]:
     first_ms, now_ms = None, 0.0
-    for place, event in records:
+    for place, record in records:
         with of_event(place):
-            time_ms, name, data = float(event["time"]), str(event["name"]), dict(event["data"])
-            now_ms = now_ms + time_ms if form in RELATIVE else time_ms
+            event = _object(record, form.fields)
+            time_ms = form.unit_ms * float(event[next((k for k in TIMES if k in event), "time")])
+            name, data = _event_name(event), dict(event["data"])
+            now_ms = now_ms + time_ms if form.delta else time_ms
             if first_ms is None:
-                first_ms = now_ms if now_ms > CALENDAR_MS else 0.0
-            name = name.rpartition(":")[2].removeprefix("recovery_")
+                first_ms = form.reference_ms if now_ms >= form.reference_ms else 0.0
+                if now_ms - first_ms > CALENDAR_MS:
+                    first_ms = now_ms
+            if name == METRICS:
+                scaled = [key for key in RTTS if data.get(key) is not None]
+                data |= {key: form.unit_ms * float(data[key]) for key in scaled}
             found = Event(now_ms - first_ms, name, _path(event, data), data, place)
         yield found
+
+
+def _object(record: Any, fields: tuple[str, ...]) -> Mapping[str, Any]:
+    """An event, or a row whose fields are named by the trace, as an object."""
+    if isinstance(record, list) and fields:
+        return dict(zip(fields, record, strict=False))
+    if not isinstance(record, dict):
+        raise TypeError(f"expected an object, got {str(record)[:40]}")
+    return record
+
+
+def _event_name(event: Mapping[str, Any]) -> str:
+    """The name without its category and protocol, as the newest draft writes it."""
+    for key in ("name", "event", "event_type", "type"):
+        if key in event:
+            name = str(event[key]).lower().rpartition(":")[2].removeprefix("recovery_")
+            return NAMES.get(name, name)
+    raise KeyError("name")
 
 
 def _with_paths(events: Iterable[Event]) -> Iterator[Event]:
@@ -115,8 +181,8 @@ def _path(event: Mapping[str, Any], data: Mapping[str, Any]) -> str | None:
 
 def _traces(
     file: Path, skip: Callable[[str], bool]
-) -> Iterator[tuple[Mapping[str, Any], str, Iterable[Record]]]:
-    """Headers, formats of times, and records."""
+) -> Iterator[tuple[Mapping[str, Any], _Form, Iterable[Record]]]:
+    """Headers, how events are written, and records."""
     text = file.read_text(encoding="utf-8", errors="replace")
     if text.startswith(SEPARATOR):
         yield _sequence(file, text.split(SEPARATOR)[1:], skip)
@@ -136,18 +202,20 @@ def _traces(
         raise ScenarioError(f"{file}: not qlog: expected an object with traces, or a JSON sequence")
     for number, trace in enumerate(traces):
         events = trace.get("events") if isinstance(trace, dict) else None
-        if not isinstance(events, list) or any(not isinstance(event, dict) for event in events):
+        form = _form(trace, f"{file}: trace {number}")
+        kinds = (dict, list) if form.fields else dict
+        if not isinstance(events, list) or any(not isinstance(event, kinds) for event in events):
             raise ScenarioError(
-                f"{file}: trace {number}: expected a list of events that are objects, as since "
-                "qlog 0.2; convert it, for instance with qvis"
+                f"{file}: trace {number}: expected a list of events that are objects, or rows of "
+                "event_fields"
             )
         records = ((f"{file}: trace {number}, event {i}", event) for i, event in enumerate(events))
-        yield {"title": document.get("title"), **trace}, _form(trace), records
+        yield {"title": document.get("title"), **trace}, form, records
 
 
 def _sequence(
     file: Path, parts: list[str], skip: Callable[[str], bool]
-) -> tuple[Mapping[str, Any], str, Iterable[Record]]:
+) -> tuple[Mapping[str, Any], _Form, Iterable[Record]]:
     """A header, and then an event per record. The last may be cut off."""
     records = [part for part in parts if part.strip()]
     if not records:
@@ -165,12 +233,30 @@ def _sequence(
             if not skip(record):
                 yield place, _json(place, record)
 
-    return {"title": header.get("title"), **trace}, _form(trace), events()
+    return {"title": header.get("title"), **trace}, _form(trace, f"{file}: record 0"), events()
 
 
-def _form(trace: Mapping[str, Any]) -> str:
-    common = trace.get("common_fields")
-    return str(common.get("time_format", "")) if isinstance(common, dict) else ""
+def _form(trace: Any, place: str) -> _Form:
+    if not isinstance(trace, dict):
+        return _Form()
+    common, configuration = (
+        part if isinstance(part, dict) else {}
+        for part in (trace.get("common_fields"), trace.get("configuration"))
+    )
+    fields = trace.get("event_fields") or ()
+    names = tuple(str(name).lower() for name in fields) if isinstance(fields, list) else ()
+    unit = str(configuration.get("time_units", common.get("time_units", "ms")))
+    if unit not in UNITS_MS:
+        raise ScenarioError(f"{place}: time_units {unit!r}: expected {', '.join(UNITS_MS)}")
+    form = str(common.get("time_format", ""))
+    absolute = form == "absolute" or (bool(names) and "time" in names)
+    reference = common.get("reference_time")
+    try:
+        known = UNITS_MS[unit] * float(reference) if absolute and reference is not None else 0.0
+    except (TypeError, ValueError):
+        known = 0.0
+    delta = form in RELATIVE or "delta_time" in names
+    return _Form(names, delta, UNITS_MS[unit], known)
 
 
 def _name(header: Mapping[str, Any], file: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 from anabranch.papers.entries.reader import REST, Values, Where, check_call
 from anabranch.papers.quantities import QUANTITIES
 from anabranch.study.drawings import Drawing
+from anabranch.study.lack import Lack
 from anabranch.study.traces import Trace, mahimahi
 
 Backend = Literal["sim", "quic", "fluid", "kernel"]
@@ -112,7 +113,7 @@ class Entries:
     measures: Mapping[str, Measure]
     verdict: Verdict
     figure: Drawing
-    not_modelled: tuple[str, ...] = ()
+    not_modelled: tuple[Lack, ...] = ()
     """What the field's experiments have and this study lacks."""
     traces: Mapping[str, Trace] = field(default_factory=dict)
     """Rate traces, by the name of the file that scenarios give."""

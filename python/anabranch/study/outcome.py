@@ -92,7 +92,7 @@ class Outcome:
             "title": entries.title,
             "question": entries.question,
             "sources": [vars(source) for source in entries.sources],
-            "not_modelled": list(entries.not_modelled),
+            "not_modelled": [lack.text for lack in entries.not_modelled],
             "backend": self.backend,
             "quick": self.quick,
             "rules": list(self.rules),

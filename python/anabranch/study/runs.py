@@ -10,7 +10,7 @@ from anabranch.papers.entries.reader import Where
 from anabranch.result import Result
 from anabranch.rule import Rule
 from anabranch.runner import BACKENDS, Progress, known_backend
-from anabranch.scenario import Scenario, ScenarioError, rules, toml_value
+from anabranch.scenario import Scenario, ScenarioError, named, rules, toml_value
 from anabranch.study.entries import Case, Study
 from anabranch.sweeps import tables
 from anabranch.sweeps.entry import decode
@@ -110,7 +110,7 @@ def _scenario(study: Study, case: Case, quick: bool, inputs: dict[str, bytes]) -
     values = {**(study.entries.quick.set if quick else {}), **case.set}
     written = [(key, toml_value(value)) for key, value in values.items()]
     text = file.read_text(encoding="utf-8")
-    return Scenario.parse(text, str(file), written, inputs, "reno")
+    return named(Scenario.parse(text, str(file), written, inputs, "reno"))
 
 
 @dataclass(frozen=True)

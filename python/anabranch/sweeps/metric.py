@@ -26,13 +26,19 @@ class Metric:
     """Name of the flow or link."""
     column: str
 
-    def of(self, result: Result) -> float:
-        """Mean of the metric over the seeds of a result of one case."""
+    def of(self, result: Result) -> tuple[float, float]:
+        """Mean of the metric over the seeds of a result of one case, and half its 95 % interval.
+
+        NaN where it has none: a single trajectory, or a backend that computes without seeds.
+        """
         if self.table == "totals":
-            return float(result.totals()[self.column].iloc[0])
-        flows = self.table == "flows"
-        rows = result.summary() if flows else result.link_summary()
-        return float(rows.set_index("flow" if flows else "link").at[self.name, self.column])
+            row = result.totals().iloc[0]
+        else:
+            flows = self.table == "flows"
+            rows = result.summary() if flows else result.link_summary()
+            row = rows.set_index("flow" if flows else "link").loc[self.name]
+        half = math.nan if result.is_one_trajectory() else float(row[f"{self.column}_ci95"])
+        return float(row[self.column]), half
 
 
 @dataclass(frozen=True)

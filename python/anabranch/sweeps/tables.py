@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from anabranch.files import read_table
 from anabranch.result import TABLES, Result, jain_index
-from anabranch.scenario import Scenario, ScenarioError, toml_value
+from anabranch.scenario import Scenario, ScenarioError, named, toml_value
 from anabranch.sweeps.entry import decode
 from anabranch.sweeps.point import Point
 from anabranch.sweeps.store import Directory, Store
@@ -65,9 +66,9 @@ def load(path: str | os.PathLike[str]) -> Result:
         file = Path(path) / f"{name}.parquet"
         if not file.is_file() and not name.endswith("_samples"):
             raise ScenarioError(f"{path}: the sweep is not finished: run it again to resume")
-        tables[name] = pd.read_parquet(file) if file.is_file() else pd.DataFrame()
+        tables[name] = read_table(file) if file.is_file() else pd.DataFrame()
     keys = (*definition["over"], "algorithm", "seed")
-    scenario = Scenario.parse(definition["scenario"], str(path))
+    scenario = named(Scenario.parse(definition["scenario"], str(path)))
     return Result(scenario=scenario, backend=definition["backend"], keys=keys, **tables)
 
 

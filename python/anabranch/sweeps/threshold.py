@@ -13,7 +13,7 @@ from anabranch.asked import Algorithms, Seeds
 from anabranch.files import staged
 from anabranch.formats import records
 from anabranch.result import Result
-from anabranch.runner import Progress
+from anabranch.runner import Progress, known_backend
 from anabranch.scenario import ScenarioError
 from anabranch.sweeps import space, tables
 from anabranch.sweeps.execute import Engine, engine
@@ -35,7 +35,9 @@ class Thresholds:
     table: pd.DataFrame
     """A row per case, which is the other values and the algorithm. `holds_at` and `fails_at`: the
     nearest two values of the key with and without the condition; `width`: their distance;
-    `metric_holds` and `metric_fails`: the metric there, its mean over the seeds."""
+    `metric_holds` and `metric_fails`: the metric there, its mean over the seeds; `decided`: whether
+    both 95 % intervals exclude the bound. Without intervals it is false, because other seeds might
+    give another threshold; what a backend computes without seeds is decided."""
     result: Result
     """Result of all points that were run."""
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +89,7 @@ def threshold(
     ... )
     >>> found.table[["algorithm", "holds_at", "width"]].round(2)
       algorithm  holds_at  width
-    0       lia      15.9   0.35
+    0       lia     16.25   0.35
     """
     if not 1 <= halvings <= 60:
         raise ScenarioError(f"halvings = {halvings}: expected 1 to 60")
@@ -125,6 +127,8 @@ class _Case:
     wanted: Condition
     measured: dict[float, float] = field(default_factory=dict)
     """The metric by value of the key."""
+    half: dict[float, float] = field(default_factory=dict)
+    """Half its 95 % interval."""
     failure: str | None = None
 
     @property
@@ -150,6 +154,11 @@ class _Case:
         holds = [v for v, metric in self.measured.items() if self.wanted.holds(metric)]
         fails = [v for v, metric in self.measured.items() if not self.wanted.holds(metric)]
         return min(itertools.product(holds, fails), key=lambda pair: abs(pair[0] - pair[1]))
+
+    def decided(self, *values: float) -> bool:
+        """Whether the intervals at these values exclude the bound."""
+        bound = self.wanted.bound
+        return all(abs(self.measured[at] - bound) > self.half[at] for at in values)
 
     def check_ends(self) -> None:
         """Note a failure where the condition does not change over the interval."""
@@ -210,17 +219,22 @@ def _measure(case: _Case, value: float, plan: Plan, points: Sequence[Point], run
     if result.failures:
         case.failure = next(iter(result.failures.values()))
         return
-    case.measured[value] = case.wanted.metric.of(result)
+    case.measured[value], case.half[value] = case.wanted.metric.of(result)
 
 
 def _answer(key: str, wanted: Condition, cases: Sequence[_Case], result: Result) -> Thresholds:
     failures = {case.label: case.failure for case in cases if case.failure is not None}
     rows = []
+    random = known_backend(result.backend).random
     for case in cases:
         if case.failure is None:
             holds, fails = case.bracket()
             row = {"holds_at": holds, "fails_at": fails, "width": abs(holds - fails)}
-            metrics = {"metric_holds": case.measured[holds], "metric_fails": case.measured[fails]}
+            metrics: dict[str, float | bool] = {
+                "metric_holds": case.measured[holds],
+                "metric_fails": case.measured[fails],
+            }
+            metrics["decided"] = not random or case.decided(holds, fails)
             rows.append({**case.values, "algorithm": case.algorithm, **row, **metrics})
     if not rows:
         label, reason = next(iter(failures.items()))

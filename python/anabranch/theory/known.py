@@ -18,7 +18,7 @@ QUEUES: frozenset[Model] = frozenset({"equilibrium", "fluid"})
 NONE: frozenset[Model] = frozenset()
 
 KNOWN: Mapping[str, tuple[frozenset[Model], str]] = {
-    # Features of a link, whose rate bounds what the optimum and the fixed points can have.
+    # Links, whose rate bounds what the optimum and the fixed points of the rules can have.
     "policer": (CAPACITY, "a policer"),
     "pie": (CAPACITY, "pie"),
     "codel": (CAPACITY, "codel"),
@@ -32,13 +32,13 @@ KNOWN: Mapping[str, tuple[frozenset[Model], str]] = {
     "delay": (RATES, "a delay that changes"),
     "jitter": (RATES, "jitter"),
     "reorder": (RATES, "reordering"),
-    # Features of a flow, and of the endpoints.
+    # Flows and endpoints.
     "back": (NONE, "a way back over links (back)"),
     "ecn": (CAPACITY, "ECN"),
     "receive_buffer": (NONE, "a receive buffer that limits the window"),
 }
-"""The models that know a feature, and its name, by feature. Drop-tail and RED, constant rates and
-delays, and outages, which end an interval, are known to all; workloads are judged by `schedule`."""
+"""Models that know a feature, and its name. Drop-tail and RED, constant rates and delays,
+and outages, which end an interval, are known to all; workloads are judged by `schedule`."""
 
 DISCIPLINES = ("policer", "pie", "codel", "fq_codel", "dualpi2")
 KEYS = {

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -20,6 +21,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Send
 
 from anabranch._core import VERSION
+from anabranch.files import in_words
+from anabranch.formats import short_numbers
 from anabranch.scenario import ScenarioError, rules, schema
 from anabranch.theory.errors import NotConverged
 from anabranch.ui import qlog
@@ -73,7 +76,8 @@ def _load_theory() -> None:
 
 
 async def _faulty(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": _located(str(error))}, status_code=422)
+    words = in_words(error) if isinstance(error, OSError) else str(error)
+    return JSONResponse({"error": _located(short_numbers(words))}, status_code=422)
 
 
 async def _busy(_: Request, error: Exception) -> Response:
@@ -86,7 +90,12 @@ def _located(message: str) -> Event:
     line, _, text = rest.partition(":")
     if message.startswith("scenario.toml:") and line.isdecimal():
         return {"line": int(line), "message": text.strip()}
-    return {"message": message.removeprefix("scenario.toml:").strip()}
+    plain = message.removeprefix("scenario.toml:").strip()
+    return {"message": _SET.sub(r"\1 = \2: ", plain)}
+
+
+_SET = re.compile(r"--set ([^=]+)=(.*?): ")
+"""How the command line names a value that replaces one of the scenario, as a slider does."""
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch._core import algorithm
 from anabranch.runner import BACKENDS
-from anabranch.scenario import Scenario, ScenarioError
+from anabranch.scenario import Scenario, ScenarioError, named
 from anabranch.ui.gallery import item
 
 BACKENDS_OF_PAGE = [name for name, backend in BACKENDS.items() if not backend.real_time]
@@ -47,7 +47,7 @@ def scenario_of(document: Mapping[str, Any], folder: Path) -> Scenario:
     file = str((base.file.parent if base else folder) / NAME)
     inputs = base.inputs if base else {}
     try:
-        return Scenario.parse(text, file, list(values.items()), inputs, STAND_IN)
+        return named(Scenario.parse(text, file, list(values.items()), inputs, STAND_IN))
     except ScenarioError as error:
         raise ScenarioError(plain(str(error), file)) from None
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from anabranch.files import MANIFEST
 from anabranch.result import Result
-from anabranch.scenario import Scenario, ScenarioError, expected_one_of
+from anabranch.scenario import ScenarioError, expected_one_of, load
 from anabranch.ui.live import Event, described, ended
 from anabranch.ui.series import Thinner
 
@@ -50,8 +52,8 @@ def open_path(path: Path | None) -> Opened:
         if not path.is_file():
             raise ScenarioError(f"{path}: file not found")
         return Opened("qlog", path.parent, path.name, logs=(path,))
+    load(path, algorithm="lia")  # first, because its errors name what was expected
     text = path.read_text(encoding="utf-8")
-    Scenario.load(path, [], "lia")
     return Opened("scenario", path.parent, path.name, toml=text)
 
 
@@ -65,6 +67,13 @@ def _directory(path: Path) -> Opened:
             "--qlog does"
         )
     return Opened("qlog", path, path.name, logs=logs)
+
+
+def _over_seeds(rows: pd.DataFrame, flows: list[str], seeds: list[int]) -> dict[str, Any]:
+    """Per flow the mean goodput of all seeds and half its 95 % interval, Mbps."""
+    means = [float(rows.loc[flow, "goodput_mbps"]) for flow in flows]
+    halves = [float(rows.loc[flow, "goodput_mbps_ci95"]) for flow in flows]
+    return {"seeds": len(seeds), "goodput_mbps": means, "half_mbps": halves}
 
 
 def replayed(result: Result, algorithms: list[str], seed: int) -> Iterator[Event]:
@@ -87,10 +96,14 @@ def replayed(result: Result, algorithms: list[str], seed: int) -> Iterator[Event
         "seed": seed,
         "warnings": result.warnings,
     }
+    over = result.summary().set_index(["algorithm", "flow"])
     for number, name in enumerate(algorithms):
         tables = {}
         for table, rows in result.tables().items():
             own = rows[(rows["algorithm"] == name) & (rows["seed"] == seed)]
             tables[table] = {column: own[column].to_numpy() for column in own}
-        yield ended(scenario, Thinner(scenario), number, tables)
+        event = ended(scenario, Thinner(scenario), number, tables)
+        if len(result.seeds) > 1:
+            event["over_seeds"] = _over_seeds(over.loc[name], scenario.flow_names, result.seeds)
+        yield event
     yield {"type": "done"}

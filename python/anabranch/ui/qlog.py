@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.qlog.events import METRICS, Event, of_event, opened
+from anabranch.qlog.events import METRICS, WINDOWS, Event, lost_packets, of_event, opened, size_of
 from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
 
 DRAWN = {
-    "congestion_window": ("window_kb", 1e-3),
+    **dict.fromkeys(WINDOWS, ("window_kb", 1e-3)),
     "bytes_in_flight": ("in_flight_kb", 1e-3),
     "pacing_rate": ("pacing_mbps", 1e-6),
     "smoothed_rtt": ("rtt_ms", 1.0),
@@ -85,16 +85,15 @@ def _take(log: Log, event: Event) -> None:
                 line.time_ms.append(time)
                 line.value.append(factor * float(data[key]))
     elif event.name == "packet_sent":
-        header, raw = data.get("header") or {}, data.get("raw") or {}
         line = log.sent.setdefault(path, Line())
         line.time_ms.append(time)
-        line.value.append(float(header.get("length", raw.get("length", 0))))
+        line.value.append(float(size_of(data)))
         _frames(log, time, path, data, "sent")
     elif event.name == "packet_received":
         _frames(log, time, path, data, "received")
     elif event.name == "packet_lost":
         trigger = str(data.get("trigger", "")).replace("_", " ")
-        log.events.append((time, event.path, "lost", trigger))
+        log.events += [(time, event.path, "lost", trigger)] * lost_packets(data)
     elif event.name in ("timer_updated", "loss_timer_updated"):
         if data.get("event_type") == "expired" and data.get("timer_type") == "pto":
             log.events.append((time, event.path, "timeout", "probe timeout"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.core_types import Flow
-from anabranch.scenario import Scenario, path_names
+from anabranch.scenario import Scenario, ScenarioError, path_names
 from anabranch.theory.array import Array
 
 POINTS = 600
@@ -47,12 +47,13 @@ def groups(scenario: Scenario) -> list[Group]:
 def plan(scenario: Scenario) -> dict[str, Any]:
     """The lines that there are, and the names of what they are about, for the page."""
     network, names = scenario.network(), path_names(scenario)
-    lines = groups(scenario)
+    lines, own = groups(scenario), own_rules(scenario)
     return {
         "flows": [
             {
                 "name": flow["name"],
                 "count": flow["count"],
+                "own": own.get(flow["name"]),
                 "paths": [
                     {"name": name, "links": [scenario.link_names[i] for i in path["links"]]}
                     for name, path in zip(names[flow["name"]], flow["paths"], strict=True)
@@ -70,6 +71,23 @@ def plan(scenario: Scenario) -> dict[str, Any]:
         ],
         "duration_s": scenario.duration_s,
         "warmup_s": scenario.warmup_s,
+    }
+
+
+def own_rules(scenario: Scenario) -> dict[str, str]:
+    """The rules of the flows that name one, whichever the run's is: by flow."""
+    flows = scenario.network()["flows"]
+    if scenario.algorithm is None:
+        return {flow["name"]: flow["algorithm"] for flow in flows}
+    # A flow's own stays whatever replaces the scenario's.
+    try:
+        others = [scenario.with_algorithm(name).network()["flows"] for name in ("reno", "lia")]
+    except ScenarioError:  # a workload that takes one rule alone
+        return {}
+    return {
+        one["name"]: one["algorithm"]
+        for one, other in zip(*others, strict=True)
+        if one["algorithm"] == other["algorithm"]
     }
 
 

@@ -1,5 +1,6 @@
 """The server's process: a socket on loopback, a token, and the browser."""
 
+import errno
 import secrets
 import socket
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Callable
 
 import uvicorn
 
+from anabranch.scenario import ScenarioError
 from anabranch.ui.app import make
 from anabranch.ui.live import Pool
 from anabranch.ui.opened import Opened
@@ -35,15 +37,25 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def _listener(port: int) -> socket.socket:
+    try:
+        return socket.create_server((LOOPBACK, port))
+    except OSError as error:
+        reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be had: {error}"
+        raise ScenarioError(
+            f"port {port} of {LOOPBACK} {reason}: give another --port, or none for a free one"
+        ) from None
+
+
 def serve(
     opened: Opened, port: int, browser: bool, said: Callable[[str], None], workers: int | None
 ) -> None:
     """Serve the page until Ctrl-C. `said` is called with its address once it can be opened.
 
-    Port 0 is any that is free. Raises OSError where the port is in use.
+    Port 0 is any that is free. Raises `ScenarioError` where the port cannot be had.
     """
     sys.setswitchinterval(SWITCH_S)
-    with socket.create_server((LOOPBACK, port)) as listener:
+    with _listener(port) as listener:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
         address = f"http://{LOOPBACK}:{port}/?token={token}"

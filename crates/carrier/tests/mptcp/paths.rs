@@ -19,15 +19,17 @@ use super::setup::{far_config, identities, near_config};
 pub fn can_run() -> bool {
     let root = rustix::process::geteuid().is_root();
     let multipath = Path::new("/proc/sys/net/mptcp/enabled").exists();
-    if !(root && multipath) {
-        let state = format!("root: {root}, Multipath TCP: {multipath}");
+    let ip = Command::new("ip").arg("-V").output().is_ok();
+    let able = root && multipath && ip;
+    if !able {
+        let state = format!("root: {root}, Multipath TCP: {multipath}, iproute2: {ip}");
         assert!(
             std::env::var_os("ANABRANCH_REQUIRE_KERNEL").is_none(),
             "{state}"
         );
         println!("SKIPPED, because network namespaces can't be set up here ({state})");
     }
-    root && multipath
+    able
 }
 
 /// Two hosts with two links, 10.0.1.0/24 and 10.0.2.0/24; removed when this is dropped.

@@ -51,6 +51,12 @@ const INITIAL_CWND: f64 = 10.0;
 ///   None waits there, so that none is subtracted from those in flight (`packets_in_net_at_edt`).
 /// - The random first phase of the gain cycle follows from the time and the volume delivered, so
 ///   that a run can be repeated.
+/// - Losses that a timer finds between two acknowledgements count at the next one; in Linux they
+///   count for the policer's detection only (`tp->lost`, not `rs->losses`).
+/// - After a timeout packets that were sent less than an RTT before are lost, too, which
+///   `tcp_timeout_mark_lost` spares: the window begins at 1.
+/// - An interval of delivery begins anew where nothing is in flight, also after a timeout; in Linux
+///   only where nothing is outstanding (`packets_out`).
 /// - `is_ack_delayed` is not known: a delayed acknowledgement may give the smallest RTT once the
 ///   old one has expired.
 #[derive(Clone, Debug)]
@@ -81,11 +87,10 @@ pub struct BbrMemory {
     full_bw: f64,
     full_bw_count: u32,
     prior_cwnd: f64,
-    /// Recovery or a timeout is being repaired.
+    /// Losses or a timeout are being repaired, now and at the last acknowledgement
+    /// (`prev_ca_state`).
     in_recovery: bool,
-    /// It began or ended since the last acknowledgement.
-    recovery_began: bool,
-    recovery_ended: bool,
+    was_in_recovery: bool,
     packet_conservation: bool,
     policer: Policer,
     ack_epoch_stamp: f64,
@@ -120,8 +125,7 @@ impl Default for BbrMemory {
             full_bw_count: 0,
             prior_cwnd: 0.0,
             in_recovery: false,
-            recovery_began: false,
-            recovery_ended: false,
+            was_in_recovery: false,
             packet_conservation: false,
             policer: Policer::default(),
             ack_epoch_stamp: 0.0,

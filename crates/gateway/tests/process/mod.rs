@@ -1,5 +1,6 @@
 //! The program: keys, exit codes, status, reload, drain, over a pair of gateways on loopback.
 
+use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -153,7 +154,7 @@ fn keys_are_rotated_without_a_restart() {
     fs::write(folder.join("far.toml"), both).expect("own folder");
     let open = TcpStream::connect(pair.forward).expect("near listens");
     assert!(echoes_on(&open));
-    pair.far.signal("HUP");
+    pair.far.signal(Signal::HUP);
     wait("a reload of far", || {
         pair.far.log().contains("reload: applied keys")
     });
@@ -164,7 +165,7 @@ fn keys_are_rotated_without_a_restart() {
     let (_, tail) = pair.far_toml.split_once("peers = ['").expect("the key");
     let (old, _) = tail.split_once('\'').expect("its end");
     fs::write(folder.join("far.toml"), pair.far_toml.replace(old, &public)).expect("own folder");
-    pair.far.signal("TERM");
+    pair.far.signal(Signal::TERM);
     pair.far.end();
     pair.far = Running::start(pair.folder.path(), "far");
     wait("a tunnel with the new key", || echoes(pair.forward));
@@ -175,7 +176,7 @@ fn sigterm_lets_connections_end_and_accepts_no_new_ones() {
     let mut pair = Pair::start(60.0);
     let open = TcpStream::connect(pair.forward).expect("near listens");
     assert!(echoes_on(&open));
-    pair.near.signal("TERM");
+    pair.near.signal(Signal::TERM);
     wait("near drains", || {
         pair.near.log().contains("draining 1 connections")
     });
@@ -208,10 +209,10 @@ fn the_deadline_or_a_second_signal_ends_it_with_open_connections() {
         let mut pair = Pair::start(drain_s);
         let open = TcpStream::connect(pair.forward).expect("near listens");
         assert!(echoes_on(&open));
-        pair.near.signal("TERM");
+        pair.near.signal(Signal::TERM);
         wait("near drains", || pair.near.log().contains("draining"));
         if second {
-            pair.near.signal("INT");
+            pair.near.signal(Signal::INT);
         }
         assert_eq!(pair.near.end().code(), Some(0));
         assert!(pair.near.log().contains(says), "{}", pair.near.log());

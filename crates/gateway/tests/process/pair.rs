@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 pub const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
@@ -84,12 +85,8 @@ impl Running {
         fs::read_to_string(&self.log).expect("own folder")
     }
 
-    pub fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let done = Command::new("kill")
-            .args([&format!("-{name}"), &pid])
-            .status();
-        assert!(done.expect("kill").success());
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("own child");
     }
 
     pub fn end(&mut self) -> ExitStatus {
@@ -169,7 +166,7 @@ impl Pair {
     pub fn reload(&self, near_toml: &str) -> serde_json::Value {
         let before = self.near.log().matches("reload:").count();
         fs::write(self.folder.path().join("near.toml"), near_toml).expect("own folder");
-        self.near.signal("HUP");
+        self.near.signal(Signal::HUP);
         wait("a reload", || {
             self.near.log().matches("reload:").count() > before
         });

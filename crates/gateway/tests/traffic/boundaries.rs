@@ -89,10 +89,15 @@ fn a_network_that_near_refuses_is_not_reached_by_a_name_that_far_resolves() {
     each_carrier(async |carrier| {
         let port = echo().await.port();
         for (rules, expected) in [
-            ("{ to = \"127.0.0.0/8\", via = \"refused\" }", 2),
+            // Where /etc/hosts has no localhost, ::1 is an address of it, too (RFC 6761).
+            (
+                "{ to = \"127.0.0.0/8\", via = \"refused\" }, { to = \"::1\", via = \"refused\" }",
+                2,
+            ),
             ("{ to = \"0.0.0.0/0:1-1\", via = \"refused\" }", 0),
             (
-                "{ to = \"127.0.0.1\", via = \"refused\" }, { to = \"*\", via = \"path:a\" }",
+                "{ to = \"127.0.0.1\", via = \"refused\" }, { to = \"::1\", via = \"refused\" }, \
+                 { to = \"*\", via = \"path:a\" }",
                 2,
             ),
             (

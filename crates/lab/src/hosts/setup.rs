@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use anabranch_scenario::{Flow, Recovery, RtoFloor, Scenario, Tcp};
+use anabranch_scenario::{DISTRIBUTIONS_RMEM_MAX_BYTES, Flow, Recovery, RtoFloor, Scenario, Tcp};
 use anabranch_sockets::algorithms;
 
 use crate::error::{Context, Error};
@@ -206,7 +206,11 @@ fn route_command(tcp: &Tcp, family: &Family, device: &str, rest: &str) -> String
 pub fn largest_buffers(tcp: &Tcp) -> [u64; 2] {
     let packets = u64::from(tcp.receive_buffer_packets.get());
     let taken = (packets * u64::from(tcp.packet_bytes.get()) * 2).min(i32::MAX as u64);
-    [tcp.rmem_max_bytes, tcp.wmem_max_bytes].map(|largest| taken.min(largest.get().into()))
+    let receive = match tcp.rmem_max_bytes.get() {
+        f64::INFINITY => DISTRIBUTIONS_RMEM_MAX_BYTES,
+        largest => largest,
+    };
+    [receive, tcp.wmem_max_bytes.get().into()].map(|largest| taken.min(largest as u64))
 }
 
 /// A value of `tcp_rmem` or `tcp_wmem`.

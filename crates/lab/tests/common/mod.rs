@@ -35,9 +35,12 @@ pub fn can_create_hosts() -> bool {
     let root = rustix::process::geteuid().is_root();
     let tun = Path::new("/dev/net/tun").exists();
     let multipath = Path::new("/proc/sys/net/mptcp/enabled").exists();
-    let able = root && tun && multipath;
+    let ip = Command::new("ip").arg("-V").output().is_ok();
+    let able = root && tun && multipath && ip;
     if !able {
-        let state = format!("root: {root}, /dev/net/tun: {tun}, Multipath TCP: {multipath}");
+        let state = format!(
+            "root: {root}, /dev/net/tun: {tun}, Multipath TCP: {multipath}, iproute2: {ip}"
+        );
         assert!(
             env::var_os("ANABRANCH_REQUIRE_KERNEL").is_none(),
             "ANABRANCH_REQUIRE_KERNEL is set, but {state}"

@@ -185,7 +185,9 @@ impl Controller for PathController {
         *acknowledged += bytes;
         let now = clock.arrival(now);
         let window = controller.window(r) as u64 * self.mtu;
-        let window_limited = paths[r].is_window_limited(app_limited, window, self.mtu);
+        paths[r].note_used(now, newest);
+        let grows_fast = controller.window(r) < controller.ssthresh(r);
+        let window_limited = paths[r].is_window_limited(app_limited, window, self.mtu, grows_fast);
         paths[r].in_flight_bytes = in_flight;
         paths[r].bbr_window = bbr_window.map(|bytes| bytes as f64 / self.mtu as f64);
         paths[r].silent_since = (in_flight > 0).then_some(now);

@@ -94,8 +94,10 @@ pub struct Flow {
     #[serde(default = "at_once")]
     pub start_s: TimeS,
     /// Each user starts at a uniformly random time within this many seconds after `start_s`.
-    #[serde(default = "at_once")]
-    pub start_spread_s: TimeS,
+    /// Default: four RTTs of the first path with empty queues, at most a tenth of the time that the
+    /// flow has; 0 if files arrive at random (`poisson`, `gateway`). Write 0 to start all at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_spread_s: Option<TimeS>,
     /// When every user stops, s. Default: at the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_s: Option<EndS>,

@@ -20,7 +20,8 @@ pub enum Profile {
     Rfc,
     /// A machine's stack. Linux 6: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
     /// spurious timeouts, delayed ACKs with quick ACKs, RACK with tail loss probes, Linux'
-    /// scheduler, and a host that is not a clock: `host_jitter_us = 100`.
+    /// scheduler, receive buffers of 6 MB (`rmem_max_bytes`), and a host that is not a clock:
+    /// `host_jitter_us = 100`.
     Linux,
 }
 
@@ -30,7 +31,8 @@ pub enum Profile {
 pub enum RtoFloor {
     /// The timeout, srtt + 4 rttvar (RFC 6298).
     Rto,
-    /// What it adds to the smoothed RTT. As in Linux this is 4 times the largest deviation of a
+    /// What it adds to the smoothed RTT, of which the handshake is the first sample. As in Linux
+    /// this is 4 times the largest deviation of a
     /// round trip, and falls by a quarter of the difference per round trip.
     Variance,
 }

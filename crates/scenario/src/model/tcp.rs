@@ -9,6 +9,9 @@ use crate::model::endpoint::{Ecn, Profile, Recovery, RtoFloor, SlowStart};
 use crate::model::number::{Count, JitterUs, PacketBytes, PositiveOrInfinite, TimeoutMs};
 use crate::model::scheduler::Scheduler;
 
+/// The third number of `net.ipv4.tcp_rmem` in distributions.
+pub const DISTRIBUTIONS_RMEM_MAX_BYTES: f64 = (6 << 20) as f64;
+
 /// Declares the keys: `name: Type = value;`, with `, linux: value` where that profile has another.
 macro_rules! keys {
     ($($(#[$doc:meta])* $key:ident: $Type:ty = $rfc:expr $(, linux: $linux:expr)?;)+) => {
@@ -100,9 +103,12 @@ keys! {
     ecn: Ecn = Ecn::Off;
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
-    /// On kernel: the largest receive buffer of a connection, bytes (`net.ipv4.tcp_rmem`), if that
-    /// is less than `receive_buffer_packets` take. Default: 6291456, as distributions have it.
-    rmem_max_bytes: Count = Count::constant(6 << 20);
+    /// On sim and kernel: the largest receive buffer of a connection, bytes (`net.ipv4.tcp_rmem`),
+    /// if that is less than `receive_buffer_packets` take. A full packet of 1500 bytes takes 2304,
+    /// so that a buffer of 6291456 holds 2730. Default: `inf`, on kernel 6291456, as distributions
+    /// have it; profile `linux`: 6291456.
+    rmem_max_bytes: PositiveOrInfinite = PositiveOrInfinite::constant(f64::INFINITY),
+        linux: PositiveOrInfinite::constant(DISTRIBUTIONS_RMEM_MAX_BYTES);
     /// On kernel, and with Linux' scheduler: the largest send buffer of a path, bytes
     /// (`net.ipv4.tcp_wmem`), if that is less than `receive_buffer_packets` take. Default: 4194304,
     /// as distributions have it.

@@ -3,8 +3,11 @@
 //! Flows and links are indexes into [`Scenario::flows`](crate::Scenario::flows) and
 //! [`Scenario::links`](crate::Scenario::links); users count from 0 within their flow. All totals
 //! are over the measurement window, from `warmup_s` to `duration_s`. Goodput counts payload
-//! delivered in order to the application, throughput counts every byte of every packet. A value
-//! that was never measured, such as the RTT of a path without an ACK, is NaN.
+//! delivered in order to the application, at most what arrived in the window, so that no window's
+//! is above what its links carry; throughput counts every byte of every packet. A sample counts
+//! what was delivered in order since the one before, also where a hole is closed and much is
+//! delivered at once. A value that was never measured, such as the RTT of a path without an ACK, is
+//! NaN.
 
 use serde::Serialize;
 
@@ -98,7 +101,7 @@ table! {
         start_s: f64, "when the user started, s";
         stop_s: f64, "when the user stopped or finished, at most the end of the run, s";
         goodput_mbps: f64, "delivered_bytes over the measurement window, Mbps";
-        delivered_bytes: u64, "payload delivered in order to the application, bytes";
+        delivered_bytes: u64, "payload delivered in order to the application, at most what arrived within the window, bytes";
         sent_packets: u64, "data packets sent, retransmissions included";
         lost_packets: u64, "data packets that a link dropped";
         marked_packets: u64, "data packets that arrived marked by a link (ECN)";

@@ -236,7 +236,8 @@ impl Recorder {
             let sum = paths[first..last]
                 .iter()
                 .fold(PathTotals::default(), |a, b| a + *b);
-            let received = end.users[row].0 - warm.users[row].0;
+            // What waited out of order when the warm-up ended had arrived before.
+            let received = (end.users[row].0 - warm.users[row].0).min(sum.delivered_bytes);
             let stop = [user.stop, self.done_at[row]].into_iter().flatten().min();
             self.record.flows.push(FlowRow {
                 flow: user.flow,

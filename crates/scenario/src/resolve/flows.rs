@@ -1,7 +1,7 @@
 //! Flows: names turned into indexes, algorithms looked up.
 
 use anabranch_control::{Algorithm, RULES};
-use anabranch_net::Queue;
+use anabranch_net::{Queue, SECOND};
 use indexmap::{IndexMap, IndexSet};
 
 use crate::error::{self, expected_one_of, with_suggestion};
@@ -39,9 +39,16 @@ pub(super) fn flows(
             let message = format!("expected a unique name, got {:?} again", flow.name);
             return Err(key.key("name").fault(message));
         }
-        check_times(&key, flow)?;
         let paths = paths(&key.key("paths"), flow, &file.links)?;
         check_media_paths(&key.key("paths"), flow, &paths)?;
+        let start_spread_s = match flow.start_spread_s {
+            Some(written_s) => written_s,
+            None => {
+                let duration_s = file.measure.duration_s.get();
+                default_spread_s(&key, flow, duration_s, tcp, links, &paths[0])?
+            }
+        };
+        check_times(&key, flow, start_spread_s)?;
         flows.push(Flow {
             name: flow.name.clone(),
             count: flow.count,
@@ -50,7 +57,7 @@ pub(super) fn flows(
             algorithm: algorithm(file, i)?,
             workload: workload(&key.key("workload"), &flow.workload, files)?,
             start_s: flow.start_s,
-            start_spread_s: flow.start_spread_s,
+            start_spread_s,
             stop_s: flow.stop_s,
         });
     }
@@ -140,8 +147,45 @@ fn workload(key: &Key, written: &Workload, files: &mut Files<'_>) -> Result<Work
     }
 }
 
-fn check_times(key: &Key, flow: &written::Flow) -> Result<(), Fault> {
-    let latest_s = flow.start_s.get() + flow.start_spread_s.get();
+/// Base RTTs over which the users of a flow start: an RTT with a queue of three bandwidth-delay
+/// products. Spread over one base RTT, two flows through a drop-tail queue keep in step in one
+/// network of five, whatever the seed.
+const SPREAD_RTTS: f64 = 4.0;
+
+/// The share of a flow's time in which its users start at most.
+const SPREAD_SHARE: f64 = 0.1;
+
+/// The spread of a flow that states none, so that no result is one trajectory by accident.
+fn default_spread_s(
+    key: &Key,
+    flow: &written::Flow,
+    duration_s: f64,
+    tcp: &Tcp,
+    links: &[Link],
+    first: &Path,
+) -> Result<TimeS, Fault> {
+    if matches!(
+        flow.workload,
+        Workload::Poisson { .. } | Workload::Gateway { .. }
+    ) {
+        return Ok(TimeS::constant(0.0));
+    }
+    let packet_bits = 8.0 * f64::from(tcp.packet_bytes.get());
+    let there_s = first.links.iter().map(|&index| {
+        let link = &links[index];
+        link.config.delay as f64 / SECOND as f64 + packet_bits / (1e6 * link.rate_mbps())
+    });
+    let rtt_s = there_s.sum::<f64>() + first.return_delay_ms.get() / 1000.0;
+    let stop_s = flow
+        .stop_s
+        .map_or(duration_s, |stop_s| stop_s.get().min(duration_s));
+    let has_s = (stop_s - flow.start_s.get()).max(0.0);
+    TimeS::try_from((SPREAD_RTTS * rtt_s).min(SPREAD_SHARE * has_s))
+        .map_err(|message| key.key("start_spread_s").fault(message))
+}
+
+fn check_times(key: &Key, flow: &written::Flow, spread_s: TimeS) -> Result<(), Fault> {
+    let latest_s = flow.start_s.get() + spread_s.get();
     match flow.stop_s {
         Some(stop_s) if stop_s.get() <= latest_s => Err(key.key("stop_s").fault(format!(
             "expected more than start_s + start_spread_s, which is {latest_s}, got {stop_s}"

@@ -12,7 +12,7 @@ use anabranch_control::AnyController;
 use anabranch_net::Time;
 
 use crate::connection::path_state::PathState;
-use crate::connection::tcp::Tcp;
+use crate::connection::tcp::{Tcp, packet_memory};
 use crate::connection::timer::Timer;
 use crate::network::PacketNumber;
 
@@ -53,12 +53,6 @@ struct SendQueue {
     disregarded: Option<Time>,
     /// The path's send buffer, bytes. It grows with the window and never shrinks.
     buffer: u64,
-}
-
-/// Memory that Linux accounts for a full packet in flight, bytes: `tcp_sndbuf_expand` with
-/// `MAX_TCP_HEADER` of a kernel without wireless networks; 2304 for 1500.
-fn packet_memory(packet_bytes: u16) -> u64 {
-    (u64::from(packet_bytes) + 536).next_power_of_two() + 256
 }
 
 /// The limit of a path's buffer, bytes: the namespace's (`tcp_wmem[2]`), at most twice the full

@@ -93,6 +93,7 @@ pub(crate) struct PathState {
 impl PathState {
     pub fn new(route: Route, tcp: &Tcp, window: u32, host_seed: u64) -> PathState {
         let way_back = route.first_hop_back.map(WayBack::new);
+        let rto = Rto::after_handshake(tcp, route.propagation_s);
         PathState {
             way_back: way_back.map(Box::new),
             route,
@@ -103,7 +104,7 @@ impl PathState {
             window,
             window_limited: false,
             timer: Timer::default(),
-            rto: Rto::default(),
+            rto,
             backoff: 0,
             timed_out_at: None,
             held: None,
@@ -234,7 +235,8 @@ impl PathState {
     /// Whether the sender was silent for longer than its timeout, so that its window is out of date
     /// (RFC 5681 section 4.1).
     pub fn is_stale(&self, now: Time, tcp: &Tcp) -> bool {
-        self.rto.is_measured()
+        self.sender.next() > 0
+            && self.rto.is_measured()
             && self.sender.outstanding() == 0
             && now - self.last_sent > self.rto.timeout(tcp)
     }

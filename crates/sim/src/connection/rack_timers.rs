@@ -5,7 +5,6 @@ use anabranch_scenario::time::SECOND;
 
 use crate::calendar::Event;
 use crate::connection::rack::{Detected, Probe};
-use crate::connection::receiving::ACK_DELAY;
 use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
 use crate::ecn::Bits;
@@ -13,6 +12,9 @@ use crate::network::Acknowledgement;
 
 /// What the probe timeout has beyond two RTTs (Linux' `TCP_TIMEOUT_MIN`, two ticks of 1 ms).
 const SLACK: Time = SECOND / 500;
+
+/// How long a peer may delay an acknowledgement (Linux' `TCP_RTO_MIN`).
+const LONGEST_ACK_DELAY: Time = SECOND / 5;
 
 impl Connection {
     /// Detects losses by send times at an acknowledgement, after the scoreboard has processed it;
@@ -88,9 +90,10 @@ impl Connection {
     pub(super) fn restart_probing(&mut self, world: &mut World, r: usize) {
         let path = &mut self.paths[r];
         let Some(rack) = &mut path.rack else { return };
-        // A lone packet's acknowledgement may be delayed.
+        // A lone packet's acknowledgement may be delayed: by 200 ms, as far as Linux knows
+        // (`tcp_schedule_loss_probe`).
         let lone = path.sender.outstanding() == 1 && world.tcp.keys.delayed_acks;
-        let delay = if lone { ACK_DELAY } else { 0 };
+        let delay = if lone { LONGEST_ACK_DELAY } else { 0 };
         let wait = path
             .rto
             .smoothed()

@@ -10,7 +10,7 @@ use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 /// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
-pub(crate) const ACK_DELAY: Time = SECOND / 25;
+const ACK_DELAY: Time = SECOND / 25;
 
 impl Connection {
     /// A packet reaches the receiver; true if it completes a file. Inlined always, as its callers.

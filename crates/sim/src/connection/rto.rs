@@ -29,6 +29,17 @@ pub(crate) struct Rto {
 }
 
 impl Rto {
+    /// The estimator of a path whose handshake took `rtt_s`. Linux takes it as a sample, in
+    /// microseconds (`tcp_rcv_synsent_state_process`, `tcp_synack_rtt_meas`). With the floor of RFC
+    /// 6298 it would change nothing below an RTT of 333 ms; there the first timeout stays 1 s.
+    pub fn after_handshake(tcp: &Tcp, rtt_s: f64) -> Rto {
+        let mut rto = Rto::default();
+        if tcp.keys.rto_floor == RtoFloor::Variance {
+            rto.sample(tcp, (rtt_s * 1e6).round().max(1.0) * 1e-6, 0, 0);
+        }
+        rto
+    }
+
     /// An RTT sample, s. `una` and `next` are the first packet not acknowledged and the first not
     /// sent.
     #[inline]
@@ -118,6 +129,16 @@ mod tests {
     use anabranch_scenario::{Profile, Tcp as Keys};
 
     use super::*;
+
+    /// An RTT of 20 ms: 4 rttvar are 40 ms, less than the floor of 200 ms. RFC 6298: 1 s.
+    #[test]
+    fn linux_measures_the_round_trip_of_the_handshake() {
+        for (profile, expected) in [(Profile::Linux, 0.22), (Profile::Rfc, 1.0)] {
+            let tcp = Tcp::new(&Keys::of(profile));
+            let rto = Rto::after_handshake(&tcp, 0.02);
+            assert_eq!(rto.timeout(&tcp), from_seconds(expected));
+        }
+    }
 
     /// The timeouts, ms, before the first sample and after each of these, ms. Every sample is that
     /// of a round trip of one packet.

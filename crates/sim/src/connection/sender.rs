@@ -45,6 +45,11 @@ pub(crate) struct Sender {
     /// `next` when the last recovery began.
     recovery_point: PacketNumber,
     recovering: bool,
+    /// The end of what was sent again, and whether a recovery that ends below it goes on, as it
+    /// does in Linux: there what is sent again counts as lost until it arrives
+    /// (`tcp_time_to_recover`). Otherwise only a later loss begins the next one.
+    resent_end: PacketNumber,
+    pub joins_recoveries: bool,
     /// Whether a timeout began the recovery.
     timed_out: bool,
     /// Whether acknowledgements are selective.
@@ -70,6 +75,8 @@ impl Sender {
             reported: 0,
             newly_lost: 0,
             recovery_point: 0,
+            resent_end: 0,
+            joins_recoveries: false,
             recovering: false,
             timed_out: false,
             selective,
@@ -169,6 +176,7 @@ impl Sender {
         self.lost_bits.remove(sequence);
         self.lost -= 1;
         self.lost_from = sequence + 1;
+        self.resent_end = self.resent_end.max(sequence + 1);
         Some(sequence)
     }
 
@@ -190,8 +198,12 @@ impl Sender {
             outcome.delivered += self.mark_arrived(ack.selective);
         }
         if self.recovering && self.una >= self.recovery_point {
-            self.recovering = false;
-            outcome.recovered = true;
+            if self.joins_recoveries && self.una < self.resent_end {
+                self.recovery_point = self.next;
+            } else {
+                self.recovering = false;
+                outcome.recovered = true;
+            }
         }
         outcome.loss = self.begins_recovery();
         outcome

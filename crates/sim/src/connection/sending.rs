@@ -226,15 +226,14 @@ impl Connection {
             controller: &self.controller,
             last: self.turn,
             unsent: end.saturating_sub(self.data_next) + self.reinjections.len() as u64,
-            receive_buffer: world.tcp.keys.receive_buffer_packets.get().into(),
+            receive_buffer: world.tcp.receive_packets.into(),
         };
         (&mut self.scheduler, view)
     }
 
     /// The receive window ends before this data.
     fn window_end(&self, tcp: &Tcp) -> PacketNumber {
-        let buffer = tcp.keys.receive_buffer_packets.get();
-        self.data_una.saturating_add(buffer.into())
+        self.data_una.saturating_add(tcp.receive_packets.into())
     }
 
     /// Fills one path's window: all others are full, or there is no data to send. Inlined always,

@@ -25,7 +25,7 @@ impl Simulation {
         let endpoint = Endpoint {
             payload,
             header: self.tcp.header_bytes,
-            buffer: payload * self.tcp.keys.receive_buffer_packets.get() as u64,
+            buffer: payload * u64::from(self.tcp.receive_packets),
             selective: self.tcp.keys.recovery != Recovery::NewReno,
         };
         let hosts = self.users.iter().map(|user| {

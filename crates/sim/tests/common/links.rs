@@ -1,6 +1,7 @@
 //! One user on links for which the expected behaviour is derived by hand.
 //!
-//! At 12 Mbps a full packet of 1500 bytes takes 1 ms. Acknowledgements take no time to transmit.
+//! The user starts at time 0. At 12 Mbps a full packet of 1500 bytes takes 1 ms. Acknowledgements
+//! take no time to transmit.
 
 use anabranch_scenario::Record;
 
@@ -17,6 +18,7 @@ pub fn bulk(link: &str, tcp: &str, more: &str, duration_s: f64, sample_ms: f64) 
         [[flows]]
         name = "user"
         paths = [["L"]]
+        start_spread_s = 0
         {more}
         "#
     );
@@ -39,6 +41,7 @@ pub fn file(bytes: u64, links: &[&str], tcp: &str) -> Record {
         [[flows]]
         name = "user"
         paths = [{names:?}]
+        start_spread_s = 0
         workload.file = {{ bytes = {bytes} }}
         "#,
         tables.collect::<Vec<_>>().join("\n")

@@ -1,7 +1,11 @@
 //! What must hold of the record of any run.
 
 use anabranch_net::{Queue, Rate};
+use anabranch_scenario::time::from_seconds;
 use anabranch_scenario::{Ecn, Record, Scenario, Workload};
+
+/// The longest time that a packet of these scenarios is on its way behind a link's transmission, s.
+const SHIFT_S: f64 = 1.0;
 
 /// A user's rows in the tables of a record.
 struct User<'a> {
@@ -221,6 +225,46 @@ pub fn check_rates(scenario: &Scenario, record: &Record) {
         assert!(
             mbps <= rate_mbps + 1e-12 || !constant,
             "{mbps} of {rate_mbps} Mbps"
+        );
+    }
+}
+
+/// What the paths over a link delivered within the window is at most what the link transmits in
+/// that time and in the `SHIFT_S` before it, the longest time on the way behind it, and a packet;
+/// and a user's goodput at most what arrived over its paths.
+pub fn check_capacity(scenario: &Scenario, record: &Record) {
+    let paths = &record.paths;
+    let (warmup_s, end_s) = (
+        scenario.measure.warmup_s.get(),
+        scenario.measure.duration_s.get(),
+    );
+    for (index, link) in scenario.links.iter().enumerate() {
+        let crosses = |p: &usize| {
+            let flow = &scenario.flows[paths.flow[*p] as usize];
+            flow.paths[paths.path[*p] as usize].links.contains(&index)
+        };
+        let over = (0..paths.len()).filter(crosses);
+        let bytes: u64 = over.map(|p| paths.delivered_bytes[p]).sum();
+        let from_s = (warmup_s - SHIFT_S).max(0.0);
+        let mbps = link
+            .config
+            .rate
+            .mbps_between(from_seconds(from_s), from_seconds(end_s));
+        let packet = f64::from(scenario.tcp.packet_bytes.get());
+        let most = mbps * (end_s - from_s) / 8e-6 + packet;
+        assert!(
+            bytes as f64 <= most,
+            "{bytes} of {most} bytes: {}",
+            link.name
+        );
+    }
+    for user in User::all(record) {
+        let goodput = record.flows.delivered_bytes[user.row];
+        let arrived = user.sum(&paths.delivered_bytes);
+        assert!(
+            goodput <= arrived,
+            "{goodput} of {arrived} bytes: {}",
+            user.row
         );
     }
 }

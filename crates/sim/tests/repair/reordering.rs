@@ -28,6 +28,7 @@ fn with_late(late_ms: &[(f64, f64)], recovery: &str) -> Record {
         [[flows]]
         name = "user"
         paths = [["L"]]
+        start_spread_s = 0
         workload.file = {{ bytes = {} }}
         "#,
         60 * PAYLOAD

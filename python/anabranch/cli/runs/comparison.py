@@ -1,10 +1,11 @@
 """Results side by side as a table: a column per algorithm and backend."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from anabranch.cli import tables
-from anabranch.cli.tables import STDOUT, late_algorithms, marked, mean_with_half, over_seeds
+from anabranch.cli.notes import note
+from anabranch.cli.tables import MARK, STDOUT, late_algorithms, marked, mean_with_half, over_seeds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -42,10 +43,12 @@ def comparison(results: "Sequence[Result]", gains: "Sequence[DataFrame]" = ()) -
         names = dict.fromkeys(value for frame in rows for value in frame[name])
         return [(value, [frame[frame[name] == value] for frame in rows]) for value in names]
 
-    flows = per("flow", [result.summary() for result in results])
+    flows = per("flow", [result.marked(result.summary()) for result in results])
     for flow, rows in flows:
         add(_goodput_label(flow, rows), rows, "goodput_mbps", 3)
-    for flow, rows in per("flow", gains) if gains else []:
+    for flow, rows in (
+        per("flow", [r.marked(g) for r, g in zip(results, gains, strict=True)]) if gains else []
+    ):
         path = rows[0]["best_path"].iloc[0]
         add(f"{flow}, over {path} alone", rows, "gain", 2)
     table.add_section()
@@ -55,16 +58,16 @@ def comparison(results: "Sequence[Result]", gains: "Sequence[DataFrame]" = ()) -
     for flow, rows in flows:
         add(f"loss of {flow}, %", [_percent(frame) for frame in rows], "loss_probability", 2)
     table.add_section()
-    totals = [result.totals() for result in results]
+    totals = [result.marked(result.totals()) for result in results]
     add("total goodput, Mbps", totals, "total_goodput_mbps", 2)
     add("Jain's index over users", totals, "jain_index", 4)
     table.add_section()
-    links = per("link", [result.link_summary() for result in results])
+    links = per("link", [result.marked(result.link_summary()) for result in results])
     for measure, label, digits in LINKS:
         for link, rows in links:
             add(label.format(link), rows, measure, digits)
     table.add_section()
-    for flow, rows in per("flow", [result.transfer_summary() for result in results]):
+    for flow, rows in per("flow", [result.marked(result.transfer_summary()) for result in results]):
         add(f"{flow}, mean time of a file, s", rows, "mean_s", 3)
         add("median", rows, "median_s", 3)
         add("95th percentile", rows, "p95_s", 3)
@@ -83,15 +86,27 @@ LINKS = (
 
 def measured(beside: "DataFrame") -> None:
     """Measurements beside what was computed: inside or outside the interval of 95 % of runs."""
+    from anabranch.runner import known_backend
+
     names = ["backend"] if beside["algorithm"].nunique() == 1 else ["backend", "algorithm"]
     heads = ["measured", "computed", "95 % of runs", "measured is"]
     table = tables.new_table("", *(name.replace("backend", "on") for name in names), *heads)
     for row in beside.to_dict(orient="records"):
         interval = f"{row['low']:.4g} to {row['high']:.4g}" if row["low"] == row["low"] else "-"
-        numbers = [f"{row['measured']:.4g}", f"{row['computed']:.4g}"]
+        random = known_backend(row["backend"]).random
+        mark = MARK if random and row["low"] != row["low"] else ""
+        numbers = [_mean_of(row), f"{row['computed']:.4g}{mark}"]
         label = f"{row['flow']}, {row['quantity']}"
         table.add_row(label, *(row[name] for name in names), *numbers, interval, row["verdict"])
     STDOUT.print("", table, sep="\n")
+    if (beside["measurements"] == 1).any():
+        note("One measurement has no interval: measure again, and give --measured several times.")
+
+
+def _mean_of(row: "Mapping[Hashable, Any]") -> str:
+    if row["measurements"] == 1:
+        return f"{row['measured']:.4g}"
+    return f"{row['measured']:.4g} ± {row['measured_ci95']:.2g} ({row['measurements']})"
 
 
 def _heads(results: "Sequence[Result]") -> list[str]:

@@ -93,9 +93,9 @@ class Request:
 
     def _answer(self, scenario: Scenario) -> Answer:
         """What is known before the runs, which may take long."""
-        from anabranch.comparison.measured import from_files, given
+        from anabranch.comparison.measured import measurements
 
-        measured = from_files(self.measured_from, scenario) | given(self.measured, scenario)
+        measured = measurements(self.measured, self.measured_from, scenario, note)
         best = optima(self.file, self.settings) if self.optimum else None
         return Answer(self.as_json, self.command == "compare", best, measured)
 

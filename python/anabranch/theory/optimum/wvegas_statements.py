@@ -213,7 +213,7 @@ def convergence(folder: Path, starts: int = 5, steps: int = 400) -> list[Stateme
         ),
         Statement(
             "V-A, algorithm 2",
-            "rates are close to the optimum after about 20 steps, whatever the first weights",
+            "rates are close to the optimum after about 20 steps, from random first weights",
             verdict(max(at_20) < 0.05 and max(second) < 0.05),
             f"after 20 steps all are within {max(at_20):.1g} Mbps on both networks, from {starts} "
             "random starts in that of figure 1(b), where every one-hop path ends with "

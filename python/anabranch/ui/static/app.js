@@ -40,6 +40,7 @@ function showProblem(text) {
 
 function report(error) {
   say("Not run");
+  results.outdate();
   const gone = "The server does not answer. Is anabranch ui still running?";
   const text = error instanceof Refused ? error.message : gone;
   showProblem(error.line ? `Line ${error.line}: ${text}` : text);
@@ -68,7 +69,14 @@ function request() {
 function readControls() {
   for (const key of ["a", "b"]) state[key] = rules.read(key);
   state.on = byId("backend").value;
-  state.seed = Number(byId("seed").value) || 0;
+  state.seed = byId("seed").value.trim() === "" ? null : Number(byId("seed").value);
+}
+
+// Seeds of the page are those that a number of JavaScript holds exactly.
+function checkSeed() {
+  if (state.seed !== null && Number.isSafeInteger(state.seed) && state.seed >= 0) return;
+  const given = byId("seed").value.trim() || "nothing";
+  throw new Refused({ message: `Seed: expected a whole number from 0 to ${Number.MAX_SAFE_INTEGER}, got ${given}.` });
 }
 
 function showControls() {
@@ -104,6 +112,7 @@ async function run() {
   say("Starting");
   remember();
   try {
+    checkSeed();
     for await (const event of events(request(), controller.signal)) {
       if (running !== controller) return;
       results.take(event, begun);
@@ -131,6 +140,7 @@ async function replay() {
   const query = { a: state.a, seed: state.seed };
   if (state.b) query.b = state.b;
   showProblem(null);
+  checkSeed();
   for await (const event of stored(query)) results.take(event);
   ended();
 }
@@ -262,9 +272,9 @@ function listenToSave() {
     await remember();
     try {
       await navigator.clipboard.writeText(`${location.origin}/${linked}`);
-      say("Link copied");
+      say("Link copied: it opens on this computer while this server runs. Save TOML gives a file to share.");
     } catch {
-      say("The address of this page is the link");
+      say("The address of this page is the link: it opens on this computer while this server runs");
     }
   });
   byId("save-toml").addEventListener("click", () => {

@@ -29,12 +29,15 @@ export function drawBars(place, plan, runs, optimum, selected) {
     best: optimum?.goodput_mbps?.[index] ?? null,
     runs: runs.map((run, number) => ({
       rule: rules[number],
-      measured: run.totals?.flows[index].goodput_mbps ?? soFar(run.points, plan, index),
-      ran: run.totals?.flows[index].rule,
+      measured:
+        run.over?.goodput_mbps[index] ?? run.totals?.flows[index].goodput_mbps ?? soFar(run.points, plan, index),
+      half: run.over?.half_mbps[index] ?? 0,
+      ran: run.totals?.flows[index].rule ?? flow.own ?? rules[number],
       equilibrium: run.equilibrium?.goodput_mbps?.[index] ?? null,
     })),
   }));
-  const all = rows.flatMap((row) => [row.best, ...row.runs.flatMap((r) => [r.measured, r.equilibrium])]);
+  const among = [...new Set([...rules, ...rows.flatMap((row) => row.runs.map((run) => run.ran))])];
+  const all = rows.flatMap((row) => [row.best, ...row.runs.flatMap((r) => [r.measured + r.half, r.equilibrium])]);
   const top = Math.max(...all.map((value) => value ?? 0), 1e-9);
   const at = (value) => `${(100 * value) / (1.04 * top)}%`;
   const parts = rows.map((row) => {
@@ -48,8 +51,14 @@ export function drawBars(place, plan, runs, optimum, selected) {
       if (run.measured !== null) {
         const bar = make("div", { className: "fill" });
         bar.style.width = at(run.measured);
-        bar.style.background = ofRule(run.rule, rules);
+        bar.style.background = ofRule(run.ran, among);
         track.append(bar);
+        if (run.half) {
+          const whisker = make("div", { className: "interval" });
+          whisker.style.left = at(Math.max(0, run.measured - run.half));
+          whisker.style.width = at(run.measured + run.half - Math.max(0, run.measured - run.half));
+          track.append(whisker);
+        }
       }
       if (run.equilibrium !== null) {
         const mark = make("div", { className: "equilibrium" });
@@ -61,17 +70,19 @@ export function drawBars(place, plan, runs, optimum, selected) {
         mark.style.left = at(row.best);
         track.append(mark);
       }
-      const own = run.ran && run.ran !== run.rule ? ` (runs ${run.ran})` : "";
-      const said = [`${run.rule}${own}: ${number(run.measured)} Mbps`];
+      const own = run.ran !== run.rule;
+      const name = own ? `${run.ran}, beside ${run.rule}` : run.ran;
+      const value = run.half ? `${number(run.measured)} ± ${number(run.half, 2)}` : number(run.measured);
+      const said = [`${name}: ${value} Mbps`];
       if (run.equilibrium !== null) said.push(`equilibrium ${number(run.equilibrium)}`);
       if (row.best !== null) said.push(`optimum ${number(row.best)}`);
       group.append(
         make(
           "div",
           { className: "bar-row", title: said.join(", ") },
-          make("span", { className: "bar-rule", "aria-hidden": "true" }, run.rule),
+          make("span", { className: "bar-rule", "aria-hidden": "true" }, name),
           track,
-          make("span", { className: "bar-value", "aria-hidden": "true" }, number(run.measured)),
+          make("span", { className: "bar-value", "aria-hidden": "true" }, value),
           make("span", { className: "spoken" }, said.join(", ")),
         ),
       );
@@ -82,7 +93,12 @@ export function drawBars(place, plan, runs, optimum, selected) {
 }
 
 function legend(runs, optimum) {
-  const items = [make("li", {}, make("i", { className: "key-measured" }), "measured")];
+  const over = runs.map((run) => run.over).filter(Boolean);
+  const seeds = over[0]?.seeds;
+  const varied = over.some((one) => one.half_mbps.some((half) => half > 0));
+  const several = varied ? `mean and 95 % interval over ${seeds} seeds` : `the same with ${seeds} seeds`;
+  const what = seeds ? several : "one run, one seed";
+  const items = [make("li", {}, make("i", { className: "key-measured" }), what)];
   if (runs.some((run) => run.equilibrium?.goodput_mbps)) {
     items.push(make("li", {}, make("i", { className: "key-equilibrium" }), "equilibrium"));
   }
@@ -102,7 +118,8 @@ export function drawNumbers(place, plan, runs) {
     place.replaceChildren(make("p", { className: "small" }, "They come when a run is complete."));
     return;
   }
-  place.replaceChildren(totals(done), flows(plan, done), links(plan, done));
+  const seed = make("p", { className: "small" }, `Of seed ${plan.seed} alone.`);
+  place.replaceChildren(seed, totals(done), flows(plan, done), links(plan, done));
 }
 
 function table(caption, head, rows) {

@@ -3,7 +3,8 @@
 import { colourOf, make, number } from "./dom.js";
 import { dashOf, ofFlow, ofLink } from "./palette.js";
 
-const HEIGHT = 170;
+const HEIGHT = 186;
+const label = (text) => ({ label: text, labelSize: 16, labelGap: 0, labelFont: "12px system-ui, sans-serif" });
 
 // Goodput of a sample is a few packets; its line is the mean over this part of the run.
 const SMOOTH = 1 / 60;
@@ -51,7 +52,8 @@ function smoothed(column, points) {
   return column.map((value, index) => {
     counted(value, 1);
     if (index >= points) counted(column[index - points], -1);
-    return count ? sum / count : null;
+    // What adding and taking away leaves of nothing is nothing.
+    return count ? Math.round((1e6 * sum) / count) / 1e6 : null;
   });
 }
 
@@ -124,8 +126,8 @@ export class Chart {
         y: { range: () => [0, this.top] },
       },
       axes: [
-        { ...axis, size: 26, values: (_, splits) => splits.map((split) => `${number(split, 6)}`) },
-        { ...axis, size: 50, values: (_, splits) => splits.map((split) => number(split, 4)) },
+        { ...axis, ...label("time (s)"), size: 26, values: (_, splits) => splits.map((split) => `${number(split, 6)}`) },
+        { ...axis, ...label(this.quantity.unit), size: 50, values: (_, splits) => splits.map((split) => number(split, 4)) },
       ],
       series: [
         {},

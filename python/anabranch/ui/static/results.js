@@ -42,6 +42,7 @@ export class Results {
     } else if (event.type === "result") {
       this.#append(event);
       this.runs[event.run].totals = event.totals;
+      this.runs[event.run].over = event.over_seeds;
       this.#progress(event.run, 1);
     } else if (event.type === "optimum") {
       this.optimum = event;
@@ -53,13 +54,20 @@ export class Results {
       this.say(`Waiting for ${event.jobs} other runs`);
     } else if (event.type === "error") {
       this.runs[event.run].failed = event.message;
+      this.outdate();
       this.problem(`${this.plan.runs[event.run].rule}: ${event.message}`);
     } else if (event.type === "done") {
       this.#done(begun);
     }
   }
 
+  // What is shown belongs to an earlier run: it turns grey until another one begins.
+  outdate(yes = true) {
+    byId("run-view").classList.toggle("outdated", yes);
+  }
+
   #begin(found) {
+    this.outdate(false);
     const before = this.plan;
     this.plan = found;
     this.optimum = null;

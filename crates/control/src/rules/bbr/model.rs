@@ -143,7 +143,7 @@ impl BbrMemory {
     pub(super) fn update_min_rtt(&mut self, connection: &mut Delivery, rs: &Sample) {
         let expired = rs.now > self.min_rtt_stamp + MIN_RTT_WINDOW;
         if let Some(rtt) = rs.rtt
-            && (rtt <= self.min_rtt || expired)
+            && (rtt < self.min_rtt || expired)
         {
             self.min_rtt = rtt;
             self.min_rtt_stamp = rs.now;

@@ -78,16 +78,15 @@ impl BbrMemory {
         if rs.newly_lost > 0.0 {
             self.cwnd = (self.cwnd - rs.newly_lost).max(1.0);
         }
-        if self.recovery_began {
+        if self.in_recovery && !self.was_in_recovery {
             self.packet_conservation = true;
             self.next_round_delivered = connection.delivered;
             self.cwnd = rs.in_flight + rs.newly_acked;
-        } else if self.recovery_ended {
+        } else if self.was_in_recovery && !self.in_recovery {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
             self.packet_conservation = false;
         }
-        self.recovery_began = false;
-        self.recovery_ended = false;
+        self.was_in_recovery = self.in_recovery;
         if self.packet_conservation {
             self.cwnd = self.cwnd.max(rs.in_flight + rs.newly_acked);
         }
@@ -96,28 +95,23 @@ impl BbrMemory {
 
     /// `bbr_save_cwnd`.
     pub(super) fn save_cwnd(&mut self) {
-        self.prior_cwnd = if self.in_recovery || self.mode == ProbeRtt {
+        self.prior_cwnd = if self.was_in_recovery || self.mode == ProbeRtt {
             self.prior_cwnd.max(self.cwnd)
         } else {
             self.cwnd
         };
     }
 
-    /// Recovery begins: `bbr_ssthresh`.
+    /// Recovery begins: `bbr_ssthresh`. If another one has ended at the same acknowledgement, they
+    /// are one.
     pub(super) fn enter_recovery(&mut self) {
         self.save_cwnd();
         self.in_recovery = true;
-        self.recovery_began = true;
-        self.recovery_ended = false;
     }
 
     /// Recovery, or the repair after a timeout, is over.
     pub(super) fn exit_recovery(&mut self) {
-        if self.in_recovery {
-            self.in_recovery = false;
-            self.recovery_began = false;
-            self.recovery_ended = true;
-        }
+        self.in_recovery = false;
     }
 
     /// `bbr_ssthresh` and `bbr_set_state`. Linux enters the state with what is in flight and one
@@ -125,8 +119,7 @@ impl BbrMemory {
     pub(super) fn on_timeout(&mut self, connection: &Delivery) {
         self.save_cwnd();
         self.in_recovery = true;
-        self.recovery_began = false;
-        self.packet_conservation = false;
+        self.was_in_recovery = true;
         self.full_bw = 0.0;
         self.round_start = true;
         let lost = Sample { newly_lost: 1.0, ..Sample::default() };

@@ -56,7 +56,7 @@ class ProvedRule:
     written: Any = None
     """The Python object, for a rule that is not in the table."""
     place: Path | None = None
-    """The file of a rule in Python."""
+    """The file of that object."""
 
     @classmethod
     def of(cls, text: str) -> "ProvedRule":

@@ -248,7 +248,7 @@ def _continuous(pieces: Pieces) -> Iterator[Query]:
             above, below = (Atom(part, ZERO) for part in (piece.phi[r].numer, piece.phi[r].denom))
             pole = [below, above.negated()]
             yield Query(f"phi_{r + 1} has a pole", piece.closed, None, pole, [piece], jump=True)
-            # A limit may exist: not refuted.
+            # The limit may exist: not refuted.
             yield Query(f"phi_{r + 1} has no limit", piece.closed, None, [below, above])
     for one, other in pairs_of(pieces):
         # The boundary that they share, so that none of it is left to an interior.
@@ -309,7 +309,7 @@ class _Ends:
         return Query(says, near, inner, more)
 
     def _at_end(self, one: Atom) -> Iterator[Atom]:
-        """The leading form of an atom; of an equation each form, as it holds up to the end."""
+        """Leading form of an atom; of an equation each form, as it holds all the way to the end."""
         orders = self._orders(one.polynomial)
         rooted = len(self.weights) > 1
         for order in sorted(set(orders.values())):

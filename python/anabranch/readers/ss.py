@@ -1,0 +1,241 @@
+"""The output of `ss -tin`, with any of -e, -m, -M, -p, -H, -O: iproute2 4.2 and later.
+
+Several outputs in one file are samples of the same connections: a line of `date +%s.%N` (or in ISO
+8601) before each says when; without it the time between them is the growth of a `lastrcv` or
+`lastsnd` whose end got or sent nothing in between. A connection of Multipath TCP is all subflows
+with one local token. Kernel's documentation of the fields: include/uapi/linux/tcp.h.
+"""
+
+import pathlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+
+from anabranch.readers.connection import Connection, Path, Recording, Sample
+
+SOCKET = re.compile(
+    r"(?:(?P<kind>tcp|mptcp)\s+)?(?:(?P<state>[A-Z][A-Z0-9-]+)\s+)?\d+\s+\d+\s+"
+    r"(?P<local>\S+:\S+)\s+(?P<remote>\S+:\S+)(?:\s+(?P<rest>.*))?"
+)
+FIELD = re.compile(r"(?<!\S)([a-z_]+):(\d+(?:\.\d+)?)")
+TOKEN = re.compile(r"\btoken:[0-9a-f]+\(id:\d+\)/([0-9a-f]+)\(id:\d+\)")
+HEADER = re.compile(r"(Netid\s+)?(State\s+)?Recv-Q\s+Send-Q")
+
+BUSY_SHARE = 0.8
+"""Below this share of a connection's time with data under way it had nothing to send at times."""
+
+TWICE = (
+    "take ss twice, some seconds apart, into one file: "
+    "(date +%s.%N; ss -tin; sleep 10; date +%s.%N; ss -tin) > FILE"
+)
+
+
+@dataclass(frozen=True)
+class _Socket:
+    """A socket in one output."""
+
+    local: str
+    remote: str
+    text: str
+    """All that ss says of it."""
+    fields: dict[str, float] = field(default_factory=dict)
+
+    def count(self, name: str) -> int:
+        """A counter; those that are 0 are not printed."""
+        return int(self.fields.get(name, 0))
+
+
+@dataclass
+class _Output:
+    """One output of ss."""
+
+    time_s: float | None
+    """On the calendar, where the file says it."""
+    sockets: dict[tuple[str, str], _Socket] = field(default_factory=dict)
+
+
+def read(text: str, file: pathlib.Path) -> Recording | None:
+    """The connections of a text; None where there is no socket in it."""
+    outputs = [output for output in _outputs(text) if output.sockets]
+    if not outputs:
+        return None
+    times = _times(outputs)
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for output in outputs:
+        for key, socket in output.sockets.items():
+            token = TOKEN.search(socket.text)
+            name = f"token {token[1]}" if token else " - ".join(key)
+            if key not in groups.setdefault(name, []):
+                groups[name].append(key)
+    found = [_connection(name, keys, outputs, times) for name, keys in groups.items()]
+    both = {key for keys in groups.values() for key in keys}
+    # On a host that is both ends, the sender's socket is the one that measures.
+    here = [
+        connection
+        for connection, keys in zip(found, groups.values(), strict=True)
+        if connection.sent or not all((remote, local) in both for local, remote in keys)
+    ]
+    span = ""
+    if len(outputs) > 1:
+        span = f", {len(outputs)} outputs"
+        span += f" over {times[-1]:.3g} s" if times else " at unknown times"
+    return Recording(file, f"ss{span}", tuple(here))
+
+
+def _outputs(text: str) -> list[_Output]:
+    """The outputs, each begun by a header, a time, or a socket that was there before."""
+    outputs = [_Output(None)]
+    last: tuple[str, str] | None = None
+    for line in map(str.strip, text.splitlines()):
+        time_s = _time(line)
+        if time_s is not None or HEADER.match(line):
+            if outputs[-1].sockets or time_s is not None:
+                outputs.append(_Output(time_s))
+            last = None
+        elif match := SOCKET.fullmatch(line):
+            last = (match["local"], match["remote"])
+            if match["kind"] == "mptcp" or match["state"] == "LISTEN" or match["remote"][-1] == "*":
+                # The line of the connection has no counters of its own before Linux 6.5.
+                last = None
+                continue
+            if last in outputs[-1].sockets:
+                outputs.append(_Output(None))
+            outputs[-1].sockets[last] = _socket(*last, match["rest"] or "")
+        elif last is not None and line:
+            known = outputs[-1].sockets[last]
+            outputs[-1].sockets[last] = _socket(*last, f"{known.text} {line}")
+    return outputs
+
+
+def _socket(local: str, remote: str, text: str) -> _Socket:
+    fields = {name: float(value) for name, value in FIELD.findall(text)}
+    return _Socket(local, remote, text, fields)
+
+
+def _time(line: str) -> float | None:
+    if re.fullmatch(r"\d{9,10}(\.\d+)?", line):
+        return float(line)
+    try:
+        return datetime.fromisoformat(line).timestamp() if "T" in line or ":" in line else None
+    except ValueError:
+        return None
+
+
+def _times(outputs: Sequence[_Output]) -> list[float]:
+    """When each output was taken, from 0; empty where that cannot be known."""
+    times = [0.0]
+    for before, after in pairwise(outputs):
+        if before.time_s is not None and after.time_s is not None:
+            elapsed = after.time_s - before.time_s
+        else:
+            elapsed = max(_clocks(before, after), default=0.0)
+        if elapsed <= 0:
+            return [] if len(outputs) > 1 else times
+        times.append(times[-1] + elapsed)
+    return times
+
+
+def _clocks(before: _Output, after: _Output) -> list[float]:
+    """The growth, s, of each time since an event that did not happen in between."""
+    grown = []
+    for key in before.sockets.keys() & after.sockets.keys():
+        old, new = before.sockets[key], after.sockets[key]
+        for clock, counter in (("lastrcv", "data_segs_in"), ("lastsnd", "data_segs_out")):
+            still = old.count(counter) == new.count(counter) and "data_segs_out" in new.fields
+            if still and clock in old.fields and clock in new.fields:
+                grown.append((new.fields[clock] - old.fields[clock]) / 1e3)
+    return grown
+
+
+def _connection(
+    name: str, keys: list[tuple[str, str]], outputs: Sequence[_Output], times: Sequence[float]
+) -> Connection:
+    seen = [[o.sockets.get(key) for o in outputs] for key in keys]
+    last = [next(s for s in reversed(sockets) if s is not None) for sockets in seen]
+    acked, received = (sum(s.count(n) for s in last) for n in ("bytes_acked", "bytes_received"))
+    sent = acked >= received
+    counter = "bytes_acked" if sent else "bytes_received"
+    paths = tuple(_path(sockets, counter, times) for sockets in seen)
+    samples = _together([path.samples for path in paths], len(outputs))
+    if len(outputs) > 1:
+        seconds, moved, unknown = _between(samples, times)
+    else:
+        seconds, unknown = _alone(last, sent)
+        moved = sum(path.bytes for path in paths)
+    weights = [(path.bytes, path.rtt_ms) for path in paths if path.rtt_ms is not None]
+    total = sum(weight for weight, _ in weights)
+    rtt_ms = sum(weight * rtt for weight, rtt in weights) / total if total else None
+    label = f"{last[0].local} to {last[0].remote}"
+    if len(paths) > 1:
+        label += f" ({len(paths)} subflows)"
+    goodput = moved * 8e-6 / seconds if seconds and not unknown else None
+    return Connection(label, sent, moved, seconds, goodput, unknown, rtt_ms, paths, tuple(samples))
+
+
+def _path(sockets: Sequence[_Socket | None], counter: str, times: Sequence[float]) -> Path:
+    found = [(i, s) for i, s in enumerate(sockets) if s is not None]
+    rtts = [_rtt_ms(s) for _, s in found]
+    known = [rtt for rtt in rtts if rtt is not None]
+    samples = tuple(
+        Sample(times[i], s.count(counter), rtt)
+        for (i, s), rtt in zip(found, rtts, strict=True)
+        if times
+    )
+    last = found[-1][1]
+    mean = sum(known) / len(known) if known else None
+    return Path(last.local, last.remote, last.count(counter), mean, samples)
+
+
+def _rtt_ms(socket: _Socket) -> float | None:
+    rtt = re.search(r"(?<!\S)rtt:([\d.]+)/", socket.text)
+    return float(rtt[1]) if rtt else None
+
+
+def _together(paths: Sequence[tuple[Sample, ...]], outputs: int) -> list[Sample]:
+    """The bytes of all paths at each time; a path that has ended keeps its last number."""
+    times = sorted({sample.time_s for path in paths for sample in path})
+    held = [
+        [max((s.bytes for s in path if s.time_s <= time), default=0) for path in paths]
+        for time in times
+    ]
+    return [Sample(time, sum(counts)) for time, counts in zip(times, held, strict=True)]
+
+
+def _between(samples: Sequence[Sample], times: Sequence[float]) -> tuple[float | None, int, str]:
+    """Seconds and bytes between the first and the last output with the connection."""
+    if not times:
+        return None, 0, f"the time between the outputs is not in the file: {TWICE}"
+    seconds = samples[-1].time_s - samples[0].time_s
+    if seconds <= 0:
+        return None, samples[-1].bytes, f"it is in one of the outputs only: {TWICE}"
+    return seconds, samples[-1].bytes - samples[0].bytes, ""
+
+
+def _alone(sockets: Sequence[_Socket], sent: bool) -> tuple[float | None, str]:
+    """For how long a connection of one output had data under way, and why that is no answer.
+
+    `busy` counts the time with data under way. A connection that received nothing counts `lastrcv`
+    from its handshake, and then the time without data is known, too.
+    """
+    if not sent:
+        return None, f"this end received, and ss does not say for how long: {TWICE}"
+    busy = max(s.fields.get("busy", 0.0) for s in sockets)
+    if not busy:
+        return None, f"no time busy (before Linux 4.10, or nothing was sent): {TWICE}"
+    ages = [s.fields["lastrcv"] for s in sockets if "lastrcv" in s.fields]
+    quiet = not any(s.count("bytes_received") for s in sockets)
+    if quiet and ages:
+        active = max(ages) - min(s.fields.get("lastsnd", 0.0) for s in sockets)
+        if busy < BUSY_SHARE * active:
+            return None, (
+                f"data was under way for {busy / 1e3:.3g} of {active / 1e3:.3g} s only, so that "
+                f"bytes over busy is no goodput: {TWICE}"
+            )
+    elif all("app_limited" in s.text.split() for s in sockets):
+        return None, (
+            "app_limited: the program had nothing to send at times, so that bytes over busy is no "
+            f"goodput: {TWICE}"
+        )
+    return busy / 1e3, ""
