@@ -25,14 +25,20 @@ def line(done: "subprocess.CompletedProcess[str]") -> str:
     return found
 
 
-def test_a_run_in_which_nobody_sends_is_no_error(tmp_path: Path, anabranch: Anabranch) -> None:
+@pytest.mark.parametrize(
+    "kinds",
+    ["goodput,goodput-rtt,rates,network", pytest.param("animation", marks=pytest.mark.slow)],
+)
+def test_a_run_in_which_nobody_sends_is_no_error(
+    kinds: str, tmp_path: Path, anabranch: Anabranch
+) -> None:
     file = tmp_path / "late.toml"
     file.write_text(LATE.replace('paths = [["R2"]]', 'paths = [["R2"]]\nstart_s = 20'))
     done = anabranch("run", file, "--out", tmp_path / "out")
     assert (done.returncode, done.stderr.count("it sends nothing")) == (0, 2)
     assert anabranch("compare", file, "-a", "lia,olia").returncode == 0
-    kinds = ["--kind", "goodput,goodput-rtt,rates,network,animation"]
-    assert anabranch("plot", tmp_path / "out", "--out", tmp_path / "f", *kinds).returncode == 0
+    drawn = anabranch("plot", tmp_path / "out", "--out", tmp_path / "f", "--kind", kinds)
+    assert drawn.returncode == 0
 
 
 @pytest.mark.usefixtures("no_figures")
